@@ -118,8 +118,8 @@ func judgeStream(e evidence) verdict {
 }
 
 // foreign reports whether the answer names another stream than the one that is known to hold the target. A subscriber
-// of the target may write anything into our inbox. It can also have the server's acknowledgements of its own delayed
-// messages delivered there; those name the broker's own streams.
+// of the target may publish anything to the reply subject. It can also make the server publish the acknowledgements of
+// its own delayed messages there. Such acknowledgements name the broker's own streams.
 func (e evidence) foreign() bool {
 	return e.holder != nil && e.ack.Stream != "" && e.ack.Stream != e.holder.name
 }

@@ -47,8 +47,8 @@ func (g *group) fits(dl *delivery) bool {
 		others*(g.outstandingBytes+dl.Size) <= w.maxBytes-w.outstandingBytes-dl.Size
 }
 
-// room returns the maximum numbers of messages and bytes that the group may have outstanding, next to those of the
-// other groups.
+// room returns the maximum numbers of messages and bytes that the group may have outstanding. They depend on the
+// outstanding messages of the other groups.
 func (g *group) room() (messages, bytes int) {
 	w, part := g.window(), g.part()
 	return max(1, (w.maxMessages-w.outstanding+g.outstanding)/part),

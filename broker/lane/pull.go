@@ -57,8 +57,8 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	}
 }
 
-// separate reports whether the stream's leader can be lost while our connection stays: in a cluster, or behind a leaf
-// node. A single server names only itself.
+// separate reports whether the stream's leader can be lost while the reader's connection stays up: in a cluster, or
+// behind a leaf node. A single server reports itself as the leader.
 func separate(info *jetstream.StreamInfo, connected string) bool {
 	return info.Cluster != nil && (info.Cluster.Name != "" || info.Cluster.Leader != connected)
 }

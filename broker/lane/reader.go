@@ -108,7 +108,7 @@ func (r *Reader) Epochs() <-chan Epoch { return r.epochs }
 // Items delivers the messages in order. For each, the owner calls Took. The channel is never closed.
 func (r *Reader) Items() <-chan Item { return r.items }
 
-// Took tells the reader that the owner has received an item, which frees its bytes.
+// Took frees the bytes of an item. The owner calls it after it has received the item.
 func (r *Reader) Took(it Item) {
 	r.bytes.Add(-int64(it.Size))
 	select {
@@ -121,8 +121,8 @@ func (r *Reader) Took(it Item) {
 // the cursor has this epoch: see "Invariants" in package engine.
 func (r *Reader) Live() uint64 { return r.live.Load() }
 
-// Invalidate tells the reader that the stream of an epoch has another history by now. The reader cannot detect that
-// while it waits for its owner. The reader then begins a fresh epoch.
+// Invalidate reports to the reader that the stream of an epoch has another history by now. The reader cannot detect
+// that while it waits for its owner. The reader then begins a fresh epoch.
 func (r *Reader) Invalidate(epoch uint64) {
 	select {
 	case r.invalidated <- epoch:

@@ -17,8 +17,8 @@ const (
 // the best such bound within Trust. It lags by the travel time of the fastest answer, about 100 µs on a local network.
 // The timestamp of a message that was stored immediately before is a bound too, and needs no request.
 //
-// Steps of the local wall clock do not matter, since Clock uses only differences of the monotonic clock. The monotonic
-// clock stops while a machine is suspended: see [Clock.Suspended].
+// Steps of the local wall clock do not matter, because Clock uses only differences of the monotonic clock. The
+// monotonic clock stops while a machine is suspended: see [Clock.Suspended].
 //
 // A Clock is not safe for concurrent use.
 type Clock struct {

@@ -10,10 +10,10 @@ type liveness struct {
 	good time.Time
 }
 
-// sighting is what this instance has read of another instance's counter.
+// sighting is the last known counter of another instance.
 type sighting struct {
 	counter uint64
-	first   time.Time // of the first read of this value; later if rounds failed since: of the next success
+	first   time.Time // of the first read of this value or, if rounds failed later, of their next success
 	changed time.Time // of the last change that was read
 	alive   bool      // a change was read, or a call arrived
 }

@@ -52,7 +52,7 @@ type self struct {
 type received struct {
 	call     atomic.Int64 // the last call
 	knower   atomic.Int64 // the last call of an instance that knows the table
-	question atomic.Bool  // an instance asked who is alive, and this one has not answered
+	question atomic.Bool  // an instance asked which instances are alive, and this one has not answered
 }
 
 // local is this instance's own state: its leases, and the requests of its workers. Shared.mu guards it.
@@ -84,9 +84,9 @@ type rounds struct {
 	stored  uint64    // sequence of the counter's message
 	last    time.Time // when the last round began
 	next    time.Time // when the next one must begin
-	polled  time.Time // when an instance that is alone last read the table
-	asked   time.Time // when it last asked who is alive
-	pending bool      // a read or a round was requested since the last one
+	polled  time.Time // when this instance, alone, last read the table
+	asked   time.Time // when this instance last asked which instances are alive
+	pending bool      // a read or a round has been requested, and has not run yet
 
 	sweepBelow uint64    // counters with lower sequences belong to dead instances; zero if not determined yet
 	sweepAt    time.Time // when to remove these counters; zero if there are none

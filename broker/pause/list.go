@@ -121,7 +121,7 @@ func (l *List) Stops(target string) bool {
 	})
 }
 
-// with returns the list with the pauses of another list that are not over, up to maxPauses.
+// with returns the list with the pauses of another list that are not over, at most maxPauses.
 func (l *List) with(other *List) *List {
 	if other == nil {
 		return l
