@@ -129,8 +129,8 @@ func (b *Broker) Run(ctx context.Context) error {
 		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
-	defer listenToErrors(b.conns.Deliver, deliverer.Heard)()
-	deliverer.Heard(b.conns.Deliver.LastError()) // the last error before listenToErrors
+	defer listenToErrors(b.conns.Deliver, deliverer.NoteError)()
+	deliverer.NoteError(b.conns.Deliver.LastError()) // the last error before listenToErrors
 	b.links.Look()
 	b.pauses.deliverer = deliverer
 	b.pauses.Load(ctx)

@@ -3,9 +3,9 @@
 //
 // # The problem
 //
-// A stream in which every message waits equally long is a queue in due order: its reader looks only at the head, and a
-// pending message costs no memory. One stream for each possible delay would be too many. So there are a few dozen
-// streams of fixed delay, the levels. Together they are the [Ladder]. Any other delay is composed of levels, the
+// A stream in which every message waits equally long is a queue in the order of due times: its reader reads only the
+// head, and a pending message costs no memory. One stream for each possible delay would be too many. So there are a few
+// dozen streams of fixed delay, the levels. Together they are the [Ladder]. Any other delay is composed of levels, the
 // longest first:
 //
 //	1h47m12.3s ──▶ [90m] ──▶ [15m] ──▶ [2m] ──▶ [10s] ──▶ wheel 2.3s ──▶ due
@@ -25,7 +25,7 @@
 //
 // # The ladder
 //
-// The default has the eighteen levels of RocketMQ, for users who know them, and fourteen more:
+// The default ladder has the eighteen levels of RocketMQ, for users who know them, and fourteen more:
 //
 //	1s 5s 10s 30s   1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m   1h 2h
 //	3s 7s 20s 45s   15m 90m   4h 6h 12h   1d 2d 3d 7d 14d
@@ -34,7 +34,7 @@
 // (mean). The intake itself is not counted. The aims were means of 4 in 0–2h and of 8 in 0–30d, with at most 32 levels:
 //
 //	                     0–2h         0–30d       0–366d   minutes  hours
-//	                     mean  most    mean  most   most    in 2h   in 30d
+//	                     mean   max    mean   max    max    in 2h   in 30d
 //	RocketMQ's 18        5.17    10  184.67   369   4401     2.57   180.00
 //	short (8)            9.60    20   27.60    56    392     6.00    18.50
 //	default (32)         3.93     6    7.90    13     37     2.28     4.47
@@ -44,12 +44,12 @@
 //
 // # The horizon
 //
-// Delays in use are mostly round, and many are exactly a level. In the others, the seconds cause many of the hops. The
-// last few seconds are the cheapest to keep in memory, where the wheel is bounded anyway. So the horizon is the
-// shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish straight to it, and for
+// Most delays in use are round, and many are exactly a level. Of the other delays, the seconds cause many of the hops.
+// The last few seconds are the cheapest to keep in memory, where the wheel is bounded anyway. So the horizon is the
+// shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish directly to it, and for
 // messages for which the wheel has no room.
 //
-// These ladders were tried, all with RocketMQ's eighteen levels and fourteen more. The searches were local: a better
+// These ladders were tried, all with RocketMQ's eighteen levels and fourteen more. The searches were local, so a better
 // ladder may exist.
 //
 //	horizon   levels                        0–2h   0–30d
@@ -68,34 +68,33 @@
 //
 // The cost grows with the horizon: more messages wait in memory, and the cursor is further behind. With a horizon of
 // three seconds, a crash repeats up to three seconds of traffic, under the same ids. So the default is the smallest
-// horizon, in steps of half a second, for which we found round levels that meet both aims. A smaller one would need odd
-// levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A little more waiting in memory is better than levels that
-// no client asks for by name. At 1s even the oddest ladder that we found misses both aims. A longer horizon needs only
-// a setting: a ladder whose shortest level is 5s has means of 3.62 and 7.51 with 31 levels.
+// horizon, in steps of half a second, for which we found round levels that meet both aims. A smaller horizon would need
+// odd levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A little more waiting in memory is better than levels
+// that no client requests by name. At 1s even the best ladder that we found misses both aims. A longer horizon needs
+// only a setting: a ladder whose shortest level is 5s has means of 3.62 and 7.51 with 31 levels.
 //
 // # The rule
 //
-// The next level is always the longest one that fits (greedy). A binary search finds it, and a chain can be checked by
-// eye. The alternative, the fewest hops from a table of all remaining seconds (coin change), was tried and rejected. On
-// the default ladder it saves less than 0.3 %, but it needs a table of 2.6 million entries, and its chains cannot be
-// checked by eye.
+// The next level is always the longest level that fits (greedy). A binary search finds it, and a chain can be checked
+// by hand. The alternative, the fewest hops from a table of all remaining seconds (coin change), was tried and
+// rejected. On the default ladder it saves less than 0.3 %, but it needs a table of 2.6 million entries, and its chains
+// cannot be checked by hand.
 //
 // # A millisecond short
 //
 // A message that reaches the broker late by a millisecond just misses its level. This is the most expensive case: 2h is
-// one hop, 2h-1ms is six (90m 20m 9m 45s 10s 3s), 14d-1ms is twelve. It gets no worse, however. Whatever time a message
-// with delay d loses on its way, it never passes more levels than the worst delay up to d does. After a first level L
-// it has at most d-L left. For each such rest r that is not below the horizon, the delay L+r ≤ d begins with the same
-// L.
+// one hop, 2h-1ms is six (90m 20m 9m 45s 10s 3s), 14d-1ms is twelve. But the loss has a bound. Whatever time a message
+// with delay d loses on its way, it never passes more levels than the worst delay up to d. After a first level L at
+// most d-L remains. For each such rest r that is not below the horizon, the delay L+r ≤ d begins with the same L.
 //
-// A broker avoids most of this loss. Messages leave a level 50 ms before its end, which makes up for the time that the
-// intake took, and a caller may add a part of this lookahead to the remaining time as slack. With 0–20 ms for each
-// move:
+// A broker avoids most of this loss. Messages leave a level 50 ms before its end (the lookahead), which compensates for
+// the time in the intake. A caller may also add a part of the lookahead to the remaining time as slack. If each move
+// takes 0–20 ms:
 //
 //	slack   a level's delay, by the intake   minutes in 2h   on the wheel
 //	 0 ms   1.96 hops                        2.44            32 ms before due
 //	25 ms   1.00                             2.29             7 ms before due
 //	50 ms   1.00                             2.29            18 ms late
 //
-// So half the lookahead is right. The whole lookahead would leave no time for the move itself.
+// So half of the lookahead is right. The whole lookahead would leave no time for the move itself.
 package levels

@@ -36,14 +36,12 @@ var units = []unit{
 	{"ms", time.Millisecond},
 }
 
-// ParseDuration reads one or more pairs of a whole number and a unit (w, d, h, m, s, ms), from the longest unit to the
-// shortest and each at most once: "30m", "1h30m", "2d12h", "1500ms". A day has 24 hours and a week 7 days, whatever the
-// calendar says.
+// ParseDuration parses one or more pairs of a whole number and a unit (w, d, h, m, s, ms), from the longest unit to the
+// shortest and each at most once: "30m", "1h30m", "2d12h", "1500ms". A day always has 24 hours, and a week 7 days.
 //
 // It is stricter than [time.ParseDuration] because a duration is one token of a subject. A fraction would split that
-// token at its dot, a bare number would leave the unit to guesswork, and signs, spaces and upper case are mostly
-// mistakes. Leading zeros are refused, but a single 0 is valid: a program prints "0s" when no time is left, and it
-// means now.
+// token at its dot, a number without a unit is ambiguous, and signs, spaces and upper case are mostly mistakes. Leading
+// zeros are refused, but a single 0 is valid: a program prints "0s" when no time remains.
 //
 // Every error wraps [ErrDuration].
 func ParseDuration(s string) (time.Duration, error) {

@@ -13,24 +13,24 @@ import (
 
 // Bounds of a ladder.
 const (
-	// MaxLevels bounds the streams that one setting can make. On a small cluster some forty idle streams cost almost
-	// nothing; managed accounts allow fewer.
+	// MaxLevels bounds the streams that one setting can create. On a small cluster about forty idle streams cost almost
+	// nothing. Managed accounts allow fewer.
 	MaxLevels = 64
 
-	// MinLevel is the shortest level. A message leaves its level up to 50 ms early to be on the wheel in time. A level
-	// must be much longer than that, or the message would pass it again and again.
+	// MinLevel is the shortest level. A message leaves its level at most 50 ms early to be on the wheel in time. A level
+	// must be much longer than 50 ms, or the message would pass it repeatedly.
 	MinLevel = time.Second
 
 	// MaxLevel is the longest level. A longer delay passes it several times.
 	MaxLevel = 366 * day
 
-	// MinHorizon is the smallest [Ladder.Horizon] of any ladder: a hop for less time is not worth its write. doc.go
-	// explains the three seconds.
+	// MinHorizon is the smallest [Ladder.Horizon] of any ladder, because a hop for less time is not worth its write. The
+	// package comment explains the three seconds.
 	MinHorizon = 3 * time.Second
 )
 
 // The presets of Parse. RocketMQ's eighteen levels are its messageDelayLevel, so that a user of RocketMQ finds every
-// delay. doc.go explains how the others in the default were chosen.
+// delay. The package comment explains the choice of the other levels in the default.
 const (
 	rocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 	standard = rocketMQ + " 3s 7s 20s 45s 15m 90m 4h 6h 12h 1d 2d 3d 7d 14d"
@@ -135,9 +135,9 @@ func (l Ladder) Lookup(name string) (Level, bool) {
 	return Level{}, false
 }
 
-// Horizon returns the shortest level's delay, but at least [MinHorizon]. A message with less than this left waits on
-// the wheel. Levels below the horizon are for clients that publish straight to them, and for messages for which the
-// wheel has no room.
+// Horizon returns the shortest level's delay, but at least [MinHorizon]. A message whose remaining time is below it
+// waits on the wheel. Levels below the horizon are for clients that publish directly to them, and for messages for
+// which the wheel has no room.
 func (l Ladder) Horizon() time.Duration {
 	return max(l.levels[0].Delay, MinHorizon)
 }
@@ -152,7 +152,7 @@ func (l Ladder) Below(level Level) (shorter Level, ok bool) {
 	return below, true
 }
 
-// Longest returns the longest level that is not longer than d. If all levels are longer, it returns the shortest one
+// Longest returns the longest level that is not longer than d. If all levels are longer, it returns the shortest level
 // and false. Longest does not allocate.
 func (l Ladder) Longest(d time.Duration) (Level, bool) {
 	longer := sort.Search(len(l.levels), func(i int) bool { return l.levels[i].Delay > d })
@@ -165,8 +165,8 @@ func (l Ladder) Longest(d time.Duration) (Level, bool) {
 	return l.levels[longer-1], true
 }
 
-// Leaves returns when a message that is due at the given time leaves a level whose delay ends at end: at the end or, if
-// the time that remains then is too short for another hop, when it is due.
+// Leaves returns the time at which a message leaves a level whose delay ends at end. That is end or, if the remaining
+// time is then too short for another hop, the due time.
 func (l Ladder) Leaves(end, due time.Time) time.Time {
 	if due.Sub(end) <= l.Horizon() {
 		return due

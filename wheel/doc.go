@@ -2,23 +2,24 @@
 //
 // # The problem
 //
-// A broker of delayed messages holds up to a million of them for the last seconds before they are due. It wants to
-// sleep until exactly the next one and must never be early. It delivers messages with the same due time in the order in
-// which it added them. Sometimes it removes one, and after a restart it adds many that are already overdue. A binary
-// heap does all that in log n steps, but in a large heap each step misses the processor's caches. A timing wheel
-// touches little memory, but its resolution is one tick: it knows neither the order inside a slot nor the earliest due
-// time.
+// A broker of delayed messages holds at most a million messages for the last seconds before they are due. It has to
+// sleep until exactly the next due time and must never be early. It delivers messages with the same due time in the
+// order in which it added them. Sometimes it removes a message, and after a restart it adds many that are already
+// overdue. A binary heap does all of this in log n steps, but in a large heap each step misses the processor's caches.
+// A timing wheel touches little memory, but its resolution is one tick: it knows neither the order inside a slot nor
+// the earliest due time.
 //
 // # The design
 //
-// This wheel combines the two. An instant, the edge, divides them, and only moves forward:
+// This wheel combines the two. An instant, the edge, divides the entries into those of the heap and the run, and those
+// of the wheel's rings. The edge only moves forward:
 //
 //	                  edge
 //	 late  ╎   run     │  ring 0     ring 1     ring 2            ring 10
 //	(heap) ╎ (sorted)  │ 64 × 1 ns  64 × 64 ns  64 × 4 µs   …   16 × 36 years
 //	       ╎           │
 //	           ◄───────┼──────────────┘ the first slot becomes the run
-//	                   │     ◄────────┘ or, if it is crowded, is dealt out
+//	                   │     ◄────────┘ or, if it is crowded, is distributed
 //	                                    to the rings below
 //
 // An entry due after the edge goes into a slot. An instant has eleven digits of six bits. The highest digit in which
@@ -26,8 +27,8 @@
 // slot of the lowest used ring holds the earliest entries of all rings, and two bitmaps find it without a scan. When
 // the run is used up, that slot is sorted and becomes the new run, and the edge moves to its last entry.
 //
-// An entry due at or before the edge is too late for the run. It goes into a heap, and the next entry is the earlier
-// one of the run's head and the heap's head.
+// An entry that is added with a due time at or before the edge is too late for the run. It goes into the heap, and the
+// next entry is the earlier of the run's head and the heap's head.
 //
 // The values are stored separately, in a slab that knows for every handle whether its entry is still in the wheel.
 // Remove takes the value out of the slab and leaves the item in place, to be skipped when its time comes. When more
@@ -37,34 +38,30 @@
 //
 // # Invariants
 //
-//  1. Everything in the run and the heap is due at or before the edge,
-//     everything in the rings after it.
-//  2. An item in the rings lies where its due time and the present edge say. Once the first slot has been emptied,
-//     moving the edge inside it leaves this true of all others.
-//  3. Hence all items of one due time after the edge lie in one slot, and lie there in the order of insertion: dealing
-//     out keeps the order, and no item can have been put into the lower ring before.
-//  4. An entry is in the wheel if the slab has its handle. Its item is then in
-//     exactly one of run, heap and rings.
+//  1. All items in the run and the heap are due at or before the edge. All items in the rings are due after the edge.
+//  2. The due time of an item in the rings and the present edge determine its slot. After the first slot has been
+//     emptied, moving the edge inside that slot does not change the slots of the other items.
+//  3. Hence all items of one due time after the edge are in one slot, in the order of insertion: distributing a slot
+//     keeps the order, and the rings below it were empty before.
+//  4. An entry is in the wheel if the slab has its handle. Its item is then in exactly one of run, heap and rings.
 //
 // # What it costs
 //
 // Add and a step of Advance take constant time on average, without allocation once memory has reached its size. The
-// weak point is the heap. After Next has returned an earliest entry that is far away, every entry added before that one
-// goes through the heap, in log n steps.
+// weak point is the heap. After Next has returned a due time that is far away, every entry with an earlier due time
+// that is added goes through the heap, in log n steps.
 //
-// An entry takes some 40 bytes and its value. A removed entry takes 24 bytes until it is swept out. After a burst the
-// wheel keeps its memory for the next burst, but it keeps no reference to a value. To release the memory, drop the
-// wheel.
+// An entry takes about 40 bytes and its value. A removed entry takes 24 bytes until a sweep. After a burst the wheel
+// keeps its memory for the next burst, but it keeps no reference to a value. To release the memory, drop the wheel.
 //
 // # Tried and rejected
 //
-//   - A tree of rings, without edge and heap, in which each crowded slot is divided by a ring of its own. Every step
-//     has a small bound, but each Add waits for several parts of the tree to come from memory. With 100,000 entries it
-//     takes twice the time.
-//   - 256 slots in a ring. Items are dealt out less often, but an empty wheel has three times the size and is no
+//   - A tree of rings, without edge and heap, in which each crowded slot has its own ring. Every step has a small
+//     bound, but each Add has several cache misses. With 100,000 entries it takes twice the time.
+//   - 256 slots in a ring. Items are distributed less often, but an empty wheel has three times the size and is no
 //     faster.
 //
-// Two designs were not tried. Ticks round up, so that a lone timer is late for no reason. Slots as lists linked through
-// the slab would allow immediate removal, but dealing out such a list waits for memory at every entry, while a chunk is
-// read in one go.
+// Two designs were not tried. Ticks round up, so a single timer is late for no reason. Slots as lists linked through
+// the slab would allow immediate removal, but distributing such a list has a cache miss at every entry, while a chunk
+// is read sequentially.
 package wheel

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An instant is a time in the wheel's own form: its UnixNano with the sign bit flipped, so that instants compare as
-// unsigned numbers and can be cut into digits.
+// An instant is a time in the wheel's representation: its UnixNano with the sign bit flipped, so that instants compare
+// as unsigned numbers and have digits.
 type instant uint64
 
 const (

@@ -1,16 +1,15 @@
 package wheel
 
 const (
-	// maxRun is the number of items up to which a slot becomes the run without being dealt out. With a larger number the
-	// sort takes longer; with a smaller one items are dealt out more often.
+	// maxRun is the number of items up to which a slot becomes the run without being distributed. With a larger number the
+	// sort takes longer. With a smaller number items are distributed more often.
 	maxRun = 64
 
 	// sweepAbove is the number of items of removed entries up to which a sweep is not worth its cost.
 	sweepAbove = 1024
 )
 
-// order keeps the items sorted. It holds no values. It keeps the items of removed entries until they are popped or
-// swept out.
+// order keeps the items sorted. It holds no values. It keeps the items of removed entries until a pop or a sweep.
 type order struct {
 	edge   instant
 	late   late   // due at or before edge
@@ -25,7 +24,7 @@ type item struct {
 	handle Handle
 }
 
-// before reports whether it comes before other: by due time, then by insertion.
+// before reports whether an item comes before other: by due time, then by insertion.
 func (it *item) before(other *item) bool {
 	return it.due < other.due || it.due == other.due && it.handle.serial < other.handle.serial
 }
@@ -72,7 +71,7 @@ func (o *order) refill() bool {
 		if s.len == 0 {
 			return false
 		}
-		// A slot that is one nanosecond wide cannot be dealt out. Its items are already in order, so sort only reads them.
+		// A slot that is one nanosecond wide cannot be distributed. Its items are already in order, so sort only reads them.
 		if s.len <= maxRun || width == 1 {
 			o.run, o.popped = o.run[:0], 0
 			for c := s.head; c != nil; c = o.rings.recycle(c) {

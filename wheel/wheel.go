@@ -49,8 +49,8 @@ func (w *Wheel[V]) Len() int {
 	return w.slab.len
 }
 
-// Next returns the earliest instant at which Advance yields something. That is the earliest due time, to the
-// nanosecond, in UTC. Next returns false if no entry will ever be due.
+// Next returns the earliest due time, to the nanosecond, in UTC. From then on, Advance yields an entry. Next returns
+// false if no entry will ever be due.
 func (w *Wheel[V]) Next() (time.Time, bool) {
 	for {
 		it := w.order.peek()
@@ -70,10 +70,10 @@ func (w *Wheel[V]) Next() (time.Time, bool) {
 // An entry has left the wheel when the loop body gets it. If the body breaks or panics, the entries that were not
 // yielded stay for the next Advance.
 //
-// The body may use the wheel. An entry that it adds is yielded in the same pass if it is due, in its place among those
-// not yet yielded. So a body that adds a due entry for each one it gets never ends. An entry that it removes is not
-// yielded. An Advance inside the body removes the entries due at its own now, and the outer one continues with the
-// rest.
+// The body may use the wheel. If the body adds an entry that is due, the same call of Advance yields the entry, in its
+// place among the entries not yet yielded. So a body that adds a due entry for each entry that it gets never ends. An
+// entry that the body removes is not yielded. An Advance inside the body removes the entries due at its own now, and
+// the outer Advance continues with the rest.
 func (w *Wheel[V]) Advance(now time.Time) iter.Seq2[time.Time, V] {
 	// Advance is this short so that the compiler inlines it: otherwise each call allocates its closure.
 	return func(yield func(time.Time, V) bool) {

@@ -12,16 +12,17 @@ var (
 	ErrTimeout = errors.New("no answer in time")
 	// ErrDisconnected is returned when the connection was lost before the answer. The message may or may not have arrived.
 	ErrDisconnected = errors.New("disconnected before the answer")
-	// ErrSilent is returned by PublishListening when the server has taken the message, and no answer has come for a while.
-	// The function may ask to be called again. The error is a [*Silence], which has the time of the server's confirmation.
-	ErrSilent = errors.New("taken by the server, and nobody answered")
+	// ErrSilent is returned by PublishListening when the server has taken the message, and no answer has come for 50 ms.
+	// It need not be the final result: see Func. The error is a [*Silence], which has the time of the server's
+	// confirmation.
+	ErrSilent = errors.New("the server took the message, and nobody answered")
 	// ErrClosed is returned when the inbox closes before the answer.
 	ErrClosed = errors.New("closed before the answer")
 )
 
 // Silence is an ErrSilent with the time at which the server confirmed that it had taken the message.
 type Silence struct {
-	Taken time.Time // local
+	Taken time.Time // by this host's clock
 }
 
 func (s *Silence) Error() string { return ErrSilent.Error() }
@@ -29,8 +30,8 @@ func (s *Silence) Error() string { return ErrSilent.Error() }
 // Unwrap returns ErrSilent.
 func (s *Silence) Unwrap() error { return ErrSilent }
 
-// Offline reports whether a publish failed because there was no connection. Then the caller can repeat it as soon as
-// there is one.
+// Offline reports whether a publish failed because there was no connection. Then the caller can repeat the publish
+// after the connection is back.
 func Offline(err error) bool {
 	for _, e := range []error{
 		ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrDisconnected,

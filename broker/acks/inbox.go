@@ -16,15 +16,15 @@ import (
 	"delaybroker/wheel"
 )
 
-// Func takes the result of a publish: exactly one of answer and err is set. It returns true to be asked again with the
-// next result. It may do so after ErrSilent, or after an answer that it does not accept. It is called from the inbox's
-// goroutines and must not block. For one publish it is called by one goroutine at a time.
-type Func func(answer *nats.Msg, err error) (again bool)
+// Func handles a result of a publish: exactly one of answer and err is set. After ErrSilent, and after an answer that
+// it does not accept, it may return true: the publish is still pending, and Func is called with the next result. It is
+// called on the inbox's goroutines and must not block. For one publish it is called by one goroutine at a time.
+type Func func(answer *nats.Msg, err error) (pending bool)
 
 // Inbox is an inbox shared by many publishes. It is safe for concurrent use.
 type Inbox struct {
 	nc    *nats.Conn
-	base  time.Time // deadlines are monotonic times from base, so that a step of the wall clock ends no wait
+	base  time.Time // deadlines are monotonic times from base, so a step of the wall clock does not affect them
 	inbox string    // with the final dot
 	sub   *nats.Subscription
 
@@ -32,50 +32,49 @@ type Inbox struct {
 	tokens    *random.ChaCha8
 	calls     map[token]*call
 	deadline  *wheel.Wheel[token]
-	armed     time.Time // when Run wakes next; zero when nothing is outstanding
-	listening []token   // publishes since the last flush, which want ErrSilent
+	armed     time.Time // when Run wakes next; zero if nothing is in flight
+	listening []token   // publishes since the last flush that are to get ErrSilent
 	closed    bool
 
-	rearm      chan struct{} // one slot: a deadline earlier than armed was added
-	unanswered chan struct{} // one slot: listening is no longer empty
+	rearm      chan struct{} // capacity 1; has a value if a deadline earlier than armed was added
+	unanswered chan struct{} // capacity 1; has a value if listening is not empty
 }
 
-// token is the last part of a reply subject, and the only proof of an answer. A recipient of one message knows the
-// inbox and that message's token, and can have the server's answers to its own messages delivered on any subject. So no
-// token may follow from another.
+// token is the last part of a reply subject, and the only proof that an answer belongs to a publish. A recipient of one
+// message knows the inbox and the token of that message, and can make the server publish answers to any subject. So it
+// must not be possible to compute one token from another.
 type token [16]byte
 
 const tokenChars = 22
 
-// spelling is strict: each token has only one encoding.
-var spelling = base64.RawURLEncoding.Strict()
+// encoding is strict: each token has only one encoded form.
+var encoding = base64.RawURLEncoding.Strict()
 
-// parseToken reads the part of a subject behind the inbox; ok is false if it cannot be a token.
+// parseToken parses the part of a subject after the inbox. If that part is not a token, ok is false.
 func parseToken(s string) (t token, ok bool) {
 	if len(s) != tokenChars {
 		return t, false
 	}
-	_, err := spelling.Decode(t[:], []byte(s))
+	_, err := encoding.Decode(t[:], []byte(s))
 	return t, err == nil
 }
 
-// call is a publish without a result.
+// call is a publish without a final result.
 type call struct {
 	f      Func
 	handle wheel.Handle
 	busy   bool     // f is running
-	queue  []result // results that came meanwhile, in order
+	queue  []result // results that came while f was running, in order
 }
 
-// result is an answer, or the reason why there is none.
+// result is an answer or an error.
 type result struct {
 	answer *nats.Msg
 	err    error
 }
 
-// New subscribes to an inbox below prefix ("_INBOX" unless permissions say otherwise). Every recipient of a message
-// sees its reply subject, so that subject must not reveal another inbox or another token. The caller must Run the
-// inbox.
+// New subscribes to an inbox below prefix, such as "_INBOX". The inbox has a random name, because every recipient of a
+// message knows its reply subject, which must not reveal another inbox. The caller must call Run.
 func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	var seed [32]byte
 	rand.Read(seed[:])
@@ -96,20 +95,21 @@ func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	return b, nil
 }
 
-// LastError is the last asynchronous error of the connection. Its error handler may not have been called yet.
+// LastError returns the last asynchronous error of the connection. The connection's error handler may not have been
+// called yet.
 func (b *Inbox) LastError() error { return b.nc.LastError() }
 
-// now is the wall clock at the start, plus the monotonic time since.
+// now returns the wall time of the start plus the monotonic time since then.
 func (b *Inbox) now() time.Time { return b.base.Round(0).Add(time.Since(b.base)) }
 
-// Publish sets the Reply of m, sends it, and calls f with the answer, or with ErrTimeout after the time given. It does
-// not keep m.
+// Publish sets the Reply of m, sends m, and calls f with the answer, or with ErrTimeout after wait. Publish keeps no
+// reference to m.
 func (b *Inbox) Publish(m *nats.Msg, wait time.Duration, f Func) {
 	b.publish(m, wait, f, false)
 }
 
-// PublishListening is Publish that also calls f with ErrSilent, when the server has taken the message and no answer has
-// come for a while.
+// PublishListening is like Publish, but also calls f with ErrSilent when the server has taken the message and no answer
+// has come for 50 ms.
 func (b *Inbox) PublishListening(m *nats.Msg, wait time.Duration, f Func) {
 	b.publish(m, wait, f, true)
 }
@@ -121,12 +121,12 @@ func (b *Inbox) publish(m *nats.Msg, wait time.Duration, f Func, listening bool)
 		return
 	}
 	var reply [64]byte // long enough for an inbox below "_INBOX"
-	m.Reply = string(spelling.AppendEncode(append(reply[:0], b.inbox...), t[:]))
+	m.Reply = string(encoding.AppendEncode(append(reply[:0], b.inbox...), t[:]))
 	if err := b.nc.PublishMsg(m); err != nil {
-		b.tell(t, result{err: err})
+		b.deliver(t, result{err: err})
 		return
 	}
-	if listening { // only after the publish: a flush before it proves nothing
+	if listening { // after the publish, because a flush before the publish proves nothing
 		b.mu.Lock()
 		b.listening = append(b.listening, t)
 		b.mu.Unlock()
@@ -149,8 +149,8 @@ func (b *Inbox) add(deadline time.Time, f Func) (token, bool) {
 	return t, true
 }
 
-// drawLocked makes a token. ChaCha8 with a secret seed is as safe here as a random number from the system for each
-// token, and ten times as fast.
+// drawLocked returns a new token. ChaCha8 with a secret seed is as safe here as random numbers from the system, and ten
+// times as fast.
 func (b *Inbox) drawLocked() (t token) {
 	binary.LittleEndian.PutUint64(t[:8], b.tokens.Uint64())
 	binary.LittleEndian.PutUint64(t[8:], b.tokens.Uint64())
@@ -164,16 +164,16 @@ func signal(c chan struct{}) {
 	}
 }
 
-// receive is the subscription's call-back.
+// receive is the callback of the subscription.
 func (b *Inbox) receive(m *nats.Msg) {
 	if t, ok := parseToken(strings.TrimPrefix(m.Subject, b.inbox)); ok {
-		b.tell(t, result{answer: m})
+		b.deliver(t, result{answer: m})
 	}
 }
 
-// tell calls the function of one publish with a result, and forgets the publish unless the function asks for more.
-// Results that come while the function runs are queued, so that an answer is not lost behind ErrSilent.
-func (b *Inbox) tell(t token, res result) {
+// deliver calls the function of one publish with a result, and removes the publish unless it is still pending. Results
+// that come while the function runs are queued, so that an answer that comes during ErrSilent is not lost.
+func (b *Inbox) deliver(t token, res result) {
 	b.mu.Lock()
 	c := b.calls[t]
 	if c == nil {
@@ -188,9 +188,9 @@ func (b *Inbox) tell(t token, res result) {
 	c.busy = true
 	b.mu.Unlock()
 	for {
-		again := c.f(res.answer, res.err)
+		pending := c.f(res.answer, res.err)
 		b.mu.Lock()
-		if !again || res.answer == nil && !errors.Is(res.err, ErrSilent) {
+		if !pending || res.answer == nil && !errors.Is(res.err, ErrSilent) {
 			delete(b.calls, t)
 			b.deadline.Remove(c.handle)
 			b.mu.Unlock()
@@ -198,7 +198,7 @@ func (b *Inbox) tell(t token, res result) {
 		}
 		if len(c.queue) == 0 {
 			c.busy = false
-			if res.err != nil { // still silent: tell it again after the next flush
+			if res.err != nil { // still silent: ErrSilent comes again after the next flush
 				b.listening = append(b.listening, t)
 				signal(b.unanswered)
 			}
@@ -250,7 +250,7 @@ func (b *Inbox) expire(now time.Time) time.Duration {
 	b.armed = next
 	b.mu.Unlock()
 	for _, t := range late {
-		b.tell(t, result{err: ErrTimeout})
+		b.deliver(t, result{err: ErrTimeout})
 	}
 	if !ok {
 		return 1<<63 - 1
@@ -267,6 +267,6 @@ func (b *Inbox) finishAll(err error) {
 	}
 	b.mu.Unlock()
 	for _, t := range all {
-		b.tell(t, result{err: err})
+		b.deliver(t, result{err: err})
 	}
 }

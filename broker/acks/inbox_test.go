@@ -210,7 +210,7 @@ func TestSilencesOverlap(t *testing.T) {
 	})
 }
 
-// TestWaitsThroughSilence: a function that goes on after each silence still receives the answer, or the timeout.
+// TestWaitsThroughSilence: a function that continues to wait after each silence still gets the answer, or the timeout.
 func TestWaitsThroughSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)

@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDisconnect: a loss of the connection ends every publish at once. A publish meanwhile fails, and one after the
+// TestDisconnect: a loss of the connection ends every publish immediately. A publish meanwhile fails, and one after the
 // return works.
 func TestDisconnect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -87,7 +87,7 @@ func TestRefusedByTheClient(t *testing.T) {
 }
 
 // TestForgedAnswers: no reply that a client can derive from other reply subjects of the box is an answer to this
-// publish. A token has one spelling.
+// publish. A token has one encoding.
 func TestForgedAnswers(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
@@ -103,7 +103,7 @@ func TestForgedAnswers(t *testing.T) {
 		tokens := []string{"0", "2", "zzzzzzzzzzzzzzzzz", "-1", "+1", "01", "1x", "é", mine + "=", mine + "A", mine[:21],
 			strings.ToUpper(mine), " " + mine}
 		for _, other := range []string{before, after} {
-			raw, err := spelling.DecodeString(other)
+			raw, err := encoding.DecodeString(other)
 			if err != nil || len(raw) != 16 {
 				t.Fatalf("the token %q: %v", other, err)
 			}
@@ -111,7 +111,7 @@ func TestForgedAnswers(t *testing.T) {
 				for _, by := range []byte{1, 2, 255, 254} {
 					near := slices.Clone(raw)
 					near[i] += by
-					tokens = append(tokens, spelling.EncodeToString(near))
+					tokens = append(tokens, encoding.EncodeToString(near))
 				}
 			}
 		}
@@ -137,7 +137,7 @@ func BenchmarkToken(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		t := box.drawLocked()
-		if got, ok := parseToken(spelling.EncodeToString(t[:])); !ok || got != t {
+		if got, ok := parseToken(encoding.EncodeToString(t[:])); !ok || got != t {
 			b.Fatal("it does not come back")
 		}
 	}

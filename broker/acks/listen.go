@@ -7,31 +7,32 @@ import (
 )
 
 const (
-	// linger is the time after a flush before the absence of an answer counts as silence. A refusal by a full stream was
-	// seen after the flush had returned, in 140 of 2,000 tries.
+	// linger is the time from a flush until a missing answer counts as silence. In 140 of 2,000 tries, the refusal of a
+	// full stream arrived after the flush had returned.
 	linger = 50 * time.Millisecond
-	// flushEvery is the minimum time between two flushes. One flush serves all publishes since the last one, so the
-	// server's confirmation may come later by flushEvery. A flush costs 0.2 ms of CPU time, the server's included.
+	// flushEvery is the minimum time between two flushes. One flush serves all publishes since the last flush, so the
+	// server's confirmation may come later by flushEvery. A flush costs 0.2 ms of CPU time, the server's part included.
 	flushEvery   = linger / 10
 	flushTimeout = 10 * time.Second
 	// flushesWaiting is the maximum number of flushes for which linger has not passed.
 	flushesWaiting = 16
 )
 
-// flushed has publishes that the server has taken. If they have no answer by until, they are silent.
+// flushed is a set of publishes that one flush has confirmed. If they have no answer at the time until, they are
+// silent.
 type flushed struct {
 	publishes []token
-	taken     time.Time
+	taken     time.Time // when the server confirmed the flush
 	until     time.Time
 }
 
-// listen finds publishes without an answer. It flushes, and tellSilent waits for linger, so that listen can flush later
-// publishes meanwhile.
+// listen finds publishes without an answer. It flushes the connection, and reportSilent waits for linger, so that
+// listen can flush later publishes meanwhile.
 func (b *Inbox) listen(ctx context.Context) {
 	lingering := make(chan flushed, flushesWaiting)
-	var telling sync.WaitGroup
-	telling.Go(func() { b.tellSilent(ctx, lingering) })
-	defer telling.Wait()
+	var reporting sync.WaitGroup
+	reporting.Go(func() { b.reportSilent(ctx, lingering) })
+	defer reporting.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -39,7 +40,7 @@ func (b *Inbox) listen(ctx context.Context) {
 		case <-b.unanswered:
 		}
 		b.mu.Lock()
-		asked := b.listening
+		publishes := b.listening
 		b.listening = nil
 		b.mu.Unlock()
 		started := time.Now()
@@ -47,13 +48,13 @@ func (b *Inbox) listen(ctx context.Context) {
 		err := b.nc.FlushWithContext(flush)
 		cancel()
 		if err != nil {
-			continue // disconnected: Run ends the publishes; or too slow: their deadlines end them
+			continue // if disconnected, Run ends the publishes; if too slow, their deadlines do
 		}
 		now := time.Now()
 		select {
 		case <-ctx.Done():
 			return
-		case lingering <- flushed{asked, now, now.Add(max(linger, 2*now.Sub(started)))}:
+		case lingering <- flushed{publishes, now, now.Add(max(linger, 2*now.Sub(started)))}:
 		}
 		select {
 		case <-ctx.Done():
@@ -63,8 +64,8 @@ func (b *Inbox) listen(ctx context.Context) {
 	}
 }
 
-// tellSilent gives ErrSilent to the publishes of each flush that have no result after linger.
-func (b *Inbox) tellSilent(ctx context.Context, lingering <-chan flushed) {
+// reportSilent delivers ErrSilent to the publishes of each flush that have no result after linger.
+func (b *Inbox) reportSilent(ctx context.Context, lingering <-chan flushed) {
 	for {
 		var f flushed
 		select {
@@ -79,7 +80,7 @@ func (b *Inbox) tellSilent(ctx context.Context, lingering <-chan flushed) {
 		}
 		silence := &Silence{f.taken}
 		for _, t := range f.publishes {
-			b.tell(t, result{err: silence})
+			b.deliver(t, result{err: silence})
 		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 type Config struct {
 	Modes        Modes
 	Limits       Limits
-	Counts       *Counts       // of the results, made with the rates by target; may be nil
+	Counts       *Counts       // of the results, made by NewCounts with Limits.ByTarget; nil to make them here
 	ReplyTimeout time.Duration // of mode request
-	// Ours reports whether a stream is the broker's own: such a stream acknowledges no delivery. Nil means that none is.
+	// Ours reports whether a stream is the broker's own, which acknowledges no delivery. Nil means that no stream is.
 	Ours func(stream string) bool
-	// Window and WindowBytes bound the deliveries that are outstanding, and so the share of each group of targets. They
-	// should be as large as the memory of a lane. A window that is too small to share is raised to the smallest one that
-	// is large enough. The defaults are DefaultWindow and DefaultWindowBytes.
+	// Window and WindowBytes bound the outstanding deliveries, and so the share of each group of targets. They should be
+	// as large as the memory of a lane. A value that is too small to share is raised to the smallest sufficient value.
+	// The defaults are DefaultWindow and DefaultWindowBytes.
 	Window      int
 	WindowBytes int
 	Log         *slog.Logger
@@ -27,8 +27,8 @@ const (
 	DefaultWindow      = 32 << 10
 	DefaultWindowBytes = 32 << 20
 
-	// Silence counts as the answer of core subscribers after 50 ms. So a group of core subscribers takes at most twenty
-	// times its share in a second.
+	// The minima keep a share large enough for core subscribers: their silence counts as the answer after 50 ms, so a
+	// group of them takes at most twenty times its share in a second.
 	minWindow      = 2 << 10
 	minWindowBytes = 2 << 20
 )

@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// maxNames is the maximum number of names under which deliveries are counted. The patterns of rates do not count.
+	// maxNames is the maximum number of names under which deliveries are counted, without the patterns of rates.
 	maxNames = 256
-	// maxBelow is the maximum number of names with the same first token: the second token may be an id.
-	maxBelow = 32
+	// maxPerToken is the maximum number of names with the same first token, because the second token may be an id.
+	maxPerToken = 32
 )
 
-// everyTarget is the name for deliveries when there is no room for another name.
+// everyTarget is the name of the count for deliveries to targets without a name of their own.
 const everyTarget = ">"
 
-// Counts counts how deliveries ended, by the names of targets. A name is a target of one or two tokens, or a pattern
-// for all that begin with the same two ("shop.mail.>"). So the names are bounded although the targets are not: see
-// maxNames. If there is no room for its name, a target is counted under the pattern of its rate, or under its first
-// token, or under ">".
+// Counts counts the outcomes of deliveries, by the names of targets. A name is a target of one or two tokens, or a
+// pattern for all targets with the same first two tokens ("shop.mail.>"). At most maxNames names are used, however many
+// targets there are. If there is no room for its name, a target is counted under the pattern of its rate, or under its
+// first token, or under ">".
 //
-// A name stays for good, so counts never fall. It is safe for concurrent use.
+// A name is never removed, so counts never fall. Counts is safe for concurrent use.
 type Counts struct {
 	rules message.Rules[*Count] // by the patterns of rates; they do not change
-	rest  *Count                // of the targets without a name
-	most  int                   // maximum number of names
+	other *Count                // of the targets without a name
+	limit int                   // maximum number of names
 	names atomic.Pointer[[]*Count]
 
-	mu     sync.Mutex // guards what follows, and the change of names
-	byName map[countName]*Count
-	below  map[string]int // names by their first token
+	mu       sync.Mutex // guards byName and perToken, and is held while names is replaced
+	byName   map[countName]*Count
+	perToken map[string]int // number of names by their first token
 }
 
 // countName is a name, and the pattern of its targets' rate.
@@ -41,22 +41,22 @@ type countName struct{ name, rate string }
 // Count is the number of delivered and refused deliveries to the targets of one name.
 type Count struct {
 	Target string // the name
-	Rate   string // the pattern of DELAY_RATE that applies to them; empty for none
+	Rate   string // the pattern of DELAY_RATE that applies to these targets; empty for none
 
 	delivered, refused atomic.Uint64
 }
 
-// NewCounts begins at zero. The pattern of each rate is a name from the beginning.
+// NewCounts returns counts of zero. The pattern of each rate is a name from the beginning.
 func NewCounts(rates Rates) *Counts {
-	all := &Counts{byName: make(map[countName]*Count), below: make(map[string]int)}
+	all := &Counts{byName: make(map[countName]*Count), perToken: make(map[string]int)}
 	all.names.Store(new([]*Count))
 	for _, rule := range rates {
 		all.rules = append(all.rules, message.Rule[*Count]{
 			Pattern: rule.Pattern, Value: all.addLocked(countName{rule.Pattern, rule.Pattern}),
 		})
 	}
-	all.rest = all.addLocked(countName{name: everyTarget})
-	all.most = len(all.byName) + maxNames
+	all.other = all.addLocked(countName{name: everyTarget})
+	all.limit = len(all.byName) + maxNames
 	return all
 }
 
@@ -74,11 +74,11 @@ func (c *Count) Note(o Outcome) {
 	}
 }
 
-// Read returns the numbers so far.
+// Read returns the present numbers.
 func (c *Count) Read() (delivered, refused uint64) { return c.delivered.Load(), c.refused.Load() }
 
-// of returns the count of a subject.
-func (all *Counts) of(subject string) *Count {
+// count returns the count of a subject.
+func (all *Counts) count(subject string) *Count {
 	wanted, rule := countName{name: nameOf(subject)}, all.rules.For(subject, nil)
 	if rule != nil {
 		if strings.Count(rule.Target, ".") >= 2 {
@@ -98,15 +98,16 @@ func (all *Counts) of(subject string) *Count {
 	if c := all.namedLocked(countName{name: first + ".>"}, ""); c != nil {
 		return c
 	}
-	return all.rest
+	return all.other
 }
 
-// namedLocked returns the count of a name, or nil if there is no room for the name, below its first token or at all.
+// namedLocked returns the count of a name. It returns nil if there is no room for a new name with this first token, or
+// for any new name.
 func (all *Counts) namedLocked(n countName, first string) *Count {
 	c := all.byName[n]
-	if c == nil && len(all.byName) < all.most && all.below[first] < maxBelow {
+	if c == nil && len(all.byName) < all.limit && all.perToken[first] < maxPerToken {
 		if first != "" {
-			all.below[strings.Clone(first)]++
+			all.perToken[strings.Clone(first)]++
 		}
 		c = all.addLocked(n)
 	}
@@ -117,7 +118,7 @@ func (all *Counts) namedLocked(n countName, first string) *Count {
 func (all *Counts) addLocked(n countName) *Count {
 	c := &Count{Target: strings.Clone(n.name), Rate: n.rate}
 	all.byName[countName{c.Target, c.Rate}] = c
-	names := append(append([]*Count(nil), all.All()...), c) // a copy: the old one is being read
+	names := append(append([]*Count(nil), all.All()...), c) // a copy: All returned the old slice
 	all.names.Store(&names)
 	return c
 }

@@ -25,11 +25,11 @@ func TestCountsByName(t *testing.T) {
 		{"shop.us.sms", "shop.*.sms", "shop.*.sms"}, {"shop.us.mail", "shop.us.>", "shop.>"},
 		{"shop.us", "shop.us", "shop.>"}, {"shop", "shop", ""}, {"ads", "ads", "ads"},
 	} {
-		c := all.of(test.subject)
+		c := all.count(test.subject)
 		if c.Target != test.name || c.Rate != test.rate {
 			t.Errorf("%s is counted as %s of rate %s, want %s of %s", test.subject, c.Target, c.Rate, test.name, test.rate)
 		}
-		if again := all.of(test.subject); again != c {
+		if again := all.count(test.subject); again != c {
 			t.Errorf("%s is counted in two places", test.subject)
 		}
 	}
@@ -41,24 +41,24 @@ func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	all := NewCounts(Rates{{Pattern: "paced.>", Value: 1}})
 	for n := range 5000 {
-		all.of(fmt.Sprintf("orders.%d.done", n)).Note(Delivered)
-		all.of(fmt.Sprintf("paced.%d", n)).Note(Refused)
+		all.count(fmt.Sprintf("orders.%d.done", n)).Note(Delivered)
+		all.count(fmt.Sprintf("paced.%d", n)).Note(Refused)
 	}
-	if c := all.of("mail.out"); c.Target != "mail.out" {
+	if c := all.count("mail.out"); c.Target != "mail.out" {
 		t.Errorf("after a flood of ids of others, mail.out is counted as %s", c.Target)
 	}
 	for _, test := range []struct{ subject, name string }{{"orders.9999.done", "orders.>"}, {"paced.9999", "paced.>"}} {
-		if c := all.of(test.subject); c.Target != test.name {
+		if c := all.count(test.subject); c.Target != test.name {
 			t.Errorf("%s is counted as %s, want %s", test.subject, c.Target, test.name)
 		}
 	}
 	for n := range 5000 {
-		all.of(fmt.Sprintf("tenant%d.x", n)).Note(Delivered)
+		all.count(fmt.Sprintf("tenant%d.x", n)).Note(Delivered)
 	}
 	if got, most := len(all.All()), maxNames+2; got > most {
 		t.Errorf("there are %d names, want %d at most", got, most)
 	}
-	if c := all.of("another.x"); c.Target != everyTarget {
+	if c := all.count("another.x"); c.Target != everyTarget {
 		t.Errorf("without room for a name it is counted as %s", c.Target)
 	}
 	var delivered, refused uint64

@@ -16,36 +16,38 @@ const haltPollEvery = 10 * time.Millisecond
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 //
 // Targets and groups have no locks of their own: one delivery changes its target, its groups and the order of sending
-// in one step. Lookup is safe for concurrent use by itself.
+// under one lock. The lookup has its own lock.
 type Deliverer struct {
 	cfg    Config
 	box    *acks.Inbox
 	lookup *lookup
-	roomy  chan struct{} // one slot: a delivery that has waited may be sent
+	// readySignal, of capacity 1, has a value if a delivery that has waited may be sent.
+	readySignal chan struct{}
 
 	mu      sync.Mutex // guards the fields below; not held while publishing, nor while done is called
 	targets *targets
 	groups  *groups
 	sending bool                     // a goroutine is in sendReady
-	sender  bool                     // sendWhenReady runs
 	closed  bool                     // nothing is sent any more
-	halted  func(target string) bool // reports whether nothing may be sent to a target; nil if none is halted
-	heard   error                    // the last error that Heard was called with
+	halted  func(target string) bool // reports whether deliveries to a target are halted; nil if none are
+
+	senderRuns bool  // sendWhenReady runs
+	lastError  error // the last error that NoteError was called with
 }
 
-// New makes a deliverer that publishes through box, and lists the account's streams with api. The caller must Run it.
+// New returns a deliverer that publishes through box, and lists the account's streams with api. The caller must call
+// Run.
 func New(box *acks.Inbox, api jsapi.Asker, cfg Config) *Deliverer {
 	if cfg.Counts == nil {
 		cfg.Counts = NewCounts(cfg.Limits.ByTarget)
 	}
 	return &Deliverer{
-		cfg: cfg, box: box, lookup: newLookup(api, cfg.Ours, cfg.Log), roomy: make(chan struct{}, 1),
-		targets: newTargets(cfg.Limits, cfg.Counts), groups: newGroups(cfg.window()), heard: box.LastError(),
+		cfg: cfg, box: box, lookup: newLookup(api, cfg.Ours, cfg.Log), readySignal: make(chan struct{}, 1),
+		targets: newTargets(cfg.Limits, cfg.Counts), groups: newGroups(cfg.window()), lastError: box.LastError(),
 	}
 }
 
-// Run lists the streams, sends waiting messages and judges the groups, whenever that is needed, until ctx ends. It does
-// not run the box: its owner does.
+// Run lists the streams, sends waiting messages and judges the groups, until ctx ends. The caller must run the box.
 func (d *Deliverer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { d.lookup.run(ctx) })
@@ -54,8 +56,8 @@ func (d *Deliverer) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Deliver sends m now, or when its group has room. It calls done exactly once, from any goroutine; done must not
-// block. The messages for one target are sent in the order of the calls.
+// Deliver sends m now, or when its group has room. It calls done exactly once, on any goroutine. Done must not block.
+// The messages for one target are sent in the order of the calls.
 func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	dl := &delivery{Message: m, done: done}
 	dl.Size = max(m.Size, len(m.Data))
@@ -72,22 +74,22 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	}
 }
 
-// admitLocked finds the target and the group of a delivery. It reports false, and the result, for a delivery that must
-// not even wait.
+// admitLocked finds the target and the group of a delivery, and reports whether the delivery may be sent or may wait
+// for room. If not, it returns the result.
 func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	if err := d.stoppedLocked(dl.Target); err != nil {
 		return Result{Outcome: Unknown, Err: err}, false
 	}
 	dl.target = d.targetLocked(dl.Target)
 	dl.group = dl.target.group
-	if turn, slow := d.groups.slow(dl); slow {
-		return Result{Outcome: Stalled, Turn: turn}, false
+	if retryAt, slow := d.groups.slow(dl); slow {
+		return Result{Outcome: Stalled, RetryAt: retryAt}, false
 	}
 	r, later := d.targets.pace(dl.target, dl.Message)
 	return r, !later
 }
 
-// stoppedLocked returns the reason why nothing is sent to a target any more, or nil.
+// stoppedLocked returns the error of a delivery to a target to which nothing may be sent, or nil.
 func (d *Deliverer) stoppedLocked(target string) error {
 	switch {
 	case d.closed:
@@ -98,29 +100,30 @@ func (d *Deliverer) stoppedLocked(target string) error {
 	return nil
 }
 
-// targetLocked finds a target, and the group that it belongs to now. While messages for a target wait, it stays in its
-// group: in another group, the next message would overtake them.
+// targetLocked returns a target with its present group. While messages for a target wait, the target keeps its group:
+// in another group, the next message would overtake them.
 func (d *Deliverer) targetLocked(subject string) *target {
-	t, s := d.targets.of(subject), d.lookup.latest.Load()
+	t, s := d.targets.target(subject), d.lookup.latest.Load()
 	if t.group == nil || (t.snapshot != s || t.group.forgotten) && t.unsent == 0 {
 		stream := ""
 		if h := s.holder(subject); h != nil {
 			stream = h.name
 		}
-		t.group, t.snapshot = d.groups.of(t.subject, stream), s
+		t.group, t.snapshot = d.groups.group(t.subject, stream), s
 	}
 	return t
 }
 
-// queueLocked has a delivery pass its groups. It reports true if the caller must send the delivery at once.
+// queueLocked lets a delivery pass its groups as far as there is room, and queues it otherwise. It reports whether the
+// caller must send the delivery now.
 func (d *Deliverer) queueLocked(dl *delivery) bool {
 	t := dl.target
 	t.open++
-	passed := d.groups.pass(dl)
+	passed := d.groups.pass(dl.group, dl)
 	switch {
 	case passed && t.unsent == 0:
 		return true
-	case passed: // it must not overtake the deliveries before it, which another goroutine is sending
+	case passed: // it must not overtake earlier deliveries to its target, which another goroutine is sending
 		d.groups.ready = append(d.groups.ready, dl)
 	default:
 		d.lookup.renew() // the stream behind the target may be new
@@ -129,7 +132,7 @@ func (d *Deliverer) queueLocked(dl *delivery) bool {
 	return false
 }
 
-// Drain stops sending. Messages that wait are given back; messages that were sent may still be answered.
+// Drain stops sending, and gives back the waiting messages. Messages that were sent may still be answered.
 func (d *Deliverer) Drain() {
 	d.mu.Lock()
 	d.closed = true
@@ -147,9 +150,9 @@ func (d *Deliverer) Recall(o Owner) {
 	d.sendReady()
 }
 
-// Halt stops sending to the targets for which halted returns true, until it is called again. Nil halts none. It gives
-// back the messages that wait for these targets. It returns when the messages already sent to them have their results,
-// or ctx ends.
+// Halt stops sending to the targets for which halted returns true, and gives back the messages that wait for these
+// targets. It returns when the messages already sent to them have their results, or ctx ends. The next call of Halt
+// replaces halted. Nil halts no target.
 func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 	d.mu.Lock()
 	d.halted = halted
@@ -179,17 +182,18 @@ func (d *Deliverer) unanswered(sent []*target) bool {
 	return slices.ContainsFunc(sent, func(t *target) bool { return t.open > 0 })
 }
 
-func (d *Deliverer) takeBackLocked(which func(*delivery) bool) []*delivery {
-	back := d.groups.takeBack(which)
+// takeBackLocked removes and returns the waiting deliveries for which match returns true. The caller gives them back.
+func (d *Deliverer) takeBackLocked(match func(*delivery) bool) []*delivery {
+	back := d.groups.takeBack(match)
 	for _, dl := range back {
-		dl.target.gone()
+		dl.target.dropUnsent()
 	}
 	return back
 }
 
-func giveBack(unsent []*delivery, why error) {
+func giveBack(unsent []*delivery, reason error) {
 	for _, dl := range unsent {
-		dl.done(Result{Outcome: Unknown, Err: why})
+		dl.done(Result{Outcome: Unknown, Err: reason})
 	}
 }
 
@@ -212,17 +216,17 @@ func (d *Deliverer) watch(ctx context.Context) {
 	}
 }
 
-// relieve gives back the waiting messages that their groups will not take soon. It reports whether any group is still
-// under pressure.
+// relieve gives back the waiting messages for which their groups will not have room soon. It reports whether any group
+// is still under pressure.
 func (d *Deliverer) relieve(now time.Time) (more bool) {
 	d.mu.Lock()
 	back, more := d.groups.judge(now)
 	for _, s := range back {
-		s.target.gone()
+		s.target.dropUnsent()
 	}
 	d.mu.Unlock()
 	for _, s := range back {
-		s.done(Result{Outcome: Stalled, Turn: s.turn})
+		s.done(Result{Outcome: Stalled, RetryAt: s.retryAt})
 	}
 	d.sendReady()
 	return more

@@ -214,7 +214,7 @@ func TestStreamDeletedBesideAnother(t *testing.T) {
 }
 
 // TestStreamCreated: a stream is created on a subject that was known to have none. Its acknowledgement or refusal
-// counts at once. Its silence counts as soon as the last list is old.
+// counts immediately. Its silence counts as soon as the last list is old.
 func TestStreamCreated(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

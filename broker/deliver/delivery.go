@@ -17,42 +17,43 @@ var ErrHalted = errors.New("halted; not sent")
 // Message is a message to deliver.
 type Message struct {
 	Target string
-	Mode   message.Mode // empty: as configured
-	// PutHeader writes the headers into an empty header when the message is sent, and keeps no reference to it. Waiting
-	// messages are held without them, since they take much memory. Nil means no headers.
+	Mode   message.Mode // empty for the configured mode of the target
+	// PutHeader writes the headers into an empty header when the message is sent, and keeps no reference to that header.
+	// A waiting message is held without its headers, which take much memory. Nil means no headers.
 	PutHeader func(message.Header)
 	Data      []byte
-	// Expires is the time after which the message must not be sent any more, by our clock. Zero means never.
+	// Expires is the time after which the message must not be sent any more, by this host's clock. Zero means never.
 	Expires time.Time
 	// Size is the memory in bytes that the owner holds for the message. It counts as at least the length of the data.
 	Size int
 	// RateKey is the client's Delay-Rate-Key: see Limits. It may be empty.
 	RateKey string
-	// Paced is Result.Paced of the result that gave the message its present turn. It is empty if the message has no turn.
+	// Paced is the name of the message's turn, from Result.Paced. It is empty if the message has no turn.
 	Paced string
 	// Repeated is true if the message was already sent in that turn and got no answer.
 	Repeated bool
-	// Owner is asked before the message is sent. With a nil Owner the message is always sent.
+	// Owner permits the message to be sent. With a nil Owner the message is always sent.
 	Owner Owner
 }
 
-// Owner is the lane or program that a message comes from. It must be comparable. Any goroutine may call its methods.
+// Owner is the lane or program that a message comes from. It must be comparable. Its method is called on any goroutine.
 type Owner interface {
+	// MayDeliver is called immediately before a message is sent, and reports whether the message may be sent.
 	MayDeliver() bool
 }
 
-// Outcome says how a delivery ended.
+// Outcome is the end of a delivery.
 type Outcome uint8
 
 // The outcomes.
 const (
 	Delivered Outcome = iota
-	Refused           // the target refused it, or the server refused it because nobody listens
-	Unknown           // it may have arrived: deliver it again under the same id
-	Stalled           // not sent: its group of targets would not take it soon; counts as no attempt
-	NoRoom            // refused because the account or server has no room; counts as no attempt
-	Paced             // not sent: the target's rate gives it a later turn; counts as no attempt
-	Expired           // not sent: it expired while it waited
+	Refused           // the target refused the message, or the server did because nobody listens
+	Unknown           // the message may have arrived: deliver it again under the same id
+	Stalled           // not sent: its group of targets has no room soon; not an attempt
+	NoRoom            // refused because the account or the server has no room; not an attempt
+	Paced             // not sent: the rate gives the message a later turn; not an attempt
+	Expired           // not sent: the message expired while it waited
 )
 
 // outcomeNames are the names of the outcomes in metrics.
@@ -68,11 +69,11 @@ func (o Outcome) String() string { return outcomeNames[o] }
 type Result struct {
 	Outcome Outcome
 	Code    int       // of a refusal: see jsapi.Ack
-	Reason  string    // for people: why it was refused, or the likely cause of the silence
+	Reason  string    // for people: the reason of the refusal, or the likely cause of the silence
 	Err     error     // if the outcome is unknown: from package acks, the connection, ErrDraining or ErrHalted
-	Turn    time.Time // when stalled or paced: when the message should come again, by our clock
-	Paced   string    // when paced: the name of the turn, for Message.Paced
-	At      time.Time // when delivered: see the package comment, Lateness; by our clock
+	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
+	Paced   string    // if paced: the name of the turn, for Message.Paced
+	At      time.Time // if delivered: see the package comment, Lateness; by this host's clock
 	Count   *Count    // of the target, for the owner to note the outcome; nil if the delivery was not sent
 }
 
@@ -84,17 +85,19 @@ type delivery struct {
 	// Guarded by the deliverer's lock. Target and group do not change.
 	target *target
 	group  *group // the first group to pass
-	at     *group // where it waits; nil once it has passed all groups
+	// waitsAt is the group at which the delivery waits, or nil once it has passed all groups.
+	waitsAt *group
 
 	// Set before the message is published.
 	mode message.Mode
 	wait time.Duration // timeout of the answer
 	sent time.Time
 
-	// proved is when the server had the message, or when an answer was ignored. It dates the delivery if a later silence
-	// or timeout counts as one. Only the function that the inbox calls uses it.
+	// Only the function that the inbox calls uses the fields below. The inbox makes one call at a time.
+
+	// proved is the time at which the server confirmed the message, or at which an answer was ignored. If a later
+	// silence or timeout counts as a delivery, this is the time of the delivery.
 	proved time.Time
-	// ignored is the stream of an acknowledgement that a service may have written: see evidence. Only the function
-	// that the inbox calls uses it, and the inbox makes one call at a time.
+	// ignored is the stream of an acknowledgement that a service may have written: see evidence.
 	ignored string
 }

@@ -13,83 +13,84 @@ import (
 	"delaybroker/broker/message"
 )
 
-// The reasons of refusals begin with these words if the target does not exist. People read them, and doctor recognises
-// them in messages that wait for their next attempt.
+// The reason of a refusal begins with one of these texts if the target does not exist or is not permitted. People read
+// the reasons, and package doctor recognises them in messages that wait for their next attempt.
 const (
 	NobodyListens = jsapi.NobodyListens
 	NotAllowed    = "NATS does not let the broker publish there"
 	NoStream      = "no stream acknowledged in time"
 )
 
-// evidence is the facts about a target's answer, or silence, to a delivery. Fields that do not apply are zero.
+// evidence is the set of facts about a target's answer to a delivery, or about its silence. Fields that do not apply
+// are zero.
 type evidence struct {
 	mode message.Mode
 	wait time.Duration // timeout of the answer
 
-	// Exactly one of the two is set, as in acks.Func.
+	// Exactly one of answer and err is set, as in acks.Func.
 	answer *nats.Msg
 	err    error
 
-	// at is when the answer came or, for a silence, when the server had the message: see Result.At. It is zero if neither
-	// is known.
+	// at is the time of the answer or, for a silence, the time at which the server confirmed the message: see Result.At.
+	// It is zero if neither is known.
 	at time.Time
 
 	// For an answer.
 	ack    jsapi.Ack // the answer, parsed as an acknowledgement
 	isAck  bool      // the parsing succeeded; in mode core only if the answer has no data
 	own    bool      // the answer names one of the broker's own streams
-	holder *holder   // the stream on the target by a fresh list; nil without such a stream or list
+	holder *holder   // the stream that listens on the target; nil if there is none, or the list of streams is too old
 
 	// For a silence, and for a timeout.
 	forbidden    bool     // the server has refused this publish
-	unheard      bool     // the server has refused a publish, and it is not known yet which one
+	unattributed bool     // the server has refused a publish, and it is not known yet which one
 	acknowledges bool     // a stream is known to acknowledge for the target
-	streams      listener // the streams of the account on the target, unless acknowledges is true
-	elsewhere    bool     // a stream that the account does not list recently acknowledged for such targets
+	streams      listener // the stream of the account on the target; not determined if acknowledges is true
+	unlisted     bool     // a stream that the account does not list recently acknowledged for such targets
 
-	// claims says whether to believe the stream name in an acknowledgement in mode request: in this answer or, after a
+	// claims is the result of checking the stream name in an acknowledgement in mode request: in this answer or, after a
 	// timeout, in an earlier answer that was ignored.
 	claims claim
 }
 
-// claim says whether a stream that acknowledged in mode request listens on the target. If it does not, a service has
-// written JSON of its own with fields of the same names.
+// claim is the result of checking whether the stream that an acknowledgement names listens on the target. If the stream
+// does not, a service has replied with JSON of its own that has the same fields.
 type claim uint8
 
 const (
 	unproven  claim = iota // the streams were not known, or no acknowledgement was ignored
-	confirmed              // the stream listens on the target: the answer is its own
-	refuted                // it does not: the answer is the service's
+	confirmed              // the stream listens on the target and has sent the answer
+	refuted                // the stream does not listen on the target: the service has sent the answer
 )
 
 func (e evidence) silent() bool   { return errors.Is(e.err, acks.ErrSilent) }
 func (e evidence) timedOut() bool { return errors.Is(e.err, acks.ErrTimeout) }
 
-// verdict is the conclusion from the evidence: a result, or that it is too early for one.
+// verdict is the conclusion from the evidence: a result, or that it is too early for a result.
 type verdict struct {
-	again   bool   // no result yet: the inbox must ask again
-	result  Result // unless again
+	pending bool   // no result yet: the inbox must wait for more answers
+	result  Result // if not pending
 	acked   string // the stream that has acknowledged the delivery
-	ignored string // the stream of an acknowledgement that may be the service's, as long as the streams are not known
+	ignored string // the stream that an acknowledgement names, if the acknowledgement may be a service's reply
 	renew   bool   // the list of streams may be out of date
 }
 
 // undecided is the verdict that it is too early for a result.
-var undecided = verdict{again: true}
+var undecided = verdict{pending: true}
 
 func decided(r Result) verdict { return verdict{result: r} }
 
 // judge decides how a delivery ended.
 //
-// The server reports a refused publish as an error of the connection. It does so before it answers the flush that
-// establishes the silence, but nats.go calls its error handler later, after all earlier calls of the handler. So no
-// silence counts while the connection has seen a refusal for which the handler was not called yet.
+// The server reports a refused publish as an error of the connection. The report arrives before the answer to the flush
+// that establishes the silence. But nats.go queues the calls of its error handler, so the handler may be called later.
+// So no silence counts while the connection has received a refusal for which the handler was not called yet.
 func judge(e evidence) verdict {
 	switch {
 	case e.forbidden && (e.silent() || e.timedOut()):
 		return decided(Result{Outcome: Refused,
-			Reason: NotAllowed + ": grant the subject to the user that delivers"})
-	case e.unheard && e.silent():
+			Reason: NotAllowed + ": grant the subject to the broker's user for deliveries"})
+	case e.unattributed && e.silent():
 		return undecided
 	}
 	switch e.mode {
@@ -111,14 +112,14 @@ func judgeStream(e evidence) verdict {
 	case !e.isAck, e.own:
 		return undecided
 	case e.foreign():
-		return verdict{again: true, renew: true} // or the subject has another stream now
+		return verdict{pending: true, renew: true} // the subject may have another stream now
 	}
 	return judgeAck(e.ack)
 }
 
 // foreign reports whether the answer names another stream than the one that is known to hold the target. A subscriber
-// of the target may write anything into our inbox. It can also have the server's acknowledgements of its own delayed
-// messages delivered there; those name the broker's own streams.
+// of the target may publish anything to the reply subject. It can also make the server publish the acknowledgements of
+// its own delayed messages there. Such acknowledgements name the broker's own streams.
 func (e evidence) foreign() bool {
 	return e.holder != nil && e.ack.Stream != "" && e.ack.Stream != e.holder.name
 }
@@ -144,7 +145,8 @@ const (
 )
 
 // judgeService accepts every reply of a service, unless the reply reports an error. A stream on the subject
-// acknowledges for itself and not for the service. So its answer is ignored, also while the streams are not known.
+// acknowledges for itself and not for the service. So an acknowledgement is ignored if it is a stream's, and also if it
+// may be because the streams are not known.
 func judgeService(e evidence) verdict {
 	switch {
 	case e.timedOut() && e.claims == refuted:
@@ -165,31 +167,31 @@ func judgeService(e evidence) verdict {
 	case e.claims == confirmed:
 		return undecided
 	case e.claims == unproven:
-		return verdict{again: true, ignored: e.ack.Stream}
+		return verdict{pending: true, ignored: e.ack.Stream}
 	}
 	return decided(Result{Outcome: Delivered})
 }
 
-// judgeAuto accepts an acknowledgement, and silence where it is known that no stream listens, or only one that does not
-// acknowledge.
+// judgeAuto accepts an acknowledgement. It accepts silence if it is known that no stream listens, or only a stream that
+// does not acknowledge.
 func judgeAuto(e evidence) verdict {
 	switch {
 	case !e.silent():
 		return judgeStream(e)
 	case e.acknowledges:
 		return undecided
-	case e.streams == mute, e.streams == nobody && !e.elsewhere:
+	case e.streams == listenerNoAck, e.streams == listenerNone && !e.unlisted:
 		return decided(Result{Outcome: Delivered})
 	}
 	return undecided
 }
 
-// judgeAck decides on the answer of a stream, or of the server in its place.
+// judgeAck decides on the answer of a stream, or of the server in the stream's place.
 func judgeAck(ack jsapi.Ack) verdict {
 	switch ack.Outcome() {
 	case jsapi.Stored, jsapi.Duplicate:
 		return verdict{result: Result{Outcome: Delivered}, acked: ack.Stream}
-	case jsapi.Busy: // no refusal
+	case jsapi.Busy: // the stream has not refused the message
 		return decided(Result{Outcome: Unknown, Err: errors.New(ack.Description)})
 	case jsapi.LimitReached: // neither the message nor the target's stream is the reason
 		return decided(refusal(NoRoom, ack))
@@ -222,12 +224,13 @@ func (e evidence) whySilent() string {
 	case e.mode == message.ModeCore:
 	case e.acknowledges:
 		return "the stream on the subject did not acknowledge in time"
-	case e.streams == answerer:
+	case e.streams == listenerAcks:
 		return "a stream listens on the subject, and none acknowledged in time"
-	case e.streams == notKnown:
+	case e.streams == listenerUnknown:
 		return "no stream acknowledged in time, and it is not known whether one listens on the subject"
-	case e.elsewhere:
-		return "no stream acknowledged in time, but one that the account does not list did so lately for a like subject"
+	case e.unlisted:
+		return "no stream acknowledged in time; " +
+			"a stream that the account does not list recently acknowledged a similar subject"
 	}
 	return "the server did not confirm in time that it took the message"
 }

@@ -19,7 +19,7 @@ func (v verdict) String() string {
 	var words []string
 	r := v.result
 	switch {
-	case v.again:
+	case v.pending:
 		words = append(words, "again")
 	case r.Code > 0:
 		words = append(words, fmt.Sprintf("%s %d", r.Outcome, r.Code))
@@ -157,14 +157,14 @@ func TestJudgeSilence(t *testing.T) {
 		want string
 	}{
 		{"core", message.ModeCore, evidence{}, "delivered"},
-		{"streams not known", message.ModeAuto, evidence{streams: notKnown}, "again"},
-		{"no stream", message.ModeAuto, evidence{streams: nobody}, "delivered"},
-		{"a stream that acknowledges", message.ModeAuto, evidence{streams: answerer}, "again"},
-		{"a stream that does not", message.ModeAuto, evidence{streams: mute}, "delivered"},
+		{"streams not known", message.ModeAuto, evidence{streams: listenerUnknown}, "again"},
+		{"no stream", message.ModeAuto, evidence{streams: listenerNone}, "delivered"},
+		{"a stream that acknowledges", message.ModeAuto, evidence{streams: listenerAcks}, "again"},
+		{"a stream that does not", message.ModeAuto, evidence{streams: listenerNoAck}, "delivered"},
 		{"a stream that did lately", message.ModeAuto, evidence{acknowledges: true}, "again"},
-		{"a stream elsewhere", message.ModeAuto, evidence{streams: nobody, elsewhere: true}, "again"},
-		{"not heard of a refusal", message.ModeAuto, evidence{streams: nobody, unheard: true}, "again"},
-		{"not heard of a refusal", message.ModeCore, evidence{unheard: true}, "again"},
+		{"a stream elsewhere", message.ModeAuto, evidence{streams: listenerNone, unlisted: true}, "again"},
+		{"not heard of a refusal", message.ModeAuto, evidence{streams: listenerNone, unattributed: true}, "again"},
+		{"not heard of a refusal", message.ModeCore, evidence{unattributed: true}, "again"},
 	} {
 		tt.with.mode, tt.with.err = tt.mode, acks.ErrSilent
 		if got := judge(tt.with).String(); got != tt.want {
@@ -191,19 +191,19 @@ func TestJudgeTimeout(t *testing.T) {
 			"unknown, because the server did not confirm in time that it took the message"},
 		{"its stream is silent", message.ModeAuto, evidence{acknowledges: true},
 			"unknown, because the stream on the subject did not acknowledge in time"},
-		{"a stream without a leader", message.ModeAuto, evidence{streams: answerer},
+		{"a stream without a leader", message.ModeAuto, evidence{streams: listenerAcks},
 			"unknown, because a stream listens on the subject, and none acknowledged in time"},
-		{"streams not known", message.ModeAuto, evidence{streams: notKnown},
+		{"streams not known", message.ModeAuto, evidence{streams: listenerUnknown},
 			"unknown, because no stream acknowledged in time, and it is not known whether one listens on the subject"},
-		{"a stream elsewhere", message.ModeAuto, evidence{streams: nobody, elsewhere: true},
-			"unknown, because no stream acknowledged in time, but one that the account does not list did so lately " +
-				"for a like subject"},
-		{"no stream", message.ModeAuto, evidence{streams: nobody},
+		{"a stream elsewhere", message.ModeAuto, evidence{streams: listenerNone, unlisted: true},
+			"unknown, because no stream acknowledged in time; a stream that the account does not list " +
+				"recently acknowledged a similar subject"},
+		{"no stream", message.ModeAuto, evidence{streams: listenerNone},
 			"unknown, because the server did not confirm in time that it took the message"},
 		{"a service", message.ModeRequest, evidence{}, "refused, because no reply within 10s"},
 		{"behind a stream", message.ModeRequest, evidence{claims: confirmed}, "refused, because no reply within 10s"},
 		{"like a stream", message.ModeRequest, evidence{claims: refuted}, "delivered"},
-		{"not heard of a refusal", message.ModeStream, evidence{unheard: true},
+		{"not heard of a refusal", message.ModeStream, evidence{unattributed: true},
 			"unknown, because no stream acknowledged in time"},
 	} {
 		e := tt.with

@@ -5,16 +5,16 @@ import "strings"
 // holder is the stream that listens on a subject.
 type holder struct {
 	name string
-	acks bool // it acknowledges
+	acks bool // the stream acknowledges
 }
 
 // filters finds the stream that listens on a subject. It is a tree with one level for each token of the streams'
 // filters. Once it is built, it does not change.
 type filters struct {
-	next map[string]*filters // below a token
-	any  *filters            // below *
-	here *holder             // the stream with a filter that ends here
-	rest *holder             // the stream with a filter that ends with > here
+	next map[string]*filters // the subtree of each token
+	star *filters            // the subtree of *
+	leaf *holder             // the stream with a filter that ends at this node
+	tail *holder             // the stream with a filter that continues with > and ends
 }
 
 // add adds a filter of a stream.
@@ -24,13 +24,13 @@ func (f *filters) add(filter string, h *holder) {
 		token, filter, more = strings.Cut(filter, ".")
 		switch {
 		case token == ">" && !more:
-			f.rest = better(f.rest, h)
+			f.tail = better(f.tail, h)
 			return
 		case token == "*":
-			if f.any == nil {
-				f.any = new(filters)
+			if f.star == nil {
+				f.star = new(filters)
 			}
-			f = f.any
+			f = f.star
 		default:
 			if f.next == nil {
 				f.next = make(map[string]*filters)
@@ -41,27 +41,28 @@ func (f *filters) add(filter string, h *holder) {
 			f = f.next[token]
 		}
 	}
-	f.here = better(f.here, h)
+	f.leaf = better(f.leaf, h)
 }
 
 // match returns the stream that listens on a subject, or nil. Filters of streams may overlap only if one of the streams
-// does not acknowledge. Then match returns a stream that acknowledges. It looks only at filters whose tokens match, and
-// allocates nothing.
+// does not acknowledge. Of such streams, match returns one that acknowledges. It visits only filters whose tokens
+// match, and allocates nothing.
 func (f *filters) match(subject string) *holder {
 	token, rest, more := strings.Cut(subject, ".")
-	best := f.rest
-	for _, below := range [...]*filters{f.next[token], f.any} {
+	best := f.tail
+	for _, below := range [...]*filters{f.next[token], f.star} {
 		switch {
 		case below == nil:
 		case more:
 			best = better(best, below.match(rest))
 		default:
-			best = better(best, below.here)
+			best = better(best, below.leaf)
 		}
 	}
 	return best
 }
 
+// better returns one of two streams, either of which may be nil: a stream that acknowledges, if there is one.
 func better(a, b *holder) *holder {
 	if a == nil || b != nil && b.acks && !a.acks {
 		return b

@@ -11,12 +11,12 @@ import (
 	"delaybroker/broker/message"
 )
 
-// ackMemory is how long an acknowledgement proves that a stream takes the target's messages. After that, silence may
-// count as the answer of core subscribers again: the stream may have been deleted.
+// ackMemory is the time for which an acknowledgement proves that a stream takes the target's messages. After that time,
+// silence may count as the answer of core subscribers again, because the stream may have been deleted.
 const ackMemory = time.Minute
 
-// gather collects the evidence on a delivery: an answer, or the reason why there is none, and the facts about the
-// target that this answer or silence needs. Now is the time of the answer, or when the silence was noticed.
+// gather collects the evidence on a delivery: an answer, or the error in its place, and the facts about the target that
+// are needed to judge it. Now is the time of the answer or of the error.
 func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.Time) evidence {
 	e := evidence{mode: dl.mode, wait: dl.wait, answer: answer, err: err}
 	if silence, ok := errors.AsType[*acks.Silence](err); ok && dl.proved.IsZero() {
@@ -34,7 +34,7 @@ func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.T
 	return e
 }
 
-// gatherAnswer reads an answer as an acknowledgement, and looks for the stream that it names.
+// gatherAnswer parses an answer as an acknowledgement, and looks up the stream that the acknowledgement names.
 func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	if dl.mode == message.ModeCore && len(e.answer.Data) > 0 {
 		return // every answer is accepted
@@ -43,7 +43,7 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 		return
 	}
 	switch dl.mode {
-	case message.ModeCore: // see judgeCore
+	case message.ModeCore: // no stream is needed
 	case message.ModeRequest:
 		if e.ack.Stream != "" {
 			e.claims = claimOf(d.lookup.fresh(now), e.ack.Stream, dl.Target)
@@ -56,17 +56,17 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 
 // gatherSilence collects the evidence on a target's silence.
 func (d *Deliverer) gatherSilence(dl *delivery, e *evidence, now time.Time) {
-	e.forbidden, e.unheard = d.refused(dl)
+	e.forbidden, e.unattributed = d.refused(dl)
 	switch dl.mode {
-	case message.ModeStream, message.ModeCore: // no stream needs to be known
+	case message.ModeStream, message.ModeCore: // no stream is needed
 	case message.ModeRequest:
 		if s := d.lookup.latest.Load(); dl.ignored != "" && s != nil && !s.at.Before(dl.sent) {
 			e.claims = claimOf(s, dl.ignored, dl.Target)
 		}
 	default:
 		if e.acknowledges = d.acknowledges(dl, now); !e.acknowledges {
-			e.streams = d.lookup.on(dl.Target, now)
-			e.elsewhere = e.streams == nobody && d.acknowledgedElsewhere(dl, now)
+			e.streams = d.lookup.listenerOn(dl.Target, now)
+			e.unlisted = e.streams == listenerNone && d.unlistedAcknowledged(dl, now)
 		}
 	}
 }
@@ -86,31 +86,31 @@ func claimOf(s *snapshot, stream, target string) claim {
 // acknowledges reports whether a stream is known to acknowledge for the target.
 func (d *Deliverer) acknowledges(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
-	lately := dl.target.stream != "" && now.Sub(dl.target.streamAt) < ackMemory
+	recent := dl.target.stream != "" && now.Sub(dl.target.streamAt) < ackMemory
 	d.mu.Unlock()
-	if lately {
+	if recent {
 		return true
 	}
 	h := d.lookup.holder(dl.Target, now)
 	return h != nil && h.acks
 }
 
-// acknowledgedElsewhere reports whether a stream that the account does not list has recently acknowledged for the
-// target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. Its other
-// subjects are unknown.
-func (d *Deliverer) acknowledgedElsewhere(dl *delivery, now time.Time) bool {
+// unlistedAcknowledged reports whether a stream that the account does not list has recently acknowledged for the
+// target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. So its subjects
+// are unknown, and may include the target.
+func (d *Deliverer) unlistedAcknowledged(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
-	subject, lately := dl.group.acked, now.Sub(dl.group.ackedAt) < ackMemory
+	subject, recent := dl.group.acked, now.Sub(dl.group.ackedAt) < ackMemory
 	d.mu.Unlock()
-	return subject != "" && lately && d.lookup.on(subject, now) == nobody
+	return subject != "" && recent && d.lookup.listenerOn(subject, now) == listenerNone
 }
 
-// refused reports whether the server has refused the publish of a delivery, and whether it has refused a publish of
-// which Heard has not been informed yet. It reads both under one lock, so that a refusal that Heard gets meanwhile is
-// in one of them.
-func (d *Deliverer) refused(dl *delivery) (forbidden, unheard bool) {
+// refused reports whether the server has refused the publish of a delivery, and whether it has refused a publish for
+// which NoteError was not called yet. It reads the connection's last error first. So if NoteError is called meanwhile,
+// a refusal of this delivery is in one of the results.
+func (d *Deliverer) refused(dl *delivery) (forbidden, unattributed bool) {
 	last := d.box.LastError()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !dl.target.forbidden.Before(dl.sent), last != d.heard && errors.Is(last, nats.ErrPermissionViolation)
+	return !dl.target.forbidden.Before(dl.sent), last != d.lastError && errors.Is(last, nats.ErrPermissionViolation)
 }

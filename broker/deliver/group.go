@@ -2,9 +2,9 @@ package deliver
 
 import "time"
 
-// The shares of the window: see "Fairness" in the package documentation. However many groups are silent, they leave
-// room. The larger share of a quick group is needed because an eighth is too little to keep a stream busy that answers
-// after 10 ms, or core subscribers, whose silence takes 50 ms to establish.
+// The shares of the window: see "Fairness" in the package documentation. Silent groups leave room, however many they
+// are. A quick group needs its larger share: an eighth is not enough to keep a stream busy that answers after 10 ms, or
+// core subscribers, whose silence takes 50 ms to establish.
 const (
 	windowShare = 1
 	groupShare  = 8
@@ -13,22 +13,22 @@ const (
 )
 
 // group is a set of targets with one share of the window: the targets of one stream, or the targets with the same first
-// tokens. A delivery passes its group, then the group's parent, and at last the window, which is the group of all
-// targets. At each of them it waits for room, in order.
+// tokens. A delivery passes its group, then the group's parent, and last the window, which is the group of all targets.
+// At each group, deliveries wait for room in order.
 type group struct {
-	parent         *group // nil for the window
-	share          int    // while no other group is active, one part in this many of the window
-	most, maxBytes int    // set for the window only: the maximum outstanding
+	parent                *group // nil for the window
+	share                 int    // while no other group is active, the group may have 1/share of the window
+	maxMessages, maxBytes int    // set only for the window: the maximum outstanding
 
-	past, pastBytes int         // deliveries that have passed and have no result yet
-	waiting         []*delivery // deliveries that have not passed yet, in order
-	waitingBytes    int
+	outstanding, outstandingBytes int         // deliveries that have passed and have no result yet
+	waiting                       []*delivery // deliveries that have not passed yet, in order
+	waitingBytes                  int
 
 	pressure  *pressure // nil while there is room
-	full      time.Time // when the group, or a part of it, last had no room
+	lastFull  time.Time // when the group, or a part of it, last had no room
 	acked     string    // the last subject for which a stream acknowledged
-	ackedAt   time.Time // when it did
-	forgotten bool      // swept: new deliveries use another group of the same name
+	ackedAt   time.Time // the time of that acknowledgement
+	forgotten bool      // removed by sweep: new deliveries use another group of the same name
 }
 
 // window returns the group of all targets.
@@ -43,18 +43,19 @@ func (g *group) window() *group {
 // however large.
 func (g *group) fits(dl *delivery) bool {
 	w, others := g.window(), g.part()-1
-	return g.past == 0 ||
-		others*(g.past+1) <= w.most-w.past-1 && others*(g.pastBytes+dl.Size) <= w.maxBytes-w.pastBytes-dl.Size
+	return g.outstanding == 0 || others*(g.outstanding+1) <= w.maxMessages-w.outstanding-1 &&
+		others*(g.outstandingBytes+dl.Size) <= w.maxBytes-w.outstandingBytes-dl.Size
 }
 
-// room returns how much of the group may be outstanding, given what is outstanding of the other groups.
+// room returns the maximum numbers of messages and bytes that the group may have outstanding. They depend on the
+// outstanding messages of the other groups.
 func (g *group) room() (messages, bytes int) {
-	w := g.window()
-	part := g.part()
-	return max(1, (w.most-w.past+g.past)/part), max(1, (w.maxBytes-w.pastBytes+g.pastBytes)/part)
+	w, part := g.window(), g.part()
+	return max(1, (w.maxMessages-w.outstanding+g.outstanding)/part),
+		max(1, (w.maxBytes-w.outstandingBytes+g.outstandingBytes)/part)
 }
 
-// part is the share of the group as it is now.
+// part returns the present share of the group.
 func (g *group) part() int {
 	if g.pressure != nil && g.pressure.quick {
 		return min(g.share, quickShare)
@@ -64,19 +65,19 @@ func (g *group) part() int {
 
 // hasRoom reports whether nothing waits, and at most half of the group's room is taken.
 func (g *group) hasRoom() bool {
-	most, maxBytes := g.room()
-	return len(g.waiting) == 0 && g.past <= most/2 && g.pastBytes <= maxBytes/2
+	maxMessages, maxBytes := g.room()
+	return len(g.waiting) == 0 && g.outstanding <= maxMessages/2 && g.outstandingBytes <= maxBytes/2
 }
 
-// wait appends a delivery to the waiting ones.
-func (g *group) wait(dl *delivery) {
-	dl.at = g
+// enqueue appends a delivery to the waiting deliveries.
+func (g *group) enqueue(dl *delivery) {
+	dl.waitsAt = g
 	g.waiting = append(g.waiting, dl)
 	g.waitingBytes += dl.Size
 }
 
-// first removes and returns the delivery that has waited longest, if there is room for it. Otherwise it returns nil.
-func (g *group) first() *delivery {
+// dequeue removes and returns the delivery that has waited longest, if there is room for it. Otherwise it returns nil.
+func (g *group) dequeue() *delivery {
 	if len(g.waiting) == 0 || !g.fits(g.waiting[0]) {
 		return nil
 	}
@@ -87,6 +88,6 @@ func (g *group) first() *delivery {
 	return dl
 }
 
-// take gives a delivery room, and give takes the room back.
-func (g *group) take(dl *delivery) { g.past++; g.pastBytes += dl.Size }
-func (g *group) give(dl *delivery) { g.past--; g.pastBytes -= dl.Size }
+// reserve counts a delivery as outstanding until release.
+func (g *group) reserve(dl *delivery) { g.outstanding++; g.outstandingBytes += dl.Size }
+func (g *group) release(dl *delivery) { g.outstanding--; g.outstandingBytes -= dl.Size }

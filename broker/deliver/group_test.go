@@ -8,8 +8,8 @@ import (
 
 // send adds a delivery for a subject, and reports whether it has passed all groups.
 func (all *groups) send(subject string, size int) (*delivery, bool) {
-	dl := &delivery{Message: Message{Target: subject, Size: size}, group: all.of(subject, "")}
-	return dl, all.pass(dl)
+	dl := &delivery{Message: Message{Target: subject, Size: size}, group: all.group(subject, "")}
+	return dl, all.pass(dl.group, dl)
 }
 
 // TestGroupOfSubject: subjects of one stream are one group, and otherwise subjects with the same first two tokens.
@@ -28,7 +28,7 @@ func TestGroupOfSubject(t *testing.T) {
 		{a: "shop.eu.1", streamOfA: "S", b: "shop.eu.1"},
 		{a: "shop", streamOfA: "shop", b: "shop"},
 	} {
-		a, b := all.of(tt.a, tt.streamOfA), all.of(tt.b, tt.streamOfB)
+		a, b := all.group(tt.a, tt.streamOfA), all.group(tt.b, tt.streamOfB)
 		if same, sameParent := a == b, a.parent == b.parent; same != tt.same || sameParent != tt.sameParent {
 			t.Errorf("%s of %q and %s of %q: one group %v, one parent %v; want %v, %v",
 				tt.a, tt.streamOfA, tt.b, tt.streamOfB, same, sameParent, tt.same, tt.sameParent)
@@ -45,7 +45,7 @@ func TestGroupsLetPassInOrder(t *testing.T) {
 	past := fill(t, all, "a.x", 8) // an eighth of the window
 	first, _ := all.send("a.x", 1)
 	second, _ := all.send("a.x", 1)
-	if first.at != first.group || second.at != second.group {
+	if first.waitsAt != first.group || second.waitsAt != second.group {
 		t.Fatal("a group with eight outstanding has room for a ninth")
 	}
 	for i, want := range []*delivery{first, second} {
@@ -67,10 +67,10 @@ func TestGroupsLetPassTheFurtherFirst(t *testing.T) {
 	fill(t, all, "a.z", 2) // the groups of a token have a quarter of the window together
 	behind, _ := all.send("a.x", 1)
 	further, _ := all.send("a.w", 1)
-	if behind.at != behind.group || further.at != further.group.parent {
+	if behind.waitsAt != behind.group || further.waitsAt != further.group.parent {
 		t.Fatal("the two do not wait where they should")
 	}
-	if all.leave(past[0]); all.next() != further || all.next() != nil || behind.at != behind.group {
+	if all.leave(past[0]); all.next() != further || all.next() != nil || behind.waitsAt != behind.group {
 		t.Error("the delivery that has come further does not come first")
 	}
 }
@@ -102,7 +102,7 @@ func TestGroupsBalance(t *testing.T) {
 			}
 			kept := waiting[:0]
 			for _, dl := range waiting {
-				if dl.at != nil {
+				if dl.waitsAt != nil {
 					kept = append(kept, dl)
 				}
 			}
@@ -129,7 +129,7 @@ func TestGroupsBalance(t *testing.T) {
 					if dl.Target != subject {
 						t.Fatalf("seed %d: %s is taken back, want %s only", seed, dl.Target, subject)
 					}
-					dl.at = nil
+					dl.waitsAt = nil
 				}
 			}
 			settle()
@@ -141,8 +141,8 @@ func TestGroupsBalance(t *testing.T) {
 			all.leave(dl)
 			settle()
 		}
-		if len(waiting) > 0 || all.window.past != 0 || all.window.pastBytes != 0 {
-			t.Errorf("seed %d: %d wait and %d are outstanding at last, want none", seed, len(waiting), all.window.past)
+		if len(waiting) > 0 || all.window.outstanding != 0 || all.window.outstandingBytes != 0 {
+			t.Errorf("seed %d: %d wait and %d are outstanding at last, want none", seed, len(waiting), all.window.outstanding)
 		}
 	}
 }
@@ -150,26 +150,26 @@ func TestGroupsBalance(t *testing.T) {
 // checkBalance compares the counts of the groups with the deliveries themselves.
 func checkBalance(t *testing.T, all *groups, sent, waiting []*delivery) {
 	t.Helper()
-	type sums struct{ past, pastBytes, waiting, waitingBytes int }
+	type sums struct{ outstanding, outstandingBytes, waiting, waitingBytes int }
 	want := make(map[*group]sums)
 	for _, dl := range append(append([]*delivery(nil), sent...), waiting...) {
-		for g := dl.group; g != dl.at; g = g.parent {
+		for g := dl.group; g != dl.waitsAt; g = g.parent {
 			s := want[g]
-			s.past, s.pastBytes = s.past+1, s.pastBytes+dl.Size
+			s.outstanding, s.outstandingBytes = s.outstanding+1, s.outstandingBytes+dl.Size
 			want[g] = s
 		}
-		if dl.at != nil {
-			s := want[dl.at]
+		if dl.waitsAt != nil {
+			s := want[dl.waitsAt]
 			s.waiting, s.waitingBytes = s.waiting+1, s.waitingBytes+dl.Size
-			want[dl.at] = s
+			want[dl.waitsAt] = s
 		}
 	}
 	check := func(name any, g *group) {
-		got := sums{g.past, g.pastBytes, len(g.waiting), g.waitingBytes}
+		got := sums{g.outstanding, g.outstandingBytes, len(g.waiting), g.waitingBytes}
 		if got != want[g] {
 			t.Fatalf("%v has %+v, want %+v", name, got, want[g])
 		}
-		if len(g.waiting) > 0 && g.past == 0 {
+		if len(g.waiting) > 0 && g.outstanding == 0 {
 			t.Fatalf("a delivery waits for ever: nothing is outstanding of %v", name)
 		}
 	}
@@ -177,7 +177,7 @@ func checkBalance(t *testing.T, all *groups, sent, waiting []*delivery) {
 		check(name, g)
 	}
 	check("the window", all.window)
-	if w := all.window; w.past > w.most {
-		t.Fatalf("%d are outstanding, want at most %d", w.past, w.most)
+	if w := all.window; w.outstanding > w.maxMessages {
+		t.Fatalf("%d are outstanding, want at most %d", w.outstanding, w.maxMessages)
 	}
 }

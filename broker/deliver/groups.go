@@ -11,9 +11,9 @@ import (
 type groups struct {
 	byName  map[groupName]*group
 	window  *group
-	sweepAt int           // the number of groups at which idle ones are swept again
-	pressed []*group      // the groups with a pressure
-	crowded chan struct{} // one slot: pressed is no longer empty
+	sweepAt int           // the number of groups from which the next sweep removes idle ones
+	pressed []*group      // the groups under pressure
+	crowded chan struct{} // capacity 1; has a value when pressed is no longer empty
 	ready   []*delivery   // deliveries that have waited and have passed all groups, in the order of sending
 }
 
@@ -27,15 +27,15 @@ type groupName struct {
 func newGroups(messages, bytes int) *groups {
 	return &groups{
 		byName:  make(map[groupName]*group),
-		window:  &group{share: windowShare, most: messages, maxBytes: bytes},
+		window:  &group{share: windowShare, maxMessages: messages, maxBytes: bytes},
 		crowded: make(chan struct{}, 1),
 	}
 }
 
-// of returns the group of a subject. If the stream behind the subject is known, the group is that of the stream. If the
-// stream is "", the group is that of the first two tokens, a part of the group of the first token. If a token is an id,
-// there are many small groups; their common parent bounds their sum.
-func (all *groups) of(subject, stream string) *group {
+// group returns the group of a subject. If the stream behind the subject is known, the stream has a group. If stream is
+// "", the first two tokens have a group, which is a part of the group of the first token. If the second token is an id,
+// there are many small groups, and their common parent bounds their sum.
+func (all *groups) group(subject, stream string) *group {
 	if stream != "" {
 		return all.named(groupName{stream: stream}, all.window, groupShare)
 	}
@@ -58,16 +58,15 @@ func (all *groups) named(name groupName, parent *group, share int) *group {
 	return g
 }
 
-// sweep forgets idle groups when there are many. A group is idle if nothing of it is outstanding or waits, and if it
-// was last full before pressureMemory. A group is at least as busy as its parts, so no group is forgotten before its
-// parts.
+// sweep removes idle groups when there are many. A group is idle if it has no outstanding and no waiting deliveries,
+// and had room for pressureMemory. A group is at least as busy as its parts, so no group is removed before its parts.
 func (all *groups) sweep() {
-	if len(all.byName) < max(remember, all.sweepAt) {
+	if len(all.byName) < max(maxIdle, all.sweepAt) {
 		return
 	}
 	now := time.Now()
 	for name, g := range all.byName {
-		if g.past == 0 && len(g.waiting) == 0 && now.Sub(g.full) >= pressureMemory {
+		if g.outstanding == 0 && len(g.waiting) == 0 && now.Sub(g.lastFull) >= pressureMemory {
 			g.forgotten = true
 			delete(all.byName, name)
 		}
@@ -75,44 +74,43 @@ func (all *groups) sweep() {
 	all.sweepAt = 2 * len(all.byName)
 }
 
-// pass lets a new delivery pass its groups as far as there is room. It reports whether it has passed all of them.
-func (all *groups) pass(dl *delivery) bool { return all.passFrom(dl.group, dl) }
-
-func (all *groups) passFrom(g *group, dl *delivery) bool {
+// pass lets a delivery pass g and the groups above it as far as there is room, and reports whether the delivery has
+// passed all of them. Otherwise the delivery waits.
+func (all *groups) pass(g *group, dl *delivery) bool {
 	for ; g != nil; g = g.parent {
 		if len(g.waiting) > 0 || !g.fits(dl) {
-			g.wait(dl)
+			g.enqueue(dl)
 			all.press(g)
 			return false
 		}
-		g.take(dl)
+		g.reserve(dl)
 	}
-	dl.at = nil
+	dl.waitsAt = nil
 	return true
 }
 
-// leave takes back the room of a delivery in the groups that it has passed, and gives it to deliveries that wait.
+// leave releases the room of a delivery in the groups that it has passed, and gives the room to waiting deliveries.
 func (all *groups) leave(dl *delivery) {
-	for g := dl.group; g != dl.at; g = g.parent {
-		g.give(dl)
+	for g := dl.group; g != dl.waitsAt; g = g.parent {
+		g.release(dl)
 	}
 	all.advance(dl.group)
 }
 
-// advance lets deliveries pass that wait at a group or above it. Those that are further come first.
+// advance lets deliveries pass that wait at a group or above it. Deliveries that wait further above pass first.
 func (all *groups) advance(g *group) {
 	if g.parent != nil {
 		all.advance(g.parent)
 	}
-	for dl := g.first(); dl != nil; dl = g.first() {
-		g.take(dl)
-		if all.passFrom(g.parent, dl) {
+	for dl := g.dequeue(); dl != nil; dl = g.dequeue() {
+		g.reserve(dl)
+		if all.pass(g.parent, dl) {
 			all.ready = append(all.ready, dl)
 		}
 	}
 }
 
-// next takes out the delivery to be sent next, or returns nil.
+// next removes and returns the next delivery to send, or returns nil.
 func (all *groups) next() *delivery {
 	if len(all.ready) == 0 {
 		return nil
@@ -123,16 +121,16 @@ func (all *groups) next() *delivery {
 	return dl
 }
 
-// takeBack removes and returns the waiting deliveries for which which returns true.
-func (all *groups) takeBack(which func(*delivery) bool) (back []*delivery) {
+// takeBack removes and returns the waiting deliveries for which match returns true.
+func (all *groups) takeBack(match func(*delivery) bool) (back []*delivery) {
 	for _, g := range append(slices.Collect(maps.Values(all.byName)), all.window) {
 		g.waiting = slices.DeleteFunc(g.waiting, func(dl *delivery) bool {
-			taken := which(dl)
-			if taken {
-				g.waitingBytes -= dl.Size
-				back = append(back, dl)
+			if !match(dl) {
+				return false
 			}
-			return taken
+			g.waitingBytes -= dl.Size
+			back = append(back, dl)
+			return true
 		})
 	}
 	for _, dl := range back {

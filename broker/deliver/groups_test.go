@@ -16,7 +16,7 @@ import (
 
 const share = DefaultWindow / groupShare // of one group
 
-// TestShare: a silent target holds no more than its share. The deliveries of another target are sent at once, and
+// TestShare: a silent target holds no more than its share. The deliveries of another target are sent immediately, and
 // waiting messages are given back soon.
 func TestShare(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -46,8 +46,8 @@ func TestShare(t *testing.T) {
 			t.Errorf("%d of those that wait are given back, want all", got)
 		}
 		k.Deliver(Message{Target: "silent.x", Mode: message.ModeStream}, func(r Result) {
-			if want := time.Now().Add(minStall); r.Outcome != Stalled || !r.Turn.Equal(want) {
-				t.Errorf("the next one is %s until %s, want stalled until %s", r.Outcome, r.Turn, want)
+			if want := time.Now().Add(minStall); r.Outcome != Stalled || !r.RetryAt.Equal(want) {
+				t.Errorf("the next one is %s until %s, want stalled until %s", r.Outcome, r.RetryAt, want)
 			}
 		})
 		time.Sleep(jsapi.Timeout)
@@ -113,7 +113,7 @@ func TestShareOfGroups(t *testing.T) {
 }
 
 // TestSilentLeaveRoom: each of any number of silent groups takes a part of the window that the others leave. Messages
-// for a group that answers are sent at once.
+// for a group that answers are sent immediately.
 func TestSilentLeaveRoom(t *testing.T) {
 	for name, size := range map[string]int{"small": 1, "large": 32 << 10} {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestWindow(t *testing.T) {
 		k := newKit(t, s)
 		const window = 64
 		k.mu.Lock()
-		k.groups.window.most = window
+		k.groups.window.maxMessages = window
 		k.mu.Unlock()
 		seen := k.subscribe("*.silent", nil)
 		results := &count{}

@@ -142,13 +142,13 @@ func (k *kit) checkIdle() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	w, ready := k.groups.window, len(k.groups.ready)
-	if w.past != 0 || w.pastBytes != 0 || len(w.waiting) > 0 || ready > 0 || k.sending {
+	if w.outstanding != 0 || w.outstandingBytes != 0 || len(w.waiting) > 0 || ready > 0 || k.sending {
 		k.t.Errorf("%d outstanding with %d bytes, %d waiting, %d ready, sending %v; want nothing",
-			w.past, w.pastBytes, len(w.waiting), ready, k.sending)
+			w.outstanding, w.outstandingBytes, len(w.waiting), ready, k.sending)
 	}
 	for name, g := range k.groups.byName {
-		if g.past != 0 || g.pastBytes != 0 || len(g.waiting) > 0 || g.waitingBytes != 0 {
-			k.t.Errorf("%v: %d outstanding, %d waiting, want nothing", name, g.past, len(g.waiting))
+		if g.outstanding != 0 || g.outstandingBytes != 0 || len(g.waiting) > 0 || g.waitingBytes != 0 {
+			k.t.Errorf("%v: %d outstanding, %d waiting, want nothing", name, g.outstanding, len(g.waiting))
 		}
 	}
 	for subject, target := range k.targets.bySubject {

@@ -41,10 +41,10 @@ func TestStreamWithoutLeader(t *testing.T) {
 		if len(v.all) != 1 || v.all[0].Outcome != Delivered || seen.get() != 1 {
 			t.Errorf("got %v, %d copies; want delivered, one copy", v.all, seen.get())
 		}
-		for subject, want := range map[string]listener{"ui.a": nobody, "ui.b": nobody, "shop.x": answerer} {
-			k.lookup.on(subject, time.Now())
+		for subject, want := range map[string]listener{"ui.a": listenerNone, "ui.b": listenerNone, "shop.x": listenerAcks} {
+			k.lookup.listenerOn(subject, time.Now())
 			time.Sleep(time.Millisecond)
-			if got := k.lookup.on(subject, time.Now()); got != want {
+			if got := k.lookup.listenerOn(subject, time.Now()); got != want {
 				t.Errorf("%s: %v, want %v", subject, got, want)
 			}
 		}

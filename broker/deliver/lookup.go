@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	snapshotFresh = 5 * time.Second   // how long a snapshot is valid
-	snapshotRenew = snapshotFresh / 2 // from this age on, a use of the snapshot requests a new list
-	listTimeout   = 2 * snapshotFresh // for one page: a cluster collects it from all leaders, for up to four seconds
+	snapshotFresh = 5 * time.Second   // the time for which a snapshot is valid
+	snapshotRenew = snapshotFresh / 2 // the age from which a use of the snapshot requests a new list
+	listTimeout   = 2 * snapshotFresh // for one page, which a cluster collects from all leaders for at most four seconds
 	listPause     = time.Second / 4   // minimum time between two lists
 )
 
-// lookup finds the streams of the account that listen on a subject. It lists all streams when a subject is looked up
-// and the last list is old. So an idle deliverer lists nothing. It is safe for concurrent use.
+// lookup finds the streams of the account that listen on a subject. It lists all streams only when a subject is looked
+// up and the last list is old. It is safe for concurrent use.
 type lookup struct {
 	api      jsapi.Asker
 	log      *ratelog.Logger
-	ours     func(stream string) bool // reports the broker's own streams, which hold no targets; may be nil
+	ours     func(stream string) bool // reports the broker's own streams, which listen on no targets; may be nil
 	subjects *subjects
-	wanted   chan struct{} // one slot: the streams should be listed
+	wanted   chan struct{} // capacity 1; has a value if the streams should be listed
 	latest   atomic.Pointer[snapshot]
 }
 
@@ -37,13 +37,14 @@ func newLookup(api jsapi.Asker, ours func(stream string) bool, log *slog.Logger)
 type listener uint8
 
 const (
-	notKnown listener = iota // not listed yet, or the lookup failed
-	nobody                   // no stream of this account listens
-	mute                     // a stream listens that does not acknowledge
-	answerer                 // a stream listens that acknowledges
+	listenerUnknown listener = iota // not listed yet, or the lookup failed
+	listenerNone                    // no stream of this account listens
+	listenerNoAck                   // a stream listens that does not acknowledge
+	listenerAcks                    // a stream listens that acknowledges
 )
 
-// fresh returns a valid snapshot, or nil. It requests a new one if that snapshot is older than snapshotRenew.
+// fresh returns the latest snapshot if it is valid, or nil. It requests a new list if the snapshot is older than
+// snapshotRenew.
 func (l *lookup) fresh(now time.Time) *snapshot {
 	s := l.latest.Load()
 	if s == nil {
@@ -68,24 +69,25 @@ func (l *lookup) renew() {
 	}
 }
 
-// on returns the kind of stream that listens on a subject. If it is not known, it is looked up for the next call.
-func (l *lookup) on(subject string, now time.Time) listener {
+// listenerOn returns the kind of stream that listens on a subject. If the kind is unknown, it is looked up for a later
+// call.
+func (l *lookup) listenerOn(subject string, now time.Time) listener {
 	s := l.fresh(now)
 	if s == nil {
-		return notKnown
+		return listenerUnknown
 	}
 	switch h := s.holder(subject); {
 	case h != nil && h.acks:
-		return answerer
+		return listenerAcks
 	case h != nil:
-		return mute
+		return listenerNoAck
 	case len(s.undescribed) > 0:
-		return l.subjects.on(subject)
+		return l.subjects.listenerOn(subject)
 	}
-	return nobody
+	return listenerNone
 }
 
-// holder returns the stream that a fresh snapshot shows on a subject, or nil. It requests no list.
+// holder returns the stream that listens on a subject by a valid snapshot, or nil. It requests no list.
 func (l *lookup) holder(subject string, now time.Time) *holder {
 	if s := l.latest.Load(); s != nil && now.Sub(s.at) < snapshotFresh {
 		return s.holder(subject)
@@ -105,20 +107,20 @@ func (l *lookup) run(ctx context.Context) {
 		case <-l.wanted:
 		}
 		if s := l.latest.Load(); s != nil && time.Since(s.at) < snapshotRenew {
-			continue // it was requested twice
+			continue // the last list has already answered the request
 		}
 		s, err := l.list(ctx, time.Now())
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			// The deliveries go on waiting, and count as unanswered after their timeout.
-			l.log.Log(slog.LevelWarn, "cannot list the streams, so no silence of core subscribers is believed; "+
+			// The deliveries continue to wait, and count as unanswered after their timeout.
+			l.log.Log(slog.LevelWarn, "cannot list the streams, so no silence of core subscribers counts as a delivery; "+
 				"grant STREAM.LIST, or deliver in mode core", "err", err)
 		default:
 			if len(s.undescribed) > 0 {
-				l.log.Log(slog.LevelWarn, "streams are there that no leader describes, "+
-					"so each target is asked for by itself; mend them, or deliver in mode core", "streams", s.undescribed)
+				l.log.Log(slog.LevelWarn, "some streams have no leader, so the broker looks up each target separately; "+
+					"repair these streams, or deliver in mode core", "streams", s.undescribed)
 			}
 			l.latest.Store(s)
 		}
@@ -130,13 +132,13 @@ func (l *lookup) run(ctx context.Context) {
 	}
 }
 
-// list makes a snapshot.
+// list requests all streams and returns a snapshot of them.
 func (l *lookup) list(ctx context.Context, now time.Time) (*snapshot, error) {
-	all, away, err := jsapi.List(ctx, l, func(d description) string { return d.Config.Name })
+	all, leaderless, err := jsapi.List(ctx, l, func(d description) string { return d.Config.Name })
 	if err != nil {
 		return nil, err
 	}
-	return newSnapshot(now, all, away, l.latest.Load(), l.ours), nil
+	return newSnapshot(now, all, leaderless, l.latest.Load(), l.ours), nil
 }
 
 // Ask sends one request, with the timeout listTimeout.

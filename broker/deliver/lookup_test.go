@@ -127,10 +127,10 @@ func TestStreamsOfAllKinds(t *testing.T) {
 		k.subscribe(">", nil)
 		k.send("nobody", message.ModeAuto).check(t, 2*silence, "delivered")
 		for subject, want := range map[string]listener{
-			"orders.a": answerer, "COPY": nobody, "SUM": nobody, "alone": answerer,
-			"in.x": answerer, "out.x": nobody, "logs.mute": mute, "x": nobody,
+			"orders.a": listenerAcks, "COPY": listenerNone, "SUM": listenerNone, "alone": listenerAcks,
+			"in.x": listenerAcks, "out.x": listenerNone, "logs.mute": listenerNoAck, "x": listenerNone,
 		} {
-			if got := k.lookup.on(subject, time.Now()); got != want {
+			if got := k.lookup.listenerOn(subject, time.Now()); got != want {
 				t.Errorf("%s: got %d, want %d", subject, got, want)
 			}
 		}
@@ -148,7 +148,7 @@ func TestManyStreams(t *testing.T) {
 		k.subscribe("ui", nil)
 		k.send("ui", message.ModeAuto).check(t, 2*silence, "delivered")
 		for i := range 300 {
-			if got := k.lookup.on(fmt.Sprintf("s%d.a", i), time.Now()); got != answerer {
+			if got := k.lookup.listenerOn(fmt.Sprintf("s%d.a", i), time.Now()); got != listenerAcks {
 				t.Errorf("s%d: got %d, want a stream", i, got)
 			}
 		}
@@ -177,15 +177,16 @@ func TestStreamsAway(t *testing.T) {
 		s.latest.Store(got)
 		said := ""
 		for _, subject := range []string{"a", "b", "c", "d"} {
-			said += fmt.Sprint(s.on(subject, time.Now()))
+			said += fmt.Sprint(s.listenerOn(subject, time.Now()))
 		}
 		if said != want {
 			t.Errorf("a, b, c and d are %s, want %s", said, want)
 		}
 	}
-	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody) + fmt.Sprint(nobody))
-	look(fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(answerer) + fmt.Sprint(nobody))
-	look(fmt.Sprint(answerer) + fmt.Sprint(notKnown) + fmt.Sprint(notKnown) + fmt.Sprint(notKnown))
+	look(fmt.Sprint(listenerAcks) + fmt.Sprint(listenerAcks) + fmt.Sprint(listenerNone) + fmt.Sprint(listenerNone))
+	look(fmt.Sprint(listenerAcks) + fmt.Sprint(listenerAcks) + fmt.Sprint(listenerAcks) + fmt.Sprint(listenerNone))
+	look(fmt.Sprint(listenerAcks) + fmt.Sprint(listenerUnknown) + fmt.Sprint(listenerUnknown) +
+		fmt.Sprint(listenerUnknown))
 	if _, err := s.list(t.Context(), time.Now()); !errors.Is(err, jsapi.ErrChanged) {
 		t.Errorf("pages that do not belong together: got %v, want %v", err, jsapi.ErrChanged)
 	}

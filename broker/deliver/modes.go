@@ -16,7 +16,8 @@ type Modes struct {
 	Rules   message.Rules[message.Mode]
 }
 
-// ParseModes reads a default such as "auto", or rules and a default, such as "shop.>=stream,ui.*=core,auto".
+// ParseModes parses a default such as "auto", or rules and a default, such as "shop.>=stream,ui.*=core,auto". A rule
+// has the form pattern=mode.
 func ParseModes(s string) (Modes, error) {
 	var m Modes
 	for _, word := range message.Words(s) {
@@ -49,8 +50,8 @@ func (m Modes) Validate() error {
 	return errors.Join(all...)
 }
 
-// of returns the mode for one message. A mode that the message asks for comes first.
-func (m Modes) of(asked message.Mode, target string) message.Mode {
+// mode returns the mode for one message. A mode that the message requests has precedence.
+func (m Modes) mode(asked message.Mode, target string) message.Mode {
 	if asked != "" {
 		return asked
 	}

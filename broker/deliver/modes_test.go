@@ -26,7 +26,7 @@ func TestModes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", tt.modes, err)
 		}
-		if got := m.of(tt.asked, tt.target); got != tt.want {
+		if got := m.mode(tt.asked, tt.target); got != tt.want {
 			t.Errorf("%q: %s with %q is %s, want %s", tt.modes, tt.target, tt.asked, got, tt.want)
 		}
 	}

@@ -133,7 +133,7 @@ func TestOrderOfEachTarget(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				k := newKit(t, s)
 				k.mu.Lock()
-				k.groups.window.most = 64
+				k.groups.window.maxMessages = 64
 				k.mu.Unlock()
 				var seen arrivals
 				targets := []string{"orders.a", "orders.b", "logs.a", "ui.a", "ui.b", "ui"}

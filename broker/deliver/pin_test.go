@@ -18,7 +18,7 @@ func TestTargetsPinNothing(t *testing.T) {
 	for i := range count {
 		packed := fmt.Sprintf("t%d.a.b", i) + strings.Repeat("x", header)
 		subject := packed[:len(packed)-header]
-		all.of(targets.of(subject).subject, "")
+		all.group(targets.target(subject).subject, "")
 	}
 	if took := natstest.Heap() - before; took > count*4<<10 {
 		t.Errorf("%d targets take %d bytes each", count, took/count)

@@ -45,8 +45,8 @@ func TestJudgeGroup(t *testing.T) {
 				if len(back) != tt.back {
 					t.Fatalf("%d are given back, want %d", len(back), tt.back)
 				}
-				if tt.first > 0 && time.Until(back[0].turn) != tt.first {
-					t.Errorf("the first should come again after %s, want %s", time.Until(back[0].turn), tt.first)
+				if tt.first > 0 && time.Until(back[0].retryAt) != tt.first {
+					t.Errorf("the first should come again after %s, want %s", time.Until(back[0].retryAt), tt.first)
 				}
 			})
 		})
@@ -59,11 +59,11 @@ func TestQuickShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const window, inTime = 40_000, fastRate * int(judgeEvery) / int(time.Second)
 		all := newGroups(window, 1<<30)
-		g := all.of("a.x", "A")
+		g := all.group("a.x", "A")
 		var past []*delivery
 		for range window {
 			dl := &delivery{Message: Message{Target: "a.x", Size: 1}, group: g}
-			all.pass(dl)
+			all.pass(dl.group, dl)
 			past = append(past, dl)
 		}
 		slice := func(answers int) {
@@ -84,8 +84,8 @@ func TestQuickShare(t *testing.T) {
 		}
 		check := func(when string, want int) {
 			t.Helper()
-			if g.past != want {
-				t.Errorf("%s: %d are outstanding, want %d", when, g.past, want)
+			if g.outstanding != want {
+				t.Errorf("%s: %d are outstanding, want %d", when, g.outstanding, want)
 			}
 		}
 		check("at first", window/groupShare)
@@ -110,9 +110,9 @@ func TestQuickShare(t *testing.T) {
 // the group should have accepted the messages that it has.
 func TestTurns(t *testing.T) {
 	now := time.Unix(1000, 0)
-	g := &group{past: 90, waiting: make([]*delivery, 10), pressure: &pressure{rate: 100}}
+	g := &group{outstanding: 90, waiting: make([]*delivery, 10), pressure: &pressure{rate: 100}}
 	for i := range 5 {
-		if got, want := g.turn(now).Sub(now), time.Second+time.Duration(i+1)*10*time.Millisecond; got != want {
+		if got, want := g.retryAt(now).Sub(now), time.Second+time.Duration(i+1)*10*time.Millisecond; got != want {
 			t.Errorf("turn %d is after %s, want %s", i, got, want)
 		}
 	}
@@ -120,7 +120,7 @@ func TestTurns(t *testing.T) {
 		0: minStall, time.Second: 2 * time.Second, 10 * time.Second: 20 * time.Second, time.Minute: maxStall,
 	} {
 		g.pressure = &pressure{answered: now.Add(-silent)}
-		if got := g.turn(now).Sub(now); got != want {
+		if got := g.retryAt(now).Sub(now); got != want {
 			t.Errorf("silent for %s: after %s, want %s", silent, got, want)
 		}
 	}

@@ -10,14 +10,15 @@ import (
 	"delaybroker/broker/message"
 )
 
-// MaxRate is the maximum rate, in messages per second. No target is faster, so a larger rate would limit nothing.
+// MaxRate is the maximum rate, in messages per second. No target is faster, so a larger rate would have no effect.
 const MaxRate = 1_000_000
 
-// Rates bounds the messages per second to each target. A target that no rule matches has no bound. Each subject has the
-// rate for itself, so a flood for one subject delays no other subject of the same pattern. See [Limits].
+// Rates are the maximum messages per second for targets. A target that no rule matches has no maximum. Each subject
+// that matches a pattern has the whole rate, so a flood for one subject delays no other subject of the pattern. See
+// [Limits].
 type Rates message.Rules[int]
 
-// ParseRates reads rules such as "shop.mail=50,reports.*=5".
+// ParseRates parses rules such as "shop.mail=50,reports.*=5".
 func ParseRates(s string) (Rates, error) {
 	var all Rates
 	for _, word := range message.Words(s) {
@@ -43,15 +44,15 @@ func (r Rates) Validate() error {
 	return errors.Join(all...)
 }
 
-// Limits bound the messages per second. The messages that they count together are a bucket: the messages with one key
-// that match one rule of ByKey, or the messages for one target that matches a rule of ByTarget.
+// Limits bound the messages per second. A bucket is a set of messages that share one rate: the messages with one key
+// that match one rule of ByKey, or the messages for one target that match a rule of ByTarget.
 type Limits struct {
 	ByTarget Rates
-	ByKey    Rates // of messages that have a key
+	ByKey    Rates // for messages that have a key
 }
 
-// Bucket returns the bucket of a message, and the time between two messages of the bucket. Without a bound the interval
-// is zero.
+// Bucket returns the bucket of a message, and the time between two messages of the bucket. The interval is zero if no
+// rule matches.
 func (l Limits) Bucket(target, key string) (bucket string, interval time.Duration) {
 	if key != "" {
 		for _, r := range l.ByKey {

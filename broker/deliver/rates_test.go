@@ -58,15 +58,15 @@ func TestBuckets(t *testing.T) {
 // TestKeysAreForgotten: idle keys are forgotten when there are many. Keys with reserved turns are not.
 func TestKeysAreForgotten(t *testing.T) {
 	all := newTargets(Limits{ByKey: Rates{{Pattern: ">", Value: 1}}}, NewCounts(nil))
-	busy := all.turnsOf(all.of("x"), "busy")
-	busy.free = time.Since(all.start) + time.Hour
-	for i := range 3 * remember {
-		all.turnsOf(all.of("x"), strconv.Itoa(i))
+	busy := all.turnsOf(all.target("x"), "busy")
+	busy.nextFree = time.Since(all.start) + time.Hour
+	for i := range 3 * maxIdle {
+		all.turnsOf(all.target("x"), strconv.Itoa(i))
 	}
-	if n := len(all.byKey); n > remember+1 {
-		t.Errorf("%d keys are kept, want at most %d", n, remember+1)
+	if n := len(all.byKey); n > maxIdle+1 {
+		t.Errorf("%d keys are kept, want at most %d", n, maxIdle+1)
 	}
-	if all.turnsOf(all.of("x"), "busy") != busy {
+	if all.turnsOf(all.target("x"), "busy") != busy {
 		t.Error("a key with a turn to come was forgotten")
 	}
 }

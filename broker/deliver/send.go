@@ -13,12 +13,12 @@ import (
 	"delaybroker/broker/message"
 )
 
-// outgoing holds messages to publish, with an empty header. The client library has written a message into its buffer
-// when a publish returns, so the next delivery uses the same one: the header alone would take 400 bytes of each.
+// outgoing holds messages to publish, with an empty header. The client library keeps no reference to a published
+// message, so the next delivery uses the same message: the header alone takes 400 bytes.
 var outgoing = sync.Pool{New: func() any { return &nats.Msg{Header: make(nats.Header)} }}
 
-// sendWhenReady sends waiting deliveries whenever an answer has made room for them, until ctx ends. It is not done on
-// the goroutine that handles the answers: see "Fairness" in the package documentation.
+// sendWhenReady sends waiting deliveries whenever an answer has made room for them, until ctx ends. The goroutine that
+// handles the answers does not send them: see "Fairness" in the package documentation.
 func (d *Deliverer) sendWhenReady(ctx context.Context) {
 	d.setSender(true)
 	for {
@@ -27,7 +27,7 @@ func (d *Deliverer) sendWhenReady(ctx context.Context) {
 			d.setSender(false)
 			d.sendReady() // deliveries that became ready before
 			return
-		case <-d.roomy:
+		case <-d.readySignal:
 			d.sendReady()
 		}
 	}
@@ -35,12 +35,12 @@ func (d *Deliverer) sendWhenReady(ctx context.Context) {
 
 func (d *Deliverer) setSender(runs bool) {
 	d.mu.Lock()
-	d.sender = runs
+	d.senderRuns = runs
 	d.mu.Unlock()
 }
 
-// sendReady sends the deliveries that have waited and have now passed all groups. Only one goroutine sends them at a
-// time. Another goroutine that has made room meanwhile leaves the sending to that one.
+// sendReady sends the deliveries that have waited and have passed all groups. Only one goroutine sends them at a time.
+// If another goroutine is already sending, sendReady leaves all deliveries to that goroutine.
 func (d *Deliverer) sendReady() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *Deliverer) sendReady() {
 	d.sending = false
 }
 
-// send publishes one delivery. It counts as outstanding until finish.
+// send publishes one delivery, which is outstanding until finish.
 func (d *Deliverer) send(dl *delivery) {
 	now := time.Now()
 	switch {
@@ -73,7 +73,7 @@ func (d *Deliverer) send(dl *delivery) {
 		d.finish(dl, decided(Result{Outcome: Expired}), now)
 		return
 	}
-	dl.sent, dl.wait, dl.mode = now, jsapi.Timeout, d.cfg.Modes.of(dl.Mode, dl.Target)
+	dl.sent, dl.wait, dl.mode = now, jsapi.Timeout, d.cfg.Modes.mode(dl.Mode, dl.Target)
 	if dl.mode == message.ModeRequest {
 		dl.wait = d.cfg.ReplyTimeout
 	}
@@ -82,12 +82,13 @@ func (d *Deliverer) send(dl *delivery) {
 	if dl.PutHeader != nil {
 		dl.PutHeader(message.Header(m.Header))
 	}
-	result := func(answer *nats.Msg, err error) (again bool) {
+	result := func(answer *nats.Msg, err error) (pending bool) {
 		now := time.Now()
 		e := d.gather(dl, answer, err, now)
 		v := judge(e)
 		v.result.At = e.at
-		return d.act(dl, v, now)
+		d.act(dl, v, now)
+		return v.pending
 	}
 	if d.listens(dl, now) {
 		d.box.PublishListening(m, dl.wait, result)
@@ -99,7 +100,7 @@ func (d *Deliverer) send(dl *delivery) {
 	outgoing.Put(m)
 }
 
-// listens reports whether silence could count as a delivery. To listen for it costs a flush.
+// listens reports whether silence could count as a delivery, and so must be noticed, which costs a flush.
 func (d *Deliverer) listens(dl *delivery, now time.Time) bool {
 	switch dl.mode {
 	case message.ModeStream, message.ModeRequest:
@@ -110,22 +111,20 @@ func (d *Deliverer) listens(dl *delivery, now time.Time) bool {
 	return !d.acknowledges(dl, now)
 }
 
-// act carries out a verdict. It reports whether the inbox must ask again.
-func (d *Deliverer) act(dl *delivery, v verdict, now time.Time) (again bool) {
+// act carries out a verdict.
+func (d *Deliverer) act(dl *delivery, v verdict, now time.Time) {
 	if v.renew {
 		d.lookup.renew()
 	}
-	if v.again {
-		if v.ignored != "" {
-			dl.ignored, dl.proved = v.ignored, v.result.At
-		}
-		return true
+	switch {
+	case !v.pending:
+		d.finish(dl, v, now)
+	case v.ignored != "":
+		dl.ignored, dl.proved = v.ignored, v.result.At
 	}
-	d.finish(dl, v, now)
-	return false
 }
 
-// finish gives the result, and makes room for the next delivery, which sendWhenReady sends.
+// finish passes the result to the caller of Deliver, and makes room for waiting deliveries, which sendWhenReady sends.
 func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	d.mu.Lock()
 	if v.acked != "" {
@@ -137,7 +136,7 @@ func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	}
 	d.groups.leave(dl)
 	dl.target.open--
-	more, sender := len(d.groups.ready) > 0, d.sender
+	more, sender := len(d.groups.ready) > 0, d.senderRuns
 	d.mu.Unlock()
 	v.result.Count = dl.target.count
 	dl.done(v.result)
@@ -145,15 +144,15 @@ func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	case !more:
 	case sender:
 		select {
-		case d.roomy <- struct{}{}:
+		case d.readySignal <- struct{}{}:
 		default:
 		}
-	default: // sendWhenReady has ended: nothing may be left waiting
+	default: // sendWhenReady has ended, so the remaining deliveries are sent here
 		d.sendReady()
 	}
 }
 
-// answered reports whether a result shows how fast the target is: the message was sent, and did not time out.
+// answered reports whether a result counts for the speed of the target: the message was sent, and did not time out.
 func answered(r Result) bool {
 	return r.Outcome != Expired && !errors.Is(r.Err, ErrDraining) && !errors.Is(r.Err, ErrHalted) &&
 		!errors.Is(r.Err, acks.ErrTimeout)

@@ -22,7 +22,8 @@ type owner struct{ stopped atomic.Bool }
 
 func (o *owner) MayDeliver() bool { return !o.stopped.Load() }
 
-// TestRecall: when an owner stops, its waiting messages are given back at once and not sent. Those of others are sent.
+// TestRecall: when an owner stops, its waiting messages are given back immediately and not sent. Those of others are
+// sent.
 func TestRecall(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -6,8 +6,8 @@ import "time"
 type snapshot struct {
 	at          time.Time // when the list was requested
 	filters     filters
-	known       map[string]description // by name; a stream without a leader is described as in an earlier snapshot
-	undescribed []string               // existing streams that no leader has ever described
+	known       map[string]description // by name; a stream without a leader has the description of an earlier snapshot
+	undescribed []string               // existing streams without a description in any snapshot
 }
 
 // description is the entry of one stream in a list.
@@ -21,15 +21,17 @@ type description struct {
 	} `json:"config"`
 }
 
-// newSnapshot makes a snapshot from a list: the streams that it describes, and the names of streams without a leader. A
-// stream without a leader keeps its description from the snapshot before, which may be nil. Our own streams are left
-// out of undescribed: they hold no targets.
-func newSnapshot(at time.Time, all []description, away []string, before *snapshot, ours func(string) bool) *snapshot {
+// newSnapshot returns a snapshot from a list: the described streams, and the names of streams without a leader. A
+// stream without a leader keeps its description from the snapshot before, which may be nil. The broker's own streams
+// are left out of undescribed, because they listen on no targets.
+func newSnapshot(
+	at time.Time, all []description, leaderless []string, before *snapshot, ours func(string) bool,
+) *snapshot {
 	s := &snapshot{at: at, known: make(map[string]description, len(all))}
 	for _, d := range all {
 		s.known[d.Config.Name] = d
 	}
-	for _, name := range away {
+	for _, name := range leaderless {
 		if d, was := before.described(name); was {
 			s.known[name] = d
 		} else if ours == nil || !ours(name) {
@@ -48,6 +50,7 @@ func newSnapshot(at time.Time, all []description, away []string, before *snapsho
 	return s
 }
 
+// described returns the description of a stream, if there is one.
 func (s *snapshot) described(name string) (description, bool) {
 	if s == nil {
 		return description{}, false

@@ -9,68 +9,68 @@ import (
 )
 
 const (
-	subjectQueue = 1024    // maximum number of queued subjects; a subject without room is queued at its next silence
+	subjectQueue = 1024    // maximum number of queued subjects; above it, a subject is queued at its next silence
 	maxSubjects  = 1 << 16 // maximum number of cached answers
 )
 
-// subjects looks up single subjects: whether a stream listens on one. The lookups are needed while no leader has
-// described some streams since the start of this process; the cluster knows the subjects of such streams. It is safe
-// for concurrent use.
+// subjects looks up whether a stream listens on a single subject. This is needed while some streams have had no leader
+// since the start of this process: the list of streams lacks their subjects, which the cluster knows. It is safe for
+// concurrent use.
 type subjects struct {
 	wanted chan string
 
 	mu    sync.Mutex // guards known
-	known map[string]held
+	known map[string]answer
 }
 
-// held is the cached answer for a subject.
-type held struct {
-	yes bool // a stream listens on the subject
-	at  time.Time
+// answer is the cached answer for a subject.
+type answer struct {
+	listens bool // a stream listens on the subject
+	at      time.Time
 }
 
-func (h held) fresh() bool { return time.Since(h.at) < snapshotFresh }
+func (a answer) fresh() bool { return time.Since(a.at) < snapshotFresh }
 
 func newSubjects() *subjects {
-	return &subjects{wanted: make(chan string, subjectQueue), known: make(map[string]held)}
+	return &subjects{wanted: make(chan string, subjectQueue), known: make(map[string]answer)}
 }
 
-// on returns the listener of a subject that no described stream holds. It queues an unknown subject, so that a later
-// call returns the answer.
-func (b *subjects) on(subject string) listener {
-	switch h := b.lookUp(subject); {
-	case !h.fresh():
+// listenerOn returns the listener on a subject that matches no described stream. It queues an unknown subject, so that
+// a later call returns the answer.
+func (s *subjects) listenerOn(subject string) listener {
+	switch a := s.cached(subject); {
+	case !a.fresh():
 		select {
-		case b.wanted <- subject:
+		case s.wanted <- subject:
 		default:
 		}
-		return notKnown
-	case h.yes:
-		return answerer
+		return listenerUnknown
+	case a.listens:
+		return listenerAcks
 	}
-	return nobody
+	return listenerNone
 }
 
 // run looks up subjects until ctx ends.
-func (b *subjects) run(ctx context.Context, api jsapi.Asker) {
+func (s *subjects) run(ctx context.Context, api jsapi.Asker) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case subject := <-b.wanted:
-			if b.lookUp(subject).fresh() {
-				continue // it was queued twice
+		case subject := <-s.wanted:
+			if s.cached(subject).fresh() {
+				continue // the subject was queued twice
 			}
-			if yes, err := isHeld(ctx, api, subject); err == nil {
-				b.keep(subject, held{yes: yes, at: time.Now()})
+			if listens, err := streamListens(ctx, api, subject); err == nil {
+				s.keep(subject, answer{listens: listens, at: time.Now()})
 			}
 		}
 	}
 }
 
-// isHeld reports whether a stream listens on a subject. The total counts a stream without a leader too, which the list
-// itself may leave out.
-func isHeld(ctx context.Context, api jsapi.Asker, subject string) (bool, error) {
+// streamListens asks the cluster whether a stream listens on a subject. It uses the total of the list, which also
+// counts streams without a leader.
+func streamListens(ctx context.Context, api jsapi.Asker, subject string) (bool, error) {
 	var page struct {
 		Total int `json:"total"`
 	}
@@ -78,18 +78,18 @@ func isHeld(ctx context.Context, api jsapi.Asker, subject string) (bool, error) 
 	return page.Total > 0, err
 }
 
-// lookUp returns the cached answer for a subject. Without an answer, it returns the zero held, which is not fresh.
-func (b *subjects) lookUp(subject string) held {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.known[subject]
+// cached returns the cached answer for a subject, or the zero answer, which is not fresh.
+func (s *subjects) cached(subject string) answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[subject]
 }
 
-func (b *subjects) keep(subject string, h held) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.known) >= maxSubjects {
-		clear(b.known)
+func (s *subjects) keep(subject string, a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= maxSubjects {
+		clear(s.known)
 	}
-	b.known[subject] = h
+	s.known[subject] = a
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// remember is the number of idle targets, and of idle groups, that are kept.
-const remember = 4096
+// maxIdle is the number of targets, and of groups, from which idle ones are removed.
+const maxIdle = 4096
 
 // targets holds all targets. The deliverer's lock guards it.
 type targets struct {
@@ -17,27 +17,27 @@ type targets struct {
 	limits    Limits
 	counts    *Counts
 	pacer     string    // the unique name of this deliverer, for the turns that it gives
-	start     time.Time // when the deliverer was made
-	sweepAt   int       // the number of targets at which idle ones are swept again
+	start     time.Time // start of the deliverer's clock
 
-	sweepKeysAt int // likewise for keys
+	sweepAt     int // the number of targets from which the next sweep removes idle ones
+	sweepKeysAt int // the number of keys from which the next sweep removes idle ones
 }
 
 // target is the state of one subject.
 type target struct {
 	subject  string
 	open     int // deliveries that have no result yet
-	unsent   int // of these, deliveries that had to wait and are not sent yet
+	unsent   int // the number of these that had to wait and are not sent yet
 	count    *Count
 	group    *group
 	snapshot *snapshot // the snapshot by which the group was chosen
 
 	stream   string    // the stream that acknowledged last
-	streamAt time.Time // when it did
+	streamAt time.Time // the time of that acknowledgement
 
-	forbidden time.Time // when the server last refused a publish to it
+	forbidden time.Time // when the server last refused a publish to the subject
 
-	turns turns // at its rate
+	turns turns // at the rate of the target
 }
 
 func newTargets(limits Limits, counts *Counts) *targets {
@@ -47,20 +47,20 @@ func newTargets(limits Limits, counts *Counts) *targets {
 	}
 }
 
-// of returns the target of a subject.
-func (all *targets) of(subject string) *target {
+// target returns the target of a subject.
+func (all *targets) target(subject string) *target {
 	t := all.bySubject[subject]
 	if t == nil {
 		all.sweep()
 		_, interval := all.limits.Bucket(subject, "")
-		subject = strings.Clone(subject) // so that the message's memory, of which it may be a part, can be freed
-		t = &target{subject: subject, turns: turns{interval: interval}, count: all.counts.of(subject)}
+		subject = strings.Clone(subject) // the subject may be a part of a message, whose memory must become free
+		t = &target{subject: subject, turns: turns{interval: interval}, count: all.counts.count(subject)}
 		all.bySubject[subject] = t
 	}
 	return t
 }
 
-// turnsOf returns the turns of a message's key, or the turns of its target.
+// turnsOf returns the turns of a message's key if a rule for keys matches, or else the turns of its target.
 func (all *targets) turnsOf(t *target, key string) *turns {
 	bucket, interval := all.limits.Bucket(t.subject, key)
 	if bucket == t.subject {
@@ -75,14 +75,14 @@ func (all *targets) turnsOf(t *target, key string) *turns {
 	return ts
 }
 
-// sweepKeys forgets idle keys when there are many.
+// sweepKeys removes idle keys when there are many.
 func (all *targets) sweepKeys() {
-	if len(all.byKey) < max(remember, all.sweepKeysAt) {
+	if len(all.byKey) < max(maxIdle, all.sweepKeysAt) {
 		return
 	}
 	elapsed := time.Since(all.start)
 	maps.DeleteFunc(all.byKey, func(_ string, ts *turns) bool { return !ts.pending(elapsed) })
-	all.sweepKeysAt = 2 * len(all.byKey) // the others are busy
+	all.sweepKeysAt = 2 * len(all.byKey) // the remaining keys are busy
 }
 
 // forbid notes that the server has refused a publish to a subject.
@@ -92,25 +92,25 @@ func (all *targets) forbid(subject string, now time.Time) {
 	}
 }
 
-// gone notes that a delivery that was never sent has its result.
-func (t *target) gone() {
+// dropUnsent notes that a delivery is given back without having been sent.
+func (t *target) dropUnsent() {
 	t.open--
 	t.unsent--
 }
 
-// open returns the targets, among those for which which returns true, that have deliveries without a result.
-func (all *targets) open(which func(target string) bool) (open []*target) {
+// open returns the targets for which match returns true and that have deliveries without a result.
+func (all *targets) open(match func(target string) bool) (open []*target) {
 	for subject, t := range all.bySubject {
-		if t.open > 0 && which(subject) {
+		if t.open > 0 && match(subject) {
 			open = append(open, t)
 		}
 	}
 	return open
 }
 
-// sweep forgets idle targets when there are many.
+// sweep removes idle targets when there are many.
 func (all *targets) sweep() {
-	if len(all.bySubject) < max(remember, all.sweepAt) {
+	if len(all.bySubject) < max(maxIdle, all.sweepAt) {
 		return
 	}
 	elapsed := time.Since(all.start)
@@ -119,5 +119,5 @@ func (all *targets) sweep() {
 			delete(all.bySubject, subject)
 		}
 	}
-	all.sweepAt = 2 * len(all.bySubject) // the others are busy: do not search them again for each new target
+	all.sweepAt = 2 * len(all.bySubject) // the remaining targets are busy: do not search them for each new target
 }

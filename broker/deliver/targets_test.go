@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRate: of 300 messages for a target that accepts 100 a second, one is sent at once. Each of the others gets its
-// own turn, 10 ms after the one before. Another target of the same pattern waits for none of them.
+// TestRate: of 300 messages for a target that accepts 100 a second, one is sent immediately. Each of the others gets
+// its own turn, 10 ms after the one before. Another target of the same pattern waits for none of them.
 func TestRate(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -26,7 +26,7 @@ func TestRate(t *testing.T) {
 			got := "sent"
 			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) {
 				if r.Outcome == Paced {
-					told, pacer = append(told, r.Turn.Sub(start)), r.Paced
+					told, pacer = append(told, r.RetryAt.Sub(start)), r.Paced
 					got = "later"
 				}
 			})
@@ -81,7 +81,7 @@ func TestRateOfAnother(t *testing.T) {
 			for _, paced := range []string{"", "another"} {
 				k.Deliver(Message{Target: "slow", Mode: message.ModeCore, Paced: paced}, func(r Result) {
 					if r.Outcome == Paced {
-						last = r.Turn.Sub(start)
+						last = r.RetryAt.Sub(start)
 					}
 				})
 			}
@@ -109,7 +109,7 @@ func TestRateAndExpiry(t *testing.T) {
 			})
 		}
 		var turn time.Duration
-		k.Deliver(Message{Target: "slow", Mode: message.ModeCore}, func(r Result) { turn = r.Turn.Sub(start) })
+		k.Deliver(Message{Target: "slow", Mode: message.ModeCore}, func(r Result) { turn = r.RetryAt.Sub(start) })
 		if expired != 289 || turn != 11*time.Second {
 			t.Errorf("%d have expired, and the next turn is after %s; want 289 and 11s", expired, turn)
 		}
@@ -123,7 +123,7 @@ func TestTargetsAreForgotten(t *testing.T) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
 		results := &count{}
-		const total = 3 * remember
+		const total = 3 * maxIdle
 		for i := range total {
 			k.Deliver(Message{Target: fmt.Sprintf("orders.%d", i)}, func(Result) { results.add() })
 			if i%1000 == 0 {
@@ -136,7 +136,7 @@ func TestTargetsAreForgotten(t *testing.T) {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		const most = remember + 1000
+		const most = maxIdle + 1000
 		if targets, groups := len(k.targets.bySubject), len(k.groups.byName); targets > most || groups > most {
 			t.Errorf("%d targets and %d groups are kept, want at most %d", targets, groups, most)
 		}

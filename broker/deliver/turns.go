@@ -6,46 +6,46 @@ import (
 	"time"
 )
 
-// turnMissed is the lateness from which a message has missed its turn. A busy machine is late by less.
+// turnMissed is the lateness from which a message has missed its turn. On a busy machine the lateness is smaller.
 const turnMissed = 250 * time.Millisecond
 
-// turns are the times at which the rate of one target permits messages, an interval apart. Messages get them in the
-// order in which they come.
+// turns gives turns to the messages of one bucket. A turn is a time at which the rate permits one message; successive
+// turns are an interval apart. Messages get turns in the order in which they come.
 //
-// They are times of a clock of the target. The clock stops while the target is halted, and is set back by the time in
-// which messages missed their turns. So a message keeps its place: it comes at the time that its turn had at first, is
-// given back with the time that its turn has now, and waits again.
+// Turns are times of the bucket's own clock. The clock stops while the target is halted, and is set back when messages
+// have missed their turns, by the time lost. So a message keeps its place: it comes at the original time of its turn,
+// is given back with the present time of its turn, and waits again.
 //
-// The clock starts with the deliverer, and its times are durations since then.
+// The clock starts with the deliverer's clock. The times of both are durations since that start.
 type turns struct {
-	interval time.Duration // between two messages; zero if the target has no rate
-	free     time.Duration // the first turn that is not given yet
-	taken    time.Duration // the last turn in which a message was sent
-	behind   time.Duration // how far the clock is behind the deliverer's
+	interval time.Duration // between two messages; zero if there is no rate
+	nextFree time.Duration // the first turn that is not given yet
+	lastSent time.Duration // the last turn in which a message was sent
+	lag      time.Duration // the lag of the clock behind the deliverer's clock
 	halted   bool          // the clock is stopped
 	haltedAt time.Duration // by the deliverer's clock
-	round    int           // the number of times that the clock was set back, or turns were revoked
-	valid    int           // turns of an earlier round do not count
-	revoked  time.Duration // by the deliverer's clock: the last turn that does not count
+	round    int           // incremented when the clock is set back, or turns are revoked
+	valid    int           // turns of an earlier round are revoked
+	revoked  time.Duration // the last revoked turn, by the deliverer's clock
 }
 
 // turn is the turn of one message.
 type turn struct {
 	at    time.Duration
-	round int // in which it was given
+	round int // the value of turns.round when the turn was given
 }
 
-// now returns the time of the target's clock. Elapsed is the time of the deliverer's clock.
+// now returns the time of the bucket's clock. Elapsed is the time of the deliverer's clock.
 func (t *turns) now(elapsed time.Duration) time.Duration {
 	if t.halted {
 		elapsed = t.haltedAt
 	}
-	return elapsed - t.behind
+	return elapsed - t.lag
 }
 
-// pending reports whether messages may still come in turns that were given.
+// pending reports whether messages with turns that were given may still come.
 func (t *turns) pending(elapsed time.Duration) bool {
-	return t.free > t.now(elapsed) || t.revoked > elapsed
+	return t.nextFree > t.now(elapsed) || t.revoked > elapsed
 }
 
 // halt stops or restarts the clock.
@@ -59,40 +59,42 @@ func (t *turns) halt(halted bool, elapsed time.Duration) {
 	t.halted = halted
 }
 
-// setBack moves all turns that were given.
+// setBack sets the clock back, and so delays all turns that were given.
 func (t *turns) setBack(by time.Duration) {
-	t.behind += by
+	t.lag += by
 	t.round++
 }
 
-// postpone is called when a message comes late for its turn. It reports whether the message still has a turn. If no
-// other message came for as long as this one is late, the clock is set back by that lateness, and by a little more if
-// the message missed its turn, since others before it may have missed theirs. Otherwise only this message was held up,
-// and those behind it have been sent. Then all turns are revoked, and each message gets a new one as it comes.
+// postpone handles a message that comes late for its turn, and reports whether the message still has a turn. If no
+// other message was sent for as long as this message is late, all messages were held up: the clock is set back by the
+// lateness. If the message missed its turn, the clock is set back by a little more, because earlier messages may have
+// missed theirs. Otherwise only this message was held up, and later messages have been sent. Then all turns are
+// revoked, and each message gets a new turn as it comes.
 func (t *turns) postpone(at, now time.Duration) bool {
-	late, idle := now-at, now-t.taken-t.interval
+	late, idle := now-at, now-t.lastSent-t.interval
 	switch {
-	case late < turnMissed && idle < late: // those behind it have been sent, but it is in time
+	case late < turnMissed && idle < late: // later messages have been sent, but this message is in time
 	case late < turnMissed:
 		t.setBack(late)
 	case late <= idle+turnMissed:
 		t.setBack(min(idle, late+turnMissed))
 	default:
-		t.revoked = max(t.revoked, t.free+t.behind)
+		t.revoked = max(t.revoked, t.nextFree+t.lag)
 		t.round++
 		t.valid = t.round
-		t.free = t.taken + t.interval
+		t.nextFree = t.lastSent + t.interval
 		return false
 	}
 	return true
 }
 
-// pace gives a message a turn at its target's rate. It reports true, and the result, if the turn comes later.
+// pace gives a message a turn at the rate of its bucket. If the turn comes later, or the message expires before its
+// turn, later is true and r is the result.
 //
 // A message that has to wait for its turn is moved once, into a lane where it waits for that turn. So a backlog neither
-// stays in memory nor goes round in the retry lanes. When the message comes again, it names its turn and the deliverer
-// that gave it. A turn that another deliverer gave, in another instance or before a restart, does not count: this
-// deliverer does not know which other turns it gave.
+// stays in memory nor circulates in the retry lanes. When the message comes again, it names its turn and the deliverer
+// that gave the turn. A turn of another deliverer, in another instance or before a restart, does not count, because
+// this deliverer does not know the other turns of that deliverer.
 func (all *targets) pace(t *target, m Message) (r Result, later bool) {
 	ts := all.turnsOf(t, m.RateKey)
 	if ts.interval == 0 {
@@ -109,29 +111,29 @@ func (all *targets) pace(t *target, m Message) (r Result, later bool) {
 		has = ts.postpone(own.at, now)
 		now = ts.now(elapsed)
 	}
-	if has && (own.at <= now || own.round == ts.round) { // in time by its lane's clock, which may differ a little
-		ts.taken = max(ts.taken, own.at)
+	if has && (own.at <= now || own.round == ts.round) { // on time by its lane's clock, which may differ a little
+		ts.lastSent = max(ts.lastSent, own.at)
 		return Result{}, false
 	}
 	at := own.at
 	if !has {
-		at = max(now, ts.free)
+		at = max(now, ts.nextFree)
 	}
-	when := all.start.Add(at + ts.behind)
+	when := all.start.Add(at + ts.lag)
 	if !m.Expires.IsZero() && when.After(m.Expires) {
-		return Result{Outcome: Expired}, true // a new turn stays free
+		return Result{Outcome: Expired}, true // the message takes no turn
 	}
 	if !has {
-		ts.free = at + ts.interval
+		ts.nextFree = at + ts.interval
 	}
 	if later = at > now; !later {
-		ts.taken = at
+		ts.lastSent = at
 	}
-	return Result{Outcome: Paced, Turn: when, Paced: all.nameOf(turn{at: at, round: ts.round})}, later
+	return Result{Outcome: Paced, RetryAt: when, Paced: all.nameOf(turn{at: at, round: ts.round})}, later
 }
 
-// halt stops the clocks of the targets that are halted, and lets the others go on. The clock of a key goes on: its
-// messages for other targets are sent.
+// halt stops the clocks of the halted targets, and restarts the clocks of all others. The clock of a key does not stop,
+// because the key's messages for other targets are sent.
 func (all *targets) halt(halted func(target string) bool) {
 	elapsed := time.Since(all.start)
 	for subject, t := range all.bySubject {

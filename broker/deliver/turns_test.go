@@ -20,8 +20,8 @@ type queue struct {
 func (q *queue) ask(target, number string) (wait time.Duration) {
 	id := target + " " + number
 	q.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: q.turns[id].Paced}, func(r Result) {
-		if r.Outcome == Paced { // which is told at once
-			q.turns[id], wait = r, time.Until(r.Turn)
+		if r.Outcome == Paced { // reported immediately
+			q.turns[id], wait = r, time.Until(r.RetryAt)
 		}
 	})
 	return wait
@@ -123,7 +123,7 @@ func TestMissedTurnOfOne(t *testing.T) {
 		q.Deliver(Message{Target: "slow.a", Mode: message.ModeCore, Paced: q.turns["slow.a 1"].Paced, Repeated: true},
 			func(r Result) {
 				if r.Outcome == Paced {
-					t.Errorf("what comes again in its turn waits until %s", r.Turn)
+					t.Errorf("what comes again in its turn waits until %s", r.RetryAt)
 				}
 			})
 		time.Sleep(time.Minute)
@@ -154,8 +154,8 @@ func TestTurnsOfKeys(t *testing.T) {
 		} {
 			wait := time.Duration(0)
 			k.Deliver(Message{Target: tt.target, RateKey: tt.key, Mode: message.ModeCore}, func(r Result) {
-				if r.Outcome == Paced { // which is told at once
-					wait = time.Until(r.Turn)
+				if r.Outcome == Paced { // reported immediately
+					wait = time.Until(r.RetryAt)
 				}
 			})
 			if wait != tt.wait {

@@ -139,7 +139,7 @@ var brokenStreams = []diagnosis{
 	edited("subjects", Warn, "does not listen on 1 of its 2 subjects", toMake, func(c *jetstream.StreamConfig) {
 		c.Subjects = c.Subjects[:1]
 	}),
-	edited("republish", Warn, "republish is set: messages are shown on audit.> before they are due", toEdit,
+	edited("republish", Warn, "republish is set: messages are published on audit.> before they are due", toEdit,
 		func(c *jetstream.StreamConfig) {
 			c.RePublish = &jetstream.RePublish{Source: ">", Destination: "audit.>"}
 		}),

@@ -98,15 +98,15 @@ func checkDrift(f Facts) []Finding {
 			state = Critical
 		}
 		do := "nats stream edit " + d.Stream
-		switch d.Mend {
-		case streams.ByProvision:
+		switch d.Fix {
+		case streams.FixByProvision:
 			do = "run delaybroker provision"
-		case streams.ByRecreation:
+		case streams.FixByRecreation:
 			do = fmt.Sprintf("an edit cannot correct this; when its messages are no longer needed, run nats stream rm %s"+
 				" and delaybroker provision", d.Stream)
 		}
 		found := verdict(state, do, "%s", d)
-		if d.Mend == streams.ByProvision {
+		if d.Fix == streams.FixByProvision {
 			found = following(found, "streams")
 		}
 		all = append(all, found...)

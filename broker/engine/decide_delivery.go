@@ -38,7 +38,7 @@ func silence(r deliver.Result) bool {
 }
 
 // afterDelivery decides after a delivery has ended. Turn is the time until the send time that the target's rate has
-// reserved (deliver.Result.Turn).
+// reserved (deliver.Result.RetryAt).
 func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Duration) step {
 	switch r.Outcome {
 	case deliver.Delivered:

@@ -70,7 +70,7 @@ func (e delivered) handle(w *worker, m moment) {
 		w.engine.Tally.Lateness[w.lane.Kind].Observe(late)
 		w.recordDelivered(f, e.at, late)
 	}
-	w.apply(f, afterDelivery(w.plan, m, f, r, r.Turn.Sub(m.local)), m)
+	w.apply(f, afterDelivery(w.plan, m, f, r, r.RetryAt.Sub(m.local)), m)
 }
 
 // lateness returns the time from the due time until the target had the message, by the leader's clock. The time of the

@@ -53,7 +53,7 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 	p.Create = true
 	_, drift, err := p.Provision(ctx, want)
 	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // nothing was created, so streams are missing
-		drift, err = append(streams.Compare(want, r.before).Drift, streams.Left(want, found)...), nil
+		drift, err = append(streams.Compare(want, r.before).Drift, streams.UnwantedJournal(want, found)...), nil
 	}
 	done.Changes = append(done.Changes, r.changes...)
 	for _, d := range drift {

@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCollect: at the tail, one request gets all messages that are stored in the given time, at once. In the middle of
-// a lane, the reader does not collect.
+// TestCollect: at the tail, one request gets all messages that are stored in the given time, immediately. In the middle
+// of a lane, the reader does not collect.
 func TestCollect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

@@ -7,15 +7,16 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// control is a message that the server itself writes into a reader's inbox. A client that may publish there can forge
-// one. So a control message may end a consumer or a request, but it never makes the reader skip a message.
+// control is a status message that the server itself publishes to a reader's inbox. A client that may publish there can
+// forge a control message. So a control message may end a consumer or a request, but never makes the reader skip a
+// message.
 type control struct {
 	kind    controlKind
 	room    int    // requestFull: bytes that the request had left; zero if unknown
 	last    uint64 // heartbeat: the consumer's number of its last message; valid if counted
 	counted bool   // heartbeat: last is known
 	passed  uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if unknown
-	words   string // the status and its description, for an error
+	status  string // the status and its description, for an error
 }
 
 type controlKind int
@@ -31,7 +32,7 @@ const (
 // parseControl parses the headers of a control message.
 func parseControl(h nats.Header) control {
 	status, description := h.Get("Status"), h.Get("Description")
-	c := control{words: strings.TrimSpace(status + " " + description)}
+	c := control{status: strings.TrimSpace(status + " " + description)}
 	switch {
 	case status == "":
 		return c

@@ -37,7 +37,7 @@ func TestParseControl(t *testing.T) {
 			t.Fatalf("%q: %v", tt.block, err)
 		}
 		got := parseControl(h)
-		if got.words = ""; got != tt.want {
+		if got.status = ""; got != tt.want {
 			t.Errorf("%q: %+v, want %+v", tt.block, got, tt.want)
 		}
 	}

@@ -3,16 +3,15 @@ package lane
 // Cursor records the messages that were read, in order, and which of them have arrived: see "Words" in the package's
 // documentation. It uses 16 bytes for each message from the oldest that has not arrived to the last that was read.
 //
-// It is not safe for concurrent use. The zero Cursor is ready.
+// It is not safe for concurrent use. The zero Cursor is ready to use.
 type Cursor struct {
-	marks []slot // a ring; its length is a power of two
-	first uint64 // number of the oldest mark in the ring
-	next  uint64 // number of the next mark
-	life  uint32 // number of resets; a mark of an earlier life is ignored
-	done  uint64 // all messages up to this sequence have arrived
-	ahead int    // messages that arrived before an older one, and are still in the lane
-
-	urgent int // of the messages counted by ahead: those that are to be removed soon
+	marks  []slot // a ring; its length is a power of two
+	first  uint64 // number of the oldest mark in the ring
+	next   uint64 // number of the next mark
+	life   uint32 // number of resets; a mark of an earlier life is ignored
+	done   uint64 // all messages up to this sequence have arrived
+	ahead  int    // messages that arrived before an older message, and are still in the lane
+	urgent int    // the part of ahead that must be removed soon
 }
 
 // slot is the record of one message.
@@ -25,9 +24,9 @@ type state uint8
 
 const (
 	open    state = iota
-	done          // it has arrived
-	urgent        // it has arrived, and is to be removed soon
-	removed       // it has arrived, and was deleted from the lane by a request of its own
+	done          // the message has arrived
+	urgent        // the message has arrived, and must be removed soon
+	removed       // the message has arrived, and was deleted from the lane by a separate request
 )
 
 // Mark identifies one message between Begin and Done.
@@ -61,7 +60,7 @@ func (c *Cursor) Void() Mark { return Mark{life: c.life - 1} }
 // Done records that a message has arrived. A mark from before a reset is ignored.
 func (c *Cursor) Done(m Mark) { c.end(m, done) }
 
-// DoneUrgent is Done for a message whose repetition after a crash would be costly.
+// DoneUrgent is like Done, for a message that must be removed soon, because to repeat it after a crash would be costly.
 func (c *Cursor) DoneUrgent(m Mark) { c.end(m, urgent) }
 
 func (c *Cursor) end(m Mark, as state) {
@@ -79,40 +78,41 @@ func (c *Cursor) end(m Mark, as state) {
 	}
 }
 
-// count adds by to the number of messages in a state that arrived before an older one.
-func (c *Cursor) count(in state, by int) {
-	switch in {
+// count adds n to the number of messages in state s that arrived before an older message.
+func (c *Cursor) count(s state, n int) {
+	switch s {
 	case urgent:
-		c.urgent += by
-		c.ahead += by
+		c.urgent += n
+		c.ahead += n
 	case done:
-		c.ahead += by
+		c.ahead += n
 	}
 }
 
 // Arrived returns the sequence up to which all messages have arrived, or zero.
 func (c *Cursor) Arrived() uint64 { return c.done }
 
-// Span returns the number of messages between the oldest that has not arrived and the last one read.
+// Span returns the number of messages from the oldest that has not arrived to the last one read.
 func (c *Cursor) Span() int { return int(c.next - c.first) }
 
-// Ahead returns the number of messages that arrived before an older one. A purge up to the cursor does not reach them.
+// Ahead returns the number of messages that arrived before an older message. A purge up to the cursor does not reach
+// them.
 func (c *Cursor) Ahead() int { return c.ahead }
 
-// Urgent returns how many of the messages counted by Ahead are to be removed soon.
+// Urgent returns the number of messages, among those that Ahead counts, that must be removed soon.
 func (c *Cursor) Urgent() int { return c.urgent }
 
-// TakeAhead returns the sequences of at most limit messages that arrived before an older one. From then on they count
-// as deleted from the lane, and are not returned again.
+// TakeAhead returns the sequences of at most limit messages that arrived before an older message. From then on the
+// messages count as deleted from the lane, and are not returned again.
 func (c *Cursor) TakeAhead(limit int) []uint64 { return c.take(min(limit, c.ahead), done) }
 
-// TakeUrgent is TakeAhead for the messages that are to be removed soon.
+// TakeUrgent is like TakeAhead, for the messages that must be removed soon.
 func (c *Cursor) TakeUrgent(limit int) []uint64 { return c.take(min(limit, c.urgent), urgent) }
 
-// take takes count messages that are in the given state or urgent.
-func (c *Cursor) take(count int, from state) (taken []uint64) {
+// take returns the sequences of count messages in state s or urgent, and records the messages as removed.
+func (c *Cursor) take(count int, s state) (taken []uint64) {
 	for n := c.first; len(taken) < count; n++ {
-		if m := c.at(n); m.state == from || m.state == urgent {
+		if m := c.at(n); m.state == s || m.state == urgent {
 			c.count(m.state, -1)
 			m.state = removed
 			taken = append(taken, m.seq)

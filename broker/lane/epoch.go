@@ -6,8 +6,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Epoch is the life of one consumer. It begins with a look at the stream. The owner receives the epoch before the first
-// of its items. Items of the previous epoch may still be in the channel then.
+// Epoch is the life of one consumer. It begins with a sample of the stream. The owner receives the epoch before the
+// first item of the epoch. Items of the previous epoch may still be in the channel at that time.
 type Epoch struct {
 	Number uint64
 	// Fresh means that the stream has another history than in the previous epoch: it was deleted and created again,
@@ -17,8 +17,8 @@ type Epoch struct {
 	Info  Sample
 }
 
-// begin starts an epoch. It looks at the stream, creates a consumer at the last message read, and looks again: a stream
-// that was replaced in between would never deliver its messages to that consumer.
+// begin starts an epoch. It takes a sample of the stream, creates a consumer at the last message read, and takes
+// another sample: a stream that was replaced in between would never deliver its messages to that consumer.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	before, sample, err := r.look(ctx)
 	if err != nil {

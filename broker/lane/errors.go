@@ -6,12 +6,12 @@ import "errors"
 var (
 	// ErrHistory is returned when the stream is not the one that was read: its sequences belong to other messages.
 	ErrHistory = errors.New("the stream has another history")
-	// ErrUnsure is returned when the stream looks older or shorter than it was when it was read. Either it was replaced,
-	// or a deposed leader answered. Ask again later.
+	// ErrUnsure is returned when the stream appears older or shorter than when it was read. Either it was replaced, or a
+	// deposed leader answered. Take another sample later.
 	ErrUnsure = errors.New("the stream looks older than when it was read: it was truncated, or its leader was deposed")
 )
 
-// Reasons to replace a consumer. After each of them the reader begins an epoch at the last message that it read.
+// Reasons to replace a consumer. After each error the reader begins an epoch at the last message that it read.
 var (
 	// errUnproven is returned when the consumer shows a message that the leader does not have.
 	errUnproven = errors.New("the consumer shows a message that the leader does not have")
@@ -30,7 +30,7 @@ var (
 // Reasons why a scan ends.
 var (
 	// errUnanswered is returned when a scan gets no answer for scanTimeout.
-	errUnanswered = errors.New("its consumer did not answer; try again")
+	errUnanswered = errors.New("the consumer of the scan did not answer; try again")
 	// errNobody is returned when no server answers for the consumer of a scan during scanTimeout.
-	errNobody = errors.New("its consumer did not answer (503 no responders); try again")
+	errNobody = errors.New("the consumer of the scan did not answer (503 no responders); try again")
 )

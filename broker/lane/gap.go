@@ -8,13 +8,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// adjoins proves that the stream has no message between the last one read and the one that a consumer shows. It reports
-// whether the shown message itself exists. It returns errLost if there is a message between the two, and errUnproven if
-// the leader has no message from the gap on.
+// adjoins proves that the stream has no message between the last one read and the one that a consumer shows, and
+// reports whether the shown message itself exists. It returns errLost if there is a message between the two, and
+// errUnproven if the leader has no message in the gap or after it.
 //
 // The message with the sequence next needs no proof. For a gap, adjoins knows the sequences that were deleted before
 // the epoch began, and asks the leader about the others. See the package's documentation for the reasons.
-func (r *Reader) adjoins(ctx context.Context, shown uint64) (there bool, err error) {
+func (r *Reader) adjoins(ctx context.Context, shown uint64) (exists bool, err error) {
 	from := r.known.deleted.skip(r.known.next)
 	if from >= shown {
 		return from == shown, nil
@@ -42,6 +42,7 @@ type deleted []run
 // run is a range of sequences, both ends included.
 type run struct{ first, last uint64 }
 
+// deletedOf returns the runs of these sequences, which it sorts.
 func deletedOf(sequences []uint64) deleted {
 	var d deleted
 	slices.Sort(sequences)
@@ -55,7 +56,7 @@ func deletedOf(sequences []uint64) deleted {
 	return d
 }
 
-// skip returns the first sequence from seq on that is not deleted.
+// skip returns seq, or the first higher sequence, that is not deleted.
 func (d deleted) skip(seq uint64) uint64 {
 	i, _ := slices.BinarySearchFunc(d, seq, func(r run, seq uint64) int {
 		switch {

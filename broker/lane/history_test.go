@@ -216,7 +216,7 @@ func TestBlockedReaderSeesTheLoss(t *testing.T) {
 	})
 }
 
-// TestBacksOff: the reader limits the rate of consumers that fail at once, as under a limit of the account.
+// TestBacksOff: the reader limits the rate of consumers that fail immediately, as under a limit of the account.
 func TestBacksOff(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

@@ -8,7 +8,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestInvalidate: the reader is told that its stream was replaced, while it reads and while it waits for its owner. It
+// TestInvalidate: the owner reports that the stream was replaced, while it reads and while it waits for its owner. It
 // starts again at the first message, once, and ignores a claim about an older epoch.
 func TestInvalidate(t *testing.T) {
 	for name, burst := range map[string]int{"reading": 10, "waiting for its owner": 2000} {

@@ -143,7 +143,7 @@ type owner struct {
 	stored []Stored
 }
 
-// read starts a reader, and an owner that takes everything at once.
+// read starts a reader, and an owner that takes everything immediately.
 func (r *rig) read(nc *nats.Conn, from uint64) *owner {
 	r.t.Helper()
 	o := r.reader(nc, from)
@@ -176,7 +176,7 @@ func (r *rig) readerOf(cfg ReaderConfig) *owner {
 	return o
 }
 
-// adopt accepts every epoch at once, as an owner must.
+// adopt accepts every epoch immediately, as an owner must.
 func (o *owner) adopt(done <-chan struct{}) {
 	for {
 		select {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// behindFor is how long a consumer may lack a message that the leader has before the reader replaces the consumer.
-	// nats-server places a consumer without replicas on a random server. If that server is cut off from the leader, the
-	// consumer goes on sending heartbeats.
+	// behindFor is the time for which a consumer may lack a message that the leader has. After it, the reader replaces the
+	// consumer. nats-server places a consumer without replicas on a random server. If that server is cut off from the
+	// leader, the consumer continues to send heartbeats.
 	behindFor = 2 * time.Second
 	// compareEvery is the interval at which a reader at the tail asks the leader for messages that the consumer may lack.
 	// While the consumer lacks a message, the reader asks at every heartbeat.
@@ -36,12 +36,12 @@ type pull struct {
 
 	consumer   uint64    // the consumer's number of its last message
 	large      bool      // the next message is larger than the reader's buffer
-	tail       bool      // no message was stored after the last one
-	left       uint64    // number of messages that were stored after the last one
-	collecting bool      // messages at the tail are collected: the reader sends no request until the timer fires
-	tried      bool      // the consumer has answered, so that a request with a slow heartbeat may follow
+	tail       bool      // no message follows the last one in the stream
+	pending    uint64    // number of messages that follow the last one in the stream
+	collecting bool      // messages collect at the tail: the reader sends no request until the timer fires
+	answered   bool      // the consumer has answered, so that a request with a slow heartbeat may follow
 	compared   time.Time // when the reader last asked the leader for messages that the consumer lacks
-	behind     time.Time // since when the leader has a message that the consumer lacks; zero if it has none
+	behind     time.Time // time since which the consumer has lacked a message of the leader; zero if it lacks none
 }
 
 func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
@@ -57,8 +57,8 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	}
 }
 
-// separate reports whether the stream's leader can be lost while our connection stays: in a cluster, or behind a leaf
-// node. A single server names only itself.
+// separate reports whether the stream's leader can be lost while the reader's connection stays up: in a cluster, or
+// behind a leaf node. A single server reports itself as the leader.
 func separate(info *jetstream.StreamInfo, connected string) bool {
 	return info.Cluster != nil && (info.Cluster.Name != "" || info.Cluster.Leader != connected)
 }
@@ -87,8 +87,8 @@ func (p *pull) open(ctx context.Context) error {
 	})
 }
 
-// filters returns the filters of the consumer. It is a list of one even for a single filter: the API's field for one
-// filter would need another permission.
+// filters returns the filters of the consumer. It returns a list even for a single filter, because the API's field for
+// one filter needs another permission.
 func (p *pull) filters() []string {
 	if p.r.cfg.Filter == everything {
 		return nil
@@ -103,7 +103,7 @@ func (p *pull) close(ctx context.Context) {
 	if ctx.Err() != nil && p.r.cfg.Conn.IsConnected() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = p.r.cfg.JetStream.DeleteConsumer(ctx, p.r.cfg.Stream, p.name) // if that fails, the server deletes it later
+		_ = p.r.cfg.JetStream.DeleteConsumer(ctx, p.r.cfg.Stream, p.name) // if this fails, the server deletes it later
 	}
 }
 
@@ -112,7 +112,7 @@ func (p *pull) run(ctx context.Context) error {
 	if err := p.ask(); err != nil {
 		return err
 	}
-	heard := time.Now()
+	received := time.Now()
 	armed := p.silenceTimeout()
 	silence := time.NewTimer(armed)
 	defer silence.Stop()
@@ -127,12 +127,12 @@ func (p *pull) run(ctx context.Context) error {
 				return errOffline
 			}
 		case <-p.r.probed:
-			p.tried, p.collecting = false, false
+			p.answered, p.collecting = false, false
 			p.requests.forget()
 			if err := p.ask(); err != nil {
 				return err
 			}
-			heard, armed = time.Now(), p.silenceTimeout()
+			received, armed = time.Now(), p.silenceTimeout()
 			silence.Reset(armed)
 		case epoch := <-p.r.invalidated:
 			if epoch == p.r.number {
@@ -151,33 +151,33 @@ func (p *pull) run(ctx context.Context) error {
 			if p.collecting && !collecting {
 				collected.Reset(p.r.cfg.Collect)
 			}
-			heard = time.Now() // after receive, which may have waited for the owner
+			received = time.Now() // after receive, which may have waited for the owner
 			if timeout := p.silenceTimeout(); timeout < armed {
 				armed = timeout
 				silence.Reset(armed)
 			}
 		case <-silence.C:
-			if quiet := time.Since(heard); quiet >= p.silenceTimeout() && len(p.msgs) == 0 {
+			if time.Since(received) >= p.silenceTimeout() && len(p.msgs) == 0 {
 				return errSilent
 			}
-			armed = max(p.silenceTimeout()-time.Since(heard), time.Millisecond)
+			armed = max(p.silenceTimeout()-time.Since(received), time.Millisecond)
 			silence.Reset(armed)
 		}
 	}
 }
 
-// silenceTimeout returns how long to wait for a message or a heartbeat. It depends on the position in the stream, and
-// not on the last request: of several requests, the one with the quick heartbeat may end before the slow one.
+// silenceTimeout returns the timeout for a message or a heartbeat. It depends on the position in the stream, and not on
+// the last request: of several requests, the one with the quick heartbeat may end before the slow one.
 func (p *pull) silenceTimeout() time.Duration {
 	heartbeat, _ := p.watch()
 	return heartbeat * 5 / 2
 }
 
 // watch returns the heartbeat and the lifetime of the next request. The server does not answer a request for which the
-// user lacks the permission. So requests are short until a message or a heartbeat has arrived from the consumer;
-// otherwise minutes would pass before the reader notices.
+// user lacks the permission. So requests are short until a message or a heartbeat has arrived from the consumer.
+// Otherwise minutes would pass before the reader notices the lack.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
-	if !p.tried {
+	if !p.answered {
 		return quickHeartbeat, 2 * time.Second
 	}
 	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
@@ -186,9 +186,9 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 // ask sends a request for another batch, if one is needed. Near the tail of a lane that collects messages, only one
 // request at a time is open, and the server ends it once it has sent all stored messages.
 func (p *pull) ask() error {
-	collects := p.tried && p.r.cfg.Collect > 0 && p.left < pullBatch
+	collects := p.answered && p.r.cfg.Collect > 0 && p.pending < pullBatch
 	place, ok := p.requests.needed(p.tail, p.large)
-	if !ok || p.collecting || p.requests.covers(p.left) || collects && p.requests.open() {
+	if !ok || p.collecting || p.requests.covers(p.pending) || collects && p.requests.open() {
 		return nil
 	}
 	heartbeat, expires := p.watch()
@@ -216,10 +216,10 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 		return errLost
 	}
 	p.consumer = s.consumer
-	p.tried = true
+	p.answered = true
 	p.large = p.large && s.Size > p.r.cfg.Buffer/2
 	p.behind = time.Time{}
-	p.tail, p.left = s.Behind == 0, s.Behind
+	p.tail, p.pending = s.Behind == 0, s.Behind
 	q.left--
 	q.room -= m.Size()
 	if err := p.ask(); err != nil {
@@ -241,25 +241,25 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	case c.kind == heartbeat && c.counted && c.last != p.consumer:
 		return errLost
 	case c.kind == heartbeat:
-		p.tried = true
+		p.answered = true
 		return p.compare(ctx, c.passed >= p.r.known.next)
 	case c.kind == requestFull && (c.room == 0 || c.room >= p.largest):
 		return errTooSmall // the next epoch looks at the stream's limit again
 	case c.kind == requestFull:
-		p.large = p.large || c.room >= p.r.cfg.Buffer // with less room, a new request of the same size may suffice
+		p.large = p.large || c.room >= p.r.cfg.Buffer // if less room was left, a new request of the same size may be enough
 	case c.kind == consumerEnded:
-		return fmt.Errorf("the server says %s", c.words)
+		return fmt.Errorf("the server ended the consumer: %s", c.status)
 	}
 	q.end()
 	p.collecting = p.collecting || q.collects
 	return p.ask()
 }
 
-// compares reports whether a heartbeat is a reason to ask the leader whether the consumer lacks a message. It always is
-// if the consumer is past sequences that the reader has not read. Either those messages were deleted; or the server
-// created the consumer again, its first messages were lost on the wire, and its count happens to match. In a cluster, a
-// heartbeat is also a reason if the consumer is idle although messages follow the last one, and every compareEvery at
-// the tail.
+// compares reports whether a heartbeat is a reason to ask the leader whether the consumer lacks a message. It is a
+// reason if the consumer is past sequences that the reader has not read. Either those messages were deleted; or the
+// server created the consumer again, the first messages were lost on the wire, and the count matches by chance. In a
+// cluster, a heartbeat is also a reason if the consumer is idle although messages follow the last one. At the tail it
+// is a reason every compareEvery.
 func (p *pull) compares(past bool, now time.Time) bool {
 	return past || p.clustered && (!p.tail || !p.behind.IsZero() || now.Sub(p.compared) >= compareEvery)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// look asks the stream's leader for the stream's state.
+// look requests the stream's state from its leader.
 func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample Sample, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
 		s, err := r.cfg.JetStream.Stream(ctx, r.cfg.Stream)
@@ -26,9 +26,9 @@ func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample S
 	return info, sample, err
 }
 
-// listDeleted asks the stream's leader for the deleted sequences in the middle of the stream. It asks only if look
-// reports any, and if the lane is the whole stream. If the lane is a part of a stream, deleted messages of other parts
-// may make the list too large for an answer.
+// listDeleted requests the deleted sequences in the middle of the stream from its leader. It does so only if look
+// reports any, and if the lane is the whole stream. If the lane is a part of a stream, the list may be too large for an
+// answer, because it contains the deleted messages of other parts.
 func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d deleted, err error) {
 	if look.State.NumDeleted == 0 || r.cfg.Filter != everything {
 		return nil, nil
@@ -48,7 +48,7 @@ func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d
 	return d, err
 }
 
-// message asks the stream's leader for one message.
+// message requests one message from the stream's leader.
 func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
 		m, err = r.api.Message(ctx, r.cfg.Stream, sequence)
@@ -57,9 +57,8 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 	return m, err
 }
 
-// more asks the stream's leader whether it has a message after the last one read. The last sequence of a look does not
-// answer this, because that message may have been deleted. A direct get does not either, because any replica may answer
-// it.
+// more asks the stream's leader whether it has a message after the last one read. The last sequence of a sample is not
+// enough, because that message may have been deleted. A direct get is not enough, because any replica may answer it.
 func (r *Reader) more(ctx context.Context) (bool, error) {
 	err := r.request(ctx, func(ctx context.Context) error {
 		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, r.cfg.Filter)
@@ -71,13 +70,13 @@ func (r *Reader) more(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// request sends the API a request. It returns as soon as the connection is lost: no answer can come then, and waiting
-// for the timeout would make messages late.
-func (r *Reader) request(ctx context.Context, ask func(context.Context) error) error {
+// request calls send, which sends a request to the JetStream API. It returns as soon as the connection is lost: no
+// answer can come then, and waiting for the timeout would make messages late.
+func (r *Reader) request(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	answered := make(chan error, 1)
-	go func() { answered <- ask(ctx) }()
+	go func() { answered <- send(ctx) }()
 	for {
 		select {
 		case err := <-answered:

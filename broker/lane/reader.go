@@ -30,8 +30,8 @@ type Item struct {
 	Stored
 }
 
-// Reader reads one lane in order and hands the messages to one owner. While the owner takes none, the reader blocks,
-// and soon stops asking the server for more.
+// Reader reads one lane in order and hands the messages to one owner. While the owner takes no message, the reader
+// blocks, and soon sends no more requests to the server.
 type Reader struct {
 	cfg    ReaderConfig
 	api    jsapi.Client
@@ -40,10 +40,10 @@ type Reader struct {
 	items       chan Item
 	epochs      chan Epoch
 	bytes       atomic.Int64  // size of the items handed over and not yet taken
-	taken       chan struct{} // one slot: the owner took an item
-	probed      chan struct{} // one slot: the consumer may be gone
-	invalidated chan uint64   // one slot: the owner found that the stream of this epoch has another history
-	live        atomic.Uint64 // number of the epoch whose consumer is believed alive; zero when there is none
+	taken       chan struct{} // capacity 1; has a value after the owner took an item
+	probed      chan struct{} // capacity 1; has a value if the consumer may be gone
+	invalidated chan uint64   // capacity 1; an epoch whose stream has another history, as the owner found
+	live        atomic.Uint64 // number of the epoch whose consumer is believed alive; zero if there is none
 
 	number uint64 // of the last epoch; used only by Run
 	known  known  // used only by Run
@@ -65,27 +65,27 @@ type known struct {
 type ReaderConfig struct {
 	Conn      *nats.Conn // used only for reading: a large pull must not delay other answers
 	JetStream jetstream.JetStream
-	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
-	Inbox     string // prefix of reply subjects, "_INBOX" unless permissions say otherwise
+	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
+	Inbox     string // prefix of reply subjects, such as "_INBOX"
 	Stream    string
 	Filter    string        // the subjects of the lane, if it is only a part of the stream; empty for all
-	Delay     time.Duration // how long every message waits in the lane; zero for the intake
+	Delay     time.Duration // the time for which every message waits in the lane; zero for the intake
 	// From is the lowest sequence to hand over: the cursor of the previous owner. A replica that lags may still show
 	// messages that were purged below it.
 	From uint64
 	// FromCreated is the creation time of the stream to which From applies, if known. For a stream with another creation
 	// time, the reader ignores From.
 	FromCreated time.Time
-	// Sparse means that any message of the stream may be deleted at any time, that From lies in the middle of the stream,
-	// and that most sequences may be deleted. The reader then does not list the deleted sequences, and asks the leader at
-	// each gap.
+	// Sparse means that any message of the stream may be deleted at any time, that From may lie in the middle of the
+	// stream, and that most sequences may be deleted. Then the reader does not list the deleted sequences, and asks the
+	// leader at each gap.
 	Sparse bool
 	// Buffer is the size in bytes of one request. Two requests overlap, or three when messages follow an idle time. Buffer
 	// also limits the items that are handed over and not yet taken, except that one larger message is always allowed. The
 	// default is one mebibyte.
 	Buffer int
-	// Collect is how long messages collect at the tail before the reader requests them. With zero, the server sends each
-	// message immediately.
+	// Collect is the time for which messages collect at the tail before the reader requests them. If it is zero, the
+	// server sends each message immediately.
 	Collect time.Duration
 	Log     *slog.Logger
 }
@@ -108,7 +108,7 @@ func (r *Reader) Epochs() <-chan Epoch { return r.epochs }
 // Items delivers the messages in order. For each, the owner calls Took. The channel is never closed.
 func (r *Reader) Items() <-chan Item { return r.items }
 
-// Took tells the reader that the owner has received an item, which frees its bytes.
+// Took frees the bytes of an item. The owner calls it after it has received the item.
 func (r *Reader) Took(it Item) {
 	r.bytes.Add(-int64(it.Size))
 	select {
@@ -121,18 +121,18 @@ func (r *Reader) Took(it Item) {
 // the cursor has this epoch: see "Invariants" in package engine.
 func (r *Reader) Live() uint64 { return r.live.Load() }
 
-// Invalidate tells the reader that the stream of an epoch has another history by now. The reader cannot detect that
-// while it waits for its owner. The reader then begins a fresh epoch.
+// Invalidate reports to the reader that the stream of an epoch has another history by now. The reader cannot detect
+// that while it waits for its owner. The reader then begins a fresh epoch.
 func (r *Reader) Invalidate(epoch uint64) {
 	select {
 	case r.invalidated <- epoch:
-	default: // the reader has yet to handle an earlier call, and will begin a fresh epoch for it
+	default: // the reader has not handled an earlier call yet, and will begin a fresh epoch for it
 	}
 }
 
-// Probe makes the reader check that its consumer still exists. It is called when JetStream returns after an outage that
-// did not close the connection. The outage deletes consumers in memory, and the reader of an idle lane would notice
-// only after a long timeout.
+// Probe makes the reader check that its consumer still exists. The owner calls it after an outage of JetStream that did
+// not close the connection. The outage deletes consumers in memory, and the reader of an idle lane would notice only
+// after a long timeout.
 func (r *Reader) Probe() {
 	select {
 	case r.probed <- struct{}{}:
@@ -155,7 +155,7 @@ func (r *Reader) Run(ctx context.Context) {
 			if time.Since(started) > backoffHigh { // a consumer that fails immediately must not be created 20 times a second
 				pause = backoffLow
 			}
-			if p.tried {
+			if p.answered {
 				o = outage{}
 			}
 			if ctx.Err() == nil {
@@ -172,7 +172,7 @@ func (r *Reader) Run(ctx context.Context) {
 	}
 }
 
-// outage is a period in which no consumer answered. The zero outage has not begun.
+// outage is a period in which no consumer answered. The zero value means no outage.
 type outage struct {
 	since  time.Time
 	logged time.Time // when it was last logged
@@ -191,7 +191,7 @@ func (r *Reader) report(ctx context.Context, o *outage, err error) {
 			"reason", err, "after", r.known.read.Sequence)
 		o.since, o.logged = now, now
 	case now.Sub(o.logged) >= remindEvery:
-		r.cfg.Log.Warn("the lane cannot be read; retrying. Check the stream, its leader, and the permissions to create "+
+		r.cfg.Log.Warn("the lane cannot be read; will retry. Check the stream, its leader, and the permissions to create "+
 			"consumers and to pull", "stream", r.cfg.Stream, "reason", err, "since", o.since)
 		o.logged = now
 	}
@@ -224,14 +224,14 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 	if s.Sequence == k.read.Sequence && !s.At.Equal(k.read.At) {
 		return r.forget()
 	}
-	if s.Sequence < k.next { // the consumer starts at the last message read, and a replica that lags shows more
+	if s.Sequence < k.next { // the consumer starts at the last message read, and a replica that lags shows older ones
 		return nil
 	}
-	there, err := r.adjoins(ctx, s.Sequence)
+	exists, err := r.adjoins(ctx, s.Sequence)
 	if err != nil {
 		return err
 	}
-	if there {
+	if exists {
 		if err := r.handOver(ctx, Item{Epoch: r.number, Stored: s}); err != nil {
 			return err
 		}
@@ -241,8 +241,8 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 	return nil
 }
 
-// handOver gives an item to the owner. While the owner receives none, the reader must still notice the loss of the
-// connection. Otherwise the owner would go on committing after a reconnect, when the stream may have another history.
+// handOver gives an item to the owner. While the owner receives no item, the reader must still notice the loss of the
+// connection. Otherwise the owner would continue to commit after a reconnect, when the stream may have another history.
 func (r *Reader) handOver(ctx context.Context, it Item) error {
 	for {
 		items := r.items
@@ -270,6 +270,6 @@ func (r *Reader) handOver(ctx context.Context, it Item) error {
 
 // forget makes the next epoch a fresh one.
 func (r *Reader) forget() error {
-	r.known.created = time.Time{}.Add(1) // no stream was created then
+	r.known.created = time.Time{}.Add(1) // no stream has this creation time
 	return ErrHistory
 }

@@ -23,7 +23,7 @@ const (
 // The reader receives messages only while a request is open. The server reports the end of a request, except in one
 // case: a request whose bytes are used up exactly ends without a report, even if it has messages left (nats-server,
 // consumer.nextWaiting). A reader that counts outstanding messages only by the server's reports may then wait for
-// messages that never come: at the tail of a lane for 25 minutes, until heartbeats are missed.
+// messages that never come. At the tail of a lane it would wait for 25 minutes, until heartbeats are missed.
 //
 // The server distributes the messages over its open requests in turn. So each request has its own subscription, which
 // identifies the request of a message. The reader counts the messages and bytes of each request as the server does.
@@ -33,7 +33,7 @@ type requests struct {
 	last  int // the number of the last request
 }
 
-// request is a place for one request at a time.
+// request is one of the places, each of which holds one request at a time.
 type request struct {
 	sub   *nats.Subscription
 	reply string // subject of the control messages for the request
@@ -41,7 +41,7 @@ type request struct {
 	bytes int    // bytes that were requested
 	room  int    // bytes that may still arrive
 	quick bool   // the request has quickHeartbeat
-	// collects means that the server ends the request once it has sent a message and has no other.
+	// collects means that the server ends the request once it has sent at least one message and has no other message.
 	collects bool
 }
 
@@ -94,8 +94,9 @@ func (rs *requests) forget() {
 	}
 }
 
-// needed returns a free place if a request should be sent now; otherwise ok is false. A request should be sent if none
-// is open, or if the only open request is half used, or if, before the tail, no open request has a quick heartbeat.
+// needed returns a free place if a request should be sent now. Otherwise ok is false. A request should be sent in three
+// cases: no request is open; the only open request is half used; before the tail, no open request has a quick
+// heartbeat.
 func (rs *requests) needed(tail, large bool) (place int, ok bool) {
 	open, fresh, quick := 0, false, tail
 	place = -1
@@ -139,9 +140,11 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 
 // body is the JSON body of a pull request.
 type body struct {
-	Batch     int           `json:"batch"`
-	MaxBytes  int           `json:"max_bytes"`
-	NoWait    bool          `json:"no_wait,omitempty"` // with Expires: the server ends the request after the stored messages, or after the first one
+	Batch    int `json:"batch"`
+	MaxBytes int `json:"max_bytes"`
+	// NoWait makes the server end the request after the stored messages. If Expires is set and no message is stored, the
+	// server ends the request after the next message.
+	NoWait    bool          `json:"no_wait,omitempty"`
 	Expires   time.Duration `json:"expires,omitempty"`
 	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
 }

@@ -13,7 +13,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRequestsUsedUpExactly: a reader goes on reading when its messages have used up the bytes of a request exactly,
+// TestRequestsUsedUpExactly: a reader continues when its messages have used up the bytes of a request exactly,
 // where nats-server ends the request without a word: in the middle of a lane, and at its tail, where nothing else would
 // wake it for 25 minutes. The requests of the readers differ by a byte each, and by more than a message in all, so some
 // of them are used up exactly.
@@ -51,7 +51,7 @@ func TestFewRequestsWait(t *testing.T) {
 		r := newRig(t, s)
 		o := r.read(s.Connect(), 0)
 		last := 0
-		for i := range 3000 { // some at once, and none behind them: the tail comes and goes
+		for i := range 3000 { // some together, with none after them: the reader is often at the tail
 			n := 1 + i%3
 			r.burst(last+1, last+n)
 			last += n
@@ -72,7 +72,7 @@ func TestFewRequestsWait(t *testing.T) {
 	})
 }
 
-// TestWanting says when the next request is sent, from what the open ones have left.
+// TestWanting: the remaining messages and bytes of the open requests determine when the next request is sent.
 func TestWanting(t *testing.T) {
 	const size = 1000
 	fresh := request{left: pullBatch, bytes: size, room: size}
@@ -111,7 +111,7 @@ func TestWanting(t *testing.T) {
 	}
 }
 
-// TestScanUsedUpExactly: a scan goes on when the messages of a batch have used up its bytes exactly.
+// TestScanUsedUpExactly: a scan continues when the messages of a batch have used up its bytes exactly.
 func TestScanUsedUpExactly(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -183,7 +183,7 @@ func TestRequestsOverlap(t *testing.T) {
 	})
 }
 
-// TestWordsOfAnEarlierRequest: what the server says of a request does not end the one that came after it.
+// TestWordsOfAnEarlierRequest: a control message for an earlier request does not end the request that followed it.
 func TestWordsOfAnEarlierRequest(t *testing.T) {
 	for subject, want := range map[string]bool{"_INBOX.x.0.7": true, "_INBOX.x.0.8": false} {
 		p := &pull{r: NewReader(ReaderConfig{}), tail: true}

@@ -6,12 +6,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Sample is the answer to a look: the state of a stream as its leader reports it.
+// Sample is the state of a stream as its leader reports it.
 type Sample struct {
 	ServerTime time.Time // the leader's clock when it answered
 	Received   time.Time // the local clock when the answer arrived
 	Leader     string    // empty on a single server
-	Quorate    bool      // the leader hears from a majority of the stream's replicas, itself included
+	Quorate    bool      // the leader has recently heard from a majority of the stream's replicas, itself included
 	Created    time.Time // creation time of the stream; it distinguishes two streams of one name
 	FirstSeq   uint64
 	LastSeq    uint64
@@ -34,8 +34,8 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 	return s
 }
 
-// quorate reports whether a leader answered that has recently heard from a majority, so that there can be no second
-// leader. While a stream has no leader, nats-server lets any replica answer.
+// quorate reports whether the answer is from a leader that has recently heard from a majority, so that there can be no
+// second leader. While a stream has no leader, nats-server lets any replica answer.
 func quorate(c *jetstream.ClusterInfo) bool {
 	heard := 1
 	for _, peer := range c.Replicas {

@@ -19,24 +19,24 @@ import (
 const (
 	scanBatch = 1000
 	scanBytes = 4 << 20 // bytes of one batch, unless one message may be larger
-	// scanTimeout is how long a scan waits for the next message, or for the report that there is none.
+	// scanTimeout is the timeout for the next message, or for the report that there is none.
 	scanTimeout = 5 * time.Second
-	// createTimeout is how long a scan waits for the answer to one request for a consumer. A server that ceases to be the
-	// leader of the cluster may not answer.
+	// createTimeout is the timeout for one request to create a consumer. A server that ceases to be the leader of the
+	// cluster may not answer.
 	createTimeout = scanTimeout / 2
-	// askAgain is the pause before a request that no server received is sent again.
-	askAgain = 25 * time.Millisecond
+	// retryPause is the pause before a request that no server received is sent again.
+	retryPause = 25 * time.Millisecond
 )
 
 // Scan is one pass through the messages of a stream, for an observer such as an operator. As in [Reader], no stored
-// message can end the pass, since a stored message is recognized by its reply subject, which the server sets. Unlike a
-// Reader, it ends with an error if a message is lost on the wire; the caller may scan again.
+// message can end the pass, because a stored message is recognized by its reply subject, which the server sets. Unlike
+// a Reader, a Scan ends with an error if a message is lost on the wire. The caller may scan again.
 type Scan struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
-	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
+	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 	Stream    string
-	For       string // the observer; a prefix of the consumer's name
+	For       string // the observer's name; a prefix of the consumer's name
 
 	Filters     []string  // subjects, which must not overlap; none for all
 	From        uint64    // the first sequence; zero for the beginning
@@ -47,7 +47,7 @@ type Scan struct {
 }
 
 // All yields the messages in the order of the stream, until the end or an error. It requests the next batch when the
-// caller has taken the whole current one. If the caller takes more than a minute for a batch, the server removes the
+// caller has taken the whole current batch. If the caller takes more than a minute for a batch, the server removes the
 // consumer, and the pass fails.
 //
 // In a cluster, the consumer may run on another server than the connection's. The answer that it was created can arrive
@@ -61,8 +61,8 @@ func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
 	}
 }
 
-// Count returns the number of messages that All would yield without To. The server of the consumer counts them without
-// reading each, and leaves out deleted ones. If its replica lags, the count lacks the last messages.
+// Count returns the number of messages that All would yield without To. The server of the consumer counts the messages
+// without reading them, and leaves out deleted messages. If its replica lags, the count lacks the last messages.
 func (s Scan) Count(ctx context.Context) (uint64, error) {
 	name := s.For + "-" + rand.Text()
 	info, err := s.create(ctx, name)
@@ -73,7 +73,7 @@ func (s Scan) Count(ctx context.Context) (uint64, error) {
 	return info.NumPending, nil
 }
 
-// run ends without an error when take returns false.
+// run calls take with each message, until the end, an error, or take returns false.
 func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
 	name := s.For + "-" + rand.Text()
 	if _, err := s.create(ctx, name); err != nil {
@@ -154,7 +154,7 @@ func (s Scan) batch() int {
 	return scanBatch
 }
 
-// next reads one batch. The result more is false if no message follows, or if the caller wants no more.
+// next reads one batch. It returns false if no message follows, or if the caller wants no more messages.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	room := max(scanBytes, int(b.Conn.MaxPayload())+8<<10)
 	request := body{Batch: b.batch(), MaxBytes: room, NoWait: true}
@@ -163,7 +163,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	}
 	silence := time.NewTimer(scanTimeout)
 	defer silence.Stop()
-	var again <-chan time.Time // set while the last request is known to have reached no server
+	var retry <-chan time.Time // set while the last request is known to have reached no server
 	unanswered := errUnanswered
 	for got := 0; got < b.batch() && room > 0; { // without room the batch has ended, and the server does not report it
 		select {
@@ -171,18 +171,18 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 			return false, context.Cause(ctx)
 		case <-silence.C:
 			return false, unanswered
-		case <-again:
-			again = nil
+		case <-retry:
+			retry = nil
 			if err := request.send(b.Conn, b.api, b.inbox+token); err != nil {
 				return false, err
 			}
 		case m := <-b.msgs:
 			if strings.HasPrefix(m.Subject, b.inbox) { // a control message, which may be forged
 				if m.Subject == b.inbox+token && m.Header.Get("Status") == "503" && got == 0 {
-					again, unanswered = time.After(askAgain), errNobody
+					retry, unanswered = time.After(retryPause), errNobody
 					continue
 				}
-				if over, err := b.over(m, token, got); over {
+				if ended, err := b.ended(m, token, got); ended {
 					return got > 0, err
 				}
 				continue
@@ -206,9 +206,9 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	return true, nil
 }
 
-// over reports whether a control message ends the batch, and returns an error if the scan cannot go on. The parameter
-// got is the number of messages received in the batch. A control message of an earlier batch is ignored.
-func (b *batches) over(m *nats.Msg, token string, got int) (bool, error) {
+// ended reports whether a control message ends the batch, and returns an error if the scan cannot continue. Got is the
+// number of messages received in the batch. A control message of an earlier batch is ignored.
+func (b *batches) ended(m *nats.Msg, token string, got int) (bool, error) {
 	status := m.Header.Get("Status")
 	switch {
 	case m.Subject != b.inbox+token, status == "":
@@ -218,5 +218,5 @@ func (b *batches) over(m *nats.Msg, token string, got int) (bool, error) {
 	case got > 0 && status == "409": // if the consumer is gone, the next batch fails
 		return true, nil
 	}
-	return true, fmt.Errorf("its consumer ended (%s %s); try again", status, m.Header.Get("Description"))
+	return true, fmt.Errorf("the consumer of the scan ended (%s %s); try again", status, m.Header.Get("Description"))
 }

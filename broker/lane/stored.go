@@ -18,7 +18,7 @@ const (
 // Stored is a message of a stream.
 type Stored struct {
 	Sequence    uint64
-	At          time.Time // the leader's timestamp; it may be lower than that of an earlier message
+	At          time.Time // the leader's timestamp, which may be earlier than that of the message before
 	Subject     string
 	Header      map[string][]string
 	Undecodable bool // the message has headers that do not decode
@@ -38,8 +38,8 @@ func (s Stored) Incoming(stream string) message.Incoming {
 	}
 }
 
-// BodySize returns the size of the body, in bytes, of a message that was read without its body. The server writes the
-// size after the headers of the message, where a client may have written another size.
+// BodySize returns the size of the body, in bytes, of a message that was read without its body. The server appends its
+// header with the size to the headers of the message, which may contain another such header of a client's.
 func (s Stored) BodySize() int {
 	sizes := s.Header[sizeHeader]
 	if len(sizes) == 0 {
@@ -52,10 +52,11 @@ func (s Stored) BodySize() int {
 	return int(n)
 }
 
-// parseStored parses a message from an inbox of the reader as a stored one. A stored message meets two conditions. Its
-// subject is not below the inbox: clients can publish to an inbox, but only the server delivers messages with another
-// subject there. And its reply subject names the reader's consumer, whose name is random: a client could make the
-// server deliver another stream to the inbox. The headers prove nothing, since a client may have written "Status: 409".
+// parseStored parses a message from an inbox of the reader as a stored message. A stored message meets two conditions.
+// Its subject is not below the inbox: clients can publish to an inbox, but only the server delivers messages with
+// another subject there. And its reply subject names the reader's consumer, whose name is random: a client could make
+// the server deliver another stream to the inbox. The headers prove nothing, because a client may have written
+// "Status: 409".
 func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
 	if strings.HasPrefix(m.Subject, inbox) || !strings.HasPrefix(m.Reply, ackPrefix) {
 		return Stored{}, false
@@ -66,7 +67,7 @@ func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
 	}
 	s.Subject, s.Header, s.Data = m.Subject, m.Header, m.Data
 	s.Size = m.Size() - len(m.Reply)
-	// If the headers do not decode, nats.go delivers the message as if it had none.
+	// If the headers do not decode, nats.go delivers the message as if it had no headers.
 	s.Undecodable = m.Header == nil && s.Size > len(m.Subject)+len(m.Data)
 	return s, true
 }

@@ -11,15 +11,16 @@ const quickHeartbeat = time.Second
 // Before the tail of a lane, the next message may be due at any moment. At the tail, no message can be due before the
 // lane's delay has passed, so a fraction of the delay is enough. One wake-up per second on each of forty idle lanes
 // would be a measurable idle load. On a single server, a consumer rarely disappears silently: if the server stops, the
-// connection is lost; if the server deletes the consumer, it reports that. So there a heartbeat every ten minutes is
-// enough. If only JetStream restarts, the next request of any part of the broker notices it: see [Reader.Probe].
+// connection is lost, and if the server deletes the consumer, it reports the deletion. So on a single server, a
+// heartbeat every ten minutes is enough. If only JetStream restarts, the next request of any part of the broker notices
+// the restart: see [Reader.Probe].
 //
 //	              not at the tail    at the tail of a cluster's lane      at the tail on one server
 //	heartbeat     1 s                a quarter of the delay, 1 s … 1 min  10 min
-//	pull expires  30 s               4 heartbeats, 30 s or more           4 heartbeats
+//	pull expires  30 s               4 heartbeats, at least 30 s          4 heartbeats
 //
-// Two and a half quarters of the delay are less than the delay. So in a cluster, the loss of a consumer makes no
-// message late in a lane of 3 s or more. In a shorter lane it makes a message late by at most 2.5 s.
+// The loss of a consumer is noticed after two and a half heartbeats, which in a cluster are less than the delay. So it
+// makes no message late in a lane of at least 3 s. In a shorter lane it makes a message late by at most 2.5 s.
 func Watch(delay time.Duration, tail, clustered bool) (heartbeat, expires time.Duration) {
 	if !tail {
 		return quickHeartbeat, 30 * time.Second

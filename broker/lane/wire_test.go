@@ -26,7 +26,7 @@ type wire struct {
 
 func (w *wire) set(lose func(head, body string) bool) { w.lose.Store(&lose) }
 
-// readOver starts a reader whose connection is the wire, and an owner that takes everything at once.
+// readOver starts a reader whose connection is the wire, and an owner that takes everything immediately.
 func (r *rig) readOver(w *wire) *owner {
 	r.t.Helper()
 	return r.read(r.server.Connect(nats.SetCustomDialer(w)), 0)
@@ -78,7 +78,7 @@ func (w *wire) filter(down io.Writer, up io.Reader) {
 // isStored reports whether a protocol line is that of a stored message.
 func isStored(head string) bool { return strings.Contains(head, "$JS.ACK.") }
 
-// TestLostInTheMiddle: messages before others get lost. The gap in the consumer's sequence shows it at once.
+// TestLostInTheMiddle: messages before others get lost. The gap in the consumer's sequence shows it immediately.
 func TestLostInTheMiddle(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

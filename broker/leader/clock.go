@@ -3,22 +3,22 @@ package leader
 import "time"
 
 const (
-	// Trust is how long a proof of the leader's time may be used to fire messages. A wall clock under correction runs
-	// up to 500 ppm faster or slower than the monotonic one. In Trust that is 50 µs, less than the time to store a
-	// publish, so it makes no delivery early. In half a minute it would be 15 ms.
+	// Trust is the time for which a proof of the leader's time may be used to fire messages. A wall clock under correction
+	// runs at most 500 ppm faster or slower than the monotonic clock. Within Trust the difference is at most 50 µs, less
+	// than the time to store a publish, so it makes no delivery early. In half a minute it would be 15 ms.
 	Trust = 100 * time.Millisecond
 	// freshness is the maximum difference between the predicted time of the leader and a message's timestamp for the
-	// timestamp to be a proof. The message was then stored just before.
+	// timestamp to be a proof. Within it, the message was stored immediately before.
 	freshness = time.Millisecond
 )
 
 // Clock estimates the time of one stream's leader. The estimate is never later than the proven time: if an answer
 // received at r has the leader's time ts, then at now the leader's clock shows at least ts + (now − r). The clock uses
-// the best such bound within Trust. It lags by the return time of the fastest answer, some 100 µs on a local network.
-// The timestamp of a message that was just stored is a bound too, and needs no request.
+// the best such bound within Trust. It lags by the travel time of the fastest answer, about 100 µs on a local network.
+// The timestamp of a message that was stored immediately before is a bound too, and needs no request.
 //
-// Steps of the local wall clock do not matter, since Clock uses only differences of the monotonic clock. The monotonic
-// clock stops while a machine is suspended: see [Clock.Suspended].
+// Steps of the local wall clock do not matter, because Clock uses only differences of the monotonic clock. The
+// monotonic clock stops while a machine is suspended: see [Clock.Suspended].
 //
 // A Clock is not safe for concurrent use.
 type Clock struct {
@@ -27,7 +27,7 @@ type Clock struct {
 	proved   time.Duration // time of the last proof, monotonic since base
 	answered time.Duration // the leader's clock minus (base plus monotonic), by the last answer
 	at       time.Time     // local; when the last answer was received
-	known    bool          // the leader has answered
+	known    bool          // the leader has answered at least once
 	last     uint64        // the stream's last sequence, in the last answer
 	leader   string        // the leader's name, in the last answer
 }
@@ -41,9 +41,9 @@ type bound struct {
 
 // Answer is an answer of a stream's leader to a request for the stream's state.
 type Answer struct {
-	Time     time.Time // its clock when it answered
+	Time     time.Time // the leader's clock when it answered
 	Received time.Time // local clock when the answer arrived
-	Leader   string    // its name; empty on a single server
+	Leader   string    // the leader's name; empty on a single server
 	LastSeq  uint64    // the last sequence of the stream
 }
 
@@ -53,7 +53,7 @@ func NewClock(local time.Time) *Clock { return &Clock{base: local} }
 // Base returns the local time at which the clock was made, with its monotonic reading.
 func (c *Clock) Base() time.Time { return c.base }
 
-// Looked returns the local time of the last answer. ok is false if there was none.
+// Looked returns the local time of the last answer. If there was no answer, ok is false.
 func (c *Clock) Looked() (at time.Time, ok bool) { return c.at, c.known }
 
 // Known reports whether the leader has answered.

@@ -35,7 +35,7 @@ func TestClockIsALowerBound(t *testing.T) {
 					back = time.Duration(rng.ExpFloat64() * float64(3*time.Millisecond))
 					c.Look(Answer{Time: server(mono), Received: base.Add(mono + back), LastSeq: seq})
 					mono += back
-				case 1: // a message, read at once or long after
+				case 1: // a message, read immediately or long after
 					seq++
 					stored := mono
 					if rng.IntN(2) == 0 {

@@ -1,6 +1,6 @@
 // Package leader estimates the clock of a stream's leader. The leader stamps all messages that it stores. So the times
-// at which a message was stored, is due, and leaves its lane are times of the leader. A delivery is early only if it is
-// early by that clock.
+// at which a message was stored, is due, and leaves its lane are times of the leader's clock. That clock decides
+// whether a delivery is early.
 //
 // The local host has another clock. Its times are of type time.Time and the leader's are of type [Time], so the
 // compiler distinguishes the two. [Clock] knows the offset between the two clocks. Other code converts only a wait, as
@@ -10,12 +10,12 @@
 //
 // # When the leaders' clocks differ
 //
-// The leader of the first stream stamps the due time. The clock of the last stream's leader decides whether it has
-// come. The last stream is a level, or the timers' stream for a round that follows within seconds. So by a third clock,
-// a delivery is early by as much as the first leader's clock is behind the last one's, and late by as much as it is
-// ahead. Streams in between do not matter: each one counts the time left until the due time by its own clock, so the
-// next one corrects its error. A message that stays in one stream is not affected. No message is delivered twice, and
-// no round of a series is lost or repeated: the schedule determines the times of rounds.
+// The leader of the first stream stamps the due time. The clock of the last stream's leader decides whether the due
+// time has come. The last stream is a level, or the timers' stream for a round that follows within seconds. So by a
+// third clock, a delivery is early by as much as the first leader's clock is behind the last leader's clock, and late
+// by as much as the first is ahead. Streams in between do not matter: each measures the remaining time by its own
+// clock, so the next stream corrects its error. A message that stays in one stream is not affected. No message is
+// delivered twice, and no round of a series is lost or repeated, because the schedule determines the times of rounds.
 //
 // # Comparisons of clocks
 //

@@ -2,7 +2,7 @@ package leader
 
 import "time"
 
-// Time is a time by the clock of a stream's leader. The zero value means that there is none.
+// Time is a time by the clock of a stream's leader. The zero value means no time.
 type Time struct{ stamp time.Time }
 
 // At returns the Time for a leader's stamp, or for a time that was computed from one.

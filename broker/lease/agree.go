@@ -14,17 +14,18 @@ const (
 	// stableAfter is the time without a change in the set of instances after which a lane may move between live
 	// instances.
 	stableAfter = 5 * time.Second
-	// swaps is the maximum number of attempts to write the table in one round. A client that floods the table's subject
-	// with a hundred messages a second sometimes writes first.
-	swaps = 30
+	// maxWrites is the maximum number of attempts to write the table in one round. A client that stores a hundred
+	// messages a second on the table's subject sometimes writes first.
+	maxWrites = 30
 )
 
-// agree makes this instance's leases and the table agree, in both directions.
+// agree ends the leases that the table contradicts, writes this instance's changes into the table, and then grants the
+// lanes that the table gives to this instance.
 func (s *Shared) agree(ctx context.Context, sent time.Time) error {
-	for range swaps {
+	for range maxWrites {
 		s.reconcile(sent)
 		s.checkIdentities()
-		if !s.view.known && !s.mayBegin() {
+		if !s.view.known && !s.createTable() {
 			s.ask(time.Now())
 			return nil
 		}
@@ -71,7 +72,7 @@ func (s *Shared) reconcile(sent time.Time) {
 			switch {
 			case c.Instance == s.self.id:
 				l.assumed, l.epoch = false, c.Epoch
-			case s.view.roster.livesNow(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
+			case s.view.liveness.alive(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
 				s.log.Warn("another live instance owns a lane taken in the outage; giving it up",
 					"stream", lane, "instance", c.Instance)
 				s.lose(l)
@@ -94,7 +95,7 @@ func (s *Shared) reconcile(sent time.Time) {
 			s.lose(l)
 			continue
 		}
-		if l.denied.Swap(false) || lapsed || s.company() {
+		if l.denied.Swap(false) || lapsed || s.hasPeers() {
 			l.beat(now)
 		}
 	}
@@ -108,16 +109,17 @@ func (s *Shared) disowns(id, lane string) bool {
 	return known && !has && time.Since(c.at) < lostAfter
 }
 
-// lose ends a lease. The caller holds the lock.
+// lose ends a lease whose lane is free or belongs to another instance. The caller holds the lock.
 func (s *Shared) lose(l *sharedLease) {
-	l.lose()
+	l.lost.Store(true)
+	l.end()
 	delete(s.local.leases, l.lane)
 }
 
-// company reports whether other instances may run.
-func (s *Shared) company() bool {
+// hasPeers reports whether other instances may run.
+func (s *Shared) hasPeers() bool {
 	return len(s.others(s.view.table)) > 0 || !s.rounds.sweepAt.IsZero() ||
-		time.Since(s.self.base)-time.Duration(s.heard.call.Load()) < lostAfter
+		time.Since(s.self.base)-time.Duration(s.received.call.Load()) < lostAfter
 }
 
 // write replaces the table and announces the change.
@@ -137,7 +139,7 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	for _, id := range s.others(s.view.table) {
 		if _, stays := t.Instances[id]; !stays {
 			s.log.Warn("an instance has stopped; others take over its lanes", "instance", id,
-				"still", s.view.roster.still(id).Round(time.Millisecond))
+				"silent_for", s.view.liveness.unchangedFor(id).Round(time.Millisecond))
 		}
 	}
 	s.view.sequence, s.view.garbled = seq, false
@@ -146,7 +148,7 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	return nil
 }
 
-// finish ends the leases whose release the other instances can now see.
+// finish ends the leases of releases that the other instances can now read, in the table or in a call.
 func (s *Shared) finish(released []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,8 +161,8 @@ func (s *Shared) finish(released []*release) {
 	s.local.releases = slices.DeleteFunc(s.local.releases, func(r *release) bool { return slices.Contains(released, r) })
 }
 
-// grant creates leases for the lanes that the table gives to this instance. It calls waiting for lanes that another
-// instance owns.
+// grant creates leases for the lanes that the table gives to this instance. For a lane that another instance owns, it
+// calls the waiter's callback.
 func (s *Shared) grant() {
 	var waiting []func()
 	s.mu.Lock()
@@ -168,7 +170,7 @@ func (s *Shared) grant() {
 		switch c := s.view.table.Lanes[lane]; {
 		case c.Instance == s.self.id && s.local.leases[lane] == nil:
 			s.give(lane, w)
-		case s.view.roster.lives(c.Instance):
+		case s.view.liveness.everAlive(c.Instance):
 			waiting = append(waiting, w.waiting)
 		}
 	}
@@ -182,7 +184,7 @@ func (s *Shared) grant() {
 func (s *Shared) give(lane string, w *waiter) *sharedLease {
 	c := s.view.table.Lanes[lane]
 	l := &sharedLease{
-		of: s, lane: lane, from: Cursor{Next: c.Next, Created: c.Created}, epoch: c.Epoch,
+		shared: s, lane: lane, from: Cursor{Next: c.Next, Created: c.Created}, epoch: c.Epoch,
 		beats: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.local.leases[lane] = l
@@ -194,20 +196,20 @@ func (s *Shared) give(lane string, w *waiter) *sharedLease {
 // handOver asks the workers to release the lanes that belong to another instance's share. A lane is free after its
 // worker's release.
 func (s *Shared) handOver(now time.Time) {
-	if now.Sub(s.view.stable) < stableAfter {
+	if now.Sub(s.view.membersChanged) < stableAfter {
 		return
 	}
-	share, moved := shares(s.view.table, s.cfg.MaxOwners), 0
+	share, moving := shares(s.view.table, s.cfg.MaxOwners), 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, l := range s.local.leases {
-		if to := share[lane]; to != s.self.id && s.view.roster.livesNow(to, now) && !l.ended && !l.assumed {
+		if to := share[lane]; to != s.self.id && s.view.liveness.alive(to, now) && !l.ended && !l.assumed {
 			s.log.Debug("handing a lane over", "stream", lane, "to", to)
 			l.end()
-			moved++
+			moving++
 		}
 	}
-	if moved > 0 {
-		s.log.Info("handing lanes over to other instances", "lanes", moved, "keeping", len(s.local.leases)-moved)
+	if moving > 0 {
+		s.log.Info("handing lanes over to other instances", "lanes", moving, "keeping", len(s.local.leases)-moving)
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// call is a message on the plain subject. It announces a change of the table or asks a question. It proves that its
-// sender is alive, even if a client's message hides the sender's counter. It lists the sender's lanes, which count
-// while the stream is unusable.
+// call is a message between instances that no stream stores. It announces a change of the table, asks which instances
+// are alive, or answers. It proves that its sender is alive, even if a client's message hides the sender's counter. It
+// lists the sender's lanes: while the stream is unusable, the instances divide the lanes by these lists.
 type call struct {
 	ID     string            `json:"id"`
 	Beat   uint64            `json:"beat"`             // the sender's counter
 	Ask    bool              `json:"ask,omitempty"`    // every live instance must answer
-	Answer bool              `json:"answer,omitempty"` // only an answer
-	Knows  bool              `json:"knows,omitempty"`  // the sender has read or created a good table
-	Owns   map[string]uint64 `json:"owns,omitempty"`   // lanes, with the epoch of the claim; zero without the table
+	Answer bool              `json:"answer,omitempty"` // an answer only: no change of the table, and no question
+	Knows  bool              `json:"knows,omitempty"`  // the sender has read or created a valid table
+	Owns   map[string]uint64 `json:"owns,omitempty"`   // lanes, with the epochs of their claims; zero for no claim
 	Wants  []string          `json:"wants,omitempty"`  // lanes that the sender can own
 }
 
@@ -26,8 +26,8 @@ type lastCall struct {
 	at time.Time
 }
 
-// hear receives a call of another instance. It runs on a goroutine of nats.go.
-func (s *Shared) hear(m *nats.Msg) {
+// receive notes a call of another instance. It runs on a goroutine of nats.go.
+func (s *Shared) receive(m *nats.Msg) {
 	if !s.store.sealed(m.Subject, m.Data, m.Header) {
 		return
 	}
@@ -39,8 +39,8 @@ func (s *Shared) hear(m *nats.Msg) {
 		return
 	}
 	now := time.Now()
-	s.heard.call.Store(int64(now.Sub(s.self.base)))
-	worthALook := !c.Answer
+	s.received.call.Store(int64(now.Sub(s.self.base)))
+	mustRead := !c.Answer
 	if c.ID != "" {
 		s.mu.Lock()
 		before, known := s.local.calls[c.ID]
@@ -50,20 +50,20 @@ func (s *Shared) hear(m *nats.Msg) {
 		}
 		s.local.calls[c.ID] = lastCall{call: c, at: now}
 		s.mu.Unlock()
-		worthALook = worthALook || !known || now.Sub(before.at) > lostAfter
+		mustRead = mustRead || !known || now.Sub(before.at) > lostAfter
 	}
 	if c.Knows {
-		s.heard.knower.Store(int64(now.Sub(s.self.base)))
+		s.received.knower.Store(int64(now.Sub(s.self.base)))
 	}
 	if c.Ask {
-		s.heard.question.Store(true)
+		s.received.question.Store(true)
 	}
-	if worthALook {
+	if mustRead {
 		s.wake()
 	}
 }
 
-// takeCalls adds the calls received since its last run to the roster, and answers questions.
+// takeCalls applies the received calls to the liveness of their senders, drops old calls, and answers a question.
 func (s *Shared) takeCalls(now time.Time) {
 	s.mu.Lock()
 	for id, c := range s.local.calls {
@@ -72,19 +72,19 @@ func (s *Shared) takeCalls(now time.Time) {
 			continue
 		}
 		if _, there := s.view.table.Instances[id]; there {
-			s.view.roster.saw(id, c.Beat, true, c.at)
+			s.view.liveness.record(id, c.Beat, true, c.at)
 		}
 	}
 	s.mu.Unlock()
-	if s.heard.question.Swap(false) {
+	if s.received.question.Swap(false) {
 		s.call(call{Answer: true})
 	}
 }
 
-// announce sends a call, upon which the other instances read the table.
+// announce sends a call that makes the other instances read the table.
 func (s *Shared) announce() { s.call(call{}) }
 
-// ask asks who is alive, at most once per beat.
+// ask asks which instances are alive, at most once per beatEvery.
 func (s *Shared) ask(now time.Time) {
 	if now.Sub(s.rounds.asked) >= beatEvery {
 		s.rounds.asked = now
@@ -99,17 +99,14 @@ func (s *Shared) call(c call) {
 	s.mu.Lock()
 	for lane, l := range s.local.leases {
 		c.Owns[lane] = l.epoch
-		if l.assumed {
-			c.Owns[lane] = 0
-		}
 	}
 	c.Wants = s.wants()
 	s.mu.Unlock()
 	body, err := json.Marshal(c)
 	if err == nil {
-		err = s.store.say(body)
+		err = s.store.send(body)
 	}
 	if err != nil {
-		s.log.Debug("calling the other instances", "err", err)
+		s.log.Debug("cannot call the other instances", "err", err)
 	}
 }

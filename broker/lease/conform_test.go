@@ -18,10 +18,10 @@ import (
 
 // kind is a kind of leaser.
 type kind struct {
-	// agrees is set if the instances know of each other: one takes over from another, and has its cursor.
+	// agrees is set if the instances communicate: one takes over the lanes of another, with their cursors.
 	agrees bool
-	// start starts a leaser that runs until stop is called, or the test ends. If its kind does not agree, it owns the
-	// given lanes.
+	// start starts a leaser that runs until stop is called, or the test ends. If agrees is not set, it owns the given
+	// lanes.
 	start func(lanes ...string) (l Leaser, stop func())
 }
 

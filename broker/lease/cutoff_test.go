@@ -72,8 +72,8 @@ func through(g *gate) option {
 	}
 }
 
-// TestAloneIsCutOff: an instance that was alone and cut off, however briefly, reads the table before it goes on. If
-// another has taken over meanwhile, the two never hold a lane at the same time.
+// TestAloneIsCutOff: an instance that was alone and cut off, however briefly, reads the table before it continues. If
+// another instance has taken over meanwhile, the two never hold a lane at the same time.
 func TestAloneIsCutOff(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -103,8 +103,8 @@ func TestAloneIsCutOff(t *testing.T) {
 	})
 }
 
-// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on at once if the lanes
-// are still its own in the leader's table.
+// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on immediately if the
+// lanes are still its own in the leader's table.
 func TestBackWhileFull(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
@@ -120,9 +120,9 @@ func TestBackWhileFull(t *testing.T) {
 	})
 }
 
-// TestAloneIsCutOffUnanswered: an instance that is alone stops at once if it loses its connection while its request to
-// the leader is open. It acts again neither when the request fails, nor when the connection is back, before it has read
-// the table.
+// TestAloneIsCutOffUnanswered: an instance that is alone stops immediately if it loses its connection while its request
+// to the leader is open. It acts again neither when the request fails, nor when the connection is back, before it has
+// read the table.
 func TestAloneIsCutOffUnanswered(t *testing.T) {
 	for _, away := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
@@ -189,7 +189,8 @@ func TestCutOff(t *testing.T) {
 }
 
 // TestAloneFindsOut: an instance that is alone, and does not receive the calls of one that takes over although its
-// connection never broke, reads the table every ten seconds, and at once when Probe reports that JetStream was away.
+// connection never broke, reads the table every ten seconds, and immediately when Probe reports that JetStream was
+// away.
 func TestAloneFindsOut(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		for phase := time.Duration(0); phase < pollEvery; phase += 1700 * time.Millisecond {

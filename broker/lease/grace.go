@@ -6,15 +6,15 @@ const (
 	// beatEvery is the interval at which an instance that is not alone raises its counter.
 	beatEvery = time.Second
 	// lostAfter is the time for which an instance may act after it sent its last good beat. After the same time without
-	// a change of the counter, other instances take over. They count from the time they read the counter, which is
-	// later. So the instance stops before it is replaced.
+	// a change of the counter, other instances take over. They count from the time at which they read the counter, which
+	// is later. So the instance stops before it is replaced.
 	lostAfter = 5 * time.Second
 	// silentAfter is the time for which the instances change nothing while the stream refuses or ignores their writes.
-	// An election takes up to 9 s. Then they continue without the stream: see assume.
+	// After it they continue without the stream: see assume. An election takes at most 9 s.
 	silentAfter = 15 * time.Second
-	// signEvery is the interval at which an instance that is alone renews its own sign of life. A late sign reveals a
-	// suspension.
+	// signEvery is the interval at which an instance that is alone renews its own sign of life.
 	signEvery = 2 * time.Second
+	// signTrust is the age at which such a sign expires. The instance was then suspended.
 	signTrust = 4 * time.Second
 )
 
@@ -25,16 +25,16 @@ type instant struct {
 	mono time.Duration
 }
 
-func (i instant) until(now instant) time.Duration {
+func (i instant) elapsed(now instant) time.Duration {
 	return max(now.mono-i.mono, now.wall.Sub(i.wall))
 }
 
-// grace is the time for which an instance may act on its leases without a new good round.
+// grace determines how long an instance may act on its leases without a new good round.
 type grace struct {
-	since instant // time of the last good beat sent; if alone, of its last sign of life
+	since instant // when the last good beat was sent; if alone, time of the last sign of life
 	alone bool
 	// unanswered is the start of the last attempt to beat. It is nil if that attempt succeeded, or if the grace has
-	// ended since the last good beat.
+	// ended meanwhile.
 	unanswered *instant
 }
 
@@ -43,12 +43,12 @@ func (g *grace) holds(now instant, connected bool) bool {
 	if g == nil {
 		return false
 	}
-	passed := g.since.until(now)
+	passed := g.since.elapsed(now)
 	switch {
 	case g.alone:
 		return passed < signTrust && connected
 	case passed < lostAfter:
 		return true
 	}
-	return g.unanswered != nil && connected && g.unanswered.until(now) < lostAfter
+	return g.unanswered != nil && connected && g.unanswered.elapsed(now) < lostAfter
 }

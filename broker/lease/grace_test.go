@@ -48,28 +48,28 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestRoster: the time without a change of a counter begins when it is first read, and counts only while all rounds
+// TestLiveness: the time without a change of a counter begins when it is first read, and counts only while all rounds
 // succeed.
-func TestRoster(t *testing.T) {
+func TestLiveness(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	r := roster{seen: make(map[string]sighting)}
+	r := liveness{seen: make(map[string]sighting)}
 	check := func(what string, still time.Duration, lives bool) {
 		t.Helper()
-		if got := r.still("a"); got != still || r.lives("a") != lives {
-			t.Errorf("%s: still for %s, lives: %t; want %s, %t", what, got, r.lives("a"), still, lives)
+		if got := r.unchangedFor("a"); got != still || r.everAlive("a") != lives {
+			t.Errorf("%s: still for %s, lives: %t; want %s, %t", what, got, r.everAlive("a"), still, lives)
 		}
 	}
 	check("never heard of", 0, false)
-	r.saw("a", 7, false, at(0))
+	r.record("a", 7, false, at(0))
 	check("found", 0, false)
 	r.round(at(0), at(0), nil)
-	r.saw("a", 7, false, at(3))
+	r.record("a", 7, false, at(3))
 	r.round(at(4), at(4), nil)
 	check("as it was", 4*time.Second, false)
-	r.saw("a", 8, false, at(5))
-	r.saw("a", 8, false, at(6))
-	r.saw("a", 7, true, at(6)) // repeated
+	r.record("a", 8, false, at(5))
+	r.record("a", 8, false, at(6))
+	r.record("a", 7, true, at(6)) // repeated
 	r.round(at(5), at(6), nil)
 	check("moved", 0, true)
 	r.round(at(9), at(9), nil)
@@ -81,7 +81,7 @@ func TestRoster(t *testing.T) {
 	check("counted again", 2*time.Second, true)
 	r.round(at(24), at(24), []string{"b"})
 	r.round(at(26), at(26), []string{"b"})
-	if got := r.still("b"); got != 2*time.Second {
+	if got := r.unchangedFor("b"); got != 2*time.Second {
 		t.Errorf("without a counter: still for %s, want 2s", got)
 	}
 }

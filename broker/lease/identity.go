@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// takeoverAfter is the time after which this run takes over from an earlier run of this instance whose counter has not
-// changed. A live run would have answered a call by then.
+// takeoverAfter is the time after which this run takes over from an earlier run of this instance if the earlier run's
+// counter has not changed. A live run would have answered a call by then.
 const takeoverAfter = 300 * time.Millisecond
 
 // sharesIdentity reports whether an instance has this instance's name or place.
@@ -14,15 +14,18 @@ func (s *Shared) sharesIdentity(i Instance) bool {
 	return i.Name != "" && i.Name == s.cfg.Name || i.Place != "" && i.Place == s.self.place
 }
 
-// gone reports whether an instance of the table is dead.
+// gone reports whether an instance of the table is dead. If this instance has locked its place, no other instance can
+// run there.
 func (s *Shared) gone(id string, i Instance) bool {
-	return s.cfg.Locked && s.sharesIdentity(i) && i.Name == "" || s.view.roster.still(id) >= s.timeout(id, i)
+	return s.cfg.Locked && s.sharesIdentity(i) && i.Name == "" ||
+		s.view.liveness.unchangedFor(id) >= s.timeout(id, i)
 }
 
-// timeout returns the time without a change of its counter after which an instance counts as dead.
+// timeout returns the time after which an instance counts as dead if its counter has not changed.
 func (s *Shared) timeout(id string, i Instance) time.Duration {
 	own, in := s.view.table.Instances[s.self.id]
-	if s.sharesIdentity(i) && i.Started <= s.self.started && (!in || i.Joined < own.Joined) && !s.view.roster.lives(id) {
+	earlier := i.Started <= s.self.started && (!in || i.Joined < own.Joined)
+	if earlier && s.sharesIdentity(i) && !s.view.liveness.everAlive(id) {
 		return takeoverAfter
 	}
 	return lostAfter
@@ -32,7 +35,7 @@ func (s *Shared) timeout(id string, i Instance) time.Duration {
 // they share a name, and continues without a place if they share a place.
 func (s *Shared) checkIdentities() {
 	for id, i := range s.view.table.Instances {
-		if id == s.self.id || !s.sharesIdentity(i) || !s.view.roster.lives(id) {
+		if id == s.self.id || !s.sharesIdentity(i) || !s.view.liveness.everAlive(id) {
 			continue
 		}
 		switch younger := i.Started < s.self.started || i.Started == s.self.started && id < s.self.id; {
@@ -43,8 +46,9 @@ func (s *Shared) checkIdentities() {
 			}
 			s.logged.younger = true
 		case i.Place != "":
-			s.log.Warn("another instance runs at the same place (host name and address), so others notice a crash of this "+
-				"one only after 5s; set DELAY_INSTANCE to a unique name for each", "instance", id, "place", i.Place)
+			s.log.Warn("another instance runs at the same place (host name and address), so a restart of this instance "+
+				"after a crash waits 5s for its lanes; set DELAY_INSTANCE to a unique name for each instance",
+				"instance", id, "place", i.Place)
 			s.self.place = ""
 		case !s.logged.older:
 			s.logged.older = true

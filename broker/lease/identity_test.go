@@ -12,7 +12,7 @@ import (
 )
 
 // TestPlaceIsResumed: an instance that starts at the place of a dead one takes over as soon as a call has no answer,
-// and at once if the place is locked.
+// and immediately if the place is locked.
 func TestPlaceIsResumed(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -75,7 +75,7 @@ func TestSameNameWithoutCalls(t *testing.T) {
 			t.Fatal("no instance stops")
 		}
 		b.stop()
-		time.Sleep(lookEvery + settle) // nor does that call arrive
+		time.Sleep(readEvery + settle) // nor does that call arrive
 		checkFor(t, time.Minute, "4", a)
 	})
 }

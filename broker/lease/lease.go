@@ -7,19 +7,19 @@ import (
 
 // sharedLease implements Lease for one lane of a Shared leaser.
 type sharedLease struct {
-	of    *Shared
-	lane  string
-	from  Cursor
-	beats chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
-	given atomic.Pointer[instant] // time of the beat in the channel
-	done  chan struct{}           // closed by end
-	lost  atomic.Bool
+	shared *Shared
+	lane   string
+	from   Cursor
+	beats  chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
+	sent   atomic.Pointer[instant] // time of the beat in the channel
+	done   chan struct{}           // closed by end
+	lost   atomic.Bool             // the lease has ended
 	// denied is set when Held returned false although the lease has not ended. The worker then waits for a beat before
 	// it calls Held again.
 	denied atomic.Bool
 
 	// Only Run uses the fields below.
-	epoch   uint64 // of the claim in the table
+	epoch   uint64 // of the claim in the table; zero if assumed
 	assumed bool   // taken in an outage, without the table: see assume
 	ended   bool
 }
@@ -30,12 +30,12 @@ func (l *sharedLease) Done() <-chan struct{}  { return l.done }
 
 // Decline takes effect in the next round.
 func (l *sharedLease) Decline() {
-	l.of.mu.Lock()
-	first := !l.of.local.declined[l.lane]
-	l.of.local.declined[l.lane] = true
-	l.of.mu.Unlock()
+	l.shared.mu.Lock()
+	first := !l.shared.local.declined[l.lane]
+	l.shared.local.declined[l.lane] = true
+	l.shared.mu.Unlock()
 	if first {
-		l.of.wake()
+		l.shared.wake()
 	}
 }
 
@@ -43,19 +43,19 @@ func (l *sharedLease) Held() bool {
 	if l.lost.Load() {
 		return false
 	}
-	now := l.of.now()
-	if l.of.grace.Load().holds(now, l.of.cfg.Connected()) && !l.stuck(now) {
+	now := l.shared.now()
+	if l.shared.grace.Load().holds(now, l.shared.cfg.Connected()) && !l.stuck(now) {
 		return true
 	}
 	l.denied.Store(true)
-	l.of.wake() // Run's next round sends a beat if Held is true again
+	l.shared.wake() // Run's next round sends a beat if Held returns true again
 	return false
 }
 
 // Release returns when the other instances can see that the lane is free. It returns immediately if the lease has
 // ended.
 func (l *sharedLease) Release(ctx context.Context, at Cursor) error {
-	return l.of.release(ctx, l, at)
+	return l.shared.release(ctx, l, at)
 }
 
 // stuck reports whether the worker has left a beat in the channel for too long.
@@ -63,8 +63,8 @@ func (l *sharedLease) stuck(now instant) bool {
 	if len(l.beats) == 0 {
 		return false
 	}
-	given := l.given.Load()
-	return given != nil && given.until(now) >= lostAfter
+	sent := l.sent.Load()
+	return sent != nil && sent.elapsed(now) >= lostAfter
 }
 
 // beat sends the worker a beat, unless the last one is still in the channel.
@@ -72,7 +72,7 @@ func (l *sharedLease) beat(now instant) {
 	if len(l.beats) > 0 {
 		return
 	}
-	l.given.Store(&now)
+	l.sent.Store(&now)
 	l.beats <- struct{}{} // does not block: the channel is empty, and only Run sends
 }
 
@@ -82,10 +82,4 @@ func (l *sharedLease) end() {
 		l.ended = true
 		close(l.done)
 	}
-}
-
-// lose ends the lease, because another instance owns the lane.
-func (l *sharedLease) lose() {
-	l.lost.Store(true)
-	l.end()
 }

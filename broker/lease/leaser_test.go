@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestConformFreeLane: a free lane is granted at once. The lease is held, begins at the stream's first message, and
-// waiting is not called. The leaser returns its owner, if it knows it.
+// TestConformFreeLane: a free lane is granted immediately. The lease is held, begins at the stream's first message, and
+// waiting is not called. The leaser returns the lane's owner, if it knows the owner.
 func TestConformFreeLane(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		l, _ := k.start("L", "M")
@@ -45,7 +45,7 @@ func TestConformFreeLane(t *testing.T) {
 }
 
 // TestConformLaneOfAnother: Acquire of a lane that another instance owns calls waiting once, and returns the error of
-// its context as soon as that ends.
+// its context as soon as the context ends.
 func TestConformLaneOfAnother(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
@@ -93,8 +93,8 @@ func TestConformWithoutRun(t *testing.T) {
 	})
 }
 
-// TestConformRelease: a released lane is free for another instance at once. It begins at the cursor of the release, if
-// its leaser can know that. A second release of the same lease changes nothing.
+// TestConformRelease: a released lane is free for another instance immediately. It begins at the cursor of the release,
+// if its leaser can know the cursor. A second release of the same lease changes nothing.
 func TestConformRelease(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
@@ -136,8 +136,8 @@ func TestConformRelease(t *testing.T) {
 	})
 }
 
-// TestConformStop: a leaser without leases stops at once, and another takes the lanes. The program acquires all lanes
-// concurrently, and releases all of them concurrently.
+// TestConformStop: a leaser without leases stops immediately, and another takes the lanes. The program acquires all
+// lanes concurrently, and releases all of them concurrently.
 func TestConformStop(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		var names []string

@@ -9,21 +9,21 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// failed handles a failed round. If the grace has held so far, the instance keeps it and tries again. While its own
-// writes fail, the writes of other instances fail too, unless only this instance has lost the stream. In that case two
-// owners are better than none.
+// failed handles a failed round. If the grace has held so far, the instance keeps it and tries again. While its writes
+// fail, the writes of other instances usually fail too. If only this instance has lost the stream, a lane may have two
+// owners, which is better than none.
 func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	if s.outage.since.IsZero() {
 		s.outage.since = sent
 	}
 	g := s.grace.Load()
 	switch {
-	case errors.Is(err, errConflict): // the beat was stored
+	case errors.Is(err, errConflict): // the beat was stored, and agree has renewed the grace
 	case errors.Is(err, errFull) && s.seesTable(ctx):
-		s.view.roster.failed()
+		s.view.liveness.failed()
 		s.reconcile(sent) // the leader refuses all writes, so no other instance has replaced this one
 	default:
-		s.view.roster.failed()
+		s.view.liveness.failed()
 		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the
 		// table.
 		if g.holds(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
@@ -33,10 +33,10 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	}
 	now := time.Now()
 	s.ask(now)
-	if now.Sub(s.outage.since) >= lostAfter {
-		s.finish(s.released()) // the workers may stop: calls announce the free lanes to the others
-	}
 	lasted := now.Sub(s.outage.since)
+	if lasted >= lostAfter {
+		s.finish(s.released()) // calls tell the other instances that the lanes are free
+	}
 	// A leader that reports "no room" was elected, so there is no need to wait for an election.
 	if lasted >= silentAfter || errors.Is(err, errFull) && lasted >= lostAfter {
 		s.assume(now)
@@ -103,7 +103,8 @@ func (s *Shared) assume(now time.Time) {
 		case owner != "":
 			waiting = append(waiting, w.waiting)
 		case share[lane] == s.self.id && !s.local.leaving:
-			s.give(lane, w).assumed = true
+			l := s.give(lane, w)
+			l.assumed, l.epoch = true, 0
 		}
 	}
 	s.mu.Unlock()
@@ -112,8 +113,8 @@ func (s *Shared) assume(now time.Time) {
 	}
 }
 
-// assembly returns a table of the instances whose calls arrive, with the lanes that they report. If two instances claim
-// a lane, the later claim wins.
+// assembly returns a table of this instance and of the instances whose calls arrive, with the lanes that they report.
+// If two instances claim a lane, the claim with the higher epoch wins.
 func (s *Shared) assembly(now time.Time) Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,11 +130,7 @@ func (s *Shared) assembly(now time.Time) Table {
 	}
 	enter(s.self.id, s.wants())
 	for lane, l := range s.local.leases {
-		if l.assumed {
-			claim(s.self.id, lane, 0)
-		} else {
-			claim(s.self.id, lane, l.epoch)
-		}
+		claim(s.self.id, lane, l.epoch)
 	}
 	for id, w := range s.local.calls {
 		if now.Sub(w.at) < lostAfter {

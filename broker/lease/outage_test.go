@@ -176,7 +176,7 @@ func TestPurged(t *testing.T) {
 }
 
 // TestStreamDeleted: an instance that may create the stream creates it again, and every instance keeps its lanes.
-// Without the permission, owners go on, and still own their lanes when somebody has created the stream.
+// Without the permission, owners keep their lanes, also after an operator has created the stream.
 func TestStreamDeleted(t *testing.T) {
 	natstest.Long(t)
 	for _, may := range []bool{true, false} {

@@ -25,7 +25,7 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 		switch c, known := t.Lanes[lane]; {
 		case l.assumed && c.Instance == "":
 			t.claim(lane, s.self.id)
-		case !l.assumed && !known: // the table is new, without this claim
+		case !l.assumed && !known: // the table was created anew, without this claim
 			t.claim(lane, s.self.id)
 			l.epoch = t.Lanes[lane].Epoch
 		}
@@ -46,7 +46,7 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	})
 	for lane, id := range shares(t, s.cfg.MaxOwners) {
 		c, known := t.Lanes[lane]
-		if id == s.self.id && c.Instance == "" && s.local.waiters[lane] != nil && (known || s.mayFound(t, now)) {
+		if id == s.self.id && c.Instance == "" && s.local.waiters[lane] != nil && (known || s.mayClaimNew(t, now)) {
 			t.claim(lane, s.self.id)
 		}
 	}
@@ -60,13 +60,13 @@ func (s *Shared) wants() []string {
 		return nil
 	}
 	lanes := slices.AppendSeq(slices.Collect(maps.Keys(s.local.waiters)), maps.Keys(s.local.leases))
-	lanes = slices.DeleteFunc(lanes, func(lane string) bool { return s.local.declined[lane] && s.newerWorks(lane) })
+	lanes = slices.DeleteFunc(lanes, func(lane string) bool { return s.local.declined[lane] && s.newerCanOwn(lane) })
 	slices.Sort(lanes)
 	return slices.Compact(lanes)
 }
 
-// newerWorks reports whether an instance of a newer format can own a lane.
-func (s *Shared) newerWorks(lane string) bool {
+// newerCanOwn reports whether an instance of a newer format can own a lane.
+func (s *Shared) newerCanOwn(lane string) bool {
 	for _, i := range s.view.table.Instances {
 		if i.Format > s.cfg.Format && slices.Contains(i.Lanes, lane) {
 			return true
@@ -75,21 +75,21 @@ func (s *Shared) newerWorks(lane string) bool {
 	return false
 }
 
-// mayBegin reports whether this instance may create the table. It may if its own counter is the first message of the
-// stream. Otherwise, it waits until any instance that knows the table has had the time to write it back. A table
-// created too early takes no lane from its owner: see mayFound.
-func (s *Shared) mayBegin() bool {
+// createTable makes an empty table the current one if this instance may, and reports whether it did. The instance may
+// if its own counter is the first message of the stream. Otherwise, it first gives any instance that knows the table
+// the time to write that table back. A table created too early takes no lane from its owner: see mayClaimNew.
+func (s *Shared) createTable() bool {
 	waited := time.Since(s.self.base)
-	quiet := waited - time.Duration(s.heard.knower.Load()) // since a call of an instance that knows a table
+	quiet := waited - time.Duration(s.received.knower.Load()) // time since a call of an instance that knows the table
 	if s.rounds.stored > 1 && (waited < stableAfter || quiet < stableAfter && waited < 3*stableAfter) {
 		return false
 	}
-	s.view.known, s.view.rewritten, s.view.stable = true, s.view.rewritten || s.rounds.stored > 1, time.Now()
+	s.view.known, s.view.rewritten, s.view.membersChanged = true, s.view.rewritten || s.rounds.stored > 1, time.Now()
 	return true
 }
 
-// mayFound reports whether this instance may claim a lane that is in no table. Another instance may own the lane and
+// mayClaimNew reports whether this instance may claim a lane that is in no table. Another instance may own the lane and
 // not have entered it yet.
-func (s *Shared) mayFound(t Table, now time.Time) bool {
-	return now.Sub(s.view.stable) >= stableAfter || !s.view.rewritten && len(t.Instances) == 1
+func (s *Shared) mayClaimNew(t Table, now time.Time) bool {
+	return now.Sub(s.view.membersChanged) >= stableAfter || !s.view.rewritten && len(t.Instances) == 1
 }

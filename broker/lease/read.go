@@ -31,7 +31,7 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 			s.ask(time.Now()) // another message hides the counter; a live instance answers the call
 			continue
 		}
-		s.view.roster.saw(id, counter, false, time.Now())
+		s.view.liveness.record(id, counter, false, time.Now())
 	}
 	return nil
 }
@@ -49,9 +49,9 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	case m.Sequence == s.view.sequence:
 		return nil
 	case m.Sequence < s.view.sequence && !fresh:
-		return nil // an outdated answer
+		return nil // a server that lags has answered
 	case m.Sequence < s.view.sequence:
-		s.otherStream()
+		s.resetSequences()
 	}
 	s.view.sequence = m.Sequence
 	t, err := ParseTable(m.Data)
@@ -65,14 +65,14 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	}
 	lost := false
 	if s.view.known {
-		t, lost = t.keeping(s.view.table)
+		t, lost = t.merge(s.view.table)
 	}
 	s.view.known, s.view.garbled = true, lost // lost claims are written back
 	s.adopt(t, time.Now())
 	return nil
 }
 
-// reject logs that the stored message is not a valid table, at most once in ratelog.Every.
+// reject logs that the stored message is not a valid table, at most once per ratelog.Every.
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 	if _, ok := s.logged.table.Allow(ratelog.Every); ok {
 		s.log.Warn("the stored table of lanes is not valid; writing the last good one back. "+
@@ -81,8 +81,8 @@ func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 	}
 }
 
-// otherStream resets the sequences: the stream was created again, or restored. The table stays valid.
-func (s *Shared) otherStream() {
+// resetSequences forgets the sequences of a stream that was created again, or restored. The table stays valid.
+func (s *Shared) resetSequences() {
 	s.view.sequence, s.view.garbled, s.view.rewritten = 0, s.view.known, true
 	s.view.table.Replaces = 0
 }
@@ -90,16 +90,16 @@ func (s *Shared) otherStream() {
 // adopt makes a stored table the current one.
 func (s *Shared) adopt(t Table, now time.Time) {
 	if !slices.Equal(t.members(), s.view.table.members()) {
-		s.view.stable = now
+		s.view.membersChanged = now
 	}
 	for id := range s.view.table.Instances {
 		if _, stays := t.Instances[id]; !stays && id != s.self.id {
 			s.rounds.sweepBelow, s.rounds.sweepAt = 0, now.Add(sweepAfter)
 		}
 	}
-	for id := range s.view.roster.seen {
+	for id := range s.view.liveness.seen {
 		if _, there := t.Instances[id]; !there {
-			s.view.roster.forget(id)
+			delete(s.view.liveness.seen, id)
 		}
 	}
 	s.view.table = t

@@ -11,23 +11,23 @@ import (
 const sweepAfter = 10 * time.Second
 
 // round raises the counter, reads the table and the other counters, and acts on them. It trusts only a server that
-// shows its own beat: neither a replica that lags nor a deposed leader can.
+// checkFresh its own beat: neither a replica that lags nor a deposed leader can.
 func (s *Shared) round(ctx context.Context, sent time.Time) error {
 	s.rounds.last = sent
 	s.rounds.beats++
 	seq, err := s.store.put(ctx, s.store.Beat+s.self.id, strconv.AppendUint(nil, s.rounds.beats, 10))
 	if err == nil {
 		if seq <= s.rounds.stored {
-			s.otherStream()
+			s.resetSequences()
 		}
 		s.rounds.stored = seq
-		err = s.store.shows(ctx, seq)
+		err = s.store.checkFresh(ctx, seq)
 	}
 	if err == nil {
 		err = s.read(ctx, true)
 	}
 	if err == nil {
-		s.view.roster.round(sent, time.Now(), s.others(s.view.table))
+		s.view.liveness.round(sent, time.Now(), s.others(s.view.table))
 		err = s.agree(ctx, sent)
 	}
 	if err != nil {
@@ -40,32 +40,32 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 	return nil
 }
 
-// plan decides when the next round must begin.
+// plan sets the time at which the next round must begin. If this instance is alone, none is needed.
 func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	s.sweep(ctx)
-	if s.view.known && !s.company() && !s.wanting() {
+	if s.view.known && !s.hasPeers() && !s.awaitsLane() {
 		s.rounds.polled = sent
 		s.grace.Store(&grace{since: s.at(time.Now()), alone: true})
 		return
 	}
 	s.rounds.next = sent.Add(beatEvery)
-	sooner := func(t time.Time) {
+	schedule := func(t time.Time) { // moves the next round to t, if that is earlier
 		if t.After(sent) && t.Before(s.rounds.next) {
 			s.rounds.next = t
 		}
 	}
-	sooner(s.view.stable.Add(stableAfter))
-	sooner(s.rounds.sweepAt)
+	schedule(s.view.membersChanged.Add(stableAfter))
+	schedule(s.rounds.sweepAt)
 	for _, id := range s.others(s.view.table) {
-		sooner(s.view.roster.seen[id].since.Add(s.timeout(id, s.view.table.Instances[id])))
-		if !s.view.roster.lives(id) {
+		schedule(s.view.liveness.seen[id].first.Add(s.timeout(id, s.view.table.Instances[id])))
+		if !s.view.liveness.everAlive(id) {
 			s.ask(sent) // the other instance may believe that it is alone, and then beats only after a call
 		}
 	}
 }
 
-// wanting reports whether a worker of this instance waits for a free lane.
-func (s *Shared) wanting() bool {
+// awaitsLane reports whether a worker of this instance waits for a free lane.
+func (s *Shared) awaitsLane() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane := range s.local.waiters {
@@ -85,7 +85,7 @@ func (s *Shared) sweep(ctx context.Context) {
 	case !now.Before(s.rounds.sweepAt):
 		err := s.store.sweep(ctx, s.rounds.sweepBelow)
 		if err != nil {
-			s.log.Debug("removing the counters of instances that are gone", "err", err)
+			s.log.Debug("cannot remove the counters of dead instances", "err", err)
 		}
 		s.rounds.sweepBelow, s.rounds.sweepAt = 0, time.Time{}
 	}
@@ -95,7 +95,7 @@ func (s *Shared) sweep(ctx context.Context) {
 func (s *Shared) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*storeTimeout)
 	defer cancel()
-	for range swaps {
+	for range maxWrites {
 		if _, in := s.view.table.Instances[s.self.id]; !in {
 			break
 		}
@@ -106,7 +106,7 @@ func (s *Shared) leave() {
 			err = s.rereadTable(ctx)
 		}
 		if err != nil {
-			s.announce() // this instance has no lanes
+			s.announce() // the call lists no lanes, so the other instances may take them
 			s.log.Warn("cannot announce the stop to the other instances; they detect it within seconds", "err", err)
 			return
 		}
@@ -115,6 +115,6 @@ func (s *Shared) leave() {
 		return
 	}
 	if err := s.store.remove(ctx, s.store.Beat+s.self.id); err != nil {
-		s.log.Debug("removing our counter", "err", err)
+		s.log.Debug("cannot remove this instance's counter", "err", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// world returns a random table of instances that would all work all lanes.
+// world returns a random table of instances, each of which can own every lane.
 func world(r *rand.Rand, instances, lanes int) Table {
 	t := Table{}.clone()
 	var names []string
@@ -143,8 +143,8 @@ func TestSharesSettle(t *testing.T) {
 	}
 }
 
-// TestSharesOfUnlike: in the middle of an upgrade not every instance would work every lane. Each lane goes to an
-// instance that would, even to one that stands by. A lane that no instance would work has no owner.
+// TestSharesOfUnlike: in the middle of an upgrade not every instance can own every lane. Each lane goes to an instance
+// that can own it, even to an instance that stands by. A lane that no instance can own has no owner.
 func TestSharesOfUnlike(t *testing.T) {
 	w := Table{}.clone()
 	w.join("old", Instance{Lanes: []string{"A", "B", "C", "D"}})

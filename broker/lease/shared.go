@@ -21,13 +21,13 @@ import (
 // Shared divides the lanes evenly among the running instances, and takes over from instances that die. The package
 // documentation has the protocol.
 type Shared struct {
-	store store
-	cfg   SharedConfig
-	log   *slog.Logger
-	self  self
-	grace atomic.Pointer[grace] // nil while this instance must not act
-	heard heard
-	todo  chan struct{} // capacity 1: a value makes Run start a turn immediately
+	store    store
+	cfg      SharedConfig
+	log      *slog.Logger
+	self     self
+	grace    atomic.Pointer[grace] // nil while this instance must not act
+	received received
+	todo     chan struct{} // capacity 1: a value makes Run start a turn immediately
 
 	mu    sync.Mutex // guards local
 	local local
@@ -48,11 +48,11 @@ type self struct {
 	place   string    // see SharedConfig; only Run uses it
 }
 
-// heard has the times of received calls, as durations since self.base.
-type heard struct {
+// received describes the received calls. The times are durations since self.base.
+type received struct {
 	call     atomic.Int64 // the last call
 	knower   atomic.Int64 // the last call of an instance that knows the table
-	question atomic.Bool  // an instance asked who is alive, and this one has not answered
+	question atomic.Bool  // an instance asked which instances are alive, and this one has not answered
 }
 
 // local is this instance's own state: its leases, and the requests of its workers. Shared.mu guards it.
@@ -61,8 +61,8 @@ type local struct {
 	leases   map[string]*sharedLease
 	releases []*release
 	leaving  bool                // this instance is stopping, and claims no lane
-	owners   map[string]string   // a copy of the table's, for Owner
-	calls    map[string]lastCall // of other instances, not older than forgetAfter
+	owners   map[string]string   // owner of each lane in the table, for Owner
+	calls    map[string]lastCall // of other instances, at most forgetAfter old
 	declined map[string]bool     // lanes with a message of a newer format
 }
 
@@ -73,42 +73,43 @@ type view struct {
 	sequence  uint64 // of the last message on the table's subject; zero if there is none
 	garbled   bool   // that message is not the last valid table
 	rewritten bool   // other instances may own lanes that are in no table
-	roster    roster
-	stable    time.Time // when the set of instances last changed
+	liveness  liveness
+	// membersChanged is the time of the last change of the set of instances.
+	membersChanged time.Time
 }
 
 // rounds has the times of past rounds and of the next one.
 type rounds struct {
-	beats   uint64    // the own counter
+	beats   uint64    // this instance's counter
 	stored  uint64    // sequence of the counter's message
 	last    time.Time // when the last round began
 	next    time.Time // when the next one must begin
-	polled  time.Time // when an instance that is alone last read the table
-	asked   time.Time // when it last asked who is alive
-	pending bool      // a read was requested since the last round
+	polled  time.Time // when this instance, alone, last read the table
+	asked   time.Time // when this instance last asked which instances are alive
+	pending bool      // a read or a round has been requested, and has not run yet
 
-	sweepBelow uint64    // counters with lower sequences are of dead instances; zero if unknown
-	sweepAt    time.Time // when to remove them; zero if there are none
+	sweepBelow uint64    // counters with lower sequences belong to dead instances; zero if not determined yet
+	sweepAt    time.Time // when to remove these counters; zero if there are none
 }
 
-// outage is a period in which rounds fail. The zero value means that there is none.
+// outage is a period in which rounds fail. The zero value means no outage.
 type outage struct {
 	since  time.Time
-	logged ratelog.Limit // of the report that instances continue without the stream
+	logged ratelog.Limit // of the line that the instances continue without the stream
 }
 
-// logged has the reports that are already in the log.
+// logged limits lines in the log.
 type logged struct {
 	rounds  failureLog
-	table   ratelog.Limit // of the report that the stored table is not valid
-	older   bool          // an older instance has this one's name, so this one stops
-	younger bool          // a younger instance has this one's name
+	table   ratelog.Limit // of the line that the stored table is not valid
+	older   bool          // logged: an older instance has the same name, so this one stops
+	younger bool          // logged: a younger instance has the same name
 }
 
 // SharedConfig is the configuration of Shared.
 type SharedConfig struct {
 	Conn      *nats.Conn
-	APIPrefix string // "$JS.API" unless a domain or an import says otherwise
+	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 	Subjects  Subjects
 	// Create creates the stream if it is missing. It is nil if that is not allowed.
 	Create func(context.Context) error
@@ -126,7 +127,7 @@ type SharedConfig struct {
 	// Locked is set if Place is locked. Another instance in the table with this place is then dead.
 	Locked bool
 	// Connected reports whether the connection is up. It must not block: the loop of every lane calls it. If it is nil,
-	// Conn reports it, under a lock that a publish holds while the network accepts no data.
+	// Conn.IsConnected is used, which blocks while a publish waits for a network that accepts no data.
 	Connected func() bool
 	// Keys prove that an instance of this broker wrote a message. If Keys is nil, messages have no seal, and all are
 	// trusted.
@@ -146,7 +147,7 @@ type waiter struct {
 type release struct {
 	lease *sharedLease
 	at    Cursor
-	done  chan struct{} // closed by Run when other instances can see it
+	done  chan struct{} // closed by Run when the other instances can read that the lane is free
 }
 
 // NewShared returns the leaser of one instance. It does nothing before Run.
@@ -171,24 +172,24 @@ func NewShared(cfg SharedConfig) *Shared {
 			waiters: make(map[string]*waiter), leases: make(map[string]*sharedLease), calls: make(map[string]lastCall),
 			declined: make(map[string]bool),
 		},
-		view: view{roster: roster{seen: make(map[string]sighting)}, table: Table{}.clone()},
+		view: view{liveness: liveness{seen: make(map[string]sighting)}, table: Table{}.clone()},
 	}
 	if cfg.Name == "" {
 		s.self.place = cfg.Place
 	}
-	s.heard.call.Store(int64(-lostAfter))
-	s.heard.knower.Store(int64(-stableAfter))
+	s.received.call.Store(int64(-lostAfter))
+	s.received.knower.Store(int64(-stableAfter))
 	return s
 }
 
 // Instance returns the unique id of this instance: its name, and a suffix that no other run has.
 func (s *Shared) Instance() string { return s.self.id }
 
-// Run takes part until ctx ends, then leaves.
+// Run takes part in the division of lanes until ctx ends, and then leaves.
 func (s *Shared) Run(ctx context.Context) {
-	calls, err := s.store.conn.Subscribe(s.store.Call, s.hear)
+	calls, err := s.store.conn.Subscribe(s.store.Call, s.receive)
 	if err != nil {
-		s.log.Error("cannot receive the other instances' messages; owning no lane", "err", err)
+		s.log.Error("cannot receive the other instances' calls; this instance owns no lane", "err", err)
 		<-ctx.Done()
 		return
 	}
@@ -199,19 +200,19 @@ func (s *Shared) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		asked := false
+		woken := false
 		select {
 		case <-ctx.Done():
 			s.leave()
 			return
 		case <-s.todo:
-			asked = true
+			woken = true
 		case _, open := <-s.status:
 			s.connectionChanged(open)
-			asked = true
+			woken = true
 		case <-timer.C:
 		}
-		timer.Reset(s.turn(ctx, asked))
+		timer.Reset(s.turn(ctx, woken))
 	}
 	s.leave()
 }
@@ -232,7 +233,7 @@ func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Leas
 	delete(s.local.waiters, lane)
 	s.mu.Unlock()
 	select {
-	case l := <-w.got: // granted as ctx ended; the caller releases it
+	case l := <-w.got: // granted while ctx ended; the caller must release it
 		return l, nil
 	default:
 		return nil, ctx.Err()
@@ -249,7 +250,7 @@ func (s *Shared) Owner(lane string) string {
 // Probe makes Run read the table immediately.
 func (s *Shared) Probe() { s.wake() }
 
-// release passes a release to Run, and waits until other instances can see it.
+// release passes a release to Run, and waits until the other instances can read that the lane is free.
 func (s *Shared) release(ctx context.Context, l *sharedLease, at Cursor) error {
 	r := &release{lease: l, at: at, done: make(chan struct{})}
 	s.mu.Lock()
@@ -260,7 +261,7 @@ func (s *Shared) release(ctx context.Context, l *sharedLease, at Cursor) error {
 	select {
 	case <-l.done:
 	default:
-		s.local.leaving = true // no instance requested the lane, so this one is stopping
+		s.local.leaving = true // nobody asked the worker to release the lane, so this instance is stopping
 	}
 	s.local.releases = append(s.local.releases, r)
 	s.mu.Unlock()
@@ -284,6 +285,7 @@ func (s *Shared) wake() {
 // now returns the present time by both clocks.
 func (s *Shared) now() instant { return s.at(time.Now()) }
 
+// at returns a time, read from the clock by this process, by both clocks.
 func (s *Shared) at(t time.Time) instant { return instant{wall: t.Round(0), mono: t.Sub(s.self.base)} }
 
 // connectionChanged ends the grace of an instance that is alone: the instance may have missed a call. Open is false if

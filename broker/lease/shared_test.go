@@ -11,7 +11,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestAloneCostsLittle: an instance that is alone owns everything at once, and then sends one request every ten
+// TestAloneCostsLittle: an instance that is alone owns everything immediately, and then sends one request every ten
 // seconds.
 func TestAloneCostsLittle(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
@@ -67,8 +67,8 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 	})
 }
 
-// TestStopHandsOverAtOnce: the lanes that a clean stop frees have another owner at once, which begins at the first
-// one's cursor.
+// TestStopHandsOverAtOnce: the lanes that a clean stop frees have another owner immediately, which begins at the cursor
+// of the previous owner.
 func TestStopHandsOverAtOnce(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6))
@@ -94,8 +94,8 @@ func TestStopHandsOverAtOnce(t *testing.T) {
 	})
 }
 
-// TestCrashIsNoticed: whenever an instance dies, its lanes have another owner at most 5.5 s later, and not before it
-// would have stopped trusting itself. The result is the same if it was alone.
+// TestCrashIsNoticed: whenever an instance dies, its lanes have another owner at most 5.5 s later, and not before its
+// grace would have ended. The result is the same if it was alone.
 func TestCrashIsNoticed(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		for phase := time.Duration(0); phase < time.Second; phase += 130 * time.Millisecond {

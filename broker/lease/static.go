@@ -8,7 +8,7 @@ import (
 // Static owns a fixed set of lanes permanently. Several instances may share the work if their sets are disjoint. If an
 // instance dies, no other takes over its lanes.
 type Static struct {
-	// Lanes are the names of the streams; nil for all.
+	// Lanes are the names of the lanes' streams; nil means all lanes.
 	Lanes []string
 }
 

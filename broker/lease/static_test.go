@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestStatic: a lane of the set is granted at once and permanently; Acquire of any other waits until the context ends.
+// TestStatic: a lane of the set is granted immediately and permanently; Acquire of any other waits until the context
+// ends.
 func TestStatic(t *testing.T) {
 	for _, all := range []Static{{}, {Lanes: []string{"A", "B"}}} {
 		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("waiting was called for B") })

@@ -19,8 +19,8 @@ const storeTimeout = 2 * time.Second
 
 // Subjects are the stream and the subjects that the instances of one broker share.
 type Subjects struct {
-	Stream string // contains the last message of each subject
-	All    string // the stream's own subject, a filter
+	Stream string // stores the last message of each subject
+	All    string // the stream's subject, with a wildcard
 	Table  string // subject of the table
 	Beat   string // prefix of the counters' subjects, followed by the instance
 	Call   string // subject of calls, which no stream stores
@@ -39,15 +39,16 @@ func (s store) put(ctx context.Context, subject string, body []byte) (uint64, er
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
 }
 
-// swap replaces the last message of a subject if that message has the given sequence; zero means no message. It returns
-// errConflict if the last message is another one. After any other error, the write may or may not have happened.
+// swap replaces the last message of a subject if that message has the given sequence. Zero means that the subject has
+// no message. If the last message is another one, swap returns errConflict. After any other error, the write may or may
+// not have happened.
 func (s store) swap(ctx context.Context, subject string, body []byte, last uint64) (uint64, error) {
 	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: header})
 }
 
 func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
-	s.sign(m)
+	s.seal(m)
 	m.Header.Set(jetstream.ExpectedStreamHeader, s.Stream)
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -78,8 +79,8 @@ func (s store) last(ctx context.Context, subject string) (m jsapi.Message, ours 
 	return m, s.sealed(subject, m.Data, header), nil
 }
 
-// shows returns errStale if the answering server has no message with this sequence or a later one.
-func (s store) shows(ctx context.Context, sequence uint64) error {
+// checkFresh returns errStale if the server that answers has no message with this sequence or a higher one.
+func (s store) checkFresh(ctx context.Context, sequence uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	_, err := s.api.Next(ctx, s.Stream, sequence, s.All)
@@ -89,7 +90,7 @@ func (s store) shows(ctx context.Context, sequence uint64) error {
 	return err
 }
 
-// exists returns jetstream.ErrStreamNotFound if there is no stream.
+// exists returns jetstream.ErrStreamNotFound if the stream is missing.
 func (s store) exists(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -114,22 +115,23 @@ func (s store) sweep(ctx context.Context, below uint64) error {
 	return s.api.PurgeBelow(ctx, s.Stream, s.Beat+"*", below)
 }
 
-// say sends a call.
-func (s store) say(body []byte) error {
+// send sends a call.
+func (s store) send(body []byte) error {
 	m := &nats.Msg{Subject: s.Call, Data: body, Header: nats.Header{}}
-	s.sign(m)
+	s.seal(m)
 	return s.conn.PublishMsg(m)
 }
 
-// sign seals a message. A client cannot publish to these subjects, but the acknowledgement of one of its messages can
-// go to any subject, and so to one of these.
-func (s store) sign(m *nats.Msg) {
+// seal adds the seal to a message. A client cannot publish to these subjects. But the acknowledgement of one of its
+// messages can go to any subject, and so to one of these.
+func (s store) seal(m *nats.Msg) {
 	if seal := s.keys.Seal(m.Subject, m.Data); seal != "" {
 		m.Header.Set(message.HeaderSeal, seal)
 	}
 }
 
-// sealed reports whether an instance wrote a message. The messages of older brokers have no seal.
+// sealed reports whether an instance of this broker wrote a message. Until Keys.From it also trusts messages without a
+// seal, which older brokers write.
 func (s store) sealed(subject string, body []byte, header nats.Header) bool {
 	note := message.Note{Subject: subject, Body: body, Seal: header.Get(message.HeaderSeal)}
 	return s.keys.Trusts(note, message.SealedSince)

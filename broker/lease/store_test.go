@@ -22,10 +22,10 @@ func TestStaleAnswer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.store.shows(context.Background(), seq+1); !errors.Is(err, errStale) {
+		if err := a.store.checkFresh(context.Background(), seq+1); !errors.Is(err, errStale) {
 			t.Errorf("got %v, want errStale", err)
 		}
-		if err := a.store.shows(context.Background(), seq); err != nil {
+		if err := a.store.checkFresh(context.Background(), seq); err != nil {
 			t.Errorf("got %v, want nil", err)
 		}
 	})

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// Table is the state that all instances agree on: the running instances, and the owner of each lane. It is one message.
-// A write replaces the whole message, on condition that it is still the one that was read.
+// Table is the state that all instances agree on: the running instances, and the owner of each lane. It is stored as
+// one message. A write replaces the whole message, on condition that the stored message is still the one that was read.
 type Table struct {
-	// Version rises with every change, and is at least the writer's time in milliseconds, so that a table created later
-	// is newer. A table that is written back unchanged keeps its version.
+	// Version rises with every change, and is at least the writer's time in milliseconds since 1970. So a table that was
+	// created anew has a higher version than the lost one. A table that is written back unchanged keeps its version.
 	Version uint64 `json:"version,omitempty"`
-	// Replaces is the sequence of the message that this table replaced. It tells an old copy from the table.
+	// Replaces is the sequence of the message that this table replaced. It distinguishes the table from an older copy
+	// with the same version.
 	Replaces  uint64              `json:"replaces,omitempty"`
 	Instances map[string]Instance `json:"instances"`
 	Lanes     map[string]Claim    `json:"lanes"`
@@ -27,7 +28,7 @@ type Instance struct {
 	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
 	Joined  uint64   `json:"joined"`            // rises with each instance that joins
 	Lanes   []string `json:"lanes"`             // the lanes it can own, sorted
-	Format  int      `json:"format,omitempty"`  // newest format that it reads; zero: an older broker without this field
+	Format  int      `json:"format,omitempty"`  // newest format that it reads; zero for a broker without this field
 }
 
 // Claim is the ownership of a lane.
@@ -60,28 +61,28 @@ func (t Table) clone() Table {
 	return c
 }
 
-// supersedes reports whether a stored table is newer than the known one, or the same.
+// supersedes reports whether a stored table is newer than the known table, or the same.
 func (t Table) supersedes(known Table) bool {
 	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
 }
 
-// keeping returns the stored table with the newer claims of the known one. Lost reports whether there are any. A
-// client's message may hide the last good table from an instance, which then writes an older one back. The lost claims
-// belong to lanes with a working owner.
-func (t Table) keeping(known Table) (merged Table, lost bool) {
+// merge returns the stored table with the newer claims of the known table. Lost reports whether there are any. They are
+// lost if a client's message hid the last good table from an instance, and that instance wrote an older table back.
+// Their lanes have working owners.
+func (t Table) merge(known Table) (merged Table, lost bool) {
 	merged = t.clone()
 	for lane, c := range known.Lanes {
-		if stored, ok := t.Lanes[lane]; ok && c.newer(stored) {
+		if stored, ok := t.Lanes[lane]; ok && c.laterThan(stored) {
 			merged.Lanes[lane], lost = c, true
 		}
 	}
 	return merged, lost
 }
 
-// newer reports whether a claim is certainly later than another one of its lane. A freed lane keeps the epoch of its
-// last owner.
-func (c Claim) newer(than Claim) bool {
-	return c.Epoch > than.Epoch || c.Epoch == than.Epoch && c.Instance == "" && than.Instance != ""
+// laterThan reports whether a claim is certainly later than another claim of its lane. A free lane keeps the epoch of
+// its last owner.
+func (c Claim) laterThan(other Claim) bool {
+	return c.Epoch > other.Epoch || c.Epoch == other.Epoch && c.Instance == "" && other.Instance != ""
 }
 
 // equal compares the contents of two tables.
@@ -95,16 +96,16 @@ func (t Table) equal(other Table) bool {
 }
 
 // join adds an instance, or updates its entry.
-func (t Table) join(id string, as Instance) {
-	entry, in := t.Instances[id]
-	if !in {
+func (t Table) join(id string, entry Instance) {
+	if before, in := t.Instances[id]; in {
+		entry.Joined = before.Joined
+	} else {
 		for _, other := range t.Instances {
 			entry.Joined = max(entry.Joined, other.Joined)
 		}
 		entry.Joined++
 	}
-	as.Joined = entry.Joined
-	t.Instances[id] = as
+	t.Instances[id] = entry
 }
 
 // drop removes an instance and frees its lanes.
@@ -117,7 +118,7 @@ func (t Table) drop(id string) {
 	}
 }
 
-// free ends a claim. If at is zero, the previous cursor stays: it is lower, and so still correct.
+// free ends a claim. If at is zero, the claim keeps the previous cursor, which is lower and so still correct.
 func (t Table) free(lane string, at Cursor) {
 	c := t.Lanes[lane]
 	c.Instance = ""

@@ -14,9 +14,9 @@ import (
 const (
 	// roundPause is the minimum time between two rounds, even with many calls.
 	roundPause = 2 * time.Millisecond
-	// lookEvery is the interval for reading counters. The sooner an instance reads a beat, the sooner it detects a
-	// missing one.
-	lookEvery = beatEvery / 2
+	// readEvery is the interval for reading counters. An instance that reads a beat early detects the next missing one
+	// early.
+	readEvery = beatEvery / 2
 	// retryEvery is the pause after a round that failed.
 	retryEvery = 250 * time.Millisecond
 	// offlineEvery is the interval for checking the connection, in case nats.go did not report its return.
@@ -24,16 +24,16 @@ const (
 	// pollEvery is the interval at which an instance that is alone reads the table from the leader. A call does not
 	// cross a leaf node whose link is down, even if the instance's own connection is up.
 	pollEvery = 10 * time.Second
-	// forgetAfter is the time after which the last call of another instance is dropped from memory.
+	// forgetAfter is the time after which an instance drops the last call of another one from memory.
 	forgetAfter = time.Minute
 	// alertEvery is the interval at which the log reports an unusable stream.
 	alertEvery = time.Minute
 )
 
-// turn does the work that is due, and returns the longest time until the next turn.
-func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
+// turn is one iteration of Run. It does the work that is due, and returns the maximum time until the next turn.
+func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 	now := time.Now()
-	s.rounds.pending = s.rounds.pending || asked
+	s.rounds.pending = s.rounds.pending || woken
 	s.takeCalls(now)
 	if g := s.grace.Load(); !s.rounds.pending && g != nil && g.alone && g.holds(s.at(now), s.store.conn.IsConnected()) {
 		s.grace.Store(&grace{since: s.at(now), alone: true})
@@ -53,9 +53,9 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 		return soon
 	}
 	if !s.store.conn.IsConnected() {
-		s.view.roster.failed()
+		s.view.liveness.failed()
 		s.outage.since = time.Time{} // without a connection, no call can arrive and no message can be delivered
-		return offlineEvery          // or when the connection is back
+		return offlineEvery          // a change of the connection starts a turn earlier
 	}
 	var err error
 	if s.rounds.next.After(now) && !s.rounds.pending {
@@ -78,7 +78,7 @@ func (s *Shared) turn(ctx context.Context, asked bool) time.Duration {
 	if g := s.grace.Load(); g != nil && g.alone {
 		return signEvery
 	}
-	return min(lookEvery, max(time.Until(s.rounds.next), 0))
+	return min(readEvery, max(time.Until(s.rounds.next), 0))
 }
 
 // retryIn logs an error, and returns the time until the next attempt.
@@ -93,7 +93,7 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 	return retryEvery
 }
 
-// pollTable requests the sequence of the table from the leader, once in pollEvery, and reports whether it has changed.
+// pollTable requests the sequence of the table from the leader, once per pollEvery, and reports whether it has changed.
 // Only an instance that is alone calls it.
 func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, err error) {
 	if now.Sub(s.rounds.polled) < pollEvery {
@@ -115,13 +115,13 @@ func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, er
 	return sequence != s.view.sequence, nil
 }
 
-// whileConnected runs ask, and cancels it when the connection changes its state. An instance that is alone may miss a
-// call then, and must not act until it has read the table.
-func (s *Shared) whileConnected(ctx context.Context, ask func(context.Context) error) error {
+// whileConnected runs request, and cancels it when the state of the connection changes. An instance that is alone may
+// miss a call at such a change, and must not act until it has read the table.
+func (s *Shared) whileConnected(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answered := make(chan error, 1)
-	go func() { answered <- ask(ctx) }()
+	go func() { answered <- request(ctx) }()
 	select {
 	case err := <-answered:
 		return err
@@ -133,9 +133,9 @@ func (s *Shared) whileConnected(ctx context.Context, ask func(context.Context) e
 	}
 }
 
-// failureLog logs the failure of rounds at its start, at intervals, and at its end.
+// failureLog logs a series of failed rounds: at its start, at intervals, and at its end.
 type failureLog struct {
-	since  time.Time // when it began; zero while rounds succeed
+	since  time.Time // of the first failure; zero while rounds succeed
 	logged ratelog.Limit
 }
 

@@ -13,21 +13,21 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// JetStream is the JetStream API on the control link, and whether it answers. Each request goes to the stream's leader:
-// a lagging replica may answer a direct get.
+// JetStream is the JetStream API on the control connection. It records whether the API answers. Each request goes to
+// the stream's leader, because a lagging replica may answer a direct get.
 type JetStream struct {
 	JS   jetstream.JetStream
 	API  jsapi.Client
 	away atomic.Bool   // a request got no answer
-	back chan struct{} // one slot: JetStream answers again
+	back chan struct{} // capacity 1; has a value if JetStream answers again
 }
 
-// NewJetStream returns a JetStream, and asks nothing.
+// NewJetStream returns a JetStream. It sends no request.
 func NewJetStream(js jetstream.JetStream, api jsapi.Client) *JetStream {
 	return &JetStream{JS: js, API: api, back: make(chan struct{}, 1)}
 }
 
-// Sample asks a stream's leader for its time and state.
+// Sample requests the time and the state of a stream from its leader.
 func (j *JetStream) Sample(ctx context.Context, stream string) (lane.Sample, error) {
 	s, err := j.JS.Stream(ctx, stream)
 	j.noted(err)

@@ -10,14 +10,14 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Links are the broker's connections to NATS. They may be one and the same. If they are separate, each can have a user
-// with only the rights that it needs, and a large read delays no answer. Answers come below the inbox prefix of each
-// connection: see nats.CustomInboxPrefix.
+// Links are the broker's connections to NATS. They may be a single connection. If they are separate, each can have a
+// user with only the permissions that it needs, and a large read delays no answer. Answers come below the inbox prefix
+// of each connection: see nats.CustomInboxPrefix.
 type Links struct {
 	Read    *nats.Conn // pulls from the lanes
 	Write   *nats.Conn // publishes into the lanes and the dead letters
 	Deliver *nats.Conn // publishes to the targets
-	Control *nats.Conn // asks the JetStream API: streams, purges, clocks
+	Control *nats.Conn // sends requests to the JetStream API: streams, purges, clocks
 }
 
 // Inbox returns the prefix of a connection's inboxes, without the final dot.
@@ -40,8 +40,8 @@ func (l Links) Status() []Status {
 	return []Status{of("read", l.Read), of("write", l.Write), of("deliver", l.Deliver), of("control", l.Control)}
 }
 
-// state is the state of a connection, which is read without a call to it. nats.go answers under a lock, and a publish
-// holds that lock while its socket accepts no data: a loop that made such a call would block for as long.
+// state is the state of a connection. It is read without a call to the connection, which could block: see the package
+// documentation.
 type state struct {
 	conn *nats.Conn
 	up   atomic.Bool
@@ -50,7 +50,7 @@ type state struct {
 // States are the states of the connections that a worker depends on.
 type States struct{ write, deliver, control state }
 
-// NewStates returns the states, which are valid after Look, and during Watch.
+// NewStates returns the states. They are valid after Look, and while Watch runs.
 func NewStates(l Links) *States {
 	return &States{
 		write: state{conn: l.Write}, deliver: state{conn: l.Deliver}, control: state{conn: l.Control},
@@ -72,7 +72,7 @@ func (l *States) Look() {
 	}
 }
 
-// Watch updates the states until ctx ends, and calls back when a connection is up again.
+// Watch updates the states until ctx ends. It calls back when a connection is up again.
 func (l *States) Watch(ctx context.Context, back func()) {
 	var watching sync.WaitGroup
 	for _, s := range l.all() {
@@ -84,7 +84,7 @@ func (l *States) Watch(ctx context.Context, back func()) {
 func (l *state) watch(ctx context.Context, back func()) {
 	status := l.conn.StatusChanged()
 	defer l.conn.RemoveStatusListener(status)
-	l.up.Store(l.conn.IsConnected()) // it may have changed before we listened
+	l.up.Store(l.conn.IsConnected()) // the state may have changed before the listener was registered
 	for {
 		var s nats.Status
 		var open bool
@@ -95,7 +95,7 @@ func (l *state) watch(ctx context.Context, back func()) {
 		}
 		if !open {
 			l.up.Store(false)
-			return // the connection is closed for good
+			return // the connection is closed permanently
 		}
 		up := s == nats.CONNECTED
 		if len(status) == 0 { // nats.go drops a change for which the listener's channel has no room

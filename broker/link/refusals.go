@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// refusedFor is the time for which a refusal is kept. A broker repeats a request that it needs within seconds, so an
-	// older refusal means that the right was granted since.
+	// refusedFor is the time for which a refusal is kept. A broker repeats a necessary request within seconds, so an older
+	// refusal means that the permission was granted meanwhile.
 	refusedFor = 2 * time.Minute
 	// maxRefusals is the maximum number of refusals. The oldest is dropped first.
 	maxRefusals = 32
 )
 
-// A Refusal is a right that the server denied to a connection.
+// A Refusal is a permission that the server denied to a connection.
 type Refusal struct {
 	Link  string    `json:"link"`  // "read", "write", "deliver" or "control"
 	Right string    `json:"right"` // in the server's words: Publish to delaysys.owners.table
-	At    time.Time `json:"at"`    // the last time
+	At    time.Time `json:"at"`    // of the last denial
 }
 
-// Refusals holds the rights that the server denied recently. The zero value is empty. All methods may be called at any
-// time.
+// Refusals holds the permissions that the server denied recently. The zero value is empty. It is safe for concurrent
+// use.
 type Refusals struct {
 	mu  sync.Mutex
 	all []Refusal // the newest last
@@ -45,14 +45,14 @@ func (r *Refusals) Note(link string, now time.Time, err error) {
 	r.all = r.all[max(0, len(r.all)-maxRefusals):]
 }
 
-// Lately returns the refusals of the last minutes.
+// Lately returns the refusals within refusedFor.
 func (r *Refusals) Lately(now time.Time) []Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(r.all), func(a Refusal) bool { return now.Sub(a.At) > refusedFor })
 }
 
-// Each calls f with each connection: once for a connection with several purposes, under the first of its names.
+// Each calls f once for each connection. A connection with several purposes has the first of its names.
 func (l Links) Each(f func(name string, nc *nats.Conn)) {
 	var seen []*nats.Conn
 	for _, of := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ServerOf returns the server of a connection, without credentials. It is empty if there is none.
+// ServerOf returns the URL of a connection's server, without credentials. It returns "" without a server.
 func ServerOf(nc *nats.Conn) string {
 	server, err := WithoutUser(nc.ConnectedUrl())
 	if err != nil {
@@ -16,7 +16,8 @@ func ServerOf(nc *nats.Conn) string {
 	return server
 }
 
-// WithoutUser returns a server's URL for logs. A token is in the place of a user, so the user is removed too.
+// WithoutUser returns a server's URL for logs. It removes the user too, because in a URL a token is in the user's
+// place.
 func WithoutUser(server string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {

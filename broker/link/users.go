@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Users returns the users of the connections, by the server's names, each once. It returns nil if one is unknown, such
-// as that of a token, or of a server without authentication.
+// Users returns the names of the connections' users, each once, as the server knows them. It returns nil if a user is
+// unknown: with a token, or on a server without authentication.
 func (l Links) Users() []string {
 	var all []string
 	for _, nc := range []*nats.Conn{l.Read, l.Write, l.Deliver, l.Control} {
@@ -26,7 +26,7 @@ func (l Links) Users() []string {
 	return slices.Compact(all)
 }
 
-// UserOf returns the name or the public key of a connection's user. It is empty if that is unknown.
+// UserOf returns the name or the public key of a connection's user, or "" if it is unknown.
 func UserOf(nc *nats.Conn) string {
 	user := cmp.Or(nc.Opts.User, nc.Opts.Nkey)
 	if user == "" && nc.Opts.UserInfo != nil {
@@ -38,7 +38,7 @@ func UserOf(nc *nats.Conn) string {
 		}
 	}
 	if server, err := url.Parse(nc.ConnectedUrl()); user == "" && err == nil {
-		if _, named := server.User.Password(); named { // without a password it is a token
+		if _, named := server.User.Password(); named { // without a password, the user part is a token
 			user = server.User.Username()
 		}
 	}

@@ -18,14 +18,14 @@ const (
 	idleInterval   = 5 * time.Minute
 	pausedInterval = 10 * time.Second
 	busyInterval   = 500 * time.Millisecond
-	// loadTimeout is how long a start waits for the record. An election takes up to 9 s. A stream without a majority must
-	// not stop all lanes.
+	// loadTimeout is the time for which a start waits for the record. An election takes at most 9 s. A stream without a
+	// majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
-	// maxMoves is how often Move tries to store a change while others change the list. The owner moves the pause again
-	// after its next look at the lane.
+	// maxMoves is the maximum number of attempts of Move to store a change while others change the list. The owner calls
+	// Move again after it has read the lane the next time.
 	maxMoves = 5
-	// MaxClosing is how long an instance holds due messages in memory for a pause that is closing. After that, the owner
-	// has died or cannot drain the lane, and due messages join the lane again.
+	// MaxClosing is the maximum time for which an instance holds due messages in memory for a pause that is closing. After
+	// it, due messages join the lane again: the owner has died or cannot drain the lane.
 	MaxClosing = 3 * time.Second
 )
 
@@ -35,21 +35,21 @@ type Keeper struct {
 	notes   *ratelog.Logger
 	applied atomic.Int64  // the version that was applied last
 	waiting atomic.Uint64 // messages that wait, when last counted
-	wake    chan struct{} // one slot; wakes Run, which applies the list; never closed
+	wake    chan struct{} // capacity 1; wakes Run, which applies the list; never closed
 	refresh atomic.Bool   // Run reads the record, too
 
-	resealed time.Time // local; when the record was last sealed again. It belongs to Load, and then to Run.
+	resealed time.Time // local; when the record was last sealed again. Load uses it, and then only Run.
 
 	mu      sync.Mutex // guards changes of view and changed
 	view    atomic.Pointer[view]
 	changed chan struct{} // closed when the list changes
 }
 
-// view is a list, and its meaning some time after it was taken.
+// view is a list together with the list that replaces it after some time.
 type view struct {
 	list  *List
-	until time.Time // local; from then on, stale counts
-	stale *List     // the list with its closing pauses as resuming; nil if there are none
+	until time.Time // local; from this time, stale replaces the list
+	stale *List     // the list with its closing pauses as resuming; nil if no pause is closing
 }
 
 // Config is the configuration of a keeper.
@@ -57,7 +57,7 @@ type Config struct {
 	Store Store
 	// Create makes the stream when it is gone. It is nil if the broker may not create streams.
 	Create func(context.Context) error
-	// Apply makes the instance act by a list. It returns when the instance does.
+	// Apply makes the instance apply a list, and returns when it does: see the package documentation.
 	Apply func(context.Context, *List)
 	// Count returns the number of messages in the stream.
 	Count func(context.Context) (uint64, error)
@@ -73,10 +73,10 @@ func NewKeeper(cfg Config) *Keeper {
 	return k
 }
 
-// List returns the present list; nil if none is known.
+// List returns the present list, or nil if no list is known.
 func (k *Keeper) List() *List { return k.view.Load().list }
 
-// At returns the list that counts at a local time. A nil keeper has no pauses.
+// At returns the list that applies at a local time. A nil keeper has no pauses.
 func (k *Keeper) At(local time.Time) *List {
 	if k == nil {
 		return nil
@@ -88,7 +88,7 @@ func (k *Keeper) At(local time.Time) *List {
 	return v.list
 }
 
-// Applied returns the version that the instance acts by.
+// Applied returns the version that the instance applies.
 func (k *Keeper) Applied() int64 { return k.applied.Load() }
 
 // Waiting returns the number of parked messages, as of the last reading of the record.
@@ -123,7 +123,7 @@ func (k *Keeper) First(ctx context.Context, id string) (string, error) {
 	return k.cfg.Store.First(ctx, id)
 }
 
-// Refresh makes Run read the record soon, since an announcement may have been missed.
+// Refresh makes Run read the record soon, because an announcement may have been lost.
 func (k *Keeper) Refresh() {
 	k.refresh.Store(true)
 	signal(k.wake)
@@ -155,7 +155,8 @@ func (k *Keeper) take(l *List) {
 }
 
 // Load reads the record before the broker serves lanes. If the record cannot be read within loadTimeout, Load logs an
-// error and returns. Messages to paused targets would go out then; otherwise the messages of all targets would wait.
+// error and returns. Then messages to paused targets are sent, because otherwise the messages of all targets would
+// wait.
 func (k *Keeper) Load(ctx context.Context) {
 	for began := time.Now(); ; {
 		err := k.read(ctx)
@@ -163,7 +164,7 @@ func (k *Keeper) Load(ctx context.Context) {
 			break
 		}
 		if time.Since(began) > loadTimeout {
-			k.cfg.Log.Error("the list of paused targets cannot be read; delivering to all targets until it can",
+			k.cfg.Log.Error("the list of paused targets cannot be read; the broker delivers to all targets until it can be read",
 				"stream", k.cfg.Store.Names.PausedStream(), "err", err)
 			break
 		}
@@ -190,7 +191,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		k.apply(ctx)
 		if k.refresh.Swap(false) {
 			if err := k.read(ctx); err != nil && ctx.Err() == nil {
-				k.notes.Log(slog.LevelWarn, "the list of paused targets cannot be read or stored; trying again",
+				k.notes.Log(slog.LevelWarn, "the list of paused targets cannot be read or stored; will retry",
 					"stream", k.cfg.Store.Names.PausedStream(), "err", err)
 			}
 			k.apply(ctx)
@@ -211,7 +212,7 @@ func (k *Keeper) interval() time.Duration {
 	return every
 }
 
-// apply makes the instance act by the present list.
+// apply makes the instance apply the present list.
 func (k *Keeper) apply(ctx context.Context) {
 	l := k.List()
 	if l == nil || l.Version <= k.applied.Load() {
@@ -222,8 +223,8 @@ func (k *Keeper) apply(ctx context.Context) {
 }
 
 // Move moves a pause from one state to the next and stores the list, which the other instances read within
-// busyInterval. If the list cannot be stored, this instance acts by it all the same and stores it later. Until then a
-// restart continues with the earlier state.
+// busyInterval. If the list cannot be stored, this instance applies it nevertheless and stores it later. Until then, a
+// restarted instance has the earlier state.
 func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 	for range maxMoves {
 		read, err := k.cfg.Store.Read(ctx)
@@ -242,7 +243,8 @@ func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 			continue
 		}
 		if err != nil {
-			k.notes.Log(slog.LevelWarn, "the list of paused targets is not stored; acting by it and storing it later",
+			k.notes.Log(slog.LevelWarn,
+				"the list of paused targets cannot be stored; this instance applies it and stores it later",
 				"err", err)
 		}
 		k.take(next)

@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// maxPauses is the maximum number of pauses that are not over: each due message is compared with every pattern.
+	// maxPauses is the maximum number of pauses that are not over, because each due message is compared with every
+	// pattern.
 	maxPauses = 64
-	// keepOver is how long the list names a pause that is over, so that its owner still finds messages which an instance
-	// with an older list has parked. maxOver is the maximum number of them.
+	// keepOver is the time for which the list contains a pause that is over, so that its owner still finds messages that
+	// an instance with an older list has parked. maxOver is the maximum number of such pauses.
 	keepOver = time.Hour
 	maxOver  = 32
 )
@@ -27,17 +28,17 @@ const (
 	Paused   State = "paused"
 	Resuming State = "resuming" // the lane drains, and due messages still join its end
 	Closing  State = "closing"  // instances hold due messages in memory until the lane is empty
-	Over     State = "over"     // due messages go to their target
+	Over     State = "over"     // due messages are sent to their target
 )
 
 // Pause stops the targets of a pattern. Its lane holds their due messages.
 type Pause struct {
-	ID      string    `json:"id"` // the token of its lane's subjects; never used again
+	ID      string    `json:"id"` // the token of its lane's subjects; unique
 	Pattern string    `json:"pattern"`
 	State   State     `json:"state"`
 	Since   time.Time `json:"since"`            // when it was paused
 	Changed time.Time `json:"changed,omitzero"` // when its present state began
-	// Unproven is set if the pause comes from a list that this instance could not open. A stranger may have written it.
+	// Unproven is set if the pause comes from a list that this instance could not open. A client may have forged it.
 	Unproven bool `json:"unproven,omitempty"`
 }
 
@@ -91,10 +92,10 @@ func (l *List) Present() []Pause {
 	return slices.DeleteFunc(slices.Clone(l.Pauses), func(p Pause) bool { return p.State == Over })
 }
 
-// Of returns the oldest pause that matches a target, and its state. It returns Over if no pause does. All messages for
-// a target so wait in one lane, in the order of their due times, even where patterns overlap.
+// Of returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all messages for a
+// target wait in one lane, in the order of their due times, even where patterns overlap.
 //
-// Own is the pause in whose lane the message has waited, or empty. The message ignores this pause, and the older ones
+// Own is the pause in whose lane the message has waited, or empty. The message ignores this pause, and older pauses
 // that are resumed: the messages in their lanes were due later. Otherwise messages of pauses that are resumed together
 // could move from one lane to the other and back.
 func (l *List) Of(target, own string) (id string, state State) {
@@ -120,7 +121,7 @@ func (l *List) Stops(target string) bool {
 	})
 }
 
-// with returns the list with the pauses of another list that are not over, up to maxPauses.
+// with returns the list with the pauses of another list that are not over, at most maxPauses.
 func (l *List) with(other *List) *List {
 	if other == nil {
 		return l
@@ -135,7 +136,7 @@ func (l *List) with(other *List) *List {
 	return all
 }
 
-// validID reports whether List.Pause could have made an id. The id becomes a token of subjects.
+// validID reports whether List.Pause could have made an id, which is used as a token of subjects.
 func validID(id string) bool {
 	version, err := strconv.ParseInt(id, 36, 64)
 	return err == nil && version > 0 && strconv.FormatInt(version, 36) == id
@@ -150,8 +151,10 @@ func (l *List) held(now time.Time) *List {
 	return held
 }
 
-// again returns the same list in its next version.
-func (l *List) again() *List { return &List{Version: l.Version + 1, Pauses: slices.Clone(l.Pauses)} }
+// nextVersion returns the same list in its next version.
+func (l *List) nextVersion() *List {
+	return &List{Version: l.Version + 1, Pauses: slices.Clone(l.Pauses)}
+}
 
 // Get returns the pause with an id.
 func (l *List) Get(id string) (Pause, bool) {
@@ -171,7 +174,7 @@ func (l *List) Pause(pattern string, now time.Time) (*List, error) {
 		switch {
 		case p.Pattern != pattern:
 		case p.State == Paused && p.Unproven:
-			return l.Set(p.ID, Paused, p.Since), nil // the operator confirms it
+			return l.Set(p.ID, Paused, p.Since), nil // the operator confirms the unproven pause
 		case p.State == Paused:
 			return nil, fmt.Errorf("%w since %s", ErrPaused, p.Since.UTC().Format(time.RFC3339))
 		default:
@@ -224,7 +227,7 @@ func (l *List) next(now time.Time) *List {
 		return next
 	}
 	next.Version = max(next.Version, l.Version+1)
-	var ended []Pause // the last first
+	var ended []Pause // the one that ended last is first
 	for _, p := range l.Pauses {
 		if p.State == Over {
 			ended = append(ended, p)

@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// read reads the record. It writes the present list back if the record is older or missing: the stream was purged or
-// deleted, or a change could not be stored.
+// read reads the record. It writes the present list back if the record is older or missing, because the stream was
+// purged or deleted, or a change could not be stored.
 func (k *Keeper) read(ctx context.Context) error {
 	read, err := k.cfg.Store.Read(ctx)
 	known := k.List()
@@ -59,7 +59,7 @@ func (k *Keeper) read(ctx context.Context) error {
 	return err
 }
 
-// logUnopened logs that there is a list which this instance cannot open.
+// logUnopened logs that there is a list that this instance cannot open.
 func (k *Keeper) logUnopened(read Stored, known *List) {
 	if len(read.Unopened.Present()) == 0 {
 		return
@@ -81,8 +81,8 @@ func patterns(l *List) (all []string) {
 }
 
 // writeFirst stores a first list if there is none that can be opened. The first list has the pauses of the unopened
-// lists: a message that waits too long is better than one that is sent although an operator has stopped it. From then
-// on there is a proven list, and unopened lists of strangers do not count.
+// lists: it is better that a message waits too long than that it is sent although an operator has stopped its target.
+// From then on there is a list that can be opened, and forged lists do not count.
 func (k *Keeper) writeFirst(ctx context.Context, read Stored) {
 	first := &List{Version: 1}
 	if len(read.Unopened.Present()) > 0 {
@@ -90,25 +90,26 @@ func (k *Keeper) writeFirst(ctx context.Context, read Stored) {
 		k.take(first)
 	}
 	if _, err := k.cfg.Store.Write(ctx, first, read); err != nil && !errors.Is(err, ErrConflict) && ctx.Err() == nil {
-		k.notes.Log(slog.LevelWarn, "a first list of paused targets cannot be stored; trying again", "err", err)
+		k.notes.Log(slog.LevelWarn, "a first list of paused targets cannot be stored; will retry", "err", err)
 	}
 }
 
-// reseal stores the list again, as its next version, if the record's key is not the first key: an operator may remove
-// that key. While instances differ about the first key, each of them reseals at most once in idleInterval.
+// reseal stores the list again, as its next version, if the record's key is not the first key, because an operator may
+// remove the record's key. While instances differ about the first key, each of them reseals at most once per
+// idleInterval.
 func (k *Keeper) reseal(ctx context.Context, read Stored) {
 	known := k.List()
 	if read.Key != message.LaterKey || known == nil || known.Version != read.List.Version ||
 		!k.resealed.IsZero() && time.Since(k.resealed) < idleInterval {
 		return
 	}
-	next := known.again()
+	next := known.nextVersion()
 	switch _, err := k.cfg.Store.Write(ctx, next, read); {
 	case err == nil:
 		k.resealed = time.Now()
 		k.take(next)
 	case !errors.Is(err, ErrConflict) && ctx.Err() == nil:
-		k.notes.Log(slog.LevelWarn, "the list of paused targets is still sealed with an earlier secret; trying again",
+		k.notes.Log(slog.LevelWarn, "the list of paused targets is still sealed with an earlier secret; will retry",
 			"err", err)
 	}
 }

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// maxRecords is the maximum number of messages that Read reads on the record's subject. There is one, or two after a
-	// crash; others have put the rest there.
+	// maxRecords is the maximum number of messages that Read reads on the record's subject. Brokers leave one message
+	// there, or two after a crash. Any further messages are foreign.
 	maxRecords = 10_000
-	// maxForeign is the number of foreign messages that stay there. A few may be of a broker with another secret.
+	// maxForeign is the number of foreign messages that are not removed. A few may belong to a broker with another secret.
 	maxForeign = 64
 )
 
 // Store reads and writes the record, in the stream of the paused messages. It reads from the stream's leader only.
 type Store struct {
 	Conn  *nats.Conn
-	API   string // "$JS.API" unless a domain or an import says otherwise
+	API   string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 	Names message.Names
 	Keys  *message.Keys
 }
@@ -33,12 +33,12 @@ func (s Store) api() jsapi.Client { return jsapi.Client{Conn: s.Conn, API: s.API
 
 // Stored is the record as it was read.
 type Stored struct {
-	List *List          // nil if there is none
-	At   uint64         // its sequence
+	List *List          // nil if there is no record
+	At   uint64         // the sequence of the record
 	Last uint64         // the sequence of the last message on the subject, by any writer
 	Key  message.KeyUse // of the list's seal
-	// Unopened has the pauses of the lists under unknown keys, if there is no list that can be opened. Strangers may have
-	// put them there. It is nil if there are none.
+	// Unopened has the pauses of the lists under unknown keys, if there is no list that can be opened. Clients may have
+	// forged them. Unopened is nil without such lists.
 	Unopened *List
 
 	foreign []uint64 // sequences of messages after the record that are not newer records
@@ -88,8 +88,8 @@ func (s Store) unopened(r Record) *List {
 	return parsed(r)
 }
 
-// Read returns the newest trusted record. It returns jetstream.ErrStreamNotFound if there is no stream. It skips
-// messages and old records that others have put on the subject.
+// Read returns the newest trusted record. It skips old records and foreign messages on the subject. It returns
+// jetstream.ErrStreamNotFound if there is no stream.
 func (s Store) Read(ctx context.Context) (Stored, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -126,7 +126,7 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 }
 
 // Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if another
-// writer was faster. After any other error the list may be stored or not.
+// writer was faster. After any other error, the list may or may not be stored.
 func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -150,8 +150,9 @@ func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) 
 	return 0, fmt.Errorf("stream %s did not store the list of pauses: %w", stream, reply.Problem())
 }
 
-// Announce sends a list to all instances, on the subject of status requests. Instances that support pauses take the
-// list, and all answer. So an operator needs no other rights, and learns of brokers that do not support pauses.
+// Announce sends a list to all instances, on the subject of status requests. Instances that support pauses apply the
+// list, and all instances answer. So an operator needs no other permissions, and learns of brokers that do not support
+// pauses.
 func (s Store) Announce(l *List, reply string) error {
 	r := s.Seal(l)
 	m := &nats.Msg{Subject: s.Names.StatusCall(), Reply: reply, Data: r.Body, Header: nats.Header{}}

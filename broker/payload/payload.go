@@ -1,8 +1,7 @@
-// Package payload renders the body of a message for people: as text where it is text, and always as a hex dump.
+// Package payload renders the body of a message for people: as text if the body is text, and always as a hex dump.
 //
-// A body is untrusted. Text holds no control character but newline, carriage return and tab, and no character that
-// reorders its neighbours, so that a terminal prints it and obeys nothing. It is not HTML: a page has to make a text
-// node of it.
+// A body is untrusted. The rendered text contains no control characters except newline, carriage return and tab, and no
+// characters that reorder their neighbours, so it cannot control a terminal. It is not escaped for HTML.
 package payload
 
 import (
@@ -14,23 +13,22 @@ import (
 const (
 	// MaxShown is the usual limit of a rendering, in bytes of the body.
 	MaxShown = 64 << 10
-	// dumpShare bounds the hex dump: it shows 16 bytes of the body in a line of 79 characters, so it is given a sixteenth
-	// of the limit.
+	// dumpShare bounds the hex dump to a sixteenth of the limit, because a line of 79 characters shows 16 bytes.
 	dumpShare = 16
-	// minDump is the least that a hex dump shows, in bytes: sixteen lines.
+	// minDump is the minimum bound of the hex dump, in bytes: sixteen lines.
 	minDump = 256
 )
 
 // View is the rendering of a body. Its JSON is part of the output of commands and of the page.
 type View struct {
 	Size   int    `json:"size"`           // bytes of the whole body
-	Shown  int    `json:"shown"`          // bytes of its beginning that Text renders
+	Shown  int    `json:"shown"`          // bytes at the beginning of the body that Text renders
 	Text   string `json:"text,omitempty"` // empty unless all of Shown is text
-	Dumped int    `json:"hex_shown"`      // bytes of its beginning that Hex renders
+	Dumped int    `json:"hex_shown"`      // bytes at the beginning of the body that Hex renders
 	Hex    string `json:"hex,omitempty"`  // as hexdump -C prints it
 }
 
-// Render renders the first limit bytes of a body; a limit below one is MaxShown.
+// Render renders the first limit bytes of a body. A limit below one means MaxShown.
 func Render(body []byte, limit int) View {
 	if limit < 1 {
 		limit = MaxShown
@@ -55,7 +53,7 @@ func (v View) Cut() bool {
 	return v.Dumped < v.Size
 }
 
-// wholeCharacters drops the beginning of a character that a cut has left at the end.
+// wholeCharacters removes an incomplete character at the end, which a cut may leave.
 func wholeCharacters(text []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A Keyed logs at most one line for each key in an interval. The attribute "more" is the number of lines of that key
-// suppressed since the last one. Publishers may choose the keys, so a Keyed remembers a bounded number of keys, the
-// ones that it logged last. While all of those are within their interval, all other keys share one interval, and so one
-// line. The attribute "others" of that line is the number of suppressed lines of keys that are not remembered. So the
-// memory and the number of lines in an interval are bounded, and every suppressed line is counted. A Keyed is safe for
+// A Keyed logs at most one line for each key in an interval. The attribute "more" is the number of lines of the key
+// that were suppressed since its last line. Publishers may choose the keys, so a Keyed remembers a bounded number of
+// keys, the ones logged last. While all remembered keys are within their interval, all other keys share one interval,
+// and so one line. The attribute "others" of that line is the number of suppressed lines of other keys. So the memory
+// and the number of lines in an interval are bounded, and every suppressed line is counted. A Keyed is safe for
 // concurrent use.
 type Keyed struct {
 	log   *slog.Logger
@@ -20,13 +20,13 @@ type Keyed struct {
 	max   int           // number of keys remembered, at least 1
 
 	mu     sync.Mutex               // guards the fields below
-	known  map[string]*list.Element // of byLast
-	byLast *list.List               // of *entry, the one logged longest ago in front
+	known  map[string]*list.Element // elements of byLast by key
+	byLast *list.List               // of *entry; the entry logged longest ago is in front
 	shared time.Time                // when a key without an entry was last logged
 	others int                      // suppressed lines of keys without an entry
 }
 
-// entry records when a key was last logged, and how many lines were suppressed since.
+// entry records when a key was last logged, and the number of lines suppressed since then.
 type entry struct {
 	key  string
 	at   time.Time

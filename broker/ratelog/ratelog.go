@@ -1,7 +1,7 @@
 // Package ratelog limits how often a log line is repeated. A problem with one message often occurs with thousands, and
 // during an outage an operation fails several times a second.
 //
-// It uses the clock of this process, never a server's clock: a new leader whose clock is an hour behind would silence
+// It uses the clock of this process. With a server's clock, a new leader whose clock is an hour behind would silence
 // the log for an hour.
 package ratelog
 
@@ -46,7 +46,7 @@ func (l *Limit) Reset() bool {
 }
 
 // A Logger logs each message at most once in the interval [Every]. The attribute "more" is the number of lines
-// suppressed since the last one. A Logger distinguishes messages by their text alone and remembers every text, so the
+// suppressed since the last line. A Logger distinguishes messages only by their text and remembers every text, so the
 // text must be constant. It is safe for concurrent use.
 type Logger struct {
 	log *slog.Logger

@@ -5,18 +5,18 @@
 //
 // # Invariants
 //
-//   - A stream is the broker's if its metadata has the broker's marks; its name does not decide (Spec). The broker does
-//     not touch a stream that has one of its names but not its marks.
-//   - Provisioning creates missing streams (Provisioner). In existing streams it changes only the subjects, when the
-//     ladder changes, the configured bounds, and the marks of seals if they are missing. A subject moves from stream to
-//     stream, and never belongs to two.
-//   - Any other difference is reported and not changed (Drift): an operator may have had a reason.
+//   - A stream is the broker's if its metadata has the broker's marks, whatever its name is (Spec). The broker does not
+//     change a stream that has one of its names but not its marks.
+//   - Provisioning creates missing streams (Provisioner). In existing streams it changes only three things: the
+//     subjects when the ladder changes, the configured bounds, and the marks of seals if they are missing. A subject
+//     moves from stream to stream, and never belongs to two.
+//   - Any other difference is reported and not changed (Drift), because an operator may have had a reason.
 //   - The stream of a level that is no longer in the ladder is found by its marks, and is served until it is empty.
-//   - The secret of the brokers' seals is kept in the metadata of every stream, so that it is lost only with all of
-//     them (Secrets).
+//   - The secret of the brokers' seals is kept in the metadata of every stream, so that it is lost only if all streams
+//     are lost (Secrets).
 //
 // # Tried and rejected
 //
-// Removing all subjects from their streams first, and adding them to others after that. With forty levels, the clients'
-// subjects had no stream for a tenth of a second. Subjects move level by level instead: see move.
+// Removing all subjects from their streams first, and then adding them to other streams. With forty levels, the
+// clients' subjects had no stream for a tenth of a second. Subjects move level by level instead: see move.
 package streams

@@ -8,23 +8,23 @@ import (
 )
 
 // Drift is a difference between the wanted and the actual configuration of a stream. The broker reports it and does not
-// change the stream: an operator may have had a reason.
+// change the stream, because an operator may have had a reason.
 type Drift struct {
 	Stream string
-	What   string
-	Fatal  bool // the broker cannot keep its promises with such a stream
-	Unsafe bool // the stream is less durable than the others
-	Mend   Mend
+	What   string // the difference, its consequence and the wanted value
+	Fatal  bool   // the broker cannot keep its promises with such a stream
+	Unsafe bool   // the stream is less durable than the others
+	Fix    Fix
 }
 
-// Mend is the way to remove a difference.
-type Mend int
+// Fix is the way to remove a difference.
+type Fix int
 
 // The ways to remove a difference.
 const (
-	ByEdit       Mend = iota // an operator edits the stream
-	ByProvision              // provisioning removes the difference
-	ByRecreation             // the server refuses such an update, so the stream must be created again
+	FixByEdit       Fix = iota // an operator edits the stream
+	FixByProvision             // provisioning removes the difference
+	FixByRecreation            // the server refuses such an update, so the stream must be created again
 )
 
 func (d Drift) String() string { return d.Stream + ": " + d.What }
@@ -33,15 +33,15 @@ func (d Drift) String() string { return d.Stream + ": " + d.What }
 // until the server removes them.
 const minConsumers = 8
 
-// InactiveThreshold is how long the server keeps the consumer of a reader that sends no requests. The reader may have
-// crashed. Or it has stopped reading because no message of its lane is due soon; then it creates a new consumer for its
-// next request.
+// InactiveThreshold is the time for which the server keeps the consumer of a reader that sends no requests. The reader
+// may have crashed. Or it has stopped reading because no message of its lane is due soon. Then it creates a new
+// consumer for its next request.
 const InactiveThreshold = 5 * time.Minute
 
 // Drift compares the settings on which the broker's guarantees depend: accepted messages stay unchanged, can be read,
 // and can be removed after delivery. The operator may choose the other settings: placement, compression, replicas,
-// direct access, publishing in batches. A limit may be lower than wanted, but not higher: a stream with a higher limit
-// accepts messages that cannot be moved to the next stream.
+// direct access, and publishing in batches. A limit may be lower than wanted, but not higher, because a stream with a
+// higher limit accepts messages that cannot be moved to the next stream.
 func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	d := drifts{stream: s.Stream}
 	if s.Kind == Journal {
@@ -63,11 +63,11 @@ type drifts struct {
 // server/stream.go, configUpdateCheck).
 var (
 	warning          = Drift{}
-	permanentWarning = Drift{Mend: ByRecreation}
-	lessDurable      = Drift{Mend: ByRecreation, Unsafe: true}
-	provisionMends   = Drift{Mend: ByProvision}
+	permanentWarning = Drift{Fix: FixByRecreation}
+	lessDurable      = Drift{Fix: FixByRecreation, Unsafe: true}
+	provisionFixes   = Drift{Fix: FixByProvision}
 	fatal            = Drift{Fatal: true}
-	permanentFatal   = Drift{Fatal: true, Mend: ByRecreation}
+	permanentFatal   = Drift{Fatal: true, Fix: FixByRecreation}
 )
 
 // check adds a difference of the given kind if differs is set.
@@ -84,7 +84,7 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	discardsOld := has.Discard != jetstream.DiscardNew && limited
 	consumers := has.ConsumerLimits.InactiveThreshold
 	d.check(has.Retention != jetstream.LimitsPolicy, permanentFatal,
-		"retention is %s: messages would be removed by others; want limits", has.Retention)
+		"retention is %s: consumers would remove messages; want limits", has.Retention)
 	d.check(has.MaxAge != 0, fatal,
 		"max_age is %s: messages would be removed before they are due; want none", has.MaxAge)
 	d.check(discardsOld, fatal, "discard is old with a limit set: accepted messages would be removed; want new")
@@ -93,25 +93,25 @@ func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
 	d.check(s.Kind == Timers && has.MaxMsgsPerSubject > 0 && has.DiscardNewPerSubject, fatal,
 		"max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none", has.MaxMsgsPerSubject)
 	d.check(s.Kind == Timers && has.DenyDelete, fatal,
-		"deny_delete is set: no timer that is over could be removed; want it off")
+		"deny_delete is set: finished timers could not be removed; want it off")
 	d.check(s.Kind == Timers && has.AllowAtomicPublish, warning,
-		"allow_atomic is set: a batch may hold several verdicts; want it off")
+		"allow_atomic is set: a batch could change a timer several times; want it off")
 	d.check(s.Kind == Owners && has.MaxMsgsPerSubject != 1, warning,
-		"max_msgs_per_subject is %d: what instances say each second piles up; want 1", has.MaxMsgsPerSubject)
+		"max_msgs_per_subject is %d: the counters of instances pile up; want 1", has.MaxMsgsPerSubject)
 	d.check(has.AllowRollup, fatal,
 		"allow_rollup_hdrs is set: a header of one message would remove others; want it off")
 	d.check(has.AllowMsgTTL, permanentFatal,
 		"allow_msg_ttl is set: a header would remove a message before it is due; want it off")
 	d.check(has.DenyPurge, permanentFatal,
-		"deny_purge is set: what was moved on could not be removed; want it off")
+		"deny_purge is set: moved messages could not be removed; want it off")
 	d.check(has.Sealed, permanentFatal, "is sealed: nothing can be stored or removed")
 	d.check(has.Mirror != nil, fatal, "is a mirror: nothing can be published to it")
 	d.check(has.SubjectTransform != nil, fatal,
 		"subject_transform is set: messages would be stored under other subjects than their publishers chose; want none")
-	d.check(has.AllowMsgSchedules, permanentFatal, "allow_msg_schedules is set: by a header, the server itself would "+
-		"send a message on and remove it; want it off")
+	d.check(has.AllowMsgSchedules, permanentFatal, "allow_msg_schedules is set: a header would make the server "+
+		"publish a message and remove it; want it off")
 	d.check(has.AllowMsgCounter, permanentFatal,
-		"allow_msg_counter is set: every message that is no counter would be refused; want it off")
+		"allow_msg_counter is set: every message without a counter would be refused; want it off")
 	d.check(s.Kind.IsLane() && consumers > 0 && consumers < InactiveThreshold, fatal,
 		"consumer_limits.inactive_threshold is %s: no consumer could be made to read it; want none, or %s",
 		consumers, InactiveThreshold)
@@ -124,31 +124,32 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 	d.check(has.Storage != jetstream.FileStorage, lessDurable,
 		"storage is %s: pending messages do not survive a restart of the server", has.Storage)
 	d.check(has.PersistMode == jetstream.AsyncPersistMode, lessDurable,
-		"persist_mode is async: a crash of the server loses what it acknowledged last; want default")
+		"persist_mode is async: a crash of the server loses the messages acknowledged last; want default")
 	d.check(has.DenyDelete, permanentWarning,
-		"deny_delete is set: what has arrived behind a message that stays cannot be "+
-			"removed, and comes again after a crash; want it off")
+		"deny_delete is set: delivered messages behind an undelivered message cannot be "+
+			"removed, and come again after a crash; want it off")
 	d.check(len(has.Sources) > 0, warning,
-		"has sources: what other streams hold is taken for messages of this one; want none")
+		"has sources: messages of other streams are treated as requests; want none")
 	if has.RePublish != nil {
-		d.check(true, warning, "republish is set: messages are shown on %s before they are due", has.RePublish.Destination)
+		d.check(true, warning, "republish is set: messages are published on %s before they are due",
+			has.RePublish.Destination)
 	}
 	d.check(s.Kind.IsLane() && has.MaxConsumers > 0 && has.MaxConsumers < minConsumers, warning,
-		"max_consumers is %d: a broker that begins to read must make a consumer beside those of its predecessors; "+
+		"max_consumers is %d: a broker must create a consumer in addition to those of its predecessors; "+
 			"want none, or %d", has.MaxConsumers, minConsumers)
 	d.check(s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize), warning,
-		"max_msg_size is %d, more than %d: what is larger is accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
+		"max_msg_size is %d, more than %d: larger messages are accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
 	d.check(above(has.MaxMsgs, s.MaxMsgs), warning,
-		"max_msgs is %d, want %d: more is accepted than was asked for", has.MaxMsgs, s.MaxMsgs)
+		"max_msgs is %d, want %d: more is accepted than configured", has.MaxMsgs, s.MaxMsgs)
 	d.check(above(has.MaxBytes, s.MaxBytes), warning,
-		"max_bytes is %d, want %d: more is accepted than was asked for", has.MaxBytes, s.MaxBytes)
+		"max_bytes is %d, want %d: more is accepted than configured", has.MaxBytes, s.MaxBytes)
 	d.check(has.Duplicates < s.Duplicates, warning,
 		"duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
 	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
-		d.check(true, provisionMends, "does not listen on %d of its %d subjects, such as %s",
+		d.check(true, provisionFixes, "does not listen on %d of its %d subjects, such as %s",
 			len(missing), len(s.Subjects), missing[0])
 	}
 }
 
-// above reports whether a limit is wanted, and the actual one is missing or higher.
+// above reports whether a limit is wanted, and the actual limit is missing or higher.
 func above(has, want int64) bool { return want > 0 && (has <= 0 || has > want) }

@@ -13,7 +13,7 @@ import (
 
 type config = jetstream.StreamConfig
 
-// judged are the settings by which a stream could change, lose or keep accepted messages, each with the words of its
+// judged are the settings by which a stream could change, lose or keep accepted messages, each with words of its
 // report.
 var judged = map[string]struct {
 	change func(*config)
@@ -53,7 +53,7 @@ var judged = map[string]struct {
 	"Discard": {func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
 }
 
-// indifferent are the settings by which a stream could not.
+// indifferent are the settings by which a stream could not change, lose or keep accepted messages.
 var indifferent = []string{
 	"Name", "Description", "Replicas", "Placement", "Compression", "FirstSeq", "AllowDirect", "MirrorDirect", "Metadata",
 	"Template",
@@ -86,7 +86,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 	}
 }
 
-// TestDriftOfWhatIsNoLane: only lanes need bounds on consumers.
+// TestDriftOfWhatIsNoLane: only lanes need minimum limits of consumers.
 func TestDriftOfWhatIsNoLane(t *testing.T) {
 	specs := want("30m")
 	dead := specs[len(specs)-1]

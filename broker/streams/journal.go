@@ -8,8 +8,8 @@ import (
 	"delaybroker/levels"
 )
 
-// This file handles the stream of the journal. Unlike in other streams, the server removes its records by age and size,
-// and no guarantee depends on it. So no difference is fatal.
+// This file handles the stream of the journal. The server removes the journal's records by age and size, and no
+// guarantee depends on them. So no difference is fatal.
 
 // limitJournal applies the age and size limits of the records. A lower limit removes the oldest records.
 func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {
@@ -28,13 +28,13 @@ func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {
 // checkJournal reports settings with which records may be missing, or the journal may use the storage of the lanes.
 func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 	d.check(has.MaxAge != s.MaxAge, warning,
-		"max_age is %s, want %s: so long records are kept", age(has), levels.FormatDuration(s.MaxAge))
+		"max_age is %s, want %s: records are kept for the actual time", age(has), levels.FormatDuration(s.MaxAge))
 	d.check(above(has.MaxBytes, s.MaxBytes), warning,
 		"max_bytes is %d, want %d: the journal may take the room of the lanes", has.MaxBytes, s.MaxBytes)
 	d.check(has.Discard != jetstream.DiscardOld && (has.MaxMsgs > 0 || has.MaxBytes > 0), warning,
-		"discard is new with a limit set: when it is full, it takes no records; want old")
+		"discard is new with a limit set: a full journal accepts no records; want old")
 	d.check(has.Retention != jetstream.LimitsPolicy, warning,
-		"retention is %s: records would be removed by those who read them; want limits", has.Retention)
+		"retention is %s: readers would remove records; want limits", has.Retention)
 	d.check(has.MaxMsgs > 0 || has.MaxMsgsPerSubject > 0, warning,
 		"max_msgs is %d, per subject %d: records are removed before their time; want none",
 		has.MaxMsgs, has.MaxMsgsPerSubject)
@@ -43,19 +43,20 @@ func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 	d.check(has.Storage != jetstream.FileStorage, warning,
 		"storage is %s: records do not survive a restart of the server", has.Storage)
 	d.check(has.AllowRollup || has.AllowMsgTTL || has.AllowMsgSchedules || has.AllowMsgCounter, warning,
-		"headers that remove or send on messages are allowed; want them off")
+		"headers that remove or publish messages are allowed; want them off")
 	d.check(has.Sealed || has.Mirror != nil || has.SubjectTransform != nil || has.NoAck, warning,
 		"it is sealed, a mirror, transforms subjects, or acknowledges nothing: no record can be added")
 	if has.RePublish != nil {
-		d.check(true, warning, "republish is set: all targets are shown on %s", has.RePublish.Destination)
+		d.check(true, warning, "republish is set: the targets of all deliveries are published on %s",
+			has.RePublish.Destination)
 	}
 	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
 		d.check(true, warning, "does not listen on %s: no record can be added", missing[0])
 	}
 }
 
-// Left reports a journal that exists although it is not wanted. The broker does not change it.
-func Left(want, found []Spec) []Drift {
+// UnwantedJournal reports a journal that exists although it is not wanted. The broker does not change its stream.
+func UnwantedJournal(want, found []Spec) []Drift {
 	var d drifts
 	for _, s := range found {
 		wanted := slices.ContainsFunc(want, func(w Spec) bool { return w.Stream == s.Stream })
@@ -63,11 +64,11 @@ func Left(want, found []Spec) []Drift {
 			continue
 		}
 		d.stream = s.Stream
-		ends := "stays until somebody deletes it"
+		ends := "remains until an operator deletes it"
 		if s.MaxAge > 0 {
-			ends = "empties itself within " + levels.FormatDuration(s.MaxAge)
+			ends = "becomes empty within " + levels.FormatDuration(s.MaxAge)
 		}
-		d.check(true, warning, "DELAY_JOURNAL is off: the journal of before is left as it is, and %s", ends)
+		d.check(true, warning, "DELAY_JOURNAL is off: the earlier journal is left unchanged, and %s", ends)
 	}
 	return d.all
 }

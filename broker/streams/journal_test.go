@@ -17,7 +17,7 @@ func aJournal() Spec {
 		Format: Format, MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}
 }
 
-// journalJudged are the settings by which records could be missing, or harm others, each with the words of its report.
+// journalJudged are the settings by which records could be missing, or could harm lanes, each with words of its report.
 var journalJudged = map[string]struct {
 	change func(*config)
 	says   string
@@ -86,15 +86,16 @@ func TestLimitJournal(t *testing.T) {
 // TestLeftJournal: a journal that is no longer wanted is reported, with the time after which it is empty.
 func TestLeftJournal(t *testing.T) {
 	found := append(want("30m"), aJournal())
-	if left := Left(found, found); left != nil {
+	if left := UnwantedJournal(found, found); left != nil {
 		t.Errorf("wanted: %v", left)
 	}
-	const says = "DELAY_JOURNAL is off: the journal of before is left as it is, and empties itself within 1h"
-	if left := Left(want("30m"), found); len(left) != 1 || left[0].Fatal || left[0].What != says {
+	const says = "DELAY_JOURNAL is off: the earlier journal is left unchanged, and becomes empty within 1h"
+	if left := UnwantedJournal(want("30m"), found); len(left) != 1 || left[0].Fatal || left[0].What != says {
 		t.Errorf("not wanted: %v", left)
 	}
 	found[len(found)-1].MaxAge = 0
-	if left := Left(nil, found); len(left) != 1 || !strings.Contains(left[0].What, "stays until somebody deletes it") {
+	left := UnwantedJournal(nil, found)
+	if len(left) != 1 || !strings.Contains(left[0].What, "remains until an operator deletes it") {
 		t.Errorf("without an age: %v", left)
 	}
 }

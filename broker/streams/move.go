@@ -11,14 +11,13 @@ import (
 // and a removed level gives them to the intake.
 //
 // The server does not let two streams listen on one subject, not even for a moment. So during a move, a subject has no
-// stream for some milliseconds. A publish then gets "no responders", and nats.go and other clients repeat it. The time
-// is short because the subjects move level by level. When an earlier version removed all subjects first and added them
-// after that, the time was a tenth of a second for forty levels.
+// stream for some milliseconds. A publish then gets "no responders", and nats.go and other clients repeat the publish.
+// The time is short because the subjects move level by level: see the package documentation.
 type move struct {
 	Provisioner
 	target map[string]Spec
 	has    map[string]*jetstream.StreamConfig // the current configurations of the broker's streams
-	giver  map[string]string                  // by subject: the stream that must give it up
+	giver  map[string]string                  // by subject: the stream that must release the subject
 }
 
 // apply creates a stream with its subjects, or gives an existing stream its subjects.
@@ -26,8 +25,8 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 	has := m.has[s.Stream]
 	if has == nil {
 		// First create the stream without the subjects of other streams: if it cannot be created, the others must keep their
-		// subjects. A stream needs a subject. So if other streams have all of them, one of those streams first gives up its
-		// part.
+		// subjects. A stream needs at least one subject. So if other streams have all subjects, the first of these streams
+		// releases its part before.
 		first := s
 		if first.Subjects = m.taking(s.Subjects, ""); len(first.Subjects) == 0 {
 			giver := m.giver[s.Subjects[0]]
@@ -62,8 +61,8 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// taking returns the subjects that the giver must give up. With an empty giver, it returns the subjects that none of
-// the broker's streams has.
+// taking returns the subjects that the giver must release. With an empty giver, it returns the subjects that no stream
+// of the broker has.
 func (m *move) taking(subjects []string, giver string) []string {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return m.giver[s] != giver })
 }
@@ -78,7 +77,7 @@ func (m *move) release(ctx context.Context, giver string, subjects ...string) er
 		delete(m.giver, s)
 	}
 	has.Subjects = minus(has.Subjects, subjects)
-	if len(has.Subjects) == 0 { // a stream needs a subject
+	if len(has.Subjects) == 0 { // a stream needs at least one subject
 		keeps := m.target[giver].Subjects
 		has.Subjects = keeps[len(keeps)-1:]
 	}

@@ -29,31 +29,30 @@ type Provisioner struct {
 	Prefix  string
 	Roots   []string                                  // the first tokens of the broker's subjects
 	Delay   func(level string) (time.Duration, error) // parses the name of a level
-	// Retired returns the subjects of a level that accepts no new messages from clients: those between lanes.
+	// Retired returns the subjects of a level that is no longer in the ladder: only the subject for hops between lanes.
 	Retired func(level Spec) []string
 	// Create allows the provisioner to create and change streams. Otherwise a missing stream is an error.
 	Create bool
-	// Patient makes Provision return ErrAway if some of the broker's streams have no leader. Otherwise Provision assumes
-	// that such a stream is as wanted, or leaves it out if it is not wanted.
-	Patient bool
-	// Dispensable is the name of a stream whose missing leader does not cause ErrAway.
-	Dispensable string
-	// Saw is called with the infos of all streams after Provision has succeeded. It may be nil.
-	Saw func(all map[string]*jetstream.StreamInfo)
-	// OwnSecret means that the secret of the seals is configured, so that it is not kept in streams. See Secrets.
+	// NeedLeaders makes Provision return ErrNoLeader if some of the broker's streams have no leader. Otherwise Provision
+	// assumes that such a stream is as wanted, or leaves it out if it is not wanted.
+	NeedLeaders bool
+	// Optional is the name of a stream whose missing leader does not cause ErrNoLeader.
+	Optional string
+	// Found is called with all streams after Provision has succeeded. It may be nil.
+	Found func(all map[string]*jetstream.StreamInfo)
+	// OwnSecret means that the secret of the seals is configured, and so is not kept in streams. See Secrets.
 	OwnSecret bool
 
-	away map[string]bool // set by Provision: the broker's streams that have no leader
+	leaderless map[string]bool // set by Provision: the broker's streams that have no leader
 }
 
-// Provision makes sure that the wanted streams exist. It returns all streams marked with the prefix, including those
+// Provision makes sure that the wanted streams exist. It returns all streams with the broker's marks, including streams
 // that are no longer wanted: a level that was removed from the configuration is served until it is empty. In existing
-// streams with the broker's marks, it changes only the subjects, the configured bounds, and the marks of seals if they
-// are missing.
+// streams with the broker's marks, it changes only the subjects, the configured bounds, and missing marks of seals.
 //
 // A subject may move from one stream to another: see move.
 func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
-	p.away = make(map[string]bool)
+	p.leaderless = make(map[string]bool)
 	found, all, err := p.Find(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -75,20 +74,20 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 			strings.Join(c.Missing, " "))
 	}
 	for _, s := range want {
-		if p.away[s.Stream] && all[s.Stream] == nil {
+		if p.leaderless[s.Stream] && all[s.Stream] == nil {
 			found = append(found, s)
 		}
 	}
-	if p.Saw != nil {
-		p.Saw(all)
+	if p.Found != nil {
+		p.Found(all)
 	}
-	return found, append(c.Drift, Left(want, found)...), nil
+	return found, append(c.Drift, UnwantedJournal(want, found)...), nil
 }
 
 // present returns the wanted streams except those without a leader: the provisioner does not change a stream that it
 // cannot read.
 func (p Provisioner) present(want []Spec) []Spec {
-	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.away[s.Stream] })
+	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.leaderless[s.Stream] })
 }
 
 // apply creates the streams, and changes the existing ones.
@@ -98,7 +97,7 @@ func (p Provisioner) apply(ctx context.Context, want, found []Spec, all map[stri
 		target[s.Stream] = s
 	}
 	for _, s := range found {
-		if _, wanted := target[s.Stream]; !wanted && !p.away[s.Stream] && s.Kind == Level && s.Format <= Format &&
+		if _, wanted := target[s.Stream]; !wanted && !p.leaderless[s.Stream] && s.Kind == Level && s.Format <= Format &&
 			s.Broken == nil {
 			s.Subjects = p.Retired(s)
 			target[s.Stream] = s
@@ -123,7 +122,7 @@ type Comparison struct {
 	Drift   []Drift
 }
 
-// Compare compares the wanted streams with all existing ones. It skips a stream of a newer format.
+// Compare compares the wanted streams with all existing streams. It skips a stream of a newer format.
 func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 	var c Comparison
 	for _, s := range want {
@@ -141,15 +140,15 @@ func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 	return c
 }
 
-// Find returns the streams with the broker's marks, sorted by name and including broken ones, and the infos of all
-// streams. It changes nothing.
+// Find returns the streams with the broker's marks, sorted by name, including streams with broken marks, and the infos
+// of all streams. It changes nothing.
 func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
 	all := make(map[string]*jetstream.StreamInfo)
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: p.api(), Retries: true}
-	list, away, err := leaders.Streams(ctx)
+	list, leaderless, err := leaders.Streams(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list streams: %w", err)
 	}
@@ -159,15 +158,15 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 			found = append(found, spec)
 		}
 	}
-	away = slices.DeleteFunc(away,
+	leaderless = slices.DeleteFunc(leaderless,
 		func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
-	needed := slices.DeleteFunc(slices.Clone(away), func(name string) bool { return name == p.Dispensable })
-	if len(needed) > 0 && p.Patient {
-		return nil, nil, fmt.Errorf("%w: %s", ErrAway, strings.Join(needed, " "))
+	needed := slices.DeleteFunc(slices.Clone(leaderless), func(name string) bool { return name == p.Optional })
+	if len(needed) > 0 && p.NeedLeaders {
+		return nil, nil, fmt.Errorf("%w: %s", ErrNoLeader, strings.Join(needed, " "))
 	}
-	if p.away != nil {
-		for _, name := range away {
-			p.away[name] = true
+	if p.leaderless != nil {
+		for _, name := range leaderless {
+			p.leaderless[name] = true
 		}
 	}
 	slices.SortFunc(found, func(a, b Spec) int { return strings.Compare(a.Stream, b.Stream) })
@@ -196,7 +195,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 			m.giver[subject] = name
 		}
 	}
-	// Subjects that no stream will have are removed first: they may overlap with new subjects.
+	// Subjects that no stream will have are removed first, because they may overlap with new subjects.
 	for subject, name := range m.giver {
 		if !missing[subject] {
 			if err := m.release(ctx, name, subject); err != nil {
@@ -226,14 +225,14 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	return nil
 }
 
-// limit applies the configured bounds. A bound that is not configured stays as it is. A bound below the current
-// contents removes no message, because the stream then refuses new ones.
+// limit applies the configured bounds, and reports whether it changed the configuration. A bound that is not configured
+// stays unchanged. A bound below the current contents removes no message: the stream then refuses new messages.
 func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	if want.Kind == Journal {
 		return limitJournal(has, want)
 	}
 	if has.Discard != jetstream.DiscardNew {
-		return false // the bound would remove messages; Drift reports it
+		return false // a bound would remove messages; Drift reports this discard policy
 	}
 	if want.MaxMsgs > 0 && has.MaxMsgs != want.MaxMsgs {
 		has.MaxMsgs, changed = want.MaxMsgs, true
@@ -255,8 +254,8 @@ func (p Provisioner) create(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// withReserve adds the responsible setting to an error if the server has too little storage: a stream reserves its
-// bound in bytes.
+// withReserve adds the responsible setting to an error if the server has too little storage, because a stream reserves
+// the storage for its maximum bytes.
 func withReserve(err error, kind Kind, bytes int64) error {
 	refused, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok || refused.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
@@ -266,7 +265,8 @@ func withReserve(err error, kind Kind, bytes int64) error {
 	if kind == Journal {
 		name, others = "DELAY_JOURNAL_BYTES", ""
 	}
-	return fmt.Errorf("%w: it reserves %d bytes%s: lower %s, or give JetStream more room", err, bytes, others, name)
+	return fmt.Errorf("%w: the stream reserves %d bytes%s: lower %s, or give JetStream more storage",
+		err, bytes, others, name)
 }
 
 func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {
@@ -280,7 +280,7 @@ func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) err
 	return nil
 }
 
-// ours returns the subjects that begin with one of the roots. An operator may have added others.
+// ours returns the subjects that begin with one of the roots. An operator may have added other subjects.
 func ours(roots, subjects []string) []string {
 	return slices.DeleteFunc(subjects, func(s string) bool {
 		root, _, _ := strings.Cut(s, ".")

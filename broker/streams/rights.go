@@ -12,16 +12,16 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// change sends JetStream a request to change a stream. If the user may not publish the request, the server does not
-// reply, but reports an error on the connection. Then change returns ErrForbidden with the subject immediately. A
-// timeout instead would look like a cluster without a leader.
-func (p Provisioner) change(ctx context.Context, verb, stream string, ask func(context.Context) error) error {
+// change calls request, which asks JetStream to create or update a stream. If the user may not publish the request, the
+// server does not reply, but reports an error on the connection. Then change immediately returns ErrForbidden with the
+// subject. A timeout would look like a cluster without a leader.
+func (p Provisioner) change(ctx context.Context, verb, stream string, request func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	subject := p.api() + ".STREAM." + verb + "." + stream
 	ctx, stop := jsapi.Watched(ctx, p.Streams.Conn(), subject)
 	defer stop()
-	err := ask(ctx)
+	err := request(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), nats.ErrPermissionViolation) {
 		return fmt.Errorf("%w: Publish to %s", ErrForbidden, subject)
 	}

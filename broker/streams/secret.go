@@ -15,21 +15,22 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// This file keeps the secret of the brokers' seals in the metadata of their streams. A client that may read messages,
-// directly or through a consumer, does not see it there: only stream requests of the JetStream API return it.
+// This file keeps the secret of the brokers' seals in the metadata of their streams. A client that may only read
+// messages, directly or through a consumer, cannot read the metadata: only stream requests of the JetStream API return
+// it.
 //
 // Every stream has the secret, so that it is lost only with all streams. The provisioner writes it when it creates a
-// stream, and into a stream that has none. It never replaces a secret. Two instances that provision at the same time
-// may each generate a secret. If both create a stream, the server accepts one of them. They change existing streams one
-// after the other, and read each stream just before they write it. So one instance can overwrite the secret of the
-// other in at most one stream, and every secret that was ever used is in some stream. The brokers accept the seals of
-// all these secrets, and seal with the secret of the intake.
+// stream, and into a stream without a secret. It never replaces a secret. Two instances that provision at the same time
+// may each generate a secret. If both create a stream, the server accepts one request. They change existing streams one
+// after the other, and read each stream immediately before they write it. So one instance can overwrite the secret of
+// the other in at most one stream, and every secret that was ever used is in some stream. The brokers accept the seals
+// of all these secrets, and seal with the secret of the intake.
 
-// upgradeTime is how long older brokers, which do not seal, may run in parallel with newer ones.
+// upgradeTime is the time for which older brokers, which do not seal, may run in parallel with newer brokers.
 const upgradeTime = time.Hour
 
-// Secrets returns the secrets of the given streams, and the time from which on messages without a seal are refused. The
-// brokers seal with the first secret. The time is zero if no stream has one.
+// Secrets returns the secrets of the given streams, and the time from which messages without a seal are refused. The
+// brokers seal with the first secret. The time is zero if no stream has it.
 func Secrets(found []Spec) (secrets []string, sealed time.Time) {
 	inOrder := slices.Clone(found)
 	slices.SortStableFunc(inOrder, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
@@ -44,6 +45,7 @@ func Secrets(found []Spec) (secrets []string, sealed time.Time) {
 	return secrets, sealed
 }
 
+// sealRank sorts the intake, whose secret seals, before all other streams.
 func sealRank(s Spec) int {
 	if s.Kind == Intake {
 		return 0
@@ -61,8 +63,8 @@ func (s Seals) sealMarks(metadata map[string]string) {
 	}
 }
 
-// seal adds the marks of seals to the wanted streams, and writes them into existing streams that have none yet. It
-// returns the wanted streams with the marks, and whether it changed an existing one.
+// seal adds the marks of seals to the wanted streams, and writes missing marks into existing streams. It returns the
+// wanted streams with the marks, and reports whether it changed an existing stream.
 func (p Provisioner) seal(
 	ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo,
 ) (sealed []Spec, changed bool, err error) {
@@ -73,7 +75,7 @@ func (p Provisioner) seal(
 		if s.Format > Format || s.Broken != nil || !s.lacks(marks) {
 			continue
 		}
-		now, err := p.look(ctx, s)
+		now, err := p.read(ctx, s)
 		if err != nil {
 			return nil, false, err
 		}
@@ -85,19 +87,19 @@ func (p Provisioner) seal(
 			continue
 		}
 		// If another instance has just written its marks, they stay.
-		say := Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
+		merged := Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
 		if has.lacks(marks) {
 			now.Metadata = maps.Clone(now.Metadata)
-			say.sealMarks(now.Metadata)
+			merged.sealMarks(now.Metadata)
 			if err := p.update(ctx, *now); err != nil {
 				return nil, false, err
 			}
 			changed = true
 		}
 		if !p.OwnSecret {
-			marks.Secret = say.Secret
+			marks.Secret = merged.Secret
 		}
-		marks.Sealed = say.Sealed
+		marks.Sealed = merged.Sealed
 	}
 	sealed = slices.Clone(want)
 	for i := range sealed {
@@ -111,8 +113,8 @@ func (s Seals) lacks(marks Seals) bool {
 	return s.Secret == "" && marks.Secret != "" || s.Sealed.IsZero() && !marks.Sealed.IsZero()
 }
 
-// sealOf returns the marks that all streams should have, given the streams that exist. If none of them has the time
-// from which messages are sealed, older brokers may still run and send messages without seals.
+// sealOf returns the marks that all streams should have. If no existing stream has the time from which messages are
+// sealed, older brokers may still run and send messages without seals.
 func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) Seals {
 	secrets, sealed := Secrets(found)
 	marks := Seals{Sealed: sealed}
@@ -138,9 +140,9 @@ func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) 
 	return marks
 }
 
-// look returns the current configuration of one stream, or nil if the stream does not exist. It needs only the
+// read returns the current configuration of one stream, or nil if the stream does not exist. It needs only the
 // permission to list streams.
-func (p Provisioner) look(ctx context.Context, s Spec) (*jetstream.StreamConfig, error) {
+func (p Provisioner) read(ctx context.Context, s Spec) (*jetstream.StreamConfig, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	var opts []jetstream.StreamListOpt
@@ -160,8 +162,8 @@ func (p Provisioner) look(ctx context.Context, s Spec) (*jetstream.StreamConfig,
 	return config, nil
 }
 
-// adopt reads the marks that another instance has written first, and sets them in the streams that are still to be
-// created.
+// adopt reads the marks that another instance has written, and sets them in the specifications of the streams that this
+// instance has not created yet.
 func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
 	found, all, err := p.Find(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// secretsOf provisions the streams, and returns their secrets and the time since when they seal.
+// secretsOf provisions the streams, and returns their secrets and the time from which messages are sealed.
 func secretsOf(t *testing.T, p Provisioner, want []Spec) ([]string, time.Time) {
 	t.Helper()
 	found, _, err := p.Provision(context.Background(), want)
@@ -132,7 +132,7 @@ func TestOwnSecretIsInNoStream(t *testing.T) {
 	})
 }
 
-// interloper lets another instance provision between the first look at the streams and the second.
+// interloper lets another instance provision between the first and the second list of the streams.
 type interloper struct {
 	jetstream.JetStream
 	looks int

@@ -12,7 +12,7 @@ import (
 )
 
 // Format is the version of the messages in the broker's streams. A broker does not serve a stream of a newer format,
-// since it might misread the messages.
+// because it might misread the messages.
 const Format = 1
 
 // The metadata keys that mark a stream as the broker's. The broker does not change other keys.
@@ -22,7 +22,7 @@ const (
 	metaPrefix = "delaybroker.prefix"
 	metaFormat = "delaybroker.format"
 	metaSecret = "delaybroker.secret" // see Secrets
-	metaSealed = "delaybroker.sealed"
+	metaSealed = "delaybroker.sealed" // see Seals
 )
 
 // Kind is the purpose of a stream.
@@ -33,16 +33,16 @@ const (
 	Intake Kind = "intake"
 	Level  Kind = "level"
 	Retry  Kind = "retry"
-	Paused Kind = "paused" // messages of paused targets; each pause has its own subject, and is a lane of its own
+	Paused Kind = "paused" // messages of paused targets; the subject of each pause is a separate lane
 	Timers Kind = "timers" // named timers: the last message of each subject is the state of one timer
-	Dead   Kind = "dead"   // not a lane: it is not read in order
-	Owners Kind = "owners" // not a lane: it holds the owners of lanes
 
-	// Journal is not a lane: it holds the records of deliveries, for a limited time.
-	Journal Kind = "journal"
+	// The streams of these kinds are not lanes, because they are not read in order.
+	Dead    Kind = "dead"    // dead letters
+	Owners  Kind = "owners"  // the owners of lanes
+	Journal Kind = "journal" // records of deliveries, for a limited time
 )
 
-// Lanes returns the kinds of stream that are read in order, sorted by the order in which a message passes them.
+// Lanes returns the kinds of stream that are read in order, in the order in which a message passes them.
 func Lanes() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
 
 // IsLane reports whether streams of this kind are read in order.
@@ -53,7 +53,7 @@ type Spec struct {
 	Stream   string
 	Kind     Kind
 	Name     string        // the level's name as in subjects, "30m"; empty for the intake and dead letters
-	Delay    time.Duration // how long every message waits in the stream; zero for the intake
+	Delay    time.Duration // the time for which every message waits in the stream; zero for the intake
 	Prefix   string
 	Format   int
 	Subjects []string
@@ -61,21 +61,21 @@ type Spec struct {
 	MaxMsgSize int32         // bytes of headers and payload; -1 for no bound
 	MaxMsgs    int64         // pending messages; zero for no bound
 	MaxBytes   int64         // bytes of pending messages; zero for no bound
-	MaxAge     time.Duration // only for the journal: how long a record is kept
+	MaxAge     time.Duration // only for the journal: the time for which a record is kept
 	Replicas   int           // copies in a cluster; not compared, so that operators may change it
 	Duplicates time.Duration // the duplicate window for Nats-Msg-Id
 
 	Seals
 
-	// Broken is the error in the marks of a stream that was found. The broker neither serves nor changes such a stream,
-	// since it might misread the messages.
+	// Broken is the error in the marks of a found stream. The broker neither serves nor changes such a stream, because it
+	// might misread the messages.
 	Broken error
 }
 
 // Seals are the marks of seals in the metadata of a stream. See Secrets.
 type Seals struct {
 	Secret string    // the key of the brokers' seals
-	Sealed time.Time // the time from which on messages without a seal are refused
+	Sealed time.Time // the time from which messages without a seal are refused
 }
 
 // Config returns the configuration with which to create the stream.
@@ -116,15 +116,15 @@ func (s Spec) description() string {
 	case Retry:
 		return fmt.Sprintf("delaybroker: refused deliveries wait %s here; do not purge", s.Name)
 	case Paused:
-		return "delaybroker: what is due waits here while its target is paused; do not purge"
+		return "delaybroker: due messages wait here while their target is paused; do not purge"
 	case Timers:
 		return "delaybroker: named timers, each the last message of its subject; do not purge"
 	case Owners:
-		return "delaybroker: which instance owns which lane"
+		return "delaybroker: the owners of the lanes"
 	case Journal:
-		return "delaybroker: what became of deliveries, and when"
+		return "delaybroker: records of deliveries"
 	}
-	return "delaybroker: what could not be delivered, and why"
+	return "delaybroker: undeliverable messages, with reasons"
 }
 
 // specOf parses the marks of a stream. The result ok is false if the stream is not the broker's.
@@ -181,8 +181,8 @@ func parseFormat(s string) (int, error) {
 	return n, nil
 }
 
-// sameMarks reports whether a stream has exactly the wanted marks, so that it may be changed. The secret may differ:
-// another instance may have generated it.
+// sameMarks reports whether a stream has exactly the wanted marks, so that it may be changed. The marks of seals may
+// differ, because another instance may have written them.
 func sameMarks(want, has jetstream.StreamConfig) bool {
 	marks := func(cfg jetstream.StreamConfig) map[string]string {
 		ours := maps.Clone(cfg.Metadata)

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Stranded describes messages in the lanes of another prefix that no broker reads. Either the prefix was changed, or
-// its broker does not run.
+// Stranded describes messages in the lanes of another prefix that no broker reads. Either the configured prefix was
+// changed, or the broker of that prefix does not run.
 type Stranded struct {
 	Prefix   string
 	Streams  []string // names of the streams that hold messages, sorted

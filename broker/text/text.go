@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Span formats a duration for people: the shorter, the finer.
+// Span formats a duration for people. A shorter duration has a finer unit.
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -31,7 +31,7 @@ func Seconds(seconds float64) string {
 	return Span(time.Duration(seconds * float64(time.Second)))
 }
 
-// Moment formats a time for people; the zero time is empty.
+// Moment formats a time for people. It returns "" for the zero time.
 func Moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -43,24 +43,24 @@ func Moment(t time.Time) string {
 func Second(t time.Time) string { return Moment(t.Truncate(time.Second)) }
 
 // Printable returns untrusted text in one line, truncated to a number of characters, and without control characters.
-func Printable(s string, most int) string {
+func Printable(s string, maxChars int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return '·'
 		}
 		return r
 	}, s)
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if runes := []rune(s); len(runes) > maxChars {
+		return string(runes[:maxChars-1]) + "…"
 	}
 	return s
 }
 
-// Few joins some of many names.
+// Few joins the first 14 names, and counts the rest.
 func Few(all []string) string {
-	const most = 14 // the number of patterns to grant
-	if len(all) <= most {
+	const shown = 14 // enough for the patterns of a permission
+	if len(all) <= shown {
 		return strings.Join(all, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
+	return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), len(all)-shown)
 }

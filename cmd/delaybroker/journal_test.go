@@ -120,7 +120,7 @@ func (o *testServer) wantJournalLeft() {
 	r := start(t)
 	r.log.await(t, "ready")
 	defer r.stop(t)
-	if !strings.Contains(r.log.String(), "the journal of before is left as it is, and empties itself within 7d") {
+	if !strings.Contains(r.log.String(), "the earlier journal is left unchanged, and becomes empty within 7d") {
 		t.Errorf("without DELAY_JOURNAL: serve does not report the remaining journal:\n%s", r.log)
 	}
 	got, worth := o.records()
@@ -170,7 +170,7 @@ func TestJournalSettings(t *testing.T) {
 		t.Errorf("got no change in\n%s", out)
 	}
 	t.Setenv("DELAY_JOURNAL", "off")
-	if out := o.must("provision"); !strings.Contains(out, "left as it is, and empties itself within 2d") {
+	if out := o.must("provision"); !strings.Contains(out, "left as it is, and becomes empty within 2d") {
 		t.Errorf("the remaining journal is not reported in\n%s", out)
 	}
 	t.Setenv("DELAY_JOURNAL", "90m")

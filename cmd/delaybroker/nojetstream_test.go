@@ -60,7 +60,7 @@ func TestServeWithoutJetStream(t *testing.T) {
 	}
 	externalEnv(t, coreServer(t).ClientURL())
 	r := start(t)
-	r.log.await(t, "JetStream is off: start nats-server with -js, or enable it for this account; trying again")
+	r.log.await(t, "JetStream is off: start nats-server with -js, or enable it for this account; will retry")
 	time.Sleep(3 * time.Second)
 	r.stop(t)
 	if n := strings.Count(r.log.String(), "JetStream is off"); n != 1 {

@@ -482,7 +482,7 @@ func TestWithoutAJournal(t *testing.T) {
 				log := harness.NewCountingLog()
 				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
 					Log: slog.New(log)})
-				if got := log.Of("the journal's stream cannot be made or used"); got != 1 {
+				if got := log.Of("the journal's stream cannot be created or used"); got != 1 {
 					t.Errorf("it was logged %d times, want once", got)
 				}
 				in := c.Subscribe("orders.>")

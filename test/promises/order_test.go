@@ -174,7 +174,7 @@ func TestSpillMakesNothingLate(t *testing.T) {
 // TestPrefixChanged says what a changed prefix leaves behind.
 func TestPrefixChanged(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const words = "messages wait for ever under another prefix"
+		const words = "messages of another prefix wait, and no broker reads them"
 		start := func(prefix string) (*harness.Instance, int) {
 			log := harness.NewCountingLog()
 			i := harness.StartBroker(t, s, broker.Config{Prefix: prefix, Log: slog.New(log)})

@@ -59,7 +59,7 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("ready after %s, want at once", took)
 				}
-				if got := log.Of("the streams should change, and the broker's user may not"); got != tt.refused {
+				if got := log.Of("the streams should change, but the broker's user may not"); got != tt.refused {
 					t.Errorf("logged %d times that a right is missing, want %d", got, tt.refused)
 				}
 				c.Publish("delay.5s.orders.x", "")
@@ -92,7 +92,7 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 					nats.UserInfo("broker", "b"))
 				if !tt.fails {
 					<-b.Broker.Ready()
-					if log.Of("a stream is missing that instances need") != 1 {
+					if log.Of("the stream with which instances share the lanes is") != 1 {
 						t.Error("the log does not say that a stream is missing")
 					}
 					b.Crash() // a clean stop would wait for the stream

@@ -24,7 +24,8 @@ type Builder struct {
 	log  *slog.Logger
 }
 
-// On returns a builder for a connection. From then on, the keyring reads further keys from the streams there.
+// On returns a builder for a connection. From then on, the keyring reads unknown keys from the streams of that
+// connection.
 func (s Streams) On(conn *nats.Conn, js jetstream.JetStream) *Builder {
 	s.keys.find = func(ctx context.Context) ([]streams.Spec, error) {
 		found, _, err := s.Provisioner(js).Find(ctx)
@@ -33,7 +34,7 @@ func (s Streams) On(conn *nats.Conn, js jetstream.JetStream) *Builder {
 	return &Builder{Streams: s, conn: conn, js: js, log: s.cfg.Log}
 }
 
-// copies returns the number of copies of a new stream. The result fewer reports whether fewer copies are allowed.
+// copies returns the number of copies of a new stream, and reports whether fewer copies are allowed.
 func (b *Builder) copies() (replicas int, fewer bool) {
 	replicas = b.cfg.Copies(b.conn.ConnectedClusterName() != "")
 	return replicas, b.cfg.Replicas == 0 && replicas > 1
@@ -49,20 +50,20 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 	case tooOld != nil:
 		return nil, tooOld
 	case maxPayload < minPayload:
-		return nil, fmt.Errorf("%w: the server's max_payload is %d: at least %d, of which messages have all but %d",
+		return nil, fmt.Errorf("%w: the server's max_payload is %d: want at least %d, of which the broker reserves %d",
 			config.ErrConfig, maxPayload, minPayload, intakeReserve)
 	}
 	replicas, fewer := b.copies()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	provisioner := b.Provisioner(b.js)
-	provisioner.Patient = patient
+	provisioner.NeedLeaders = patient
 	var all map[string]*jetstream.StreamInfo
-	provisioner.Saw = func(seen map[string]*jetstream.StreamInfo) { all = seen }
+	provisioner.Found = func(seen map[string]*jetstream.StreamInfo) { all = seen }
 	found, drift, err := provisioner.Provision(ctx, b.specs(maxPayload, replicas))
 	if fewer && tooFewServers(err) {
-		b.log.Warn("JetStream has no room for three copies of a stream: creating them with one. "+
-			"Set DELAY_STREAM_REPLICAS to say otherwise", "err", err)
+		b.log.Warn("JetStream has no room for three copies of a stream: creating streams with one copy. "+
+			"Set DELAY_STREAM_REPLICAS to change this", "err", err)
 		found, drift, err = provisioner.Provision(ctx, b.specs(maxPayload, 1))
 	}
 	if errors.Is(err, streams.ErrForbidden) {
@@ -83,15 +84,15 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 		if d.Fatal {
 			return nil, fmt.Errorf("%w: %s", ErrDrift, d)
 		}
-		b.log.Warn("the configuration of a stream differs from the wanted one; serving it",
+		b.log.Warn("the configuration of a stream differs from the wanted configuration; the broker serves it",
 			"stream", d.Stream, "what", d.What)
 	}
 	return b.served(found), nil
 }
 
-// withoutChange uses the existing streams for a user who may not create or change them. The parameter refused is the
-// permission error. If a stream is missing, withoutChange returns that error too. If streams should only change, as
-// when the levels change, the broker serves them unchanged, until a user with the permission makes the change.
+// withoutChange uses the existing streams for a user who may not create or change them. Refused is the permission
+// error. If a stream is missing, withoutChange returns refused too. If existing streams should only change, as when the
+// levels change, the broker serves them unchanged, until a user with the permission makes the change.
 func (b *Builder) withoutChange(
 	ctx context.Context, verifier streams.Provisioner, want []streams.Spec, refused error,
 ) ([]streams.Spec, []streams.Drift, error) {
@@ -100,8 +101,8 @@ func (b *Builder) withoutChange(
 	case errors.Is(err, streams.ErrMissingStreams):
 		err = fmt.Errorf("%w; %w", err, refused)
 	case err == nil:
-		b.log.Warn("the streams should change, and the broker's user may not change them; serving them as they are. "+
-			"Grant the right, or run delaybroker provision as a user who has it", "err", refused)
+		b.log.Warn("the streams should change, but the broker's user may not change them; the broker serves them "+
+			"unchanged. Grant the permission, or run delaybroker provision as a user who has it", "err", refused)
 	}
 	return found, drift, err
 }
@@ -113,40 +114,40 @@ type optional struct {
 	message string
 }
 
-// optionals returns the streams that the broker can run without when provisioning has failed with the error lasting,
-// the most important first: the stream of owners if a stream is missing, the stream of paused targets, the journal, and
-// the stream of timers if the configuration makes it optional.
-func (b *Builder) optionals(lasting error) []optional {
+// optionals returns the streams without which the broker can run after provisioning has failed with err, the most
+// important first: the stream of owners if a stream is missing, the stream of paused targets, the journal, and the
+// stream of timers if the configuration makes it optional.
+func (b *Builder) optionals(err error) []optional {
 	var all []optional
-	if b.cfg.MaxOwners > 0 && errors.Is(lasting, streams.ErrMissingStreams) {
-		all = append(all, optional{streams.Owners, slog.LevelError, "a stream is missing that instances need to share the " +
-			"work; going on without it. Create it with delaybroker provision"})
+	if b.cfg.MaxOwners > 0 && errors.Is(err, streams.ErrMissingStreams) {
+		all = append(all, optional{streams.Owners, slog.LevelError, "the stream with which instances share the lanes is " +
+			"missing; continuing without it. Create it with delaybroker provision"})
 	}
-	all = append(all, optional{streams.Paused, slog.LevelError, "no target can be paused, since the stream for that " +
-		"cannot be made or used; going on without it. Create it with delaybroker provision"})
+	all = append(all, optional{streams.Paused, slog.LevelError, "no target can be paused, because the stream of paused " +
+		"messages cannot be created or used; continuing without it. Create it with delaybroker provision"})
 	if b.cfg.Journal > 0 {
-		all = append(all, optional{streams.Journal, slog.LevelError, "the journal's stream cannot be made or used; " +
-			"going on without it: no record is kept of deliveries until it is there. Create it with delaybroker provision"})
+		all = append(all, optional{streams.Journal, slog.LevelError, "the journal's stream cannot be created or used; " +
+			"continuing without it: no deliveries are recorded. Create it with delaybroker provision"})
 	}
 	if b.cfg.Timers && b.cfg.TimersSpare {
-		all = append(all, optional{streams.Timers, slog.LevelWarn, "no named timer can be set, since the stream for that " +
-			"cannot be made; going on without it. Create it with delaybroker provision, or say DELAY_TIMERS=off"})
+		all = append(all, optional{streams.Timers, slog.LevelWarn, "no named timer can be set, because the stream of " +
+			"timers cannot be created; continuing without it. Create it with delaybroker provision, or set DELAY_TIMERS=off"})
 	}
 	return all
 }
 
 // without provisions the required streams, and then adds one optional stream after the other. It leaves out an optional
-// stream that cannot be provisioned. If the required streams fail, it returns the error lasting.
+// stream that cannot be provisioned. If the required streams fail, it returns cause, the error of an earlier attempt.
 func (b *Builder) without(
-	ctx context.Context, p streams.Provisioner, want []streams.Spec, lasting error,
+	ctx context.Context, p streams.Provisioner, want []streams.Spec, cause error,
 ) (found []streams.Spec, drift []streams.Drift, err error) {
-	all, omitted := b.optionals(lasting), make(map[streams.Kind]bool)
+	all, omitted := b.optionals(cause), make(map[streams.Kind]bool)
 	for _, o := range all {
 		omitted[o.kind] = true
 	}
 	required := slices.DeleteFunc(slices.Clone(want), func(s streams.Spec) bool { return omitted[s.Kind] })
 	if found, drift, err = p.Provision(ctx, required); err != nil {
-		return nil, nil, lasting
+		return nil, nil, cause
 	}
 	for _, o := range all {
 		omitted[o.kind] = false
@@ -165,8 +166,9 @@ func (b *Builder) without(
 // warnOfStranded logs messages that no broker delivers because their broker had another prefix.
 func (b *Builder) warnOfStranded(all map[string]*jetstream.StreamInfo) {
 	for _, s := range streams.FindStranded(b.cfg.Prefix, all) {
-		b.log.Warn("messages wait for ever under another prefix: run a broker with it until its streams are empty",
-			"prefix", s.Prefix, "messages", s.Messages, "streams", len(s.Streams), "such_as", s.Streams[0])
+		b.log.Warn("messages of another prefix wait, and no broker reads them: "+
+			"run a broker with that prefix until its streams are empty", "prefix", s.Prefix, "messages", s.Messages,
+			"streams", len(s.Streams), "such_as", s.Streams[0])
 	}
 }
 
@@ -176,14 +178,15 @@ func (b *Builder) served(found []streams.Spec) []streams.Spec {
 	for _, s := range found {
 		switch {
 		case s.Broken != nil:
-			b.log.Error("the marks of a stream cannot be read; nobody serves it: correct them with nats stream edit and restart",
-				"stream", s.Stream, "err", s.Broken)
+			b.log.Error("the marks of a stream cannot be read, so no broker serves the stream: "+
+				"correct them with nats stream edit and restart", "stream", s.Stream, "err", s.Broken)
 		case s.Kind == streams.Dead, s.Kind == streams.Owners, s.Kind == streams.Journal:
 		case !s.Kind.IsLane():
-			b.log.Error("a stream of a kind that this broker does not know; leaving it alone",
+			b.log.Error("this broker does not know the kind of a stream, and does not serve it",
 				"stream", s.Stream, "kind", s.Kind)
 		case s.Format > streams.Format:
-			b.log.Error("a newer broker made this stream; leaving it alone", "stream", s.Stream, "format", s.Format)
+			b.log.Error("a newer broker made this stream; this broker does not serve it",
+				"stream", s.Stream, "format", s.Format)
 		default:
 			lanes = append(lanes, s)
 		}
@@ -191,8 +194,8 @@ func (b *Builder) served(found []streams.Spec) []streams.Spec {
 	return lanes
 }
 
-// Configs returns the current configurations of all streams that hold clients' messages, including dead letters. The
-// streams of the owners and of the journal hold none.
+// Configs returns the current configurations of all streams with clients' messages, including dead letters. The streams
+// of the owners and of the journal have no such messages.
 func (b *Builder) Configs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	found, all, err := b.Provisioner(b.js).Find(ctx)
 	if err != nil {

@@ -1,15 +1,15 @@
 // Package provision creates and checks the streams of a configuration. Streams lists the wanted streams, Builder
-// creates them when a broker starts, and Keyring holds the keys that are kept in them.
+// creates them when a broker starts, and Keyring holds the keys that are kept in the streams' metadata.
 //
-// Package streams handles streams in general. This package decides which streams a configuration requires, and how a
-// broker starts when one cannot be created or used.
+// Package streams creates and changes streams. This package decides which streams a configuration requires, and how a
+// broker starts when a stream cannot be created or used.
 //
 // # Invariants
 //
 //   - A broker that starts waits for JetStream without a time limit. It ends immediately if an error is permanent.
 //   - An optional stream that cannot be created or used does not stop delivery. The broker then runs without the
-//     journal, without pauses, without named timers if they are optional, or without sharing the work, and logs that.
-//     It leaves out as few streams as possible.
+//     journal, without pauses, without named timers if they are optional, or without sharing the lanes with other
+//     instances, and logs the missing feature. It leaves out as few streams as possible.
 //   - A user without permission to create or change streams can run a broker on existing streams.
 //   - If new streams should have three copies by default, and the cluster has too few servers, they get one copy. A
 //     configured number of copies is never reduced.
@@ -18,6 +18,6 @@
 //
 // # Tried and rejected
 //
-// Creating each stream separately, and starting with those that succeed. Subjects move between streams, so a broker can
-// start only if all required streams are provisioned.
+// Creating each stream separately, and starting with the streams that could be created. Subjects move between streams,
+// so a broker can start only if all required streams are provisioned.
 package provision

@@ -13,10 +13,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-const (
-	// keysInterval is the minimum time between two reads of the streams' secrets because of an unknown key.
-	keysInterval = 10 * time.Second
-)
+// keysInterval is the minimum time between two reads of the streams' secrets because of an unknown key.
+const keysInterval = 10 * time.Second
 
 // Keyring holds the keys that seal messages between lanes and verify their seals. It reads further keys from the
 // streams. It is safe for concurrent use.
@@ -36,8 +34,8 @@ type Keyring struct {
 	warned  bool          // Learn has run, and has warned if there was a reason
 }
 
-// Learn records the secrets of the streams, and the time from which on all messages are sealed. Secrets of the
-// configuration replace those of the streams.
+// Learn records the secrets of the streams, and the time from which all messages are sealed. Configured secrets replace
+// the secrets of the streams.
 func (k *Keyring) Learn(found []streams.Spec) error {
 	all, sealed := streams.Secrets(found)
 	marks := streams.Seals{Sealed: sealed}
@@ -75,8 +73,8 @@ func (k *Keyring) Marked(s streams.Spec) streams.Spec {
 // Wait blocks until no read of the streams is running.
 func (k *Keyring) Wait() { k.wg.Wait() }
 
-// ReadSince reports whether the secrets were read after the time then. If not, it starts a read, unless one is running
-// or began less than keysInterval ago.
+// ReadSince reports whether the secrets were read after the time then. If they were not, it starts a read, unless a
+// read is running or began less than keysInterval ago. Local is the present time.
 func (k *Keyring) ReadSince(then, local time.Time) bool {
 	if len(k.fixed) > 0 {
 		return true // the configuration has all secrets
@@ -108,13 +106,13 @@ func (k *Keyring) readSecrets() {
 	}
 	k.mu.Unlock()
 	if err != nil {
-		k.log.Warn("a message has the seal of an unknown key, and the streams' secrets cannot be read; trying again",
+		k.log.Warn("a message has the seal of an unknown key, and the streams' secrets cannot be read; will retry",
 			"err", err)
 	}
 }
 
-// Wrote reports whether a stored message was written by a broker with the id and the hop of this header. A client may
-// have used the same id.
+// Wrote reports whether a broker wrote a stored message, with the id and the hop of the header sent. A client may have
+// stored a message with the same id.
 func (k *Keyring) Wrote(sent message.Header, found jsapi.Message) bool {
 	header, err := found.Header()
 	if err != nil || !k.Policy.Names.Internal(found.Subject) {

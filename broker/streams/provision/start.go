@@ -17,15 +17,15 @@ import (
 const (
 	// startPause is the pause between two attempts while JetStream does not answer.
 	startPause = time.Second
-	// leaderTimeout is how long Start waits for streams without a leader. An election takes up to 9 s. After
-	// leaderTimeout, the broker starts without a stream that has lost its majority, and serves the others.
+	// leaderTimeout is the time for which Start waits for streams without a leader. An election takes at most 9 s. After
+	// leaderTimeout, the broker starts without the streams that have no majority, and serves the others.
 	leaderTimeout = 15 * time.Second
 	// startLogInterval is the minimum time between two log lines about failed attempts.
 	startLogInterval = 10 * time.Second
 )
 
-// Start creates missing streams, and returns the lanes to serve. While JetStream does not answer, it retries until ctx
-// ends; then it returns no lanes and no error.
+// Start creates missing streams, and returns the lanes to serve. While JetStream does not answer, Start retries until
+// ctx ends. Then it returns no lanes and no error.
 func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
 	began := time.Now()
 	var logged time.Time
@@ -53,9 +53,9 @@ func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
 // API, JetStream is off, and an operator must enable it.
 func startMessage(err error) string {
 	if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
-		return "JetStream is off: start nats-server with -js, or enable it for this account; trying again"
+		return "JetStream is off: start nats-server with -js, or enable it for this account; will retry"
 	}
-	return "JetStream does not answer; trying again"
+	return "JetStream does not answer; will retry"
 }
 
 // isTransient reports whether an error of the JetStream API may end by itself: no answer, no leader, no connection, or
@@ -63,7 +63,7 @@ func startMessage(err error) string {
 func isTransient(err error) bool {
 	for _, e := range []error{
 		context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, nats.ErrDisconnected,
-		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse, streams.ErrAway,
+		nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded, jetstream.ErrNoStreamResponse, streams.ErrNoLeader,
 		jsapi.ErrChanged,
 	} {
 		if errors.Is(err, e) {

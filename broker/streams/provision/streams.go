@@ -9,7 +9,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Streams derives the wanted streams from a configuration, and the policy that parses their messages. It works without
+// Streams derives the wanted streams from a configuration, and the policy that parses their messages. It does not need
 // a running broker.
 type Streams struct {
 	cfg   config.Config
@@ -50,11 +50,11 @@ func (s Streams) Wanted(maxPayload int64, clustered bool) []streams.Spec {
 // APIPrefix returns the prefix of the JetStream API, such as "$JS.API".
 func (s Streams) APIPrefix() string { return s.cfg.APIPrefix }
 
-// Provisioner returns a provisioner, which creates the streams or only finds them.
+// Provisioner returns a provisioner, which can create the streams or only find them.
 func (s Streams) Provisioner(js streams.Streams) streams.Provisioner {
 	return streams.Provisioner{
 		Streams: js, Prefix: s.cfg.Prefix, Roots: s.names.Roots(), Delay: levels.ParseDuration, Create: s.cfg.Provision,
-		OwnSecret: len(s.cfg.Secrets) > 0, Dispensable: s.names.JournalStream(),
+		OwnSecret: len(s.cfg.Secrets) > 0, Optional: s.names.JournalStream(),
 		Retired: func(l streams.Spec) []string { return []string{s.names.HopFilter(l.Name)} },
 	}
 }

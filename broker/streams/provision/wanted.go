@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// The reserves are parts of max_payload, in bytes, by which the size limits of streams are lower, so that every
-// accepted message can be moved: a hop adds headers, which count toward the limit of the next stream.
+// The size limits of streams are lower than max_payload by these reserves, in bytes. A hop adds headers, which count
+// toward the limit of the next stream. With the reserves, every accepted message can be moved.
 const (
 	LevelReserve  = 4 << 10
 	intakeReserve = 8 << 10
@@ -62,7 +62,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	}
 	paused := spec(streams.Paused, n.PausedStream(), n.PausedFilter(), n.PausesRecord())
 	paused.MaxMsgSize = largest
-	all = append(all, paused) // one of the last: if JetStream runs out of room, the other streams exist
+	all = append(all, paused) // after the required streams: if JetStream runs out of room, they exist
 	if s.cfg.Timers && s.cfg.TimersSpare {
 		all = append(all, timers)
 	}

@@ -49,7 +49,8 @@ func TestWithoutSomeStreams(t *testing.T) {
 			}
 		}
 		optional := []string{"DELAY_OWNERS", "DELAY_PAUSED", "DELAY_JOURNAL", "DELAY_TIMERS"}
-		said := []string{"share the work", "no target can be paused", "no record is kept", "no named timer can be set"}
+		said := []string{"share the lanes", "no target can be paused", "no deliveries are recorded",
+			"no named timer can be set"}
 		for set := range 1 << len(optional) {
 			if _, err := start(true); err != nil {
 				t.Fatal(err)

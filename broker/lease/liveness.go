@@ -1,0 +1,72 @@
+package lease
+
+import "time"
+
+// liveness infers the live instances from their counters and calls. Its times are by this instance's clock.
+type liveness struct {
+	seen map[string]sighting
+	// good is the start of the last successful round, which showed everything stored before it. It is zero if a later
+	// round failed. Then the time since a counter's last change is unknown, because its instance could not beat either.
+	good time.Time
+}
+
+// sighting is the last known counter of another instance.
+type sighting struct {
+	counter uint64
+	first   time.Time // of the first read of this value or, if rounds failed later, of their next success
+	changed time.Time // of the last change that was read
+	alive   bool      // a change was read, or a call arrived
+}
+
+// record notes a counter. It ignores a counter that has not risen: a client may have stored an old one again. Called is
+// set if the counter comes from a call.
+func (l *liveness) record(id string, counter uint64, called bool, now time.Time) {
+	s, known := l.seen[id]
+	if known && counter <= s.counter {
+		return
+	}
+	changed := s.changed
+	if called || !l.good.IsZero() { // otherwise the time of the change is unknown
+		changed = now
+	}
+	l.seen[id] = sighting{counter: counter, first: now, changed: changed, alive: s.alive || s.counter > 0 || called}
+}
+
+// round records the success of a round that began at sent. The round showed everything stored before sent. Others are
+// the other instances of the table.
+func (l *liveness) round(sent, now time.Time, others []string) {
+	if l.good.IsZero() {
+		for id, s := range l.seen {
+			s.first = now
+			l.seen[id] = s
+		}
+	}
+	l.good = sent
+	for _, id := range others {
+		if _, known := l.seen[id]; !known {
+			l.seen[id] = sighting{first: now}
+		}
+	}
+}
+
+// failed records the failure of a round.
+func (l *liveness) failed() { l.good = time.Time{} }
+
+// unchangedFor returns the time for which an instance's counter has certainly not changed, although the instance could
+// have raised it.
+func (l *liveness) unchangedFor(id string) time.Duration {
+	s, known := l.seen[id]
+	if !known || l.good.IsZero() {
+		return 0
+	}
+	return l.good.Sub(s.first)
+}
+
+// everAlive reports whether an instance has ever shown a sign of life.
+func (l *liveness) everAlive(id string) bool { return l.seen[id].alive }
+
+// alive reports whether an instance has shown a sign of life within lostAfter.
+func (l *liveness) alive(id string, now time.Time) bool {
+	s := l.seen[id]
+	return s.alive && now.Sub(s.changed) < lostAfter
+}
