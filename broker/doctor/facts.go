@@ -161,7 +161,7 @@ func (i asker) listSettled(ctx context.Context) (there inspect.Listed, err error
 
 // gatherLanes gathers the facts about the streams that were found.
 func (i asker) gatherLanes(ctx context.Context, f *Facts, there inspect.Listed, links []Link) {
-	f.lanes, f.instances = i.LookSettled(ctx, there)
+	f.lanes, f.instances = i.SettledLanes(ctx, there)
 	i.lookCloser(ctx, f)
 	f.clocks = i.lookAtClocks(ctx, f.lanes)
 	f.keys, f.sealedWith = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)

@@ -41,7 +41,7 @@ func TestGatherChangesNothing(t *testing.T) {
 		f.finds(t, "storage", Fine, "the server accepted a trial message")
 		f.finds(t, "lanes", Critical, "no broker reads any of the 6 lanes")
 		f.finds(t, "rights", Fine, "all permissions that the broker needs")
-		v, err := i.Look(t.Context(), 0)
+		v, err := i.Lanes(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 			f.Trouble = append(f.Trouble, name+": "+text.Printable(err.Error(), 300))
 		}
 	}
-	wanted, notID := inspect.ParseWanted(word)
+	wanted, notID := inspect.ParseMessageRef(word)
 	if notID == nil {
 		part("the message", func(ctx context.Context) error {
 			w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
@@ -60,7 +60,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		})
 	}
 	part("pending messages", func(ctx context.Context) error {
-		l, err := i.Pending(ctx, inspect.PendingLook{Find: word, Limit: defaultRows, Most: maxRead})
+		l, err := i.Pending(ctx, inspect.PendingQuery{Find: word, Limit: defaultRows, MaxRead: maxRead})
 		f.Time, f.Partial = l.Time, l.More
 		f.Pending = append(f.Pending, l.Messages...)
 		return err
