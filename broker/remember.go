@@ -19,23 +19,23 @@ func (b *Broker) remember(ctx context.Context) {
 	var lastAt time.Time
 	for {
 		now, s := time.Now(), b.Status()
-		book.Add(now, s.Kept())
+		book.Add(now, s.HistoryCounts())
 		if !lastAt.IsZero() {
 			lately := stats.TargetsSince(s.Targets, last, now.Sub(lastAt))
-			b.tally.Lately.Store(&lately)
+			b.tally.RecentTargets.Store(&lately)
 		}
 		last, lastAt = s.Targets, now
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(now.Truncate(history.Fine).Add(history.Fine).Sub(now)):
+		case <-time.After(now.Truncate(history.FineStep).Add(history.FineStep).Sub(now)):
 		}
 	}
 }
 
 // Targets returns the targets to which this instance delivered, as of the last step of its history, if it keeps one.
 func (b *Broker) Targets() []stats.TargetAnswer {
-	if lately := b.tally.Lately.Load(); lately != nil {
+	if lately := b.tally.RecentTargets.Load(); lately != nil {
 		return *lately
 	}
 	return stats.TargetsSince(b.tally.Read().Targets, nil, 0)

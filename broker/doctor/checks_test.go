@@ -29,7 +29,7 @@ func asked(checks ...stats.Check) Facts {
 	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
 }
 
-// fullServer has no room.
+// fullServer is a server that refuses to store messages.
 func fullServer(name string) Facts {
 	refused := trial{known: true, refusal: "insufficient resources"}
 	return Facts{connected: connected{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}

@@ -90,7 +90,7 @@ func (p *Page) produce(ctx context.Context) {
 			return
 		}
 		more := broker.Asked{Except: self}
-		if at := now.Truncate(history.Fine); !at.Equal(step) {
+		if at := now.Truncate(history.FineStep); !at.Equal(step) {
 			step, more.History = at, historyHour
 		}
 		members, trouble := asker.fleet(ctx, more)
