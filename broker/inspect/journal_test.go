@@ -101,7 +101,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 
 		wantResentInItsLane(t, i, id(2), began, at)
 
-		// A journal with a gap does not prove that there was no delivery.
+		// A journal with a hole does not prove that there was no delivery.
 		time.Sleep(time.Hour)
 		if w, err := i.Where(t.Context(), MessageRef{ID: id(4)}, 1000, func(uint64, uint64) {}); err != nil || w.Found ||
 			!strings.Contains(w.Answer, "the journal is incomplete (no instance wrote") {
