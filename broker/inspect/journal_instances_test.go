@@ -57,8 +57,8 @@ func answers(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop fu
 }
 
 // TestJournalOfInstancesThatRun: an instance that has written records, and no end, may have been killed. If the
-// instances report that they run, and which records are not stored yet, the holes are known immediately. Only a broker's
-// seal proves such an answer. If the instances do not answer, the report says so.
+// instances report that they run, and which records are not stored yet, the holes are known immediately. Only a
+// broker's seal proves such an answer. If the instances do not answer, the report says so.
 func TestJournalOfInstancesThatRun(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)

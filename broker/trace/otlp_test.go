@@ -19,7 +19,7 @@ import (
 // receiver is a collector over HTTP.
 type receiver struct {
 	*httptest.Server
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	requests []*http.Request
 	received []*otlp.ResourceSpans
 }
@@ -70,7 +70,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	}
 	stop := run(tr)
 	e := ending("Traceparent", sampled)
-	e.Target, e.Refused, e.Reason, e.Last = "orders.\xfe", 1, "\xff", e.Due // what cannot be encoded spoils no batch
+	e.Target, e.Refused, e.Reason, e.Last = "orders.\xfe", 1, "\xff", e.Due // invalid UTF-8 must not spoil the batch
 	tr.Ended(e)
 	stop()
 	wantCounts(t, tr, 1, 0)
@@ -102,7 +102,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	}
 }
 
-// TestNobodyAtTheEndpoint: a span whose connection is refused is dropped at once, and the stop does not wait.
+// TestNobodyAtTheEndpoint: a span whose connection is refused is dropped immediately, and the stop does not wait.
 func TestNobodyAtTheEndpoint(t *testing.T) {
 	r := newReceiver(t)
 	r.Close()

@@ -12,7 +12,7 @@ import (
 // waits for the last spans and stops this. Without a collector, trace does nothing.
 func (p *Process) trace() (stop func()) {
 	none := func() {}
-	asked, err := trace.Asked(os.Getenv)
+	asked, err := trace.Enabled(os.Getenv)
 	if err != nil {
 		p.Log.Warn("running without tracing", "err", err)
 	}
