@@ -29,14 +29,6 @@ type Edit struct {
 // None reports whether the edit changes nothing.
 func (e Edit) None() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
 
-// body returns the body of the resent message.
-func (e Edit) body(old []byte) []byte {
-	if e.Body != nil {
-		return e.Body
-	}
-	return old
-}
-
 // digest returns a digest of the edit for the Nats-Msg-Id of the message. With it, "duplicate" can only mean an earlier
 // resend with the same edit. It is empty if the edit is zero.
 func (e Edit) digest() string {

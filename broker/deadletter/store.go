@@ -167,7 +167,10 @@ func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
 	}
 	m := &nats.Msg{
 		Subject: b.cfg.Policy.Names.Retry(b.cfg.Lane, resent.Target), Header: nats.Header(resent.ResentHeader()),
-		Data: c.Edit.body(l.Data),
+		Data: l.Data,
+	}
+	if c.Edit.Body != nil {
+		m.Data = c.Edit.Body
 	}
 	// No client without the secret can have used the id: see the package documentation.
 	id := m.Header.Get("Nats-Msg-Id") + c.Edit.digest()
@@ -207,10 +210,12 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 		case jsapi.Unavailable:
 			return fmt.Errorf("%w: nothing listens on %s", ErrNoStream, m.Subject)
 		case jsapi.Busy:
-			if err := sleep(ctx); err != nil {
-				return fmt.Errorf("publish on %s: %w: %w", m.Subject, reply.Problem(), err)
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("publish on %s: %w: %w", m.Subject, reply.Problem(), context.Cause(ctx))
+			case <-time.After(backoff):
+				continue
 			}
-			continue
 		default:
 			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Problem())
 		}
@@ -221,16 +226,6 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 			return err
 		}
 		m.Header.Set("Nats-Msg-Id", m.Header.Get("Nats-Msg-Id")+"+"+rand.Text())
-	}
-}
-
-// sleep waits for backoff.
-func sleep(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(backoff):
-		return nil
 	}
 }
 

@@ -107,7 +107,7 @@ func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast
 	return f.result(), nil
 }
 
-// A forecast is the state of one call of Ahead.
+// A forecast is the state of one call of Inspector.Forecast.
 type forecast struct {
 	*Inspector
 	query  ForecastQuery

@@ -27,8 +27,8 @@ const (
 
 // The maximum durations of transient states of a lane. A state that lasts longer is reported.
 const (
-	// Handover is the maximum time without an owner while an instance hands a lane to another. It takes less than a
-	// second.
+	// Handover is the maximum time without an owner while an instance hands a lane to another. A handover takes less
+	// than a second.
 	Handover = time.Second
 	// takeover is the maximum time without an owner after the death of an instance. Another instance takes over in less
 	// than six seconds.

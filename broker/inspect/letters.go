@@ -14,8 +14,7 @@ type Letters struct {
 	*deadletter.Store
 	Asked time.Time // time of the opening, by the server's clock
 
-	local  time.Time // the same time, by the local clock
-	policy message.Policy
+	local time.Time // the same time, by the local clock
 }
 
 // Letters opens the dead letters. It reads the secrets of the streams, which prove that a broker wrote a letter, and
@@ -24,20 +23,16 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return nil, err
 	}
-	l := &Letters{Store: i.store(), policy: i.Policy()}
+	l := &Letters{Store: deadletter.New(deadletter.Config{
+		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(),
+		Lane: ShortestRetry(i.Wanted()), // a resent letter passes through it
+	})}
 	var err error
 	if l.Asked, err = l.Now(ctx); err != nil {
 		return nil, err
 	}
 	l.local = time.Now()
 	return l, nil
-}
-
-// store returns the store of the dead letters. A resent letter passes through the retry lane with the shortest delay.
-func (i *Inspector) store() *deadletter.Store {
-	return deadletter.New(deadletter.Config{
-		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(), Lane: ShortestRetry(i.Wanted()),
-	})
 }
 
 // ShortestRetry returns the level of the retry lane with the shortest delay; empty if there is no retry lane.

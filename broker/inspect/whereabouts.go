@@ -111,7 +111,7 @@ func (l Lane) whyNewer(format int) string {
 }
 
 // pauseOf describes the pause that holds a message, or returns an empty string. A message in the lane of a pause waits
-// for that pause, even if another one includes its target.
+// for that pause first, and then perhaps for another one.
 func (v Lanes) pauseOf(addr message.Address, target string) string {
 	id, _ := v.list.Of(target, "")
 	if addr.Form == message.FormPaused {

@@ -11,8 +11,6 @@ import (
 	"delaybroker/broker"
 )
 
-const forever = time.Duration(math.MaxInt64)
-
 // queue has the messages that wait for their spans. An add never waits for room.
 type queue struct {
 	room  int           // maximum number of waiting messages
@@ -66,7 +64,7 @@ func (q *queue) take(now time.Time, all bool) (batch []ended, wait time.Duration
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queued) == 0 {
-		return nil, forever
+		return nil, math.MaxInt64
 	}
 	if wait = q.since.Add(q.delay).Sub(now); wait > 0 && len(q.queued) < q.batch && !all {
 		return nil, wait

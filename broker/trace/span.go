@@ -43,7 +43,11 @@ func (t *Tracer) span(e *ended) {
 	}
 	_, s := t.tracer.Start(ctx, spanName, trace.WithTimestamp(e.Accepted), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(e.attributes()...))
-	defer func() { s.End(trace.WithTimestamp(latest(e.At, e.Accepted))) }()
+	end := e.At
+	if end.Before(e.Accepted) {
+		end = e.Accepted
+	}
+	defer s.End(trace.WithTimestamp(end))
 	if !s.IsRecording() {
 		return
 	}
@@ -105,13 +109,6 @@ func (e *ended) events() []event {
 
 // validUTF8 returns s as valid UTF-8. A reason may quote a server or a service, so it may contain any bytes.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
 
 // collectedSpans is the span processor that collects the spans. Only Run's goroutine makes spans.
 type collectedSpans struct{ spans []sdk.ReadOnlySpan }
