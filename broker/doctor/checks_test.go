@@ -195,7 +195,7 @@ func TestRulesAllow(t *testing.T) {
 		{&rules{Deny: []string{"a.b"}}, false},
 		{&rules{Allow: []string{"a.>"}, Deny: []string{"*.b"}}, false},
 	} {
-		if got := test.rules.allow("a.b"); got != test.want {
+		if got := test.rules.allows("a.b"); got != test.want {
 			t.Errorf("%+v: got %v, want %v", test.rules, got, test.want)
 		}
 	}

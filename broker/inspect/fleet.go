@@ -33,7 +33,7 @@ func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, err
 		}
 		return true
 	})
-	all := slices.Collect(maps.Values(members))
-	slices.SortFunc(all, func(a, b Member) int { return strings.Compare(a.Instance, b.Instance) })
+	all := slices.SortedFunc(maps.Values(members),
+		func(a, b Member) int { return strings.Compare(a.Instance, b.Instance) })
 	return all, Cause(asking, err)
 }
