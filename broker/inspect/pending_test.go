@@ -50,7 +50,7 @@ func pages(t *testing.T, i *Inspector, query PendingQuery, between func()) (all 
 // in returns a bound at a duration from now.
 func in(d time.Duration) Bound { return Bound{In: &d} }
 
-func TestParseBorder(t *testing.T) {
+func TestParseBound(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{
 		"": {}, "10m": now.Add(10 * time.Minute), "2026-12-24T18:00:00+01:00": time.Date(2026, 12, 24, 17, 0, 0, 0, time.UTC),

@@ -30,8 +30,8 @@ func TestSearchTellsProgress(t *testing.T) {
 	})
 }
 
-// TestParseWanted parses a whole Delay-Id, and the stream and sequence of an acknowledgement.
-func TestParseWanted(t *testing.T) {
+// TestParseMessageRef parses a whole Delay-Id, and the stream and sequence of an acknowledgement.
+func TestParseMessageRef(t *testing.T) {
 	whole := message.ID{Stream: "DELAY_5s", Sequence: 7, At: time.Unix(0, 1732060800000000000).UTC()}
 	for _, test := range []struct {
 		text string
