@@ -61,7 +61,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	t.Setenv("OTEL_SERVICE_NAME", "orders-delay")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
-	if asked, err := Asked(os.Getenv); !asked || err != nil {
+	if asked, err := Enabled(os.Getenv); !asked || err != nil {
 		t.Fatalf("spans wanted: %v, %v", asked, err)
 	}
 	tr, err := New(Config{Version: "v1.2.3", Environment: os.Getenv, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
