@@ -19,16 +19,16 @@ func (b *Broker) recordHistory(ctx context.Context) {
 	var lastAt time.Time
 	for {
 		now, s := time.Now(), b.Status()
-		book.Add(now, s.Kept())
+		book.Add(now, s.HistoryCounts())
 		if !lastAt.IsZero() {
 			recent := stats.TargetsSince(s.Targets, last, now.Sub(lastAt))
-			b.tally.Lately.Store(&recent)
+			b.tally.RecentTargets.Store(&recent)
 		}
 		last, lastAt = s.Targets, now
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(now.Truncate(history.Fine).Add(history.Fine).Sub(now)):
+		case <-time.After(now.Truncate(history.FineStep).Add(history.FineStep).Sub(now)):
 		}
 	}
 }
@@ -36,7 +36,7 @@ func (b *Broker) recordHistory(ctx context.Context) {
 // Targets returns the deliveries of this instance by target. With a history, the rates are those of its last
 // interval. Without a history, there are no rates.
 func (b *Broker) Targets() []stats.TargetAnswer {
-	if recent := b.tally.Lately.Load(); recent != nil {
+	if recent := b.tally.RecentTargets.Load(); recent != nil {
 		return *recent
 	}
 	return stats.TargetsSince(b.tally.Read().Targets, nil, 0)

@@ -30,7 +30,7 @@ func series(n float64, every time.Duration) Load {
 	return l
 }
 
-// figures are the numbers of a need, in a fixed order.
+// figures returns the numbers of a need, in a fixed order.
 func figures(n Need) []float64 {
 	return []float64{
 		n.Pending, n.Disk, n.ServerMemory, n.BrokerMemory, n.ServerCPU.Work, n.ServerCPU.Wakes, n.BrokerCPU.Work,
@@ -38,7 +38,7 @@ func figures(n Need) []float64 {
 	}
 }
 
-// More load needs more of some resource, and less of none.
+// More load needs more of some resource, and not less of any.
 func TestMonotone(t *testing.T) {
 	t.Parallel()
 	base := func() Load {
@@ -117,7 +117,7 @@ func TestTwiceTheLoad(t *testing.T) {
 	}
 }
 
-// Messages that arrive together do not wake a goroutine each.
+// Messages that arrive together share the wake-ups.
 func TestWakesAreBounded(t *testing.T) {
 	t.Parallel()
 	if one, two := Of(plain(400, time.Hour)), Of(plain(800, time.Hour)); !near(2*one.ServerCPU.Wakes,
@@ -163,14 +163,14 @@ func TestKnown(t *testing.T) {
 }
 
 // The results of this package are within a factor of two of the figures measured in test/rivals/README.md. No
-// coefficient is derived from those at 10,000 messages a second.
+// coefficient is derived from the measurement at 10,000 messages a second.
 func TestMeasured(t *testing.T) {
 	t.Parallel()
 	each := func(l Load, rate float64) (microseconds float64) {
 		n := Of(l)
 		return 1e6 * (n.ServerCPU.Sum() + n.BrokerCPU.Sum()) / rate
 	}
-	together := func(l Load, rate float64) (microseconds float64) { // of what is due at one instant
+	together := func(l Load, rate float64) (microseconds float64) { // for messages due at the same time
 		n := Of(l)
 		return 1e6 * (n.ServerCPU.Work + n.BrokerCPU.Work) / rate
 	}
@@ -204,10 +204,11 @@ func TestPasses(t *testing.T) {
 			t.Errorf("%s: got %d passes, want %d", delay, got, want)
 		}
 	}
-	// 14 s rest for 7 s and have 7 s left: one level. 2 s rest for 1 s, and what is left is below every hop.
+	// The marker of a timer of 14 s is sent after 7 s, with 7 s left: one level. The marker of a timer of 2 s is sent
+	// after 1 s, and the remaining time is below every hop.
 	for delay, want := range map[time.Duration]int{14 * time.Second: 1, 2 * time.Second: 1, 105 * time.Minute: 5} {
 		l := timers(1, delay)
-		if got := len(l.markers(delay - rest(delay))); got != want {
+		if got := len(l.markerPath(delay - markerDelay(delay))); got != want {
 			t.Errorf("%s: got %d levels, want %d", delay, got, want)
 		}
 	}

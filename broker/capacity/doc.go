@@ -3,23 +3,25 @@
 //
 // # The model
 //
-// A message is stored once in each lane on its way: see levels. Each of these passes has a constant cost, and so has
-// the delivery. So disk, memory, network and the work of the CPU are sums of products, and twice the rate is twice the
-// work.
+// A message is stored once in each lane on its way: see package levels. Each of these passes has a constant cost, and
+// so has the delivery. So disk, memory, network and the work of the CPU are sums of products, and twice the rate is
+// twice the work.
 //
-// The processes also wake up, and that cost is not a product. A message that comes alone wakes the client library, the
-// broker and the server. Messages that come together share the wake-ups. So wake-ups cost as much for each message as
-// at 1,000 messages a second, and from there on as much as at 1,000 in total. [Cores] has the two parts separately.
+// The cost of wake-ups is not a product. A message that comes alone wakes the client library, the broker and the
+// server. Messages that come together share the wake-ups. So the model has a constant cost of wake-ups for each
+// message, up to 1,000 messages a second. At higher rates, the wake-ups together cost as much as at 1,000. [Cores] has
+// work and wake-ups separately.
 //
-// A larger load needs more of every resource. The delay is an exception: a delay that is a level passes one lane. A
-// shorter delay that is not a level passes several, in which the message also has the broker's headers.
+// A larger load needs more of every resource. The delay is an exception: a message whose delay is a level passes one
+// lane. A message with a shorter delay that is not a level passes several, in which it also has the broker's headers.
 //
 // # How exact it is
 //
-// The coefficients were measured on the machine of test/rivals, two cores that load, broker and server share, most of
-// them in one run. Between two hours that machine differs by a third, and another machine differs more. TestMeasured
-// requires results within a factor of two of the measurements, including measurements that gave no coefficient.
+// The coefficients were measured on the machine of test/rivals, most of them in one run. The load, the broker and the
+// server share its two cores. From hour to hour, measurements on that machine differ by a third, and another machine
+// differs more. TestMeasured requires results within a factor of two of the measurements, including measurements that
+// gave no coefficient.
 //
-// Left out: a server's own memory, consumers of the targets, retries, dead letters, the journal, and the disk of the
-// targets' streams, which is a question of their retention.
+// The model leaves out a server's own memory, the consumers of the targets, retries, dead letters, the journal, and the
+// disk of the targets' streams, which depends on their retention.
 package capacity

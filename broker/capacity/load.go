@@ -9,15 +9,15 @@ import (
 
 // A Load is the load of one fleet of brokers.
 type Load struct {
-	Rate   float64       `json:"rate"`       // plain messages a second
+	Rate   float64       `json:"rate"`       // plain messages per second
 	Timers float64       `json:"timers"`     // named timers set per second, none of them cancelled
-	Delay  time.Duration `json:"delay_ns"`   // of messages and timers
-	Series float64       `json:"series"`     // timers that recur
-	Every  time.Duration `json:"every_ns"`   // from one round of a series to the next
-	Bytes  float64       `json:"body_bytes"` // the body, with the client's own headers
+	Delay  time.Duration `json:"delay_ns"`   // delay of messages and timers
+	Series float64       `json:"series"`     // number of recurring timers
+	Every  time.Duration `json:"every_ns"`   // interval between two rounds of a series
+	Bytes  float64       `json:"body_bytes"` // size of the body, with the client's own headers
 
 	Replicas int           `json:"replicas"`
-	Streams  int           `json:"streams"` // of the fleet
+	Streams  int           `json:"streams"` // number of the fleet's streams
 	Ladder   levels.Ladder `json:"-"`
 	Server   Server        `json:"server"`
 }
@@ -36,7 +36,7 @@ const (
 	maxDelay    = 10 * 366 * 24 * time.Hour
 	maxBytes    = 64 << 20 // nats-server's own bound on max_payload
 	maxReplicas = 5
-	maxRoom     = 1 << 60 // bytes
+	maxRoom     = 1 << 60 // bytes of memory or disk
 	maxCores    = 4096
 	minEvery    = time.Second
 )
@@ -46,25 +46,25 @@ type Problem struct{ Field, Value, Want string }
 
 // Check returns all problems of a load.
 func (l Load) Check() (all []Problem) {
-	within := func(field string, n, low, high float64) {
-		if !(n >= low && n <= high) { // so written, it refuses NaN
+	checkNumber := func(field string, n, low, high float64) {
+		if !(n >= low && n <= high) { // written in this form because it refuses NaN
 			all = append(all, Problem{field, number(n), number(low) + " to " + number(high)})
 		}
 	}
-	lasts := func(field string, d, low, high time.Duration) {
+	checkDuration := func(field string, d, low, high time.Duration) {
 		if d < low || d > high {
 			all = append(all, Problem{field, levels.FormatDuration(d),
 				levels.FormatDuration(low) + " to " + levels.FormatDuration(high)})
 		}
 	}
-	within("rate", l.Rate, 0, maxRate)
-	within("timers", l.Timers, 0, maxRate)
-	within("series", l.Series, 0, maxSeries)
-	within("bytes", l.Bytes, 0, maxBytes)
-	within("replicas", float64(l.Replicas), 1, maxReplicas)
-	lasts("delay", l.Delay, 0, maxDelay)
+	checkNumber("rate", l.Rate, 0, maxRate)
+	checkNumber("timers", l.Timers, 0, maxRate)
+	checkNumber("series", l.Series, 0, maxSeries)
+	checkNumber("bytes", l.Bytes, 0, maxBytes)
+	checkNumber("replicas", float64(l.Replicas), 1, maxReplicas)
+	checkDuration("delay", l.Delay, 0, maxDelay)
 	if l.Series > 0 || l.Every != 0 {
-		lasts("every", l.Every, minEvery, maxDelay)
+		checkDuration("every", l.Every, minEvery, maxDelay)
 	}
 	if l.Series == 0 && l.Every != 0 {
 		all = append(all, Problem{"series", "0", "1 or more beside every"})
@@ -72,17 +72,17 @@ func (l Load) Check() (all []Problem) {
 	if l.Rate == 0 && l.Timers == 0 && l.Series == 0 {
 		all = append(all, Problem{"rate", "0", "1 or more of rate, timers or series"})
 	}
-	within("server-memory", l.Server.Memory, 1<<20, maxRoom)
-	within("server-disk", l.Server.Disk, 1<<20, maxRoom)
-	within("server-cores", l.Server.Cores, 1, maxCores)
+	checkNumber("server-memory", l.Server.Memory, 1<<20, maxRoom)
+	checkNumber("server-disk", l.Server.Disk, 1<<20, maxRoom)
+	checkNumber("server-cores", l.Server.Cores, 1, maxCores)
 	return all
 }
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// way returns the lanes that a plain message passes: its level, or the intake and a chain of levels. The intake has no
-// name.
-func (l Load) way() []string {
+// path returns the lanes that a plain message passes: its level, or the intake and a chain of levels. The name of the
+// intake is empty.
+func (l Load) path() []string {
 	for _, level := range l.Ladder.Levels() {
 		if level.Delay == l.Delay {
 			return []string{level.Name}
@@ -91,10 +91,10 @@ func (l Load) way() []string {
 	return append([]string{""}, l.chain(l.Delay)...)
 }
 
-// markers returns the levels that the marker of a timer passes: at least one.
-func (l Load) markers(delay time.Duration) []string {
-	if way := l.chain(delay); len(way) > 0 {
-		return way
+// markerPath returns the levels that the marker of a timer passes: at least one.
+func (l Load) markerPath(delay time.Duration) []string {
+	if path := l.chain(delay); len(path) > 0 {
+		return path
 	}
 	return []string{l.Ladder.Levels()[0].Name}
 }
@@ -107,5 +107,5 @@ func (l Load) chain(d time.Duration) (names []string) {
 	return names
 }
 
-// rest returns how long a set waits before its marker is sent: see broker/timer.
-func rest(delay time.Duration) time.Duration { return min(delay/2, 10*time.Second) }
+// markerDelay returns the time from the set of a timer until its marker is sent: see package timer.
+func markerDelay(delay time.Duration) time.Duration { return min(delay/2, 10*time.Second) }

@@ -13,7 +13,7 @@ import (
 
 // Change is the difference between a letter and the message that Resend publishes. The zero Change means no difference.
 type Change struct {
-	Target     string // another target; empty for the letter's own
+	Target     string // the new target; empty keeps the target of the letter
 	AtOnce     bool   // deliver immediately, even if the due time is later or unknown
 	DropExpiry bool   // deliver although Delay-Expires has passed
 	Unsealed   bool   // deliver although no seal proves that a broker wrote the letter
@@ -23,23 +23,15 @@ type Change struct {
 // Edit is a change of the headers and the body. The zero Edit changes nothing.
 type Edit struct {
 	message.HeaderEdit
-	Body []byte `json:"body,omitzero"` // the new body; nil keeps the letter's
+	Body []byte `json:"body,omitzero"` // the new body; nil keeps the body of the letter
 }
 
 // None reports whether the edit changes nothing.
 func (e Edit) None() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
 
-// body returns the body of the resent message.
-func (e Edit) body(old []byte) []byte {
-	if e.Body != nil {
-		return e.Body
-	}
-	return old
-}
-
-// mark returns a digest of the edit for the Nats-Msg-Id of the message. With it, "duplicate" can only mean an earlier
+// digest returns a digest of the edit for the Nats-Msg-Id of the message. With it, "duplicate" can only mean an earlier
 // resend with the same edit. It is empty if the edit is zero.
-func (e Edit) mark() string {
+func (e Edit) digest() string {
 	if e.None() {
 		return ""
 	}
@@ -51,7 +43,7 @@ func (e Edit) mark() string {
 	return "/edited/" + hex.EncodeToString(sum[:8])
 }
 
-// Editable returns the headers that an edit may change: the client's own headers, and those of its request.
+// Editable returns the headers that an edit may change: the client's own headers, and the headers of its request.
 func (l Letter) Editable() message.Header {
 	h := maps.Clone(l.User)
 	if h == nil {

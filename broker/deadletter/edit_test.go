@@ -64,8 +64,7 @@ func TestResendWithAnotherEdit(t *testing.T) {
 	})
 }
 
-// TestEditIsRefused: the original stays when the edited message is refused, and a dry run has the same error as the
-// run.
+// TestEditIsRefused: if the edited message is refused, the letter is unchanged, and Try has the same error as Resend.
 func TestEditIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.dies()
@@ -96,7 +95,7 @@ func TestEditGivesATime(t *testing.T) {
 	change := Change{Edit: Edit{HeaderEdit: message.HeaderEdit{
 		Set: message.Header{"Delay-Until": {later.Add(time.Hour).Format(time.RFC3339)}},
 	}}}
-	again, err := l.Again(policy, change, later)
+	again, err := l.Resent(policy, change, later)
 	if err != nil || !again.Due.Equal(later.Add(time.Hour)) {
 		t.Errorf("got due %v and %v, want an hour later", again.Due, err)
 	}

@@ -9,8 +9,7 @@ var (
 	// ErrAbsent is returned for a letter that was already removed.
 	ErrAbsent = errors.New("the letter is gone")
 
-	// ErrStays is wrapped by every error for a letter that cannot be resent with the given change. The letter is
-	// unchanged.
+	// ErrStays matches every error about a letter that cannot be resent with the given change. The letter is unchanged.
 	ErrStays = errors.New("the letter stays")
 	// ErrUnreadable is returned if no broker of this format can have written the headers of a letter.
 	ErrUnreadable = stays("no broker of this version can have written its headers")
@@ -36,7 +35,7 @@ var (
 	ErrTooLarge = stays("it is larger than the lanes allow")
 )
 
-// A stay is a reason for ErrStays.
+// A stay is an error that ErrStays matches.
 type stay struct{ why string }
 
 func stays(why string) error { return &stay{why} }

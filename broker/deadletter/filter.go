@@ -7,16 +7,17 @@ import (
 	"delaybroker/broker/message"
 )
 
-// clockSkew is the maximum by which timestamps of one stream may go back, since leaders and their clocks change.
+// clockSkew is the maximum time by which a message's timestamp may be earlier than that of the previous message in its
+// stream. The leader may change, and a clock may be set back.
 const clockSkew = time.Minute
 
 // Filter selects letters. An empty field selects all. Fields are combined with "and", several values in one field with
 // "or".
 type Filter struct {
 	Codes     []message.Code
-	Target    string       // a NATS pattern, wildcards allowed
-	Since     time.Time    // became a dead letter at this time or later
-	Until     time.Time    // became a dead letter before this time
+	Target    string       // a NATS pattern
+	Since     time.Time    // letters that were stored at this time or later
+	Until     time.Time    // letters that were stored before this time
 	IDs       []message.ID // Delay-Ids
 	Sequences []uint64     // numbers of letters
 }
@@ -26,6 +27,7 @@ func (f Filter) All() bool {
 	return len(f.Codes) == 0 && f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && !f.named()
 }
 
+// named reports whether the filter has ids or numbers of letters.
 func (f Filter) named() bool { return len(f.IDs)+len(f.Sequences) > 0 }
 
 // Match reports whether the filter selects a letter.
@@ -41,8 +43,7 @@ func (f Filter) Match(l Letter) bool {
 		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
 }
 
-// subjects returns the subjects that selected letters may have. The server filters by them. They do not overlap, since
-// the filters of one consumer may not overlap.
+// subjects returns the subjects that selected letters may have, as the filters of a consumer. So they do not overlap.
 func (f Filter) subjects(n message.Names) []string {
 	codes := slices.Clone(f.Codes)
 	slices.Sort(codes)
@@ -64,7 +65,8 @@ func (f Filter) subjects(n message.Names) []string {
 	return all
 }
 
-// bounds returns the first and the last sequence to read, if the filter names sequences alone, and otherwise zeros.
+// bounds returns the first and the last sequence to read if the filter has numbers and no ids. Otherwise it returns
+// zeros.
 func (f Filter) bounds() (first, last uint64) {
 	if len(f.IDs) > 0 || len(f.Sequences) == 0 {
 		return 0, 0
@@ -72,7 +74,7 @@ func (f Filter) bounds() (first, last uint64) {
 	return slices.Min(f.Sequences), slices.Max(f.Sequences)
 }
 
-// since returns a time before which no selected letter was stored, or zero.
+// since returns a time before which no selected letter was stored, or the zero time.
 func (f Filter) since() time.Time {
 	earliest := f.Since
 	if len(f.IDs) > 0 && len(f.Sequences) == 0 { // a message becomes a dead letter after its acceptance

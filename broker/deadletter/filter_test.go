@@ -24,7 +24,7 @@ func TestFilters(t *testing.T) {
 		time.Sleep(time.Hour)
 		refuse(3, "delayin.soon.orders.a")            // bad_time with a target
 		fourth := refuse(4, "delayin.1m.elsewhere.x") // bad_target without one
-		first.Hop++                                   // a copy of the first, after a crash
+		first.Hop++                                   // a duplicate of the first letter, after a crash
 		k.deadLetter(first, message.Problemf(message.Undelivered, "no"), "1")
 		id := func(r message.Request) message.ID { i, _ := message.ParseID(r.ID); return i }
 		for _, tt := range []struct {

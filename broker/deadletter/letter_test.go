@@ -33,7 +33,7 @@ func letter(edit func(*Letter)) Letter {
 	return l
 }
 
-// marker makes the letter that of a marker whose key is gone.
+// marker changes the letter to the letter of a marker whose key is gone.
 func marker(l *Letter) {
 	l.Code, l.Target, l.Subject = message.BadInternal, message.MarkerTarget, names.Marker("30m")
 	l.Unproven = message.Problemf(message.BadInternal, "its key is gone")
@@ -78,7 +78,7 @@ func TestAgain(t *testing.T) {
 			change: Change{AtOnce: true}, err: ErrUnreadable},
 	} {
 		l := letter(tt.edit)
-		again, err := l.Again(policy, tt.change, later)
+		again, err := l.Resent(policy, tt.change, later)
 		if !errors.Is(err, tt.err) || (err != nil) != errors.Is(err, ErrStays) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.err)
 		}
@@ -91,7 +91,7 @@ func TestAgain(t *testing.T) {
 		}
 	}
 	kept := letter(func(l *Letter) { l.Expires = later.Add(time.Hour) })
-	if again, err := kept.Again(policy, Change{DropExpiry: true}, later); err != nil ||
+	if again, err := kept.Resent(policy, Change{DropExpiry: true}, later); err != nil ||
 		!again.Expires.Equal(kept.Expires) {
 		t.Errorf("an expiry that is ahead: got %v and %v, want it kept", again.Expires, err)
 	}
@@ -114,7 +114,7 @@ func TestEveryCodeIsDecided(t *testing.T) {
 
 // TestCutTime: if a dot cut a time in two, its second half is not a target.
 func TestCutTime(t *testing.T) {
-	open := message.Policy{Names: names} // a DELAY_TARGETS would have kept the second half from being a target at all
+	open := message.Policy{Names: names} // without DELAY_TARGETS, which could exclude the second half
 	for subject, want := range map[string]string{
 		"delayin.1.5s.orders.x": "", "delayat.1732060800.123.orders.x": "", "delayin.soon.orders.x": "orders.x",
 	} {

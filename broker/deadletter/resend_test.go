@@ -32,7 +32,7 @@ func TestResend(t *testing.T) {
 }
 
 // TestResendTwice: after a crash between publish and removal, or with two operators at the same time, the lane stores
-// the message once. This holds even if a broker has moved the first copy on.
+// the message once, even if a broker has already moved the first copy to another lane.
 func TestResendTwice(t *testing.T) {
 	for _, movedOn := range []bool{false, true} {
 		bubble(t, func(t *testing.T, k *kit) {

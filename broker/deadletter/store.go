@@ -12,22 +12,19 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/message"
-
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
+	"delaybroker/broker/message"
 )
 
-const (
-	// busyWait is the pause before a retry after a stream reported that it was busy.
-	busyWait = 50 * time.Millisecond
-)
+// backoff is the time before a retry after a stream reported that it was busy.
+const backoff = 50 * time.Millisecond
 
 // Config is the configuration of a store.
 type Config struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
-	APIPrefix string         // "$JS.API" unless a domain or an import says otherwise
+	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
 	Policy    message.Policy // names the subjects, and decides which targets are allowed
 	Lane      string         // level of the retry lane for resent messages, the shortest one
 }
@@ -39,7 +36,7 @@ type Store struct {
 	stream string
 
 	mu    sync.Mutex // guards limit
-	limit int64      // see laneLimit; zero until it is known
+	limit int64      // result of laneLimit; zero until it is known
 }
 
 // New returns the store of a broker's dead letters. It sends no request.
@@ -59,13 +56,14 @@ func (b *Store) Now(ctx context.Context) (time.Time, error) {
 // Query selects the letters to list.
 type Query struct {
 	Filter
-	HeadersOnly bool // without bodies
-	// Progress, if set, is called for every letter read, with the approximate number of letters to read.
-	Progress func(looked, of uint64)
+	HeadersOnly bool // read no bodies
+	// Progress, if set, is called for every letter, with the number of letters so far and an estimate of the total.
+	Progress func(read, total uint64)
 }
 
-// List yields the letters that are stored when it begins, in their order. It ends at the first error. An unreadable
-// letter is not an error. List requests the next batch after the caller has consumed the last one: see lane.Scan.
+// List yields the selected letters that are stored when it begins, in their order. It ends at the first error. An
+// unreadable letter is not an error. List requests the next batch after the caller has consumed the last one: see
+// lane.Scan.
 func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
 		info, err := b.info(ctx, b.stream)
@@ -83,15 +81,15 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 		if first, last := q.bounds(); last > 0 {
 			scan.From, scan.To = first, min(last, info.State.LastSeq)
 		}
-		var looked uint64
+		var read uint64
 		for m, err := range scan.All(ctx) {
 			if err != nil {
 				yield(Letter{}, fmt.Errorf("read %s: %w", b.stream, err))
 				return
 			}
-			looked++
+			read++
 			if q.Progress != nil {
-				q.Progress(looked, looked+m.Behind)
+				q.Progress(read, read+m.Behind)
 			}
 			if l := newLetter(b.cfg.Policy, b.stream, m, q.HeadersOnly); q.Match(l) && !yield(l, nil) {
 				return
@@ -102,16 +100,15 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 
 // Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the
 // letter. The letter must have been listed with its body. Now is the server's time. ErrAbsent means that the letter was
-// resent or removed after it was listed, and that Resend did nothing. An ErrStays concerns this letter only. After any
-// other error the lane may have the message too, and the letter should be resent again soon: see the package
+// resent or removed after it was listed, and that Resend did nothing. An ErrStays concerns only this letter. After any
+// other error the lane may already have the message, and the letter should be resent soon: see the package
 // documentation.
-// package's doc.
 func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
 	m, err := b.resent(l, c, now)
 	if err != nil {
 		return err
 	}
-	if err := b.present(ctx, l); err != nil {
+	if err := b.checkPresent(ctx, l); err != nil {
 		return err
 	}
 	if err := b.store(ctx, l.ID, m); err != nil {
@@ -153,8 +150,8 @@ func (b *Store) laneLimit(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	b.limit = b.cfg.Conn.MaxPayload()
-	if most := info.Config.MaxMsgSize; most > 0 {
-		b.limit = min(b.limit, int64(most))
+	if size := info.Config.MaxMsgSize; size > 0 {
+		b.limit = min(b.limit, int64(size))
 	}
 	return b.limit, nil
 }
@@ -164,24 +161,27 @@ func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
 	if l.Data == nil && l.Size > 0 {
 		return nil, errors.New("bug: resend a letter without its body")
 	}
-	again, err := l.Again(b.cfg.Policy, c, now)
+	resent, err := l.Resent(b.cfg.Policy, c, now)
 	if err != nil {
 		return nil, err
 	}
 	m := &nats.Msg{
-		Subject: b.cfg.Policy.Names.Retry(b.cfg.Lane, again.Target), Header: nats.Header(again.ResentHeader()),
-		Data: c.Edit.body(l.Data),
+		Subject: b.cfg.Policy.Names.Retry(b.cfg.Lane, resent.Target), Header: nats.Header(resent.ResentHeader()),
+		Data: l.Data,
+	}
+	if c.Edit.Body != nil {
+		m.Data = c.Edit.Body
 	}
 	// No client without the secret can have used the id: see the package documentation.
-	id := m.Header.Get("Nats-Msg-Id") + c.Edit.mark()
+	id := m.Header.Get("Nats-Msg-Id") + c.Edit.digest()
 	m.Header.Set("Nats-Msg-Id", id+"/"+b.cfg.Policy.Keys.Seal("resent", []byte(id)))
 	b.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
 	return m, nil
 }
 
-// present asks the stream's leader whether a letter still exists. If the list is older than the lane's duplicate
-// window, a letter that another operator has resent meanwhile would be delivered twice.
-func (b *Store) present(ctx context.Context, l Letter) error {
+// checkPresent returns ErrAbsent if the letter no longer exists at the stream's leader. Without this check, a letter
+// that another operator has resent before the lane's duplicate window would be delivered twice.
+func (b *Store) checkPresent(ctx context.Context, l Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	m, err := b.api.Message(ctx, b.stream, l.Sequence)
@@ -189,12 +189,12 @@ func (b *Store) present(ctx context.Context, l Letter) error {
 	case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && !m.Time.Equal(l.At): // the stream was created again
 		return ErrAbsent
 	case err != nil:
-		return fmt.Errorf("look at the letter: %w", err)
+		return fmt.Errorf("request the letter: %w", err)
 	}
 	return nil
 }
 
-// store publishes a message with this Delay-Id to the lane, until an authentic answer arrives.
+// store publishes a message with this Delay-Id to the lane, until the answer proves that the lane has or had it.
 func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	stream := b.cfg.Policy.Names.RetryStream(b.cfg.Lane)
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
@@ -210,15 +210,17 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 		case jsapi.Unavailable:
 			return fmt.Errorf("%w: nothing listens on %s", ErrNoStream, m.Subject)
 		case jsapi.Busy:
-			if err := pause(ctx); err != nil {
-				return fmt.Errorf("publish on %s: %w: %w", m.Subject, reply.Problem(), err)
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("publish on %s: %w: %w", m.Subject, reply.Problem(), context.Cause(ctx))
+			case <-time.After(backoff):
+				continue
 			}
-			continue
 		default:
 			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Problem())
 		}
-		// If the stored copy is gone, it was an earlier resend of this letter, and a broker has moved it on. No other
-		// message can have this id.
+		// If the stored copy is gone, an earlier resend of this letter has succeeded, and a broker has moved the
+		// message. No other message can have this Nats-Msg-Id.
 		id, err := b.idAt(ctx, stream, reply.Ack.Sequence)
 		if err != nil || id == "" || id == delayID {
 			return err
@@ -227,17 +229,8 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	}
 }
 
-// pause waits before a retry.
-func pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(busyWait):
-		return nil
-	}
-}
-
-// idAt requests the Delay-Id of a message in a lane from the stream's leader. It is empty if the message is gone.
+// idAt requests a message in a lane from the stream's leader, and returns its Delay-Id. It returns an empty string if
+// the message is gone, and a text that is no Delay-Id if no broker wrote the message.
 func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -253,7 +246,7 @@ func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (strin
 	if !in.Undecodable && id != "" && b.cfg.Policy.Keys.Proven(in) == nil {
 		return id, nil
 	}
-	return "somebody else's", nil
+	return "not written by a broker", nil
 }
 
 // Remove deletes one letter permanently. It returns ErrAbsent if the letter is already gone.
@@ -275,7 +268,7 @@ func (b *Store) info(ctx context.Context, stream string) (*jetstream.StreamInfo,
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, fmt.Errorf("%w: %s", ErrNoStream, stream)
 	case err != nil:
-		return nil, fmt.Errorf("look at %s: %w", stream, err)
+		return nil, fmt.Errorf("state of %s: %w", stream, err)
 	}
 	return s.CachedInfo(), nil
 }

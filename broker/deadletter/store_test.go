@@ -58,7 +58,7 @@ func TestNothingStopsTheList(t *testing.T) {
 			{"Status": {"100"}},
 			{"Status": {"408"}, "Nats-Pending-Messages": {"1000"}},
 		}
-		const rounds = 500 // beyond a batch
+		const rounds = 500 // more than one batch
 		for i := range rounds {
 			for _, h := range poison {
 				if _, err := k.js.PublishMsgAsync(&nats.Msg{Subject: "delaydead.undelivered.orders.x", Header: h}); err != nil {
@@ -117,7 +117,7 @@ func TestListEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			listed++
-			k.undelivered(100+l.Sequence, "orders.x", "new") // one more for each that is dealt with
+			k.undelivered(100+l.Sequence, "orders.x", "new") // a new letter for each listed letter
 		}
 		if listed != 5 {
 			t.Errorf("listed %d, want the 5 that were there", listed)

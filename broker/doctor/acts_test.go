@@ -38,7 +38,7 @@ func (sc *scene) tail(stream string) {
 	}
 }
 
-// change edits a stream behind the broker's back.
+// change edits a stream without the broker.
 func (sc *scene) change(stream string, edit func(*jetstream.StreamConfig)) {
 	sc.t.Helper()
 	natstest.Reconfigure(sc.t, sc.js, stream, edit)
@@ -63,7 +63,7 @@ func (sc *scene) create(cfg jetstream.StreamConfig) {
 	}
 }
 
-// remove deletes a stream behind the broker's back.
+// remove deletes a stream without the broker.
 func (sc *scene) remove(stream string) {
 	sc.t.Helper()
 	if err := sc.js.DeleteStream(sc.t.Context(), stream); err != nil {

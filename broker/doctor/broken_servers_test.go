@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// unbound are the limits of an account without any, and limited are those with a change.
+// unbound are the limits of an unlimited account. limited returns them with a change.
 var unbound = server.JetStreamAccountLimits{MaxStore: -1, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1}
 
 func limited(change func(*server.JetStreamAccountLimits)) server.JetStreamAccountLimits {
@@ -118,7 +118,7 @@ func TestDoctorOnRights(t *testing.T) {
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}},
 		}}, "rights", Critical, "Subscription to _INBOX.", toGrant},
 		{situation{name: "what only doctor asks", rights: natstest.Denied("$JS.API.INFO")},
-			"rights", Skipped, "doctor may not request $JS.API.INFO", askMore},
+			"rights", Skipped, "doctor may not request $JS.API.INFO", askAsOperator},
 		{situation{name: "to read timers ahead", rights: natstest.Denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
 			sc.cfg.Timers = true
 		}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
@@ -148,7 +148,7 @@ func TestDoctorAsAnother(t *testing.T) {
 	}{
 		{"another user", lacks, "all", Fine,
 			"tried differs from the running brokers' user (all), and may not use pause and resume", ""},
-		{"another user, who may not ask all", asks, "all", Skipped, "doctor may not request $JS.API.INFO", askMore},
+		{"another user, who may not ask all", asks, "all", Skipped, "doctor may not request $JS.API.INFO", askAsOperator},
 		{"the broker's own", natstest.Denied("$JS.API.STREAM.PURGE.*"), tried, Critical, "$JS.API.STREAM.PURGE.*",
 			"grant the broker's user these subjects"},
 	} {

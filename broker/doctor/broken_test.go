@@ -19,8 +19,8 @@ type diagnosis struct {
 	situation
 	check  string
 	state  Severity
-	detail string // a part of it
-	do     string // all of it; … stands for a name
+	detail string // a part of the finding's detail
+	do     string // the whole advice; … stands for a name
 }
 
 func (d diagnosis) judge(t *testing.T, found []Finding) {
@@ -37,7 +37,7 @@ func (d diagnosis) judge(t *testing.T, found []Finding) {
 	}
 }
 
-// TestDoctorOnBrokers: no broker delivers, too many do, or they cannot.
+// TestDoctorOnBrokers: no broker delivers, two brokers deliver from one lane, or a broker cannot deliver.
 func TestDoctorOnBrokers(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range []diagnosis{

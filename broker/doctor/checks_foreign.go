@@ -19,14 +19,14 @@ func (f Facts) checkForeign() []Finding {
 		switch _, found := inspect.SpecOf(f.Found, stream); {
 		case found: // its metadata cannot be read: see checkState
 		case overlap(f.All[stream].Config.Subjects, want.Subjects) != "":
-			all = append(all, verdict(Critical, "restore the metadata that delaybroker streams prints",
+			all = append(all, finding(Critical, "restore the metadata that delaybroker streams prints",
 				"%s has lost its metadata, and the next broker will not start", stream)...)
 		default:
 			foreign = append(foreign, stream)
 		}
 	}
 	if len(foreign) > 0 {
-		all = append(all, verdict(Critical, "choose another DELAY_PREFIX",
+		all = append(all, finding(Critical, "choose another DELAY_PREFIX",
 			"streams of another program have the broker's names: %s", text.Few(foreign))...)
 	}
 	for _, stream := range slices.Sorted(maps.Keys(f.All)) {
@@ -36,7 +36,7 @@ func (f Facts) checkForeign() []Finding {
 		}
 		for _, s := range f.want {
 			if subject := overlap(f.All[stream].Config.Subjects, s.Subjects); subject != "" {
-				all = append(all, verdict(Critical, "remove the subject from that stream: nats stream edit "+stream,
+				all = append(all, finding(Critical, "remove the subject from that stream: nats stream edit "+stream,
 					"the stream %s listens on %s, and stores messages meant for %s", stream, subject, s.Stream)...)
 				break
 			}
@@ -45,7 +45,7 @@ func (f Facts) checkForeign() []Finding {
 	return all
 }
 
-// overlap returns the first of some subjects that overlaps with one of others, or "".
+// overlap returns the first subject that overlaps with one of the others, or "".
 func overlap(subjects, others []string) string {
 	for _, subject := range subjects {
 		if slices.ContainsFunc(others, func(other string) bool { return message.Overlap(subject, other) }) {
@@ -55,13 +55,13 @@ func overlap(subjects, others []string) string {
 	return ""
 }
 
-// checkMapping looks for a subject mapping of the account that sends clients' messages elsewhere. No stream shows such
-// a mapping.
+// checkMapping looks for a subject mapping of the account that moves clients' messages to other subjects. No stream
+// shows such a mapping.
 func (f Facts) checkMapping() []Finding {
 	if f.trial.mapped == "" {
 		return nil
 	}
-	return verdict(Critical, "remove the mapping of "+f.trial.from+" from the account",
+	return finding(Critical, "remove the mapping of "+f.trial.from+" from the account",
 		"messages on %s are mapped to %s, and do not reach the broker's stream", f.trial.from,
 		text.Printable(f.trial.mapped, maxDetail))
 }
@@ -79,11 +79,11 @@ func (f Facts) checkSchedules() []Finding {
 		switch {
 		case subject == "":
 		case cfg.AllowMsgSchedules:
-			all = append(all, verdict(Critical,
+			all = append(all, finding(Critical,
 				"run delaybroker schedules import --stream "+stream+", then remove "+subject+" from that stream",
 				"schedules on %s fire twice: from the broker, and from the stream %s", subject, stream)...)
 		default:
-			all = append(all, verdict(Critical, "remove the subject from that stream: nats stream edit "+stream,
+			all = append(all, finding(Critical, "remove the subject from that stream: nats stream edit "+stream,
 				"the stream %s listens on %s, a subject of DELAY_SCHEDULES, and refuses schedules", stream, subject)...)
 		}
 	}

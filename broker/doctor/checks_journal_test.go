@@ -53,7 +53,7 @@ func TestCheckJournal(t *testing.T) {
 	}
 }
 
-// TestJournalIsNoDrift: a journal that the settings do not request is in order, too.
+// TestJournalIsNoDrift: a journal that the settings do not request is no drift.
 func TestJournalIsNoDrift(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		without := with(t, "delay", "1s 5s")

@@ -8,14 +8,15 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkKeys reports three things: messages sealed with a key other than the first, the time when such a key can be
-// removed, and messages sealed with a key that the brokers do not have. Only sealed answers count.
+// checkKeys reports the messages that are sealed with a key other than the first, the keys that can be removed, and the
+// messages that are sealed with a key that the brokers do not have. Of the instances' answers, it uses only sealed
+// ones.
 func checkKeys(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {
 		for _, l := range a.Lanes {
 			if l.Unopened > 0 {
-				all = append(all, verdict(Critical, "add their secret to DELAY_SECRET, after the first one",
+				all = append(all, finding(Critical, "add their secret to DELAY_SECRET, after the first one",
 					"%d entries of %s are sealed with a secret that the brokers do not have, so these timers do not fire",
 					l.Unopened, l.Stream)...)
 			}
@@ -28,12 +29,12 @@ func checkKeys(f Facts) []Finding {
 	return all
 }
 
-// keyFinding reports one key that only verifies. The id of the key is public: each seal begins with it.
+// keyFinding reports on a key that only verifies seals. The id of the key is public: each seal begins with it.
 func keyFinding(key, id string, counts []sealedWith) []Finding {
-	var still []string
+	var sealed []string
 	for _, s := range counts {
 		if s.err != nil {
-			return verdict(Warn, "run doctor as a user who may create consumers on the streams of the brokers",
+			return finding(Warn, "run doctor as a user who may create consumers on the streams of the brokers",
 				"cannot count the messages sealed with %s, so keep it in DELAY_SECRET: %v", key, s.err)
 		}
 		n := strconv.FormatUint(s.by[id], 10)
@@ -41,16 +42,16 @@ func keyFinding(key, id string, counts []sealedWith) []Finding {
 			n += " or more"
 		}
 		if n != "0" {
-			still = append(still, fmt.Sprintf("%s %s of %s%s", n, thing(s.kind), s.stream, ends(s.kind)))
+			sealed = append(sealed, fmt.Sprintf("%s %s of %s%s", n, unit(s.kind), s.stream, removal(s.kind)))
 		}
 	}
-	if len(still) == 0 {
-		return verdict(Fine, "", "no message is sealed with %s any more; remove it from DELAY_SECRET", key)
+	if len(sealed) == 0 {
+		return finding(Fine, "", "no message is sealed with %s any more; remove it from DELAY_SECRET", key)
 	}
-	return verdict(Fine, "", "keep %s in DELAY_SECRET, which still seals %s", key, text.Few(still))
+	return finding(Fine, "", "keep %s in DELAY_SECRET: it is the key of %s", key, text.Few(sealed))
 }
 
-func thing(kind streams.Kind) string {
+func unit(kind streams.Kind) string {
 	switch kind {
 	case streams.Timers:
 		return "entries"
@@ -62,8 +63,8 @@ func thing(kind streams.Kind) string {
 	return "messages"
 }
 
-// ends returns the operator's action that empties a kind of stream; "" if time empties it.
-func ends(kind streams.Kind) string {
+// removal returns the operator's action that empties a kind of stream, or "" if the stream becomes empty by itself.
+func removal(kind streams.Kind) string {
 	switch kind {
 	case streams.Paused:
 		return " (resume the targets)"

@@ -51,24 +51,24 @@ func checkOwners(f Facts) []Finding {
 	all := f.checkDouble()
 	switch {
 	case len(unread) > 0 && len(unread) == lanes: // a fault of the streams may prevent the start of a broker
-		all = append(all, following(verdict(Critical, "start a broker: delaybroker serve",
+		all = append(all, following(finding(Critical, "start a broker: delaybroker serve",
 			"no broker reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
 	case len(unread) > 0:
-		all = append(all, verdict(Critical, "restart a broker: a broker does not read streams created after its start",
+		all = append(all, finding(Critical, "restart a broker: a broker does not read streams created after its start",
 			"no broker reads %s", text.Few(unread))...)
 	}
 	if len(stopped) > 0 {
-		all = append(all, following(verdict(Critical,
+		all = append(all, following(finding(Critical,
 			"read the log of that instance; a restart does not help",
 			"their owner cannot read them now: %s", text.Few(stopped)),
 			"JetStream", "streams", "storage", "rights")...)
 	}
 	if len(newer) > 0 {
-		all = append(all, verdict(Critical, "run a broker of the version that wrote the messages: finish the upgrade",
+		all = append(all, finding(Critical, "run a broker of the version that wrote the messages: finish the upgrade",
 			"their owner cannot read messages of a newer broker: %s", text.Few(newer))...)
 	}
 	if len(late) > 0 {
-		all = append(all, following(verdict(Warn,
+		all = append(all, following(finding(Warn,
 			"read the broker's log: a target, a stream or the broker is too slow",
 			"overdue: %s", text.Few(late)), "JetStream", "streams", "storage", "rights", "lanes")...)
 	}
@@ -87,7 +87,7 @@ func checkOwners(f Facts) []Finding {
 		}
 		detail += fmt.Sprintf("; the reader of %s is unknown: %s", which, why)
 	}
-	return verdict(Fine, "", "%s", detail)
+	return finding(Fine, "", "%s", detail)
 }
 
 // checkDouble looks for two instances that deliver from the same lanes. Two instances share lanes only if both are
@@ -109,6 +109,6 @@ func (f Facts) checkDouble() []Finding {
 		do = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: it is configured as the only instance",
 			text.Printable(alone.Instance, maxDetail))
 	}
-	return verdict(Critical, do, "%s and %s both deliver from %s, so every message is delivered twice",
+	return finding(Critical, do, "%s and %s both deliver from %s, so every message is delivered twice",
 		text.Printable(one.Instance, maxDetail), text.Printable(other.Instance, maxDetail), text.Few(lanes))
 }

@@ -12,14 +12,14 @@ import (
 // deliver to paused targets. Without a pause it reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
-		return verdict(Critical, "set DELAY_SECRET to the brokers' value, or start a broker: it keeps these targets paused",
+		return finding(Critical, "set DELAY_SECRET to the brokers' value, or start a broker: it keeps these targets paused",
 			"the list of pauses, with %d patterns, is sealed with a secret that is not set here", n)
 	}
 	if f.All == nil || len(f.lanes.Paused) == 0 {
 		return nil
 	}
 	if older := f.instances.Names(func(a stats.Answer) bool { return a.Pauses == nil }); len(older) > 0 {
-		return verdict(Critical, "upgrade it, or stop it until all targets are resumed",
+		return finding(Critical, "upgrade it, or stop it until all targets are resumed",
 			"an older broker delivers to paused targets: %s", text.Few(older))
 	}
 	var all, unproven []string
@@ -30,7 +30,7 @@ func checkPauses(f Facts) []Finding {
 		}
 	}
 	if len(unproven) > 0 {
-		return verdict(Warn, "run delaybroker pause for the targets to keep paused, and delaybroker resume for the others",
+		return finding(Warn, "run delaybroker pause for the targets to keep paused, and delaybroker resume for the others",
 			"paused by a list whose secret is lost: %s", text.Few(unproven))
 	}
 	waiting := uint64(0)
@@ -39,5 +39,5 @@ func checkPauses(f Facts) []Finding {
 			waiting = l.Pending
 		}
 	}
-	return verdict(Fine, "", "by an operator: %s; %d messages wait", text.Few(all), waiting)
+	return finding(Fine, "", "by an operator: %s; %d messages wait", text.Few(all), waiting)
 }

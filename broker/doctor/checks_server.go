@@ -30,38 +30,38 @@ const (
 func checkConnection(f Facts) []Finding {
 	switch {
 	case errors.Is(f.ConnectErr, nats.ErrAuthorization):
-		return verdict(Critical, cmp.Or(f.Host.Login, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD"),
+		return finding(Critical, cmp.Or(f.Host.Login, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD"),
 			"%v", f.ConnectErr)
 	case f.ConnectErr != nil:
-		return verdict(Critical, "start the server, or set NATS_URL to its address; the other checks need it",
+		return finding(Critical, "start the server, or set NATS_URL to its address; the other checks need it",
 			"%v", f.ConnectErr)
 	}
-	all := verdict(Fine, "", "%s%s", f.server, f.user.suffix())
+	all := finding(Fine, "", "%s%s", f.server, f.user.suffix())
 	if f.Host.Exposed != "" && f.serverName == EmbeddedName {
-		all = append(all, verdict(Warn, CloseIt, "%s: the server listens on %s", Exposed, f.Host.Exposed)...)
+		all = append(all, finding(Warn, CloseIt, "%s: the server listens on %s", Exposed, f.Host.Exposed)...)
 	}
-	for _, l := range f.apart {
+	for _, l := range f.linkUsers {
 		if l.err != nil {
-			all = append(all, verdict(Critical, "check the context "+l.from, "to %s: %v", l.link, l.err)...)
+			all = append(all, finding(Critical, "check the context "+l.from, "to %s: %v", l.link, l.err)...)
 		} else {
-			all = append(all, verdict(Fine, "", "to %s%s", l.link, l.user.suffix())...)
+			all = append(all, finding(Fine, "", "to %s%s", l.link, l.user.suffix())...)
 		}
 	}
 	return all
 }
 
-// checkReady repeats the report of a broker on this host. It shows the broker's address, because the streams may belong
-// to another broker.
+// checkReady repeats the report of a broker on this host. The finding has the broker's address, because the streams may
+// belong to another broker.
 func checkReady(f Facts) []Finding {
 	p := f.Host.Probe
 	switch stuck := stats.FailingChecks(p.Alive); {
 	case p.URL == "":
 		return nil
 	case p.Err != nil:
-		return verdict(Skipped, "", "no broker answers at %s: %s",
+		return finding(Skipped, "", "no broker answers at %s: %s",
 			p.URL, text.Printable(p.Err.Error(), maxDetail))
 	case len(stuck) > 0:
-		return verdict(Critical, "restart the broker at "+p.URL, "the broker is stuck: %s", strings.Join(stuck, "; "))
+		return finding(Critical, "restart the broker at "+p.URL, "the broker is stuck: %s", strings.Join(stuck, "; "))
 	}
 	var all []Finding
 	ready := true
@@ -69,23 +69,24 @@ func checkReady(f Facts) []Finding {
 		if ready = ready && c.OK; c.OK || slices.Contains(embeddedStorage, c.Name) {
 			continue
 		}
-		all = append(all, following(verdict(Critical, cmp.Or(toReady[c.Name], "read the log of that broker"),
-			"the broker at %s is not ready: %s", p.URL, text.Printable(c.Name+": "+c.Detail, maxDetail)), sameAs[c.Name]...)...)
+		all = append(all, following(finding(Critical, cmp.Or(readyAdvice[c.Name], "read the log of that broker"),
+			"the broker at %s is not ready: %s", p.URL, text.Printable(c.Name+": "+c.Detail, maxDetail)),
+			moreDetailed[c.Name]...)...)
 	}
 	if ready {
-		return verdict(Fine, "", "%s", p.URL)
+		return finding(Fine, "", "%s", p.URL)
 	}
 	return all
 }
 
-// sameAs maps a check of /readyz to the checks of doctor with more detail.
-var sameAs = map[string][]string{
+// moreDetailed maps a check of /readyz to the checks of doctor that report the same fault with more detail.
+var moreDetailed = map[string][]string{
 	"nats": {"connection", "JetStream"}, "lanes": {"JetStream", "streams", "storage", "lanes"},
 	"started": {"connection", "JetStream", "streams", "drift", "seal", "lanes"},
 }
 
-// toReady has the advice for failed checks of /readyz without a check of doctor.
-var toReady = map[string]string{
+// readyAdvice has the advice for failed checks of /readyz without a check of doctor.
+var readyAdvice = map[string]string{
 	"nats":    "start the server, or correct the user that it rejects; the broker then connects again",
 	"serving": "wait until it has stopped",
 }
@@ -106,7 +107,7 @@ func (p Probe) failing(name string) string {
 func checkSettings(f Facts) []Finding {
 	var all []Finding
 	for _, name := range f.Host.Unknown {
-		all = append(all, verdict(Warn, "correct the name, or remove the variable", "%s", name)...)
+		all = append(all, finding(Warn, "correct the name, or remove the variable", "%s", name)...)
 	}
 	return all
 }
@@ -116,7 +117,7 @@ func checkServer(f Facts) []Finding {
 	case f.ConnectErr != nil:
 		return nil
 	case belowFloor(f.version):
-		return verdict(Warn, "upgrade to 2.12.12, 2.14.3 or later",
+		return finding(Warn, "upgrade to 2.12.12, 2.14.3 or later",
 			"nats-server %s has known vulnerabilities, some in the permissions that separate tenants", f.version)
 	}
 	detail := fmt.Sprintf("nats-server %s, delaybroker %s, nats.go %s", f.version, f.Host.Version, f.Host.Client)
@@ -129,12 +130,12 @@ func checkServer(f Facts) []Finding {
 	}
 	switch {
 	case formats > 1:
-		return verdict(Warn, "finish the upgrade: an older instance cannot read all messages of a newer one",
+		return finding(Warn, "finish the upgrade: an older instance cannot read all messages of a newer one",
 			"instances of different formats: %s", text.Few(instances))
 	case releases > 1:
-		return verdict(Fine, "", "%s; the versions differ, the format is the same", detail)
+		return finding(Fine, "", "%s; the versions differ, the format is the same", detail)
 	}
-	return verdict(Fine, "", "%s", detail)
+	return finding(Fine, "", "%s", detail)
 }
 
 // unproven returns the instances without an authenticated answer.
@@ -144,18 +145,18 @@ func (f Facts) unproven() []string {
 	})
 }
 
-// versions returns the instances with their versions, and the numbers of different formats and versions.
+// versions returns the names of the instances with their versions, and the numbers of different formats and versions.
 func versions(answers []stats.Answer) (names []string, formats, releases int) {
-	ofFormat, ofVersion := make(map[int]bool), make(map[string]bool)
+	allFormats, allVersions := make(map[int]bool), make(map[string]bool)
 	for _, a := range answers {
 		name := text.Printable(a.Instance, maxDetail) + " an older version"
 		if a.Format > 0 {
 			name = text.Printable(fmt.Sprintf("%s %s (format %d)", a.Instance, a.Version, a.Format), maxDetail)
 		}
 		names = append(names, name)
-		ofFormat[a.Format], ofVersion[a.Version] = true, true
+		allFormats[a.Format], allVersions[a.Version] = true, true
 	}
-	return names, len(ofFormat), len(ofVersion)
+	return names, len(allFormats), len(allVersions)
 }
 
 func checkJetStream(f Facts) []Finding {
@@ -163,40 +164,40 @@ func checkJetStream(f Facts) []Finding {
 	case f.ConnectErr != nil || errors.Is(f.accountErr, nats.ErrPermissionViolation):
 		return nil
 	case f.serverName == EmbeddedName && errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
-		return verdict(Critical,
+		return finding(Critical,
 			"check the disk of DELAY_EMBEDDED_DIR: if it is full, the embedded server stops JetStream",
 			"%v", f.accountErr)
 	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabledForAccount):
-		return verdict(Critical, "enable JetStream for this account", "%v", f.accountErr)
+		return finding(Critical, "enable JetStream for this account", "%v", f.accountErr)
 	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled) && f.apiPrefix != ownAPI:
-		return verdict(Critical, "set DELAY_JS_DOMAIN to the domain of a JetStream",
+		return finding(Critical, "set DELAY_JS_DOMAIN to the domain of a JetStream",
 			"there is no answer to requests below %s", f.apiPrefix)
 	case errors.Is(f.accountErr, jetstream.ErrJetStreamNotEnabled):
-		return verdict(Critical, "start nats-server with -js (on a leaf node, set DELAY_JS_DOMAIN instead)",
+		return finding(Critical, "start nats-server with -js (on a leaf node, set DELAY_JS_DOMAIN instead)",
 			"%v", f.accountErr)
 	case f.accountErr != nil:
-		return verdict(Critical, "start the missing servers: JetStream has no leader",
+		return finding(Critical, "start the missing servers: JetStream has no leader",
 			"JetStream does not answer: %v", f.accountErr)
 	}
 	missing := len(f.missing())
 	limits := f.account.Limits
 	switch {
 	case f.All != nil && limits.MaxStreams > 0 && missing > 0 && f.account.Streams+missing > limits.MaxStreams:
-		return verdict(Critical, fmt.Sprintf("raise the account's max_streams to %d", f.account.Streams+missing),
+		return finding(Critical, fmt.Sprintf("raise the account's max_streams to %d", f.account.Streams+missing),
 			"the account has %d of at most %d streams, and %d are missing", f.account.Streams, limits.MaxStreams, missing)
 	case f.All != nil && limits.MaxBytesRequired && missing > 0:
-		return verdict(Warn, "create the streams with max_bytes: see delaybroker streams",
+		return finding(Warn, "create the streams with max_bytes: see delaybroker streams",
 			"the account requires max_bytes for every stream")
 	}
 	for _, l := range f.lanes.Lanes {
 		if l.Owner == inspect.OwnerStopped && limits.MaxConsumers > 0 && l.Info.State.Consumers >= limits.MaxConsumers {
-			return verdict(Critical, fmt.Sprintf("raise the account's max_consumers to %d", limits.MaxConsumers+1),
+			return finding(Critical, fmt.Sprintf("raise the account's max_consumers to %d", limits.MaxConsumers+1),
 				"%s has %d consumers, the account's maximum, and its owner needs one more", l.Stream, l.Info.State.Consumers)
 		}
 	}
-	shown := "none"
+	limit := "none"
 	if limits.MaxStreams > 0 {
-		shown = strconv.Itoa(limits.MaxStreams)
+		limit = strconv.Itoa(limits.MaxStreams)
 	}
-	return verdict(Fine, "", "%d streams, limit %s", f.account.Streams, shown)
+	return finding(Fine, "", "%d streams, limit %s", f.account.Streams, limit)
 }

@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// toProvision is the advice for streams that are missing, or lack metadata.
-const toProvision = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, " +
+// provisionAdvice is the advice for streams that are missing, or lack metadata.
+const provisionAdvice = "run delaybroker provision, or start a broker without DELAY_PROVISION=verify, " +
 	"as a user with the permission"
 
 func checkStreams(f Facts) []Finding {
@@ -23,7 +23,7 @@ func checkStreams(f Facts) []Finding {
 	case errors.Is(f.findErr, nats.ErrPermissionViolation):
 		return nil
 	case f.findErr != nil:
-		return following(verdict(Critical, "check the servers: JetStream does not answer",
+		return following(finding(Critical, "check the servers: JetStream does not answer",
 			"the streams cannot be listed: %v", f.findErr), "connection", "JetStream")
 	case f.All == nil:
 		return nil
@@ -34,19 +34,19 @@ func checkStreams(f Facts) []Finding {
 		if len(f.Found) == 0 && f.Config.Provision {
 			do = "start a broker, which creates them: delaybroker serve"
 		}
-		all = append(all, following(verdict(Critical, do,
+		all = append(all, following(finding(Critical, do,
 			"%d of %d are missing: %s", len(missing), len(f.want), text.Few(missing)), "JetStream")...)
 	}
 	all = append(all, f.checkSchedules()...)
 	for _, s := range streams.FindStranded(f.prefix, f.All) {
-		all = append(all, verdict(Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
+		all = append(all, finding(Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
 			"%s", s)...)
 	}
 	for _, l := range f.lanes.Lanes {
 		all = append(all, f.checkState(l)...)
 	}
 	if all == nil {
-		return verdict(Fine, "", "all %d exist", len(f.want))
+		return finding(Fine, "", "all %d exist", len(f.want))
 	}
 	return all
 }
@@ -61,18 +61,18 @@ func (f Facts) missing() []string {
 func (f Facts) checkState(l inspect.Lane) []Finding {
 	switch l.State {
 	case inspect.Broken:
-		return verdict(Critical, "nats stream edit "+l.Stream+", and restart the broker",
+		return finding(Critical, "nats stream edit "+l.Stream+", and restart the broker",
 			"no broker serves %s: %s", l.Stream, l.Error)
 	case inspect.Newer:
 		if l.Owner != inspect.OwnerNobody {
 			return nil // during an upgrade
 		}
-		return verdict(Critical, "upgrade the brokers", "%s has a newer format, and no running broker can read it", l.Stream)
+		return finding(Critical, "upgrade the brokers", "%s has a newer format, and no running broker can read it", l.Stream)
 	case inspect.Silent:
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
 			return nil // the request was not sent
 		}
-		return following(verdict(Critical, "start the servers with its replicas",
+		return following(finding(Critical, "start the servers with its replicas",
 			"%s does not answer: %s", l.Stream, l.Error), "JetStream")
 	}
 	return nil
@@ -105,14 +105,14 @@ func checkDrift(f Facts) []Finding {
 			do = fmt.Sprintf("an edit cannot correct this; when its messages are no longer needed, run nats stream rm %s"+
 				" and delaybroker provision", d.Stream)
 		}
-		found := verdict(state, do, "%s", d)
+		one := finding(state, do, "%s", d)
 		if d.Fix == streams.FixByProvision {
-			found = following(found, "streams")
+			one = following(one, "streams")
 		}
-		all = append(all, found...)
+		all = append(all, one...)
 	}
 	if all == nil {
-		return verdict(Fine, "", "none")
+		return finding(Fine, "", "none")
 	}
 	return all
 }
@@ -124,29 +124,29 @@ func checkSeal(f Facts) []Finding {
 	}
 	for _, l := range f.lanes.Lanes {
 		if l.UnknownKey {
-			return verdict(Critical, "set DELAY_SECRET to the brokers' value",
+			return finding(Critical, "set DELAY_SECRET to the brokers' value",
 				"the messages in %s are sealed with a secret that is not set here", l.Stream)
 		}
 	}
-	secrets, sealed := streams.Secrets(f.Found)
-	with := "DELAY_SECRET"
+	secrets, since := streams.Secrets(f.Found)
+	secret := "DELAY_SECRET"
 	if len(f.Config.Secrets) == 0 {
-		with = "the secret in the streams' metadata"
+		secret = "the secret in the streams' metadata"
 	}
 	switch none := len(secrets)+len(f.Config.Secrets) == 0; {
-	case none && sealed.IsZero():
-		return verdict(Warn, toProvision,
+	case none && since.IsZero():
+		return finding(Warn, provisionAdvice,
 			"messages between lanes have no seal, so a client can forge them")
 	case none:
-		return verdict(Critical, "set DELAY_SECRET to the other brokers' value",
-			"messages are sealed since %s, and no secret is set", text.Moment(sealed))
-	case sealed.IsZero():
-		return verdict(Warn, toProvision,
+		return finding(Critical, "set DELAY_SECRET to the other brokers' value",
+			"messages are sealed since %s, and no secret is set", text.Moment(since))
+	case since.IsZero():
+		return finding(Warn, provisionAdvice,
 			"messages are sealed with %s, and accepted without a seal: no stream has the time from which seals are required",
-			with)
+			secret)
 	}
-	return verdict(Fine, "", "messages are sealed with %s; a seal is required since %s",
-		with, text.Moment(sealed))
+	return finding(Fine, "", "messages are sealed with %s; a seal is required since %s",
+		secret, text.Moment(since))
 }
 
 func checkDurability(f Facts) []Finding {
@@ -166,9 +166,9 @@ func checkDurability(f Facts) []Finding {
 }
 
 const (
-	// Dead letters older than lettersOld are not reported, unless there are at least lettersMany.
-	lettersOld  = 24 * time.Hour
-	lettersMany = 1000
+	// If the newest dead letter is older than oldLetters, there is no warning for fewer than manyLetters.
+	oldLetters  = 24 * time.Hour
+	manyLetters = 1000
 )
 
 func checkDeadLetters(f Facts) []Finding {
@@ -181,8 +181,8 @@ func checkDeadLetters(f Facts) []Finding {
 		}
 		age := max(0, l.Info.TimeStamp.Sub(l.Info.State.LastTime))
 		detail := fmt.Sprintf("%d in %s, the newest %s old", l.Pending, l.Stream, text.Span(age))
-		if age >= lettersOld && l.Pending < lettersMany {
-			return verdict(Fine, "", "%s", detail)
+		if age >= oldLetters && l.Pending < manyLetters {
+			return finding(Fine, "", "%s", detail)
 		}
 		do := "read the reasons: delaybroker dead ls --by code,target,reason"
 		for code, n := range f.codes {
@@ -191,7 +191,7 @@ func checkDeadLetters(f Facts) []Finding {
 				do = fmt.Sprintf("read the reasons: delaybroker dead ls --code %s --by target,reason", code)
 			}
 		}
-		return verdict(Warn, do, "%s", detail)
+		return finding(Warn, do, "%s", detail)
 	}
-	return verdict(Fine, "", "none")
+	return finding(Fine, "", "none")
 }

@@ -21,24 +21,24 @@ func checkTargets(f Facts) []Finding {
 		return nil
 	}
 	var all []Finding
-	said := make(map[string]bool)
+	reported := make(map[string]bool) // by target
 	for _, r := range f.retrying {
-		do, lasts := f.adviceFor(r), r.LastFailure.Sub(r.FirstFailure)
-		if do == "" || lasts < unreachableAfter || said[r.Target] {
+		do, duration := f.adviceFor(r), r.LastFailure.Sub(r.FirstFailure)
+		if do == "" || duration < unreachableAfter || reported[r.Target] {
 			continue
 		}
-		said[r.Target] = true
-		all = append(all, verdict(Warn, do, "%s has been failing for %s, attempt %d of %d: %s",
-			text.Printable(r.Target, maxDetail), text.Span(lasts), r.Attempts, r.Allowed,
+		reported[r.Target] = true
+		all = append(all, finding(Warn, do, "%s has been failing for %s, attempt %d of %d: %s",
+			text.Printable(r.Target, maxDetail), text.Span(duration), r.Attempts, r.Allowed,
 			text.Printable(r.LastError, maxDetail))...)
 	}
 	if all == nil {
-		return verdict(Fine, "", "no unreachable target is known")
+		return finding(Fine, "", "no unreachable target is known")
 	}
 	return all
 }
 
-// adviceFor returns the advice for a target without a subscriber. It is "" for a service that answers with an error.
+// adviceFor returns the advice for an unreachable target. It is "" if the target answers with an error.
 func (f Facts) adviceFor(r message.Request) (do string) {
 	target := text.Printable(r.Target, maxDetail)
 	switch {

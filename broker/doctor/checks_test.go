@@ -29,7 +29,7 @@ func asked(checks ...stats.Check) Facts {
 	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
 }
 
-// fullServer has no room.
+// fullServer is a server that refuses to store messages.
 func fullServer(name string) Facts {
 	refused := trial{known: true, refusal: "insufficient resources"}
 	return Facts{connected: connected{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
@@ -195,7 +195,7 @@ func TestRulesAllow(t *testing.T) {
 		{&rules{Deny: []string{"a.b"}}, false},
 		{&rules{Allow: []string{"a.>"}, Deny: []string{"*.b"}}, false},
 	} {
-		if got := test.rules.allow("a.b"); got != test.want {
+		if got := test.rules.allows("a.b"); got != test.want {
 			t.Errorf("%+v: got %v, want %v", test.rules, got, test.want)
 		}
 	}

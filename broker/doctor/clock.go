@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/text"
 )
 
+// clockWarn and clockCritical are the differences between two clocks above which a finding has this severity.
 const clockWarn, clockCritical = time.Second, 10 * time.Second
 
 // clock is the reading of a leader's clock.
@@ -21,9 +22,8 @@ type clock struct {
 	within time.Duration // maximum error of offset
 }
 
-// lookAtClocks compares the local clock with the clock of each leader. Of several answers, the fastest is the most
-// exact.
-func (i asker) lookAtClocks(ctx context.Context, v inspect.Lanes) []clock {
+// readClocks compares the local clock with the clock of each leader of a lane.
+func (i asker) readClocks(ctx context.Context, v inspect.Lanes) []clock {
 	var all []clock
 	seen := make(map[string]bool)
 	for _, l := range v.Lanes {
@@ -35,7 +35,7 @@ func (i asker) lookAtClocks(ctx context.Context, v inspect.Lanes) []clock {
 			continue
 		}
 		seen[leader] = true
-		if c, ok := i.lookAtClock(ctx, l.Stream); ok {
+		if c, ok := i.readClock(ctx, l.Stream); ok {
 			c.leader = leader
 			all = append(all, c)
 		}
@@ -43,10 +43,11 @@ func (i asker) lookAtClocks(ctx context.Context, v inspect.Lanes) []clock {
 	return all
 }
 
-// lookAtClock requests the time from the leader of a stream. ok is false if the leader does not answer.
-func (i asker) lookAtClock(ctx context.Context, stream string) (best clock, ok bool) {
-	const looks = 3
-	for range looks {
+// readClock requests the time from the leader of a stream several times, and returns the reading of the fastest answer,
+// which is the most exact. Ok is false if the leader does not answer.
+func (i asker) readClock(ctx context.Context, stream string) (best clock, ok bool) {
+	const attempts = 3
+	for range attempts {
 		_ = i.Ask(ctx, func(ctx context.Context) error { // the next request may succeed
 			asked := time.Now()
 			s, err := i.JetStream.Stream(ctx, stream)
@@ -86,9 +87,9 @@ func checkClocks(f Facts) []Finding {
 	}
 	switch {
 	case sure > clockCritical:
-		return verdict(Critical, do, "%s", detail)
+		return finding(Critical, do, "%s", detail)
 	case sure > clockWarn:
-		return verdict(Warn, do, "%s", detail)
+		return finding(Warn, do, "%s", detail)
 	}
-	return verdict(Fine, "", "%s", detail)
+	return finding(Fine, "", "%s", detail)
 }

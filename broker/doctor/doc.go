@@ -8,13 +8,13 @@
 // # Facts and checks
 //
 // [Gather] sends every request once and judges nothing. A missing permission is a fact too. The checks are pure
-// functions of the [Facts]. So even a server state that no test can produce has a test. A check without its facts
-// reports nothing, because another check reports the reason. A finding that only follows from a critical one is left
-// out (following): an engineer on call should read one thing to do. The tests are two tables of situations. In the
-// situations of a healthy installation doctor reports nothing, and in each of the others one thing.
+// functions of the [Facts], so that a test can cover even a state that no test server can have. A check without its
+// facts reports nothing, because another check reports the reason. A finding that is only a consequence of a critical
+// one is left out (following): an engineer on call should read one thing to do. The tests are two tables of situations.
+// In each situation of a healthy installation doctor reports nothing, and in each of the others one thing.
 //
 // # Tried and rejected
 //
-// Storing a message to test for free space: doctor would fill a store that is nearly full. With a trace, the server
-// performs its checks and stores nothing.
+// Storing a message to test for free space: doctor would fill a store that is nearly full. The server performs the same
+// checks for a trace, and stores nothing.
 package doctor

@@ -12,8 +12,8 @@ import (
 	"delaybroker/levels"
 )
 
-// Durability describes how safely the streams keep acknowledged messages, as far as a client can see. It comes from the
-// streams: the settings apply only to new streams.
+// Durability has the facts about the durability of acknowledged messages that a client can see. It has the
+// configurations of the streams and not the broker's settings, which apply only to new streams.
 type Durability struct {
 	Streams   []jetstream.StreamConfig
 	Clustered bool
@@ -23,8 +23,8 @@ type Durability struct {
 
 // Sync is the sync policy of a server.
 type Sync struct {
-	Always bool // after every write
-	Every  time.Duration
+	Always bool          // sync after every write
+	Every  time.Duration // otherwise, the interval
 }
 
 // String describes the sync policy.
@@ -35,25 +35,26 @@ func (s Sync) String() string {
 	return "fsync every " + levels.FormatDuration(s.Every)
 }
 
-// A Weakness is an avoidable way to lose acknowledged messages.
+// A Weakness is an avoidable cause of the loss of acknowledged messages.
 type Weakness struct {
 	State    Severity
 	What, Do string
 }
 
-// unseen is the possible loss on servers that are not embedded. The JetStream API does not report their sync interval.
-const unseen = "the messages since the last fsync (sync_interval, 2 minutes by default)"
+// unseenLoss is the possible loss on servers that are not embedded. The JetStream API does not report their sync
+// interval.
+const unseenLoss = "the messages since the last fsync (sync_interval, 2 minutes by default)"
 
-// Words returns the durability of an acknowledged message, by the weakest of the streams, and the weaknesses that an
+// Words describes the durability of an acknowledged message, by the weakest of the streams, and the weaknesses that an
 // operator can remove.
 func (d Durability) Words() (meaning string, weak []Weakness) {
 	if len(d.Streams) == 0 {
 		return "unknown: no stream was read", nil
 	}
 	var memory, async, single, even []string
-	fewest, most := d.Streams[0].Replicas, 0
+	minReplicas, maxReplicas := d.Streams[0].Replicas, 0
 	for _, s := range d.Streams {
-		fewest, most = min(fewest, s.Replicas), max(most, s.Replicas)
+		minReplicas, maxReplicas = min(minReplicas, s.Replicas), max(maxReplicas, s.Replicas)
 		switch {
 		case s.Storage == jetstream.MemoryStorage:
 			memory = append(memory, s.Name)
@@ -90,10 +91,11 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 		weak = append(weak, Weakness{Warn, "nats-server " + d.Version + " has known vulnerabilities",
 			"use 2.12.12, 2.14.3 or later"})
 	}
-	return d.meaning(fewest, most, len(memory) > 0, len(async) > 0), weak
+	return d.meaning(minReplicas, maxReplicas, len(memory) > 0, len(async) > 0), weak
 }
 
-// naming lists some of the streams, or returns that all are meant. The text must fit in a table.
+// naming returns the names of some of the streams, or their number if they are all streams: the text must fit in a
+// table.
 func (d Durability) naming(streams []string) string {
 	if len(streams) > 4 && len(streams) == len(d.Streams) {
 		return fmt.Sprintf("all %d streams", len(streams))
@@ -101,32 +103,32 @@ func (d Durability) naming(streams []string) string {
 	return text.Few(streams)
 }
 
-// meaning describes streams with fewest to most replicas. Memory: some are in memory. Async: some acknowledge before
-// the write.
-func (d Durability) meaning(fewest, most int, memory, async bool) string {
-	replicas := fmt.Sprint(fewest)
-	if most > fewest {
-		replicas = fmt.Sprintf("%d to %d", fewest, most)
+// meaning describes streams with minReplicas to maxReplicas replicas. Memory: some are in memory. Async: some
+// acknowledge before the write.
+func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) string {
+	replicas := fmt.Sprint(minReplicas)
+	if maxReplicas > minReplicas {
+		replicas = fmt.Sprintf("%d to %d", minReplicas, maxReplicas)
 	}
 	facts := fmt.Sprintf("replicas %s", replicas)
 	if d.Version != "" {
 		facts += ", nats-server " + d.Version
 	}
-	quorum := fewest/2 + 1
+	quorum := minReplicas/2 + 1
 	switch {
 	case memory:
 		return fmt.Sprintf("acknowledged means in the memory of at least %d of %d servers, for some streams (%s):"+
-			" a restart of these servers loses all messages", quorum, fewest, facts)
+			" a restart of these servers loses all messages", quorum, minReplicas, facts)
 	case async:
 		return fmt.Sprintf("acknowledged means received by at least %d of %d servers,"+
-			" for some streams before the write (%s): a crash loses unwritten messages", quorum, fewest, facts)
-	case fewest > 1:
+			" for some streams before the write (%s): a crash loses unwritten messages", quorum, minReplicas, facts)
+	case minReplicas > 1:
 		return fmt.Sprintf("acknowledged means written to a file by at least %d of %d servers (%s):"+
 			" the failure of %d loses nothing; a power cut of most servers at once loses %s",
-			quorum, fewest, facts, fewest-quorum, unseen)
+			quorum, minReplicas, facts, minReplicas-quorum, unseenLoss)
 	case d.Sync == nil:
 		return fmt.Sprintf("acknowledged means written to a file by one server (%s):"+
-			" a crash loses nothing; a power cut loses %s; a failed disk loses all messages", facts, unseen)
+			" a crash loses nothing; a power cut loses %s; a failed disk loses all messages", facts, unseenLoss)
 	case d.Sync.Always:
 		return fmt.Sprintf("acknowledged means on the disk of this host, %s (file, %s):"+
 			" a power cut loses nothing; a failed disk loses all messages", d.Sync, facts)
@@ -135,7 +137,7 @@ func (d Durability) meaning(fewest, most int, memory, async bool) string {
 		" a power cut loses the messages since the last fsync; a failed disk loses all messages", d.Sync, facts)
 }
 
-// finding adds the weaknesses to the durability of an acknowledged message: a reader needs both.
+// finding returns the durability of an acknowledged message and the weaknesses as one finding: a reader needs both.
 func (d Durability) finding() Finding {
 	meaning, weak := d.Words()
 	f := Finding{Detail: meaning}

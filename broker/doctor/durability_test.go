@@ -20,7 +20,7 @@ func stream(name string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{Name: name, Replicas: replicas}
 }
 
-// inMemory and async are streams that keep less than a file does.
+// inMemory and async return streams that are less durable than a stream in a file.
 func inMemory() jetstream.StreamConfig {
 	c := stream("DELAY_m", 3)
 	c.Storage = jetstream.MemoryStorage
@@ -45,7 +45,7 @@ var durabilities = []struct {
 	name    string
 	kept    Durability
 	meaning string
-	weak    []string // what each speaks of
+	weak    []string // a word of each weakness
 	state   Severity
 }{
 	{

@@ -22,13 +22,13 @@ const (
 	// EmbeddedName is the name of the server that a broker embeds.
 	EmbeddedName = "delaybroker"
 
-	// listPause is the time between two listings of the streams.
-	listPause = 250 * time.Millisecond
+	// listInterval is the time between two requests for the list of streams.
+	listInterval = 250 * time.Millisecond
 
-	ownAPI = "$JS.API" // the root of the JetStream API of the own account
+	ownAPI = "$JS.API" // the root of the JetStream API in the user's own account
 )
 
-// Host has facts about a subcommand's host that need no request to NATS.
+// Host has facts about the host and the program that need no request to NATS.
 type Host struct {
 	Version string // of this program
 	Client  string // the version of nats.go
@@ -37,8 +37,8 @@ type Host struct {
 	Probe   Probe
 	Exposed string   // address at which other hosts can use the embedded server without authentication, or ""
 	Unknown []string // variables that resemble settings, each with a sentence
-	NoTrial bool     // try no publish: the user may not publish, and the server logs each refusal
-	Login   string   // setting to correct if the server refuses the user; empty for those of NATS
+	NoTrial bool     // do not try a publish: the user may not publish, and the server logs each refusal
+	Login   string   // the setting to correct if the server refuses the user; empty for the settings of NATS
 }
 
 // Probe is the report of a broker on this host over HTTP.
@@ -56,7 +56,7 @@ type Link struct {
 	Connect func() (*nats.Conn, error)
 }
 
-// Facts are the input of the checks. An unknown fact is nil or empty. If a check needs the reason, a second field has
+// Facts are the input of the checks. An unknown fact is nil or empty. If a check needs the reason, another field has
 // the error.
 type Facts struct {
 	Config     broker.Config
@@ -74,12 +74,12 @@ type Facts struct {
 	retrying       []message.Request       // a sample of the messages in the retry lanes
 	codes          map[message.Code]uint64 // number of dead letters by code; nil if unknown
 	clocks         []clock
-	keys           []string     // ids of the keys; the first one seals
+	keys           []string     // ids of the keys; the first key seals
 	sealedWith     []sealedWith // nil if there is only one key
 	trial          trial
 }
 
-// connected describes the connection itself.
+// connected has the facts about the connection.
 type connected struct {
 	server     string // address, without credentials
 	serverName string
@@ -90,11 +90,11 @@ type connected struct {
 	inbox      string
 	name       string     // name of the user; empty for a user without a name, such as a token
 	user       *userInfo  // nil if the server does not report it
-	apart      []linkUser // users of the links with their own user
+	linkUsers  []linkUser // users of the links with their own user
 	refused    []string   // refusals by the server, verbatim
 }
 
-// An asker sends an inspector's requests, and records the answers as facts.
+// An asker gathers facts by an inspector's requests.
 type asker struct {
 	*inspect.Inspector
 	names message.Names
@@ -127,43 +127,43 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 	}
 	f.refused = i.Refusals()
 	for _, l := range links {
-		f.apart = append(f.apart, l.ask(ctx))
+		f.linkUsers = append(f.linkUsers, l.ask(ctx))
 	}
 	return f
 }
 
-// listSettled lists the streams. A broker that has just started may still be creating them. So, while some are missing,
-// it lists them again until none has been created for a while.
+// listSettled returns the streams of the account. A broker that has just started may still be creating its streams. So,
+// while streams are missing, listSettled repeats the request until no stream has been created for inspect.Handover.
 func (i asker) listSettled(ctx context.Context) (there inspect.Listed, err error) {
 	missing := 0
-	for since := time.Now(); ; {
+	for created := time.Now(); ; {
 		if err := i.Ask(ctx, func(ctx context.Context) (err error) {
 			there, err = i.Streams(ctx)
 			return err
 		}); err != nil {
 			return there, err
 		}
-		had := missing
+		before := missing
 		missing = len(streams.Compare(i.Wanted(), there.All).Missing) - len(there.Away)
-		if missing < had {
-			since = time.Now()
+		if missing < before {
+			created = time.Now()
 		}
-		if missing <= 0 || !i.Config().Provision || time.Since(since) >= inspect.Handover {
+		if missing <= 0 || !i.Config().Provision || time.Since(created) >= inspect.Handover {
 			return there, nil
 		}
 		select {
 		case <-ctx.Done():
 			return there, ctx.Err()
-		case <-time.After(listPause):
+		case <-time.After(listInterval):
 		}
 	}
 }
 
 // gatherLanes gathers the facts about the streams that were found.
 func (i asker) gatherLanes(ctx context.Context, f *Facts, there inspect.Listed, links []Link) {
-	f.lanes, f.instances = i.LookSettled(ctx, there)
-	i.lookCloser(ctx, f)
-	f.clocks = i.lookAtClocks(ctx, f.lanes)
+	f.lanes, f.instances = i.SettledLanes(ctx, there)
+	i.sampleLanes(ctx, f)
+	f.clocks = i.readClocks(ctx, f.lanes)
 	f.keys, f.sealedWith = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
 	writes := func(l Link) bool { return l.Name == "write" } // a user of another link cannot try to write
 	if !f.Host.NoTrial && !slices.ContainsFunc(links, writes) {

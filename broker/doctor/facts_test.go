@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// finds fails unless a check has a finding with a state and words.
+// finds fails unless a check has a finding with this state and these words.
 func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 	t.Helper()
 	for _, one := range f.Findings() {
@@ -27,8 +27,8 @@ func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 	t.Errorf("no finding %s, %s with %q in %+v", check, state, part, f.Findings())
 }
 
-// TestGatherChangesNothing: Gather tries whether there is room, and stores nothing. If no instance answers, it first
-// waits for a broker to take over.
+// TestGatherChangesNothing: Gather tests for free space, and stores nothing. If no instance answers, it first waits for
+// a broker to take over.
 func TestGatherChangesNothing(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
@@ -41,7 +41,7 @@ func TestGatherChangesNothing(t *testing.T) {
 		f.finds(t, "storage", Fine, "the server accepted a trial message")
 		f.finds(t, "lanes", Critical, "no broker reads any of the 6 lanes")
 		f.finds(t, "rights", Fine, "all permissions that the broker needs")
-		v, err := i.Look(t.Context(), 0)
+		v, err := i.Lanes(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,8 +66,9 @@ func TestGatherGoesOn(t *testing.T) {
 	})
 }
 
-// TestLanesAreCountedUnasked: a user that may neither ask the instances nor list consumers, such as the broker's user
-// with its minimal permissions, gets the number of lanes, and that their readers are unknown.
+// TestLanesAreCountedUnasked: a user may have neither permission for requests to the instances nor for the list of
+// consumers, such as the broker's user with its minimal permissions. Then the finding has the number of lanes, and says
+// that their readers are unknown.
 func TestLanesAreCountedUnasked(t *testing.T) {
 	bubble(t, natstest.Denied("delayctl.status", "$JS.API.CONSUMER.LIST.>"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
@@ -76,7 +77,7 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range made.Changes { // where there is a consumer, its stream's information says so to everybody
+		for _, c := range made.Changes { // the info of a stream shows every user that the stream has a consumer
 			if _, err := js.CreateConsumer(t.Context(), c.Stream, jetstream.ConsumerConfig{}); err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +108,7 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 	})
 }
 
-// TestNoTrial: if no publish should be tried, none is, although the user may.
+// TestNoTrial: with Host.NoTrial, doctor publishes nothing, although the user may publish.
 func TestNoTrial(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")

@@ -29,8 +29,8 @@ type Finding struct {
 	Detail string   `json:"detail"`
 	Do     string   `json:"do,omitempty"`
 
-	// after names other checks. If one of them has a critical finding, this one is left out: the other is its cause, or
-	// has more detail.
+	// after has the names of other checks. If one of them has a critical finding, this finding is left out: the other
+	// is its cause, or has more detail.
 	after []string
 }
 
@@ -47,7 +47,7 @@ var checks = []struct {
 	{"dead letters", checkDeadLetters}, {"memory", checkMemory}, {"journal", checkJournal},
 }
 
-// CheckNames returns the names of all checks, each once.
+// CheckNames returns the names of all checks, without duplicates.
 func CheckNames() []string {
 	var names []string
 	for _, c := range checks {
@@ -56,8 +56,8 @@ func CheckNames() []string {
 	return slices.Compact(names)
 }
 
-// Findings runs the checks. It leaves out findings that only follow from another one, so that an engineer reads one
-// thing to do. It drops the findings of skipped checks first, so that they suppress nothing.
+// Findings runs the checks. It leaves out findings that are only consequences of another one, so that an engineer reads
+// one thing to do. It does not run the checks to skip, so they suppress no findings of others.
 func (f Facts) Findings(skip ...string) []Finding {
 	var all []Finding
 	critical := make(map[string]bool)
@@ -84,6 +84,6 @@ func following(found []Finding, after ...string) []Finding {
 	return found
 }
 
-func verdict(state Severity, do, format string, args ...any) []Finding {
+func finding(state Severity, do, format string, args ...any) []Finding {
 	return []Finding{{State: state, Detail: fmt.Sprintf(format, args...), Do: do}}
 }

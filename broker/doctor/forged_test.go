@@ -43,8 +43,8 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 	}
 }
 
-// TestForgedUserIsNotBelieved: a client that may subscribe to the server's own subject cannot put another user in place
-// of the broker's, whose permissions are then not judged.
+// TestForgedUserIsNotBelieved: a client that may subscribe to the server's own subject cannot make doctor judge the
+// permissions of another user instead of the broker's.
 func TestForgedUserIsNotBelieved(t *testing.T) {
 	situation{name: "a stranger names us", user: tried, set: func(sc *scene) {
 		sc.serve(nats.UserInfo(tried, tried))

@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// permissions are the server's rules for a user. Without rules everything is allowed.
+// permissions are the server's rules for a user. Without rules, all subjects are allowed.
 type permissions struct {
 	Publish   *rules `json:"publish"`
 	Subscribe *rules `json:"subscribe"`
@@ -21,17 +21,17 @@ type rules struct {
 	Deny  []string `json:"deny"`
 }
 
-func (r *rules) allow(subject string) bool {
+func (r *rules) allows(subject string) bool {
 	matches := func(pattern string) bool { return message.Match(pattern, subject) }
 	return r == nil || !slices.ContainsFunc(r.Deny, matches) &&
 		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
 }
 
-// lack returns the subjects that are not allowed. If all subjects of a pattern are refused, it returns the pattern.
-func (p permissions) lack(grants []grant, inbox string) []string {
+// refused returns the subjects that are not allowed. If all subjects of a grant are refused, it returns the pattern.
+func (p permissions) refused(grants []grant, inbox string) []string {
 	var all []string
 	for _, g := range grants {
-		refused := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allow)
+		refused := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allows)
 		if len(refused) == len(g.subjects) && len(refused) > 1 {
 			refused = []string{g.pattern}
 		}
@@ -39,13 +39,13 @@ func (p permissions) lack(grants []grant, inbox string) []string {
 			all = append(all, "Publish to "+subject)
 		}
 	}
-	if answers := inbox + ".x.y"; !p.Subscribe.allow(answers) {
+	if answers := inbox + ".x.y"; !p.Subscribe.allows(answers) {
 		all = append(all, "Subscription to "+answers)
 	}
 	return all
 }
 
-// A grant is a pattern to allow, with the subjects of it on which the broker publishes.
+// A grant is a permission that the broker needs: a pattern, and the subjects in it on which the broker publishes.
 type grant struct {
 	link     string
 	pattern  string
@@ -55,12 +55,12 @@ type grant struct {
 // grants returns the publish permissions that some of the broker's links need, except those for targets.
 // test/permissions has the same permissions as files.
 func (f Facts) grants(names message.Names, links ...string) []grant {
-	var lanes, purged, all, hops, dead, meet, owners, timers []string
+	var lanes, purged, all, hops, dead, ownersStream, owners, timers []string
 	for _, s := range f.want {
 		all = append(all, s.Stream)
 		switch s.Kind {
 		case streams.Owners:
-			meet = append(meet, s.Stream)
+			ownersStream = append(ownersStream, s.Stream)
 			owners = append(owners, names.OwnersTable(), names.OwnersBeat()+"x", names.OwnersCall())
 			continue
 		case streams.Level:
@@ -87,7 +87,8 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	needed := []grant{
 		{"control", list, []string{list}}, {"write", names.SysFilter(), hops}, {"write", names.DeadFilter(), dead},
 	}
-	// Requests about a stream. Rest follows the stream's name in the subject, and * in it is a consumer.
+	// add adds the requests about each of the streams. Rest follows the stream's name in the subject; * in it stands
+	// for a consumer.
 	add := func(link, verb, rest string, streams []string) {
 		added := grant{link: link, pattern: f.apiPrefix + "." + verb + ".*" + rest}
 		for _, s := range streams {
@@ -97,8 +98,8 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 		needed = append(needed, added)
 	}
 	add("control", "STREAM.INFO", "", lanes)
-	add("control", "STREAM.PURGE", "", slices.Concat(purged, meet))
-	add("control", "STREAM.MSG.GET", "", slices.Concat(lanes, meet))
+	add("control", "STREAM.PURGE", "", slices.Concat(purged, ownersStream))
+	add("control", "STREAM.MSG.GET", "", slices.Concat(lanes, ownersStream))
 	add("control", "STREAM.MSG.DELETE", "", lanes)
 	add("read", "STREAM.INFO", "", lanes)
 	add("read", "STREAM.MSG.GET", "", lanes)
@@ -149,25 +150,25 @@ func (f Facts) refusedCommands(names message.Names) []string {
 		{"dead resend", []string{dead, names.Retry(inspect.ShortestRetry(f.want), "x")}},
 		{"pause and resume", []string{names.PausesRecord()}},
 	} {
-		if slices.ContainsFunc(c.needs, func(s string) bool { return !f.user.Permissions.Publish.allow(s) }) {
+		if slices.ContainsFunc(c.needs, func(s string) bool { return !f.user.Permissions.Publish.allows(s) }) {
 			all = append(all, c.commands)
 		}
 	}
 	return all
 }
 
-// unheard returns the subjects of calls between instances to which the user may not subscribe.
-func (f Facts) unheard(names message.Names) []string {
-	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allow(names.OwnersCall()) {
+// refusedCalls returns the subscription for calls between instances, if the user lacks its permission.
+func (f Facts) refusedCalls(names message.Names) []string {
+	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allows(names.OwnersCall()) {
 		return nil
 	}
 	return []string{"Subscription to " + names.OwnersCall()}
 }
 
-// unanswered returns the permissions that the user lacks to answer operators' requests. A broker works without them.
-func (f Facts) unanswered(names message.Names) []string {
+// refusedAnswers returns the permissions for answers to operators that the user lacks. A broker works without them.
+func (f Facts) refusedAnswers(names message.Names) []string {
 	var all []string
-	if !f.user.Permissions.Publish.allow(names.StatusAnswers() + "x") {
+	if !f.user.Permissions.Publish.allows(names.StatusAnswers() + "x") {
 		all = append(all, "Publish to "+names.StatusFilter())
 	}
 	calls := []string{names.StatusCall()}
@@ -176,14 +177,14 @@ func (f Facts) unanswered(names message.Names) []string {
 	}
 	calls = append(calls, f.Config.Schedules.Subjects()...)
 	for _, subject := range calls {
-		if !f.user.Permissions.Subscribe.allow(subject) {
+		if !f.user.Permissions.Subscribe.allows(subject) {
 			all = append(all, "Subscription to "+subject)
 		}
 	}
 	return all
 }
 
-// patterns shortens a list of subjects: if several differ only in their last token, * replaces that token.
+// patterns shortens a list of subjects. If several subjects differ only in their last token, * replaces that token.
 func patterns(subjects []string) []string {
 	count := make(map[string]int)
 	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }

@@ -67,9 +67,9 @@ var healthy = []situation{
 	}},
 	{name: "an upgrade in progress", rights: deaf(), set: func(sc *scene) {
 		sc.cfg.Ladder, sc.cfg.HoldMessages = harness.Ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
-		sc.serve(nats.UserInfo(tried, tried)) // from before there was a question
+		sc.serve(nats.UserInfo(tried, tried)) // an older broker, which answers no requests
 		for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
-			sc.publish(500, "delay."+level+".orders.x") // so that it rests in all of them
+			sc.publish(500, "delay."+level+".orders.x") // its memory is full, so it does not read these lanes
 		}
 		sc.serve()
 		time.Sleep(time.Minute)
@@ -205,7 +205,7 @@ func TestDoctorIsQuiet(t *testing.T) {
 	}
 }
 
-// deaf returns the permissions of a broker that receives no requests, as an older version without them.
+// deaf returns the permissions of a broker that receives no requests for its status, as an older version does.
 func deaf() server.Permissions {
 	not := &server.SubjectPermission{Deny: []string{"delayctl.status", "delayctl.status.>"}}
 	return server.Permissions{Publish: not, Subscribe: not}

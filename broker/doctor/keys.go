@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// maxCounted is the maximum number of messages of a stream whose keys are counted. The oldest come first: they are the
-// ones with an earlier key.
+// maxCounted is the maximum number of messages of a stream whose keys are counted. The count begins with the oldest
+// messages, which have the earlier keys.
 const maxCounted = 100_000
 
 // sealedWith has the number of messages of a stream by the key that sealed them.
@@ -21,7 +21,7 @@ type sealedWith struct {
 	err    error             // why they could not be counted
 }
 
-// countKeys counts the messages that each key has sealed, if there is more than one key. Otherwise it sends no request.
+// countKeys counts the messages that each key has sealed. If there is only one key, it sends no request.
 func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []sealedWith) {
 	if len(i.Policy().Keys.IDs()) < 2 {
 		return nil
@@ -40,22 +40,22 @@ func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []seale
 	return all
 }
 
-func (i asker) countKeysOf(ctx context.Context, to *sealedWith) error {
+func (i asker) countKeysOf(ctx context.Context, counted *sealedWith) error {
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	looked := 0
-	for m, err := range i.Headers(to.stream, "doctor").All(ctx) {
+	read := 0
+	for m, err := range i.Headers(counted.stream, "doctor").All(ctx) {
 		if err != nil {
 			return err
 		}
-		if looked++; looked > maxCounted {
-			to.more = true
+		if read++; read > maxCounted {
+			counted.more = true
 			break
 		}
-		in := m.Incoming(to.stream)
+		in := m.Incoming(counted.stream)
 		if seals := in.Header[message.HeaderSeal]; len(seals) == 1 &&
-			(to.kind != streams.Timers || in.Subject == i.names.Armed() || entry.ClaimsOurs(i.Policy(), in)) {
-			to.by[message.KeyID(seals[0])]++
+			(counted.kind != streams.Timers || in.Subject == i.names.Armed() || entry.ClaimsOurs(i.Policy(), in)) {
+			counted.by[message.KeyID(seals[0])]++
 		}
 	}
 	return nil

@@ -36,8 +36,8 @@ func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *ins
 	return i
 }
 
-// with returns a configuration with few levels. Of other durations the intake takes only those in delayin subjects: the
-// subjects of all 1,300 would take most of the processor time of these tests.
+// with returns a configuration with few levels. The intake takes other durations only in delayin subjects, because the
+// subjects of all 1,300 plain durations would take most of the processor time of these tests.
 func with(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
 	return broker.Config{Prefix: prefix, Ladder: harness.Ladder(t, ladder), IntakeDurations: []string{}}

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// maxSamples is the maximum number of messages read of each retry lane, from the first to the last.
+	// maxSamples is the maximum number of messages to read of each retry lane. They are evenly spaced.
 	maxSamples = 8
-	// maxSubjects bounds an answer that names every subject of the dead letters.
+	// maxSubjects is the maximum number of subjects of the dead letters. An answer that lists more would be too large.
 	maxSubjects = 5000
 )
 
-// lookCloser samples the reasons of refused deliveries and of dead letters. It needs only the permissions of a broker's
-// user. A few samples are enough to find the cause.
-func (i asker) lookCloser(ctx context.Context, f *Facts) {
+// sampleLanes samples the refused messages, and counts the dead letters by code. It needs only the permissions of a
+// broker's user. A few samples are enough to find the cause.
+func (i asker) sampleLanes(ctx context.Context, f *Facts) {
 	for _, l := range f.lanes.Lanes {
 		switch {
 		case l.Info == nil || l.Pending == 0:
@@ -54,7 +54,7 @@ func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Reques
 // countCodes counts dead letters by their subjects.
 func (i asker) countCodes(ctx context.Context, stream string) map[message.Code]uint64 {
 	codes := make(map[message.Code]uint64)
-	_ = i.Ask(ctx, func(ctx context.Context) error { // after an error the codes stay unknown
+	_ = i.Ask(ctx, func(ctx context.Context) error { // after an error the codes are unknown
 		s, err := i.JetStream.Stream(ctx, stream)
 		if err != nil {
 			return err

@@ -25,9 +25,9 @@ type scene struct {
 	server *natstest.Server
 	client *nats.Conn
 	js     jetstream.JetStream
-	cfg    broker.Config // of the next broker, and of the one who asks
-	host   Host          // of the one who asks
-	links  []Link        // likewise
+	cfg    broker.Config // of the next broker, and of doctor
+	host   Host          // of doctor
+	links  []Link        // of doctor
 }
 
 // A situation is a state of a scene.
@@ -35,7 +35,7 @@ type situation struct {
 	name    string
 	options server.Options
 	rights  server.Permissions // of the user tried
-	user    string             // who asks; empty for one without bounds
+	user    string             // doctor's user; empty for the user with all permissions
 	set     func(sc *scene)
 }
 
@@ -44,7 +44,7 @@ func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding))
 	t.Run(s.name, func(t *testing.T) {
 		opts := s.options
 		if opts.ServerName == "" {
-			opts.ServerName = EmbeddedName // one replica is what there is, and how it syncs is known
+			opts.ServerName = EmbeddedName // so one replica is no weakness, and the sync interval is known
 		}
 		opts.NoAuthUser = "all"
 		opts.Users = []*server.User{
@@ -98,7 +98,7 @@ func (sc *scene) launch(as ...nats.Option) *running {
 	return r
 }
 
-// serve runs a broker until the scene ends. It is ready.
+// serve runs a broker until the scene ends, and waits until it is ready.
 func (sc *scene) serve(as ...nats.Option) *running {
 	sc.t.Helper()
 	r := sc.launch(as...)
@@ -112,7 +112,7 @@ func (sc *scene) serve(as ...nats.Option) *running {
 
 // stop ends the broker as a signal does.
 func (r *running) stop() {
-	synctest.Wait() // the server leaves goroutines behind where it is stopped while it makes a stream
+	synctest.Wait() // a server that stops while it creates a stream leaves goroutines behind
 	r.cancel()
 	<-r.done
 	r.close()

@@ -2,7 +2,7 @@ package doctor
 
 import "delaybroker/broker/inspect"
 
-// storeWarn is the share of a limit from which doctor warns. From FullShare the finding is critical.
+// storeWarn is the minimum share of a limit for a warning. From inspect.FullShare on, the finding is critical.
 const storeWarn = 0.8
 
 // EmbeddedFull is the advice if the embedded server is full.
@@ -25,11 +25,11 @@ func (u Usage) Part() float64 {
 
 func checkStorage(f Facts) []Finding {
 	var all []Finding
-	for _, what := range embeddedStorage { // the probe is more reliable than a trial
-		if said := f.Host.Probe.failing(what); said != "" {
-			all = append(all, verdict(Critical,
+	for _, check := range embeddedStorage { // the probe is more reliable than a trial
+		if detail := f.Host.Probe.failing(check); detail != "" {
+			all = append(all, finding(Critical,
 				"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message",
-				"the broker at %s reports: %s", f.Host.Probe.URL, said)...)
+				"the broker at %s reports: %s", f.Host.Probe.URL, detail)...)
 		}
 	}
 	if f.account == nil && f.All == nil {
@@ -37,7 +37,7 @@ func checkStorage(f Facts) []Finding {
 	}
 	for _, l := range f.lanes.Lanes {
 		if l.Info != nil && inspect.IsFull(l.Info) {
-			all = append(all, verdict(Critical, f.makeRoom(l),
+			all = append(all, finding(Critical, f.makeRoom(l),
 				"%s is full: %d messages, %d bytes", l.Stream, l.Pending, l.Bytes)...)
 		}
 	}
@@ -46,16 +46,16 @@ func checkStorage(f Facts) []Finding {
 		if f.serverName == EmbeddedName {
 			do = EmbeddedFull
 		}
-		all = append(all, verdict(Critical, do, "the servers refuse to store: %s", f.trial.refusal)...)
+		all = append(all, finding(Critical, do, "the servers refuse to store: %s", f.trial.refusal)...)
 	}
 	all = append(all, f.checkAccount()...)
 	switch {
 	case all != nil:
 		return all
 	case f.trial.known:
-		return verdict(Fine, "", "the server accepted a trial message")
+		return finding(Fine, "", "the server accepted a trial message")
 	}
-	return verdict(Fine, "", "no known limit is near; the servers' own limit was not tested")
+	return finding(Fine, "", "no known limit is near; the servers' own limit was not tested")
 }
 
 // makeRoom returns the advice for a full stream: raise the limit that was configured.
@@ -92,7 +92,7 @@ func (f Facts) checkAccount() []Finding {
 			state = Warn
 		}
 		if state > Fine {
-			all = append(all, verdict(state, "raise the account's storage limit",
+			all = append(all, finding(state, "raise the account's storage limit",
 				"the account's %sstorage has %d of %d bytes", tier, used.Bytes, used.Limit)...)
 		}
 	}

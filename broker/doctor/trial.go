@@ -25,9 +25,9 @@ type trial struct {
 	from    string // subject of the mapping
 }
 
-// try publishes as the broker does when it moves a message, but as a trace: a server that supports tracing performs all
-// checks and stores nothing. No other request shows a full store. It skips servers without tracing. It also skips other
-// accounts, since a trace may end at the border of an account.
+// try publishes a hop as the broker does, but as a trace: the server performs all checks and stores nothing. No other
+// request shows a full store. Servers without tracing would store the message, so try skips them. It also skips a
+// JetStream in another account, since a trace may end at the border of an account.
 func (i asker) try(ctx context.Context, f *Facts) trial {
 	level := someLevel(f.want, f.Found)
 	if f.apiPrefix != ownAPI || !knownAboveFloor(f.version) || level == "" {
@@ -50,7 +50,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 		return nil
 	})
 	subject := strings.TrimSuffix(i.names.LevelFilter(level), ">") + doctorTarget
-	if !t.known || f.user == nil || !f.user.Permissions.Publish.allow(subject) {
+	if !t.known || f.user == nil || !f.user.Permissions.Publish.allows(subject) {
 		return t
 	}
 	_ = i.Ask(ctx, func(ctx context.Context) error { // after an error the mapping stays unknown
@@ -65,7 +65,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 	return t
 }
 
-// someLevel returns a level that clients publish to and this version writes to; "" if there is none.
+// someLevel returns a level to which clients publish and this version can write; "" if there is none.
 func someLevel(want, found []streams.Spec) (level string) {
 	for _, s := range found {
 		_, wanted := inspect.SpecOf(want, s.Stream)

@@ -24,8 +24,8 @@ func (u *userInfo) suffix() string {
 	return fmt.Sprintf(" as %s in account %s", u.User, u.Account)
 }
 
-// askUser asks the server for the own user. Servers without a system account do not answer. Any client that may
-// subscribe to the subject can answer. So an answer about another user is ignored.
+// askUser requests the session's own user from the server. A server without a system account does not answer. Any
+// client that may subscribe to the subject can answer, so an answer about another user is an error.
 func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error) {
 	err = s.Ask(ctx, func(ctx context.Context) error {
 		m, err := s.Conn.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
@@ -55,7 +55,7 @@ type linkUser struct {
 	err        error     // of the connection
 }
 
-// ask connects as the link does, and asks the server for its user.
+// ask connects as the link does, and requests its user from the server.
 func (l Link) ask(ctx context.Context) linkUser {
 	u := linkUser{link: l.Name, from: l.From}
 	nc, err := l.Connect()

@@ -30,7 +30,7 @@ func (w *worker) report(local time.Time) {
 	}
 	report.Next, _ = f.next()
 	report.Oldest, _ = f.oldest()
-	report.Looked, _ = w.clock.Looked()
+	report.ClockRead, _ = w.clock.Looked()
 	w.gauge.Set(report)
 }
 

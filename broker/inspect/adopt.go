@@ -13,8 +13,8 @@ import (
 	"delaybroker/levels"
 )
 
-// maxMissing is the maximum number of levels without a stream. If the intake leaves out more durations, its own
-// configuration is wrong, and Adopt learns nothing from it.
+// maxMissing is the maximum number of levels whose stream is missing. If the intake's subjects leave out more
+// durations, they are wrong, and servedLevels does not use them.
 const maxMissing = 8
 
 // Given names the fields of the configuration that the operator has set. Adopt may replace the others.
@@ -39,18 +39,18 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 	if err != nil {
 		return adopted, nil
 	}
-	if others := streams.Prefixes(all); len(found) == 0 && !given.Prefix {
-		switch _, err := message.NewNames(strings.Join(others, " ")); {
-		case len(others) == 1 && err == nil:
-			adopted.Prefix, i.cfg.Prefix = others[0], others[0]
+	if prefixes := streams.Prefixes(all); len(found) == 0 && !given.Prefix {
+		switch _, err := message.NewNames(strings.Join(prefixes, " ")); {
+		case len(prefixes) == 1 && err == nil:
+			adopted.Prefix, i.cfg.Prefix = prefixes[0], prefixes[0]
 			if err := i.configure(); err != nil {
 				return adopted, err
 			}
 			if found, all, err = i.streams.Provisioner(i.JetStream).Find(ctx); err != nil {
 				return adopted, nil
 			}
-		case len(others) > 1:
-			adopted.Choices = others
+		case len(prefixes) > 1:
+			adopted.Choices = prefixes
 		}
 	}
 	if slices.ContainsFunc(found, func(s streams.Spec) bool { return s.Kind == streams.Timers }) {
@@ -69,13 +69,13 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 // a level. So a duration that the intake leaves out is a level, and its stream may be missing.
 func servedLevels(names message.Names, found []streams.Spec, all map[string]*jetstream.StreamInfo) []string {
 	var served, missing []string
-	takes := make(map[string]bool)
+	subjects := make(map[string]bool)
 	for _, s := range found {
 		if s.Kind != streams.Level && s.Kind != streams.Intake || s.Broken != nil || s.Format > streams.Format {
 			continue
 		}
 		for _, subject := range s.Subjects {
-			takes[subject] = true
+			subjects[subject] = true
 		}
 		if s.Kind == streams.Level && slices.Contains(s.Subjects, names.LevelFilter(s.Name)) {
 			served = append(served, s.Name)
@@ -83,7 +83,7 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 	}
 	if all[names.IntakeStream()] != nil {
 		for _, plain := range levels.PlainDurations() {
-			if !takes[names.LevelFilter(plain)] && all[names.LevelStream(plain)] == nil {
+			if !subjects[names.LevelFilter(plain)] && all[names.LevelStream(plain)] == nil {
 				missing = append(missing, plain)
 			}
 		}
@@ -103,7 +103,7 @@ func retryLevels(found []streams.Spec) []string {
 			all = append(all, s.Name)
 		}
 	}
-	if len(without(all, strings.Fields(config.DefaultRetry))) == 0 {
+	if len(subtract(all, strings.Fields(config.DefaultRetry))) == 0 {
 		return nil
 	}
 	return all

@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// defaults returns a configuration whose intake takes all durations that are not levels: Adopt learns from the subjects
-// that are missing.
+// defaults returns a configuration whose intake takes all durations that are not levels: Adopt concludes the levels
+// from the durations that the intake does not take.
 func defaults(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
 	cfg := with(t, prefix, ladder)
@@ -27,8 +27,7 @@ func (i *Inspector) streamNames() []string {
 	return all
 }
 
-// TestAdopt: an operator without the broker's settings gets them from its streams, but only those that the operator has
-// not set.
+// TestAdopt: Adopt reads settings from the broker's streams, except those that the operator has set.
 func TestAdopt(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := defaults(t, "later", "1s 5s 7s")
@@ -78,7 +77,7 @@ func TestAdoptNoticesAHole(t *testing.T) {
 		if _, err := i.Adopt(t.Context(), Given{}); err != nil {
 			t.Fatal(err)
 		}
-		v, err := i.Look(t.Context(), 0)
+		v, err := i.Lanes(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// defaultHeaders is the default number of headers that a request reads, maxHeaders the maximum. They keep the time
-	// to the answer at some seconds.
+	// defaultHeaders and maxHeaders are the default and the maximum of the number of headers that a request reads. They
+	// limit the time until the answer to some seconds.
 	defaultHeaders, maxHeaders = 50_000, 500_000
-	// byMinute is the maximum length of a forecast whose buckets are minutes by default.
-	byMinute = 2 * time.Hour
+	// maxByMinute is the maximum length of a forecast whose buckets are minutes by default.
+	maxByMinute = 2 * time.Hour
 	// DefaultAhead is the default length of a forecast.
 	DefaultAhead = 24 * time.Hour
 )
@@ -23,7 +23,9 @@ const (
 // Calls returns the handlers of the control service's requests about lanes, messages and forecasts. Each request has
 // its own inspector, which is closed after the answer.
 func Calls(open func(context.Context) (*Inspector, error)) map[string]service.Call {
-	with := func(answer func(ctx context.Context, i *Inspector, rest string, body []byte) (any, error)) service.Call {
+	withInspector := func(
+		answer func(ctx context.Context, i *Inspector, rest string, body []byte) (any, error),
+	) service.Call {
 		return func(ctx context.Context, rest string, body []byte) (any, error) {
 			i, err := open(ctx)
 			if err != nil {
@@ -33,14 +35,16 @@ func Calls(open func(context.Context) (*Inspector, error)) map[string]service.Ca
 			return answer(ctx, i, rest, body)
 		}
 	}
-	return map[string]service.Call{"lanes": with(callLanes), "where.*": with(callWhere), "ahead": with(callAhead)}
+	return map[string]service.Call{
+		"lanes": withInspector(callLanes), "where.*": withInspector(callWhere), "ahead": withInspector(callAhead),
+	}
 }
 
 func callLanes(ctx context.Context, i *Inspector, _ string, body []byte) (any, error) {
 	if err := service.Decode(body, &struct{}{}); err != nil {
 		return nil, err
 	}
-	return i.Look(ctx, 0)
+	return i.Lanes(ctx, 0)
 }
 
 func callWhere(ctx context.Context, i *Inspector, id string, body []byte) (any, error) {
@@ -50,14 +54,14 @@ func callWhere(ctx context.Context, i *Inspector, id string, body []byte) (any, 
 	if err := service.Decode(body, &asked); err != nil {
 		return nil, err
 	}
-	wanted, err := ParseWanted(id)
+	ref, err := ParseMessageRef(id)
 	if err != nil {
 		return nil, service.BadRequest("%v", err)
 	}
 	if err := checkMost(asked.Most); err != nil {
 		return nil, err
 	}
-	return i.Where(ctx, wanted, asked.Most, func(uint64, uint64) {})
+	return i.Where(ctx, ref, asked.Most, func(uint64, uint64) {})
 }
 
 func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, error) {
@@ -70,7 +74,7 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 	if err := service.Decode(body, &asked); err != nil {
 		return nil, err
 	}
-	look, err := ParseAhead(asked.For, asked.By)
+	query, err := ParseForecastQuery(asked.For, asked.By)
 	if err != nil {
 		return nil, service.BadRequest("%v", err)
 	}
@@ -80,8 +84,8 @@ func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 	if err := checkMost(asked.Most); err != nil {
 		return nil, err
 	}
-	look.Target, look.Most = asked.Target, asked.Most
-	return i.Ahead(ctx, look)
+	query.Target, query.MaxRead = asked.Target, asked.Most
+	return i.Forecast(ctx, query)
 }
 
 func checkMost(most uint64) error {
@@ -92,23 +96,24 @@ func checkMost(most uint64) error {
 	return nil
 }
 
-// ParseAhead parses the length of a forecast and the unit of its buckets: minute, hour, or empty for a suitable one.
-func ParseAhead(length, by string) (AheadLook, error) {
-	look := AheadLook{By: time.Hour}
+// ParseForecastQuery parses the length of a forecast and the unit of its buckets: minute, hour, or empty for a suitable
+// one.
+func ParseForecastQuery(length, by string) (ForecastQuery, error) {
+	query := ForecastQuery{By: time.Hour}
 	var err error
-	if look.For, err = levels.ParseDuration(length); err != nil {
-		return look, fmt.Errorf("for: %w", err)
+	if query.For, err = levels.ParseDuration(length); err != nil {
+		return query, fmt.Errorf("for: %w", err)
 	}
 	unit := "hour"
 	switch {
-	case by == "minute", by == "" && look.For <= byMinute:
-		look.By, unit = time.Minute, "minute"
+	case by == "minute", by == "" && query.For <= maxByMinute:
+		query.By, unit = time.Minute, "minute"
 	case by != "" && by != "hour":
-		return look, fmt.Errorf("by %q: want minute or hour", by)
+		return query, fmt.Errorf("by %q: want minute or hour", by)
 	}
-	if most := MaxBuckets * look.By; look.For <= 0 || look.For > most {
-		return look, fmt.Errorf("for %s: want more than 0 and at most %s by the %s", length, levels.FormatDuration(most),
+	if limit := MaxBuckets * query.By; query.For <= 0 || query.For > limit {
+		return query, fmt.Errorf("for %s: want more than 0 and at most %s by the %s", length, levels.FormatDuration(limit),
 			unit)
 	}
-	return look, nil
+	return query, nil
 }

@@ -11,30 +11,29 @@ import (
 	"delaybroker/broker/text"
 )
 
-// flushed is the maximum time for a record to reach the journal, with a margin.
-const flushed = 300 * time.Millisecond
+// maxFlush is the maximum time until a record is stored in the journal, with a margin.
+const maxFlush = 300 * time.Millisecond
 
-// ending is the journal's answer about a message.
+// An ending has the journal's records of one message.
 type ending struct {
-	kept      bool // a journal is kept
-	last      journal.Entry
-	delivered int // number of deliveries
+	kept      bool          // an instance keeps a journal
+	last      journal.Entry // the last delivery, or else the last death
+	delivered int           // number of deliveries
 	report    Journaled
 }
 
-// ended searches the journal for the message's records. It needs the instances' answers about their journals. The last
-// delivery counts. If there was none, the last death counts: an instance may deliver a duplicate after another owner of
-// the lane made the message a dead letter.
-func (s *search) ended(ctx context.Context, w writers) (ending, error) {
+// findRecords searches the journal for the message's records. If a record is a delivery, it ignores deaths: an instance
+// may deliver a duplicate after another owner of the lane made the message a dead letter.
+func (s *search) findRecords(ctx context.Context, w writers) (ending, error) {
 	e := ending{kept: true}
 	var since, from time.Time
 	if !s.Partial {
 		since = s.ID.At
 		from = since.Add(-leaderSkew)
 	}
-	q := journal.Query{IDs: []string{s.name()}, Since: from, Progress: func(looked, of uint64) {
+	q := journal.Query{IDs: []string{s.name()}, Since: from, Progress: func(read, total uint64) {
 		if _, ok := s.progressed.Allow(ProgressInterval); ok {
-			s.progress(looked, of)
+			s.progress(read, total)
 		}
 	}}
 	var err error
@@ -44,7 +43,7 @@ func (s *search) ended(ctx context.Context, w writers) (ending, error) {
 		}
 		if found.Code == "" || e.delivered == 0 {
 			e.last = found
-			s.is(found.ID) // completes a partial id
+			s.matches(found.ID) // completes a partial reference
 		}
 		return nil
 	})
@@ -55,8 +54,8 @@ func (s *search) ended(ctx context.Context, w writers) (ending, error) {
 	return e, err
 }
 
-// inJournal describes a message that was delivered, or whose dead letter is gone.
-func (s *search) inJournal(e ending) Whereabouts {
+// describeRecord describes a message that was delivered, or whose dead letter is gone.
+func (s *search) describeRecord(e ending) Whereabouts {
 	r := e.last
 	w := Whereabouts{
 		ID: r.ID, Found: true, Searched: s.searched, Accepted: s.ID.At, Due: r.Due, Target: r.Target,
@@ -68,15 +67,15 @@ func (s *search) inJournal(e ending) Whereabouts {
 		return w
 	}
 	w.Delivered, w.Late = r.At, r.Late.Seconds()
-	w.Answer = fmt.Sprintf("delivered at %s, %s, on attempt %d", text.Moment(r.At), lateBy(r.Late), r.Attempts())
+	w.Answer = fmt.Sprintf("delivered at %s, %s, on attempt %d", text.Moment(r.At), latenessText(r.Late), r.Attempts())
 	if e.delivered > 1 {
 		w.Answer += fmt.Sprintf(", %d times in all", e.delivered)
 	}
 	return w
 }
 
-// lateBy returns a lateness as text.
-func lateBy(d time.Duration) string {
+// latenessText returns a lateness as text.
+func latenessText(d time.Duration) string {
 	if d <= 0 {
 		return "on time"
 	}

@@ -19,8 +19,8 @@ type Member struct {
 	Proven bool
 }
 
-// Fleet requests the status of all instances, and the data that more names. It takes a third of a second. The members
-// are sorted by name.
+// Fleet requests the status of all instances, with the additional data that more selects. It takes a third of a second.
+// It returns the members sorted by name.
 func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, error) {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -33,7 +33,7 @@ func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, err
 		}
 		return true
 	})
-	all := slices.Collect(maps.Values(members))
-	slices.SortFunc(all, func(a, b Member) int { return strings.Compare(a.Instance, b.Instance) })
+	all := slices.SortedFunc(maps.Values(members),
+		func(a, b Member) int { return strings.Compare(a.Instance, b.Instance) })
 	return all, Cause(asking, err)
 }

@@ -13,21 +13,23 @@ import (
 const (
 	// MaxBuckets is the maximum number of buckets of a forecast. It allows one day by minutes, or two months by hours.
 	MaxBuckets = 1440
-	// smallLane is the maximum number of messages of a lane that is read without a count first. The count costs as
-	// much.
+	// smallLane is the maximum number of messages of a lane that is read without a previous count. The count would cost
+	// as much as the read.
 	smallLane = 1000
 )
 
-// AheadLook is the query of a forecast.
-type AheadLook struct {
+// ForecastQuery is the query of a forecast.
+type ForecastQuery struct {
 	For    time.Duration // length of the forecast
 	By     time.Duration // length of a bucket; buckets begin at full minutes or hours
 	Target string        // a pattern; empty for all
-	Most   uint64        // maximum number of messages to read; larger lanes are counted by their order and sampled
-	Sample uint64        // maximum sample of a stream, in messages; zero for sampleMost
+	Sample uint64        // maximum sample of a stream, in messages; zero for maxSample
+	// MaxRead is the maximum number of messages to read, without the samples. Lanes beyond it are counted by their
+	// order, and sampled.
+	MaxRead uint64
 
 	draw func(n uint64) uint64 // returns a number below n; nil for random numbers
-	cuts int                   // maximum number of requests for the limits of buckets; zero for maxCuts
+	cuts int                   // maximum number of count requests; zero for maxCuts
 }
 
 // Forecast is the number of messages due in each interval. It covers the messages that were pending at Time.
@@ -50,7 +52,8 @@ type Forecast struct {
 	Parts  []Part   `json:"parts"`
 	Silent []string `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
 	Unread int      `json:"unread"`           // lanes without a reader; their messages will be late
-	Bare   bool     `json:"header_targets"`   // targets may be in a header, which a pattern cannot match
+	// HeaderTargets is set if targets may be in a header, which a pattern cannot match.
+	HeaderTargets bool `json:"header_targets"`
 }
 
 // Work is the basis of a forecast.
@@ -75,24 +78,24 @@ type Bucket struct {
 	Amount
 }
 
-// Ahead forecasts the number of pending messages by due time. It reads at most look.Most messages. In a larger lane it
-// counts by the order, which gives the times at which messages leave the lane. From a sample it estimates how many of
-// these messages are due later, and when. A message that moves to another lane during the call may be counted twice, or
-// not at all.
-func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error) {
-	v, err := i.Look(ctx, 0)
+// Forecast returns the number of pending messages by due time. It reads small lanes completely. In a larger level it
+// counts the messages by the times at which they leave the level, and a sample gives the number of messages that are
+// due later. In a larger lane without an order it only draws a sample. A message that moves to another lane during the
+// call may be counted twice, or not at all.
+func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast, error) {
+	v, err := i.Lanes(ctx, 0)
 	if err != nil {
 		return Forecast{}, err
 	}
-	if look.draw == nil {
-		look.draw = rand.Uint64N
+	if query.draw == nil {
+		query.draw = rand.Uint64N
 	}
-	look.Sample, look.cuts = cmp.Or(look.Sample, sampleMost), cmp.Or(look.cuts, maxCuts)
+	query.Sample, query.cuts = cmp.Or(query.Sample, maxSample), cmp.Or(query.cuts, maxCuts)
 	f := forecast{
-		Inspector: i, look: look, slots: newSlots(v.Time, look), left: look.Most,
+		Inspector: i, query: query, slots: newSlots(v.Time, query), budget: query.MaxRead,
 		samples: make(map[place]sample),
 		all: Forecast{
-			Time: v.Time, Until: v.Time.Add(look.For), Step: look.By.Seconds(), Unread: v.Totals.Unread, Parts: []Part{},
+			Time: v.Time, Until: v.Time.Add(query.For), Step: query.By.Seconds(), Unread: v.Totals.Unread, Parts: []Part{},
 		},
 	}
 	f.tally = make(tally, f.slots.number())
@@ -104,29 +107,29 @@ func (i *Inspector) Ahead(ctx context.Context, look AheadLook) (Forecast, error)
 	return f.result(), nil
 }
 
-// A forecast is the state of one call of Ahead.
+// A forecast is the state of one call of Inspector.Forecast.
 type forecast struct {
 	*Inspector
-	look   AheadLook
+	query  ForecastQuery
 	reader reader
 	slots  slots
 	tally  tally
-	left   uint64 // messages that may still be read
+	budget uint64 // messages that may still be read
 
 	samples map[place]sample
 	all     Forecast
 }
 
-// run reads the small lanes, and counts or samples the others.
+// run reads the small lanes. It counts the others by order, or samples them.
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
-	lanes, f.all.Silent, f.all.Bare = f.holding(v)
-	f.reader = reader{f.reading(f.all.Bare), f.look.Target}
+	lanes, f.all.Silent, f.all.HeaderTargets = f.lanesToRead(v)
+	f.reader = reader{f.parsePolicy(f.all.HeaderTargets), f.query.Target}
 	slices.SortFunc(lanes, func(a, b Lane) int { return cmp.Compare(a.Pending, b.Pending) })
 	var segments []*segment
 	for _, l := range lanes {
-		if l.Pending <= min(f.left, smallLane) {
-			for _, s := range f.wholly(l) {
+		if l.Pending <= min(f.budget, smallLane) {
+			for _, s := range f.wholeLane(l) {
 				if err := f.read(ctx, s); err != nil {
 					return err
 				}
@@ -140,8 +143,8 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 	}
 	slices.SortFunc(segments, func(a, b *segment) int { return cmp.Compare(a.headers, b.headers) })
 	small := 0
-	for small < len(segments) && segments[small].headers <= f.left {
-		f.left -= segments[small].headers
+	for small < len(segments) && segments[small].headers <= f.budget {
+		f.budget -= segments[small].headers
 		small++
 	}
 	for _, s := range segments[:small] {
@@ -169,7 +172,7 @@ func (f *forecast) result() Forecast {
 	}
 	all.Later, all.Unreadable = f.tally[f.slots.later()].round(), f.tally[f.slots.unreadable()].round()
 	inexact := slices.ContainsFunc(f.tally, func(e estimate) bool { return e.round().Within > 0 })
-	leftOut := all.Unplaced > 0 || len(all.Silent) > 0 || all.Bare && f.look.Target != ""
+	leftOut := all.Unplaced > 0 || len(all.Silent) > 0 || all.HeaderTargets && f.query.Target != ""
 	all.Exact = !inexact && !leftOut
 	slices.SortFunc(all.Parts, func(a, b Part) int { return cmp.Compare(b.Messages, a.Messages) })
 	return all

@@ -76,8 +76,8 @@ func serving(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
 	return arrived
 }
 
-// TestForecastIsWhatFires: the forecast for each minute is the number of arrivals in it. It is exact if all was read.
-// By the order of the lanes and a sample, it is within its stated error.
+// TestForecastIsWhatFires: the forecast for each minute is the number of arrivals in it. It is exact if all messages
+// were read. If they were counted by the order of the lanes and a sample, it is within its stated error.
 func TestForecastIsWhatFires(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1m 10m 1h")
@@ -98,10 +98,10 @@ func TestForecastIsWhatFires(t *testing.T) {
 			time.Sleep(7 * time.Minute)
 		}
 		time.Sleep(30 * time.Second) // no message fires at the end of a minute
-		look := AheadLook{For: 90 * time.Minute, By: time.Minute, Most: 1_000_000}
-		whole := ahead(t, i, look)
-		look.Most, look.Sample = 0, 150
-		rough := ahead(t, i, look)
+		query := ForecastQuery{For: 90 * time.Minute, By: time.Minute, MaxRead: 1_000_000}
+		whole := ahead(t, i, query)
+		query.MaxRead, query.Sample = 0, 150
+		rough := ahead(t, i, query)
 		arrived.forget()
 		time.Sleep(91 * time.Minute)
 		synctest.Wait()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxCuts is the maximum number of requests to the server for counts. They give the positions in the levels at which
-// buckets begin.
+// maxCuts is the maximum number of count requests to the server. A count gives the position in a level at which a
+// bucket begins.
 const maxCuts = 300
 
 // An order has, for each cut, the number of a level's messages that leave the level at the cut or later. In a level all
@@ -17,8 +17,8 @@ const maxCuts = 300
 // stream's leaders agreed.
 //
 //	from[0]      all messages
-//	from[n+1]    those that leave at cuts[n] or later
-//	the last     zero
+//	from[n+1]    messages that leave at cuts[n] or later
+//	from[last]   zero
 type order struct {
 	*segment
 	cuts  []time.Time
@@ -56,46 +56,45 @@ func (o *order) gaps() (all []gap) {
 	return all
 }
 
-// settle halves the gaps of all orders, the widest first. It stops when no gap is left, or after the given number of
-// requests.
-func (f *forecast) settle(ctx context.Context, orders []*order, most int) error {
-	for most > 0 {
+// bisect halves the gaps of all orders, the widest first. It stops when no gap is left, or after maxRequests requests.
+func (f *forecast) bisect(ctx context.Context, orders []*order, maxRequests int) error {
+	for maxRequests > 0 {
 		var gaps []gap
 		for _, o := range orders {
 			gaps = append(gaps, o.gaps()...)
 		}
 		slices.SortFunc(gaps, func(a, b gap) int { return cmp.Compare(b.width(), a.width()) })
-		gaps = gaps[:min(len(gaps), askedAtOnce, most)]
+		gaps = gaps[:min(len(gaps), maxConcurrent, maxRequests)]
 		if len(gaps) == 0 {
 			break
 		}
-		most -= len(gaps)
+		maxRequests -= len(gaps)
 		f.all.Questions += len(gaps)
-		halve := func(ctx context.Context, n int) error { return f.halve(ctx, gaps[n]) }
-		if err := atOnce(ctx, len(gaps), halve); err != nil {
+		halve := func(ctx context.Context, n int) error { return f.bisectGap(ctx, gaps[n]) }
+		if err := concurrently(ctx, len(gaps), halve); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// halve requests the position in the middle of a gap. Messages come and go between two requests. So halve limits the
-// position to the gap: an order must not increase.
-func (f *forecast) halve(ctx context.Context, g gap) error {
+// bisectGap requests the position in the middle of a gap. Messages are stored and removed between two requests, so the
+// count may lie outside the gap. bisectGap limits it to the gap, because an order must not increase.
+func (f *forecast) bisectGap(ctx context.Context, g gap) error {
 	at := g.middle()
 	scan := f.scan(g.segment)
 	scan.Since = g.cuts[at-1].Add(-g.spec.Delay)
 	n, err := scan.Count(ctx)
 	if err != nil {
-		return lookedThrough(g.Stream, err)
+		return scanError(g.Stream, err)
 	}
 	g.from[at], g.known[at] = min(max(n, g.from[g.high]), g.from[g.low]), true
 	return nil
 }
 
-// leave returns the number of messages that leave in each slot. It spreads the messages of a gap evenly. The error is
-// at most the size of the gap.
-func (o *order) leave() []estimate {
+// departures returns the number of messages that leave the level in each slot. It spreads the messages of a gap evenly
+// over its slots. The error is at most the size of the gap.
+func (o *order) departures() []estimate {
 	at, off := make([]float64, len(o.from)), make([]float64, len(o.from))
 	for n := range o.from {
 		at[n] = float64(o.from[n])

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestOrderIsWithinItsBound: after any number of requests, the error of an order is within its bound. It is zero once
-// all gaps are settled.
+// TestOrderIsWithinItsBound: after any number of requests, the error of an order is within its bound. Without a gap,
+// the error is zero.
 func TestOrderIsWithinItsBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for range 200 {
@@ -21,7 +21,7 @@ func TestOrderIsWithinItsBound(t *testing.T) {
 		}
 		o := newOrder(&segment{Lane: Lane{Info: new(jetstream.StreamInfo)}, messages: truth[0]}, cuts)
 		for {
-			for n, e := range o.leave() {
+			for n, e := range o.departures() {
 				want := float64(truth[n] - truth[n+1])
 				if math.Abs(e.number-want) > e.bound+1e-6 {
 					t.Fatalf("slot %d: %v±%v, want %v", n, e.number, e.bound, want)
@@ -34,7 +34,7 @@ func TestOrderIsWithinItsBound(t *testing.T) {
 			at := gaps[rng.IntN(len(gaps))].middle()
 			o.from[at], o.known[at] = truth[at], true
 		}
-		for n, e := range o.leave() {
+		for n, e := range o.departures() {
 			if e.bound != 0 || e.number != float64(truth[n]-truth[n+1]) {
 				t.Fatalf("settled: slot %d is %+v, want %d", n, e, truth[n]-truth[n+1])
 			}
@@ -59,7 +59,7 @@ func TestDoubtCovers(t *testing.T) {
 					}
 				}
 				t := make(tally, 2)
-				t.shares(all, []uint64{seen, uint64(sampled) - seen}, 0)
+				t.addSample(all, []uint64{seen, uint64(sampled) - seen}, 0)
 				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(have)) > float64(a.Within) {
 					outside++
 				}
@@ -70,7 +70,7 @@ func TestDoubtCovers(t *testing.T) {
 		}
 	}
 	whole := make(tally, 2)
-	whole.shares(100, []uint64{30, 70}, 0)
+	whole.addSample(100, []uint64{30, 70}, 0)
 	if a := whole[0].round(); a != (Amount{Messages: 30}) {
 		t.Errorf("a sample of all: got %+v", a)
 	}

@@ -17,10 +17,10 @@ import (
 func drawn(seed uint64) func(n uint64) uint64 { return rand.New(rand.NewPCG(seed, 1)).Uint64N }
 
 // ahead returns a forecast with random numbers that are the same in each run.
-func ahead(t *testing.T, i *Inspector, look AheadLook) Forecast {
+func ahead(t *testing.T, i *Inspector, query ForecastQuery) Forecast {
 	t.Helper()
-	look.draw = drawn(1)
-	f, err := i.Ahead(t.Context(), look)
+	query.draw = drawn(1)
+	f, err := i.Forecast(t.Context(), query)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,8 +29,8 @@ func ahead(t *testing.T, i *Inspector, look AheadLook) Forecast {
 
 const manyHours, manyEach = 20, 5200 // messages in each hour
 
-// storeMany stores a hundred thousand messages in the level of a day, manyEach in each hour. One of 26 goes on from
-// there. It returns the number of those by due hour and target.
+// storeMany stores a hundred thousand messages in the level of a day, manyEach in each hour. Every 26th is a hop, which
+// is due later. It returns the number of hops by due hour and target.
 func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 	t.Helper()
 	further = map[string]map[int]uint64{"shop.b": make(map[int]uint64), "mill.b": make(map[int]uint64)}
@@ -46,7 +46,7 @@ func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 				due, target = 24+hour/2+10, "mill.b"
 			}
 			further[target][due]++
-			all = append(all, onTheWay(i, "1d", target, uint64(hour*manyEach+n),
+			all = append(all, hops(i, "1d", target, uint64(hour*manyEach+n),
 				time.Now().Add(time.Duration(due-hour)*time.Hour)))
 		}
 		storeAll(t, i, all...)
@@ -55,8 +55,8 @@ func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 	return further
 }
 
-// TestForecastOfMany: of a hundred thousand messages in a level the forecast has the exact number for each hour without
-// reading them. For messages that go on from there it uses a sample, within the error that it states.
+// TestForecastOfMany: for a hundred thousand messages in a level, the forecast has the exact number for each hour
+// without reading them. For hops it uses a sample, and the numbers are within the stated error.
 func TestForecastOfMany(t *testing.T) {
 	natstest.Long(t)
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
@@ -85,27 +85,27 @@ func TestForecastOfMany(t *testing.T) {
 				}
 			}
 		}
-		look := AheadLook{For: 30 * time.Hour, By: time.Hour, Most: 1000}
-		f := ahead(t, i, look)
+		query := ForecastQuery{For: 30 * time.Hour, By: time.Hour, MaxRead: 1000}
+		f := ahead(t, i, query)
 		check(f, "")
 		if slices.ContainsFunc(f.Buckets, func(b Bucket) bool { return b.Within > manyEach/10 }) {
 			t.Errorf("the errors say nothing: %+v", f.Buckets)
 		}
 		if f.Pending != manyHours*manyEach || f.Ordered != manyHours*direct || f.Read != 0 ||
-			f.Sampled > 2*sampleMost || f.Questions > manyHours+10 {
+			f.Sampled > 2*maxSample || f.Questions > manyHours+10 {
 			t.Errorf("%d pending, and %+v", f.Pending, f.Work)
 		}
-		look.cuts = 5
-		few := ahead(t, i, look)
+		query.cuts = 5
+		few := ahead(t, i, query)
 		check(few, "")
 		if few.Questions != 5+3 {
 			t.Errorf("%d questions, want 5, a count of each kind and one of markers", few.Questions)
 		}
-		look.Target = "mill.*"
-		sampled := ahead(t, i, look)
+		query.Target = "mill.*"
+		sampled := ahead(t, i, query)
 		check(sampled, "mill.b")
-		look.Most = 5000
-		whole := ahead(t, i, look)
+		query.MaxRead = 5000
+		whole := ahead(t, i, query)
 		check(whole, "mill.b")
 		const rare = manyHours * manyEach / 52
 		if sampled.Exact || !whole.Exact || whole.Pending != rare || sampled.Pending != rare {
@@ -134,7 +134,7 @@ func TestForecastOfDelayUntil(t *testing.T) {
 		}
 		storeAll(t, i, all...)
 		time.Sleep(time.Minute)
-		f := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour})
+		f := ahead(t, i, ForecastQuery{For: 3 * time.Hour, By: time.Hour})
 		for what, got := range map[string]struct {
 			Amount
 			want int
@@ -151,8 +151,8 @@ func TestForecastOfDelayUntil(t *testing.T) {
 			t.Errorf("%d by the order, exact is %v", f.Ordered, f.Exact)
 		}
 
-		storeAll(t, i, onTheWay(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
-		rare := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour, Target: "mill.*", Sample: 50})
+		storeAll(t, i, hops(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
+		rare := ahead(t, i, ForecastQuery{For: 3 * time.Hour, By: time.Hour, Target: "mill.*", Sample: 50})
 		if rare.Pending != 1 || rare.Unplaced != 1 || rare.Exact {
 			t.Errorf("one that no sample met: %d of %d are not placed, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
 		}

@@ -12,25 +12,25 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// How is the method that counted a part of a forecast.
-type How string
+// CountMethod is the method that counted a part of a forecast.
+type CountMethod string
 
 // The methods.
 const (
-	Read    How = "read"   // each header was read
-	Ordered How = "order"  // counted by the order of the level, with a sample for headers that delay further
-	Sampled How = "sample" // due times estimated from a sample of the headers
+	Read    CountMethod = "read"   // each header was read
+	Ordered CountMethod = "order"  // counted by the order of the level, with a sample for later due times
+	Sampled CountMethod = "sample" // due times estimated from a sample of the headers
 )
 
-// askedAtOnce is the maximum number of concurrent requests of a forecast.
-const askedAtOnce = 16
+// maxConcurrent is the maximum number of concurrent requests of a forecast.
+const maxConcurrent = 16
 
 // Part is the result for the messages of one segment.
 type Part struct {
-	Stream   string `json:"stream"`
-	How      How    `json:"how"`
-	Messages uint64 `json:"messages"`
-	Looked   uint64 `json:"looked"` // messages whose headers were read for it
+	Stream   string      `json:"stream"`
+	Method   CountMethod `json:"how"`
+	Messages uint64      `json:"messages"`
+	Looked   uint64      `json:"looked"` // messages whose headers were read for the count
 }
 
 // A segment is a set of messages of one lane, counted by one method.
@@ -39,12 +39,12 @@ type segment struct {
 	pass
 	ordered  bool   // due when they leave the lane, unless a header has a later time
 	marked   bool   // may contain markers
-	messages uint64 // without markers
-	headers  uint64 // messages to read, with markers
+	messages uint64 // number of messages, without markers
+	headers  uint64 // number of messages and markers: the headers to read
 }
 
-// subjectsOf returns the subjects on which a lane has messages for the targets of a pattern, or nil for all. If a lane
-// has more than one subject, there are several filters. For the lane of timers, passesOf returns them.
+// subjectsOf returns the subjects on which a lane has messages for the targets of a pattern, or nil for all. In the
+// lane of timers it leaves out the schedules, which passesOf adds.
 func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	if pattern == "" {
 		return nil
@@ -72,23 +72,23 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 // the time in its header.
 func (f *forecast) segments(l Lane) []*segment {
 	if l.Kind != streams.Level {
-		return f.wholly(l)
+		return f.wholeLane(l)
 	}
-	all := subjectsOf(f.names, l, f.look.Target)
+	all := subjectsOf(f.names, l, f.query.Target)
 	direct := []string{f.names.LevelFilter(l.Level), f.names.Bare(l.Level)}
-	onTheWay := []string{f.names.HopFilter(l.Level)}
+	hops := []string{f.names.HopFilter(l.Level)}
 	if all != nil {
-		direct, onTheWay = all[:1], all[1:]
+		direct, hops = all[:1], all[1:]
 	}
-	marked := f.look.Target == "" || message.Match(f.look.Target, message.MarkerTarget)
+	marked := f.query.Target == "" || message.Match(f.query.Target, message.MarkerTarget)
 	return []*segment{
-		{Lane: l, pass: pass{filters: direct}, ordered: true}, {Lane: l, pass: pass{filters: onTheWay}, marked: marked},
+		{Lane: l, pass: pass{filters: direct}, ordered: true}, {Lane: l, pass: pass{filters: hops}, marked: marked},
 	}
 }
 
-// wholly returns one segment for each pass of a lane. One method counts all messages of a segment.
-func (f *forecast) wholly(l Lane) (all []*segment) {
-	for _, p := range passesOf(f.names, l, f.look.Target) {
+// wholeLane returns one segment for each pass of a lane. One method counts all messages of a segment.
+func (f *forecast) wholeLane(l Lane) (all []*segment) {
+	for _, p := range passesOf(f.names, l, f.query.Target) {
 		all = append(all, &segment{Lane: l, pass: p})
 	}
 	return all
@@ -101,7 +101,7 @@ func (f *forecast) count(ctx context.Context, segments []*segment) error {
 			f.all.Questions++
 		}
 	}
-	return atOnce(ctx, len(segments), func(ctx context.Context, n int) (err error) {
+	return concurrently(ctx, len(segments), func(ctx context.Context, n int) (err error) {
 		s := segments[n]
 		s.headers, err = f.scan(s).Count(ctx)
 		if s.messages = s.headers; err == nil && s.marked && s.headers > 0 {
@@ -109,7 +109,7 @@ func (f *forecast) count(ctx context.Context, segments []*segment) error {
 			markers, err = f.markers(ctx, s)
 			s.messages -= min(markers, s.messages)
 		}
-		return lookedThrough(s.Stream, err)
+		return scanError(s.Stream, err)
 	})
 }
 
@@ -125,13 +125,13 @@ func (f *forecast) read(ctx context.Context, s *segment) error {
 	latest := make(map[string]int) // slots of timers, by subject
 	for m, err := range f.scan(s).All(ctx) {
 		if err != nil {
-			return lookedThrough(s.Stream, err)
+			return scanError(s.Stream, err)
 		}
 		read++
-		if s.leavesOut(f.names, m.Subject) {
+		if s.excludes(f.names, m.Subject) {
 			continue
 		}
-		if slot, stood := latest[m.Subject]; stood { // replaced, or ended
+		if slot, counted := latest[m.Subject]; counted { // this entry replaces or ends the timer
 			delete(latest, m.Subject)
 			f.tally[slot].number--
 			n--
@@ -147,9 +147,9 @@ func (f *forecast) read(ctx context.Context, s *segment) error {
 		}
 	}
 	if s.headers == 0 { // not counted before
-		f.left -= min(f.left, read)
+		f.budget -= min(f.budget, read)
 	}
-	f.add(Part{Stream: s.Stream, How: Read, Messages: n, Looked: n})
+	f.add(Part{Stream: s.Stream, Method: Read, Messages: n, Looked: n})
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (f *forecast) add(p Part) {
 	}
 	f.all.Parts = append(f.all.Parts, p)
 	f.all.Pending += p.Messages
-	switch p.How {
+	switch p.Method {
 	case Read:
 		f.all.Read += p.Messages
 		return
@@ -170,32 +170,32 @@ func (f *forecast) add(p Part) {
 	f.all.Of += p.Messages
 }
 
-// incoming converts a message of a header scan for the policy.
+// incoming converts a message of a header scan to the input of the policy.
 func incoming(stream string, m lane.Stored) message.Incoming {
 	in := m.Incoming(stream)
 	in.BodyLeft = true
 	return in
 }
 
-// lookedThrough adds the name of the stream to the error of a scan. It returns nil for nil.
-func lookedThrough(stream string, err error) error {
+// scanError adds the name of the stream to the error of a scan. It returns nil for nil.
+func scanError(stream string, err error) error {
 	if err != nil {
 		return fmt.Errorf("scan %s: %w", stream, err)
 	}
 	return nil
 }
 
-// atOnce runs f for each number below n, at most askedAtOnce at a time, and returns the first error. After an error it
-// starts no further call.
-func atOnce(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
-	asking, working := errgroup.WithContext(ctx)
-	asking.SetLimit(askedAtOnce)
+// concurrently runs f for each number below n, at most maxConcurrent at a time, and returns the first error. After an
+// error it starts no further call.
+func concurrently(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
+	group, working := errgroup.WithContext(ctx)
+	group.SetLimit(maxConcurrent)
 	for k := range n {
 		if working.Err() != nil {
 			break
 		}
-		asking.Go(func() error { return f(working, k) })
+		group.Go(func() error { return f(working, k) })
 	}
-	err := asking.Wait()
+	err := group.Wait()
 	return cmp.Or(context.Cause(ctx), err)
 }

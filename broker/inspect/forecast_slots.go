@@ -12,10 +12,10 @@ type slots struct {
 }
 
 // newSlots returns slots whose buckets begin at full minutes or hours, except the first, which begins now.
-func newSlots(now time.Time, look AheadLook) slots {
+func newSlots(now time.Time, query ForecastQuery) slots {
 	s := slots{cuts: []time.Time{now}}
-	until := now.Add(look.For)
-	for at := now.Truncate(look.By).Add(look.By); at.Before(until); at = at.Add(look.By) {
+	until := now.Add(query.For)
+	for at := now.Truncate(query.By).Add(query.By); at.Before(until); at = at.Add(query.By) {
 		s.cuts = append(s.cuts, at)
 	}
 	s.cuts = append(s.cuts, until)
@@ -44,22 +44,23 @@ func (e estimate) round() Amount {
 	return Amount{Messages: uint64(math.Round(max(0, e.number))), Within: uint64(math.Ceil(off - 0.001))}
 }
 
-// shares spreads messages over the slots in proportion to their sample. None is the number of sampled messages that
-// belong to no slot. If the sample is empty, the numbers stay unknown.
-func (t tally) shares(messages uint64, sample []uint64, none uint64) {
+// addSample spreads messages over the slots in proportion to their sample. None is the number of sampled messages that
+// belong to no slot. If the sample is empty, it only adds to the variances.
+func (t tally) addSample(messages uint64, sample []uint64, none uint64) {
 	n, all := sum64(sample)+none, float64(messages)
 	for slot, seen := range sample {
 		if n > 0 {
 			t[slot].number += all * float64(seen) / float64(n)
 		}
-		t[slot].variance += all * all * doubt(seen, n, messages)
+		t[slot].variance += all * all * shareVariance(seen, n, messages)
 	}
 }
 
-// doubt returns the variance of a share, estimated from a sample of n of all messages. It adds two messages inside the
-// slot and two outside it (Agresti and Coull), because a slot without a sampled message may still contain some. That
-// moves the middle of the confidence interval, so doubt adds the square of this distance.
-func doubt(seen, n, all uint64) float64 {
+// shareVariance returns the variance of a share, estimated from a sample of n of all messages. It adds two messages
+// inside the slot and two outside it (Agresti and Coull), because a slot without a sampled message may still contain
+// some. That shifts the middle of the confidence interval. So the standard deviation, of which round reports two, is
+// increased by half of the shift.
+func shareVariance(seen, n, all uint64) float64 {
 	if n >= all {
 		return 0 // the sample is the whole
 	}

@@ -39,7 +39,7 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 			}
 		}
 		for _, most := range []uint64{0, 10_000} {
-			f := ahead(t, i, AheadLook{For: 24 * time.Hour, By: time.Hour, Most: most})
+			f := ahead(t, i, ForecastQuery{For: 24 * time.Hour, By: time.Hour, MaxRead: most})
 			for n := range uint64(hours) {
 				b := f.Buckets[20+n] // the first stays 20 hours more
 				if want := each - gone[n]; b.Messages != want {
@@ -65,7 +65,7 @@ func TestForecastOfRetiringLevels(t *testing.T) {
 		i := open(t, s, after, "")
 		for target, want := range map[string]uint64{"": 2 * smallLane, "shop.>": smallLane, "mill.b": smallLane, "*": 0} {
 			for _, most := range []uint64{0, 10_000} {
-				f := ahead(t, i, AheadLook{For: 3 * time.Hour, By: time.Hour, Most: most, Target: target})
+				f := ahead(t, i, ForecastQuery{For: 3 * time.Hour, By: time.Hour, MaxRead: most, Target: target})
 				if got := f.Buckets[2].Messages; got != want || f.Pending != want {
 					t.Errorf("for %q: %d of %d in the third hour, want %d (%+v)", target, got, f.Pending, want, f.Parts)
 				}
@@ -80,7 +80,7 @@ func TestForecastOfNothing(t *testing.T) {
 		cfg := with(t, "", "1s 1h")
 		i := open(t, s, cfg, "")
 		for _, what := range []string{"no streams", "empty streams"} {
-			f := ahead(t, i, AheadLook{For: 90 * time.Minute, By: time.Hour})
+			f := ahead(t, i, ForecastQuery{For: 90 * time.Minute, By: time.Hour})
 			if !f.Exact || f.Pending != 0 || len(f.Buckets) != 2 || f.Questions != 0 || f.Later != (Amount{}) {
 				t.Errorf("%s: got %+v", what, f)
 			}
@@ -100,7 +100,7 @@ func TestForecastTellsWhatIsNotDue(t *testing.T) {
 			to("delayin.30m.shop.a"), to("delaysys.hop.1h.shop.forged"))
 		waits(t, i, "5s", toRetry(1, "shop.b").Refused(time.Now(), time.Now().Add(20*time.Minute), "no"))
 		time.Sleep(10 * time.Second)
-		f := ahead(t, i, AheadLook{For: 2 * time.Hour, By: time.Hour, Most: 100})
+		f := ahead(t, i, ForecastQuery{For: 2 * time.Hour, By: time.Hour, MaxRead: 100})
 		got := fmt.Sprint([]Amount{f.Overdue, f.Buckets[0].Amount, f.Buckets[1].Amount, f.Later, f.Unreadable})
 		if want := "[{1 0} {2 0} {1 0} {1 0} {2 0}]"; got != want || f.Unread == 0 {
 			t.Errorf("got %s and %d unread lanes, want %s and some: no broker runs", got, f.Unread, want)
@@ -109,7 +109,7 @@ func TestForecastTellsWhatIsNotDue(t *testing.T) {
 }
 
 // TestTargetsInHeaders: an operator seldom has the broker's list of targets for headers. The streams show that the
-// broker takes some, and so their messages can be read. No pattern matches them, and the forecast reports that.
+// broker takes some, so their messages can be read. No pattern matches them, and the forecast reports that.
 func TestTargetsInHeaders(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
@@ -117,20 +117,20 @@ func TestTargetsInHeaders(t *testing.T) {
 		provision(t, s, cfg)
 		i := open(t, s, with(t, "", "1s 1h"), "")
 		storeAll(t, i, to("delay.1h", message.HeaderTarget, "shop.a"))
-		f := ahead(t, i, AheadLook{For: 2 * time.Hour, By: time.Hour, Most: 10})
-		l := list(t, i, PendingLook{})
+		f := ahead(t, i, ForecastQuery{For: 2 * time.Hour, By: time.Hour, MaxRead: 10})
+		l := list(t, i, PendingQuery{})
 		if f.Buckets[1].Messages != 1 || !f.Exact || len(l.Messages) != 1 || l.Messages[0].Target != "shop.a" {
 			t.Errorf("got %+v and %+v", f, l)
 		}
-		f = ahead(t, i, AheadLook{For: 2 * time.Hour, By: time.Hour, Most: 10, Target: "shop.>"})
-		l = list(t, i, PendingLook{Target: "shop.>"})
-		if f.Pending != 0 || f.Exact || !f.Bare || len(l.Messages) != 0 || !l.Bare {
-			t.Errorf("by a pattern: got %+v and %+v, want none, and Bare", f, l)
+		f = ahead(t, i, ForecastQuery{For: 2 * time.Hour, By: time.Hour, MaxRead: 10, Target: "shop.>"})
+		l = list(t, i, PendingQuery{Target: "shop.>"})
+		if f.Pending != 0 || f.Exact || !f.HeaderTargets || len(l.Messages) != 0 || !l.HeaderTargets {
+			t.Errorf("by a pattern: got %+v and %+v, want none, and HeaderTargets", f, l)
 		}
 	})
 }
 
-// TestForecastNeedsItsRights: a refused request ends the forecast at once. The error names the subject.
+// TestForecastNeedsItsRights: a refused request ends the forecast immediately. The error names the subject.
 func TestForecastNeedsItsRights(t *testing.T) {
 	for refused, most := range map[string]uint64{
 		"$JS.API.CONSUMER.CREATE.>": 0, "$JS.API.CONSUMER.MSG.NEXT.>": 100, "$JS.API.STREAM.MSG.GET.>": 0,
@@ -141,8 +141,8 @@ func TestForecastNeedsItsRights(t *testing.T) {
 			publish(t, open(t, s, cfg, ""), "delay.1h.shop.a")
 			i := open(t, s, cfg, tried)
 			began := time.Now()
-			_, err := i.Ahead(t.Context(), AheadLook{For: time.Hour, By: time.Hour, Most: most})
-			_, listing := i.Pending(t.Context(), PendingLook{Limit: 10, Most: 100})
+			_, err := i.Forecast(t.Context(), ForecastQuery{For: time.Hour, By: time.Hour, MaxRead: most})
+			_, listing := i.Pending(t.Context(), PendingQuery{Limit: 10, MaxRead: 100})
 			for _, err := range []error{err, listing} {
 				if !errors.Is(err, nats.ErrPermissionViolation) {
 					t.Errorf("without %s: got %v", refused, err)

@@ -58,17 +58,17 @@ func (i *Inspector) Wanted() []streams.Spec {
 // Clustered reports whether new streams get replicas by default.
 func (i *Inspector) Clustered() bool { return i.Conn.ConnectedClusterName() != "" }
 
-// Timers returns the named timers. The operator's commands change timers through it, even if no broker runs.
+// Timers returns the store of the named timers. With it, the operator's commands change timers even if no broker runs.
 func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
 
-// Learn reads the secrets of the streams, which prove that a broker wrote an answer or a message.
+// Learn reads the secrets of the streams. With them, a seal proves that a broker wrote an answer or a message.
 func (i *Inspector) Learn(ctx context.Context) error {
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
 	return Cause(ctx, i.streams.ReadKeys(ctx, i.JetStream))
 }
 
-// TakeOver returns the import of schedules from streams with the server's schedules. Call Learn first: the stored
+// TakeOver returns an importer of the schedules in streams that nats-server serves itself. Call Learn first: the stored
 // timers need the broker's seal.
 func (i *Inspector) TakeOver(dry bool) schedules.TakeOver {
 	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Grounds: i.cfg.Schedules, Dry: dry}

@@ -17,30 +17,32 @@ import (
 )
 
 const (
-	// answerTimeout is how long instances may take to answer. They answer on a connection without other traffic.
+	// answerTimeout is the timeout for the instances' answers. They answer on a connection without other traffic.
 	answerTimeout = 300 * time.Millisecond
-	// maxAnswers bounds the answers to one request, since other clients may be able to publish on the reply subject.
+	// maxAnswers is the maximum number of answers to one request: other clients may publish on the reply subject, too.
 	maxAnswers = 4 * config.MaxOwners
 	// askInterval is the time between two requests while some lane has no owner.
 	askInterval = 250 * time.Millisecond
 )
 
-// The durations for which a lane may have no owner, or be in another transient state, before Look reports it.
+// The maximum durations of transient states of a lane. A state that lasts longer is reported.
 const (
-	// Handover is the time in which instances hand a lane over. They take less than a second.
+	// Handover is the maximum time without an owner while an instance hands a lane to another. A handover takes less
+	// than a second.
 	Handover = time.Second
-	// takeover is the time in which an instance takes over from a dead one. It takes less than six seconds.
+	// takeover is the maximum time without an owner after the death of an instance. Another instance takes over in less
+	// than six seconds.
 	takeover = 8 * time.Second
-	// aloneShare divides Handover and takeover if no instance answers: then no instance can take over.
-	aloneShare = 8
-	// maxDouble is how long two instances may own one lane. Two instances that missed each other at their start notice it
+	// aloneDivisor divides Handover and takeover if no instance answers: then no instance can take over.
+	aloneDivisor = 8
+	// maxDouble is the maximum time with two owners. Two instances that missed each other at their start notice it
 	// within ten seconds.
 	maxDouble = 12 * time.Second
-	// maxUnread is how long a lane may have an owner that does not read it. A new owner creates its consumer first.
+	// maxUnread is the maximum time with an owner that does not read the lane. A new owner creates its consumer first.
 	maxUnread = 5 * time.Second
 )
 
-// Instances holds the answers of the running brokers. Any client that may publish on the reply subject can forge an
+// Instances has the answers of the running instances. Any client that may publish on the reply subject can forge an
 // answer. So only a proven answer can show that a lane is read. An unproven answer can raise an alarm, and cannot hide
 // one.
 type Instances struct {
@@ -64,8 +66,8 @@ func (n Instances) owner(stream string) (who string, as stats.LaneAnswer, ok boo
 	return who, as, ok
 }
 
-// Double returns two instances that both claim to deliver from one lane, and the lanes that two instances claim. It
-// counts unproven answers too: two brokers with different secrets are one cause of this fault.
+// Double returns two instances that both claim to deliver from one lane, and all lanes with two such claims. It
+// includes unproven answers: two brokers with different secrets are one cause of this fault.
 func (n Instances) Double() (one, other stats.Answer, lanes []string) {
 	first := make(map[string]stats.Answer)
 	for _, a := range n.Latest {
@@ -85,7 +87,7 @@ func (n Instances) Double() (one, other stats.Answer, lanes []string) {
 	return one, other, slices.Compact(lanes)
 }
 
-// Names returns the instances for which match is true of an answer, each once.
+// Names returns the names of the instances with a matching answer, without duplicates.
 func (n Instances) Names(match func(stats.Answer) bool) []string {
 	var all []string
 	for _, a := range n.Answers {
@@ -115,18 +117,18 @@ func (n Instances) stopped(streams []string) []string {
 	})
 }
 
-// lacks returns the streams that no instance owns.
-func (n Instances) lacks(streams []string) []string {
+// unowned returns the streams that no instance owns.
+func (n Instances) unowned(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
-// askInstances repeats the request until every stream has an owner, or until handover has passed. If all is set, it
-// also waits until each owner reads its stream and no stream has two owners.
+// askInstances repeats the request for the status until every stream has an owner, or until handover has passed. If all
+// is set, it also waits until each owner reads its stream and no stream has two owners, for at most maxDouble.
 func (i *Inspector) askInstances(
 	ctx context.Context, streams []string, handover time.Duration, all bool,
 ) (Instances, error) {
 	var known Instances
-	alone := handover / aloneShare
+	alone := handover / aloneDivisor
 	for began := time.Now(); ; {
 		n, err := i.askOnce(ctx, streams, all)
 		if err != nil {
@@ -140,7 +142,7 @@ func (i *Inspector) askInstances(
 		_, _, double := known.Double()
 		waited := time.Since(began) + askInterval
 		settled := (len(double) == 0 || waited > maxDouble) && (len(known.stopped(streams)) == 0 || waited > maxUnread)
-		if (len(known.lacks(streams)) == 0 || waited > handover) && (!all || settled) {
+		if (len(known.unowned(streams)) == 0 || waited > handover) && (!all || settled) {
 			return known, nil
 		}
 		select {
@@ -166,7 +168,8 @@ func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
 	return nobody && err == nil
 }
 
-// askOnce collects answers until no more arrive. Unless all is set, it returns as soon as all streams have an owner.
+// askOnce requests the status once, and collects the answers until the timeout. If all is not set, it returns as soon
+// as all streams have an owner.
 func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (Instances, error) {
 	var n Instances
 	_, err := i.askAll(ctx, nil, func(m Member) (more bool) {
@@ -174,7 +177,7 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (In
 		if m.Proven {
 			n.Proven = append(n.Proven, m.Answer)
 		}
-		return all || len(n.lacks(streams)) > 0
+		return all || len(n.unowned(streams)) > 0
 	})
 	return n, err
 }
@@ -189,8 +192,8 @@ func (i *Inspector) askAll(
 	})
 }
 
-// askAll sends a request, and passes the answers to take until take returns false or no more arrive. If send is nil, it
-// requests the status. It returns no error if the server has no subscriber for the request.
+// askAll sends a request, and passes the answers to take until take returns false or the timeout passes. If send is
+// nil, it requests the status. Nobody reports that the server has no subscriber for the request, which is not an error.
 func (s *Session) askAll(
 	ctx context.Context, names message.Names, send func(reply string) error,
 	take func(*nats.Msg, stats.Answer) (more bool),

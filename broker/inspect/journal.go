@@ -18,8 +18,8 @@ type Journaled struct {
 // Complete reports whether the journal has a record of each message that ended in the interval of the query.
 func (j Journaled) Complete() bool { return j.Report.Complete() && len(j.Without) == 0 }
 
-// Journal searches the records of deliveries and dead letters. It calls found for each record, the oldest first. If no
-// instance keeps a journal, it returns journal.ErrNone.
+// Journal searches the records of deliveries and dead letters. It calls found for each matching record, the oldest
+// first. If no instance keeps a journal, it returns journal.ErrNone.
 func (i *Inspector) Journal(
 	ctx context.Context, q journal.Query, found func(journal.Entry) error,
 ) (Journaled, error) {
@@ -32,7 +32,7 @@ func (i *Inspector) Journal(
 	return j, Cause(allowed, err)
 }
 
-// searchJournal searches the journal. It needs the instances' answers, and the secrets of the streams.
+// searchJournal is Journal with the instances' answers. It needs the secrets of the streams.
 func (i *Inspector) searchJournal(
 	ctx context.Context, q journal.Query, w writers, found func(journal.Entry) error,
 ) (j Journaled, err error) {
@@ -57,21 +57,21 @@ func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	return now, Cause(allowed, err)
 }
 
-// journal opens the journal. A search needs the secrets of the streams. States may be nil, as in journal.Config.
+// journal opens the journal. A search of it needs the secrets of the streams. States may be nil, as in journal.Config.
 func (i *Inspector) journal(states []journal.State) *journal.Journal {
 	return journal.Open(journal.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(), States: states,
 	})
 }
 
-// writers is the running instances' answers about their journals.
+// writers has the answers of the running instances about their journals.
 type writers struct {
 	states  []journal.State // of the instances with a journal; nil if the running instances are unknown
 	without []string        // instances without a journal
 }
 
-// askWriters asks the running instances before a search. Only a sealed answer proves that an instance runs. Without a
-// sealed answer, the running instances are unknown, unless nobody subscribes to the request.
+// askWriters requests the state of the journals before a search. Only a sealed answer proves that an instance runs.
+// Without a sealed answer the running instances are unknown, except if the request has no subscriber: then none runs.
 func (i *Inspector) askWriters(ctx context.Context) writers {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()

@@ -56,9 +56,9 @@ func answers(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop fu
 	return func() { _ = sub.Unsubscribe() }
 }
 
-// TestJournalOfInstancesThatRun: an instance that has written and not ended may have been killed. If the instances
-// report that they run and which records are not stored yet, the gaps are known at once. Only a broker's seal proves
-// such an answer. If the instances cannot be asked, the report contains that.
+// TestJournalOfInstancesThatRun: an instance that has written records, and no end, may have been killed. If the
+// instances report that they run, and which records are not stored yet, the holes are known immediately. Only a
+// broker's seal proves such an answer. If the instances do not answer, the report says so.
 func TestJournalOfInstancesThatRun(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
@@ -122,8 +122,8 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 	})
 }
 
-// TestJournalOfWhoMayNotAsk: if a user may read the journal but not ask the instances, the last minute is unknown in
-// the report.
+// TestJournalOfWhoMayNotAsk: if a user may read the journal, but not send requests to the instances, the report says
+// that the last minute is unknown.
 func TestJournalOfWhoMayNotAsk(t *testing.T) {
 	bubble(t, natstest.Denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)

@@ -62,7 +62,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		began := time.Now().UTC()
-		write(t, s, i) // there is a journal before the messages
+		write(t, s, i) // the journal begins before the messages
 		id := func(n uint64) message.ID { return message.ID{Stream: "DELAY_1s", Sequence: n, At: began} }
 		for range 6 {
 			publish(t, i, "delay.1s.orders.a")
@@ -70,8 +70,8 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		at := began.Add(time.Second)
 		time.Sleep(10 * time.Second)
 		write(t, s, i, endings(at, id)...)
-		// The lane has committed all but the last message. The one before has no record, and the letter of the second
-		// is gone.
+		// The lane has committed all messages except the sixth. The fourth has no record, and the dead letter of the
+		// second was removed.
 		if err := i.api.Purge(t.Context(), "DELAY_1s", 6); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 			6: {"delivered at 2000-01-01T00:00:01.003Z, on time, on attempt 1; its lane has not removed it yet",
 				"DELAY_1s"},
 		} {
-			w, err := i.Where(t.Context(), Wanted{ID: id(n)}, 1000, func(uint64, uint64) {})
+			w, err := i.Where(t.Context(), MessageRef{ID: id(n)}, 1000, func(uint64, uint64) {})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 				t.Errorf("%d: got %+v, want %q", n, w, want.answer)
 			}
 		}
-		w, err := i.Where(t.Context(), Wanted{ID: id(1)}, 1000, func(uint64, uint64) {})
+		w, err := i.Where(t.Context(), MessageRef{ID: id(1)}, 1000, func(uint64, uint64) {})
 		if err != nil || w.LastError != "no stock" || w.Attempts != 1 || w.Late != 0.003 || w.Instance != "kitchen" ||
 			!w.Due.Equal(at) || !w.Accepted.Equal(began) {
 			t.Errorf("got %+v, %v", w, err)
@@ -101,17 +101,18 @@ func TestWhereAsksTheJournal(t *testing.T) {
 
 		wantResentInItsLane(t, i, id(2), began, at)
 
-		// A journal with a gap does not prove that there was no delivery.
+		// A journal with a hole does not prove that there was no delivery.
 		time.Sleep(time.Hour)
-		if w, err := i.Where(t.Context(), Wanted{ID: id(4)}, 1000, func(uint64, uint64) {}); err != nil || w.Found ||
+		if w, err := i.Where(t.Context(), MessageRef{ID: id(4)}, 1000, func(uint64, uint64) {}); err != nil || w.Found ||
 			!strings.Contains(w.Answer, "the journal is incomplete (no instance wrote") {
 			t.Errorf("got %+v, %v", w, err)
 		}
 	})
 }
 
-// endings returns the records of six messages: two were delivered, late and on time, one became a dead letter, one was
-// delivered twice and then became one, and one is in a lane that has not committed it. The fourth has no record.
+// endings returns the records of six messages. The first was delivered late, and the second became a dead letter. The
+// third was delivered twice, and its duplicate then became a dead letter. The fourth and the fifth have no record. The
+// sixth was delivered, and its lane has not committed it.
 func endings(at time.Time, id func(uint64) message.ID) []journal.Record {
 	delivered := journal.Record{ID: id(1).String(), Target: "orders.a", At: at.Add(3 * time.Millisecond), Due: at,
 		Late: 3 * time.Millisecond, Refused: 1, Reason: "no stock"}
@@ -128,7 +129,7 @@ func endings(at time.Time, id func(uint64) message.ID) []journal.Record {
 	return []journal.Record{delivered, dead, late, again, died, stored}
 }
 
-// wantResentInItsLane resends the dead letter of a message: its place in a lane counts, and not its earlier end.
+// wantResentInItsLane resends the dead letter of a message. Where must then return the lane, and not the earlier death.
 func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, due time.Time) {
 	t.Helper()
 	hop := &nats.Msg{Subject: "delaysys.retry.1s.orders.a", Header: nats.Header(message.Request{
@@ -137,7 +138,7 @@ func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, du
 	if _, err := i.JetStream.PublishMsg(t.Context(), hop); err != nil {
 		t.Fatal(err)
 	}
-	if w, err := i.Where(t.Context(), Wanted{ID: id}, 1000, func(uint64, uint64) {}); err != nil ||
+	if w, err := i.Where(t.Context(), MessageRef{ID: id}, 1000, func(uint64, uint64) {}); err != nil ||
 		w.Stream != "DELAY_RETRY_1s" || w.Code != "" {
 		t.Errorf("resent: got %+v, %v", w, err)
 	}
@@ -162,7 +163,7 @@ func TestWhereMeetsWhatIsDeliveredMeanwhile(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // after the search of the lanes, and the first of the journal
 			write(t, s, open(t, s, cfg, ""), journal.Record{ID: id.String(), At: due, Due: due})
 		})
-		w, err := i.Where(t.Context(), Wanted{ID: id}, 1000, func(uint64, uint64) {})
+		w, err := i.Where(t.Context(), MessageRef{ID: id}, 1000, func(uint64, uint64) {})
 		writing.Wait()
 		if err != nil || !w.Delivered.Equal(due) {
 			t.Errorf("got %+v, %v, want it delivered", w, err)
@@ -176,7 +177,7 @@ func TestNobodyOwnsTheJournal(t *testing.T) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
 		for _, as := range []broker.Config{cfg, with(t, "delay", "1s 5s")} {
-			v, err := open(t, s, as, "").Look(t.Context(), 0)
+			v, err := open(t, s, as, "").Lanes(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}

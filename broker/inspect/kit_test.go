@@ -37,8 +37,8 @@ func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *Ins
 	return i
 }
 
-// with returns a configuration with few levels. Of other durations the intake takes only those in delayin subjects: the
-// subjects of all 1,300 would take most of the processor time of these tests.
+// with returns a configuration with few levels. The intake takes other durations only in delayin subjects, because the
+// subjects of all 1,300 plain durations would take most of the processor time of these tests.
 func with(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
 	l, err := levels.Parse(ladder)
@@ -73,7 +73,7 @@ func wantTook(t *testing.T, began time.Time, want time.Duration) {
 	}
 }
 
-// storeAll publishes messages at once, and waits until all are stored.
+// storeAll publishes messages, and waits until all are stored.
 func storeAll(t *testing.T, i *Inspector, all ...*nats.Msg) {
 	t.Helper()
 	for _, m := range all {
@@ -93,8 +93,8 @@ func to(subject string, header ...string) *nats.Msg {
 	return m
 }
 
-// onTheWay returns a hop in a level, with its final due time.
-func onTheWay(i *Inspector, level, target string, n uint64, due time.Time) *nats.Msg {
+// hops returns a hop in a level, with its final due time.
+func hops(i *Inspector, level, target string, n uint64, due time.Time) *nats.Msg {
 	id := message.ID{Stream: "DELAY_INTAKE", Sequence: n, At: time.Now().UTC()}
 	r := message.Request{ID: id.String(), Target: target, Accepted: id.At, Due: due.UTC()}
 	m := nats.NewMsg(i.names.Hop(level, target))

@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// FullShare is the share of its limit at which a stream or a store counts as full. The server may then refuse the
-	// next large message.
+	// FullShare is the minimum share of its limit at which a stream or a store counts as full. The server may then
+	// refuse the next large message.
 	FullShare = 0.98
-	// minOverdue is the time by which a message must be late to count as overdue. A broker removes messages some time
-	// after their delivery.
+	// minOverdue is the minimum lateness of an overdue message. A broker removes messages some time after their
+	// delivery.
 	minOverdue = time.Second
 )
 
@@ -33,9 +33,9 @@ type State string
 const (
 	Serving  State = "serving"
 	Retiring State = "retiring"     // not a level of the configuration; it takes no new messages
-	Newer    State = "newer format" // a newer broker created it
+	Newer    State = "newer format" // a newer broker created the stream
 	Missing  State = "missing"
-	Foreign  State = "foreign" // another stream has the name
+	Foreign  State = "foreign" // the stream with this name is not of this broker
 	Broken   State = "broken marks"
 	Full     State = "full"
 	Silent   State = "no answer"
@@ -55,19 +55,14 @@ type Lane struct {
 	Bytes   uint64       `json:"bytes"`
 	Head
 	Reader
-	In    *float64 `json:"in_per_second,omitempty"`  // since the last look; nil at the first one
+	In    *float64 `json:"in_per_second,omitempty"`  // since the previous snapshot; nil without one
 	Out   *float64 `json:"out_per_second,omitempty"` // likewise
 	State State    `json:"state"`
 	Error string   `json:"error,omitempty"` // the reason for unknown fields
 
-	Info       *jetstream.StreamInfo `json:"-"` // nil when its leader did not answer
+	Info       *jetstream.StreamInfo `json:"-"` // nil if the leader of the stream did not answer
 	UnknownKey bool                  `json:"-"` // no known secret opens the first message
 
-	seen
-}
-
-// seen holds internal facts about a lane.
-type seen struct {
 	spec   streams.Spec
 	format int // of the first message; zero if it is unknown
 }
@@ -76,36 +71,36 @@ type seen struct {
 type Head struct {
 	HeadDue  time.Time `json:"head_due,omitzero"`
 	HeadDead string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become a dead letter
-	Overdue  float64   `json:"overdue_seconds"`            // time since it should have left the lane
+	Overdue  float64   `json:"overdue_seconds"`            // time since the message should have left the lane
 }
 
 // Reader describes the instance that reads a lane. Unknown fields are zero.
 type Reader struct {
 	Owner    Owner     `json:"owner,omitempty"`
 	Instance string    `json:"instance,omitempty"` // the owner
-	Format   int       `json:"format,omitempty"`   // the newest format that it reads; zero if it is unknown
-	Newer    int       `json:"newer,omitempty"`    // messages in its memory that it cannot read
-	Held     int       `json:"held"`               // messages in its memory
-	Read     uint64    `json:"read"`               // the last sequence that it read
+	Format   int       `json:"format,omitempty"`   // the newest format that the owner reads; zero if it is unknown
+	Newer    int       `json:"newer,omitempty"`    // messages in the owner's memory that it cannot read
+	Held     int       `json:"held"`               // messages in the owner's memory
+	Read     uint64    `json:"read"`               // the last sequence that the owner read
 	Resumes  time.Time `json:"resumes_at,omitzero"`
 }
 
 func newLane(s streams.Spec, state State) Lane {
-	return Lane{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, seen: seen{spec: s}}
+	return Lane{Stream: s.Stream, Kind: s.Kind, Level: s.Name, Delay: s.Delay.Seconds(), State: state, spec: s}
 }
 
-// enter sets the instance from the table of owners, if no instance has claimed the lane.
-func (l *Lane) enter(table lease.Table, err error) {
+// setInstance sets the instance from the table of owners, if no instance has claimed the lane.
+func (l *Lane) setInstance(table lease.Table, err error) {
 	if err != nil && l.Error == "" && l.Owner != "" {
 		l.Error = err.Error()
 	}
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 	if l.Owner == OwnerNobody && l.Instance != "" {
-		l.Owner = OwnerUnknown // not nobody: other instances take over the lanes of a dead one
+		l.Owner = OwnerUnknown // and not OwnerNobody: other instances take over the lanes of a dead one
 	}
 }
 
-// fill requests the state of a lane's stream from its leader, and finds the lane's reader.
+// fill requests the state of a lane's stream from its leader, and determines the lane's reader.
 func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
@@ -159,12 +154,12 @@ func (i *Inspector) formatOf(in message.Incoming) int {
 	return format
 }
 
-// records returns the number of stored lists of pauses, in the stream of the paused messages.
+// records returns the number of lists of pauses in the stream of the paused messages.
 func (i *Inspector) records(ctx context.Context, s jetstream.Stream) uint64 {
 	subject := i.names.PausesRecord()
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
-		return 1 // there is one after the first pause
+		return 1 // the usual number after the first pause
 	}
 	return info.State.Subjects[subject]
 }

@@ -34,7 +34,7 @@ type Lanes struct {
 // noLeader is the error of a stream without a leader.
 const noLeader = "the stream has no leader"
 
-// Listed holds the streams of the account.
+// Listed has the streams of the account.
 type Listed struct {
 	Found []streams.Spec // the broker's streams, by their metadata
 	All   map[string]*jetstream.StreamInfo
@@ -51,10 +51,10 @@ func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 	return there, err
 }
 
-// Look sends concurrent requests for all lanes: consecutive requests would take seconds across an ocean. It repeats
-// the request to the instances while a lane has no owner, until handover has passed. Instances hand lanes to each
-// other, and a lane has no owner meanwhile.
-func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, error) {
+// Lanes returns a snapshot of all lanes. Its requests are concurrent: consecutive ones would take seconds across an
+// ocean. While a lane has no owner, Lanes repeats the request to the instances, until handover has passed. A lane that
+// one instance hands to another has no owner meanwhile.
+func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
 	finding, cancelFinding := context.WithTimeout(allowed, jsapi.Timeout)
@@ -64,7 +64,7 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 		return Lanes{}, Cause(allowed, err)
 	}
 	_ = i.streams.Learn(there.Found)       // without a secret, answers count as proven
-	asking, cancelAsking := i.Allowed(ctx) // a user without permission for this may still read the streams
+	asking, cancelAsking := i.Allowed(ctx) // a user without permission for this request may still read the streams
 	n, err := i.askInstances(asking, lanesOf(there.Found), handover, false)
 	if err != nil {
 		n.Refused = Cause(asking, err)
@@ -72,21 +72,21 @@ func (i *Inspector) Look(ctx context.Context, handover time.Duration) (Lanes, er
 	cancelAsking()
 	allowed, cancelAgain := i.Allowed(ctx)
 	defer cancelAgain()
-	v := i.lookAt(allowed, there, n)
-	// One refusal ends all requests: an incomplete result would mislead.
+	v := i.readLanes(allowed, there, n)
+	// One refusal fails the call: an incomplete result would mislead.
 	return v, Cause(allowed, context.Cause(allowed))
 }
 
-// LookSettled repeats the request to the instances until each lane has one owner that reads it, for at most the time of
-// a takeover. Then it looks at the lanes.
-func (i *Inspector) LookSettled(ctx context.Context, there Listed) (v Lanes, n Instances) {
+// SettledLanes returns a snapshot of all lanes, and the answers of the instances. Before, it repeats the request to the
+// instances until each lane has one owner that reads it, for at most maxDouble.
+func (i *Inspector) SettledLanes(ctx context.Context, there Listed) (v Lanes, n Instances) {
 	_ = i.streams.Learn(there.Found) // without a secret, answers count as proven
-	refused := i.question(ctx, maxDouble+jsapi.Timeout, func(ctx context.Context) (err error) {
+	refused := i.request(ctx, maxDouble+jsapi.Timeout, func(ctx context.Context) (err error) {
 		n, err = i.askInstances(ctx, lanesOf(there.Found), takeover, true)
 		return err
 	})
 	n.Refused = refused
-	return i.lookAt(ctx, there, n), n
+	return i.readLanes(ctx, there, n), n
 }
 
 // lanesOf returns the streams that need an owner. The lane of a pause has no reader while the pause lasts.
@@ -104,31 +104,31 @@ func lanesOf(found []streams.Spec) []string {
 	return all
 }
 
-// lookAt reads the state of the streams that were found, and adds the missing ones. The keys must have been learnt:
-// without a secret, no seal is checked, and doctor reports that.
-func (i *Inspector) lookAt(ctx context.Context, there Listed, n Instances) Lanes {
+// readLanes reads the state of the streams that were found, and adds the missing ones. It needs the secrets of the
+// streams: without a secret, no seal is checked, and doctor reports that.
+func (i *Inspector) readLanes(ctx context.Context, there Listed, n Instances) Lanes {
 	want := i.Wanted()
-	lanes := lanesFound(want, there.Found)
-	var asking sync.WaitGroup
+	lanes := existingLanes(want, there.Found)
+	var filling sync.WaitGroup
 	for at := range lanes {
-		asking.Go(func() { i.fill(ctx, &lanes[at], n) })
+		filling.Go(func() { i.fill(ctx, &lanes[at], n) })
 	}
 	table, err := i.table(ctx, there.Found)
 	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are shown
-	asking.Wait()
+	filling.Wait()
 	for at := range lanes {
-		lanes[at].enter(table, err)
+		lanes[at].setInstance(table, err)
 	}
-	settle(lanes)
-	lanes = append(lanes, lanesNotFound(want, there)...)
+	resolveUnknown(lanes)
+	lanes = append(lanes, missingLanes(want, there)...)
 	slices.SortFunc(lanes, byWay)
 	v := sum(lanes)
 	v.Paused, v.list, v.Unopened = pausesOf(read.List), read.List, read.Unopened
 	return v
 }
 
-// lanesFound returns the lanes of the streams that exist, by their metadata.
-func lanesFound(want, found []streams.Spec) []Lane {
+// existingLanes returns the lanes of the streams that exist, by their metadata.
+func existingLanes(want, found []streams.Spec) []Lane {
 	var lanes []Lane
 	for _, s := range found {
 		if s.Kind == streams.Owners || s.Kind == streams.Journal {
@@ -148,7 +148,7 @@ func lanesFound(want, found []streams.Spec) []Lane {
 	return lanes
 }
 
-// SpecOf returns the stream with a name.
+// SpecOf returns the specification of a stream.
 func SpecOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
 	i := slices.IndexFunc(specs, func(s streams.Spec) bool { return s.Stream == stream })
 	if i < 0 {
@@ -157,8 +157,8 @@ func SpecOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
 	return specs[i], true
 }
 
-// lanesNotFound returns the lanes whose stream is missing or foreign.
-func lanesNotFound(want []streams.Spec, there Listed) []Lane {
+// missingLanes returns the lanes whose stream is missing, foreign or without a leader.
+func missingLanes(want []streams.Spec, there Listed) []Lane {
 	var lanes []Lane
 	c := streams.Compare(want, there.All)
 	for _, w := range want {
@@ -208,8 +208,8 @@ func sum(lanes []Lane) Lanes {
 	return v
 }
 
-// Since computes the rates at which messages entered and left each lane since an earlier look, per second.
-func (v *Lanes) Since(before Lanes) {
+// SetRates sets the rates at which messages entered and left each lane since an earlier snapshot, per second.
+func (v *Lanes) SetRates(before Lanes) {
 	for at := range v.Lanes {
 		l := &v.Lanes[at]
 		last := before.lane(l.Stream)

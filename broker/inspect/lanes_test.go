@@ -10,7 +10,8 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// TestOwnerAs: the status of an instance gives the owner of a lane, or a consumer does if no instance claims it.
+// TestOwnerAs: the status of an instance determines the owner of a lane. If no instance claims the lane, its consumers
+// do.
 func TestOwnerAs(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
@@ -76,26 +77,26 @@ func TestIsFull(t *testing.T) {
 	}
 }
 
-// TestRates: the rates come from two samples.
+// TestRates: the rates come from two snapshots.
 func TestRates(t *testing.T) {
 	now := time.Now()
-	look := func(at time.Duration, last, held uint64) Lanes {
+	snapshot := func(at time.Duration, last, held uint64) Lanes {
 		return Lanes{Lanes: []Lane{{Stream: "a", Pending: held, Info: &jetstream.StreamInfo{
 			TimeStamp: now.Add(at), Created: now.Add(-time.Hour), State: jetstream.StreamState{LastSeq: last, Msgs: held},
 		}}}}
 	}
-	before, after := look(0, 100, 60), look(2*time.Second, 140, 50)
-	after.Since(before)
+	before, after := snapshot(0, 100, 60), snapshot(2*time.Second, 140, 50)
+	after.SetRates(before)
 	if l := after.Lanes[0]; *l.In != 20 || *l.Out != 25 {
 		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.In, *l.Out)
 	}
-	recreated := look(4*time.Second, 1, 1)
+	recreated := snapshot(4*time.Second, 1, 1)
 	recreated.Lanes[0].Info.Created = now
-	if recreated.Since(after); recreated.Lanes[0].In != nil {
+	if recreated.SetRates(after); recreated.Lanes[0].In != nil {
 		t.Errorf("got %v of a stream that was created again, want nothing", *recreated.Lanes[0].In)
 	}
-	first := look(0, 1, 1)
-	if first.Since(Lanes{}); first.Lanes[0].In != nil {
-		t.Error("got a rate from one look")
+	first := snapshot(0, 1, 1)
+	if first.SetRates(Lanes{}); first.Lanes[0].In != nil {
+		t.Error("got a rate from one snapshot")
 	}
 }

@@ -17,10 +17,10 @@ const (
 	ByReason = "reason"
 )
 
-// maxGroups bounds the memory of a count: each letter may have its own target. The remaining letters form one group.
+// maxGroups limits the memory of a count: each letter may have its own target. The remaining letters form one group.
 const maxGroups = 20_000
 
-// LetterGroup is the letters with equal properties.
+// LetterGroup describes the letters with equal properties.
 type LetterGroup struct {
 	Letters int       `json:"letters"`
 	Code    string    `json:"code,omitempty"`
@@ -29,7 +29,7 @@ type LetterGroup struct {
 	Oldest  time.Time `json:"oldest"`
 	Newest  time.Time `json:"newest"`
 	Number  uint64    `json:"number"`      // of the newest letter
-	Last    string    `json:"last_reason"` // of the newest letter, unchanged
+	Last    string    `json:"last_reason"` // of the newest letter, with its numbers
 }
 
 // LetterCount is the number of letters by group, the largest group first.
@@ -38,12 +38,12 @@ type LetterCount struct {
 	Groups  []*LetterGroup `json:"groups"`
 }
 
-// kind is the common properties of a group.
+// kind has the common properties of a group.
 type kind struct{ code, target, reason string }
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// kindOf returns those properties of a letter that are in by.
+// kindOf returns the properties of a letter that are named in by.
 func kindOf(l deadletter.Letter, by []string) (k kind) {
 	if slices.Contains(by, ByCode) {
 		k.code = string(l.Code)
@@ -57,9 +57,9 @@ func kindOf(l deadletter.Letter, by []string) (k kind) {
 	return k
 }
 
-// Count counts letters by some of ByCode, ByTarget and ByReason. It reads only their headers.
+// Count counts letters by some of ByCode, ByTarget and ByReason. It reads only the headers.
 func (l *Letters) Count(
-	ctx context.Context, filter deadletter.Filter, by []string, progress func(looked, of uint64),
+	ctx context.Context, filter deadletter.Filter, by []string, progress func(read, total uint64),
 ) (LetterCount, error) {
 	groups := make(map[kind]*LetterGroup)
 	count := LetterCount{Groups: []*LetterGroup{}}

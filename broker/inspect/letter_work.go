@@ -13,13 +13,13 @@ import (
 	"delaybroker/broker/deadletter"
 )
 
-// letterWorkers is the number of letters in work at a time. Each letter costs two round trips.
+// letterWorkers is the maximum number of concurrent operations on letters. An operation takes two round trips.
 const letterWorkers = 32
 
 // The outcomes of a letter that Work did not change.
 const (
-	LetterLeft = "left" // unchanged, since the letter itself prevents the operation
-	LetterGone = "gone" // removed meanwhile by another client
+	LetterLeft = "left" // the letter is unchanged, because something in it prevents the operation
+	LetterGone = "gone" // another client has removed the letter
 )
 
 // advice is the recommended action for a letter that was not changed, by error.
@@ -43,14 +43,14 @@ var advice = []struct {
 // LetterWork is one operation on many letters.
 type LetterWork struct {
 	Query deadletter.Query
-	Did   string // outcome of a successful Do: "resent"
+	Did   string // outcome of a successful Do, "resent" or "removed"
 	Do    func(ctx context.Context, l deadletter.Letter) error
 
 	mu       sync.Mutex // guards outcomes
 	outcomes []LetterOutcome
 }
 
-// Resending returns the work that resends letters, each with the change c. If dry is set, it only reports the outcomes.
+// Resending returns the work that resends letters, all with the change c. If dry is set, it only reports the outcomes.
 func (l *Letters) Resending(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
 	return l.ResendingEach(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
 }
@@ -85,8 +85,8 @@ type LetterOutcome struct {
 }
 
 // Work runs Do on the letters of the query. It ends when all are done, when Do or the query fails, or when stop ends.
-// Then it starts no further letter and finishes those in progress, so that no letter is left in two streams. It returns
-// the outcomes so far, successes first. If stop ended the work, the error is the cause of stop.
+// Then it starts no further operation, and waits for the open ones, so that no letter is left in two streams. It
+// returns the outcomes so far, successes first. If stop ended the work, the error is the cause of stop.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
@@ -115,7 +115,7 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
 }
 
-// note counts the outcome of a letter. It returns only errors that concern all letters.
+// note counts the outcome of a letter. It returns an error only if the error is not specific to this letter.
 func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	o := LetterOutcome{Did: w.Did}
 	switch {

@@ -12,31 +12,27 @@ import (
 // Letters are the dead letters of a broker. Their times are by its server's clock.
 type Letters struct {
 	*deadletter.Store
-	Asked time.Time // time of opening, by the server's clock
+	Asked time.Time // time of the opening, by the server's clock
 
-	ours   time.Time // the same moment, by the local clock
-	policy message.Policy
+	local time.Time // the same time, by the local clock
 }
 
-// Letters reads the secrets of the streams, which prove that a broker wrote a letter, and requests the server's time.
+// Letters opens the dead letters. It reads the secrets of the streams, which prove that a broker wrote a letter, and
+// requests the server's time.
 func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return nil, err
 	}
-	l := &Letters{Store: i.store(), policy: i.Policy()}
+	l := &Letters{Store: deadletter.New(deadletter.Config{
+		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(),
+		Lane: ShortestRetry(i.Wanted()), // a resent letter passes through it
+	})}
 	var err error
 	if l.Asked, err = l.Now(ctx); err != nil {
 		return nil, err
 	}
-	l.ours = time.Now()
+	l.local = time.Now()
 	return l, nil
-}
-
-// store opens the dead letters. A resent letter passes through the retry lane with the shortest delay.
-func (i *Inspector) store() *deadletter.Store {
-	return deadletter.New(deadletter.Config{
-		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(), Lane: ShortestRetry(i.Wanted()),
-	})
 }
 
 // ShortestRetry returns the level of the retry lane with the shortest delay; empty if there is no retry lane.
@@ -51,7 +47,7 @@ func ShortestRetry(specs []streams.Spec) string {
 }
 
 // Time returns an estimate of the current time by the server's clock.
-func (l *Letters) Time() time.Time { return l.Asked.Add(time.Since(l.ours)) }
+func (l *Letters) Time() time.Time { return l.Asked.Add(time.Since(l.local)) }
 
 // Reason returns the reason why a message became a dead letter.
 func Reason(l deadletter.Letter) string {

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// recently is the maximum age of a consumer's last delivery for its lane to count as read, if no pull is waiting.
-	recently = 5 * time.Second
-	// earliness is the minimum time before a resumption for the resumption to count as future: clocks differ.
-	earliness = time.Second
+	// maxIdle is the maximum age of a consumer's last delivery for its lane to count as read, if no pull is waiting.
+	maxIdle = 5 * time.Second
+	// minWait is the minimum time until a lane's owner reads again for the lane to count as waiting: clocks differ.
+	minWait = time.Second
 )
 
 // Owner is the state of a lane's reader.
@@ -29,14 +29,15 @@ type Owner string
 // The states of a lane's reader.
 const (
 	OwnerRead    Owner = "read"    // an instance reads it
-	OwnerLater   Owner = "later"   // all messages due soon are in its instance's memory, which may be full
+	OwnerLater   Owner = "later"   // its instance reads on later: its memory has all messages due soon, or is full
 	OwnerStopped Owner = "stopped" // its instance cannot read it now, or may no longer own it
 	OwnerNobody  Owner = "nobody"  // no instance owns it
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request
 )
 
-// fillOwner uses the sealed status of the instance that claims the lane. An older broker does not answer, or does not
-// seal its answer, and an upgrade may leave one running. Then fillOwner looks at the lane's consumer.
+// fillOwner sets the reader's state from the sealed status of the instance that claims the lane. Without such a status,
+// it uses the state of the lane's consumers: an older broker, which may run during an upgrade, does not answer, or does
+// not seal its answer.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if who, as, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
@@ -51,18 +52,18 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	case isRead(l.Info.TimeStamp, consumers):
 		l.Owner = OwnerRead
 	case n.Refused != nil, len(n.Proven) == 0:
-		l.Owner = OwnerUnknown // see settle
+		l.Owner = OwnerUnknown // see resolveUnknown
 	default:
 		l.Owner = OwnerNobody
 	}
 }
 
-// ownerAs returns the reader's state from its owner's status.
+// ownerAs returns the reader's state by the status of the lane's owner.
 func ownerAs(l stats.LaneAnswer, now time.Time) Owner {
 	switch {
 	case !l.Live || l.InDoubt:
 		return OwnerStopped
-	case l.Full || l.ResumesAt.Sub(now) > earliness:
+	case l.Full || l.ResumesAt.Sub(now) > minWait:
 		return OwnerLater
 	}
 	return OwnerRead
@@ -84,13 +85,13 @@ func (i *Inspector) consumers(
 	return answer.Consumers, err
 }
 
-// isRead reports whether a consumer of a broker has a waiting pull, or recently delivered a message. Its existence is
-// no proof: a consumer outlives its broker by minutes, and the lane of an idle broker may have no consumer.
+// isRead reports whether a consumer of a broker has a waiting pull, or has recently delivered a message. The existence
+// of a consumer is no proof: a consumer outlives its broker by minutes, and the lane of an idle broker may have none.
 func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
 		last := c.Delivered.Last
 		return strings.HasPrefix(c.Name, lane.ConsumerPrefix) &&
-			(c.NumWaiting > 0 || last != nil && now.Sub(*last) < recently)
+			(c.NumWaiting > 0 || last != nil && now.Sub(*last) < maxIdle)
 	})
 }
 
@@ -114,9 +115,9 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 	return lease.ParseTable(m.Data)
 }
 
-// settle changes unknown owners to nobody if no lane at all has a reader. A broker whose answers are refused may not
-// read an idle lane, but it would read others.
-func settle(lanes []Lane) {
+// resolveUnknown changes unknown owners to nobody if no lane at all has a reader. A broker whose answers the server
+// refuses may not read an idle lane, but it would read others.
+func resolveUnknown(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
 		return
 	}

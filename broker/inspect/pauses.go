@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// confirmTimeout is how long the instances may take to confirm a new list. Within this time, the other instances
-	// detect the death of one.
+	// confirmTimeout is the timeout for the instances' confirmations of a new list. Within this time, the other
+	// instances detect the death of an instance.
 	confirmTimeout = 12 * time.Second
 	// maxChanges is the maximum number of attempts to change the list while other clients change it.
 	maxChanges = 10
 )
 
 var (
-	// ErrOlder is returned when a running instance does not support pauses. It would deliver to paused targets.
+	// ErrOlder is returned if a running instance does not support pauses. It would deliver to paused targets.
 	ErrOlder = errors.New("a running broker is too old for pauses: upgrade it first")
-	// ErrUnconfirmed is returned when instances have not confirmed the new list in time. The list itself is stored.
+	// ErrUnconfirmed is returned if instances have not confirmed the new list in time. The list itself is stored.
 	ErrUnconfirmed = errors.New("instances have not confirmed the change")
-	// ErrNoPauses is returned when the stream of the paused messages is missing.
+	// ErrNoPauses is returned if the stream of the paused messages is missing.
 	ErrNoPauses = errors.New("the stream of the paused messages is missing: create it with delaybroker provision")
-	// ErrUnopened is returned when the only list of pauses is sealed with a secret that these settings do not have.
+	// ErrUnopened is returned if the only list of pauses is sealed with a secret that these settings do not have.
 	ErrUnopened = errors.New("the list of paused targets is sealed with a secret that is not set here: set " +
 		"DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker: it keeps these targets paused")
 )
@@ -41,8 +41,8 @@ type Pause struct {
 	Waiting *uint64 `json:"waiting,omitempty"` // messages; nil if they were not counted
 }
 
-// words describes the state of the pause.
-func (p Pause) words() string {
+// predicate returns the state of the pause, as the predicate of a sentence about a target.
+func (p Pause) predicate() string {
 	if p.State == pause.Paused {
 		return fmt.Sprintf("is paused since %s (%s)", text.Second(p.Since), p.Pattern)
 	}
@@ -51,10 +51,10 @@ func (p Pause) words() string {
 
 // PauseChange is the result of a change.
 type PauseChange struct {
-	Pauses []Pause  `json:"paused"`          // the current list
-	Told   []string `json:"told"`            // instances that confirmed the list
-	Untold []string `json:"untold"`          // instances that may run, and have not confirmed the list
-	Stored string   `json:"error,omitempty"` // why the list could not be stored; the instances follow it
+	Pauses      []Pause  `json:"paused"`          // the current list
+	Confirmed   []string `json:"told"`            // instances that confirmed the list
+	Unconfirmed []string `json:"untold"`          // instances that may run, and have not confirmed the list
+	NotStored   string   `json:"error,omitempty"` // why the list is not stored; the instances still follow it
 }
 
 // pauseStore returns the store of the list of pauses. It has the secrets after a call of Learn.
@@ -110,14 +110,14 @@ func (i *Inspector) Resume(ctx context.Context, pattern string) (PauseChange, er
 	return i.changePauses(ctx, false, func(l *pause.List) (*pause.List, error) {
 		next, err := l.Resume(pattern, time.Now())
 		if errors.Is(err, pause.ErrNotPaused) {
-			err = fmt.Errorf("%w; %s", err, others(l))
+			err = fmt.Errorf("%w; %s", err, pausedPatterns(l))
 		}
 		return next, err
 	})
 }
 
-// others lists the paused patterns in an error about a pattern that is not paused.
-func others(l *pause.List) string {
+// pausedPatterns returns the end of the error about a pattern that is not paused.
+func pausedPatterns(l *pause.List) string {
 	var names []string
 	for _, p := range l.Present() {
 		names = append(names, p.Pattern)
@@ -154,22 +154,22 @@ func (i *Inspector) changePauses(
 	if err != nil && (stops || refused) || next == nil {
 		return PauseChange{}, Cause(ctx, err)
 	}
-	result := PauseChange{Pauses: pausesOf(next), Told: []string{}, Untold: []string{}}
+	result := PauseChange{Pauses: pausesOf(next), Confirmed: []string{}, Unconfirmed: []string{}}
 	if err != nil {
-		result.Stored = err.Error()
+		result.NotStored = err.Error()
 	}
 	if err := t.announce(ctx, next); err != nil {
 		return result, Cause(ctx, err)
 	}
-	result.Told = slices.Sorted(maps.Keys(t.confirmed))
-	result.Untold = append(result.Untold, t.unconfirmed()...)
-	if len(result.Untold) > 0 {
-		return result, fmt.Errorf("%w: %s", ErrUnconfirmed, text.Few(result.Untold))
+	result.Confirmed = slices.Sorted(maps.Keys(t.confirmed))
+	result.Unconfirmed = append(result.Unconfirmed, t.unconfirmed()...)
+	if len(result.Unconfirmed) > 0 {
+		return result, fmt.Errorf("%w: %s", ErrUnconfirmed, text.Few(result.Unconfirmed))
 	}
 	return result, nil
 }
 
-// announcement is the announcement of a list to the instances.
+// An announcement is the state of one change of the list of pauses.
 type announcement struct {
 	*Inspector
 	found     []streams.Spec
@@ -180,8 +180,8 @@ type announcement struct {
 	table     []string        // instances in the table of owners
 }
 
-// change stores the next version of the list. Refused reports whether the error is in the change, and not in the
-// stream.
+// change stores the next version of the list. Refused reports whether the list cannot change; otherwise an error
+// concerns only the stream, and next may be announced.
 func (t *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
 ) (next *pause.List, refused bool, err error) {
@@ -211,7 +211,7 @@ func (t *announcement) change(
 	return nil, true, err
 }
 
-// announce announces the list until all instances have confirmed it, for at most confirmTimeout.
+// announce repeats the announcement of the list until all instances have confirmed it, for at most confirmTimeout.
 func (t *announcement) announce(ctx context.Context, l *pause.List) error {
 	clear(t.confirmed)
 	for began := time.Now(); ; {
@@ -229,7 +229,7 @@ func (t *announcement) announce(ctx context.Context, l *pause.List) error {
 	}
 }
 
-// round asks all instances once. If a list is given, the request announces it.
+// round sends one request to all instances. If a list is given, the request announces it.
 func (t *announcement) round(ctx context.Context, l *pause.List) error {
 	answered := make(map[string]bool)
 	table, err := t.Inspector.table(ctx, t.found)
@@ -258,7 +258,7 @@ func (t *announcement) round(ctx context.Context, l *pause.List) error {
 		}
 		return l == nil || len(t.unconfirmed()) > 0
 	})
-	if len(t.table) > 0 { // a dead instance leaves the table
+	if len(t.table) > 0 { // without an answer and outside the table, an instance is dead
 		maps.DeleteFunc(t.answered, func(id string, _ bool) bool { return !answered[id] && !slices.Contains(t.table, id) })
 	}
 	return err

@@ -19,48 +19,48 @@ import (
 var (
 	// ErrCursor is returned for text that is not a cursor.
 	ErrCursor = errors.New("invalid cursor: pass the cursor that a list printed")
-	// ErrBorder is returned for text that is not a border.
-	ErrBorder = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
+	// ErrBound is returned for text that is not a bound.
+	ErrBound = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
 )
 
-// Border is a limit of a list: a time, or a duration from now by the server's clock. The zero value means no limit.
-type Border struct {
+// Bound is a bound of a list: a time, or a duration from now by the server's clock. The zero value is no bound.
+type Bound struct {
 	At time.Time
 	In *time.Duration
 }
 
-// ParseBorder parses a duration from now, or a time with a zone. Empty text is no border.
-func ParseBorder(text string) (Border, error) {
+// ParseBound parses a duration from now, or a time with a zone. Empty text is no bound.
+func ParseBound(text string) (Bound, error) {
 	if text == "" {
-		return Border{}, nil
+		return Bound{}, nil
 	}
-	if ahead, err := levels.ParseDuration(text); err == nil {
-		return Border{In: &ahead}, nil
+	if d, err := levels.ParseDuration(text); err == nil {
+		return Bound{In: &d}, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return Border{}, ErrBorder
+		return Bound{}, ErrBound
 	}
-	return Border{At: at}, nil
+	return Bound{At: at}, nil
 }
 
-// Time returns the border as a time. The zero time means no limit.
-func (b Border) Time(now time.Time) time.Time {
+// Time returns the bound as a time. The zero time is no bound.
+func (b Bound) Time(now time.Time) time.Time {
 	if b.In != nil {
 		return now.Add(*b.In)
 	}
 	return b.At
 }
 
-// PendingLook is the query of a list.
-type PendingLook struct {
-	Target string // a pattern; empty for all
-	Find   string // a Delay-Id, with or without its time, a timer's key, a Nats-Msg-Id or a target; empty for all
-	After  Border // only messages due at this time or later
-	Before Border // only messages due earlier
-	Limit  int    // maximum number of messages to list
-	Most   uint64 // maximum number of headers to read
-	Cursor Cursor // end of an earlier list; the zero value for the beginning
+// PendingQuery is the query of a list.
+type PendingQuery struct {
+	Target  string // a pattern; empty for all
+	Find    string // a Delay-Id, with or without its time, a timer's key, a Nats-Msg-Id or a target; empty for all
+	After   Bound  // only messages due at this time or later
+	Before  Bound  // only messages due earlier
+	Limit   int    // maximum number of messages to list
+	MaxRead uint64 // maximum number of headers to read
+	Cursor  Cursor // end of an earlier list; the zero value for the beginning
 }
 
 // Waiting is a message that waits in a lane.
@@ -80,7 +80,7 @@ type Waiting struct {
 	place time.Time // position in the list
 }
 
-// named reports whether the text identifies the message.
+// named reports whether the text identifies the message, or is empty.
 func (w Waiting) named(text string) bool {
 	return text == "" || text == w.Key || text == w.MsgID || text == w.ID || strings.HasPrefix(w.ID, text+"-") ||
 		message.Match(text, w.Target)
@@ -94,13 +94,14 @@ type List struct {
 
 // End describes the end of a list.
 type End struct {
-	Time   time.Time `json:"time"`             // by the server's clock
-	More   bool      `json:"more"`             // there may be more
-	Cursor string    `json:"cursor,omitempty"` // for the next list; empty for the beginning
-	Read   uint64    `json:"read"`             // number of headers read
-	Short  bool      `json:"short"`            // the list ended because Read reached the maximum
-	Silent []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
-	Bare   bool      `json:"header_targets"`   // targets may be in a header, which a pattern cannot match
+	Time      time.Time `json:"time"`             // by the server's clock
+	More      bool      `json:"more"`             // further messages may match
+	Cursor    string    `json:"cursor,omitempty"` // for the next list; empty for the beginning
+	Read      uint64    `json:"read"`             // number of headers read
+	Truncated bool      `json:"short"`            // the list ended because Read reached the maximum
+	Silent    []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
+	// HeaderTargets is set if targets may be in a header, which a pattern cannot match.
+	HeaderTargets bool `json:"header_targets"`
 }
 
 // A Cursor is a position in the order of due times. It stays valid when messages move to another lane.
@@ -130,23 +131,23 @@ func (c Cursor) compare(w Waiting) int {
 	return cmp.Or(c.Due.Compare(w.place), strings.Compare(c.ID, w.ID))
 }
 
-// Pending lists messages of all lanes by due time. Up to the last listed message the list is complete, except for
-// messages that moved to another lane during the call.
-func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error) {
-	v, err := i.Look(ctx, 0)
+// Pending returns the matching messages of all lanes by due time. Up to its last message the list is complete, except
+// for messages that moved to another lane during the call.
+func (i *Inspector) Pending(ctx context.Context, query PendingQuery) (List, error) {
+	v, err := i.Lanes(ctx, 0)
 	if err != nil {
 		return List{}, err
 	}
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
 	m := merge{
-		Inspector: i, look: look, after: look.After.Time(v.Time), before: look.Before.Time(v.Time),
+		Inspector: i, query: query, after: query.After.Time(v.Time), before: query.Before.Time(v.Time),
 		all: List{End: End{Time: v.Time}}, listed: make(map[string]bool),
 		timers: make(map[string]string),
 	}
 	var lanes []Lane
-	lanes, m.all.Silent, m.all.Bare = i.holding(v)
-	m.reader = reader{i.reading(m.all.Bare), look.Target}
+	lanes, m.all.Silent, m.all.HeaderTargets = i.lanesToRead(v)
+	m.reader = reader{i.parsePolicy(m.all.HeaderTargets), query.Target}
 	for _, l := range lanes {
 		m.add(ctx, l)
 	}
@@ -157,29 +158,29 @@ func (i *Inspector) Pending(ctx context.Context, look PendingLook) (List, error)
 	return m.all, nil
 }
 
-// holding returns the lanes that contain messages. Silent contains the lanes with unknown content. Bare reports whether
-// targets may be in a header.
-func (i *Inspector) holding(v Lanes) (lanes []Lane, silent []string, bare bool) {
+// lanesToRead returns the lanes that contain messages. Silent has the lanes with unknown content. HeaderTargets reports
+// whether targets may be in a header.
+func (i *Inspector) lanesToRead(v Lanes) (lanes []Lane, silent []string, headerTargets bool) {
 	for _, l := range v.Lanes {
 		switch {
 		case l.Kind == streams.Dead, l.State == Missing, l.State == Foreign:
 		case l.Info == nil, l.State == Newer, l.State == Broken:
 			silent = append(silent, fmt.Sprintf("%s (%s)", l.Stream, l.State))
 		default:
-			bare = bare || slices.Contains(l.Info.Config.Subjects, i.names.Bare(l.Level))
+			headerTargets = headerTargets || slices.Contains(l.Info.Config.Subjects, i.names.Bare(l.Level))
 			if l.Pending > 0 {
 				lanes = append(lanes, l)
 			}
 		}
 	}
-	return lanes, silent, bare
+	return lanes, silent, headerTargets
 }
 
-// reading returns the policy that parses messages. If targets may be in headers, it allows all targets: an operator's
-// shell seldom has the broker's list of allowed ones.
-func (i *Inspector) reading(bare bool) message.Policy {
+// parsePolicy returns the policy that parses messages. If targets may be in headers, it allows all targets: an
+// operator's shell seldom has the broker's list of allowed targets.
+func (i *Inspector) parsePolicy(headerTargets bool) message.Policy {
 	p := i.Policy()
-	if bare && len(p.HeaderTargets) == 0 {
+	if headerTargets && len(p.HeaderTargets) == 0 {
 		p.HeaderTargets = []string{">"}
 	}
 	return p

@@ -15,14 +15,15 @@ const (
 	// listBatch is the number of headers in one request to a lane. A list often needs only the first few messages of
 	// many lanes.
 	listBatch = 100
-	// lateInLane is the maximum lateness of a message on arrival in its level for which its place in the list is exact.
-	lateInLane = time.Minute
+	// maxLateArrival is the maximum lateness of a message's arrival in its level for which its place in the list is
+	// exact.
+	maxLateArrival = time.Minute
 )
 
-// A source is one lane in a merge. In a level, no message is due much before it leaves. A message may be due earlier if
-// no level took its hop in time. The list then places it at its due time, or lateInLane before it leaves its level,
+// A source is one pass of a lane in a merge. In a level, no message is due much before it leaves, except if no level
+// took its hop in time. The list places such a message at its due time, or maxLateArrival before it leaves its level,
 // whichever is later. The intake and the retry lanes have no order, so the merge reads all their messages before it
-// lists the first.
+// lists the first message of any lane.
 type source struct {
 	Lane
 	pass
@@ -35,11 +36,11 @@ type source struct {
 // A merge lists the messages of a broker's lanes by due time.
 type merge struct {
 	*Inspector
-	look          PendingLook
+	query         PendingQuery
 	reader        reader
-	after, before time.Time // zero: no border
+	after, before time.Time // zero for no bound
 	sources       []*source
-	read          waitings
+	read          waitings          // messages that were read, and not yet listed
 	listed        map[string]bool   // ids that were listed or replaced; a message that moves is read twice
 	timers        map[string]string // ids of the last sets, by subject
 	all           List
@@ -47,7 +48,7 @@ type merge struct {
 
 // add adds a lane. It sends no request before the first message is needed.
 func (m *merge) add(ctx context.Context, l Lane) {
-	for _, p := range passesOf(m.names, l, m.look.Target) {
+	for _, p := range passesOf(m.names, l, m.query.Target) {
 		scan := m.Headers(l.Stream, "pending")
 		scan.To, scan.Batch, scan.Filters = l.Info.State.LastSeq, listBatch, p.filters
 		s := &source{Lane: l, pass: p}
@@ -69,12 +70,12 @@ func (s *source) leaves(stored time.Time) time.Time {
 	if s.Kind != streams.Level {
 		return time.Time{}
 	}
-	return stored.Add(s.spec.Delay - lateInLane)
+	return stored.Add(s.spec.Delay - maxLateArrival)
 }
 
 // run lists the messages whose place is certain, and reads on in the lane that may contain an earlier one.
 func (m *merge) run() error {
-	for len(m.all.Messages) < m.look.Limit {
+	for len(m.all.Messages) < m.query.Limit {
 		s := m.first()
 		if len(m.read) > 0 && (s == nil || m.read[0].place.Before(s.from)) {
 			m.list(heap.Pop(&m.read).(Waiting))
@@ -83,23 +84,23 @@ func (m *merge) run() error {
 		switch {
 		case s == nil:
 			return nil
-		case m.all.Read >= m.look.Most:
-			m.all.Short = true
-			m.stopped()
+		case m.all.Read >= m.query.MaxRead:
+			m.all.Truncated = true
+			m.setCursor()
 			return nil
 		}
 		if err := m.readOne(s); err != nil {
-			return lookedThrough(s.Stream, err)
+			return scanError(s.Stream, err)
 		}
 	}
 	if len(m.read) > 0 || m.first() != nil {
-		m.stopped()
+		m.setCursor()
 	}
 	return nil
 }
 
-// first returns the lane that may contain the unread message with the earliest place, or nil. It ignores lanes whose
-// unread messages are due after the list's end.
+// first returns the source that may contain the unread message with the earliest place, or nil. It ignores sources
+// whose unread messages are due after the list's end.
 func (m *merge) first() *source {
 	var first *source
 	for _, s := range m.sources {
@@ -113,9 +114,9 @@ func (m *merge) first() *source {
 	return first
 }
 
-// stopped sets the cursor for the next list.
-func (m *merge) stopped() {
-	m.all.More, m.all.Cursor = true, m.look.Cursor.String()
+// setCursor sets the cursor for the next list.
+func (m *merge) setCursor() {
+	m.all.More, m.all.Cursor = true, m.query.Cursor.String()
 	if n := len(m.all.Messages); n > 0 {
 		last := m.all.Messages[n-1]
 		m.all.Cursor = Cursor{last.place, last.ID}.String()
@@ -140,10 +141,10 @@ func (m *merge) readOne(s *source) error {
 	if from := s.leaves(stored.At); from.After(s.from) { // a new leader's clock may be behind
 		s.from = from
 	}
-	if s.leavesOut(m.names, stored.Subject) {
+	if s.excludes(m.names, stored.Subject) {
 		return nil
 	}
-	if id, stood := m.timers[stored.Subject]; stood { // replaced, or ended
+	if id, set := m.timers[stored.Subject]; set { // this entry replaces or ends the timer
 		delete(m.timers, stored.Subject)
 		m.listed[id] = true
 	}
@@ -152,16 +153,17 @@ func (m *merge) readOne(s *source) error {
 		m.timers[stored.Subject] = w.ID
 	}
 	switch {
-	case !ok, !w.named(m.look.Find):
+	case !ok, !w.named(m.query.Find):
 		return nil
-	case w.place.Before(m.after), !m.before.IsZero() && !w.place.Before(m.before), m.look.Cursor.compare(w) >= 0:
+	case w.place.Before(m.after), !m.before.IsZero() && !w.place.Before(m.before), m.query.Cursor.compare(w) >= 0:
 		return nil
 	}
 	heap.Push(&m.read, w)
 	return nil
 }
 
-// waiting returns the message as a row of the list. Ok is false if it has no target, or one outside the pattern.
+// waiting returns the message as a row of the list. Ok is false if the message is not pending, or its target does not
+// match the pattern.
 func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
 	r, problem, ok := m.reader.pending(s.Lane, incoming(s.Stream, stored))
 	if !ok {

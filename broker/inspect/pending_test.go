@@ -20,48 +20,48 @@ import (
 )
 
 // list requests one page.
-func list(t *testing.T, i *Inspector, look PendingLook) List {
+func list(t *testing.T, i *Inspector, query PendingQuery) List {
 	t.Helper()
-	look.Limit, look.Most = cmp.Or(look.Limit, 1000), cmp.Or(look.Most, 100_000)
-	l, err := i.Pending(t.Context(), look)
+	query.Limit, query.MaxRead = cmp.Or(query.Limit, 1000), cmp.Or(query.MaxRead, 100_000)
+	l, err := i.Pending(t.Context(), query)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
 }
 
-// pages lists everything page by page, by the cursor of each page.
-func pages(t *testing.T, i *Inspector, look PendingLook, between func()) (all []Waiting) {
+// pages lists all messages page by page, by the cursor of each page.
+func pages(t *testing.T, i *Inspector, query PendingQuery, between func()) (all []Waiting) {
 	t.Helper()
 	for {
-		l := list(t, i, look)
+		l := list(t, i, query)
 		all = append(all, l.Messages...)
 		if !l.More {
 			return all
 		}
 		var err error
-		if look.Cursor, err = ParseCursor(l.Cursor); err != nil {
+		if query.Cursor, err = ParseCursor(l.Cursor); err != nil {
 			t.Fatal(err)
 		}
 		between()
 	}
 }
 
-// in returns a border at a duration from now.
-func in(d time.Duration) Border { return Border{In: &d} }
+// in returns a bound at a duration from now.
+func in(d time.Duration) Bound { return Bound{In: &d} }
 
-func TestParseBorder(t *testing.T) {
+func TestParseBound(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Time{
 		"": {}, "10m": now.Add(10 * time.Minute), "2026-12-24T18:00:00+01:00": time.Date(2026, 12, 24, 17, 0, 0, 0, time.UTC),
 	} {
-		if b, err := ParseBorder(text); err != nil || !b.Time(now).Equal(want) {
+		if b, err := ParseBound(text); err != nil || !b.Time(now).Equal(want) {
 			t.Errorf("%q: got %s, %v, want %s", text, b.Time(now), err, want)
 		}
 	}
 	for _, text := range []string{"soon", "-10m", "2026-12-24T18:00:00", "2026-12-24"} {
-		if _, err := ParseBorder(text); !errors.Is(err, ErrBorder) {
-			t.Errorf("%q: got %v, want %v", text, err, ErrBorder)
+		if _, err := ParseBound(text); !errors.Is(err, ErrBound) {
+			t.Errorf("%q: got %v, want %v", text, err, ErrBound)
 		}
 	}
 }
@@ -82,19 +82,19 @@ func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 			to("delay.1d.shop.a"), to("delay.1h.shop.b"), to(fmt.Sprintf("delayin.%ds.mill.c", rng.IntN(100_000))),
 			to("delay.1h.shop.d", "Delay-Until", later(time.Hour).UTC().Format(time.RFC3339Nano)),
 			to(atOneTime), to(atOneTime), to(atOneTime),
-			onTheWay(i, "10m", "shop.e", 10*n+1001, later(10*time.Minute)),
-			onTheWay(i, "1d", "mill.f", 10*n+1002, later(24*time.Hour)))
+			hops(i, "10m", "shop.e", 10*n+1001, later(10*time.Minute)),
+			hops(i, "1d", "mill.f", 10*n+1002, later(24*time.Hour)))
 		waits(t, i, "5s", toRetry(10*n+3, "shop.g").Refused(now, later(0), "no"), toRetry(10*n+4, "shop.h"))
 		time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Minute))))
 	}
 	return i, rounds * 11
 }
 
-// TestPendingInDueOrder: page by page or at once, all messages of all lanes are listed by due time, each once.
+// TestPendingInDueOrder: in many pages or in one, all messages of all lanes are listed by due time, each once.
 func TestPendingInDueOrder(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
-		all := pages(t, i, PendingLook{}, func() {})
+		all := pages(t, i, PendingQuery{}, func() {})
 		ids := make(map[string]bool)
 		for _, w := range all {
 			ids[w.ID] = true
@@ -106,7 +106,7 @@ func TestPendingInDueOrder(t *testing.T) {
 			t.Error("they are not in the order in which they are due")
 		}
 		for _, limit := range []int{17, 100} {
-			if paged := pages(t, i, PendingLook{Limit: limit}, func() {}); !slices.Equal(paged, all) {
+			if paged := pages(t, i, PendingQuery{Limit: limit}, func() {}); !slices.Equal(paged, all) {
 				t.Errorf("%d at a time: listed %d, not as at once", limit, len(paged))
 			}
 		}
@@ -118,20 +118,20 @@ func TestPendingInDueOrder(t *testing.T) {
 func TestPendingBetweenTwoTimes(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		i, _ := pendingWorld(t, s)
-		all := list(t, i, PendingLook{})
+		all := list(t, i, PendingQuery{})
 		for _, tt := range []struct {
 			target        string
-			after, before Border
+			after, before Bound
 		}{
 			{"", in(0), in(3 * time.Hour)},
-			{"", Border{}, in(0)},
-			{"", in(20 * time.Hour), Border{}},
-			{"", Border{At: all.Time.Add(time.Hour)}, Border{At: all.Time.Add(2 * time.Hour)}},
+			{"", Bound{}, in(0)},
+			{"", in(20 * time.Hour), Bound{}},
+			{"", Bound{At: all.Time.Add(time.Hour)}, Bound{At: all.Time.Add(2 * time.Hour)}},
 			{"mill.*", in(5 * time.Hour), in(20 * time.Hour)},
-			{"shop.b", Border{}, Border{}},
-			{"nobody.>", Border{}, Border{}},
+			{"shop.b", Bound{}, Bound{}},
+			{"nobody.>", Bound{}, Bound{}},
 		} {
-			l := list(t, i, PendingLook{Target: tt.target, After: tt.after, Before: tt.before})
+			l := list(t, i, PendingQuery{Target: tt.target, After: tt.after, Before: tt.before})
 			after, before := tt.after.Time(l.Time), tt.before.Time(l.Time)
 			var want []Waiting
 			for _, w := range all.Messages {
@@ -144,34 +144,34 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 				t.Errorf("%+v: %d listed, want %d", tt, len(l.Messages), len(want))
 			}
 		}
-		soon := list(t, i, PendingLook{Before: in(time.Minute)})
+		soon := list(t, i, PendingQuery{Before: in(time.Minute)})
 		if all.Read != uint64(len(all.Messages)) || soon.Read > all.Read-40 {
 			t.Errorf("read %d of %d for what is due soon", soon.Read, all.Read)
 		}
 	})
 }
 
-// TestPendingIsBounded: a list reads at most its maximum, has only messages that are certain by then, and goes on from
-// the cursor.
+// TestPendingIsBounded: a list reads at most its maximum, and has only messages whose place is certain by then. The
+// next list continues at the cursor.
 func TestPendingIsBounded(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
-		all := list(t, i, PendingLook{})
-		first := list(t, i, PendingLook{Most: 20})
-		if len(first.Messages) != 0 || !first.Short || !first.More || first.Cursor != "" || first.Read != 20 {
-			t.Errorf("after 20 headers: %d listed, short is %v, cursor %q", len(first.Messages), first.Short, first.Cursor)
+		all := list(t, i, PendingQuery{})
+		first := list(t, i, PendingQuery{MaxRead: 20})
+		if len(first.Messages) != 0 || !first.Truncated || !first.More || first.Cursor != "" || first.Read != 20 {
+			t.Errorf("after 20 headers: %d listed, short is %v, cursor %q", len(first.Messages), first.Truncated, first.Cursor)
 		}
-		second := list(t, i, PendingLook{Most: uint64(stored) - 60})
+		second := list(t, i, PendingQuery{MaxRead: uint64(stored) - 60})
 		n := len(second.Messages)
-		if n == 0 || n == stored || !second.Short || !slices.Equal(second.Messages, all.Messages[:n]) {
+		if n == 0 || n == stored || !second.Truncated || !slices.Equal(second.Messages, all.Messages[:n]) {
 			t.Errorf("after most headers: listed %d of %d", n, stored)
 		}
 		cursor, err := ParseCursor(second.Cursor)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rest := list(t, i, PendingLook{Cursor: cursor})
-		if !slices.Equal(rest.Messages, all.Messages[n:]) || rest.More || rest.Short {
+		rest := list(t, i, PendingQuery{Cursor: cursor})
+		if !slices.Equal(rest.Messages, all.Messages[n:]) || rest.More || rest.Truncated {
 			t.Errorf("from the cursor: listed %d, want %d", len(rest.Messages), stored-n)
 		}
 		if _, err := ParseCursor("DELAY_1h-1"); !errors.Is(err, ErrCursor) {
@@ -202,7 +202,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		seen := make(map[string]int)
 		moved := 0
-		for _, w := range pages(t, i, PendingLook{Limit: 21}, func() { time.Sleep(11 * time.Minute) }) {
+		for _, w := range pages(t, i, PendingQuery{Limit: 21}, func() { time.Sleep(11 * time.Minute) }) {
 			seen[w.ID]++
 			if w.Stream == "DELAY_1h" && w.Sequence > uint64(len(all)) {
 				moved++ // for the second time
@@ -220,7 +220,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 	})
 }
 
-// TestPendingListsOnce: a message that moves on during a page is read again in its next lane, and listed once.
+// TestPendingListsOnce: a message that moves to another lane during a page is read twice, and listed once.
 func TestPendingListsOnce(t *testing.T) {
 	m := merge{listed: make(map[string]bool)}
 	for _, w := range []Waiting{{ID: "a", Stream: "DELAY_1h"}, {ID: "b"}, {ID: "a", Stream: "DELAY_10m"}} {
@@ -240,9 +240,9 @@ func TestPendingOfLateHops(t *testing.T) {
 		began := time.Now()
 		storeAll(t, i, to("delay.1h.shop.first"))
 		time.Sleep(30 * time.Minute)
-		storeAll(t, i, to("delay.1h.shop.last"), onTheWay(i, "1h", "shop.late", 1, began.Add(40*time.Minute)))
+		storeAll(t, i, to("delay.1h.shop.last"), hops(i, "1h", "shop.late", 1, began.Add(40*time.Minute)))
 		var got []string
-		for _, w := range pages(t, i, PendingLook{Limit: 1}, func() {}) {
+		for _, w := range pages(t, i, PendingQuery{Limit: 1}, func() {}) {
 			got = append(got, w.Target)
 		}
 		if want := "shop.first shop.late shop.last"; strings.Join(got, " ") != want {

@@ -8,9 +8,10 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Pending timers are in their own stream. Most also have a marker in a level. A marker stays until it is due, even if
-// its timer was cancelled. So a list ignores markers, and counts the last entry of each subject of the stream. A fired
-// timer counts as a message of the lane that contains it, for example a retry lane.
+// Pending timers are in their own stream. Most timers also have a marker in a level. A marker remains until it is due,
+// even if its timer was cancelled. So lists and forecasts ignore markers. In the stream of the timers, only the last
+// entry of a subject can be a pending timer. A fired timer counts as a message of the lane that contains it, for
+// example a retry lane.
 
 // reader selects the pending messages of all lanes.
 type reader struct {
@@ -18,7 +19,8 @@ type reader struct {
 	target string // a pattern; empty for all
 }
 
-// pending parses a message of a lane. Ok is false if the message has no target, or one outside the pattern.
+// pending parses a message of a lane. Ok is false if the message is not pending, or its target does not match the
+// pattern.
 func (r reader) pending(l Lane, in message.Incoming) (req message.Request, problem *message.Problem, ok bool) {
 	switch {
 	case in.Subject == r.policy.Names.PausesRecord():
@@ -40,8 +42,8 @@ type pass struct {
 }
 
 // passesOf returns the scans that find a lane's messages for the targets of a pattern. The subject of a schedule does
-// not contain its target, so a second pass reads the headers of all schedules. The filters of the two passes overlap,
-// and one consumer cannot have both.
+// not contain its target, so a second pass reads the headers of all schedules. One consumer cannot have the filters of
+// both passes, because they overlap.
 func passesOf(names message.Names, l Lane, pattern string) []pass {
 	filters := subjectsOf(names, l, pattern)
 	if pattern == "" || l.Kind != streams.Timers {
@@ -50,8 +52,8 @@ func passesOf(names message.Names, l Lane, pattern string) []pass {
 	return []pass{{filters: filters, named: true}, {filters: []string{names.ScheduleSubject(">")}, schedules: true}}
 }
 
-// leavesOut reports whether the other pass reads a subject.
-func (p pass) leavesOut(names message.Names, subject string) bool {
+// excludes reports whether the other pass reads a subject.
+func (p pass) excludes(names message.Names, subject string) bool {
 	return p.named && names.Parse(subject).Schedule()
 }
 

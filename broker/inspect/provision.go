@@ -20,9 +20,9 @@ type Change struct {
 	Detail string `json:"detail"`
 }
 
-// Provisioned is the result of Provision. It includes the drift that operators must correct.
+// Provisioned is the result of Provision.
 type Provisioned struct {
-	Wanted   int          `json:"wanted"`
+	Wanted   int          `json:"wanted"` // number of streams that should exist
 	Changes  []Change     `json:"changes"`
 	Drift    []DriftFound `json:"drift"`
 	Complete bool         `json:"complete"`          // no error occurred
@@ -36,8 +36,8 @@ type DriftFound struct {
 	Fatal  bool   `json:"fatal"` // the broker refuses to start
 }
 
-// Provision creates the missing streams. If it fails, the result has the changes made before the error. A dry run
-// changes nothing, and returns the changes and the drift of a real run.
+// Provision creates the missing streams, and updates existing ones. If it fails, the result has the changes made before
+// the error. A dry run changes nothing, and returns the changes and the drift of a real run.
 func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error) {
 	want := i.Wanted()
 	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}, DryRun: dry}
@@ -112,17 +112,17 @@ func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig)
 		}
 		info.Config = cfg
 	}
-	if gone := without(had, cfg.Subjects); len(gone) > 0 {
+	if gone := subtract(had, cfg.Subjects); len(gone) > 0 {
 		detail = append(detail, "no longer "+subjects(gone))
 	}
-	if more := without(cfg.Subjects, had); len(more) > 0 {
+	if more := subtract(cfg.Subjects, had); len(more) > 0 {
 		detail = append(detail, "now "+subjects(more))
 	}
 	r.changes = append(r.changes, Change{cfg.Name, "changed", strings.Join(detail, ", ")})
 	return s, nil
 }
 
-func without(a, b []string) []string {
+func subtract(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
 }
 

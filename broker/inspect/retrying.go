@@ -14,10 +14,10 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// ErrNoRetryLane is returned if the look begins in a retry lane that does not exist.
+// ErrNoRetryLane is returned if the query begins in a retry lane that does not exist.
 var ErrNoRetryLane = errors.New("there is no such retry lane")
 
-// RetryState is the reason why a message is in a retry lane.
+// RetryState is the cause of a message's stay in a retry lane.
 type RetryState string
 
 // The states.
@@ -25,7 +25,7 @@ const (
 	Refused    RetryState = "refused"
 	Deferred   RetryState = "deferred"   // postponed: its target is slow or silent, or JetStream has no room
 	Resent     RetryState = "resent"     // a resent dead letter, not yet delivered
-	Unreadable RetryState = "unreadable" // this program cannot read it: a newer broker wrote it, or no broker did
+	Unreadable RetryState = "unreadable" // this program cannot read it: its writer is a newer broker, or not a broker
 )
 
 // RetryGroup describes the messages with one target and one state.
@@ -33,43 +33,43 @@ type RetryGroup struct {
 	Target   string     `json:"target"` // empty for all targets beyond maxGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
-	Attempts int        `json:"attempts"`                   // refused attempts, of the message with the fewest attempts left
-	Allowed  int        `json:"attempts_allowed,omitempty"` // of the same message
+	Attempts int        `json:"attempts"`                   // refused attempts of the message with the fewest attempts left
+	Allowed  int        `json:"attempts_allowed,omitempty"` // maximum number of attempts of the same message
 	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest of all messages
 	ID       string     `json:"id,omitempty"`               // of the message with the earliest attempt
 	Reason   string     `json:"last_reason,omitempty"`      // of the newest message
 
-	since time.Time // when the newest message was stored
+	newest time.Time // time of storage of the newest message
 }
 
-// Retrying describes the retry lanes at one time. The group with the most messages is first.
+// Retrying is a snapshot of the retry lanes. The group with the most messages is first.
 type Retrying struct {
 	Time     time.Time             `json:"time"`     // by the server's clock
 	Waiting  uint64                `json:"waiting"`  // messages in all retry lanes
 	Messages uint64                `json:"messages"` // messages that were read
 	States   map[RetryState]uint64 `json:"states"`   // messages that were read, by state
 	Groups   []*RetryGroup         `json:"groups"`
-	Paused   []Pause               `json:"paused"`          // paused patterns: their retries wait in another stream
-	GoOn     string                `json:"go_on,omitempty"` // the next position, for RetryLook.From; empty at the end
+	Paused   []Pause               `json:"paused"`          // the retries of paused targets wait in another stream
+	GoOn     string                `json:"go_on,omitempty"` // the next position, for RetryQuery.From; empty at the end
 }
 
-// RetryLook is the query of Retrying.
-type RetryLook struct {
-	Target   string // a pattern; empty for all
-	From     Wanted // the stream and sequence to begin with; the zero value for the beginning
-	Most     uint64 // maximum number of messages to read
+// RetryQuery is the query of Retrying.
+type RetryQuery struct {
+	Target   string     // a pattern; empty for all
+	From     MessageRef // the stream and sequence to begin with; the zero value for the beginning
+	MaxRead  uint64     // maximum number of messages to read
 	Progress func(looked, pending uint64)
 }
 
-// Retrying counts the messages in the retry lanes by target and state. It reads only headers, and only messages that
-// were stored before it began.
-func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, error) {
-	v, err := i.Look(ctx, 0)
+// Retrying counts the messages in the retry lanes by target and state. It reads only headers, and only of messages that
+// were stored before the call.
+func (i *Inspector) Retrying(ctx context.Context, query RetryQuery) (Retrying, error) {
+	v, err := i.Lanes(ctx, 0)
 	if err != nil {
 		return Retrying{}, err
 	}
 	c := retryCount{
-		Inspector: i, look: look, groups: make(map[retryKind]*RetryGroup),
+		Inspector: i, query: query, groups: make(map[retryKind]*RetryGroup),
 		all: Retrying{
 			Time: v.Time, States: make(map[RetryState]uint64), Groups: []*RetryGroup{}, Paused: v.Paused,
 		},
@@ -78,7 +78,7 @@ func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, err
 	for _, l := range lanes {
 		c.all.Waiting += l.Pending
 	}
-	if from := look.From.ID.Stream; from != "" {
+	if from := query.From.ID.Stream; from != "" {
 		at := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == from })
 		if at < 0 {
 			return Retrying{}, fmt.Errorf("%w: %s; there are %s", ErrNoRetryLane, from, streamsOf(lanes))
@@ -87,10 +87,10 @@ func (i *Inspector) Retrying(ctx context.Context, look RetryLook) (Retrying, err
 	}
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	c.told.Allow(ProgressInterval)
+	c.progressed.Allow(ProgressInterval)
 	for _, l := range lanes {
 		if err := c.count(ctx, l); err != nil {
-			return Retrying{}, Cause(ctx, lookedThrough(l.Stream, err))
+			return Retrying{}, Cause(ctx, scanError(l.Stream, err))
 		}
 		if c.all.GoOn != "" {
 			break
@@ -120,10 +120,10 @@ type retryKind struct {
 // A retryCount is the state of one call of Retrying.
 type retryCount struct {
 	*Inspector
-	look   RetryLook
-	all    Retrying
-	groups map[retryKind]*RetryGroup
-	told   ratelog.Limit
+	query      RetryQuery
+	all        Retrying
+	groups     map[retryKind]*RetryGroup
+	progressed ratelog.Limit
 }
 
 // count reads one lane. It reads only the broker's own subjects.
@@ -134,15 +134,15 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 	scan := c.Headers(l.Stream, "retrying")
 	scan.To = l.Info.State.LastSeq
 	// a list of filters: a consumer with a single filter would need another permission
-	scan.Filters = []string{c.names.Retry(l.Level, cmp.Or(c.look.Target, ">"))}
-	if c.look.From.ID.Stream == l.Stream {
-		scan.From = c.look.From.ID.Sequence
+	scan.Filters = []string{c.names.Retry(l.Level, cmp.Or(c.query.Target, ">"))}
+	if c.query.From.ID.Stream == l.Stream {
+		scan.From = c.query.From.ID.Sequence
 	}
 	for m, err := range scan.All(ctx) {
 		if err != nil {
 			return err
 		}
-		if c.all.Messages >= c.look.Most {
+		if c.all.Messages >= c.query.MaxRead {
 			c.all.GoOn = fmt.Sprintf("%s-%d", l.Stream, m.Sequence)
 			return nil
 		}
@@ -150,8 +150,8 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 		if c.all.Messages%searchBatch != 0 {
 			continue
 		}
-		if _, ok := c.told.Allow(ProgressInterval); ok {
-			c.look.Progress(c.all.Messages, c.all.Waiting)
+		if _, ok := c.progressed.Allow(ProgressInterval); ok {
+			c.query.Progress(c.all.Messages, c.all.Waiting)
 		}
 	}
 	return nil
@@ -176,24 +176,24 @@ func (c *retryCount) add(in message.Incoming) {
 	if state != Unreadable && (g.ID == "" || r.When().Before(g.Next)) {
 		g.Next, g.ID = r.When().UTC(), r.ID
 	}
-	if nearer(r, g) {
+	if fewerLeft(r, g) {
 		g.Attempts, g.Allowed = r.Attempts, r.Allowed
 	}
-	if !in.At.Before(g.since) {
-		g.Reason, g.since = reason, in.At
+	if !in.At.Before(g.newest) {
+		g.Reason, g.newest = reason, in.At
 	}
 }
 
-// nearer reports whether a message has fewer attempts left than the message that its group shows. A message of an older
-// broker does not contain the maximum.
-func nearer(r message.Request, g *RetryGroup) bool {
+// fewerLeft reports whether a message has fewer attempts left than the message that its group shows. A message of an
+// older broker does not contain its maximum number of attempts.
+func fewerLeft(r message.Request, g *RetryGroup) bool {
 	if r.Allowed > 0 && g.Allowed > 0 {
 		return r.Allowed-r.Attempts < g.Allowed-g.Attempts
 	}
 	return r.Attempts > g.Attempts
 }
 
-// read returns the reason why a message waits. If there are two reasons, it returns the later one.
+// read parses a message, and returns the reason why it waits. If there are two reasons, it returns the later one.
 func (c *retryCount) read(in message.Incoming) (message.Request, RetryState, string) {
 	r, problem := c.Policy().Parse(in)
 	switch {

@@ -74,7 +74,7 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 // operator's first facts.
 func TestRetrying(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
-		r, err := i.Retrying(t.Context(), RetryLook{Most: 100})
+		r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,13 +94,13 @@ func TestRetrying(t *testing.T) {
 	})
 }
 
-// TestRetryingIsBounded: it stops after the maximum of messages, returns the position, and a look from there goes on
-// with the next one.
+// TestRetryingIsBounded: Retrying stops after the maximum number of messages, and returns the position. A query from
+// this position continues with the next message.
 func TestRetryingIsBounded(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		var looked []string
-		for from, n := (Wanted{}), uint64(0); ; {
-			r, err := i.Retrying(t.Context(), RetryLook{Most: 2, From: from})
+		for from, n := (MessageRef{}), uint64(0); ; {
+			r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 2, From: from})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestRetryingIsBounded(t *testing.T) {
 			if r.GoOn == "" {
 				break
 			}
-			if from, err = ParseWanted(r.GoOn); err != nil || !from.Partial {
+			if from, err = ParseMessageRef(r.GoOn); err != nil || !from.Partial {
 				t.Fatalf("%s: %v", r.GoOn, err)
 			}
 		}
@@ -117,7 +117,8 @@ func TestRetryingIsBounded(t *testing.T) {
 		if got := strings.Join(looked, ", "); got != want {
 			t.Errorf("looked at %s, want %s", got, want)
 		}
-		_, err := i.Retrying(t.Context(), RetryLook{Most: 2, From: Wanted{ID: message.ID{Stream: "DELAY_1s", Sequence: 1}}})
+		level := MessageRef{ID: message.ID{Stream: "DELAY_1s", Sequence: 1}}
+		_, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 2, From: level})
 		if !errors.Is(err, ErrNoRetryLane) || !strings.Contains(err.Error(), "DELAY_RETRY_2s, DELAY_RETRY_9s") {
 			t.Errorf("from a level: got %v, want that it is no retry lane", err)
 		}
@@ -128,7 +129,7 @@ func TestRetryingIsBounded(t *testing.T) {
 func TestRetryingByTarget(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		for target, want := range map[string]uint64{"shop.sms": 2, "shop.*": 7, "*.mail": 4, "nobody.>": 0} {
-			r, err := i.Retrying(t.Context(), RetryLook{Most: 100, Target: target})
+			r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 100, Target: target})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,8 +147,8 @@ func TestRetryingByTarget(t *testing.T) {
 	})
 }
 
-// TestRetryingKeepsItsMemory: if each message has its own target, those above the maximum of groups count as one group
-// for each state.
+// TestRetryingKeepsItsMemory: if each message has its own target, the messages beyond the maximum number of groups form
+// one group for each state.
 func TestRetryingKeepsItsMemory(t *testing.T) {
 	i, err := Open(new(nats.Conn), with(t, "", "1s"))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// runSpans are the spans of time that a search tries in turn, until one has enough runs. Most journals contain far more
-// than the last runs of one schedule. Zero means the whole journal.
+// runSpans are the spans of time that a search tries in turn, until one has enough runs. Zero is the whole journal.
+// Most journals contain far more than the last runs of one schedule.
 var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
 
 // Run is a completed round of a schedule.
@@ -27,12 +27,14 @@ type Run struct {
 
 // Runs are the last runs of a schedule, the newest first.
 type Runs struct {
-	Runs     []Run `json:"runs"`
-	Complete bool  `json:"runs_complete"` // no record since the oldest run is missing; with too few runs, none at all
+	Runs []Run `json:"runs"`
+	// Complete is set if no record since the oldest run is missing, or no record at all if there are fewer runs than
+	// the limit.
+	Complete bool `json:"runs_complete"`
 }
 
-// Runs searches the journal for the last runs of the series with this generation. It leaves out a round in retry, which
-// is not complete. If no instance keeps a journal, it returns journal.ErrNone.
+// Runs searches the journal for the last runs of the series with this generation. A round whose message is still
+// retried is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNone.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()

@@ -25,64 +25,64 @@ const (
 	searchBatch = 1000
 	// ProgressInterval is the time between two reports of progress.
 	ProgressInterval = 2 * time.Second
-	// leaderSkew is the maximum difference between the clocks of two leaders. With such a difference, a message may
-	// seem to be stored in its second lane before it was accepted.
+	// leaderSkew is the maximum difference between the clocks of two leaders. Because of it, a message may seem to be
+	// stored in its second lane before it was accepted.
 	leaderSkew = time.Minute
 )
 
-// Wanted identifies the message of a search.
-type Wanted struct {
+// MessageRef identifies the message of a search.
+type MessageRef struct {
 	ID      message.ID
 	Partial bool // the id has no time of acceptance
 }
 
-// ParseWanted parses a Delay-Id, or the part of it that an acknowledgement shows: stream and sequence.
-func ParseWanted(text string) (Wanted, error) {
+// ParseMessageRef parses a Delay-Id, or the part of it that an acknowledgement shows: stream and sequence.
+func ParseMessageRef(text string) (MessageRef, error) {
 	id, err := message.ParseID(text)
 	if err == nil {
-		return Wanted{ID: id}, nil
+		return MessageRef{ID: id}, nil
 	}
 	i := strings.LastIndexByte(text, '-')
 	if i < 1 || strings.ContainsAny(text, ".*> \t\r\n") {
-		return Wanted{}, err
+		return MessageRef{}, err
 	}
 	n, bad := strconv.ParseUint(text[i+1:], 10, 63)
 	if bad != nil || n == 0 {
-		return Wanted{}, err
+		return MessageRef{}, err
 	}
-	return Wanted{ID: message.ID{Stream: text[:i], Sequence: n}, Partial: true}, nil
+	return MessageRef{ID: message.ID{Stream: text[:i], Sequence: n}, Partial: true}, nil
 }
 
 // name returns the known part of the id.
-func (w Wanted) name() string {
-	if w.Partial {
-		return fmt.Sprintf("%s-%d", w.ID.Stream, w.ID.Sequence)
+func (r MessageRef) name() string {
+	if r.Partial {
+		return fmt.Sprintf("%s-%d", r.ID.Stream, r.ID.Sequence)
 	}
-	return w.ID.String()
+	return r.ID.String()
 }
 
-// is reports whether a message has the wanted id. It completes a partial id.
-func (w *Wanted) is(id string) bool {
-	if !w.Partial {
-		return id == w.ID.String()
+// matches reports whether id is the id of the message. It completes a partial reference.
+func (r *MessageRef) matches(id string) bool {
+	if !r.Partial {
+		return id == r.ID.String()
 	}
 	whole, err := message.ParseID(id)
-	if err != nil || whole.Stream != w.ID.Stream || whole.Sequence != w.ID.Sequence {
+	if err != nil || whole.Stream != r.ID.Stream || whole.Sequence != r.ID.Sequence {
 		return false
 	}
-	w.ID, w.Partial = whole, false
+	r.ID, r.Partial = whole, false
 	return true
 }
 
 // Where searches for one message: in the stream that accepted it, in the journal if there is one, and then in the lanes
-// in the order in which messages pass them. So it finds a message that moves on during the search. It reads at most
-// most messages of the lanes. It calls progress every ProgressInterval, with an estimate of the total.
+// in the order in which messages pass them. So it finds a message that moves to another lane during the search. It
+// reads at most maxRead messages of the lanes. It calls progress every ProgressInterval, with an estimate of the total.
 func (i *Inspector) Where(
-	ctx context.Context, w Wanted, most uint64, progress func(searched, pending uint64),
+	ctx context.Context, r MessageRef, maxRead uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {
-	s := search{Inspector: i, Wanted: w, most: most, progress: progress}
+	s := search{Inspector: i, MessageRef: r, maxRead: maxRead, progress: progress}
 	s.progressed.Allow(ProgressInterval) // the first report comes after one interval
-	v, err := i.Look(ctx, Handover)
+	v, err := i.Lanes(ctx, Handover)
 	if err != nil {
 		return Whereabouts{}, err
 	}
@@ -95,18 +95,18 @@ func (i *Inspector) Where(
 // search is the search for one message.
 type search struct {
 	*Inspector
-	Wanted
-	most     uint64
+	MessageRef
+	maxRead  uint64
 	progress func(searched, pending uint64)
 
-	searched, pending uint64 // messages
-	progressed        ratelog.Limit
+	searched, pending uint64        // number of messages
+	progressed        ratelog.Limit // of the reports of progress
 }
 
 func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	lanes := slices.DeleteFunc(slices.Clone(v.Lanes), func(l Lane) bool { return l.Info == nil })
 	var origin *jetstream.StreamInfo
-	var here *message.Incoming
+	var stored *message.Incoming // the message in the stream that accepted it; nil if it left the stream
 	if i := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == s.ID.Stream }); i >= 0 {
 		origin = lanes[i].Info
 		in, err := s.Stored(ctx, s.ID.Stream, s.ID.Sequence)
@@ -114,27 +114,27 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 			s.ID.At, s.Partial = in.At, false
 		}
 		if err == nil && in.At.Equal(s.ID.At) {
-			here = &in
+			stored = &in
 			if r, problem := entry.ParseAny(s.Policy(), in); problem != nil || r.When().After(v.Time) {
-				return s.inLane(in, v), nil // it is still in a lane, so it was not delivered
+				return s.describeStored(in, v), nil // it is not due, so it was not delivered
 			}
 		}
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return Whereabouts{}, err
 		}
 	}
-	end, err := s.ended(ctx, writers{})
+	end, err := s.findRecords(ctx, writers{})
 	switch {
 	case err != nil:
 		return Whereabouts{}, err
-	case end.delivered > 0 && here != nil:
-		w := s.inJournal(end)
-		w.Stream, w.Sequence, w.Answer = here.Stream, here.Sequence, w.Answer+"; its lane has not removed it yet"
+	case end.delivered > 0 && stored != nil:
+		w := s.describeRecord(end)
+		w.Stream, w.Sequence, w.Answer = stored.Stream, stored.Sequence, w.Answer+"; its lane has not removed it yet"
 		return w, nil
 	case end.delivered > 0:
-		return s.inJournal(end), nil
-	case here != nil:
-		return s.inLane(*here, v), nil
+		return s.describeRecord(end), nil
+	case stored != nil:
+		return s.describeStored(*stored, v), nil
 	}
 	slices.SortStableFunc(lanes, byPassage)
 	for _, l := range lanes {
@@ -149,36 +149,36 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 		case err != nil:
 			return Whereabouts{}, fmt.Errorf("search %s: %w", l.Stream, err)
 		case in != nil && l.Kind == streams.Dead:
-			return s.inDead(*in), nil
+			return s.describeLetter(*in), nil
 		case in != nil:
-			return s.inLane(*in, v), nil
+			return s.describeStored(*in, v), nil
 		}
 	}
-	return s.nowhere(ctx, origin, end)
+	return s.notFound(ctx, origin, end)
 }
 
-// nowhere describes a message that is neither in a lane nor a dead letter. The broker may have delivered it during the
-// search.
-func (s *search) nowhere(ctx context.Context, origin *jetstream.StreamInfo, end ending) (Whereabouts, error) {
+// notFound describes a message that is neither in a lane nor a dead letter. It searches the journal once more, because
+// the broker may have delivered the message during the search.
+func (s *search) notFound(ctx context.Context, origin *jetstream.StreamInfo, end ending) (Whereabouts, error) {
 	if end.kept {
 		select {
 		case <-ctx.Done():
 			return Whereabouts{}, context.Cause(ctx)
-		case <-time.After(flushed):
+		case <-time.After(maxFlush):
 		}
 		var err error
-		if end, err = s.ended(ctx, s.askWriters(ctx)); err != nil {
+		if end, err = s.findRecords(ctx, s.askWriters(ctx)); err != nil {
 			return Whereabouts{}, err
 		}
 	}
 	if end.delivered > 0 || end.last.Code != "" {
-		return s.inJournal(end), nil
+		return s.describeRecord(end), nil
 	}
-	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.absent(origin, end)}, nil
+	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.whyNotFound(origin, end)}, nil
 }
 
-// byPassage orders lanes as one message passes through them: from the longest level to the shortest, then retries, then
-// dead letters.
+// byPassage orders lanes as one message passes through them: from the longest level to the shortest, then retry lanes,
+// pauses and dead letters.
 func byPassage(a, b Lane) int {
 	if a.Kind == streams.Level && b.Kind == streams.Level {
 		return cmp.Compare(b.Delay, a.Delay)
@@ -186,8 +186,8 @@ func byPassage(a, b Lane) int {
 	return byWay(a, b)
 }
 
-// scan reads the headers of a lane until it finds the message. It reads only the broker's own subjects: clients can
-// write any header on other subjects.
+// scan reads the headers of a lane until it finds the message. It reads only the broker's own subjects, because clients
+// can write any header on other subjects.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	scan := s.Headers(l.Stream, "where")
 	if !s.Partial {
@@ -203,7 +203,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	}
 	asking, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	// The message may have arrived in the lane after the first look at the lanes.
+	// The message may have come into the lane after the snapshot of the lanes.
 	now, err := s.JetStream.Stream(asking, l.Stream)
 	if err != nil || now.CachedInfo().State.Msgs == 0 {
 		return nil, err
@@ -216,11 +216,11 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 		if m.Header[message.HeaderTimer] != nil { // a marker; its timer is in the stream of the timers
 			continue
 		}
-		if s.is(nats.Header(m.Header).Get(message.HeaderID)) {
+		if s.matches(nats.Header(m.Header).Get(message.HeaderID)) {
 			found := incoming(l.Stream, m)
 			return &found, nil
 		}
-		if s.searched >= s.most {
+		if s.searched >= s.maxRead {
 			return nil, nil
 		}
 	}

@@ -30,24 +30,24 @@ func TestSearchTellsProgress(t *testing.T) {
 	})
 }
 
-// TestParseWanted parses a whole Delay-Id, and the stream and sequence of an acknowledgement.
-func TestParseWanted(t *testing.T) {
+// TestParseMessageRef parses a whole Delay-Id, and the stream and sequence of an acknowledgement.
+func TestParseMessageRef(t *testing.T) {
 	whole := message.ID{Stream: "DELAY_5s", Sequence: 7, At: time.Unix(0, 1732060800000000000).UTC()}
 	for _, test := range []struct {
 		text string
-		want Wanted
+		want MessageRef
 		good bool
 	}{
-		{whole.String(), Wanted{ID: whole}, true},
-		{"DELAY_INTAKE-29", Wanted{ID: message.ID{Stream: "DELAY_INTAKE", Sequence: 29}, Partial: true}, true},
-		{"DELAY_INTAKE-0", Wanted{}, false},
-		{"DELAY_INTAKE-", Wanted{}, false},
-		{"-3", Wanted{}, false},
-		{"DELAY INTAKE-3", Wanted{}, false},
-		{"DELAY.INTAKE-3", Wanted{}, false},
-		{"42", Wanted{}, false},
+		{whole.String(), MessageRef{ID: whole}, true},
+		{"DELAY_INTAKE-29", MessageRef{ID: message.ID{Stream: "DELAY_INTAKE", Sequence: 29}, Partial: true}, true},
+		{"DELAY_INTAKE-0", MessageRef{}, false},
+		{"DELAY_INTAKE-", MessageRef{}, false},
+		{"-3", MessageRef{}, false},
+		{"DELAY INTAKE-3", MessageRef{}, false},
+		{"DELAY.INTAKE-3", MessageRef{}, false},
+		{"42", MessageRef{}, false},
 	} {
-		got, err := ParseWanted(test.text)
+		got, err := ParseMessageRef(test.text)
 		if (err == nil) != test.good || got != test.want {
 			t.Errorf("%q: got %+v, %v, want %+v", test.text, got, err, test.want)
 		}

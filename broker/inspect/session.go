@@ -24,11 +24,11 @@ import (
 const (
 	// explainTimeout is the timeout of a request whose answer only explains an error.
 	explainTimeout = time.Second
-	// maxRefusals is the maximum number of refusals in memory. Gather sends a few hundred requests at most.
+	// maxRefusals is the maximum number of stored refusals. Package doctor sends at most a few hundred requests.
 	maxRefusals = 1000
 )
 
-// ErrNoJetStream is returned if nobody listens on the JetStream API. JetStream is then off, or in another domain.
+// ErrNoJetStream is returned if the JetStream API has no subscriber: JetStream is off, or in another domain.
 var ErrNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
 	" or set DELAY_JS_DOMAIN to the domain that has it")
 
@@ -41,7 +41,7 @@ type Session struct {
 	api jsapi.Client
 
 	mu      sync.Mutex              // guards the fields below
-	refused []string                // the server's texts
+	refused []string                // the texts of the server's refusals
 	noReply error                   // set if the server refused the subscription to answers: no answer can arrive
 	fail    context.CancelCauseFunc // ends the open request; nil before the first
 }
@@ -54,17 +54,17 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 		return nil, fmt.Errorf("use JetStream: %w", err)
 	}
 	s := &Session{
-		Conn: conn, JetStream: questions{js}, api: jsapi.Client{Conn: conn, API: apiPrefix, Retries: true},
+		Conn: conn, JetStream: retryingClient{js}, api: jsapi.Client{Conn: conn, API: apiPrefix, Retries: true},
 	}
 	conn.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.note(err) })
 	return s, nil
 }
 
-// questions is a JetStream client that repeats its requests by [jsapi.Retry].
-type questions struct{ jetstream.JetStream }
+// retryingClient is a JetStream client that repeats its requests by [jsapi.Retry].
+type retryingClient struct{ jetstream.JetStream }
 
 // Stream requests a stream's info.
-func (r questions) Stream(ctx context.Context, name string) (s jetstream.Stream, err error) {
+func (r retryingClient) Stream(ctx context.Context, name string) (s jetstream.Stream, err error) {
 	err = jsapi.Retry(ctx, func() (err error) {
 		s, err = r.JetStream.Stream(ctx, name)
 		return err
@@ -73,7 +73,7 @@ func (r questions) Stream(ctx context.Context, name string) (s jetstream.Stream,
 }
 
 // AccountInfo requests the limits of the account.
-func (r questions) AccountInfo(ctx context.Context) (info *jetstream.AccountInfo, err error) {
+func (r retryingClient) AccountInfo(ctx context.Context) (info *jetstream.AccountInfo, err error) {
 	err = jsapi.Retry(ctx, func() (err error) {
 		info, err = r.JetStream.AccountInfo(ctx)
 		return err
@@ -87,7 +87,7 @@ func (s *Session) APIPrefix() string { return s.api.API }
 // Close closes the connection.
 func (s *Session) Close() { s.Conn.Close() }
 
-// Timers returns the named timers under this policy.
+// Timers returns the store of the named timers under this policy.
 func (s *Session) Timers(p message.Policy) *store.Timers {
 	publish := func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		return s.api.Publish(ctx, p.Names.TimersStream(), m)
@@ -125,11 +125,11 @@ func (s *Session) Refusals() []string {
 }
 
 // Allowed returns a context that ends when the server refuses a request. Its cause is the refusal. If contexts are
-// nested, a refusal ends the innermost one that is not canceled.
+// nested, a refusal ends the innermost open context.
 func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
 	s.mu.Lock()
-	around := s.fail
+	outer := s.fail
 	s.fail = fail
 	if s.noReply != nil {
 		fail(s.noReply) // no answer could arrive
@@ -138,18 +138,18 @@ func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelF
 	return ctx, func() {
 		fail(nil)
 		s.mu.Lock()
-		s.fail = around
+		s.fail = outer
 		s.mu.Unlock()
 	}
 }
 
-// Ask runs f with the usual timeout.
+// Ask runs f until f returns, the server refuses its request, or jsapi.Timeout passes.
 func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) error {
-	return s.question(ctx, jsapi.Timeout, f)
+	return s.request(ctx, jsapi.Timeout, f)
 }
 
-// question runs f until f returns, the server refuses its request, or the timeout passes.
-func (s *Session) question(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) error {
+// request is Ask with another timeout.
+func (s *Session) request(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, cancelAllowed := s.Allowed(ctx)
@@ -171,7 +171,7 @@ func Forbidden(ctx context.Context) error {
 	return nil
 }
 
-// Cause returns the refusal that ended a context of [Session.Allowed], or else err.
+// Cause returns the refusal that ended a context of [Session.Allowed], or else err. It returns nil if err is nil.
 func Cause(ctx context.Context, err error) error {
 	if refused := Forbidden(ctx); err != nil && refused != nil {
 		return fmt.Errorf("%w; see delaybroker doctor", refused)
@@ -179,8 +179,8 @@ func Cause(ctx context.Context, err error) error {
 	return withoutJetStream(err)
 }
 
-// withoutJetStream adds ErrNoJetStream to an error about a missing responder, the client library's only sign that
-// nobody listens on the JetStream API.
+// withoutJetStream adds ErrNoJetStream to an error about a missing responder. The client library has no other sign that
+// the JetStream API has no subscriber.
 func withoutJetStream(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
@@ -190,9 +190,10 @@ func withoutJetStream(err error) error {
 	return err
 }
 
-// HasJetStream returns ErrNoJetStream if the account has no JetStream. A refused request proves that it has.
-func (s *Session) HasJetStream(ctx context.Context) error {
-	err := withoutJetStream(s.question(ctx, explainTimeout, func(ctx context.Context) error {
+// CheckJetStream returns ErrNoJetStream if the account has no JetStream. It ignores other errors: they do not show that
+// JetStream is missing.
+func (s *Session) CheckJetStream(ctx context.Context) error {
+	err := withoutJetStream(s.request(ctx, explainTimeout, func(ctx context.Context) error {
 		_, err := s.JetStream.AccountInfo(ctx)
 		return err
 	}))
@@ -205,7 +206,7 @@ func (s *Session) HasJetStream(ctx context.Context) error {
 // Prefixes returns the prefixes of the brokers that have streams here. Without permission it returns none.
 func (s *Session) Prefixes(ctx context.Context) []string {
 	all := make(map[string]*jetstream.StreamInfo)
-	_ = s.question(ctx, explainTimeout, func(ctx context.Context) error { // an error only makes the list shorter
+	_ = s.request(ctx, explainTimeout, func(ctx context.Context) error { // an error only makes the list shorter
 		for info := range s.JetStream.ListStreams(ctx).Info() {
 			all[info.Config.Name] = info
 		}
@@ -214,8 +215,8 @@ func (s *Session) Prefixes(ctx context.Context) []string {
 	return streams.Prefixes(all)
 }
 
-// Stored requests a message from the stream's leader: a replica that lags could return a deleted message. It returns
-// jetstream.ErrMsgNotFound if the sequence has no message.
+// Stored requests a message from the stream's leader, because a replica that lags could return a deleted message. If
+// the sequence has no message, it returns jetstream.ErrMsgNotFound.
 func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

@@ -22,7 +22,7 @@ func TestRefusalEndsTheWaiting(t *testing.T) {
 	bubble(t, natstest.Denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
 		i := open(t, s, with(t, "delay", "1s 5s"), tried)
 		began := time.Now()
-		_, err := i.Look(t.Context(), Handover)
+		_, err := i.Lanes(t.Context(), Handover)
 		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
 			t.Errorf("got %v, want the subject that was refused", err)
 		}
@@ -33,21 +33,20 @@ func TestRefusalEndsTheWaiting(t *testing.T) {
 	})
 }
 
-// TestLookIsWholeOrNothing: if the request for one lane is refused, the whole look fails. Half a table would mislead.
+// TestLookIsWholeOrNothing: if the request for one lane is refused, Lanes fails. Half a table would mislead.
 func TestLookIsWholeOrNothing(t *testing.T) {
 	bubble(t, natstest.Denied("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
 		provision(t, s, cfg)
 		publish(t, open(t, s, cfg, ""), "delay.5s.x")
-		_, err := open(t, s, cfg, tried).Look(t.Context(), 0)
+		_, err := open(t, s, cfg, tried).Lanes(t.Context(), 0)
 		if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") {
 			t.Errorf("got %v, want the subject that was refused", err)
 		}
 	})
 }
 
-// TestRefusalBehindAnInnerQuestion: a request that has ended receives no refusal. The one around it does, and only
-// then.
+// TestRefusalBehindAnInnerQuestion: a refusal ends the outer request only if the inner request has already ended.
 func TestRefusalBehindAnInnerQuestion(t *testing.T) {
 	bubble(t, natstest.Denied("not.ours"), func(t *testing.T, s *natstest.Server) {
 		i := open(t, s, with(t, "delay", "1s 5s"), tried)
@@ -73,7 +72,7 @@ func TestRefusalBehindAnInnerQuestion(t *testing.T) {
 	})
 }
 
-// TestQuestionHasAnEnd: a request that is neither answered nor refused ends after the usual timeout.
+// TestQuestionHasAnEnd: a request that is neither answered nor refused ends after jsapi.Timeout.
 func TestQuestionHasAnEnd(t *testing.T) {
 	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
 		session, err := NewSession(s.Connect(), "$JS.API")
@@ -81,7 +80,7 @@ func TestQuestionHasAnEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		err = session.question(t.Context(), jsapi.Timeout, func(ctx context.Context) error {
+		err = session.request(t.Context(), jsapi.Timeout, func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		})

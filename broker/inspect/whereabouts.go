@@ -46,32 +46,32 @@ type Delivery struct {
 	Instance  string    `json:"instance,omitempty"` // the instance that wrote the record
 }
 
-// at describes a message that was found.
-func (s *search) at(in message.Incoming, accepted, due time.Time, target string) Whereabouts {
+// describe returns the common fields of a message that was found.
+func (s *search) describe(in message.Incoming, accepted, due time.Time, target string) Whereabouts {
 	return Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,
 		Accepted: accepted, Due: due, Target: target,
 	}
 }
 
-// inLane describes a message that is stored in a lane.
-func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
+// describeStored describes a message that is stored in a lane.
+func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	now := v.Time
 	if in.Stream == s.names.TimersStream() {
 		if e := entry.Parse(s.Policy(), in); e.Kind != entry.Set {
-			return s.ofTimer(in, e)
+			return s.describeEntry(in, e)
 		}
 	}
 	r, problem := entry.ParseAny(s.Policy(), in)
-	w := s.at(in, r.Accepted, r.Due, r.Target)
+	w := s.describe(in, r.Accepted, r.Due, r.Target)
 	w.Retries = Retries{
 		Attempts: r.Attempts, Allowed: r.Allowed, LastError: r.LastError, LastFailure: r.LastFailure,
 		Deferred: r.Deferred, RetryAt: r.RetryAt,
 	}
-	paused := v.pausedAs(s.names.Parse(in.Subject), r.Target)
+	paused := v.pauseOf(s.names.Parse(in.Subject), r.Target)
 	switch wait := r.When().Sub(now); {
 	case (problem == nil || problem.Code == message.NewerFormat) && v.lane(in.Stream).unreadable(s.formatOf(in)):
-		w.Answer = v.lane(in.Stream).newerWords(s.formatOf(in))
+		w.Answer = v.lane(in.Stream).whyNewer(s.formatOf(in))
 	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read it, this program cannot
 		w.Answer = "in " + in.Stream + ", in a format that only a newer version of this program can show"
 	case problem != nil:
@@ -101,8 +101,8 @@ func (s *search) inLane(in message.Incoming, v Lanes) Whereabouts {
 	return w
 }
 
-// newerWords describes why a message of a newer format waits.
-func (l Lane) newerWords(format int) string {
+// whyNewer describes why a message of a newer format waits.
+func (l Lane) whyNewer(format int) string {
 	if l.Format == 0 {
 		return newerMessage
 	}
@@ -110,16 +110,16 @@ func (l Lane) newerWords(format int) string {
 		" the message has format %d", l.Instance, l.Format, format)
 }
 
-// pausedAs describes the pause of a message's target; it is empty if the target is not paused. A message in the lane of
-// one pause may then have to wait for another pause.
-func (v Lanes) pausedAs(addr message.Address, target string) string {
+// pauseOf describes the pause that holds a message, or returns an empty string. A message in the lane of a pause waits
+// for that pause first, and then perhaps for another one.
+func (v Lanes) pauseOf(addr message.Address, target string) string {
 	id, _ := v.list.Of(target, "")
 	if addr.Form == message.FormPaused {
 		id = addr.Token
 	}
 	for _, p := range v.Paused {
 		if p.ID == id {
-			return "its target " + p.words()
+			return "its target " + p.predicate()
 		}
 	}
 	if addr.Form == message.FormPaused {
@@ -128,9 +128,9 @@ func (v Lanes) pausedAs(addr message.Address, target string) string {
 	return ""
 }
 
-// ofTimer describes an entry of a timer that is no longer pending.
-func (s *search) ofTimer(in message.Incoming, e entry.Entry) Whereabouts {
-	w := s.at(in, e.Request.Accepted, e.Request.Due, e.Request.Target)
+// describeEntry describes an entry of a timer that is no longer pending.
+func (s *search) describeEntry(in message.Incoming, e entry.Entry) Whereabouts {
+	w := s.describe(in, e.Request.Accepted, e.Request.Due, e.Request.Target)
 	switch e.Kind {
 	case entry.Cancel:
 		w.Answer = "a cancel"
@@ -162,23 +162,23 @@ func (v Lanes) whyHere(in message.Incoming) string {
 	return either + ", or not read yet"
 }
 
-// inDead describes a dead letter. Its headers have the message's fields; unreadable fields are left out.
-func (s *search) inDead(in message.Incoming) Whereabouts {
+// describeLetter describes a dead letter. It leaves out fields that are unreadable in the headers.
+func (s *search) describeLetter(in message.Incoming) Whereabouts {
 	l, _ := s.names.ParseLetter(in)
 	if !l.Understood() {
 		l.Due = time.Time{} // ParseLetter returns the time of acceptance
 	}
-	w := s.at(in, s.ID.At, l.Due, l.Target)
+	w := s.describe(in, s.ID.At, l.Due, l.Target)
 	w.Attempts, w.LastFailure, w.Code, w.Reason = l.Attempts, l.LastFailure, string(l.Code), l.Sentence
 	w.Answer = "a dead letter since " + text.Moment(in.At)
 	return w
 }
 
-// absent gives the reason why a message was not found. Origin is the stream that should have accepted it.
-func (s *search) absent(origin *jetstream.StreamInfo, e ending) string {
+// whyNotFound describes why a message was not found. Origin is the stream that should have accepted it.
+func (s *search) whyNotFound(origin *jetstream.StreamInfo, e ending) string {
 	const nowhere = "neither in a lane nor a dead letter: "
 	switch {
-	case s.searched >= s.most:
+	case s.searched >= s.maxRead:
 		return fmt.Sprintf("not among the first %d messages; raise --most to search more", s.searched)
 	case origin == nil:
 		return nowhere + fmt.Sprintf("never accepted here: the stream %s does not exist,"+

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Version is the version of the encoding. A new version is one that an older reader could misread.
+// Version is the version of the encoding. It changes if an older reader could misread the encoding.
 const Version = 1
 
 // head is the first line of a batch.
 type head struct {
 	Version  int    `json:"v"`
 	Instance string `json:"b"`              // the broker
-	Start    string `json:"s"`              // random token of its start
+	Start    string `json:"s"`              // random token of the broker's start
 	Number   uint64 `json:"n"`              // number of the batch in this start, from one
-	Before   uint64 `json:"p"`              // the last acknowledged batch before this one; zero for none
+	Before   uint64 `json:"p"`              // number of the last acknowledged batch before this one; zero for none
 	Records  int    `json:"k,omitempty"`    // number of records that follow
 	First    int64  `json:"a,omitempty"`    // time of the earliest record, unix nanoseconds
 	Last     int64  `json:"z,omitempty"`    // time of the latest record, unix nanoseconds
-	Lost     *span  `json:"lost,omitempty"` // records dropped since the batch before
+	Lost     *span  `json:"lost,omitempty"` // records dropped since the previous batch
 	End      bool   `json:"end,omitempty"`  // the last batch of this start, after a clean stop
 }
 
 // span is a number of records in an interval.
 type span struct {
 	Records int   `json:"k"`
-	First   int64 `json:"a"` // times of the earliest and the latest, unix nanoseconds
-	Last    int64 `json:"z"`
+	First   int64 `json:"a"` // time of the earliest record, unix nanoseconds
+	Last    int64 `json:"z"` // time of the latest record, unix nanoseconds
 }
 
-// add returns the span of both.
+// add returns the union of both spans.
 func (s span) add(more span) span {
 	switch {
 	case more.Records == 0:
@@ -46,7 +46,7 @@ func (s span) add(more span) span {
 type batch struct {
 	lines []byte
 	span  span
-	since time.Time // local; when the first record was added
+	since time.Time // local time at which the first record was added
 }
 
 // join returns the batch with the records of the next one.

@@ -8,11 +8,11 @@
 //
 //   - No delivery and no commit waits for the journal or depends on it. Add encodes one line, and drops the record if
 //     there is no room.
-//   - The journal reports its gaps. If the report of a search has no gap, "not in the journal" is certain.
+//   - The journal reports its holes. If the report of a search has no hole, "not in the journal" is certain.
 //   - A batch counts only with the seal of a broker. A client chooses the reply subject of its requests, and so can
-//     make the server store an answer here.
-//   - A search needs memory for one answer of the server, about 4 MiB, for any number of records. It keeps no record
-//     after it has passed it on.
+//     make the server store an answer in this stream.
+//   - A search needs memory for one answer of the server, about 4 MiB, for any number of records. It passes each record
+//     to its caller, and keeps none.
 //
 // # The encoding
 //
@@ -31,8 +31,8 @@
 //	p     number of the last acknowledged batch before this one; 0 for none
 //	k     number of records that follow; a, z: the times of the earliest and the latest, unix nanoseconds. A batch
 //	      without records is a heartbeat
-//	lost  records that were dropped since the batch before: their number (k), and their times (a, z)
-//	end   the last batch of this start, after a clean stop
+//	lost  records that were dropped since the previous batch: their number (k), and their times (a, z)
+//	end   true for the last batch of this start, after a clean stop
 //
 // The fields of a record; empty and zero fields are left out:
 //
@@ -49,28 +49,28 @@
 // All times are by the clocks of the leaders of lanes, as far as the broker knows them (see package leader). A new
 // field does not change the version.
 //
-// # How a reader finds gaps
+// # How a reader finds holes
 //
 //	a broker dropped records for lack of room, or    the next batch has their number and times (lost)
 //	dropped a batch
 //	batches were removed, or a server lost them      p is the number of a batch that was not read
-//	a broker was killed                              there is no batch with end, and no answer. A running broker writes
-//	                                                 every minute. So records of the minute after its last batch
-//	                                                 may be missing: at most those of 0.15 s. If no broker could
-//	                                                 write then, the gap lasts until one can
+//	a broker was killed                              it wrote no batch with end, and does not answer. A running broker
+//	                                                 writes every minute. So records of 0.15 s at most are missing, in
+//	                                                 the minute after its last batch. If no broker could write then,
+//	                                                 the hole lasts until one can
 //	a broker runs, and cannot store its records      its answer has the time of its earliest unstored record (State)
-//	no broker kept a journal                         no broker wrote for two and a half minutes, and no earlier one
-//	                                                 continued after that
+//	no broker kept a journal                         no broker wrote for two and a half minutes, and the next batch, if
+//	                                                 there is one, is the first of its start
 //	the stream was full, or is new                   its first message is younger than the time of the query
-//	one of several brokers keeps none                the journal cannot show it later; package inspect asks the running
+//	one of several brokers keeps no journal          the journal does not show it; package inspect asks the running
 //	                                                 brokers
 //
-// The reader asks the running brokers just before it reads (Config.States). So it knows all records up to a second
-// before. That second is for a record to reach the stream, and for a broker to answer. If the brokers do not answer,
-// the last minute is unknown. After a minute without a batch, the reader does not know whether a broker runs. After two
-// and a half minutes, it concludes that the broker was killed.
+// The reader gets the answers of the running brokers just before it reads (Config.States). So its result is complete up
+// to one second before, the time in which a record reaches the stream and a broker answers. If the brokers do not
+// answer, the last minute is unknown. After a minute without a batch, the reader does not know whether a broker runs.
+// After two and a half minutes, it concludes that the broker was killed.
 //
-// One gap may be longer than the reported minute: a broker loses its connection to the journal, continues to deliver,
+// A hole may be longer than the reported minute if a broker loses its connection to the journal, continues to deliver,
 // and is killed before it writes again.
 //
 // A client can store a copy of a batch. The reader recognizes the copy: its number was already read, or its records are
@@ -80,13 +80,14 @@
 // # Tried and rejected
 //
 //   - A message for each record: as many writes as deliveries, each with 100 bytes of overhead.
-//   - A record for each refusal, too: a target that is unavailable for an hour would push all other records out. The
-//     last record has the number of refusals and the reason of the last. The commands where and retrying find waiting
-//     messages.
+//   - A record for each refusal: the refusals of a target that is unavailable for an hour would push all other records
+//     out. The record of the message has the number of refusals, and the reason of the last one. The commands where and
+//     retrying find waiting messages.
 //   - A binary encoding: half the size, and unreadable with the NATS CLI. A record has some 90 bytes, and adds 0.2 µs
-//     to its delivery (BenchmarkRecord), at most a hundredth. A search among a million records takes a quarter of a
-//     second, and a read of them all takes two seconds (BenchmarkSearch).
+//     to its delivery (BenchmarkRecord), at most one per cent. A search among a million records takes a quarter of a
+//     second, and a read of all of them takes two seconds (BenchmarkSearch).
 //   - A subject for each instance: the server would keep a subject in memory for each start of an instance.
 //   - One queue for this package and for package trace. A queue of records would cost an allocation for each record,
-//     since a record's strings belong to a message. This queue has encoded lines, the other has spans.
+//     since a record's strings belong to a message. The queue of this package has encoded lines, and the other one has
+//     spans.
 package journal

@@ -2,7 +2,7 @@ package journal
 
 import "errors"
 
-// ErrNone is returned by Search if there is no journal.
+// ErrNone is returned if there is no journal.
 var ErrNone = errors.New("there is no journal: set DELAY_JOURNAL for the brokers, such as DELAY_JOURNAL=7d")
 
 // errNewer is returned for a batch of a newer broker.

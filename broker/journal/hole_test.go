@@ -22,8 +22,8 @@ func TestNewerBatchesAreAHole(t *testing.T) {
 	})
 }
 
-// TestUnsealedIsNotBelieved: a batch without a seal is not believed, not even during an upgrade in which messages
-// between lanes are: the journal is younger than the seals. Without any secret, everything is believed.
+// TestUnsealedIsNotBelieved: a batch without a seal does not count, not even during an upgrade in which unsealed
+// messages between lanes are accepted: seals are older than the journal. Without any secret, all batches count.
 func TestUnsealedIsNotBelieved(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -41,7 +41,7 @@ func TestUnsealedIsNotBelieved(t *testing.T) {
 	})
 }
 
-// TestOldBatchStoredAgain: a search that has not read a batch's first copy does not take the second one for new.
+// TestOldBatchStoredAgain: a search that has not read a batch recognizes a late copy of it.
 func TestOldBatchStoredAgain(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -60,7 +60,8 @@ func TestOldBatchStoredAgain(t *testing.T) {
 	})
 }
 
-// TestHolesThatReachIn: if an instance was killed shortly before the searched period, records may be missing within it.
+// TestHolesThatReachIn: if an instance was killed shortly before the query's interval, records may be missing in the
+// interval.
 func TestHolesThatReachIn(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

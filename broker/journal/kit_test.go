@@ -77,7 +77,7 @@ func (k *kit) writer(instance string) (w *Writer, stop func()) {
 	return w, stop
 }
 
-// put stores records as batches of one instance, at once.
+// put stores records as batches of one instance.
 func (k *kit) put(h head, records ...Record) {
 	k.Helper()
 	var b batch

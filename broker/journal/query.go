@@ -39,8 +39,8 @@ func (r Record) Outcome() Outcome {
 
 // Place is a record's position in the journal.
 type Place struct {
-	Sequence uint64 // of its batch in the stream; zero for the beginning
-	Record   int    // in the batch, from zero
+	Sequence uint64 // sequence of its batch in the stream; zero for the beginning
+	Record   int    // index in the batch, from zero
 }
 
 // String returns the text that ParsePlace parses.
@@ -57,8 +57,8 @@ func ParsePlace(s string) (Place, error) {
 	return Place{n, int(r)}, nil
 }
 
-// Query selects records. A record matches if it matches every field; it matches a list if it matches one of its values.
-// An empty field matches all records.
+// Query selects records. A record is selected if it matches every field. It matches a list if it matches one of the
+// values. An empty field matches all records.
 type Query struct {
 	Target   string // a NATS pattern
 	Since    time.Time
@@ -71,7 +71,7 @@ type Query struct {
 	From  Place // the end of an earlier search
 	Limit int   // maximum number of records; zero for all
 	// Progress, if set, is called for every batch, with the number of records so far and an estimate of the total.
-	Progress func(looked, of uint64)
+	Progress func(read, total uint64)
 }
 
 // matches reports whether the query selects a record.
@@ -80,37 +80,36 @@ func (q Query) matches(r Record) bool {
 		(q.Since.IsZero() || !r.At.Before(q.Since)) &&
 		(q.Until.IsZero() || r.At.Before(q.Until)) &&
 		(len(q.IDs) == 0 || slices.ContainsFunc(q.IDs, func(id string) bool { return sameID(id, r.ID) })) &&
-		(len(q.Outcomes) == 0 || slices.ContainsFunc(q.Outcomes, r.is)) &&
+		(len(q.Outcomes) == 0 || slices.ContainsFunc(q.Outcomes, r.hasOutcome)) &&
 		(q.LateThan == 0 || r.Late > q.LateThan) && (q.Series == 0 || r.Series == q.Series)
 }
 
-func (r Record) is(o Outcome) bool { return o == r.Outcome() || o == Dead && r.Code != "" }
+func (r Record) hasOutcome(o Outcome) bool { return o == r.Outcome() || o == Dead && r.Code != "" }
 
-// sameID reports whether an id is the wanted one. A wanted id without a time matches any time.
+// sameID reports whether an id is equal to the wanted id. A wanted id without a time matches any time.
 func sameID(wanted, id string) bool {
 	return id == wanted || len(id) > len(wanted) && id[len(wanted)] == '-' && id[:len(wanted)] == wanted &&
-		!strings.Contains(id[len(wanted)+1:], "-") && !whole(wanted)
+		!strings.Contains(id[len(wanted)+1:], "-") && !isComplete(wanted)
 }
 
-// whole reports whether an id has all its parts.
-func whole(id string) bool {
+func isComplete(id string) bool {
 	_, err := message.ParseID(id)
 	return err == nil
 }
 
-// mayHold reports whether a batch may contain a selected record. It is much faster than parsing the records.
-func (q Query) mayHold(h head, lines []byte) bool {
+// mayContain reports whether a batch may contain a selected record. It is much faster than parsing the records.
+func (q Query) mayContain(h head, lines []byte) bool {
 	switch {
 	case h.Records == 0,
 		!q.Since.IsZero() && at(h.Last).Before(q.Since),
 		!q.Until.IsZero() && !at(h.First).Before(q.Until):
 		return false
 	}
-	if len(q.IDs) > 0 && !slices.ContainsFunc(q.IDs, func(id string) bool { return startsWith(lines, "i", id) }) {
+	if len(q.IDs) > 0 && !slices.ContainsFunc(q.IDs, func(id string) bool { return hasPrefix(lines, "i", id) }) {
 		return false
 	}
 	if q.Series > 0 && !bytes.Contains(lines, fmt.Appendf(nil, `"s":%d,`, q.Series)) {
 		return false
 	}
-	return q.Target == "" || strings.ContainsAny(q.Target, "*>") || startsWith(lines, "t", q.Target)
+	return q.Target == "" || strings.ContainsAny(q.Target, "*>") || hasPrefix(lines, "t", q.Target)
 }

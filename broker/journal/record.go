@@ -91,7 +91,7 @@ func appendText(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// parseRecord parses a line. It ignores unknown fields: a newer broker may add some.
+// parseRecord parses a line. It ignores unknown fields, because a newer broker may add fields.
 func parseRecord(b []byte) (Record, error) {
 	var l line
 	if err := json.Unmarshal(b, &l); err != nil {
@@ -109,8 +109,8 @@ func parseRecord(b []byte) (Record, error) {
 	return r, nil
 }
 
-// startsWith reports whether a line has a field whose value begins with a text.
-func startsWith(lines []byte, name, text string) bool {
+// hasPrefix reports whether one of the lines has a field whose value begins with a text.
+func hasPrefix(lines []byte, name, text string) bool {
 	wanted := appendText([]byte(`"`+name+`":`), text)
 	return bytes.Contains(lines, wanted[:len(wanted)-1])
 }

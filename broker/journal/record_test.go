@@ -60,15 +60,15 @@ func TestLaterNamesAreLeftOut(t *testing.T) {
 	}
 }
 
-// FuzzRecord: with any target of a client and any reply of a target, a record is one line of JSON, which parses to the
-// same record as far as JSON can express it.
+// FuzzRecord: with any target of a client and any reply of a target, a record is one line of JSON. It parses to the
+// same record, as far as JSON can express it.
 func FuzzRecord(f *testing.F) {
 	f.Add("DELAY_1s-1-1", "orders.a", "", "nobody listens", int64(1795222624918700000), int64(5), int64(5), 0)
 	f.Add("", "a\"b\\c", "expired", "\x00\n\u2028\xff", int64(0), int64(-5), int64(0), 3)
 	f.Fuzz(func(t *testing.T, id, target, code, reason string, due, wait, late int64, refused int) {
 		r := Record{ID: id, Target: target, Code: message.Code(code), Reason: reason, Late: time.Duration(late),
 			Refused: max(refused, 0)}
-		due, wait = due/4, wait/4 // their sum is a time
+		due, wait = due/4, wait/4 // so that their sum does not overflow
 		if due != 0 {
 			r.Due = time.Unix(0, due).UTC()
 		}

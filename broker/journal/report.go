@@ -11,30 +11,30 @@ const (
 	deadAfter = 2*heartbeatInterval + 30*time.Second
 	// DoubtAfter is the time without a batch after which it is unknown whether an instance runs.
 	DoubtAfter = heartbeatInterval + time.Second
-	// settle is the maximum time from a delivery until its record is stored, if the stream works. The broker waits for
-	// core subscribers' refusals, and then for further records of the batch.
-	settle = time.Second
+	// maxStoreDelay is the maximum time from a delivery until its record is stored, if the stream works. The broker
+	// waits for core subscribers' refusals, and then for further records of the batch.
+	maxStoreDelay = time.Second
 	// maxHoles is the maximum number of holes in a report.
 	maxHoles = 100
-	// maxRuns is the maximum number of starts of instances that a search remembers.
+	// maxRuns is the maximum number of starts of instances that a search keeps in memory.
 	maxRuns = 1000
 )
 
 // Report describes how complete the result of a search is. All times are by the servers' clocks.
 type Report struct {
 	Asked  time.Time
-	Begins time.Time     // when the oldest batch was stored; zero if there is none
-	Kept   time.Duration // how long a record is kept
+	Begins time.Time     // time at which the oldest batch was stored; zero if there is none
+	Kept   time.Duration // time for which a record is kept; zero without a limit
 	Bytes  uint64        // size of the journal
 
 	Looked uint64 // number of records read
 	Found  int    // number of records selected
-	GoOn   Place  // where the search reached its limit; zero if it did not
+	GoOn   Place  // position at which the search reached its limit; zero if it did not
 
-	Holes    []Hole // the first maxHoles
+	Holes    []Hole // at most maxHoles
 	More     int    // number of further holes
 	Unproven int    // messages in the stream without a valid seal
-	Copies   int    // batches that were stored more than once
+	Copies   int    // batches that had been stored before
 }
 
 // Complete reports whether the result has every message that ended in the interval of the query. Only the instances
@@ -43,7 +43,7 @@ func (r Report) Complete() bool { return len(r.Holes) == 0 && r.GoOn.Sequence ==
 
 // Hole is an interval whose records are or may be missing.
 type Hole struct {
-	Instance string // whose records; empty for all
+	Instance string // the instance whose records are missing; empty for all
 	From, To time.Time
 	Records  int // number of dropped records; zero if it is unknown
 	Why      string
@@ -54,25 +54,25 @@ type start struct{ instance, token string }
 
 // run summarizes the batches of one start.
 type run struct {
-	number uint64    // of the last batch
-	at     time.Time // when it was stored
-	from   time.Time // this batch and earlier ones have all records before from
-	end    bool      // it is the last batch, after a clean stop
-	until  time.Time // end of an interval without any batch, after this one; zero if there is none
+	number uint64    // number of the last batch
+	at     time.Time // time at which the last batch was stored
+	from   time.Time // the batches so far have all records before this time
+	end    bool      // set by the last batch of a clean stop
+	until  time.Time // end of a later interval without any batch; zero if there is none
 }
 
 // runs are the starts of instances that a search has found.
 type runs struct {
 	all  map[start]*run
-	last time.Time // when the last batch was stored; zero if there was none
+	last time.Time // time at which the last batch was stored; zero if there was none
 }
 
 func newRuns() runs { return runs{all: make(map[start]*run)} }
 
 // next processes a batch. It reports the holes before the batch, and returns whether the batch is new.
 func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
-	which := start{h.Instance, h.Start}
-	known := r.all[which]
+	key := start{h.Instance, h.Start}
+	known := r.all[key]
 	if known != nil && h.Number <= known.number {
 		return false
 	}
@@ -88,14 +88,14 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	if known == nil {
 		r.forget(hole)
 		known = new(run)
-		r.all[which] = known
+		r.all[key] = known
 	}
 	*known = run{number: h.Number, at: stored, from: h.settled(stored), end: h.End}
 	return true
 }
 
-// silence processes an interval without any batch. An instance that wrote before and after it reports its own losses.
-// An instance that never writes again may or may not have run in it.
+// silence processes the interval without any batch before a batch. An instance that wrote before and after the interval
+// reports its own losses. An instance that never writes again may or may not have run in the interval.
 func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	passed := stored.Sub(r.last)
 	if r.last.IsZero() || passed <= heartbeatInterval+flushInterval {
@@ -120,9 +120,9 @@ func (r *runs) forget(hole func(Hole)) {
 		return
 	}
 	var oldest start
-	for which, one := range r.all {
-		if has := r.all[oldest]; has == nil || one.at.Before(has.at) {
-			oldest = which
+	for key, one := range r.all {
+		if o := r.all[oldest]; o == nil || one.at.Before(o.at) {
+			oldest = key
 		}
 	}
 	if one := r.all[oldest]; !one.end {
@@ -136,34 +136,34 @@ func (h head) settled(stored time.Time) time.Time {
 	if last := at(h.Last); h.Records > 0 && last.Before(stored) {
 		stored = last
 	}
-	return stored.Add(-settle)
+	return stored.Add(-maxStoreDelay)
 }
 
-// silent reports the holes of the instances that had written nothing for too long at the time now. States has the
-// running writers' states shortly before now, or nil if they are unknown.
+// silent reports the holes of the instances that have written nothing for too long. States has the running writers'
+// states shortly before now, or nil if they are unknown.
 func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 	var all []Hole
-	for which, one := range r.all {
-		lives := slices.ContainsFunc(states, func(s State) bool { return s.of(which) })
+	for key, one := range r.all {
+		running := slices.ContainsFunc(states, func(s State) bool { return s.belongsTo(key) })
 		silent := now.Sub(one.at)
 		switch {
-		case one.end, lives:
+		case one.end, running:
 		case silent > deadAfter:
-			all = append(all, one.killed(which.instance))
-		case states != nil && silent > settle:
-			h := one.killed(which.instance)
+			all = append(all, one.killed(key.instance))
+		case states != nil && silent > maxStoreDelay:
+			h := one.killed(key.instance)
 			h.Why = "the instance does not answer, and its last records are missing: it was killed or lost its connection"
 			if h.To.After(now) {
 				h.To = now
 			}
 			all = append(all, h)
 		case states == nil && silent > DoubtAfter:
-			all = append(all, Hole{Instance: which.instance, From: one.from, To: now,
+			all = append(all, Hole{Instance: key.instance, From: one.from, To: now,
 				Why: "unknown: the instance wrote nothing for a minute"})
 		}
 	}
 	for _, s := range states {
-		if s.Unstored > 0 && now.Sub(s.Since) > settle {
+		if s.Unstored > 0 && now.Sub(s.Since) > maxStoreDelay {
 			all = append(all, Hole{Instance: s.Instance, From: s.Since, To: now, Records: s.Unstored,
 				Why: "not stored yet: the journal's stream stores nothing, or too little"})
 		}
@@ -179,8 +179,8 @@ func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 	}
 }
 
-// killed returns the hole after an instance's last batch, if it did not stop cleanly. A running instance writes every
-// minute.
+// killed returns the hole after the last batch of an instance that did not stop cleanly. A running instance writes
+// every minute.
 func (r *run) killed(instance string) Hole {
 	h := Hole{Instance: instance, From: r.from, To: r.at.Add(heartbeatInterval + flushInterval),
 		Why: "the last records of the instance are missing: it was killed or lost its connection"}

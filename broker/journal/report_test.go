@@ -17,7 +17,7 @@ var began = time.Unix(0, 1795222624918700000).UTC()
 
 func after(d time.Duration) time.Time { return began.Add(d) }
 
-// mark returns a batch of an instance.
+// mark returns a batch of an instance, without records.
 func mark(d time.Duration, instance string, n uint64) wrote {
 	return wrote{d, head{Instance: instance, Start: "1", Number: n, Before: n - 1}}
 }
@@ -35,7 +35,7 @@ func lossy() wrote {
 	return w
 }
 
-// again returns the first batch of another start.
+// again returns the first batch of another start of an instance.
 func again() wrote {
 	w := mark(time.Minute, "a", 1)
 	w.Start = "2"
@@ -67,20 +67,20 @@ var holes = []struct {
 		mark(2*time.Minute, "b", 2), mark(3*time.Minute, "b", 3), mark(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
 	{"killed", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3),
 		mark(3*time.Minute, "b", 4)}, 3 * time.Minute,
-		[]Hole{{Instance: "a", From: after(-settle), To: after(time.Minute + flushInterval), Why: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute + flushInterval), Why: killed}}, 0},
 	{"killed, or not", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
-		deadAfter, []Hole{{Instance: "a", From: after(-settle), To: after(deadAfter), Why: unknown}}, 0},
+		deadAfter, []Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(deadAfter), Why: unknown}}, 0},
 	{"not yet", []wrote{mark(0, "a", 1)}, DoubtAfter, nil, 0},
 	{"nobody wrote for a while", []wrote{ends(mark(0, "a", 1)), mark(deadAfter+1, "b", 1)}, deadAfter + 1,
 		[]Hole{{From: began, To: after(deadAfter + 1), Why: nobody}}, 0},
 	{"nobody could write for a while", []wrote{mark(0, "a", 1), mark(time.Hour, "a", 2)}, time.Hour, nil, 0},
 	{"killed while nobody could write", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Hour, "b", 2),
 		mark(61*time.Minute, "b", 3), mark(62*time.Minute, "b", 4)}, 62 * time.Minute,
-		[]Hole{{Instance: "a", From: after(-settle), To: after(time.Hour), Why: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Hour), Why: killed}}, 0},
 	{"nobody writes", []wrote{ends(mark(0, "a", 1))}, time.Hour,
 		[]Hole{{From: began, To: after(time.Hour), Why: since}}, 0},
 	{"one is removed", []wrote{mark(0, "a", 1), mark(time.Minute, "a", 3)}, time.Minute,
-		[]Hole{{Instance: "a", From: after(-settle), To: after(time.Minute), Why: removed}}, 0},
+		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute), Why: removed}}, 0},
 	{"records were dropped, with a batch that was given up", []wrote{mark(0, "a", 1), lossy()}, time.Minute,
 		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
 	{"given up, and stored all the same", []wrote{mark(0, "a", 1), mark(30*time.Second, "a", 2), lossy()}, time.Minute,
@@ -90,7 +90,7 @@ var holes = []struct {
 	{"another start of the same name", []wrote{mark(0, "a", 1), ends(mark(1, "a", 2)), again()}, time.Minute, nil, 0},
 }
 
-// TestHoles: the report concludes the holes from the stored batches.
+// TestHoles: a report concludes the holes from the stored batches.
 func TestHoles(t *testing.T) {
 	for _, test := range holes {
 		r, copies := newRuns(), 0
@@ -125,7 +125,7 @@ func stuckSince(s State, d time.Duration) State {
 func TestHolesByStates(t *testing.T) {
 	last := after(-100 * time.Millisecond)
 	gone := func(to time.Duration) []Hole {
-		return []Hole{{Instance: "a", From: last.Add(-settle), To: after(to), Why: silent}}
+		return []Hole{{Instance: "a", From: last.Add(-maxStoreDelay), To: after(to), Why: silent}}
 	}
 	held := func(from, to time.Duration) []Hole {
 		return []Hole{{Instance: "a", From: after(from), To: after(to), Records: 5, Why: stuck}}
@@ -136,8 +136,8 @@ func TestHolesByStates(t *testing.T) {
 		now    time.Duration
 		want   []Hole
 	}{
-		{"it has just written", []State{}, settle, nil},
-		{"nobody runs", []State{}, settle + 1, gone(settle + 1)},
+		{"it has just written", []State{}, maxStoreDelay, nil},
+		{"nobody runs", []State{}, maxStoreDelay + 1, gone(maxStoreDelay + 1)},
 		{"another one runs", []State{state("b", "1")}, 10 * time.Second, gone(10 * time.Second)},
 		{"it runs again", []State{state("a", "2")}, 10 * time.Second, gone(10 * time.Second)},
 		{"a minute later", []State{state("a", "2")}, 2 * time.Minute, gone(time.Minute + flushInterval)},
@@ -163,7 +163,7 @@ func TestHolesByStates(t *testing.T) {
 	}
 }
 
-// TestRunsAreBounded: a broker that is killed again and again takes bounded memory of a reader.
+// TestRunsAreBounded: a broker that is killed repeatedly takes only bounded memory of a reader.
 func TestRunsAreBounded(t *testing.T) {
 	r, holes := newRuns(), 0
 	began := time.Now()

@@ -18,9 +18,9 @@ import (
 const (
 	// skew is the maximum difference between the clocks of two leaders.
 	skew = time.Minute
-	// lookBack is how long before the interval of the query a search begins. It then finds a batch of every instance
-	// that ran in the interval.
-	lookBack = deadAfter + skew
+	// leadTime is the time before the interval of the query at which a search begins. It then finds a batch of every
+	// instance that ran in the interval.
+	leadTime = deadAfter + skew
 	// maxRecordAge is the maximum age of a record when it is stored. A batch with older records is a copy.
 	maxRecordAge = maxBatchAge + skew
 )
@@ -29,10 +29,10 @@ const (
 type Config struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
-	APIPrefix string         // "$JS.API" unless a domain or an import says otherwise
+	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
 	Policy    message.Policy // with the name of the stream, and the loaded keys
-	// States has the states of all running writers, shortly before a search; nil if they are unknown. Then the search
-	// detects a killed instance only after a minute without a batch.
+	// States has the states of all running writers shortly before a search, or nil if they are unknown. Without them,
+	// the search detects a killed instance only after a minute without a batch.
 	States []State
 }
 
@@ -48,16 +48,16 @@ func Open(cfg Config) *Journal { return &Journal{cfg: cfg, stream: cfg.Policy.Na
 // Entry is a record in the journal.
 type Entry struct {
 	Record
-	Instance string // the instance that wrote it
+	Instance string // the instance that wrote the record
 	Stored   time.Time
 	Place    Place
 }
 
-// errEnough ends a search at its limit.
-var errEnough = errors.New("enough")
+// errLimit ends a search at its limit.
+var errLimit = errors.New("limit reached")
 
-// Search calls found for each selected record, in the order in which they were stored. It returns a report about the
-// completeness of the result. It ends at the first error of found. It returns ErrNone if there is no stream.
+// Search calls found for each selected record, in the order in which the records were stored. It ends at the first
+// error of found. The report describes the completeness of the result. If there is no stream, Search returns ErrNone.
 func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) (Report, error) {
 	info, err := j.info(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 		To: info.State.LastSeq, From: q.From.Sequence,
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
-		if scan.Since = q.Since.Add(-lookBack); s.Begins.Before(scan.Since) {
-			s.runs.last = scan.Since // a running instance writes in this interval
+		if scan.Since = q.Since.Add(-leadTime); s.Begins.Before(scan.Since) {
+			s.runs.last = scan.Since // a running instance would write in the leadTime
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
@@ -98,7 +98,7 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 			q.Progress(s.Looked, s.Looked+s.Looked/batches*m.Behind)
 		}
 		switch err := s.take(m); {
-		case errors.Is(err, errEnough):
+		case errors.Is(err, errLimit):
 			s.conclude(m.At)
 			return s.Report, nil
 		case err != nil:
@@ -156,7 +156,7 @@ func (s *search) take(m lane.Stored) error {
 		return nil
 	}
 	s.Looked += uint64(h.Records)
-	if !s.mayHold(h, lines) {
+	if !s.mayContain(h, lines) {
 		return nil
 	}
 	record := -1
@@ -175,7 +175,7 @@ func (s *search) take(m lane.Stored) error {
 		place := Place{m.Sequence, record}
 		if s.Limit > 0 && s.Found == s.Limit {
 			s.GoOn = place
-			return errEnough
+			return errLimit
 		}
 		s.Found++
 		if err := s.found(Entry{r, h.Instance, m.At, place}); err != nil {
@@ -185,7 +185,7 @@ func (s *search) take(m lane.Stored) error {
 	return nil
 }
 
-// ours reports whether a broker wrote a message. A client can make the server store an answer here.
+// ours reports whether a broker wrote a message. A client can make the server store an answer in this stream.
 func (s *search) ours(m lane.Stored) bool {
 	if m.Subject != s.cfg.Policy.Names.JournalSubject() || m.Undecodable {
 		return false

@@ -141,8 +141,8 @@ func TestSearchStopsAndGoesOn(t *testing.T) {
 	})
 }
 
-// TestSearchBeginsAtItsTime: a search between two times reads at most a few minutes before the first and after the
-// second. It reports the holes that overlap this period, and no others.
+// TestSearchBeginsAtItsTime: a search of an interval reads at most a few minutes before and after it. It reports the
+// holes that overlap the interval, and no others.
 func TestSearchBeginsAtItsTime(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -157,7 +157,7 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
 		found, r := k.search(Query{Since: hour(3), Until: hour(4)})
 		if len(found) != 59 || r.Looked > 59+10 || len(r.Holes) != 1 ||
-			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-settle)) {
+			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-maxStoreDelay)) {
 			t.Errorf("found %d of %d looked at, holes %+v", len(found), r.Looked, r.Holes)
 		}
 		found, r = k.search(Query{Since: hour(3), Until: hour(3).Add(20 * time.Minute)})
@@ -203,7 +203,7 @@ func TestSearchEnds(t *testing.T) {
 }
 
 // TestSearchOfASilentStream: JetStream answers no request about the stream, creates no consumer, or delivers no
-// message. The search fails, and is not reported as complete.
+// message. The search then fails.
 func TestSearchOfASilentStream(t *testing.T) {
 	for _, question := range []string{"STREAM.INFO.", "CONSUMER.CREATE.", "CONSUMER.MSG.NEXT."} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -2,18 +2,18 @@ package journal
 
 import "time"
 
-// State is the state of a running writer. By the states, a reader distinguishes three kinds of instances: those without
-// records, those that cannot write, and those that no longer run.
+// State is the state of a running writer. With the states, a reader distinguishes instances without records, instances
+// that cannot write, and instances that no longer run.
 type State struct {
 	Instance string    `json:"-"`
-	Start    string    `json:"start"`              // random token of its start; empty from an older broker
-	Unstored int       `json:"unstored,omitempty"` // records waiting or dropped, and not in a stored batch
+	Start    string    `json:"start"`              // random token of the instance's start; empty from an older broker
+	Unstored int       `json:"unstored,omitempty"` // records that wait or were dropped, and that no stored batch reports
 	Since    time.Time `json:"since,omitzero"`     // time of the earliest unstored record, by the leaders' clocks
 }
 
-// of reports whether the state belongs to a start.
-func (s State) of(which start) bool {
-	return s.Instance == which.instance && (s.Start == "" || s.Start == which.token)
+// belongsTo reports whether the state is that of a start.
+func (s State) belongsTo(key start) bool {
+	return s.Instance == key.instance && (s.Start == "" || s.Start == key.token)
 }
 
 // State returns the state of the writer. A nil Writer belongs to a broker without a journal: State then returns nil.

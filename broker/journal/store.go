@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// maxBatchAge is how long the writer retries a batch. A reader relies on it: a record is never stored later.
+	// maxBatchAge is the maximum age of a batch that the writer retries. A reader relies on it: no record is stored
+	// later.
 	maxBatchAge = 5 * time.Minute
 
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 2 * time.Second
 )
 
-// errRoom is logged when records were dropped because the stream is slower than the deliveries.
+// errRoom is logged if records were dropped because the stream is slower than the deliveries.
 var errRoom = errors.New("the stream is slower than the deliveries")
 
 // Publisher publishes messages and matches their answers: see [acks.Inbox.Publish].
@@ -29,8 +30,8 @@ type Publisher interface {
 	Publish(m *nats.Msg, wait time.Duration, f acks.Func)
 }
 
-// store stores one batch, or drops it after maxBatchAge. It returns before the next batch is sent, so the numbers in
-// the stream rise.
+// store stores one batch, or drops it after maxBatchAge. Only one call runs at a time, so the numbers in the stream
+// rise.
 func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 	w.number++
 	h := head{Instance: w.cfg.Instance, Start: w.start, Number: w.number, Before: w.before, End: end}
@@ -61,7 +62,7 @@ func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 	w.release(b)
 }
 
-// publish publishes a batch once. It returns nil when the stream has stored it.
+// publish publishes a batch once. It returns nil if the stream has stored the batch.
 func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
 	result := make(chan error, 1)
 	to.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (again bool) {
@@ -112,7 +113,7 @@ func (w *Writer) drop(b batch, reported span, err error) {
 	w.warn(err)
 }
 
-// warn logs that the journal's stream stores nothing, at most once in logInterval.
+// warn logs that the stream stores nothing or too little, at most once in logInterval.
 func (w *Writer) warn(err error) {
 	if _, ok := w.logged.Allow(logInterval); ok {
 		w.cfg.Log.Warn("cannot store the journal, will retry; deliveries continue, and records without room are dropped",

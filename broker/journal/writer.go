@@ -12,19 +12,21 @@ import (
 )
 
 const (
-	// flushInterval is how long a record waits for further records. A killed broker loses the records of this interval.
+	// flushInterval is the maximum time for which a record waits for further records. A killed broker loses the records
+	// of this interval.
 	flushInterval = 150 * time.Millisecond
-	// heartbeatInterval is how often a broker without records writes an empty batch.
+	// heartbeatInterval is the interval at which a broker without records writes an empty batch.
 	heartbeatInterval = time.Minute
 	// fullBatch is the size, in bytes, at which a batch is stored immediately. While the stream is slow, several such
-	// batches are joined, up to maxBatch. Otherwise only 64 KiB could be stored in each round trip.
-	fullBatch  = 64 << 10
-	maxBatch   = 256 << 10
-	startChars = 10
+	// batches are joined, up to maxBatch. Otherwise each round trip could store only 64 KiB.
+	fullBatch = 64 << 10
+	maxBatch  = 256 << 10
 	// lineRoom is the buffer space for the line that makes a batch full, in bytes.
 	lineRoom = 4 << 10
-	// A stop stores the remaining records for the rest of the grace period, at least minFlush and at most maxFlush. The
-	// journal must not delay a restart.
+	// startChars is the length of a start's token, in characters.
+	startChars = 10
+	// A stop stores the remaining records for the rest of the grace period, at least for minFlush and at most for
+	// maxFlush. The journal must not delay a restart.
 	maxFlush = time.Second
 	minFlush = 250 * time.Millisecond
 	// logInterval is the minimum time between two log lines about dropped records.
@@ -40,8 +42,8 @@ type Counts struct {
 // WriterConfig is the configuration of a writer.
 type WriterConfig struct {
 	Instance string        // the broker's name
-	Stream   string        // other streams' acknowledgements are ignored
-	Subject  string        // of the stream
+	Stream   string        // its name; acknowledgements of other streams are ignored
+	Subject  string        // subject of the batches
 	Room     int           // maximum size of the waiting records in bytes; further records are dropped
 	Payload  int           // maximum size of a message in bytes
 	Grace    time.Duration // maximum duration of a stop
@@ -58,18 +60,18 @@ type Writer struct {
 	cfg       WriterConfig
 	fullBytes int           // size of a batch that is stored immediately
 	maxBytes  int           // maximum size of joined batches
-	wake      chan struct{} // capacity 1; wakes Run; never closed
+	wake      chan struct{} // wakes Run; capacity 1; never closed
 	logged    ratelog.Limit
 
 	mu       sync.Mutex // guards the fields below; held while one line is encoded
-	open     batch      // Add appends to it
+	open     batch      // the batch to which Add appends
 	full     []batch    // batches to store, in order
 	waiting  int        // bytes of open, full and sending
 	free     []byte     // memory of a stored batch, for reuse; nil if there is none
 	sending  span       // records taken from the queue and not yet stored
 	lost     span       // records dropped and not yet reported
-	deadline time.Time  // local; when a stop must end; zero before Stopping
-	closed   bool       // Add drops everything
+	deadline time.Time  // local time at which a stop must end; zero before Stopping
+	closed   bool       // Add drops all records
 
 	series
 }
@@ -77,9 +79,9 @@ type Writer struct {
 // series numbers the batches. Only Run uses it.
 type series struct {
 	start  string // random token of this start of the instance
-	number uint64 // of the last batch
-	before uint64 // of the last batch that was acknowledged
-	buffer []byte // for the message's body
+	number uint64 // number of the last batch
+	before uint64 // number of the last batch that was acknowledged
+	buffer []byte // memory for the message's body
 }
 
 // NewWriter returns a writer. Run stores the records. Add may be called before Run.
@@ -93,10 +95,10 @@ func NewWriter(cfg WriterConfig) *Writer {
 // Add queues a record. It may be called from any goroutine.
 func (w *Writer) Add(r Record) {
 	now := time.Now()
-	when := r.At.UnixNano()
+	ended := r.At.UnixNano()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	one := span{1, when, when}
+	one := span{1, ended, ended}
 	if w.waiting >= w.cfg.Room || w.closed {
 		w.lost = w.lost.add(one)
 		w.cfg.Counts.Dropped.Add(1)
@@ -150,7 +152,8 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.remaining(), stop) })()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	written := time.Now().Add(-heartbeatInterval) // the first batch is written immediately, as the sign of a journal
+	// The first batch is written immediately: it shows that the broker keeps a journal.
+	written := time.Now().Add(-heartbeatInterval)
 	for ctx.Err() == nil {
 		b, wait, ok := w.take(time.Now(), written, false)
 		if ok {
@@ -166,8 +169,8 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 		}
 	}
 	for end := false; !end; {
-		b, _, some := w.take(time.Now(), written, true)
-		end = !some || w.closeIfEmpty()
+		b, _, ok := w.take(time.Now(), written, true)
+		end = !ok || w.closeIfEmpty()
 		w.store(work, to, b, end)
 	}
 }
@@ -175,11 +178,11 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 // take returns the next batch to store, or the time until there is one. The batch is full, or its first record has
 // waited for flushInterval, or it is an empty heartbeat. If all is set, take returns any waiting records.
 func (w *Writer) take(now, written time.Time, all bool) (b batch, wait time.Duration, ok bool) {
-	if some := w.takeFull(); len(some) > 0 {
-		for _, next := range some[1:] {
-			some[0] = some[0].join(next)
+	if full := w.takeFull(); len(full) > 0 {
+		for _, next := range full[1:] {
+			full[0] = full[0].join(next)
 		}
-		return some[0], 0, true
+		return full[0], 0, true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -195,7 +198,7 @@ func (w *Writer) take(now, written time.Time, all bool) (b batch, wait time.Dura
 	return batch{since: now}, wait, wait <= 0
 }
 
-// takeFull returns the full batches to store as one, up to maxBatch.
+// takeFull returns the full batches to store as one, together at most maxBytes.
 func (w *Writer) takeFull() []batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,12 +207,12 @@ func (w *Writer) takeFull() []batch {
 		bytes += len(w.full[n].lines)
 		n++
 	}
-	some := w.full[:n:n]
+	taken := w.full[:n:n]
 	w.full = w.full[n:]
-	for _, b := range some {
+	for _, b := range taken {
 		w.sending = w.sending.add(b.span)
 	}
-	return some
+	return taken
 }
 
 // closeIfEmpty closes the queue if it is empty, and reports whether it did.
@@ -220,7 +223,7 @@ func (w *Writer) closeIfEmpty() bool {
 	return w.closed
 }
 
-// remaining returns the rest of the time that a stop may take.
+// remaining returns the time left for a stop.
 func (w *Writer) remaining() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestBatches: a record waits 150 ms for others, but 64 KiB do not wait. An idle instance stores a batch once a minute.
-// A stop stores the remaining records and marks the last batch.
+// TestBatches: a record waits 150 ms for others, and a batch of 64 KiB does not wait. An idle instance stores a batch
+// once a minute. A stop stores the remaining records and marks the last batch.
 func TestBatches(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -58,8 +58,8 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-// TestRoomIsBounded: while nothing can be stored, records wait in bounded memory, and others are dropped. When the
-// stream is there, the waiting records are stored with the number of the dropped ones, and nothing else is missing.
+// TestRoomIsBounded: while the stream is missing, records wait in bounded memory, and further records are dropped. When
+// the stream exists, the waiting records are stored, with the number of the dropped records.
 func TestRoomIsBounded(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

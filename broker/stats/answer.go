@@ -9,28 +9,27 @@ import (
 	"delaybroker/broker/stats/history"
 )
 
-// Answer is the report of a running instance, in reply to a request on message.Names.StatusCall. In an account where
-// other clients may publish below StatusAnswers, such a client may have written it. So it is for display only, unless
-// the caller verifies its seal.
+// Answer is the report of a running instance, in reply to a request on message.Names.StatusCall. Any client that may
+// publish below StatusAnswers can write an answer, so an answer is for display only, unless the caller verifies its
+// seal.
 type Answer struct {
 	Instance string   `json:"instance"` // unique among the running instances
 	Version  string   `json:"version,omitempty"`
-	Format   int      `json:"format,omitempty"` // newest message format that it reads; zero from an older broker
+	Format   int      `json:"format,omitempty"` // newest message format that it can read; zero from an older broker
 	Ready    bool     `json:"ready"`
 	Draining bool     `json:"draining,omitempty"`
-	Journal  bool     `json:"journal,omitempty"` // it keeps a journal
+	Journal  bool     `json:"journal,omitempty"` // the instance keeps a journal
 	Alone    bool     `json:"alone,omitempty"`   // its settings exclude other instances
-	Users    []string `json:"users,omitempty"`   // users of its connections; empty if one is unknown
-	// Refused are the permissions that the server has denied it in the last minutes, except those for targets: see
-	// Targets.
+	Users    []string `json:"users,omitempty"`   // users of its connections; empty if one of them is unknown
+	// Refused are the permissions that the server has recently denied the instance, except the permissions for targets.
 	Refused []link.Refusal `json:"refused,omitempty"`
 	Lanes   []LaneAnswer   `json:"lanes"`            // lanes that the instance owns
-	Totals  *Totals        `json:"totals,omitempty"` // its counts since it started; nil from an older broker
-	// History is its history, if requested and available.
+	Totals  *Totals        `json:"totals,omitempty"` // counts since the instance started; nil from an older broker
+	// History has its counts over time, if requested and available.
 	History *history.Series `json:"history,omitempty"`
 	// Targets are the targets of its deliveries, if requested.
 	Targets []TargetAnswer `json:"targets,omitempty"`
-	// Pauses is its list of paused targets; nil from a broker that does not support pauses.
+	// Pauses is its list of paused targets; nil from a broker without support for pauses.
 	Pauses *PausesAnswer `json:"pauses,omitempty"`
 	// Writer is the backlog of its journal; nil without a journal, and from an older broker.
 	Writer *journal.State `json:"journal_writer,omitempty"`

@@ -1,13 +1,12 @@
 // Package stats has the self-report of a broker: the types that /status, the metrics and the operator's commands show,
 // and the counters and gauges behind them.
 //
-// A worker's loop writes, and any goroutine reads, at any time. So all shared values are atomic, and neither side waits
-// for the other. The loop writes a Report once in a pass. Ages are stored as points in time. So they grow even while
-// the loop sleeps or hangs.
+// A worker's loop writes, and any goroutine reads, at any time. Counters are atomic. The loop writes a Report once in a
+// pass. Ages are stored as points in time, so that they grow even while the loop sleeps or hangs.
 //
 // # Invariants
 //
-//   - No figure takes a lock that a loop holds.
+//   - The lock of a Gauge is held only to copy a Report. No other figure takes a lock that a loop takes.
 //   - The JSON of Status is an interface: names stay, fields may be added. The groups in LaneStatus and Counts are for
 //     readers of the source. In JSON all fields are on one level, in the order of the types.
 //   - Early must stay zero: see Early.
@@ -16,6 +15,5 @@
 // # Tried and rejected
 //
 // Prometheus collectors as the counters themselves: the engine would depend on Prometheus, and /status and the commands
-// would read their own metrics. A mutex around one struct: a reader that is suspended while it holds the mutex would
-// stop the loop.
+// would read their own metrics.
 package stats

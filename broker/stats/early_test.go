@@ -17,7 +17,7 @@ func TestEarly(t *testing.T) {
 	for _, test := range []struct {
 		name            string
 		due             time.Duration // by the leader's clock, of the delivery sent at 10 ms
-		asked, answered time.Duration // when the look began, and the stamp of the leader's answer
+		asked, answered time.Duration // the beginning of the reading, and the timestamp of the leader's answer
 		leader          string
 		told, early     bool
 	}{
@@ -35,7 +35,7 @@ func TestEarly(t *testing.T) {
 		e.Sent(base, leader(test.due), at(10*time.Millisecond))
 		e.Sent(base, leader(-time.Minute), at(15*time.Millisecond)) // and after
 		e.Ask("a", at(test.asked))
-		e.Sent(base, leader(time.Hour), at(test.asked+time.Millisecond)) // is for the next look to judge
+		e.Sent(base, leader(time.Hour), at(test.asked+time.Millisecond)) // judged by the next reading
 		told, wasEarly := e.Judge(base, lane.Sample{ServerTime: leader(test.answered), Leader: test.leader})
 		if told != test.told || wasEarly != test.early {
 			t.Errorf("%s: decided %v, early %v; want %v, %v", test.name, told, wasEarly, test.told, test.early)

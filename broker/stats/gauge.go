@@ -7,9 +7,9 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// OffsetFor is how long the difference of two clocks is shown after a reading. The clock of an idle lane is not read,
+// MaxClockAge is the maximum age of a reading whose clock difference is shown. The clock of an idle lane is not read,
 // and even good clocks drift apart by seconds a day.
-const OffsetFor = 10 * time.Minute
+const MaxClockAge = 10 * time.Minute
 
 // Report is the state of a lane's loop at the end of a pass.
 type Report struct {
@@ -21,19 +21,19 @@ type Report struct {
 	MaxBytes             int64
 	Unopened             int // entries of timers that are sealed with an unknown key
 
-	Offset  time.Duration // the leader's clock minus the local one
-	Looked  time.Time     // local; when the leader last returned its time; zero if never
-	Oldest  leader.Time   // when the oldest message should have left; zero if there is none
-	Next    leader.Time   // when the next message on the wheel is due; zero if there is none
-	Resumes leader.Time   // when reading continues; zero if it is not suspended
+	Offset    time.Duration // the leader's clock minus the local clock
+	ClockRead time.Time     // local time of the last reading of the leader's clock; zero if there is none
+	Oldest    leader.Time   // time at which the oldest message should have left; zero if there is none
+	Next      leader.Time   // due time of the next message on the wheel; zero if there is none
+	Resumes   leader.Time   // time at which reading continues; zero if it is not suspended
 
-	Uncommitted time.Time // local; time of the first uncommitted delivery; zero if there is none
+	Uncommitted time.Time // local time of the first uncommitted delivery; zero if there is none
 }
 
-// Gauge has the last report of a loop, for other goroutines. Ages are stored as points in time. So they are right even
+// Gauge has the last report of a loop, for other goroutines. Ages are stored as points in time, so they are right even
 // while the loop sleeps or hangs.
 type Gauge struct {
-	base time.Time // local; does not change
+	base time.Time // local time, which does not change
 
 	mu   sync.Mutex // guards last, and is held only to copy it
 	last Report
@@ -60,11 +60,11 @@ func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
 	if !r.Uncommitted.IsZero() {
 		l.CommitAge = max(0, local.Sub(r.Uncommitted))
 	}
-	if r.Looked.IsZero() {
+	if r.ClockRead.IsZero() {
 		return
 	}
 	now := leader.At(g.base.Round(0).Add(local.Sub(g.base) + r.Offset))
-	if l.ClockKnown = local.Sub(r.Looked) <= OffsetFor; l.ClockKnown {
+	if l.ClockKnown = local.Sub(r.ClockRead) <= MaxClockAge; l.ClockKnown {
 		l.ClockOffset = now.Stamp().Sub(local.Round(0))
 	}
 	if !r.Oldest.IsZero() {

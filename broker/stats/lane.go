@@ -31,7 +31,7 @@ type Ownership struct {
 	Owned   bool   `json:"owned"`
 	Owner   string `json:"owner,omitempty"` // the owning instance, if several share the work
 	InDoubt bool   `json:"in_doubt"`        // ownership is uncertain, so nothing is delivered
-	Live    bool   `json:"live"`            // its consumer is probably alive
+	Live    bool   `json:"live"`            // the lane's consumer is probably alive
 }
 
 // Memory is a lane's use of memory.
@@ -39,7 +39,7 @@ type Memory struct {
 	Held      int  `json:"held"`       // messages in memory
 	HeldBytes int  `json:"held_bytes"` // the size of their bodies
 	Span      int  `json:"span"`       // messages between cursor and read
-	Full      bool `json:"full"`       // it does not read until messages leave
+	Full      bool `json:"full"`       // reading continues when messages leave
 }
 
 // Reading is the position up to which a lane was read.

@@ -17,7 +17,7 @@ var latenessBounds = [...]time.Duration{
 
 // Latencies counts durations. It is safe for concurrent use. A reader may see an incomplete observation.
 type Latencies struct {
-	buckets [len(latenessBounds) + 1]atomic.Uint64 // not cumulative; the last has no bound
+	buckets [len(latenessBounds) + 1]atomic.Uint64 // not cumulative; the last bucket has no bound
 	sum     atomic.Int64
 }
 

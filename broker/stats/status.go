@@ -28,13 +28,13 @@ type Counts struct {
 	Ours        uint64                     `json:"duplicates_ours"`    // repeated publishes of a message that was already stored
 	Foreign     uint64                     `json:"duplicates_foreign"` // publishes under an id that another message had
 	Unstored    uint64                     `json:"unstored"`           // publishes that the broker's own streams refused
-	Early       uint64                     `json:"early"`              // readings with an early delivery; must stay zero
-	EarlyChecks uint64                     `json:"early_checks"`       // clock readings that could have found one
+	Early       uint64                     `json:"early"`              // clock readings that found an early delivery; must stay zero
+	EarlyChecks uint64                     `json:"early_checks"`       // clock readings that could find an early delivery
 	Swept       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
 	Missed      uint64                     `json:"rounds_missed"`      // rounds of series that were missed and skipped
 	Lateness    map[streams.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 	Rates       []RateCount                `json:"rates"`              // of deliveries, by pattern of DELAY_RATE
-	// Targets contains names that tenants chose. Any client that reaches /status can read it, so its JSON leaves them
+	// Targets contains names that tenants chose. Any client that reaches /status can read its JSON, which leaves them
 	// out.
 	Targets []TargetCount `json:"-"`
 }
@@ -43,7 +43,7 @@ type Counts struct {
 type JournalStatus struct {
 	Kept    bool   `json:"kept"`
 	Stored  uint64 `json:"stored"`
-	Dropped uint64 `json:"dropped"` // dropped, because the journal's stream was too slow or stored nothing
+	Dropped uint64 `json:"dropped"` // not stored, because the journal's stream was too slow or refused to store
 }
 
 // PauseStatus is a pattern of paused targets.

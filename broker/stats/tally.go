@@ -15,13 +15,13 @@ type Tally struct {
 	Outcomes      [deliver.Outcomes]atomic.Uint64
 	Ours, Foreign atomic.Uint64 // duplicates that were examined
 	Unstored      atomic.Uint64 // refusals by the broker's own streams
-	Early, Judged atomic.Uint64 // readings that found an early delivery, and all that could
+	Early, Judged atomic.Uint64 // clock readings that found an early delivery, and all readings that could find one
 	Swept         atomic.Uint64 // timers that only a sweep found
 	Missed        atomic.Uint64 // rounds of series that were missed and skipped
 	Lateness      map[streams.Kind]*Latencies
 	Journal       journal.Counts
 	Targets       *deliver.Counts
-	Lately        atomic.Pointer[[]TargetAnswer] // at the end of the last step of the history
+	RecentTargets atomic.Pointer[[]TargetAnswer] // at the end of the last step of the history
 }
 
 // NewTally returns a Tally with zero counts.

@@ -8,10 +8,10 @@ import (
 	"delaybroker/broker/deliver"
 )
 
-// maxTargets is the maximum number of targets in an instance's report, both sent and accepted.
+// maxTargets is the maximum number of targets in a report, both of the own one and of another instance's.
 const maxTargets = 1000
 
-// TargetCount is the outcome of the attempts to deliver to the targets of one name: see deliver.Counts.
+// TargetCount counts the attempts to deliver to the targets of one name: see deliver.Counts.
 type TargetCount struct {
 	Target    string `json:"target"`
 	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that applies to them
@@ -36,7 +36,7 @@ func readTargets(counts *deliver.Counts) []TargetCount {
 	return all
 }
 
-// RateCount is the outcome of the attempts to deliver to all targets whose rate one pattern sets.
+// RateCount counts the attempts to deliver to the targets whose rate is set by one pattern.
 type RateCount struct {
 	Pattern   string `json:"pattern"`
 	Delivered uint64 `json:"delivered"`
@@ -61,8 +61,8 @@ func byRate(targets []TargetCount) []RateCount {
 	return all
 }
 
-// TargetAnswer is a TargetCount with recent rates per second. They are null if the instance keeps no history, or has
-// not run for one of its steps.
+// TargetAnswer is a TargetCount with recent rates per second. The rates are null if the instance keeps no history, or
+// has not run for a step of the history.
 type TargetAnswer struct {
 	TargetCount
 	DeliveredRate *float64 `json:"delivered_per_second"`
@@ -78,10 +78,10 @@ func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswe
 	}
 	all := make([]TargetAnswer, 0, len(now))
 	for _, c := range now {
-		a, was := TargetAnswer{TargetCount: c}, last[c.name()]
+		a, earlier := TargetAnswer{TargetCount: c}, last[c.name()]
 		if passed > 0 {
-			a.DeliveredRate = new(float64(c.Delivered-was.Delivered) / passed.Seconds())
-			a.RefusedRate = new(float64(c.Refused-was.Refused) / passed.Seconds())
+			a.DeliveredRate = new(float64(c.Delivered-earlier.Delivered) / passed.Seconds())
+			a.RefusedRate = new(float64(c.Refused-earlier.Refused) / passed.Seconds())
 		}
 		all = append(all, a)
 	}
@@ -92,8 +92,8 @@ func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswe
 // instance.
 func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 	sums := make(map[targetName]*TargetAnswer)
-	for _, said := range instances {
-		for _, a := range said[:min(len(said), maxTargets)] {
+	for _, targets := range instances {
+		for _, a := range targets[:min(len(targets), maxTargets)] {
 			sum := sums[a.name()]
 			if sum == nil {
 				sum = &TargetAnswer{TargetCount: TargetCount{Target: a.Target, Rate: a.Rate}}

@@ -24,8 +24,8 @@ func TestTargetsSince(t *testing.T) {
 	}
 }
 
-// The busiest target is the first. An instance whose rate is unknown takes nothing from the others' rates. A report
-// above the maximum of an instance counts as this maximum.
+// The busiest target is the first. An instance with unknown rates does not reduce the rates of the others. Of a report
+// with too many targets, only the first maxTargets count.
 func TestAddTargets(t *testing.T) {
 	rate := func(n float64) *float64 { return &n }
 	one := []stats.TargetAnswer{

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"slices"
 	"time"
 
 	"delaybroker/broker/deliver"
@@ -16,8 +17,8 @@ type Totals struct {
 	Dead      uint64    `json:"dead_letters"`
 }
 
-// Kept returns the counts that a history keeps.
-func (s Status) Kept() history.Counts {
+// HistoryCounts returns the counts that a history records.
+func (s Status) HistoryCounts() history.Counts {
 	c := history.Counts{Late: make([]uint64, len(latenessBounds)+1)}
 	t := s.Totals(time.Time{})
 	c.Delivered, c.Refused = t.Delivered, t.Refused
@@ -27,7 +28,7 @@ func (s Status) Kept() history.Counts {
 		}
 	}
 	for _, kind := range streams.Lanes() {
-		if kind == streams.Retry || kind == streams.Paused { // the wait for the target is not lateness of the broker
+		if kind == streams.Retry || kind == streams.Paused { // the wait for the target is no lateness of the broker
 			continue
 		}
 		var before uint64
@@ -54,4 +55,4 @@ func (s Status) Totals(started time.Time) *Totals {
 }
 
 // LatenessBounds returns the upper bounds of the buckets of lateness. The last bucket has no bound.
-func LatenessBounds() []time.Duration { return append([]time.Duration(nil), latenessBounds[:]...) }
+func LatenessBounds() []time.Duration { return slices.Clone(latenessBounds[:]) }

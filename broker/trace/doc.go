@@ -6,8 +6,8 @@
 //
 // # Invariants
 //
-//   - No delivery waits for a span. Ended takes as long as the parsing of one header. If the queue is full, the span is
-//     dropped.
+//   - No delivery waits for a span. Ended takes little more time than the parsing of one header. If the queue is full,
+//     the span is dropped.
 //   - The broker does not change the headers of a message: the target gets the producer's own traceparent. So the
 //     consumer's span is a child of the producer's, as it would be without a broker.
 //   - A client's header can only affect its own span. An invalid traceparent counts as absent. All text in a span is
@@ -24,8 +24,8 @@
 //	                  └── consumer's span     as its own instrumentation makes it, of the same header
 //
 // Without a traceparent the span is a root span, if the sampler samples it. Names follow the semantic conventions for
-// messaging. The kind is CLIENT, since the span's own context is not propagated. Every span is named "deliver", without
-// the subject, because a subject often contains ids. The target is an attribute.
+// messaging. The kind is CLIENT, since the span's own context is not propagated. Every span has the name "deliver",
+// without the subject, because a subject often contains ids. The target is an attribute.
 //
 //	messaging.destination.name     target
 //	messaging.message.id           Delay-Id
@@ -37,9 +37,9 @@
 //	delaybroker.lane               stream that it was delivered from
 //	error.type                     code of a dead letter; then the status is an error
 //
-// The events of a span are those that the headers still contain at the delivery: the last hop, the due time, and the
-// first and the last refusal, with the reason. The times of earlier hops are not recorded, since headers would grow
-// with each hop.
+// The events of a span are the last hop, the due time, and the first and the last refusal, with the reason. The headers
+// still contain them at the delivery. They do not contain the times of earlier hops, since headers would grow with each
+// hop.
 //
 // A duplicate, as after a crash, is a separate delivery and has its own span.
 //
@@ -48,10 +48,10 @@
 //   - A root span with a link to the producer's. An engineer who reads a trace to find out why an order was closed late
 //     would have to follow the link backwards. A child span has one disadvantage: it ends long after its parent, so a
 //     collector with tail sampling, which decides on a trace after a minute, decides on this span alone.
-//   - A span for each hop. It would have to be sent when the hop is made, and four hop spans of one message carry no
+//   - A span for each hop. The broker would have to send it at the time of the hop, and the spans of four hops have no
 //     more information than the number of hops.
 //   - The context of the broker's span in the delivered message. It would break the promise that headers are unchanged,
 //     and the producer's span would no longer be the parent of the consumer's.
 //   - The batch processor of the SDK. The loops of the lanes would make the spans, which takes eight times as long as
-//     Ended (BenchmarkSpan, BenchmarkEnded). It also does not report the number of dropped spans.
+//     Ended (BenchmarkSpan, BenchmarkEnded). Also, the processor does not report the number of dropped spans.
 package trace

@@ -16,8 +16,8 @@ import (
 
 // collector receives the spans of these tests.
 type collector struct {
-	wait chan struct{} // an export waits for it; nil for no wait
-	err  error         // and has this result
+	wait chan struct{} // an export waits until it is closed; nil for no wait
+	err  error         // the result of each export
 
 	mu    sync.Mutex // guards spans
 	spans []sdk.ReadOnlySpan

@@ -19,7 +19,7 @@ import (
 // receiver is a collector over HTTP.
 type receiver struct {
 	*httptest.Server
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	requests []*http.Request
 	received []*otlp.ResourceSpans
 }
@@ -61,7 +61,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	t.Setenv("OTEL_SERVICE_NAME", "orders-delay")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
-	if asked, err := Asked(os.Getenv); !asked || err != nil {
+	if asked, err := Enabled(os.Getenv); !asked || err != nil {
 		t.Fatalf("spans wanted: %v, %v", asked, err)
 	}
 	tr, err := New(Config{Version: "v1.2.3", Environment: os.Getenv, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
@@ -70,7 +70,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	}
 	stop := run(tr)
 	e := ending("Traceparent", sampled)
-	e.Target, e.Refused, e.Reason, e.Last = "orders.\xfe", 1, "\xff", e.Due // what cannot be encoded spoils no batch
+	e.Target, e.Refused, e.Reason, e.Last = "orders.\xfe", 1, "\xff", e.Due // invalid UTF-8 must not spoil the batch
 	tr.Ended(e)
 	stop()
 	wantCounts(t, tr, 1, 0)
@@ -102,7 +102,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	}
 }
 
-// TestNobodyAtTheEndpoint: a span whose connection is refused is dropped at once, and the stop does not wait.
+// TestNobodyAtTheEndpoint: a span whose connection is refused is dropped immediately, and the stop does not wait.
 func TestNobodyAtTheEndpoint(t *testing.T) {
 	r := newReceiver(t)
 	r.Close()

@@ -12,13 +12,14 @@ import (
 const (
 	parentHeader = "traceparent"
 	stateHeader  = "tracestate"
-	// maxState is the longest tracestate that is passed on, in bytes. The W3C recommendation requires that much.
+	// maxState is the maximum size of a tracestate that is passed on, in bytes. The W3C recommendation requires at
+	// least this size.
 	maxState = 512
 )
 
 // parentOf returns the producer's span context and its trace state, from the headers. Header names are
-// case-insensitive: JetStream's clients write Traceparent or traceparent. If the traceparent is given twice, or is not
-// well-formed, the message has no parent.
+// case-insensitive: JetStream's clients write Traceparent or traceparent. A message with two traceparents, or with an
+// invalid one, has no parent.
 func parentOf(h message.Header) (parent trace.SpanContext, state string) {
 	if parent = parse(value(h, parentHeader)); !parent.IsValid() {
 		return parent, ""

@@ -14,7 +14,7 @@ const (
 	left     = "00-" + theTrace + "-" + theSpan + "-00" // not sampled
 )
 
-// TestParent: a well-formed traceparent is parsed in any spelling of its name, and nothing else is.
+// TestParent: a well-formed traceparent is parsed in any spelling of its name. Any other value is ignored.
 func TestParent(t *testing.T) {
 	t.Parallel()
 	of := func(name, v string) message.Header { return message.Header{name: {v}} }
@@ -58,7 +58,7 @@ func TestParent(t *testing.T) {
 	}
 }
 
-// TestTraceStateIsBounded: a trace state goes with its traceparent, and only up to the size that its standard asks for.
+// TestTraceStateIsBounded: a trace state is passed on with its traceparent, up to the size that its standard requires.
 func TestTraceStateIsBounded(t *testing.T) {
 	t.Parallel()
 	long := "a=" + strings.Repeat("x", maxState)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -10,24 +11,23 @@ import (
 	"delaybroker/broker"
 )
 
-const forever = time.Duration(1<<63 - 1)
-
-// queue holds the messages that wait for their spans. Adding to it never blocks.
+// queue has the messages that wait for their spans. An add never waits for room.
 type queue struct {
-	room, batch int           // messages that may wait, and spans in a request
-	delay       time.Duration // the longest time that a message waits for its batch to fill
-	bell        chan struct{} // capacity 1; wakes Run; never closed
+	room  int           // maximum number of waiting messages
+	batch int           // maximum number of spans in a request
+	delay time.Duration // maximum time for which a message waits until its batch is full
+	wake  chan struct{} // wakes Run; capacity 1; never closed
 
 	mu      sync.Mutex // guards the fields below; held only while one message is copied
 	queued  []ended
-	waiting int       // messages that are not sent yet, including those that Run has taken
-	since   time.Time // local; when the first message of queued was added
+	waiting int       // number of messages that are not sent yet, including the messages that Run has taken
+	since   time.Time // local time at which the first message of queued was added
 	free    []ended   // a slice for reuse, empty or nil
 }
 
 // ended is a message that waits for its span.
 type ended struct {
-	broker.Ended // without its header, which may be large
+	broker.Ended // without the header, which may be large
 	parent       trace.SpanContext
 	state        string
 }
@@ -41,36 +41,36 @@ func (q *queue) add(e ended, now time.Time) bool {
 	}
 	if len(q.queued) == 0 {
 		q.since = now
-		q.ring()
+		q.signal()
 	}
 	e.state = strings.Clone(e.state)
 	q.queued = append(q.queued, e)
 	q.waiting++
 	if len(q.queued) == q.batch {
-		q.ring()
+		q.signal()
 	}
 	return true
 }
 
-func (q *queue) ring() {
+func (q *queue) signal() {
 	select {
-	case q.bell <- struct{}{}:
+	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
 // take returns a batch to send, or the time until the next one is due. If all is set, it returns all queued messages.
-func (q *queue) take(now time.Time, all bool) (some []ended, wait time.Duration) {
+func (q *queue) take(now time.Time, all bool) (batch []ended, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queued) == 0 {
-		return nil, forever
+		return nil, math.MaxInt64
 	}
 	if wait = q.since.Add(q.delay).Sub(now); wait > 0 && len(q.queued) < q.batch && !all {
 		return nil, wait
 	}
-	some, q.queued, q.free = q.queued, q.free[:0], nil
-	return some, 0
+	batch, q.queued, q.free = q.queued, q.free[:0], nil
+	return batch, 0
 }
 
 // sent releases the room of n messages that take has returned.
@@ -80,8 +80,8 @@ func (q *queue) sent(n int) {
 	q.waiting -= n
 }
 
-// giveBack returns a slice from take for reuse.
-func (q *queue) giveBack(all []ended) {
+// recycle accepts a slice from take for reuse.
+func (q *queue) recycle(all []ended) {
 	clear(all)
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,27 +17,27 @@ const (
 	envProtocol  = "OTEL_EXPORTER_OTLP_PROTOCOL"
 	envQueue     = "OTEL_BSP_MAX_QUEUE_SIZE"
 	envBatch     = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE"
-	envDelay     = "OTEL_BSP_SCHEDULE_DELAY" // milliseconds
-	envTimeout   = "OTEL_BSP_EXPORT_TIMEOUT" // milliseconds
+	envDelay     = "OTEL_BSP_SCHEDULE_DELAY" // in milliseconds
+	envTimeout   = "OTEL_BSP_EXPORT_TIMEOUT" // in milliseconds
 	tracesPrefix = "OTEL_EXPORTER_OTLP_TRACES_"
 )
 
 const (
-	defaultQueue   = 8192 // messages of some 400 bytes each
+	defaultQueue   = 8192 // messages, of some 400 bytes each
 	maxQueue       = 1 << 20
 	defaultBatch   = 512
 	defaultDelay   = time.Second
 	defaultTimeout = 30 * time.Second
 )
 
-// Environment looks up a variable, as os.Getenv does.
+// Environment returns the value of a variable, as os.Getenv does.
 type Environment func(name string) string
 
-// Asked reports whether the environment names a collector. It returns an error if the environment requires a feature
+// Enabled reports whether the environment requests traces. It returns an error if the environment requires a feature
 // that this package lacks. The caller should log the error and run without traces: these variables are often set for
 // all programs of a cluster, and must not stop a broker.
-func Asked(env Environment) (bool, error) {
-	endpoint := env.ofTraces(envEndpoint)
+func Enabled(env Environment) (bool, error) {
+	endpoint := env.forTraces(envEndpoint)
 	exporter := env(envExporter)
 	if endpoint == "" || exporter == "none" || strings.EqualFold(strings.TrimSpace(env(envDisabled)), "true") {
 		return false, nil
@@ -45,7 +45,7 @@ func Asked(env Environment) (bool, error) {
 	if exporter != "" && exporter != "otlp" {
 		return false, fmt.Errorf("%s=%q: only otlp is supported", envExporter, exporter)
 	}
-	if p := env.ofTraces(envProtocol); p != "" && p != "http/protobuf" {
+	if p := env.forTraces(envProtocol); p != "" && p != "http/protobuf" {
 		return false, fmt.Errorf("%s=%q: only http/protobuf is supported, on port 4318 of most collectors", envProtocol, p)
 	}
 	u, err := url.Parse(endpoint)
@@ -56,15 +56,15 @@ func Asked(env Environment) (bool, error) {
 	return true, nil
 }
 
-// ofTraces returns an exporter's variable for traces, or else the variable for all signals.
-func (env Environment) ofTraces(name string) string {
+// forTraces returns the value of an exporter's variable for traces, or else of its variable for all signals.
+func (env Environment) forTraces(name string) string {
 	if v := env(tracesPrefix + strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")); v != "" {
 		return v
 	}
 	return env(name)
 }
 
-// parentBased reports whether the sampler follows the producer's decision. It does by default.
+// parentBased reports whether the sampler follows the producer's decision, which is the default.
 func (env Environment) parentBased() bool {
 	switch strings.ToLower(strings.TrimSpace(env(envSampler))) {
 	case "always_on", "always_off", "traceidratio":
@@ -73,7 +73,7 @@ func (env Environment) parentBased() bool {
 	return true
 }
 
-// number returns a variable as a number of at most limit, or fallback if it is not a positive number.
+// number returns a variable as a number, at most limit. If it is not a positive number, number returns fallback.
 func (env Environment) number(name string, fallback, limit int) int {
 	if n, err := strconv.Atoi(env(name)); err == nil && n > 0 {
 		return min(n, limit)
@@ -81,6 +81,6 @@ func (env Environment) number(name string, fallback, limit int) int {
 	return fallback
 }
 
-func (env Environment) milliseconds(name string, otherwise time.Duration) time.Duration {
-	return time.Duration(env.number(name, int(otherwise.Milliseconds()), int(time.Hour.Milliseconds()))) * time.Millisecond
+func (env Environment) milliseconds(name string, fallback time.Duration) time.Duration {
+	return time.Duration(env.number(name, int(fallback.Milliseconds()), int(time.Hour.Milliseconds()))) * time.Millisecond
 }

@@ -23,7 +23,7 @@ func TestAsked(t *testing.T) {
 	for _, tt := range []struct {
 		env  []string
 		want bool
-		says string // of the error; empty for none
+		says string // a part of the error; empty for no error
 	}{
 		{nil, false, ""},
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT="}, false, ""},
@@ -41,7 +41,7 @@ func TestAsked(t *testing.T) {
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318"}, false, "URL"},
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://me:secret@"}, false, "URL"},
 	} {
-		got, err := Asked(of(tt.env...))
+		got, err := Enabled(of(tt.env...))
 		if got != tt.want || (err != nil) != (tt.says != "") {
 			t.Errorf("%v: got %v, %v; want %v", tt.env, got, err, tt.want)
 		}

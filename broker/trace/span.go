@@ -32,7 +32,7 @@ const (
 	keyReason   = attribute.Key("delaybroker.reason")
 )
 
-// span makes the span of a message. If the sampler samples it, the span is added to t.made.
+// span makes the span of a message. If the sampler samples it, the span is added to t.spans.
 func (t *Tracer) span(e *ended) {
 	ctx := context.Background()
 	if e.parent.IsValid() {
@@ -43,7 +43,11 @@ func (t *Tracer) span(e *ended) {
 	}
 	_, s := t.tracer.Start(ctx, spanName, trace.WithTimestamp(e.Accepted), trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithAttributes(e.attributes()...))
-	defer func() { s.End(trace.WithTimestamp(later(e.At, e.Accepted))) }()
+	end := e.At
+	if end.Before(e.Accepted) {
+		end = e.Accepted
+	}
+	defer s.End(trace.WithTimestamp(end))
 	if !s.IsRecording() {
 		return
 	}
@@ -52,7 +56,7 @@ func (t *Tracer) span(e *ended) {
 	}
 	if e.Code != "" {
 		s.SetAttributes(semconv.ErrorTypeKey.String(string(e.Code)))
-		s.SetStatus(codes.Error, text(e.Reason))
+		s.SetStatus(codes.Error, validUTF8(e.Reason))
 	}
 }
 
@@ -61,14 +65,14 @@ func (e *ended) attributes() []attribute.KeyValue {
 		semconv.MessagingSystemKey.String("nats"),
 		semconv.MessagingOperationName(spanName),
 		semconv.MessagingOperationTypeSend,
-		semconv.MessagingMessageID(text(e.ID)),
+		semconv.MessagingMessageID(validUTF8(e.ID)),
 		semconv.MessagingMessageBodySize(e.Size),
 		keyHops.Int(e.Hops),
 		keyAttempts.Int(e.Attempts()),
 		keyLane.String(e.Lane),
 	}
 	if e.Target != "" {
-		all = append(all, semconv.MessagingDestinationName(text(e.Target)))
+		all = append(all, semconv.MessagingDestinationName(validUTF8(e.Target)))
 	}
 	if !e.Due.IsZero() {
 		all = append(all, keyDelay.Float64(e.Due.Sub(e.Accepted).Seconds()), keyLate.Float64(e.Late.Seconds()))
@@ -83,8 +87,7 @@ type event struct {
 	attributes []attribute.KeyValue
 }
 
-// events returns the events in the order of their times. A refusal comes before the hop at the same time, which it
-// causes.
+// events returns the events in the order of their times. A refusal is before the hop at the same time, which it caused.
 func (e *ended) events() []event {
 	var all []event
 	if !e.Due.IsZero() {
@@ -95,7 +98,7 @@ func (e *ended) events() []event {
 	}
 	if e.Refused > 0 && !e.Last.IsZero() {
 		all = append(all, event{eventRefused, e.Last,
-			[]attribute.KeyValue{keyAttempt.Int(e.Refused), keyReason.String(text(e.Reason))}})
+			[]attribute.KeyValue{keyAttempt.Int(e.Refused), keyReason.String(validUTF8(e.Reason))}})
 	}
 	if e.Hops > 0 {
 		all = append(all, event{eventHop, e.Stored, []attribute.KeyValue{keyHops.Int(e.Hops), keyLane.String(e.Lane)}})
@@ -104,34 +107,27 @@ func (e *ended) events() []event {
 	return all
 }
 
-// text returns s as valid UTF-8. A reason may quote a server or a service, and so contain any bytes.
-func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// validUTF8 returns s as valid UTF-8. A reason may quote a server or a service, so it may contain any bytes.
+func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
-// made is the span processor that collects the spans. Only Run's goroutine makes spans.
-type made struct{ spans []sdk.ReadOnlySpan }
+// collectedSpans is the span processor that collects the spans. Only Run's goroutine makes spans.
+type collectedSpans struct{ spans []sdk.ReadOnlySpan }
 
 // take returns the collected spans and clears the collection.
-func (m *made) take() []sdk.ReadOnlySpan {
+func (m *collectedSpans) take() []sdk.ReadOnlySpan {
 	all := m.spans
 	m.spans = nil
 	return all
 }
 
 // OnStart does nothing.
-func (m *made) OnStart(context.Context, sdk.ReadWriteSpan) {}
+func (m *collectedSpans) OnStart(context.Context, sdk.ReadWriteSpan) {}
 
 // OnEnd collects a span.
-func (m *made) OnEnd(s sdk.ReadOnlySpan) { m.spans = append(m.spans, s) }
+func (m *collectedSpans) OnEnd(s sdk.ReadOnlySpan) { m.spans = append(m.spans, s) }
 
 // Shutdown does nothing: Run stops the exporter.
-func (m *made) Shutdown(context.Context) error { return nil }
+func (m *collectedSpans) Shutdown(context.Context) error { return nil }
 
 // ForceFlush does nothing.
-func (m *made) ForceFlush(context.Context) error { return nil }
+func (m *collectedSpans) ForceFlush(context.Context) error { return nil }

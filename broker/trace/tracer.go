@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// serviceName is the service.name attribute unless the environment sets another.
+	// serviceName is the service.name attribute, unless the environment sets another name.
 	serviceName = "delaybroker"
-	// flushTimeout is how long Run waits for the collector after ctx has ended: traces must not delay a restart.
+	// flushTimeout is the maximum time for which Run sends spans after ctx has ended: traces must not delay a restart.
 	flushTimeout = time.Second
 	// logInterval is the minimum time between two log lines about dropped spans.
 	logInterval = time.Minute
@@ -33,22 +33,22 @@ type Config struct {
 	Version     string // the program's version
 	Environment Environment
 	Log         *slog.Logger
-	// Exporter sends the spans. Defaults to OTLP over HTTP, configured by the process's environment.
+	// Exporter sends the spans. The default is OTLP over HTTP, configured by the environment of the process.
 	Exporter sdk.SpanExporter
 }
 
-// Tracer makes the spans and sends them. Use New to make one; Run does the work.
+// Tracer makes and sends the spans of messages. New returns one, and Run does the work.
 type Tracer struct {
 	sent    atomic.Uint64 // spans that the collector has accepted
-	dropped atomic.Uint64 // spans for which the queue was full, or that the collector refused
+	dropped atomic.Uint64 // spans that found no room in the queue, or that the collector refused
 
 	log         *slog.Logger
 	exporter    sdk.SpanExporter
 	tracer      trace.Tracer
 	queue       queue
-	made        made          // only Run uses it
-	timeout     time.Duration // of a request
-	parentBased bool          // there is no span if the producer's context is not sampled
+	spans       collectedSpans // only Run uses it
+	timeout     time.Duration  // timeout of a request
+	parentBased bool           // if the producer's context is not sampled, there is no span
 	logged      ratelog.Limit
 }
 
@@ -61,12 +61,12 @@ func New(cfg Config) (*Tracer, error) {
 		timeout: env.milliseconds(envTimeout, defaultTimeout),
 		queue: queue{
 			room: env.number(envQueue, defaultQueue, maxQueue), batch: env.number(envBatch, defaultBatch, maxQueue),
-			delay: env.milliseconds(envDelay, defaultDelay), bell: make(chan struct{}, 1),
+			delay: env.milliseconds(envDelay, defaultDelay), wake: make(chan struct{}, 1),
 		},
 	}
 	t.queue.batch = min(t.queue.batch, t.queue.room)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.log.Warn("OpenTelemetry", "err", err) }))
-	of, err := resourceOf(cfg.Version)
+	res, err := resourceOf(cfg.Version)
 	if err != nil {
 		t.log.Warn("OpenTelemetry: a part of OTEL_RESOURCE_ATTRIBUTES is not used", "err", err)
 	}
@@ -75,7 +75,7 @@ func New(cfg Config) (*Tracer, error) {
 			return nil, fmt.Errorf("exporter of spans: %w", err)
 		}
 	}
-	provider := sdk.NewTracerProvider(sdk.WithResource(of), sdk.WithSpanProcessor(&t.made))
+	provider := sdk.NewTracerProvider(sdk.WithResource(res), sdk.WithSpanProcessor(&t.spans))
 	t.tracer = provider.Tracer("delaybroker", trace.WithInstrumentationVersion(cfg.Version),
 		trace.WithSchemaURL(semconv.SchemaURL))
 	return t, nil
@@ -105,7 +105,7 @@ func (t *Tracer) Ended(e broker.Ended) {
 // Counts returns the numbers of spans that the collector accepted and that were dropped. It is safe for concurrent use.
 func (t *Tracer) Counts() (sent, dropped uint64) { return t.sent.Load(), t.dropped.Load() }
 
-// Run sends spans until ctx ends. Then it sends the queued spans, for a second at most.
+// Run sends spans until ctx ends. Then it sends the queued spans, for at most one second.
 func (t *Tracer) Run(ctx context.Context) {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -113,20 +113,20 @@ func (t *Tracer) Run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		some, wait := t.queue.take(time.Now(), false)
-		if len(some) > 0 {
-			t.send(work, some)
+		batch, wait := t.queue.take(time.Now(), false)
+		if len(batch) > 0 {
+			t.send(work, batch)
 			continue
 		}
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
-		case <-t.queue.bell:
+		case <-t.queue.wake:
 		case <-timer.C:
 		}
 	}
-	some, _ := t.queue.take(time.Now(), true)
-	t.send(work, some)
+	batch, _ := t.queue.take(time.Now(), true)
+	t.send(work, batch)
 	if err := t.exporter.Shutdown(work); err != nil {
 		t.log.Debug("cannot shut down the exporter of spans", "err", err)
 	}
@@ -137,16 +137,16 @@ func (t *Tracer) Run(ctx context.Context) {
 
 // send makes the spans, and sends them in batches.
 func (t *Tracer) send(ctx context.Context, all []ended) {
-	for some := range slices.Chunk(all, t.queue.batch) {
-		for i := range some {
-			t.span(&some[i])
+	for batch := range slices.Chunk(all, t.queue.batch) {
+		for i := range batch {
+			t.span(&batch[i])
 		}
-		if spans := t.made.take(); len(spans) > 0 {
+		if spans := t.spans.take(); len(spans) > 0 {
 			t.export(ctx, spans)
 		}
-		t.queue.sent(len(some))
+		t.queue.sent(len(batch))
 	}
-	t.queue.giveBack(all)
+	t.queue.recycle(all)
 }
 
 // export sends one batch. If the collector is busy, the exporter retries until the timeout.

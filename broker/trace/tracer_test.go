@@ -134,7 +134,7 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestCollectorAway: while the collector accepts nothing, Ended returns at once. Spans without room are dropped,
+// TestCollectorAway: while the collector accepts nothing, Ended returns immediately. Spans without room are dropped,
 // counted, and logged once a minute. When the collector is back, the next spans are sent.
 func TestCollectorAway(t *testing.T) {
 	for name, away := range map[string]*collector{
@@ -193,7 +193,7 @@ func TestNoMoreThanItsRoomWaits(t *testing.T) {
 			synctest.Wait()
 		}
 		add(60)
-		add(60) // those that are on their way take room too
+		add(60) // spans that are being sent take room too
 		wantCounts(t, tr, 0, 20)
 		close(c.wait)
 		add(0)
@@ -258,6 +258,6 @@ func BenchmarkSpan(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		tr.span(&ended{Ended: e, parent: parent})
-		tr.made.take()
+		tr.spans.take()
 	}
 }

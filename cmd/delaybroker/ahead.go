@@ -64,12 +64,12 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 }
 
 // look returns the query of the flags.
-func (o aheadOptions) look() (inspect.AheadLook, error) {
-	look, err := inspect.ParseAhead(o.length, o.by)
+func (o aheadOptions) look() (inspect.ForecastQuery, error) {
+	look, err := inspect.ParseForecastQuery(o.length, o.by)
 	if err != nil {
 		return look, fmt.Errorf("%w: --%w", errUsage, err)
 	}
-	look.Target, look.Most = o.target, o.most
+	look.Target, look.MaxRead = o.target, o.most
 	return look, nil
 }
 
@@ -80,8 +80,8 @@ func unit(by time.Duration) string {
 	return "hour"
 }
 
-func (a *app) ahead(ctx context.Context, i *inspect.Inspector, look inspect.AheadLook) error {
-	f, err := i.Ahead(ctx, look)
+func (a *app) ahead(ctx context.Context, i *inspect.Inspector, look inspect.ForecastQuery) error {
+	f, err := i.Forecast(ctx, look)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (a *app) ahead(ctx context.Context, i *inspect.Inspector, look inspect.Ahea
 	return nil
 }
 
-func (a *app) showAhead(f inspect.Forecast, look inspect.AheadLook) {
+func (a *app) showAhead(f inspect.Forecast, look inspect.ForecastQuery) {
 	c := a.chart(f)
 	c.Row("already due", f.Overdue, f.Overdue.Messages > 0)
 	empty := 0
@@ -133,7 +133,7 @@ func targetSuffix(target string) string {
 }
 
 // printAccuracy prints the accuracy of a forecast.
-func (a *app) printAccuracy(f inspect.Forecast, look inspect.AheadLook) {
+func (a *app) printAccuracy(f inspect.Forecast, look inspect.ForecastQuery) {
 	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), targetSuffix(look.Target))
 	var lines []string
 	if f.Exact {
@@ -146,7 +146,7 @@ func (a *app) printAccuracy(f inspect.Forecast, look inspect.AheadLook) {
 		lines = append(lines, fmt.Sprintf("unknown: %d messages that no sample contained; raise --most to read more",
 			f.Unplaced))
 	}
-	lines = append(lines, gapLines(f.Silent, f.Bare && look.Target != "")...)
+	lines = append(lines, gapLines(f.Silent, f.HeaderTargets && look.Target != "")...)
 	if f.Unread > 0 {
 		lines = append(lines, terminal.Counted(f.Unread, "lane")+" without a reader; their messages will be late")
 	}

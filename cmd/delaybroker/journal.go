@@ -81,7 +81,7 @@ func (o journalOptions) query(now time.Time, asJSON bool) (q journal.Query, err 
 		return q, err
 	}
 	for _, id := range q.IDs {
-		if _, err := inspect.ParseWanted(id); err != nil {
+		if _, err := inspect.ParseMessageRef(id); err != nil {
 			return q, fmt.Errorf("%w: --id: %w", errUsage, err)
 		}
 	}

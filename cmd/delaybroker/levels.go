@@ -77,7 +77,7 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 	if options.every > 0 {
 		return a.watchLevels(ctx, i, options)
 	}
-	v, err := i.Look(ctx, inspect.Handover)
+	v, err := i.Lanes(ctx, inspect.Handover)
 	if err != nil {
 		return err
 	}
@@ -95,14 +95,14 @@ func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options lev
 	}
 	var before inspect.Lanes
 	for {
-		v, err := i.Look(ctx, 0)
+		v, err := i.Lanes(ctx, 0)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		v.Since(before)
+		v.SetRates(before)
 		before = v
 		if screen {
 			a.Printf("\x1b[H\x1b[2J") // home, clear

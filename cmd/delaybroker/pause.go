@@ -95,15 +95,16 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) {
 		}
 		a.Printf("%s %s\n", pattern, state)
 	}
-	if c.Stored != "" {
+	if c.NotStored != "" {
 		fmt.Fprintf(a.Err, "the change is not stored yet; the instances will store it when possible: %s\n",
-			text.Printable(c.Stored, terminal.MaxCell))
+			text.Printable(c.NotStored, terminal.MaxCell))
 	}
-	if len(c.Told) == 0 && len(c.Untold) == 0 {
+	if len(c.Confirmed) == 0 && len(c.Unconfirmed) == 0 {
 		fmt.Fprintln(a.Err, "no broker runs; a broker that starts will apply the change")
 		return
 	}
-	fmt.Fprintf(a.Err, "confirmed by %d of %s\n", len(c.Told), terminal.Counted(len(c.Told)+len(c.Untold), "instance"))
+	fmt.Fprintf(a.Err, "confirmed by %d of %s\n", len(c.Confirmed),
+		terminal.Counted(len(c.Confirmed)+len(c.Unconfirmed), "instance"))
 }
 
 func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {

@@ -33,7 +33,7 @@ func (a *app) pendingCommand() *cobra.Command {
 }
 
 func (a *app) pendingListCommand() *cobra.Command {
-	var look inspect.PendingLook
+	var look inspect.PendingQuery
 	c := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -71,12 +71,12 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		"only due before this time: a duration from now, or a time with a zone", parseBorder)
 	valueFlag(f, &look.Cursor, "cursor", "continue at the end of an earlier list", inspect.ParseCursor)
 	countFlag(f, &look.Limit, "limit", "", defaultPending, 1, maxPending, "maximum number of messages")
-	countFlag(f, &look.Most, "most", "", defaultPendingRead, 1, unbounded, "maximum number of headers to read")
+	countFlag(f, &look.MaxRead, "most", "", defaultPendingRead, 1, unbounded, "maximum number of headers to read")
 	return c
 }
 
-func parseBorder(text string) (inspect.Border, error) {
-	b, err := inspect.ParseBorder(text)
+func parseBorder(text string) (inspect.Bound, error) {
+	b, err := inspect.ParseBound(text)
 	if err != nil {
 		err = errors.New("want a duration from now (10m), or a time with a zone (2026-11-20T10:00:00Z)")
 	}
@@ -84,7 +84,7 @@ func parseBorder(text string) (inspect.Border, error) {
 }
 
 func (a *app) pending(
-	ctx context.Context, i *inspect.Inspector, look inspect.PendingLook, flags *pflag.FlagSet,
+	ctx context.Context, i *inspect.Inspector, look inspect.PendingQuery, flags *pflag.FlagSet,
 ) error {
 	l, err := i.Pending(ctx, look)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *app) pending(
 	return nil
 }
 
-func (a *app) showPending(l inspect.List, look inspect.PendingLook, flags *pflag.FlagSet) {
+func (a *app) showPending(l inspect.List, look inspect.PendingQuery, flags *pflag.FlagSet) {
 	t := a.Sheet([]terminal.Column{
 		{Name: "due in"}, {Name: "target", Min: 10}, {Name: "delay-id", Drop: 2, Min: 12},
 		{Name: "lane", Drop: 1, Min: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
@@ -115,12 +115,12 @@ func (a *app) showPending(l inspect.List, look inspect.PendingLook, flags *pflag
 }
 
 // printGaps prints the gaps of the list, and the flags of the next page.
-func (a *app) printGaps(l inspect.List, look inspect.PendingLook, flags *pflag.FlagSet) {
+func (a *app) printGaps(l inspect.List, look inspect.PendingQuery, flags *pflag.FlagSet) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	lines := []string{fmt.Sprintf("%s, %s read", listed, read)}
-	lines = append(lines, gapLines(l.Silent, l.Bare && look.Target != "")...)
+	lines = append(lines, gapLines(l.Silent, l.HeaderTargets && look.Target != "")...)
 	if l.More {
-		lines = append(lines, "there may be more: "+nextPage(flags, l, look.Most))
+		lines = append(lines, "there may be more: "+nextPage(flags, l, look.MaxRead))
 	}
 	fmt.Fprintln(a.Err, strings.Join(lines, "\n"))
 }
@@ -140,7 +140,7 @@ func gapLines(silent []string, bare bool) (lines []string) {
 // nextPage returns the flags of the next page. If --most ended the query before the page was full, nextPage raises it,
 // since the same number would end at the same place.
 func nextPage(flags *pflag.FlagSet, l inspect.List, most uint64) string {
-	if l.Short {
+	if l.Truncated {
 		_ = flags.Set("most", strconv.FormatUint(2*most, 10)) // cannot fail: the value is within the bounds
 	}
 	_ = flags.Set("cursor", l.Cursor) // fails only before the first message, without a cursor

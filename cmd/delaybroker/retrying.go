@@ -19,7 +19,7 @@ const (
 )
 
 func (a *app) retryingCommand() *cobra.Command {
-	var look inspect.RetryLook
+	var look inspect.RetryQuery
 	var limit int
 	c := &cobra.Command{
 		Use:   "retrying",
@@ -48,20 +48,20 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	f := c.Flags()
 	patternFlag(f, &look.Target, "target", "for this target; wildcards as in 'orders.>'")
 	valueFlag(f, &look.From, "from", "continue at the end of an earlier run: a stream and a sequence", parseFrom)
-	countFlag(f, &look.Most, "most", "", defaultRetryLook, 1, unbounded, "maximum number of messages to read")
+	countFlag(f, &look.MaxRead, "most", "", defaultRetryLook, 1, unbounded, "maximum number of messages to read")
 	countFlag(f, &limit, "limit", "", defaultRetryGroups, 0, unbounded, "maximum number of lines; 0 for all")
 	return c
 }
 
-func parseFrom(text string) (inspect.Wanted, error) {
-	from, err := inspect.ParseWanted(text)
+func parseFrom(text string) (inspect.MessageRef, error) {
+	from, err := inspect.ParseMessageRef(text)
 	if err != nil || !from.Partial {
 		return from, errors.New("want a stream and a sequence, as in DELAY_RETRY_5s-1000")
 	}
 	return from, nil
 }
 
-func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.RetryLook, limit int) error {
+func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.RetryQuery, limit int) error {
 	look.Progress = a.showSearchProgress
 	r, err := i.Retrying(ctx, look)
 	if errors.Is(err, inspect.ErrNoRetryLane) {
@@ -76,7 +76,7 @@ func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.R
 	return nil
 }
 
-func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryLook, limit int) {
+func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryQuery, limit int) {
 	if r.Messages == 0 && r.Waiting == 0 {
 		a.Printf("no message is in the retry lanes\n")
 		a.printPaused(r.Paused)
@@ -117,7 +117,7 @@ func cellsOfGroup(r inspect.Retrying, g *inspect.RetryGroup) []any {
 }
 
 // printTotals prints the totals, and the gaps of the table.
-func (a *app) printTotals(r inspect.Retrying, look inspect.RetryLook, limit int) {
+func (a *app) printTotals(r inspect.Retrying, look inspect.RetryQuery, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {
 		if n := r.States[state]; n > 0 {

@@ -64,14 +64,14 @@ func (o *whereOptions) flags(c *cobra.Command) {
 }
 
 func (a *app) where(cmd *cobra.Command, id string, o whereOptions) error {
-	wanted, err := inspect.ParseWanted(id)
+	wanted, err := inspect.ParseMessageRef(id)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.findOne(ctx, i, wanted, o) })
 }
 
-func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.Wanted, o whereOptions) error {
+func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.MessageRef, o whereOptions) error {
 	w, err := i.Where(ctx, wanted, o.most, a.showSearchProgress)
 	if err != nil {
 		return err

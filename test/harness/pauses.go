@@ -52,9 +52,9 @@ func MustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 }
 
 // MustWanted parses an id, or fails the test.
-func MustWanted(t *testing.T, id string) inspect.Wanted {
+func MustWanted(t *testing.T, id string) inspect.MessageRef {
 	t.Helper()
-	w, err := inspect.ParseWanted(id)
+	w, err := inspect.ParseMessageRef(id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func TestFleetTellsWhatTargetsTook(t *testing.T) {
 		east := harness.StartBroker(t, s, other)
 		i := harness.Inspect(t, s, cfg)
 		time.Sleep(time.Minute)
-		time.Sleep(time.Until(time.Now().Truncate(history.Fine).Add(history.Fine + time.Second)))
+		time.Sleep(time.Until(time.Now().Truncate(history.FineStep).Add(history.FineStep + time.Second)))
 		c := harness.NewClient(t, s)
 		c.Subscribe("orders.>")
 		for range 20 { // levels of both instances

@@ -112,7 +112,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 			t.Errorf("readyz says %+v", ready)
 		}
 		o, name := harness.Operator(t, s), a.Broker.Instance()
-		v, err := o.Look(t.Context(), 0)
+		v, err := o.Lanes(t.Context(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 				t.Errorf("levels says %s, overdue for %v seconds", l.State, l.Overdue)
 			}
 		}
-		wanted, err := inspect.ParseWanted("DELAY_INTAKE-1-1")
+		wanted, err := inspect.ParseMessageRef("DELAY_INTAKE-1-1")
 		if err != nil {
 			t.Fatal(err)
 		}

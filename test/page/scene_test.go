@@ -182,7 +182,7 @@ func (c *scene) runAll(
 func pastHour(now time.Time) *history.Book {
 	book, c := new(history.Book), history.Counts{Late: make([]uint64, len(stats.LatenessBounds())+1)}
 	const ahead = time.Minute // the test goes on for as long
-	now = now.Truncate(history.Fine).Add(ahead - time.Hour)
+	now = now.Truncate(history.FineStep).Add(ahead - time.Hour)
 	book.Add(now, c)
 	for step := range 360 {
 		wave := 1 + 0.35*math.Sin(float64(step)/31) + 0.12*math.Sin(float64(step)/7) + 0.06*rand.Float64()
@@ -198,7 +198,7 @@ func pastHour(now time.Time) *history.Book {
 			late[5] += uint64(60 + rand.IntN(40))
 		}
 		c.Late = late
-		book.Add(now.Add(time.Duration(step+1)*history.Fine), c)
+		book.Add(now.Add(time.Duration(step+1)*history.FineStep), c)
 	}
 	return book
 }

@@ -126,7 +126,7 @@ func TestPausedByAllInstances(t *testing.T) {
 		c, o := harness.NewClient(t, s), harness.Operator(t, s)
 		c.Target("ORDERS", "orders.>")
 		change, err := o.Pause(context.Background(), "orders.>")
-		if err != nil || len(change.Told) != 2 || len(change.Untold) != 0 {
+		if err != nil || len(change.Confirmed) != 2 || len(change.Unconfirmed) != 0 {
 			t.Fatalf("%+v, %v, want two instances told", change, err)
 		}
 		count := 0

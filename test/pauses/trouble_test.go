@@ -143,7 +143,7 @@ func TestResumedInFullAccount(t *testing.T) {
 			t.Errorf("pause: %v, want that nothing can be stored", err)
 		}
 		change, err := o.Resume(context.Background(), "ui.>")
-		if err != nil || change.Stored == "" || len(change.Told) != 1 {
+		if err != nil || change.NotStored == "" || len(change.Confirmed) != 1 {
 			t.Errorf("resume: %+v, %v, want it told, and why it is not stored", change, err)
 		}
 		time.Sleep(time.Minute)
@@ -205,7 +205,7 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		deaf.Links.Control.Close()
 		change, err := o.Pause(context.Background(), "orders.>")
-		if (err == nil || !errors.Is(err, inspect.ErrUnconfirmed)) && len(change.Told) != 1 {
+		if (err == nil || !errors.Is(err, inspect.ErrUnconfirmed)) && len(change.Confirmed) != 1 {
 			t.Errorf("pause beside one that is cut off: %+v, %v", change, err)
 		}
 		deaf.Crash()

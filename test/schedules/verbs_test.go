@@ -234,15 +234,17 @@ func TestSchedulesByTarget(t *testing.T) {
 		c := planned(t, s)
 		i := harness.Inspect(t, s, harness.SchedulesOn(t))
 		for target, want := range map[string]int{"": 6, "orders.>": 4, "orders.expire": 4, "mail.>": 2, "other.>": 0} {
-			l, err := i.Pending(t.Context(), inspect.PendingLook{Target: target, Limit: 100, Most: 1000})
+			l, err := i.Pending(t.Context(), inspect.PendingQuery{Target: target, Limit: 100, MaxRead: 1000})
 			if err != nil || len(l.Messages) != want || l.More {
 				t.Errorf("for %q, %d are pending: %+v, %v; want %d", target, len(l.Messages), l, err, want)
 			}
-			f, err := i.Ahead(t.Context(), inspect.AheadLook{For: 24 * time.Hour, By: time.Hour, Target: target, Most: 1000})
+			f, err := i.Forecast(t.Context(), inspect.ForecastQuery{
+				For: 24 * time.Hour, By: time.Hour, Target: target, MaxRead: 1000,
+			})
 			if err != nil || f.Pending != uint64(want) || !f.Exact {
 				t.Errorf("for %q, %d are ahead, exactly %t: %v; want %d", target, f.Pending, f.Exact, err, want)
 			}
-			f, err = i.Ahead(t.Context(), inspect.AheadLook{For: 24 * time.Hour, By: time.Hour, Target: target})
+			f, err = i.Forecast(t.Context(), inspect.ForecastQuery{For: 24 * time.Hour, By: time.Hour, Target: target})
 			if err != nil || f.Pending != uint64(want) {
 				t.Errorf("for %q, %d are ahead by a sample: %v; want %d", target, f.Pending, err, want)
 			}
@@ -303,13 +305,13 @@ func TestForecastOfFewSchedules(t *testing.T) {
 			c.Schedule(fmt.Sprintf("schedules.orders.%d", n), "orders.x", harness.At(time.Now().Add(time.Hour)), "s")
 		}
 		i := harness.Inspect(t, s, harness.SchedulesOn(t))
-		look := inspect.AheadLook{For: 24 * time.Hour, By: time.Hour, Target: "other.>", Sample: 20}
-		f, err := i.Ahead(t.Context(), look)
+		look := inspect.ForecastQuery{For: 24 * time.Hour, By: time.Hour, Target: "other.>", Sample: 20}
+		f, err := i.Forecast(t.Context(), look)
 		if err != nil || f.Exact || f.Pending != 0 {
 			t.Errorf("by a sample of 20 there are %d, exactly %t: %v; want none, not exactly", f.Pending, f.Exact, err)
 		}
-		look.Most = 1000
-		if f, err = i.Ahead(t.Context(), look); err != nil || !f.Exact || f.Pending != 0 {
+		look.MaxRead = 1000
+		if f, err = i.Forecast(t.Context(), look); err != nil || !f.Exact || f.Pending != 0 {
 			t.Errorf("reading all there are %d, exactly %t: %v; want none, exactly", f.Pending, f.Exact, err)
 		}
 	})

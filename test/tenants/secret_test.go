@@ -122,7 +122,7 @@ func TestSecretIsChanged(t *testing.T) {
 		c.Check(held, timer.Conflict, of(timer.Get, "paused").Generation)
 		operator = operatorWith(t, s, secretB, secretA)
 		said := sealFindings(t, operator)
-		if !strings.Contains(said, "in DELAY_SECRET, which still seals ") ||
+		if !strings.Contains(said, "in DELAY_SECRET: it is the key of ") ||
 			!strings.Contains(said, "1 messages of DELAY_PAUSED (resume the targets)") ||
 			strings.Contains(said, "DELAY_TIMERS") || strings.Contains(said, secretA) {
 			t.Errorf("doctor says %s", said)

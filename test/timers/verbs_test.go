@@ -37,7 +37,7 @@ func TestTimersInVerbs(t *testing.T) {
 		}
 		where := func(sequence uint64) string {
 			t.Helper()
-			w, err := inspect.ParseWanted(fmt.Sprint("DELAY_TIMERS-", sequence))
+			w, err := inspect.ParseMessageRef(fmt.Sprint("DELAY_TIMERS-", sequence))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +50,7 @@ func TestTimersInVerbs(t *testing.T) {
 		g := c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "1h").Sequence
 		h := c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "2m").Sequence
 		time.Sleep(11 * time.Second)
-		v, err := i.Look(ctx, 0)
+		v, err := i.Lanes(ctx, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +130,9 @@ func TestTimersAreCountedOnce(t *testing.T) {
 		i := harness.Inspect(t, s, cfg)
 		ahead := func(target string, most uint64) inspect.Forecast {
 			t.Helper()
-			f, err := i.Ahead(t.Context(), inspect.AheadLook{For: 5 * time.Hour, By: time.Hour, Target: target, Most: most})
+			f, err := i.Forecast(t.Context(), inspect.ForecastQuery{
+				For: 5 * time.Hour, By: time.Hour, Target: target, MaxRead: most,
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +149,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 					t.Errorf("for %q, reading %d: %+v, want %d pending", target, most, f, len(want))
 				}
 			}
-			l, err := i.Pending(t.Context(), inspect.PendingLook{Target: target, Limit: 100, Most: 10_000})
+			l, err := i.Pending(t.Context(), inspect.PendingQuery{Target: target, Limit: 100, MaxRead: 10_000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +171,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 		}
 		b.Stop()
 		set("once", "orders.x", "30m") // nobody removes what was replaced
-		l, err := i.Pending(t.Context(), inspect.PendingLook{Limit: 100, Most: 10_000})
+		l, err := i.Pending(t.Context(), inspect.PendingQuery{Limit: 100, MaxRead: 10_000})
 		if f := ahead("", 10_000); err != nil || f.Pending != 10 || len(l.Messages) != 10 {
 			t.Errorf("without a broker %d are ahead, and %d listed, %v; want 10", f.Pending, len(l.Messages), err)
 		}
@@ -191,12 +193,14 @@ func TestPausedIsAhead(t *testing.T) {
 		i := harness.Inspect(t, s, cfg)
 		for _, target := range []string{"", "orders.*"} {
 			for _, most := range []uint64{10_000, 0} {
-				f, err := i.Ahead(t.Context(), inspect.AheadLook{For: time.Hour, By: time.Hour, Target: target, Most: most})
+				f, err := i.Forecast(t.Context(), inspect.ForecastQuery{
+					For: time.Hour, By: time.Hour, Target: target, MaxRead: most,
+				})
 				if err != nil || f.Overdue.Messages != 2 || f.Pending != 2 {
 					t.Errorf("for %q, reading %d: %+v, %v", target, most, f, err)
 				}
 			}
-			l, err := i.Pending(t.Context(), inspect.PendingLook{Target: target, Limit: 100, Most: 10_000})
+			l, err := i.Pending(t.Context(), inspect.PendingQuery{Target: target, Limit: 100, MaxRead: 10_000})
 			if err != nil || len(l.Messages) != 2 {
 				t.Errorf("for %q: %+v, %v", target, l, err)
 			}

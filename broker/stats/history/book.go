@@ -1,16 +1,17 @@
 package history
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
 
-// The rings of a book.
+// The lengths and the numbers of the steps in a book's rings.
 const (
-	Fine        = 10 * time.Second // length of a step in the hour's ring
-	fineSteps   = 360              // an hour
-	coarse      = 5 * time.Minute  // length of a step in the day's ring
-	coarseSteps = 288              // a day
+	FineStep    = 10 * time.Second // of the hour's ring
+	fineSteps   = 360
+	coarseStep  = 5 * time.Minute // of the day's ring
+	coarseSteps = 288
 )
 
 // Counts has an instance's counters since its start, and its number of pending messages.
@@ -35,26 +36,26 @@ func (b *Book) Add(now time.Time, c Counts) {
 	defer b.mu.Unlock()
 	if !b.begun {
 		b.begun, b.last = true, c
-		b.hour, b.day = newRing(Fine, fineSteps), newRing(coarse, coarseSteps)
+		b.hour, b.day = newRing(FineStep, fineSteps), newRing(coarseStep, coarseSteps)
 		return
 	}
 	s := step{
-		delivered: since(b.last.Delivered, c.Delivered), refused: since(b.last.Refused, c.Refused), pending: c.Pending,
+		delivered: increase(b.last.Delivered, c.Delivered), refused: increase(b.last.Refused, c.Refused), pending: c.Pending,
 	}
 	for i, n := range c.Late {
 		if i < len(b.last.Late) {
-			n = since(b.last.Late[i], n)
+			n = increase(b.last.Late[i], n)
 		}
 		s.late = append(s.late, n)
 	}
 	b.last = c
-	in := now.Add(-Fine / 2) // the middle of the step; the call may be a little late or early
-	b.hour.add(in, s)
-	b.day.add(in, s)
+	middle := now.Add(-FineStep / 2) // of the step, because the call may be slightly late or early
+	b.hour.add(middle, s)
+	b.day.add(middle, s)
 }
 
-// since returns the increase of a counter. A counter that has fallen was reset to zero.
-func since(before, now uint64) uint64 {
+// increase returns the increase of a counter. A counter that has fallen was reset to zero.
+func increase(before, now uint64) uint64 {
 	if now < before {
 		return now
 	}
@@ -75,14 +76,14 @@ func (b *Book) read(r *ring, now time.Time) Series {
 
 // A step has the counts of one step.
 type step struct {
-	number             int64 // steps since 1970
+	number             int64 // number of steps since 1970
 	delivered, refused uint64
-	pending            uint64   // at its end
+	pending            uint64   // at the end of the step
 	late               []uint64 // deliveries by bucket of lateness
 }
 
-// A ring has the most recent steps of one length. Step n is at index n modulo the size. If the step at that index has
-// another number, it is an older one, and step n is unknown.
+// A ring has the most recent steps of one length. Step n is at index n modulo the size. If an older step is still at
+// that index, step n is unknown.
 type ring struct {
 	length time.Duration
 	steps  []step
@@ -94,35 +95,35 @@ func (r *ring) number(t time.Time) int64 { return t.UnixNano() / int64(r.length)
 
 func (r *ring) add(at time.Time, s step) {
 	s.number = r.number(at)
-	into := &r.steps[s.number%int64(len(r.steps))]
-	if into.number != s.number {
-		*into = step{number: s.number, late: make([]uint64, len(s.late))}
+	sum := &r.steps[s.number%int64(len(r.steps))]
+	if sum.number != s.number {
+		*sum = step{number: s.number, late: make([]uint64, len(s.late))}
 	}
-	into.delivered += s.delivered
-	into.refused += s.refused
-	into.pending = s.pending
+	sum.delivered += s.delivered
+	sum.refused += s.refused
+	sum.pending = s.pending
 	for i, n := range s.late {
-		into.late[i] += n
+		sum.late[i] += n
 	}
 }
 
-// read returns the complete steps. In the day's ring it adds the current step. Otherwise up to five minutes would be
-// missing.
+// read returns the complete steps. In the day's ring it adds the current step, because otherwise up to five minutes
+// would be missing.
 func (r *ring) read(now time.Time) Series {
 	size := int64(len(r.steps))
 	if size == 0 {
 		return Series{}
 	}
 	first := r.number(now) - size
-	if r.length > Fine {
+	if r.length > FineStep {
 		first++
 	}
 	s := newSeries(r.length, first, len(r.steps))
 	for i := range r.steps {
 		n := first + int64(i)
-		if from := &r.steps[n%size]; from.number == n {
-			s.Delivered[i], s.Refused[i] = int64(from.delivered), int64(from.refused)
-			s.Pending[i], s.Late[i] = int64(from.pending), append([]uint64(nil), from.late...)
+		if sum := &r.steps[n%size]; sum.number == n {
+			s.Delivered[i], s.Refused[i] = int64(sum.delivered), int64(sum.refused)
+			s.Pending[i], s.Late[i] = int64(sum.pending), slices.Clone(sum.late)
 		}
 	}
 	return s

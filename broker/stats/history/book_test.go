@@ -23,18 +23,18 @@ func busy(b *Book, from time.Time, steps int, each uint64) {
 		late[0] += each - each/10
 		late[1] += each / 10
 		c = Counts{Delivered: c.Delivered + each, Refused: c.Refused + 1, Late: late, Pending: uint64(i)}
-		b.Add(from.Add(time.Duration(i+1)*Fine).Add(30*time.Millisecond), c)
+		b.Add(from.Add(time.Duration(i+1)*FineStep).Add(30*time.Millisecond), c)
 	}
 }
 
 func TestBookKeepsAnHour(t *testing.T) {
 	var b Book
 	busy(&b, noon, 500, 100)
-	s := b.Hour(noon.Add(500 * Fine))
+	s := b.Hour(noon.Add(500 * FineStep))
 	if got, want := len(s.Delivered), 360; got != want {
 		t.Fatalf("got %d steps, want %d", got, want)
 	}
-	if got, want := s.From, noon.Add(140*Fine).Unix(); got != want {
+	if got, want := s.From, noon.Add(140*FineStep).Unix(); got != want {
 		t.Errorf("it begins at %d, want %d", got, want)
 	}
 	for i, n := range s.Delivered {
@@ -49,7 +49,7 @@ func TestBookKeepsAnHour(t *testing.T) {
 func TestBookKeepsADay(t *testing.T) {
 	var b Book
 	busy(&b, noon, 45, 100)
-	s := b.Day(noon.Add(45 * Fine))
+	s := b.Day(noon.Add(45 * FineStep))
 	last := len(s.Delivered) - 1
 	if s.Delivered[last] != 1500 || s.Delivered[last-1] != 3000 || s.Delivered[last-2] != Unknown {
 		t.Errorf("got %v, want 3000 and 1500 at the end, and nothing known before", s.Delivered[last-3:])
@@ -63,11 +63,11 @@ func TestBookKeepsADay(t *testing.T) {
 func TestBookShowsGaps(t *testing.T) {
 	var b Book
 	busy(&b, noon, 10, 100)
-	s := b.Hour(noon.Add(15 * Fine))
+	s := b.Hour(noon.Add(15 * FineStep))
 	if got := s.Delivered[len(s.Delivered)-6:]; !slices.Equal(got, []int64{100, -1, -1, -1, -1, -1}) {
 		t.Errorf("got %v", got)
 	}
-	for _, n := range b.Hour(noon.Add(500 * Fine)).Delivered {
+	for _, n := range b.Hour(noon.Add(500 * FineStep)).Delivered {
 		if n != Unknown {
 			t.Fatalf("got %d of an hour ago", n)
 		}
@@ -78,8 +78,8 @@ func TestBookShowsGaps(t *testing.T) {
 func TestBookKnowsRestarts(t *testing.T) {
 	var b Book
 	busy(&b, noon, 10, 100)
-	b.Add(noon.Add(11*Fine), Counts{Delivered: 7, Late: make([]uint64, len(bounds)+1)})
-	s := b.Hour(noon.Add(11 * Fine))
+	b.Add(noon.Add(11*FineStep), Counts{Delivered: 7, Late: make([]uint64, len(bounds)+1)})
+	s := b.Hour(noon.Add(11 * FineStep))
 	if got := s.Delivered[len(s.Delivered)-2:]; !slices.Equal(got, []int64{100, 7}) {
 		t.Errorf("got %v, want 100 and 7", got)
 	}
@@ -88,15 +88,15 @@ func TestBookKnowsRestarts(t *testing.T) {
 func TestSeriesAdd(t *testing.T) {
 	var one, other Book
 	busy(&one, noon, 10, 100)
-	busy(&other, noon.Add(5*Fine), 10, 40)
-	now := noon.Add(15 * Fine)
+	busy(&other, noon.Add(5*FineStep), 10, 40)
+	now := noon.Add(15 * FineStep)
 	s := one.Hour(now)
 	s.Add(other.Hour(now))
 	s.Add(Series{Step: 10, From: s.From, Delivered: []int64{1}})           // columns of different lengths
 	s.Add(Series{Step: 7, From: s.From, Delivered: make([]int64, 400)})    // other steps
 	s.Add(Series{Step: 10, From: s.From + 3, Delivered: []int64{1, 2, 3}}) // not on the clock
 	huge := Series{
-		Step: 10, From: now.Add(-Fine).Unix(), Delivered: []int64{1 << 62}, Refused: []int64{-5}, Pending: []int64{0},
+		Step: 10, From: now.Add(-FineStep).Unix(), Delivered: []int64{1 << 62}, Refused: []int64{-5}, Pending: []int64{0},
 		Late: [][]uint64{make([]uint64, 1000)},
 	}
 	s.Add(huge)

@@ -6,17 +6,17 @@ import "time"
 const Unknown = -1
 
 const (
-	// maxInStep is the largest count that Add accepts from another instance. It is far above any true count of five
+	// maxInStep is the maximum count that Add accepts from another instance. It is far above any true count of five
 	// minutes.
 	maxInStep = 1 << 40
-	// maxBuckets bounds the memory for another instance's report.
+	// maxBuckets is the maximum number of buckets that Add accepts. It limits the memory for another instance's report.
 	maxBuckets = 64
 )
 
-// Series holds the counts of consecutive steps of one length, the oldest first. All columns have the same length.
+// Series has the counts of consecutive steps of one length, the oldest first. All columns have the same length.
 type Series struct {
 	Step      int        `json:"step"` // seconds
-	From      int64      `json:"from"` // when the first step began, in unix seconds
+	From      int64      `json:"from"` // beginning of the first step, in unix seconds
 	Delivered []int64    `json:"delivered"`
 	Refused   []int64    `json:"refused"`
 	Pending   []int64    `json:"pending"` // at the end of the step
@@ -35,8 +35,8 @@ func newSeries(length time.Duration, first int64, steps int) Series {
 	return s
 }
 
-// Add adds another instance's steps to the steps of the same time. It does not trust o, and ignores every part of the
-// wrong size.
+// Add adds another instance's steps to the steps of the same time. It does not trust o: it ignores columns, buckets and
+// counts that are too large.
 func (s *Series) Add(o Series) {
 	if o.Step != s.Step || s.Step == 0 || (o.From-s.From)%int64(s.Step) != 0 {
 		return
@@ -69,7 +69,7 @@ func plus(to *int64, n int64) {
 
 // Quantile estimates the lateness that the given share of the deliveries did not exceed. Late has the number of
 // deliveries by bucket, and bounds the buckets' upper bounds. The last bucket has no bound. Within a bucket the
-// estimate is linear. ok is false if there was no delivery.
+// estimate is linear. Ok is false if there was no delivery.
 func Quantile(late []uint64, bounds []time.Duration, share float64) (d time.Duration, ok bool) {
 	var all uint64
 	for _, n := range late {
@@ -78,14 +78,14 @@ func Quantile(late []uint64, bounds []time.Duration, share float64) (d time.Dura
 	if all == 0 || len(bounds) == 0 {
 		return 0, false
 	}
-	wanted, before := share*float64(all), 0.0
+	rank, before := share*float64(all), 0.0
 	var low time.Duration
 	for i, n := range late {
 		if i >= len(bounds) {
 			break
 		}
-		if in := float64(n); n > 0 && before+in >= wanted {
-			return low + time.Duration(float64(bounds[i]-low)*(wanted-before)/in), true
+		if size := float64(n); n > 0 && before+size >= rank {
+			return low + time.Duration(float64(bounds[i]-low)*(rank-before)/size), true
 		}
 		before += float64(n)
 		low = bounds[i]

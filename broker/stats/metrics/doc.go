@@ -6,17 +6,17 @@
 //
 //   - Counts, messages in flight, the wheel, overdue and commit age are current. Overdue and commit age rise even while
 //     a loop sleeps, hangs or has no connection, because the loop stores points in time, not differences.
-//   - Pending is current for a lane that is being read. The loop of a full or idle lane asks its stream every five
-//     seconds, that of the timers' lane once a minute.
+//   - Pending is current for a lane that is being read. The loop of a full or idle lane requests it from the stream
+//     every five seconds, and the loop of the timers' lane once a minute.
 //   - The bytes of a stream are from the last sample. Every commit takes a sample, and the loop of a full lane takes
 //     one every five seconds.
 //   - If a stream cannot be read, its figures are unknown, and lane_live and ready are 0.
 //
 // No subject, id, target or tenant is a label, since clients choose those. The label lane is the name of a broker's
-// stream, kind one of five values, code one of twelve, outcome one of seven. With the default levels there are some 820
-// series, including those of the Go runtime. The label pattern is a pattern of DELAY_RATE, so the operator bounds it.
-// Each pattern has two series. Targets are on the page, up to a limit, and not in the metrics. Even the busiest ones
-// would change, and a series that comes and goes has no rate.
+// stream. The label kind has five values, code has twelve, and outcome has seven. With the default levels there are
+// some 820 series, including the series of the Go runtime. The label pattern is a pattern of DELAY_RATE, so the
+// operator limits its values. Each pattern has two series. Targets are on the page, up to a limit, and not in the
+// metrics: even the set of the busiest targets changes, and a series that comes and goes has no rate.
 //
 // For a lane that another instance owns, lane_owned is 0, and the counts are from the time when this instance owned it.
 // So an alert about lanes must take the maximum over the instances, as in test/deploy.

@@ -10,13 +10,13 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// Source is the source of the figures. The functions are called at each scrape, from any goroutine.
+// Source is the source of the values. Each scrape calls the functions, from any goroutine.
 type Source struct {
 	Status func() stats.Status
 	Ready  func() bool
 	// Traces returns the numbers of sent and dropped spans; nil without tracing.
 	Traces func() (sent, dropped uint64)
-	// Labels of build_info. Empty means unknown.
+	// The labels of build_info; empty if unknown.
 	Version, Revision, GoVersion string
 }
 
@@ -168,14 +168,14 @@ func number(yes bool) float64 {
 // collector reads a source at each scrape.
 type collector struct{ Source }
 
-// Describe names all metrics, so that a registry refuses duplicate names.
+// Describe sends the descriptions of all metrics, so that a registry refuses duplicate names.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range described {
 		out <- d
 	}
 }
 
-// Collect reads the status once, so all figures of a scrape are from one moment.
+// Collect reads the status once, so all values of a scrape are from the same time.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	s := c.Status()
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {

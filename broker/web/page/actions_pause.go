@@ -33,7 +33,7 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 	if at >= 0 && all[at].State == pause.Paused {
 		return plan{Sentence: "the pattern is already paused"}, nil
 	}
-	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Hour, Target: a.Target, Most: aheadRead})
+	f, err := i.Forecast(ctx, inspect.ForecastQuery{For: time.Hour, By: time.Hour, Target: a.Target, MaxRead: aheadRead})
 	if err != nil {
 		return plan{}, err
 	}
@@ -52,12 +52,12 @@ func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, erro
 		return result{}, err
 	}
 	done := result{
-		Sentence: fmt.Sprintf("%s is %s; confirmed by %d of %s", a.Target, word, len(c.Told),
-			counting(uint64(len(c.Told)+len(c.Untold)), "instance")),
-		Good: err == nil && c.Stored == "",
+		Sentence: fmt.Sprintf("%s is %s; confirmed by %d of %s", a.Target, word, len(c.Confirmed),
+			counting(uint64(len(c.Confirmed)+len(c.Unconfirmed)), "instance")),
+		Good: err == nil && c.NotStored == "",
 	}
-	if c.Stored != "" {
-		done.Notes = append(done.Notes, "not stored yet: "+text.Printable(c.Stored, 300))
+	if c.NotStored != "" {
+		done.Notes = append(done.Notes, "not stored yet: "+text.Printable(c.NotStored, 300))
 	}
 	return done, nil
 }

@@ -128,8 +128,8 @@ func whole(v url.Values, name string) (uint64, error) {
 }
 
 // border parses a time, or a duration from now.
-func border(v url.Values, name string) (inspect.Border, error) {
-	b, err := inspect.ParseBorder(v.Get(name))
+func border(v url.Values, name string) (inspect.Bound, error) {
+	b, err := inspect.ParseBound(v.Get(name))
 	if err != nil {
 		err = fmt.Errorf("%w: %s %q: %w", errAsked, name, v.Get(name), err)
 	}

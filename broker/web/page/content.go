@@ -101,7 +101,7 @@ func placeOf(ctx context.Context, i *inspect.Inspector, v url.Values) (stream st
 		}
 		return names.TimersStream(), a.Generation, err
 	}
-	wanted, err := inspect.ParseWanted(v.Get("id"))
+	wanted, err := inspect.ParseMessageRef(v.Get("id"))
 	if err != nil {
 		return "", 0, fmt.Errorf("%w: %w", errAsked, err)
 	}

@@ -16,7 +16,7 @@
 //	viewer ◀─┐
 //	viewer ◀─┼── frames ◀── produce ──┬── Engine.Status             this instance
 //	viewer ◀─┘                        ├── Inspector.Fleet           the others, by the control service; once a second
-//	                                  ├── Inspector.Look, Ahead     streams and forecast; once a minute at most
+//	                                  ├── Inspector.Lanes, Forecast streams and forecast; once a minute at most
 //	                                  └── doctor.Gather             findings; once a minute at most
 //
 // A frame is one server-sent event. All viewers get the same frames, which are encoded once. Without a viewer, no frame

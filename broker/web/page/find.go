@@ -49,7 +49,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 			f.Trouble = append(f.Trouble, name+": "+text.Printable(err.Error(), 300))
 		}
 	}
-	if wanted, err := inspect.ParseWanted(word); err == nil {
+	if wanted, err := inspect.ParseMessageRef(word); err == nil {
 		part("the message", func(ctx context.Context) error {
 			w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
 			if err == nil && (w.Found || !wanted.Partial) { // many keys have the form of a partial id
@@ -59,7 +59,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		})
 	}
 	part("pending messages", func(ctx context.Context) error {
-		l, err := i.Pending(ctx, inspect.PendingLook{Find: word, Limit: defaultRows, Most: maxRead})
+		l, err := i.Pending(ctx, inspect.PendingQuery{Find: word, Limit: defaultRows, MaxRead: maxRead})
 		f.Time, f.Partial = l.Time, l.More
 		f.Pending = append(f.Pending, l.Messages...)
 		return err

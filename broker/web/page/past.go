@@ -103,7 +103,7 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 
 // ahead responds with the number of messages that become due in the next hour, or in seven days.
 func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.AheadLook{For: time.Hour, By: time.Minute, Most: aheadRead}
+	look := inspect.ForecastQuery{For: time.Hour, By: time.Minute, MaxRead: aheadRead}
 	switch span := v.Get("span"); span {
 	case "1h":
 	case "7d":
@@ -111,5 +111,5 @@ func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 	default:
 		return nil, fmt.Errorf("%w: span %q: want 1h or 7d", errAsked, span)
 	}
-	return i.Ahead(ctx, look)
+	return i.Forecast(ctx, look)
 }

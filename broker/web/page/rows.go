@@ -25,7 +25,7 @@ const (
 
 // pending lists the waiting messages by due time, the first due first.
 func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.PendingLook{Most: maxRead, Find: v.Get("find")}
+	look := inspect.PendingQuery{MaxRead: maxRead, Find: v.Get("find")}
 	line := shell{"pending", "ls"}
 	var err error
 	if look.Target, err = target(v); err != nil {
@@ -62,7 +62,7 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 
 // where finds one message.
 func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	wanted, err := inspect.ParseWanted(v.Get("id"))
+	wanted, err := inspect.ParseMessageRef(v.Get("id"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errAsked, err)
 	}
@@ -155,7 +155,7 @@ func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 
 // retrying lists the retry groups, by target.
 func (p *Page) retrying(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.RetryLook{Most: maxRead, Progress: func(uint64, uint64) {}}
+	look := inspect.RetryQuery{MaxRead: maxRead, Progress: func(uint64, uint64) {}}
 	var err error
 	if look.Target, err = target(v); err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 	if err != nil && !errors.Is(err, inspect.ErrNoPauses) {
 		return nil, err
 	}
-	r, err := i.Retrying(ctx, inspect.RetryLook{Most: maxRead, Progress: func(uint64, uint64) {}})
+	r, err := i.Retrying(ctx, inspect.RetryQuery{MaxRead: maxRead, Progress: func(uint64, uint64) {}})
 	if err != nil {
 		return nil, err
 	}

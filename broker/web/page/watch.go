@@ -89,7 +89,7 @@ func (p *Page) produce(ctx context.Context) {
 			return
 		}
 		query := broker.Asked{Except: self}
-		if at := now.Truncate(history.Fine); !at.Equal(interval) {
+		if at := now.Truncate(history.FineStep); !at.Equal(interval) {
 			interval, query.History = at, historyHour
 		}
 		members, trouble := asker.fleet(ctx, query)
@@ -185,7 +185,7 @@ func (w *watch) look(ctx context.Context, by *session) {
 	w.mu.Lock()
 	wrote := deadLetters(own, w.others)
 	w.mu.Unlock()
-	v, err := i.Look(ctx, 0)
+	v, err := i.Lanes(ctx, 0)
 	if err != nil {
 		w.failed(by, err)
 		return
@@ -193,7 +193,9 @@ func (w *watch) look(ctx context.Context, by *session) {
 	w.mu.Lock()
 	w.dead, w.wrote = new(v.Totals.Dead), wrote
 	w.mu.Unlock()
-	f, err := i.Ahead(ctx, inspect.AheadLook{For: time.Hour, By: time.Minute, Most: aheadRead, Sample: aheadSample})
+	f, err := i.Forecast(ctx, inspect.ForecastQuery{
+		For: time.Hour, By: time.Minute, MaxRead: aheadRead, Sample: aheadSample,
+	})
 	if err != nil {
 		w.failed(by, err)
 		return

@@ -12,7 +12,7 @@ import (
 // sends the last spans before it returns. Without a collector, trace does nothing.
 func (p *Process) trace() (stop func()) {
 	none := func() {}
-	enabled, err := trace.Asked(os.Getenv)
+	enabled, err := trace.Enabled(os.Getenv)
 	if err != nil {
 		p.Log.Warn("running without tracing", "err", err)
 	}

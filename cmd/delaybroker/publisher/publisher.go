@@ -157,7 +157,7 @@ func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 
 // explainNoStream explains why no stream takes the message, as far as the user's permissions allow.
 func (p *Publisher) explainNoStream(ctx context.Context) error {
-	if err := p.Session.HasJetStream(ctx); err != nil {
+	if err := p.Session.CheckJetStream(ctx); err != nil {
 		return fmt.Errorf("publish to %s: %w", p.Message.Subject, err)
 	}
 	err := fmt.Errorf("no stream takes %s: the level or duration does not exist,"+
