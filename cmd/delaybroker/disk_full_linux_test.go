@@ -71,15 +71,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	broker, log = start()
 	nc, js = connect(t, log.await(t, "ready")["server"].(string))
 	sub := subscribe(t, nc, "x") // before, nobody listened, and it was refused
-	wantMessage(t, sub, "accepted before")
-	publish(t, js, "delay.1s.x", "accepted afterwards")
-	wantMessage(t, sub, "accepted afterwards")
-	if err := broker.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := broker.Wait(); err != nil {
-		t.Errorf("got %v, want exit code 0:\n%s", err, log)
-	}
+	wantGoesOn(t, broker, log, js, sub)
 }
 
 // fill writes a file until its disk is full.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -61,6 +62,13 @@ func TestDiskFull(t *testing.T) {
 		body := bodyOf(t, probes, "/readyz")
 		return strings.Contains(body, `"ok"`) && !strings.Contains(body, `false`)
 	})
+	wantGoesOn(t, broker, log, js, sub)
+}
+
+// wantGoesOn wants a broker with room again to deliver what it accepted before and what it accepts now, and to stop
+// cleanly.
+func wantGoesOn(t *testing.T, broker *exec.Cmd, log *logReader, js jetstream.JetStream, sub *nats.Subscription) {
+	t.Helper()
 	wantMessage(t, sub, "accepted before")
 	publish(t, js, "delay.1s.x", "accepted afterwards")
 	wantMessage(t, sub, "accepted afterwards")

@@ -17,7 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// userOptions are a server's with a user "right" of all rights, for the test itself, and a user "tried" with some.
+// userOptions returns options of a server with two users: "right", with all rights, for the test itself, and "tried",
+// with some rights.
 func userOptions(p server.Permissions) server.Options {
 	return server.Options{
 		NoAuthUser: "right",
@@ -27,12 +28,12 @@ func userOptions(p server.Permissions) server.Options {
 	}
 }
 
-// userDenied are userOptions with a user "tried" who may publish on all subjects but these.
+// userDenied returns userOptions in which the user "tried" may publish on all subjects except some.
 func userDenied(subjects ...string) server.Options {
 	return userOptions(server.Permissions{Publish: &server.SubjectPermission{Deny: subjects}})
 }
 
-// diagnosis is what doctor printed.
+// diagnosis is the output of doctor.
 type diagnosis struct {
 	t        *testing.T
 	State    string
@@ -79,7 +80,7 @@ func (d diagnosis) wantOnly(bad ...string) {
 	}
 }
 
-// A broker that works on a single server has one weakness, which is that.
+// A broker on a single server has one weakness: the single server.
 func TestDoctorFine(t *testing.T) {
 	if apart(t) {
 		return
@@ -158,8 +159,8 @@ func TestDoctorConfiguration(t *testing.T) {
 	}
 }
 
-// A broker on this host is asked again before its answer is reported: a start is no finding. Whether its loops turn is
-// a question apart, because a restart mends that.
+// Doctor asks a broker on this host again before it reports the answer, so a starting broker is no finding. It
+// separately asks whether the loops turn, because a restart would mend that.
 func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {

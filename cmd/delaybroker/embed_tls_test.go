@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestEmbeddedTLSMistakes: what is wrong with a certificate is said with the setting to mend.
+// TestEmbeddedTLSMistakes: the error about a bad certificate names the setting to correct.
 func TestEmbeddedTLSMistakes(t *testing.T) {
 	if apart(t) {
 		return

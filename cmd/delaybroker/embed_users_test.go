@@ -26,7 +26,7 @@ import (
 
 const embeddedSecret = "s3cret-of-the-broker"
 
-// protectedEnv is an embedded server on a known port, with a user.
+// protectedEnv sets up an embedded server with a user, on a known port.
 func protectedEnv(t *testing.T) (port int) {
 	t.Helper()
 	embeddedEnv(t)
@@ -58,8 +58,8 @@ func wantRefused(t *testing.T, url string, options ...nats.Option) {
 	}
 }
 
-// The embedded server lets in its user and nobody else: broker, verbs with the same settings, clients with the
-// password. The password is shown nowhere.
+// The embedded server accepts only its user: the broker, commands with the same settings, and clients with the
+// password. No output contains the password.
 func TestEmbeddedUser(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {
@@ -103,8 +103,8 @@ func TestEmbeddedUser(t *testing.T) {
 	}
 }
 
-// A server that is restarted because its disk was full knows its user again. The broker's connections know the server,
-// even if its certificate was replaced meanwhile.
+// A server that is restarted after its disk was full still knows its user. The broker's connections still trust the
+// server, even if its certificate was replaced meanwhile.
 func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	if apart(t) {
 		return
@@ -145,8 +145,8 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	}
 }
 
-// Accounts, TLS and limits are those of the file. The broker, and verbs with its settings, are the user of the
-// settings. They know the certificate, so they need no authority for it, and no name in it.
+// Accounts, TLS and limits are those of the configuration file. The broker, and commands with its settings, connect as
+// the user of the settings. They know the certificate, so they need no authority for it, and no host name in it.
 func TestEmbeddedConfigFile(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {
@@ -221,7 +221,7 @@ func wantBrokerRefused(t *testing.T) {
 	}
 }
 
-// Users without passwords in the settings: an nkey, a token.
+// Logins without a password in the settings: an nkey, a token.
 func TestEmbeddedConfigOtherLogins(t *testing.T) {
 	embeddedEnv(t)
 	t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", `authorization { token: "`+embeddedSecret+`" }`))
@@ -235,7 +235,7 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 	r.stop(t)
 }
 
-// Serve and doctor warn of an embedded server that others can reach, and that asks for no user.
+// Serve and doctor warn of an embedded server that other hosts can reach without a user.
 func TestEmbeddedExposed(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {

@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// records asks the journal, and returns the records and how complete they are.
+// records searches the journal, and returns the records and how complete they are.
 func (o *operated) records(args ...string) ([]recordView, worthView) {
 	o.t.Helper()
 	lines := strings.Split(strings.TrimSpace(o.must(append([]string{"journal", "--json"}, args...)...)), "\n")
@@ -72,7 +72,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	o.wantJournalLeft()
 }
 
-// wantRecordsChosen chooses among two records, that of this id and that of a dead letter.
+// wantRecordsChosen searches by each flag among two records: the record of this id, and the record of a dead letter.
 func (o *operated) wantRecordsChosen(id string) {
 	t := o.t
 	t.Helper()
@@ -92,7 +92,7 @@ func (o *operated) wantRecordsChosen(id string) {
 	}
 }
 
-// wantWhereByJournal finds a message of which only a record is left.
+// wantWhereByJournal finds a delivered message by its record.
 func (o *operated) wantWhereByJournal(one recordView) {
 	t, id := o.t, one.ID
 	t.Helper()
@@ -112,7 +112,7 @@ func (o *operated) wantWhereByJournal(one recordView) {
 	}
 }
 
-// wantJournalLeft runs a broker that keeps no journal beside the records of before.
+// wantJournalLeft runs a broker without a journal on a stream with earlier records.
 func (o *operated) wantJournalLeft() {
 	t := o.t
 	t.Helper()

@@ -95,17 +95,21 @@ func wantRows(t *testing.T, rows []string, parts [][]string) {
 	}
 }
 
-// eventually waits for a result of the broker's work.
+// eventually waits for a result of the broker's work. It asks less often the longer it waits, since a condition may run
+// a command.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for late := time.Now().Add(timeout); !is(); time.Sleep(20 * time.Millisecond) {
+	late, pause := time.Now().Add(timeout), 10*time.Millisecond
+	for !is() {
 		if time.Now().After(late) {
 			t.Fatalf("got no %s", what)
 		}
+		time.Sleep(pause)
+		pause = min(2*pause, 200*time.Millisecond)
 	}
 }
 
-// sealed is a message as a broker would store it.
+// sealed returns a message with the seal of a broker.
 func (o *operated) sealed(m *nats.Msg) *nats.Msg {
 	o.t.Helper()
 	streams, err := broker.StreamsOf(broker.Config{})

@@ -15,7 +15,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// laneOf looks at all lanes and returns one.
+// laneOf returns one of the lanes that levels shows.
 func (o *operated) laneOf(stream string) inspect.Lane {
 	o.t.Helper()
 	for _, l := range decode[inspect.Lanes](o.t, o.must("levels", "--json")).Lanes {
@@ -27,7 +27,7 @@ func (o *operated) laneOf(stream string) inspect.Lane {
 	return inspect.Lane{}
 }
 
-// Without a broker, levels shows the messages that are stored and due, and that nobody reads the lanes.
+// Without a broker, levels shows the stored and the due messages, and that no instance reads the lanes.
 func TestLevelsUnread(t *testing.T) {
 	if apart(t) {
 		return
@@ -91,7 +91,7 @@ func TestLevelsRead(t *testing.T) {
 	}
 }
 
-// The owner of a lane is in the table that instances keep. Their own stream is no lane.
+// Levels reads the owner of a lane in the instances' stream of owners. This stream is no lane.
 func TestLevelsInstance(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_INSTANCE", "kitchen")
@@ -190,7 +190,7 @@ func TestLevelsWatch(t *testing.T) {
 	}
 }
 
-// writes are the texts that were written, one for each call.
+// writes holds the text of each Write call.
 type writes chan string
 
 func (w writes) Write(p []byte) (int, error) {
@@ -238,22 +238,29 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	}
 }
 
-// A broker that reads no further for now, since it holds all that is due soon, is not reported as absent.
+// serveRestingLane runs a broker that has read a part of the 6000 messages in DELAY_5m, and reads no further for now.
+func (o *operated) serveRestingLane() {
+	o.t.Helper()
+	o.t.Setenv("DELAY_LEVELS", "1s 5m")
+	o.serve()
+	for range 6000 {
+		if _, err := o.js.PublishAsync("delay.5m.x", nil); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	<-o.js.PublishAsyncComplete()
+	eventually(o.t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
+}
+
+// A broker that does not read further for now, since it holds all messages that are due soon, is not reported as
+// absent.
 func TestRestingLaneIsNotUnread(t *testing.T) {
 	if apart(t) {
 		return
 	}
 	o := operateOn(t, server.Options{})
-	t.Setenv("DELAY_LEVELS", "1s 5m")
 	t.Setenv("DELAY_INSTANCE", "kitchen")
-	o.serve()
-	for range 6000 {
-		if _, err := o.js.PublishAsync("delay.5m.x", nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-o.js.PublishAsyncComplete()
-	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
+	o.serveRestingLane()
 	l := o.laneOf("DELAY_5m")
 	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute ||
 		!strings.HasPrefix(l.Instance, "kitchen-") {
@@ -277,18 +284,10 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 	}
 }
 
-// If a user may not ask the instances, the verb does not take their silence for an answer.
+// If a user has no right to ask the instances, levels does not interpret the missing answers.
 func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 	o := operateOn(t, userDenied("delayctl.status"))
-	t.Setenv("DELAY_LEVELS", "1s 5m")
-	o.serve()
-	for range 6000 {
-		if _, err := o.js.PublishAsync("delay.5m.x", nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	<-o.js.PublishAsyncComplete()
-	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
+	o.serveRestingLane()
 	s, err := o.js.Stream(t.Context(), "DELAY_5m")
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ const asProcess = "TEST_DELAYBROKER_PROCESS"
 // asTest makes the test binary run a test that has a process to itself.
 const asTest = "TEST_DELAYBROKER_TEST"
 
-// TestMain runs six times as many tests at a time as go test does by itself, unless -parallel says otherwise: tests
+// TestMain runs six times as many tests in parallel as go test does by default, unless -parallel says otherwise: tests
 // that run in parallel mostly wait.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
@@ -37,9 +37,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// apart runs the test that calls it in a process of its own, beside other tests, and returns true when that has ended.
-// In that process it returns false, and the test may change the environment, which the program's settings are read
-// from.
+// apart runs the calling test in a process of its own, in parallel with other tests, and returns true when the process
+// has ended. In that process it returns false, and the test may change the environment, from which the program reads
+// its settings.
 func apart(t *testing.T) (done bool) {
 	t.Helper()
 	if os.Getenv(asTest) != "" {
@@ -62,7 +62,7 @@ func apart(t *testing.T) (done bool) {
 	return true
 }
 
-// command is the program as a process, with an environment of its own.
+// command returns the program as a process with its own environment.
 func command(t *testing.T, args []string, environ ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -136,7 +136,7 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-// exitCodeOf is the code of a process whose Run or Wait returned err; -1 when it did not run or was killed.
+// exitCodeOf returns the exit code of a process whose Run or Wait returned err, or -1 if it did not run or was killed.
 func exitCodeOf(err error) int {
 	if err == nil {
 		return 0

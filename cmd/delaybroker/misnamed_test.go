@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A server that is named by another program's variable is not silently replaced by an embedded one.
+// A server in another program's variable is not silently replaced by an embedded one.
 func TestMisnamedServer(t *testing.T) {
 	for _, name := range []string{"NATS_URI", "NATS_URLS", "NATS_SERVER", "NATS_SERVERS"} {
 		embeddedEnv(t)

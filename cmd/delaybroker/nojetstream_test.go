@@ -18,7 +18,7 @@ func coreServer(t *testing.T) *server.Server {
 	return natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT}).Server()
 }
 
-// Where JetStream is off, every verb says so, and says nothing misleading instead.
+// If JetStream is off, each command says so, and nothing misleading.
 func TestWithoutJetStream(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {
@@ -52,7 +52,7 @@ func TestWithoutJetStream(t *testing.T) {
 	}
 }
 
-// Serve waits for it, and says what it waits for: once, and then every ten seconds.
+// Serve waits for JetStream, and logs that once, and then every ten seconds.
 func TestServeWithoutJetStream(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {
@@ -88,7 +88,7 @@ func TestPubChecksBeforeItConnects(t *testing.T) {
 	wantVerbError(t, 1, []string{"connect to NATS"}, "pub", "orders.x", "b", "--in", "500d")
 }
 
-// An unescaped @ makes another URL, which has a part of the password as its host. No error repeats it.
+// An unescaped @ in a URL makes a part of the password the host. No error repeats it.
 func TestPasswordWithAnAt(t *testing.T) {
 	natstest.ClearEnv(t)
 	for _, url := range []string{
@@ -108,7 +108,7 @@ func TestPasswordWithAnAt(t *testing.T) {
 	}
 }
 
-// The second start on a host is told which program has the port, and not only which port is in use.
+// The error of the second start on a host names the program that has the port.
 func TestSecondStart(t *testing.T) {
 	embeddedEnv(t)
 	probes := natstest.FreeAddress(t)

@@ -18,6 +18,19 @@ import (
 
 const pageToken = "0123456789abcdef0123"
 
+// servePage runs the program with timers and a page that acts for the token, until the test ends. It returns the log
+// line that says that the program is ready, and the address of the page.
+func servePage(t *testing.T) (r *running, ready map[string]any, address string) {
+	t.Helper()
+	t.Setenv("DELAY_TIMERS", "on")
+	t.Setenv("DELAY_HTTP_ACTIONS", "on")
+	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken)
+	r = start(t)
+	t.Cleanup(func() { r.stop(t) })
+	ready = r.log.await(t, "ready")
+	return r, ready, fmt.Sprint("http://", ready["http"])
+}
+
 // The program serves the page beside its probes: text for curl, and actions with the token.
 func TestServePage(t *testing.T) {
 	natstest.Long(t)
@@ -26,13 +39,7 @@ func TestServePage(t *testing.T) {
 	}
 	embeddedEnv(t)
 	t.Setenv("DELAY_LEVELS", "1s 1h")
-	t.Setenv("DELAY_TIMERS", "on")
-	t.Setenv("DELAY_HTTP_ACTIONS", "on")
-	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken)
-	r := start(t)
-	defer r.stop(t)
-	ready := r.log.await(t, "ready")
-	address := fmt.Sprint("http://", ready["http"])
+	r, ready, address := servePage(t)
 	if got, want := ready["page"], address+"/"; got != want {
 		t.Errorf("page: got %v, want %s", got, want)
 	}
@@ -72,17 +79,11 @@ func TestServePage(t *testing.T) {
 	}
 }
 
-// The page acts on schedules as of nats-server by their names, as on the other timers: what it plans is what is done.
+// The page acts on schedules in nats-server's format by their names, as on other timers: it does what it has planned.
 func TestPageActsOnServerSchedules(t *testing.T) {
 	embeddedEnv(t)
-	t.Setenv("DELAY_TIMERS", "on")
 	t.Setenv("DELAY_SCHEDULES", "schedules.>=orders.>")
-	t.Setenv("DELAY_HTTP_ACTIONS", "on")
-	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken)
-	r := start(t)
-	defer r.stop(t)
-	ready := r.log.await(t, "ready")
-	address := fmt.Sprint("http://", ready["http"])
+	_, ready, address := servePage(t)
 	_, js := connect(t, ready["server"].(string))
 	in := jetstream.WithScheduleAt(time.Now().Add(time.Hour))
 	for name, when := range map[string]jetstream.PublishOpt{
@@ -136,7 +137,7 @@ func post(t *testing.T, url, body string, into any) {
 	}
 }
 
-// Every line that the page shows for a shell is one of the program's: verbs, arguments and flags.
+// Every command line that the page shows has commands, arguments and flags of the program.
 func TestPageShowsRealVerbs(t *testing.T) {
 	source, err := os.ReadFile("../../broker/web/page/testdata/lines.txt")
 	if err != nil {
@@ -164,7 +165,7 @@ func TestPageShowsRealVerbs(t *testing.T) {
 	}
 }
 
-// The lines of its form are those of the README.
+// The command lines of the page's form are those of the README.
 func TestPageShowsTheReadmesLines(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPauseVerbs pauses a target, looks at it from every verb, and resumes it.
+// TestPauseVerbs pauses a target, checks the output of every command, and resumes the target.
 func TestPauseVerbs(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {
@@ -70,10 +70,10 @@ func TestPauseVerbs(t *testing.T) {
 	}
 }
 
-// fraction is one of a second in a time.
+// fraction matches a fraction of a second in a time.
 var fraction = regexp.MustCompile(`T\d\d:\d\d:\d\d\.\d+Z`)
 
-// wantPauseShown wants all verbs to say that orders.> is paused, and where its message is.
+// wantPauseShown wants all commands to show that orders.> is paused, and the place of its message.
 func (o *operated) wantPauseShown() {
 	t := o.t
 	t.Helper()

@@ -20,10 +20,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// timeout is how long a test waits for an event that should come at once.
+// timeout is the maximum time for which a test waits for an event that should come immediately.
 const timeout = natstest.Timeout
 
-// A logReader is where a program under test logs JSON to, and a test waits for a line.
+// A logReader receives the JSON log of a program under test, and lets a test wait for a line.
 type logReader struct {
 	lines chan map[string]any
 
@@ -33,8 +33,7 @@ type logReader struct {
 
 func newLogReader() *logReader { return &logReader{lines: make(chan map[string]any, 1000)} }
 
-// Write gets whole lines: a handler writes each at once, and a process that has one through a pipe which keeps it
-// whole.
+// Write gets whole lines: a log handler writes each line with one call, and a pipe keeps the lines of a process whole.
 func (l *logReader) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,14 +68,14 @@ func (l *logReader) await(t *testing.T, msg string) map[string]any {
 	}
 }
 
-// A running is the program in this process.
+// A running is the program, running in this process.
 type running struct {
 	log    *logReader
 	cancel context.CancelFunc
 	result chan error
 }
 
-// start runs the program with the environment as it is. The test has to stop it, or see it end.
+// start runs the program with the present environment. The test must stop it, or wait for its end.
 func start(t *testing.T) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -109,7 +108,7 @@ func embeddedEnv(t *testing.T) {
 	t.Helper()
 	natstest.ClearEnv(t)
 	t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:0")
-	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
+	t.Setenv("DELAY_EMBEDDED_DIR", natstest.Dir(t))
 	t.Setenv("DELAY_HTTP_ADDR", "127.0.0.1:0")
 	t.Setenv("DELAY_LEVELS", "1s 5s")
 	t.Setenv("DELAY_LOG_FORMAT", "json")
@@ -127,20 +126,8 @@ func externalEnv(t *testing.T, url string) {
 
 func startServer(t *testing.T, o server.Options) *server.Server {
 	t.Helper()
-	o.Host, o.JetStream, o.StoreDir, o.NoSigs = "127.0.0.1", true, t.TempDir(), true
-	s, err := server.NewServer(&o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(timeout) {
-		t.Fatal("no NATS server")
-	}
-	return s
+	o.Host, o.JetStream, o.StoreDir = "127.0.0.1", true, natstest.Dir(t)
+	return natstest.RunWith(t, o).Server()
 }
 
 func connect(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
@@ -211,7 +198,7 @@ func wantBody(t *testing.T, address any, path string, parts ...string) {
 	}
 }
 
-// bodyOf is what a probe answers.
+// bodyOf returns the answer of a probe.
 func bodyOf(t *testing.T, address any, path string) string {
 	t.Helper()
 	res, err := http.Get(fmt.Sprintf("http://%s%s", address, path))

@@ -9,7 +9,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// A pipe gets no progress: the mail of a cron job says only what was done.
+// A pipe gets no progress, so the mail of a cron job has only the result.
 func TestProgressIsForATerminal(t *testing.T) {
 	var errs bytes.Buffer
 	told := progress{app: &app{Printer: terminal.Printer{Err: &errs}}}

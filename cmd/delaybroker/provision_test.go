@@ -39,7 +39,7 @@ func TestProvisionCreates(t *testing.T) {
 	}
 }
 
-// A dry run says what a real one then does, and does nothing.
+// A dry run prints what a real run then does, and changes nothing.
 func TestProvisionDryRun(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	same := func(when string) {
@@ -106,8 +106,8 @@ func TestProvisionFailsHalfWay(t *testing.T) {
 	}
 }
 
-// A user without the right to create streams serves those that are there. Where one is missing, serve, provision and
-// doctor name the right.
+// A broker whose user has no right to create streams serves the existing ones. If a stream is missing, serve, provision
+// and doctor name the right.
 func TestProvisionWithoutTheRight(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {

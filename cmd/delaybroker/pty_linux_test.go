@@ -21,7 +21,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A screen is a pseudo-terminal of some size, with the output that was written to it.
+// A screen is a pseudo-terminal of some size, with the output so far.
 type screen struct {
 	tty *os.File // the end of the program
 
@@ -148,7 +148,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// In 80 columns the owner of a lane is whole, and the stream is left out: its name is that of the lane and its delay.
+// In 80 columns, the owner of a lane is shown whole, and the stream is left out: its name is that of the lane and its
+// delay.
 func TestOwnersAreWhole(t *testing.T) {
 	x := openScreen(t, 80, 24)
 	a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}

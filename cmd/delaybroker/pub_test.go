@@ -140,7 +140,7 @@ func TestPubPermissions(t *testing.T) {
 	wantVerbError(t, 1, []string{"connect to NATS at nats://127.0.0.1"}, "pub", "orders.x", "y", "--in", "1s")
 }
 
-// Many are published side by side, and each is stored and told once.
+// Many messages are published concurrently, and each is stored and reported once.
 func TestPubCount(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")

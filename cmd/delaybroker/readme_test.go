@@ -13,7 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadmeSettings finds the table of "serve --help" in REFERENCE.md, row for row, and what the README has of it.
+// TestReadmeSettings compares the table of "serve --help" with REFERENCE.md, row for row, and with the rows of the
+// README.
 func TestReadmeSettings(t *testing.T) {
 	natstest.ClearEnv(t)
 	operations := documentAt(t, "OPERATIONS.md") + documentAt(t, "REFERENCE.md") + documentAt(t, "COOKBOOK.md")
@@ -53,7 +54,7 @@ func TestReadmeSettings(t *testing.T) {
 	}
 }
 
-// TestDocumentedVerbs finds each verb that a document has a reader type.
+// TestDocumentedVerbs checks that each command line of the documents has an existing command.
 func TestDocumentedVerbs(t *testing.T) {
 	verb := regexp.MustCompile("(?m)(?:`|^\\$ |go run \\./cmd/)delaybroker ([a-z]+)(?: ([a-z]+))?")
 	for _, file := range []string{
@@ -130,7 +131,7 @@ func TestDocumentedOutput(t *testing.T) {
 	}
 }
 
-// documentAt is the text of a file.
+// documentAt returns the text of a file.
 func documentAt(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)

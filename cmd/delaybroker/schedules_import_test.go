@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/timer/schedules"
 )
 
-// TestSchedulesImport: what a stream of the server's holds is in the broker after the verb, and nothing is where it was
-// left out. That each occurrence comes once is held in test/schedules.
+// TestSchedulesImport: after the command, the broker has the schedules of a server's stream, and none that was
+// excluded. test/schedules checks that each occurrence comes once.
 func TestSchedulesImport(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")

@@ -10,8 +10,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// show tells the last runs of one schedule, the newest first, also those that became dead letters. It tells them from
-// the runs of others.
+// show prints the last runs of one schedule, the newest first, including dead letters, and no runs of other schedules.
 func TestSchedulesShowRuns(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {

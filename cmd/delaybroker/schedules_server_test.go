@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestVerbsOnServerSchedules: schedules as of nats-server from a shell, under the names that the lists print: with the
-// target that they were given, singly and all at once. What a dry run counts is what is done.
+// TestVerbsOnServerSchedules: the commands work on schedules in nats-server's format, by the names in the lists, with
+// the target of the schedule, one at a time and all together. A run does what its dry run counts.
 func TestVerbsOnServerSchedules(t *testing.T) {
 	if apart(t) {
 		return
@@ -81,8 +81,8 @@ func TestVerbsOnServerSchedules(t *testing.T) {
 	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", every) // as long as the history tells
 }
 
-// TestHelpIsNotDone: help that is asked for beside anything else is a usage error, since nothing of that is done. So -h
-// is no key, unless it stands behind --.
+// TestHelpIsNotDone: a help flag beside other arguments is a usage error, since the command is not carried out. So -h
+// is no key, except after --.
 func TestHelpIsNotDone(t *testing.T) {
 	o := streamsOnly(t)
 	o.must("pub", "orders.x", "x", "--in", "1h", "--key=-h")

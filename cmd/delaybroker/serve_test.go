@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +21,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The whole program: a delayed message, a stop, and another start that finds what was left.
+// The whole program: a delayed message, a stop, and another start that finds the stored messages.
 func TestServeEmbedded(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {
@@ -187,8 +186,8 @@ func TestServeEndsWithRejectedCredentials(t *testing.T) {
 	}
 }
 
-// A password is rotated on the server first. The broker reports the rejection, and goes on with the password that its
-// context has now.
+// A password is rotated on the server first. The broker reports the rejection, and continues with the password that its
+// context has by then.
 func TestServeOutlivesRotatedPassword(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN: -short, and it takes long")
@@ -196,12 +195,12 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 	if apart(t) {
 		return
 	}
-	options := server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, Users: []*server.User{
-			{Username: "broker", Password: "0ld"}, {Username: "orders", Password: "orders"},
-		},
-	}
-	s := startServer(t, options)
+	others := &server.User{Username: "orders", Password: "orders"}
+	host := natstest.RunWith(t, server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
+		Users: []*server.User{{Username: "broker", Password: "0ld"}, others},
+	})
+	s := host.Server()
 	context := func(password string) string {
 		return fmt.Sprintf(`{"url": %q, "user": "broker", "password": %q}`, s.ClientURL(), password)
 	}
@@ -212,12 +211,10 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 	r := start(t)
 	r.log.await(t, "ready")
 
-	now := options
-	now.Port, now.JetStream, now.StoreDir = s.Addr().(*net.TCPAddr).Port, true, filepath.Dir(s.StoreDir())
-	now.Users = []*server.User{{Username: "broker", Password: "n3w"}, options.Users[1]}
-	if err := s.ReloadOptions(&now); err != nil {
-		t.Fatal(err)
-	}
+	host.Reload(func(o *server.Options) {
+		o.Port = s.Addr().(*net.TCPAddr).Port
+		o.Users = []*server.User{{Username: "broker", Password: "n3w"}, others}
+	})
 	for range 4 {
 		r.log.await(t, "NATS rejects the credentials of this link; reading them again and retrying")
 	}
@@ -275,7 +272,7 @@ func TestServeRefusesOldServer(t *testing.T) {
 	}
 }
 
-// answerPings acts a nats-server 2.9.10 to which nobody publishes.
+// answerPings plays a nats-server 2.9.10 without publishers.
 func answerPings(conn net.Conn) {
 	defer conn.Close()
 	fmt.Fprint(conn, `INFO {"server_id":"S","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576}`+"\r\n")

@@ -9,7 +9,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSizeIsDocumented runs what OPERATIONS.md shows, and wants what it shows. No server is there to be asked.
+// TestSizeIsDocumented compares the output of the command in OPERATIONS.md with the documented one. No server runs.
 func TestSizeIsDocumented(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:1") // nobody listens
@@ -26,7 +26,7 @@ func TestSizeIsDocumented(t *testing.T) {
 	}
 }
 
-// TestSizeArithmetic holds the numbers of the chapter on scale: a million messages a second, ten billion pending.
+// TestSizeArithmetic checks the numbers of the chapter on scale: a million messages a second, ten billion pending.
 func TestSizeArithmetic(t *testing.T) {
 	natstest.ClearEnv(t)
 	text := documentAt(t, "OPERATIONS.md")

@@ -22,7 +22,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// connectSettings connects as the verbs under test do.
+// connectSettings connects as the commands under test do.
 func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	c, err := settings.ReadClient()
@@ -32,7 +32,7 @@ func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	return connect(t, c.Access.URL)
 }
 
-// subscribing runs sub, and returns when nothing is missed any more. Its lines come from the reader.
+// subscribing runs sub, and returns when its subscription is active. The reader returns its lines.
 func subscribing(t *testing.T, args ...string) (lines func() string, result chan error) {
 	t.Helper()
 	r, w := io.Pipe()
@@ -160,7 +160,7 @@ func TestSubShowsHeaders(t *testing.T) {
 	}
 }
 
-// A person who watches is told when the connection is lost, and when it is back.
+// Sub reports a lost connection, and the restored one.
 func TestSubSaysDisconnects(t *testing.T) {
 	natstest.Long(t)
 	if apart(t) {

@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// A tenant has a broker do with its own timers what it may not ask JetStream, and is told so. It cannot do that with
-// those of others.
+// A tenant requests changes of its own timers from a broker, for which it has no right in JetStream. It cannot change
+// timers of others.
 func TestTenantUsesTimers(t *testing.T) {
 	o := operateAs(t)
 	t.Setenv("DELAY_REPLY_PREFIXES", "_INBOX_orders")
@@ -80,7 +80,7 @@ func TestTenantUsesTimers(t *testing.T) {
 	wantVerbError(t, 1, []string{"may not read", "no broker answers"}, "timers", "cancel", "3", "orders.x")
 }
 
-// wantSchedulesOfTenant wants a tenant to look after a schedule of its own, whose target it names.
+// wantSchedulesOfTenant wants a tenant to manage its own schedule, whose target it names.
 func wantSchedulesOfTenant(t *testing.T, o *operated) {
 	t.Helper()
 	add := []string{"schedules", "add", "pulse", "--every", "1h", "--target", "orders.x", "body"}

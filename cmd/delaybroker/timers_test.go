@@ -88,7 +88,7 @@ func (o *operated) manyTimersWithoutBroker() {
 	wantOutcome(t, o, 0, "cancelled", "timers", "cancel", "other", "orders.y", "--json")
 }
 
-// wantOutcome runs a verb that prints an outcome and ends with a code.
+// wantOutcome runs a command that prints an outcome, and compares its exit code.
 func wantOutcome(t *testing.T, o *operated, code int, outcome string, args ...string) string {
 	t.Helper()
 	out, errs, err := o.run(args...)

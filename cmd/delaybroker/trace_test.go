@@ -15,8 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestServeSendsSpans: the whole program, with the standard variables and a collector. A stop sends the spans that
-// wait.
+// TestServeSendsSpans: the whole program with the standard variables and a collector. A stop sends the remaining spans.
 func TestServeSendsSpans(t *testing.T) {
 	if apart(t) {
 		return
@@ -66,8 +65,8 @@ func TestServeSendsSpans(t *testing.T) {
 	}
 }
 
-// TestServeWithoutSpans: a collector that cannot be used is reported, and changes nothing else. Without a collector
-// there are no metrics of spans.
+// TestServeWithoutSpans: an unusable collector is reported, and has no other effect. Without a collector there are no
+// metrics of spans.
 func TestServeWithoutSpans(t *testing.T) {
 	embeddedEnv(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")

@@ -20,7 +20,7 @@ func startForClients(t *testing.T) {
 	t.Setenv("DELAY_HTTP_ADDR", ready["http"].(string))
 }
 
-// runVerb runs a verb as if piped.
+// runVerb runs a command, without a terminal.
 func runVerb(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	var out, errs bytes.Buffer

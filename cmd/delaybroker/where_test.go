@@ -15,13 +15,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// whereIs asks for a message that has to be found.
+// whereIs searches for a message that must be found.
 func (o *operated) whereIs(id string) inspect.Whereabouts {
 	o.t.Helper()
 	return decode[inspect.Whereabouts](o.t, o.must("where", id, "--json"))
 }
 
-// absent asks for a message that must not be found, and returns the answer.
+// absent searches for a message that must not be found, and returns the answer.
 func (o *operated) absent(args ...string) inspect.Whereabouts {
 	o.t.Helper()
 	out, _, err := o.run(append([]string{"where", "--json"}, args...)...)
@@ -31,7 +31,7 @@ func (o *operated) absent(args ...string) inspect.Whereabouts {
 	return decode[inspect.Whereabouts](o.t, out)
 }
 
-// idOf is the id that a message has from its acceptance on.
+// idOf returns the id of a stored request.
 func (o *operated) idOf(stream string, sequence uint64) message.ID {
 	o.t.Helper()
 	s, err := o.js.Stream(o.t.Context(), stream)
@@ -194,7 +194,7 @@ func TestWhereSearches(t *testing.T) {
 	}
 }
 
-// dueInAnHour is the state between lanes of a message that is due an hour after it was accepted.
+// dueInAnHour returns the headers between lanes of a message that is due an hour after it was accepted.
 func dueInAnHour(id message.ID) nats.Header {
 	return nats.Header{
 		message.HeaderAccepted: {text.Moment(id.At)},
@@ -204,7 +204,7 @@ func dueInAnHour(id message.ID) nats.Header {
 	}
 }
 
-// Pub may know no more of a message than its acknowledgement says.
+// A message is found by its stream and sequence, which pub prints.
 func TestWhereByStreamAndSequence(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
@@ -236,7 +236,7 @@ func TestWhereByStreamAndSequence(t *testing.T) {
 	}
 }
 
-// The limits are those of the broker, and not those of this shell's settings.
+// The broker's limits count, and not those of the shell's settings.
 func TestWhereKnowsNoBoundOfAttempts(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")
@@ -266,7 +266,8 @@ func TestWhereHidesADueThatIsNone(t *testing.T) {
 	}
 }
 
-// A message that waits for its next attempt says why: it was refused, or it was deferred without a refusal.
+// The answer about a message that waits for its next attempt has the reason: it was refused, or deferred without a
+// refusal.
 func TestWhereInARetryLane(t *testing.T) {
 	o := operateOn(t, server.Options{})
 	o.must("provision")

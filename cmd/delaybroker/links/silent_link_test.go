@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// silence is a network that may go silent: nothing is carried any more, and no connection is dropped.
+// silence is a network that can go silent: it transports nothing any more, and drops no connection.
 type silence struct {
 	to   string
 	held atomic.Bool
@@ -66,8 +66,8 @@ func (s *silence) carry(to, from net.Conn) {
 	}
 }
 
-// TestSilentLink lets the link that delivers go silent in the midst of work. Its sockets are full then, and publishes
-// wait. Soon the link is given up. Meanwhile the lanes that have nothing to deliver go on.
+// TestSilentLink makes the delivering link go silent during work. Its sockets are then full, and publishes wait. The
+// link is soon given up. Meanwhile lanes without deliveries go on.
 func TestSilentLink(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunWith(t, server.Options{
@@ -109,8 +109,8 @@ func TestSilentLink(t *testing.T) {
 	}
 }
 
-// serveOver runs a broker until the test ends, with the options of the program. It delivers over the network, and down
-// gets the time at which it first gives that link up.
+// serveOver runs a broker until the test ends, with the options of the program. It delivers over the network. The
+// channel down gets the time at which it first gives that link up.
 func serveOver(t *testing.T, to string, network *silence, down chan<- time.Time) *broker.Broker {
 	t.Helper()
 	d := Dialer{Log: slog.New(slog.DiscardHandler)}

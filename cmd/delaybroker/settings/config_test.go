@@ -4,19 +4,14 @@ import (
 	"errors"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"delaybroker/broker"
 	"delaybroker/broker/config"
 
-	"delaybroker/broker/deliver"
 	"delaybroker/broker/link"
 	"delaybroker/broker/message"
-	"delaybroker/cmd/delaybroker/embedded"
-	"delaybroker/levels"
 	"delaybroker/test/natstest"
 )
 
@@ -29,7 +24,7 @@ func mustRead(t *testing.T) Config {
 	return c
 }
 
-// problemsOf are the lines of the error that the environment gives, without the first.
+// problemsOf returns the lines of the error about the environment, without the first.
 func problemsOf(t *testing.T) []string {
 	t.Helper()
 	_, err := Read()
@@ -55,153 +50,7 @@ func wantOneProblem(t *testing.T, parts ...string) {
 	}
 }
 
-func TestDefaultsAreTheBrokers(t *testing.T) {
-	natstest.ClearEnv(t)
-	c := mustRead(t)
-	for _, test := range []struct {
-		name      string
-		got, want any
-	}{
-		{"prefix", c.Broker.Prefix, message.DefaultPrefix},
-		{"ladder", c.Broker.Ladder.String(), levels.Default().String()},
-		{"attempts", c.Broker.Attempts, config.DefaultAttempts},
-		{"dedup window", c.Broker.DedupWindow, config.DefaultDedupWindow},
-		{"max delay", c.Broker.MaxDelay, config.DefaultMaxDelay},
-		{"retry", c.Broker.RetryLadder.String(), config.DefaultRetry},
-		{"reply timeout", c.Broker.ReplyTimeout, config.DefaultReplyTimeout},
-		{"rates", len(c.Broker.Rates), 0},
-		{"max pending", c.Broker.MaxPending + c.Broker.MaxPendingBytes, int64(0)},
-		{"shutdown grace", c.Broker.ShutdownGrace, config.DefaultShutdownGrace},
-		{"replicas", c.Broker.Replicas, 0},
-		{"deliver", c.Broker.Deliver.Default, message.ModeAuto},
-		{"targets", len(c.Broker.Targets) + len(c.Broker.HeaderTargets), 0},
-		{"provision", c.Broker.Provision, true},
-		{"owners", c.Broker.MaxOwners, 3},
-		{"http", c.HTTPAddr, "127.0.0.1:8422"},
-		{"embedded", *c.Embedded, embedded.Config{
-			Host: "127.0.0.1", Port: 4222, Dir: "./delay-data", Sync: time.Second, Open: true,
-		}},
-	} {
-		if test.got != test.want {
-			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
-		}
-	}
-}
-
-// step is the least that a duration differs from its bound.
-const step = time.Millisecond
-
-func window(d time.Duration) broker.Config  { return broker.Config{DedupWindow: d} }
-func longest(d time.Duration) broker.Config { return broker.Config{MaxDelay: d} }
-
-func ladder(names string) levels.Ladder {
-	l, err := levels.Parse(names)
-	if err != nil {
-		panic(err)
-	}
-	return l
-}
-
-func limit(pattern string, n int) config.RetryLimits {
-	return config.RetryLimits{{Pattern: pattern, Value: n}}
-}
-
-func waits(pattern, names string) config.RetryWaits {
-	return config.RetryWaits{{Pattern: pattern, Value: ladder(names)}}
-}
-
-func mode(pattern string, m message.Mode) deliver.Modes {
-	return deliver.Modes{Rules: message.Rules[message.Mode]{{Pattern: pattern, Value: m}}}
-}
-
-// bounds are values at a bound, and beyond it.
-var bounds = []struct {
-	variable, value string
-	config          broker.Config
-	good            bool
-}{
-	{"DELAY_DEDUP_WINDOW", levels.FormatDuration(time.Second), window(time.Second), true},
-	{"DELAY_DEDUP_WINDOW", levels.FormatDuration(time.Second - step), window(time.Second - step), false},
-	{"DELAY_DEDUP_WINDOW", levels.FormatDuration(24 * time.Hour), window(24 * time.Hour), true},
-	{"DELAY_DEDUP_WINDOW", levels.FormatDuration(24*time.Hour + step), window(24*time.Hour + step), false},
-	{"DELAY_MAX_DELAY", levels.FormatDuration(time.Second), longest(time.Second), true},
-	{"DELAY_MAX_DELAY", levels.FormatDuration(time.Second - step), longest(time.Second - step), false},
-	{"DELAY_MAX_DELAY", levels.FormatDuration(10 * 366 * 24 * time.Hour), longest(10 * 366 * 24 * time.Hour), true},
-	{"DELAY_MAX_DELAY", levels.FormatDuration(10*366*24*time.Hour + step), longest(10*366*24*time.Hour + step), false},
-	{"DELAY_ATTEMPTS", "1", broker.Config{Attempts: 1}, true},
-	{"DELAY_ATTEMPTS", "1000000", broker.Config{Attempts: 1_000_000}, true},
-	{"DELAY_ATTEMPTS", "1000001", broker.Config{Attempts: 1_000_001}, false},
-	{"DELAY_SHUTDOWN_GRACE", "1h", broker.Config{ShutdownGrace: time.Hour}, true},
-	{"DELAY_SHUTDOWN_GRACE", "999ms",
-		broker.Config{ShutdownGrace: 999 * time.Millisecond, ReplyTimeout: time.Millisecond}, false},
-	{"DELAY_ATTEMPTS", "shop.mail=5,20", broker.Config{Attempts: 20, AttemptRules: limit("shop.mail", 5)}, true},
-	{"DELAY_ATTEMPTS", "shop.mail=0", broker.Config{AttemptRules: limit("shop.mail", 0)}, false},
-	{"DELAY_ATTEMPTS", "shop.>.x=1", broker.Config{AttemptRules: limit("shop.>.x", 1)}, false},
-	{"DELAY_RETRY", "shop.mail=1s,1m;5s",
-		broker.Config{RetryRules: waits("shop.mail", "1s,1m"), RetryLadder: ladder("5s")}, true},
-	{"DELAY_RETRY", "5s ~100%",
-		broker.Config{RetryLadder: ladder("5s"), RetryJitter: config.RetryJitter{{Pattern: ">", Value: 100}}}, true},
-	{"DELAY_RETRY", "5s ~101%", broker.Config{RetryJitter: config.RetryJitter{{Pattern: ">", Value: 101}}}, false},
-	{"DELAY_RETRY", "shop.>.x=1s;5s", broker.Config{RetryRules: waits("shop.>.x", "1s")}, false},
-	{"DELAY_RETRY", "shop.mail=60s;1m",
-		broker.Config{RetryRules: waits("shop.mail", "60s"), RetryLadder: ladder("1m")}, false},
-	{"DELAY_ATTEMPTS", "-1", broker.Config{Attempts: -1}, false}, // zero is the broker's default
-	{"DELAY_SLACK", "250ms", broker.Config{Slack: 250 * time.Millisecond}, true},
-	{"DELAY_SLACK", "251ms", broker.Config{Slack: 251 * time.Millisecond}, false},
-	{"DELAY_REPLY_TIMEOUT", "1ms", broker.Config{ReplyTimeout: time.Millisecond}, true},
-	{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
-	{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
-	{"DELAY_TIMERS", "on", broker.Config{Timers: true}, true},
-	{"DELAY_TIMERS", "auto", broker.Config{Timers: true, TimersSpare: true}, true},
-	{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
-	{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
-		broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
-	{"DELAY_SCHEDULES", "plans.a.>=orders.>, plans.b.>=mail.x,plans.a.>=mail.>", broker.Config{Timers: true,
-		Schedules: message.Grounds{
-			{Subjects: "plans.a.>", Targets: []string{"orders.>", "mail.>"}},
-			{Subjects: "plans.b.>", Targets: []string{"mail.x"}},
-		}}, true},
-	{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: message.Grounds{{Subjects: "plans.>"}}}, false},
-	{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: message.Grounds{
-		{Subjects: "delay.>", Targets: []string{"orders.>"}}}}, false},
-	{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
-	{"DELAY_REPLY_PREFIXES", "delaysys", broker.Config{ReplyPrefixes: []string{"delaysys"}}, false},
-	{"DELAY_REPLY_PREFIXES", "_INBOX.>", broker.Config{ReplyPrefixes: []string{"_INBOX.>"}}, false},
-	{"DELAY_TIMER_HISTORY", "1ms", broker.Config{TimerHistory: time.Millisecond}, false},
-	{"DELAY_MAX_PENDING", "1", broker.Config{MaxPending: 1}, true},
-	{"DELAY_MAX_PENDING_BYTES", "1KiB", broker.Config{MaxPendingBytes: 1 << 10}, true},
-	{"DELAY_MAX_PENDING", "-1", broker.Config{MaxPending: -1}, false},
-	{"DELAY_RATE", "shop.>=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 1}}}, true},
-	{"DELAY_RATE", "shop.>=0", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>", Value: 0}}}, false},
-	{"DELAY_RATE", "shop.>.x=1", broker.Config{Rates: deliver.Rates{{Pattern: "shop.>.x", Value: 1}}}, false},
-	{"DELAY_RATE_BY_KEY", "shop.>=1", broker.Config{RatesByKey: deliver.Rates{{Pattern: "shop.>", Value: 1}}}, true},
-	{"DELAY_RATE_BY_KEY", "shop.>=0", broker.Config{RatesByKey: deliver.Rates{{Pattern: "shop.>", Value: 0}}}, false},
-	{"DELAY_DELIVER", "shop.>.x=core", broker.Config{Deliver: mode("shop.>.x", message.ModeCore)}, false},
-	{"DELAY_MAX_OWNERS", strconv.Itoa(config.MaxOwners), broker.Config{MaxOwners: config.MaxOwners}, true},
-	{"DELAY_MAX_OWNERS", strconv.Itoa(config.MaxOwners + 1), broker.Config{MaxOwners: config.MaxOwners + 1}, false},
-	{"DELAY_INSTANCE", strings.Repeat("x", 64), broker.Config{Instance: strings.Repeat("x", 64)}, true},
-	{"DELAY_INSTANCE", strings.Repeat("x", 64+1), broker.Config{Instance: strings.Repeat("x", 64+1)}, false},
-	{"DELAY_STREAM_REPLICAS", strconv.Itoa(config.MaxReplicas), broker.Config{Replicas: config.MaxReplicas}, true},
-	{"DELAY_STREAM_REPLICAS", strconv.Itoa(config.MaxReplicas + 1),
-		broker.Config{Replicas: config.MaxReplicas + 1}, false},
-}
-
-// The bounds are those of the broker: the command accepts the values that the broker accepts, and no others.
-func TestBoundsAreTheBrokers(t *testing.T) {
-	for _, test := range bounds {
-		natstest.ClearEnv(t)
-		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
-		t.Setenv(test.variable, test.value)
-		_, ours := Read()
-		theirs := test.config.Validate()
-		if (ours == nil) != test.good || (theirs == nil) != test.good {
-			t.Errorf("%s=%s: got %v here and %v in the broker, want both good: %t",
-				test.variable, test.value, ours, theirs, test.good)
-		}
-	}
-}
-
-// TestSchedulesWithoutTargets: subjects for schedules that name no targets have those of DELAY_HEADER_TARGETS.
+// TestSchedulesWithoutTargets: the targets of schedule subjects without targets are those of DELAY_HEADER_TARGETS.
 func TestSchedulesWithoutTargets(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
@@ -220,7 +69,7 @@ func TestSchedulesWithoutTargets(t *testing.T) {
 	}
 }
 
-// TestProblemInWords: a person reads the variable, the value and the bound, not the field of a struct.
+// TestProblemInWords: an error names the variable, the value and the bound, and not the field of a struct.
 func TestProblemInWords(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
 		{"DELAY_ATTEMPTS", "0", `DELAY_ATTEMPTS="0": want a whole number from 1 to 1000000`},
@@ -361,7 +210,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
-// TestEmptyWordsAreRefused: beside a comma something may be missing.
+// TestEmptyWordsAreRefused: an empty item of a list is refused.
 func TestEmptyWordsAreRefused(t *testing.T) {
 	for _, name := range []string{"DELAY_TARGETS", "DELAY_HEADER_TARGETS"} {
 		for value, ok := range map[string]bool{

@@ -83,7 +83,7 @@ func TestContextProblems(t *testing.T) {
 	}
 }
 
-// optionsOf applies what a link connects with.
+// optionsOf returns the options with which a link connects.
 func optionsOf(t *testing.T, a links.Access) nats.Options {
 	t.Helper()
 	options := nats.GetDefaultOptions()
@@ -105,7 +105,7 @@ func userOf(t *testing.T, a links.Access) string {
 	return user
 }
 
-// A rotated password needs no restart, where the context is the place for it.
+// A rotated password needs no restart if it is in a context.
 func TestContextIsReadForEachLogin(t *testing.T) {
 	natstest.ClearEnv(t)
 	path := writeContext(t, `{"user": "me", "password": "0ld"}`)

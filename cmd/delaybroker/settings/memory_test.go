@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/config"
 )
 
-// The lowest limit of the control group and those around it counts, of version 1 and 2.
+// The lowest limit of the control group and its parents counts, in versions 1 and 2.
 func TestCgroupLimit(t *testing.T) {
 	dir := t.TempDir()
 	write := func(path, text string) {
@@ -93,8 +93,7 @@ func TestGarbageOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestMemoryOfMessages says how much messages may take: half of what a limit leaves, because garbage takes as much
-// again.
+// TestMemoryOfMessages: messages may take half of the memory that a limit leaves, because garbage takes as much again.
 func TestMemoryOfMessages(t *testing.T) {
 	const none = math.MaxInt64
 	for _, tt := range []struct {

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/test/natstest"
+)
+
+// The four links have their own users, with only the documented rights. The program is ready and delivers. Doctor finds
+// nothing, except checks for which its user has no right.
+func TestServeAsFourUsers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN: -short, and it takes long")
+	}
+	if apart(t) {
+		return
+	}
+	o := operateAs(t)
+	o.context("NATS_CONTEXT", "control")
+	for _, link := range []string{"read", "write", "deliver"} {
+		o.context("DELAY_"+strings.ToUpper(link)+"_CONTEXT", link)
+	}
+	r := start(t)
+	r.log.await(t, "ready")
+	defer r.stop(t)
+	connections, err := o.server.Connz(&server.ConnzOptions{Username: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := make(map[string]string)
+	for _, c := range connections.Conns {
+		words := strings.Fields(c.Name)
+		if len(words) > 0 {
+			users[words[len(words)-1]] = c.AuthorizedUser
+		}
+	}
+	for _, link := range []string{"read", "write", "deliver", "control"} {
+		if got, want := users[link], "delay-"+link; got != want {
+			t.Errorf("link %s: got user %q, want %q", link, got, want)
+		}
+	}
+	sub := subscribe(t, o.nc, "orders.x")
+	publish(t, o.js, "delay.1s.orders.x", "by four")
+	wantMessage(t, sub, "by four")
+
+	d := o.doctor()
+	d.want("rights", "skipped", "doctor may not request", "$JS.API.INFO", "the broker works without it")
+	for _, link := range []string{"read", "write", "deliver"} {
+		d.want("connection", "ok", "to "+link)
+		d.want("rights", "ok", "to "+link+": unknown")
+	}
+	for _, f := range d.Findings {
+		// Doctor does not try to store as a user that only reads.
+		if f.State == "critical" || strings.Contains(f.Detail, "delaysys") || strings.Contains(f.Detail, "_INBOX") {
+			t.Errorf("got %+v", f)
+		}
+	}
+	t.Run("is clean for each user", func(t *testing.T) {
+		for _, user := range []struct{ name, rights string }{
+			{"control", "the broker works without it"},
+			{"operator", "operator differs from the running brokers' user (delay-control, delay-deliver, " +
+				"delay-read, delay-write), and may use all commands"},
+			{"page", "page differs from the running brokers' user"},
+		} {
+			if o.context("NATS_CONTEXT", user.name); user.name != "control" {
+				for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
+					t.Setenv(variable, "")
+				}
+			}
+			out, _, err := o.run("doctor", "--json", "--skip", "durability") // it has one replica
+			if err != nil || !strings.Contains(out, user.rights) {
+				t.Errorf("as %q: got %v, want nil and %q\n%s", user.name, err, user.rights, out)
+			}
+		}
+	})
+	t.Run("the operator follows the runbook", func(t *testing.T) {
+		o.context("NATS_CONTEXT", "operator")
+		for _, command := range runbook(t) {
+			if words := strings.Fields(command); words[1] != "provision" { // by a job, as the user of that name
+				out, errs, err := o.run(words[1:]...)
+				// It warns of one replica, and there is neither a journal nor that message.
+				if strings.Contains(fmt.Sprint(out, errs, err), "Violation") {
+					t.Errorf("%s: %v\n%s%s", command, err, out, errs)
+				}
+			}
+		}
+	})
+}
+
+// runbook returns the commands that OPERATIONS.md names for an emergency.
+func runbook(t *testing.T) (commands []string) {
+	t.Helper()
+	text, err := os.ReadFile("OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("## At 3 a.m."))
+	text, _, _ = bytes.Cut(text, []byte("\n## "))
+	for _, m := range regexp.MustCompile("`(delaybroker [^`]+)`").FindAllSubmatch(text, -1) {
+		command := strings.ReplaceAll(string(m[1]), "<Delay-Id>", "DELAY_1s-1-1")
+		if !slices.Contains(commands, command) {
+			commands = append(commands, command)
+		}
+	}
+	if len(commands) < 5 {
+		t.Fatalf("got %q, want the commands of the table", commands)
+	}
+	return commands
+}
+
+// TestDoctorOfPersonAlone: if no broker runs, doctor does not tell a person to grant himself the broker's rights.
+func TestDoctorOfPersonAlone(t *testing.T) {
+	if apart(t) {
+		return
+	}
+	o := operateAs(t)
+	o.user("operator", "a")
+	d := o.doctor()
+	d.want("rights", "ok", "operator may not commit as brokers do", "may use all commands")
+	d.want("lanes", "critical", "no broker reads any of the")
+}
+
+func TestDoctorSkipsWhatIsThere(t *testing.T) {
+	externalEnv(t, "nats://127.0.0.1:1")
+	wantVerbError(t, 2, []string{`"--skip"`, "rights"}, "doctor", "--skip", "right")
+}
+
+// Doctor checks the rights of a link with its own user by the purpose of the link.
+func TestDoctorRightsOfLinks(t *testing.T) {
+	natstest.Long(t)
+	if apart(t) {
+		return
+	}
+	o := operateOn(t, userOptions(server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{"$SYS.REQ.USER.INFO", "delaysys.>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_tried.>"}},
+	}))
+	o.must("provision")
+	tried := writeFile(t, "context.json", `{"user": "tried", "password": "tried", "inbox_prefix": "_INBOX_tried"}`)
+	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
+		t.Setenv(variable, tried)
+	}
+	d := o.doctor()
+	d.want("rights", "critical", "to read, refused: ", "$JS.API.CONSUMER.CREATE.*.*", "$JS.API.STREAM.MSG.GET.*")
+	d.want("rights", "critical", "to write, refused: Publish to delaydead.>")
+	d.want("rights", "ok", "to deliver: all permissions that it needs")
+	d.want("connection", "ok", "to read as tried in account")
+
+	t.Setenv("DELAY_READ_CONTEXT", writeFile(t, "context.json", `{"user": "tried", "password": "wr0ng"}`))
+	o.doctor().want("connection", "critical", "to read: ", "Authorization Violation")
+}
