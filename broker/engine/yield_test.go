@@ -1,8 +1,19 @@
 package engine
 
 import (
+	"context"
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/role"
+	"delaybroker/test/natstest"
 )
 
 // TestYield: the timers' lane yields to a burst of firings for at most half a second, and again only in the next burst.
@@ -25,5 +36,70 @@ func TestYield(t *testing.T) {
 		if got := y.on(step.firings, time.Unix(0, 0).Add(step.after)); got != step.want {
 			t.Errorf("after %s with %d firings: yields %t, want %t", step.after, step.firings, got, step.want)
 		}
+	}
+}
+
+// TestTimersLaneReadsAfterABurst: the loop of the timers' lane reads no entry during a burst of firings. It reads
+// within yieldPoll of the end of the burst, and after maxYield at the latest.
+func TestTimersLaneReadsAfterABurst(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end  time.Duration // of the burst; zero if no burst begins
+		read time.Duration // when the entries are read
+	}{
+		"no burst":      {0, 0},
+		"a short burst": {3*yieldPoll - 1, 3 * yieldPoll},
+		"a long burst":  {time.Minute, maxYield},
+	} {
+		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+			nc := s.Connect()
+			js := s.JetStream(nc)
+			const entries = 3
+			timers := jetstream.StreamConfig{Name: "DELAY_TIMERS", Subjects: []string{"delaytimer.>"}}
+			if _, err := js.CreateStream(context.Background(), timers); err != nil {
+				t.Fatal(err)
+			}
+			for range entries {
+				set := &nats.Msg{Subject: "delaytimer.key.orders.x", Header: nats.Header{"Delay-For": {"1h"}}}
+				if _, err := js.PublishMsg(context.Background(), set); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: timers.Name}, time.Now())
+			w.reading.Reader = lane.NewReader(lane.ReaderConfig{
+				Conn: nc, JetStream: js, APIPrefix: "$JS.API", Inbox: "_INBOX", Stream: timers.Name, From: 1,
+				Log: slog.New(slog.DiscardHandler),
+			})
+			var firings []*role.Alarm
+			for n := range burstFirings {
+				if tt.end > 0 {
+					firings = append(firings, &role.Alarm{Generation: uint64(entries + 1 + n)})
+					w.timers.stream.Take(firings[n])
+				}
+			}
+			time.AfterFunc(tt.end, func() {
+				for _, a := range firings {
+					w.timers.stream.Settle(a)
+				}
+			})
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- w.run(ctx) }()
+			if tt.read > 0 {
+				time.Sleep(tt.read - 1)
+				synctest.Wait()
+				if got := w.reading.last.Sequence; got != 0 {
+					t.Errorf("%s: 1ns before %s the lane has read %d entries, want 0", name, tt.read, got)
+				}
+				time.Sleep(1)
+			}
+			synctest.Wait()
+			if got := w.reading.last.Sequence; got != entries {
+				t.Errorf("%s: after %s the lane has read %d entries, want %d", name, tt.read, got, entries)
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Errorf("%s: the loop ended with %v", name, err)
+			}
+		})
 	}
 }

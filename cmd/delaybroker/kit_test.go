@@ -98,10 +98,13 @@ func wantRows(t *testing.T, rows []string, parts [][]string) {
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for late := time.Now().Add(timeout); !is(); time.Sleep(20 * time.Millisecond) {
+	late, pause := time.Now().Add(timeout), 10*time.Millisecond
+	for !is() {
 		if time.Now().After(late) {
 			t.Fatalf("got no %s", what)
 		}
+		time.Sleep(pause)
+		pause = min(2*pause, 200*time.Millisecond) // a condition may run a command
 	}
 }
 

@@ -25,13 +25,13 @@ const asProcess = "TEST_DELAYBROKER_PROCESS"
 // asTest makes the test binary run one test in its own process.
 const asTest = "TEST_DELAYBROKER_TEST"
 
-// TestMain runs six times as many tests in parallel as go test does by default, because parallel tests mostly wait. The
+// TestMain runs eight times as many tests in parallel as go test does by default, because parallel tests mostly wait. The
 // flag -parallel overrides that.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
 		main()
 	}
-	if err := flag.Set("test.parallel", strconv.Itoa(6*runtime.GOMAXPROCS(0))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(8*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())

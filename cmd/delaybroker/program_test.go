@@ -108,7 +108,7 @@ func embeddedEnv(t *testing.T) {
 	t.Helper()
 	natstest.ClearEnv(t)
 	t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:0")
-	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
+	t.Setenv("DELAY_EMBEDDED_DIR", natstest.Dir(t))
 	t.Setenv("DELAY_HTTP_ADDR", "127.0.0.1:0")
 	t.Setenv("DELAY_LEVELS", "1s 5s")
 	t.Setenv("DELAY_LOG_FORMAT", "json")
@@ -126,20 +126,8 @@ func externalEnv(t *testing.T, url string) {
 
 func startServer(t *testing.T, o server.Options) *server.Server {
 	t.Helper()
-	o.Host, o.JetStream, o.StoreDir, o.NoSigs = "127.0.0.1", true, t.TempDir(), true
-	s, err := server.NewServer(&o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(timeout) {
-		t.Fatal("no NATS server")
-	}
-	return s
+	o.Host, o.JetStream, o.StoreDir = "127.0.0.1", true, natstest.Dir(t)
+	return natstest.RunWith(t, o).Server()
 }
 
 func connect(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {

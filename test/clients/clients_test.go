@@ -44,19 +44,27 @@ func TestJavaScript(t *testing.T) {
 func TestSnippets(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	for _, tt := range []struct {
-		language string
-		prepare  prepare
-	}{
+	eachLanguage(t, []snippet{
 		{"go", goProgram(snippets.Publish)},
 		{"go client", goProgram(snippets.Ask)},
 		{"javascript", javaScript("publish.mjs")},
 		{"python", python("publish.py")},
 		{"cli", shell("publish.sh")},
-	} {
-		t.Run(tt.language, func(t *testing.T) {
+	}, func(t *testing.T, p prepare) { checkSnippet(t, p(t)) })
+}
+
+// A snippet is a program of the README in one language.
+type snippet struct {
+	language string
+	prepare  prepare
+}
+
+// eachLanguage runs a check of each program, beside each other.
+func eachLanguage(t *testing.T, all []snippet, check func(*testing.T, prepare)) {
+	for _, s := range all {
+		t.Run(s.language, func(t *testing.T) {
 			t.Parallel()
-			checkSnippet(t, tt.prepare(t))
+			check(t, s.prepare)
 		})
 	}
 }
@@ -113,20 +121,12 @@ func shell(program string) prepare {
 func TestTimerSnippets(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	for _, tt := range []struct {
-		language string
-		prepare  prepare
-	}{
+	eachLanguage(t, []snippet{
 		{"go", goProgram(snippets.Timer)},
 		{"javascript", javaScript("timer.mjs")},
 		{"python", python("timer.py")},
 		{"cli", shell("timer.sh")},
-	} {
-		t.Run(tt.language, func(t *testing.T) {
-			t.Parallel()
-			checkOneOfTwo(t, tt.prepare, 2*time.Second)
-		})
-	}
+	}, func(t *testing.T, p prepare) { checkOneOfTwo(t, p, 2*time.Second) })
 }
 
 // TestScheduleSnippets runs the programs that ask for schedules as of nats-server, with what their clients have for
@@ -134,18 +134,10 @@ func TestTimerSnippets(t *testing.T) {
 func TestScheduleSnippets(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	for _, tt := range []struct {
-		language string
-		prepare  prepare
-	}{
+	eachLanguage(t, []snippet{
 		{"go", goProgram(snippets.Schedule)},
 		{"javascript", javaScript("schedule.mjs")},
-	} {
-		t.Run(tt.language, func(t *testing.T) {
-			t.Parallel()
-			checkOneOfTwo(t, tt.prepare, 4*time.Second)
-		})
-	}
+	}, func(t *testing.T, p prepare) { checkOneOfTwo(t, p, 4*time.Second) })
 }
 
 // checkOneOfTwo runs a program that has one message arrive, and cancels another that would come within a while.
@@ -157,10 +149,10 @@ func checkOneOfTwo(t *testing.T, prepare prepare, while time.Duration) {
 	play(t, url)
 	m, err := sub.NextMsg(20 * time.Second)
 	if err != nil || string(m.Data) != `{"id":42}` {
-		t.Fatalf("there came %v %v, want 42", m, err)
+		t.Fatalf("got %v, %v, want 42", m, err)
 	}
 	if m, err := sub.NextMsg(while); err == nil {
-		t.Errorf("there came %s too", m.Data)
+		t.Errorf("%s arrived too", m.Data)
 	}
 }
 
@@ -263,7 +255,7 @@ func lacking(t *testing.T, what string) {
 func startBroker(t *testing.T) string {
 	t.Helper()
 	p := natstest.StartBroker(t, "NATS_URL=", "NATS_CONTEXT=", "DELAY_EMBEDDED_LISTEN=127.0.0.1:0",
-		"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_TIMERS=on", "DELAY_SCHEDULES=schedules.orders.>=orders.>")
+		"DELAY_EMBEDDED_DIR="+natstest.Dir(t), "DELAY_TIMERS=on", "DELAY_SCHEDULES=schedules.orders.>=orders.>")
 	t.Cleanup(p.Terminate)
 	return p.URL
 }

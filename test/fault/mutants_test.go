@@ -5,8 +5,11 @@ package fault
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,9 +19,9 @@ import (
 // mutant is a broker that is broken on purpose.
 type mutant struct {
 	name     string
-	edits    map[string][]string // what stands in files below the module's root, and what stands there instead
-	fault    fault               // shows it,
-	scenario string              // unless it takes this run
+	edits    map[string][]string // by file below the module's root: texts, each followed by its replacement
+	fault    fault               // shows the error, unless a scenario is named
+	scenario string              // shows the error; may be empty
 	players  int
 	want     history.Kind
 }
@@ -79,30 +82,31 @@ var mutants = []mutant{
 	},
 }
 
-// TestMutants: the mutants can still be built; with -fault.mutants, each also runs, and the judge finds the error.
+// TestMutants: all mutants together can still be built. With -fault.mutants, each is built and run, and the judge finds
+// the error.
 func TestMutants(t *testing.T) {
 	if !*broken {
 		t.Parallel()
+		all := mutant{edits: make(map[string][]string)}
+		packages := make(map[string]bool)
+		for _, m := range mutants {
+			for file, edits := range m.edits {
+				all.edits[file] = append(all.edits[file], edits...)
+				packages["delaybroker/"+filepath.Dir(file)] = true
+			}
+		}
+		build(t, all.write(t), slices.Sorted(maps.Keys(packages))...)
+		return
 	}
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			overlay := m.write(t)
-			if !*broken {
-				for file := range m.edits {
-					if err := build(os.DevNull, "delaybroker/"+filepath.Dir(file), "-overlay", overlay); err != nil {
-						t.Fatal(err)
-					}
-				}
-				return
-			}
 			p := plan{name: m.name, seed: 1, brokers: *brokers, rate: 300, players: m.players, faults: []fault{m.fault}}
 			if m.scenario != "" {
 				p = scenarioNamed(m.scenario)
 			}
 			p.programs = programs{server: built.server, broker: filepath.Join(t.TempDir(), "delaybroker")}
-			if err := build(p.programs.broker, "delaybroker/cmd/delaybroker", "-overlay", overlay); err != nil {
-				t.Fatal(err)
-			}
+			build(t, overlay, "-o", p.programs.broker, "delaybroker/cmd/delaybroker")
 			report, err := p.run(t.TempDir(), true)
 			if err != nil {
 				t.Fatal(err)
@@ -115,7 +119,16 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// write puts the broken files aside, and returns the overlay with which go build takes them.
+// build runs go build with an overlay.
+func build(t *testing.T, overlay string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"build", "-overlay", overlay}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", cmd, err, out)
+	}
+}
+
+// write writes the broken files into a directory, and returns the overlay by which go build uses them.
 func (m mutant) write(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,7 +145,7 @@ func (m mutant) write(t *testing.T) string {
 		for i := 0; i < len(edits); i += 2 {
 			was, is := []byte(edits[i]), []byte(edits[i+1])
 			if n := bytes.Count(text, was); n != 1 {
-				t.Fatalf("%s holds %q %d times, want once: bring the mutant up to date", name, strings.TrimSpace(edits[i]), n)
+				t.Fatalf("%s contains %q %d times, want once: update the mutant", name, strings.TrimSpace(edits[i]), n)
 			}
 			text = bytes.Replace(text, was, is, 1)
 		}

@@ -3,9 +3,9 @@
 package fault
 
 import (
-	"fmt"
-	"os/exec"
 	"path/filepath"
+
+	"delaybroker/test/natstest"
 )
 
 // programs has the paths of the binaries of a run.
@@ -18,22 +18,14 @@ type programs struct {
 // tree, unless the path of another binary is given.
 func buildPrograms(dir, broker string) (programs, error) {
 	p := programs{server: filepath.Join(dir, "nats-server"), broker: broker}
-	if err := build(p.server, "github.com/nats-io/nats-server/v2"); err != nil {
+	if err := natstest.Build(p.server, "github.com/nats-io/nats-server/v2"); err != nil {
 		return p, err
 	}
 	if p.broker == "" {
 		p.broker = filepath.Join(dir, "delaybroker")
-		return p, build(p.broker, "delaybroker/cmd/delaybroker")
+		return p, natstest.Build(p.broker, "delaybroker/cmd/delaybroker")
 	}
 	var err error
 	p.broker, err = filepath.Abs(p.broker) // the process runs in another directory
 	return p, err
-}
-
-func build(binary, pkg string, args ...string) error {
-	args = append(append([]string{"build", "-o", binary}, args...), pkg)
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w: %s", pkg, err, out)
-	}
-	return nil
 }

@@ -66,7 +66,7 @@ func (c *Client) CheckNoDead() {
 // CheckEmpty fails the test for every stream of the broker that still holds messages.
 func (c *Client) CheckEmpty() { c.CheckEmptyBut("") }
 
-// CheckEmptyBut is CheckEmpty without one stream.
+// CheckEmptyBut is like CheckEmpty, but ignores one stream.
 func (c *Client) CheckEmptyBut(stream string) {
 	c.T.Helper()
 	list := c.JS.ListStreams(context.Background())
@@ -78,7 +78,8 @@ func (c *Client) CheckEmptyBut(stream string) {
 	}
 }
 
-// Waiting is how many messages wait in a stream: in that of pauses, those that a broker has put there.
+// Waiting returns the number of messages that wait in a stream. In the stream of paused messages, it counts only the
+// messages that a broker stored.
 func (c *Client) Waiting(info *jetstream.StreamInfo) (n uint64) {
 	c.T.Helper()
 	if info.Config.Metadata["delaybroker.kind"] != "paused" {
@@ -92,7 +93,7 @@ func (c *Client) Waiting(info *jetstream.StreamInfo) (n uint64) {
 	return n
 }
 
-// Bodies are the bodies of messages, sorted, each with a count if it came more than once.
+// Bodies returns the sorted bodies of messages, separated by spaces. A body that came more than once has its count.
 func Bodies(all []Arrival) string {
 	count := make(map[string]int)
 	for _, a := range all {
@@ -108,7 +109,7 @@ func Bodies(all []Arrival) string {
 	return strings.Join(words, " ")
 }
 
-// CheckInOrder expects these many arrivals whose bodies are numbers in order.
+// CheckInOrder expects a number of arrivals, whose bodies are the numbers from zero, in order.
 func CheckInOrder(t *testing.T, got []Arrival, count int) {
 	t.Helper()
 	if len(got) != count {

@@ -15,12 +15,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Levels are those of a broker whose test names none. The default ladder has 32: its idle lanes would be most of the
-// processor time of the tests, under fake time too.
+// Levels are the levels of a broker whose test names none. The default ladder has 32 levels. Their idle lanes would
+// take most of the processor time of the tests, under fake time too.
 const Levels = "1s 5s 10s 1m 10m 1h"
 
-// intakeDurations are the durations beside the levels that tests publish on: the small numbers of each unit, and some
-// larger ones. All 1,300 would be a fifth of the processor time of the tests: see config.Config.
+// intakeDurations are the plain durations that tests publish on: the small numbers of each unit, and some larger ones.
+// All 1,300 durations would take a fifth of the processor time of the tests. See config.Config.
 var intakeDurations = slices.DeleteFunc(levels.PlainDurations(), func(duration string) bool {
 	switch n := strings.TrimRight(duration, "mshdw"); n {
 	case "15", "17", "20", "30", "45", "90":
@@ -38,6 +38,15 @@ type Instance struct {
 	Cancel context.CancelFunc
 	Done   chan error
 	Ended  bool
+}
+
+// Bubble runs f under fake time with a client of a broker of this configuration. See natstest.Bubble.
+func Bubble(t *testing.T, cfg broker.Config, f func(t *testing.T, c *Client)) {
+	t.Helper()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		StartBroker(t, s, cfg)
+		f(t, NewClient(t, s))
+	})
 }
 
 // StartBroker runs a broker on its own connections until the test ends. It returns when the broker is ready.
@@ -61,7 +70,7 @@ func StartBrokers(t testing.TB, s *natstest.Server, count int, cfg broker.Config
 	return all
 }
 
-// LaunchBroker is StartBroker without the wait.
+// LaunchBroker is like StartBroker, but does not wait until the broker is ready.
 func LaunchBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *Instance {
 	t.Helper()
 	cfg.Provision = true
@@ -122,7 +131,7 @@ func (i *Instance) Crash() {
 	<-i.Done
 }
 
-// Close closes its connections.
+// Close closes the connections of the broker.
 func (i *Instance) Close() {
 	for _, nc := range []*nats.Conn{i.Links.Read, i.Links.Write, i.Links.Deliver, i.Links.Control} {
 		nc.Close()
@@ -139,10 +148,10 @@ func Ladder(t testing.TB, spec string) levels.Ladder {
 	return l
 }
 
-// Owns is the configuration of an instance that owns these lanes and no others.
+// Owns returns the leaser of an instance that owns these lanes and no others.
 func Owns(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
 
-// OwnedLanes are the lanes that an instance owns, separated by spaces.
+// OwnedLanes returns the names of the lanes that an instance owns, separated by spaces.
 func OwnedLanes(i *Instance) string {
 	var names []string
 	for _, l := range i.Broker.Status().Lanes {

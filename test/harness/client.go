@@ -15,7 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// CallService asks the control service, and returns the code of its refusal; empty for none.
+// CallService sends a request to the control service, and decodes the answer. It returns the error code of a refusal,
+// which is empty if the service did not refuse.
 func (c *Client) CallService(into any, subject, body string, headers ...string) (refused string) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -44,13 +45,13 @@ type Client struct {
 	JS jetstream.JetStream
 }
 
-// NewClient is a client on a connection of its own.
+// NewClient returns a client on a new connection.
 func NewClient(t testing.TB, s *natstest.Server) *Client {
 	nc := s.Connect(nats.Name("client"))
 	return &Client{T: t, NC: nc, JS: s.JetStream(nc)}
 }
 
-// Connected makes a client of an existing connection.
+// Connected returns a client on an existing connection.
 func Connected(t testing.TB, nc *nats.Conn) *Client {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -59,7 +60,20 @@ func Connected(t testing.TB, nc *nats.Conn) *Client {
 	return &Client{T: t, NC: nc, JS: js}
 }
 
-// NewMsg is a message with headers, of which each name is before its value.
+// Reconnecting returns a client of the server at an address. The client reconnects when the test restarts the server.
+func Reconnecting(t testing.TB, address string) *Client {
+	t.Helper()
+	natstest.DropTimers()
+	nc, err := nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
+		nats.ReconnectBufSize(-1))
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	t.Cleanup(nc.Close)
+	return Connected(t, nc)
+}
+
+// NewMsg returns a message. The headers are names, each followed by its value.
 func NewMsg(subject, body string, headers ...string) *nats.Msg {
 	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{}}
 	for h := range slices.Chunk(headers, 2) {
@@ -74,7 +88,7 @@ func (c *Client) Publish(subject, body string, headers ...string) *jetstream.Pub
 	return c.Store(NewMsg(subject, body, headers...))
 }
 
-// Store is publish for a message that is already made.
+// Store is like Publish, but takes a message.
 func (c *Client) Store(m *nats.Msg) *jetstream.PubAck {
 	c.T.Helper()
 	ack, err := c.JS.PublishMsg(context.Background(), m)
@@ -97,14 +111,14 @@ func (c *Client) Many(subject string, count int, headers ...string) {
 	<-last.Ok()
 }
 
-// TryPublish is a publish that may be refused.
+// TryPublish is like Publish, but returns the error.
 func (c *Client) TryPublish(subject, body string) error {
 	_, err := c.JS.Publish(context.Background(), subject, []byte(body))
 	return err
 }
 
-// Accepts reports whether a stream stores a publish. A publish without the right gets no answer: the server reports the
-// refusal asynchronously.
+// Accepts reports whether a stream stores a publish. A publish without the right gets no answer, since the server
+// reports the refusal asynchronously.
 func Accepts(js jetstream.JetStream, subject, body string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

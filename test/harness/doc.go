@@ -1,4 +1,4 @@
-// Package harness has what the end-to-end tests share: brokers in the test's process that a test can stop and crash, a
-// client that publishes requests, targets that keep what arrives, and requests that go unanswered. Servers, processes
-// and fake time are those of natstest.
+// Package harness is shared by the end-to-end tests. It runs brokers in the process of the test, which the test can
+// stop and crash. It has a client that publishes requests and reads arrivals, targets in several kinds of trouble, and
+// requests that go unanswered. Package natstest has the servers, the processes and the fake time.
 package harness

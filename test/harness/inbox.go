@@ -13,13 +13,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Inbox is what a core subscriber received, with the times.
+// Inbox holds the messages that a core subscriber received, with their times.
 type Inbox struct {
 	Mu   sync.Mutex
 	Msgs []Arrival
 }
 
-// Subscribe collects what core NATS delivers on a subject, with the moment.
+// Subscribe collects the messages that core NATS delivers on a subject.
 func (c *Client) Subscribe(subject string) *Inbox {
 	c.T.Helper()
 	in := &Inbox{}
@@ -36,14 +36,14 @@ func (c *Client) Subscribe(subject string) *Inbox {
 	return in
 }
 
-// All is what has come so far.
+// All returns the messages received so far.
 func (in *Inbox) All() []Arrival {
 	in.Mu.Lock()
 	defer in.Mu.Unlock()
 	return slices.Clone(in.Msgs)
 }
 
-// Await waits until this many messages have come, while that may be for a busy machine.
+// Await waits until a number of messages has come, for at most natstest.Timeout.
 func (in *Inbox) Await(count int) {
 	for end := time.Now().Add(natstest.Timeout); len(in.All()) < count && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)

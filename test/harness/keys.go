@@ -8,7 +8,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Policy is that of a broker with a prefix and no other settings, with the keys from the metadata of its streams.
+// Policy returns the policy of a broker with a prefix and no other settings. It reads the keys from the metadata of the
+// streams.
 func (c *Client) Policy(prefix string) message.Policy {
 	c.T.Helper()
 	streams, err := broker.StreamsOf(broker.Config{Prefix: prefix})
@@ -21,7 +22,7 @@ func (c *Client) Policy(prefix string) message.Policy {
 	return streams.Policy()
 }
 
-// Keys are those of a broker.
+// Keys returns the keys of a broker with a prefix.
 func (c *Client) Keys(prefix string) *message.Keys {
 	c.T.Helper()
 	return c.Policy(prefix).Keys

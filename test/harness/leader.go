@@ -10,7 +10,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// WithoutLeader returns the server's list of streams, with this one listed by name only.
+// WithoutLeader returns the server's list of streams, in which one stream has only its name, as without a leader.
 func WithoutLeader(t *testing.T, nc *nats.Conn, request []byte, stream string) []byte {
 	answer, err := natstest.Request(nc, &nats.Msg{Subject: "$JS.API.STREAM.LIST", Data: request}, time.Second)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// manyLevels is the ladder of these tests; with it there are many lanes, the intake, the retry lanes and what
-// is paused included.
+// manyLevels is the ladder of the tests with several instances. MemberLanes is the number of lanes with this ladder,
+// including the intake, the retry lanes and the lane of paused messages.
 const (
 	manyLevels  = "1s 5s 10s 1m 10m"
 	MemberLanes = 10
@@ -25,7 +25,8 @@ func Member(t testing.TB, most int) broker.Config {
 	return broker.Config{Ladder: Ladder(t, manyLevels), MaxOwners: most}
 }
 
-// CheckOwned compares how many lanes each instance owns, and fails for a lane with two owners or none.
+// CheckOwned compares the numbers of lanes that the instances own, in ascending order. It fails for a lane with two
+// owners or none.
 func CheckOwned(t *testing.T, want []int, all ...*Instance) {
 	t.Helper()
 	time.Sleep(50 * time.Millisecond) // until lanes that were released have new owners
@@ -52,7 +53,7 @@ func CheckOwned(t *testing.T, want []int, all ...*Instance) {
 	}
 }
 
-// Fickle is a leaser that grants every lane, and whose lease of one of them a test can put in doubt.
+// Fickle is a leaser that grants every lane. A test can put the lease of one lane in doubt.
 type Fickle struct {
 	lease.Static
 	Of    string
@@ -60,7 +61,7 @@ type Fickle struct {
 	Lease chan *FickleLease // each that was acquired of that lane
 }
 
-// FickleLease is a lease of that lane: the test beats, ends it, and sees where it was left.
+// FickleLease is the lease of that lane. The test sends its beats, ends it, and receives the cursor of its release.
 type FickleLease struct {
 	of   *Fickle
 	Beat chan struct{}
@@ -93,7 +94,7 @@ func (l *FickleLease) Release(_ context.Context, at lease.Cursor) error {
 	return nil
 }
 
-// Doubting counts how often the broker asks it to check the ownership of lanes.
+// Doubting is a leaser that counts the requests of the broker to check the ownership of lanes.
 type Doubting struct {
 	lease.Static
 	Told atomic.Int64

@@ -6,7 +6,7 @@ import (
 	"delaybroker/broker/deadletter"
 )
 
-// Box is the store of dead letters, as an operator with this connection sees it.
+// Box returns the store of dead letters, on the connection of the client.
 func (c *Client) Box() *deadletter.Store {
 	c.T.Helper()
 	return deadletter.New(deadletter.Config{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API",

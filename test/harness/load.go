@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Load publishes delays at a constant rate until it is stopped, and keeps what was accepted.
+// Load publishes requests at a constant rate until it is stopped, and records the accepted ones.
 type Load struct {
 	t        testing.TB
 	js       jetstream.JetStream
@@ -20,11 +20,11 @@ type Load struct {
 	done     chan struct{}
 
 	mu       sync.Mutex
-	accepted map[string]bool // bodies of those that were acknowledged
-	tried    map[string]bool
+	accepted map[string]bool // bodies of the messages that a stream acknowledged
+	tried    map[string]bool // bodies of all messages
 }
 
-// StartLoad publishes to the subjects in turn, so many a second.
+// StartLoad publishes a number of messages a second, to the subjects in turn.
 func StartLoad(t testing.TB, nc *nats.Conn, rate int, subjects ...string) *Load {
 	t.Helper()
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(5*time.Second))
@@ -74,11 +74,16 @@ func (l *Load) run(rate int) {
 	}
 }
 
-// End stops publishing and returns the bodies that were accepted.
-func (l *Load) End() map[string]bool {
+// End stops publishing and returns the number of messages that were accepted. It fails the test if these are fewer than
+// a minimum, since the run then proves little.
+func (l *Load) End(minAccepted int) (accepted int) {
+	l.t.Helper()
 	close(l.stop)
 	<-l.done
-	return l.accepted
+	if accepted = len(l.accepted); accepted < minAccepted {
+		l.t.Errorf("only %d were accepted, want at least %d for the run to mean something", accepted, minAccepted)
+	}
+	return accepted
 }
 
 // AwaitCount waits until a stream holds this many messages, for at most the time given, and returns how many it holds.

@@ -17,7 +17,7 @@ type CountingLog struct {
 	Count map[string]int
 }
 
-// NewCountingLog is one that has counted nothing.
+// NewCountingLog returns an empty CountingLog.
 func NewCountingLog() *CountingLog { return &CountingLog{Count: make(map[string]int)} }
 
 func (l *CountingLog) Enabled(context.Context, slog.Level) bool { return true }
@@ -33,7 +33,7 @@ func (l *CountingLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Of is the number of log lines with this prefix.
+// Of returns the number of log lines with a prefix.
 func (l *CountingLog) Of(prefix string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *CountingLog) Of(prefix string) int {
 	return n
 }
 
-// LineLog keeps the lines of a log that hold a text, each with the time since its beginning.
+// LineLog keeps the lines of a log that contain a text, each with the time since the start of the log.
 type LineLog struct {
 	part  string
 	Start time.Time
@@ -55,9 +55,10 @@ type LineLog struct {
 	lines []string
 }
 
-// NewLineLog keeps the lines that hold this text.
+// NewLineLog returns a LineLog for the lines that contain a text.
 func NewLineLog(part string) *LineLog { return &LineLog{part: part, Start: time.Now()} }
 
+// Logger returns a logger that writes to the log, without levels.
 func (l *LineLog) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
@@ -79,13 +80,14 @@ func (l *LineLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// All are the lines so far.
+// All returns the lines so far.
 func (l *LineLog) All() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
 }
 
+// Check compares the lines so far.
 func (l *LineLog) Check(t *testing.T, want ...string) {
 	t.Helper()
 	if got, want := strings.Join(l.All(), "\n"), strings.Join(want, "\n"); got != want {
@@ -93,5 +95,5 @@ func (l *LineLog) Check(t *testing.T, want ...string) {
 	}
 }
 
-// Quiet is the log where nothing can be stored for hours. TestDeadLettersFull checks what is logged then.
+// Quiet discards the log of a broker that can store nothing for hours. TestDeadLettersFull checks such a log.
 var Quiet = slog.New(slog.DiscardHandler)

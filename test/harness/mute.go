@@ -11,14 +11,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Mute leaves those requests of brokers with this configuration unanswered that begin so, while the result is true. A
-// test in which there is none fails.
+// Mute leaves requests of brokers with this configuration unanswered while the result is true: the requests that begin
+// with a text. It fails the test if there is no such request.
 func Mute(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string) *atomic.Bool {
 	t.Helper()
 	return Meddle(t, s, cfg, begins, func(*nats.Msg) {})
 }
 
-// Meddle is mute with an answer to those requests.
+// Meddle is like Mute, but answers these requests.
 func Meddle(
 	t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, answer func(m *nats.Msg),
 ) *atomic.Bool {

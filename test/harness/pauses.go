@@ -9,7 +9,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Inspect looks at brokers with a configuration, and knows their secrets.
+// Inspect returns an inspector of brokers with a configuration, with their secrets.
 func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspector {
 	t.Helper()
 	i, err := inspect.Open(s.Connect(), cfg)
@@ -22,10 +22,10 @@ func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspe
 	return i
 }
 
-// PausedStream is the stream of what is paused.
+// PausedStream is the stream of paused messages.
 const PausedStream = "DELAY_PAUSED"
 
-// Operator looks at a broker from outside.
+// Operator returns an inspector with the settings of an operator.
 func Operator(t testing.TB, s *natstest.Server) *inspect.Inspector {
 	t.Helper()
 	i, err := inspect.Open(s.Connect(), broker.Config{MaxOwners: 3})

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// RawConn speaks the NATS protocol directly, to publish what a client library would refuse.
+// RawConn speaks the NATS protocol directly, to publish messages that a client library would refuse.
 type RawConn struct {
 	t    testing.TB
 	conn net.Conn
@@ -99,8 +99,8 @@ func (c *RawConn) Publish(subject, block, body string) int {
 	return n
 }
 
-// Accepted waits for the answers to all publishes, and returns for each whether a stream stored it. After a second of
-// fake time there will be no more answers.
+// Accepted waits for the answers to all publishes, and returns for each publish whether a stream stored it. No answer
+// takes more than a second of fake time.
 func (c *RawConn) Accepted() []bool {
 	c.t.Helper()
 	time.Sleep(time.Second)

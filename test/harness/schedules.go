@@ -13,14 +13,15 @@ import (
 	"delaybroker/broker/message"
 )
 
-// SchedulesOn is the configuration of a broker that takes schedules for orders and mail.
+// SchedulesOn returns the configuration of a broker that serves schedules for orders and mail.
 func SchedulesOn(t testing.TB) broker.Config {
 	cfg := TimersOn(t)
 	cfg.Schedules = message.ParseGrounds("schedules.orders.>=orders.>,schedules.mail.>=mail.>", nil)
 	return cfg
 }
 
-// Schedule asks for a schedule, and returns the answer's sequence, or the error code.
+// Schedule requests a schedule, and returns the sequence or the error code of the answer. Both are zero without an
+// answer.
 func (c *Client) Schedule(
 	subject, target, when, body string, headers ...string,
 ) (seq uint64, code jetstream.ErrorCode) {
@@ -29,6 +30,7 @@ func (c *Client) Schedule(
 	return c.Plan(m)
 }
 
+// Plan is like Schedule, but takes a message.
 func (c *Client) Plan(m *nats.Msg) (seq uint64, code jetstream.ErrorCode) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -48,4 +50,5 @@ func (c *Client) Plan(m *nats.Msg) (seq uint64, code jetstream.ErrorCode) {
 	return ack.Sequence, 0
 }
 
+// At returns the header value of a schedule that is due at a time.
 func At(due time.Time) string { return "@at " + due.Format(time.RFC3339Nano) }

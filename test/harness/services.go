@@ -21,7 +21,7 @@ func (l Listener) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// SlowService answers so many requests a second, one after the other, however many wait.
+// SlowService answers a number of requests a second, in order, however many wait.
 func (c *Client) SlowService(subject string, perSecond int) {
 	c.T.Helper()
 	const turn = 10 * time.Millisecond
@@ -55,7 +55,7 @@ func (c *Client) SlowService(subject string, perSecond int) {
 	}()
 }
 
-// Silent subscribes to a subject without ever acknowledging.
+// Silent subscribes to a subject, and never acknowledges.
 func (c *Client) Silent(subject string) {
 	c.T.Helper()
 	if _, err := c.NC.Subscribe(subject, func(*nats.Msg) {}); err != nil {

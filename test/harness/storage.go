@@ -10,14 +10,15 @@ import (
 // Storage is a limit that a test can reach and lift.
 type Storage struct {
 	Fill, Lift func()
-	Code       jetstream.ErrorCode // of the refusals
+	Code       jetstream.ErrorCode // the error code of the refusals
 }
 
-// AccountStorage is the account's limit for file storage, accountMemory that for memory storage.
+// AccountStorage is the limit of the account for file storage.
 func AccountStorage(c *Client, s *natstest.Server) Storage {
 	return AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxStore = 0 })
 }
 
+// AccountLimit is a limit of the account, which a function reaches.
 func AccountLimit(c *Client, s *natstest.Server, reach func(*server.JetStreamAccountLimits)) Storage {
 	limit := func(change func(*server.JetStreamAccountLimits)) {
 		c.T.Helper()

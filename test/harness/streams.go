@@ -14,12 +14,13 @@ func (c *Client) Target(name string, subjects ...string) jetstream.Stream {
 	return c.Create(jetstream.StreamConfig{Name: name, Subjects: subjects})
 }
 
-// Pending is the number of messages in a stream.
+// Pending returns the number of messages in a stream.
 func Pending(c *Client, stream string) uint64 {
 	c.T.Helper()
 	return c.Stream(stream).CachedInfo().State.Msgs
 }
 
+// DeleteConsumers deletes the consumer of a stream, and fails the test unless the stream has exactly one.
 func (c *Client) DeleteConsumers(stream string) {
 	c.T.Helper()
 	ctx := context.Background()
@@ -36,7 +37,7 @@ func (c *Client) DeleteConsumers(stream string) {
 	}
 }
 
-// Stream is one that exists, as it is now.
+// Stream returns an existing stream, with its present state.
 func (c *Client) Stream(name string) jetstream.Stream {
 	c.T.Helper()
 	s, err := c.JS.Stream(context.Background(), name)
@@ -46,7 +47,7 @@ func (c *Client) Stream(name string) jetstream.Stream {
 	return s
 }
 
-// Create makes a stream.
+// Create creates a stream.
 func (c *Client) Create(cfg jetstream.StreamConfig) jetstream.Stream {
 	c.T.Helper()
 	s, err := c.JS.CreateStream(context.Background(), cfg)

@@ -20,8 +20,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Rounds checks that the rounds of a series have arrived at these times after a moment: each once, in order, as what it
-// is.
+// Rounds checks that the rounds of a series have arrived at these durations after a time: each once, in order, with its
+// number and its series.
 func (in *Inbox) Rounds(t *testing.T, series uint64, since time.Time, want ...time.Duration) {
 	t.Helper()
 	synctest.Wait()
@@ -46,6 +46,7 @@ func (in *Inbox) Rounds(t *testing.T, series uint64, since time.Time, want ...ti
 	}
 }
 
+// Times returns n durations: the first one, and the next ones at a constant interval.
 func Times(first, every time.Duration, n int) (all []time.Duration) {
 	for i := range n {
 		all = append(all, first+time.Duration(i)*every)
@@ -53,8 +54,7 @@ func Times(first, every time.Duration, n int) (all []time.Duration) {
 	return all
 }
 
-// Fire stores that an instance has fired the timer that is the last entry of a subject, as that instance would before
-// it delivers.
+// Fire stores the firing of the timer that is the last entry of a subject, as an instance does before it delivers.
 func (c *Client) Fire(subject, instance string) {
 	c.T.Helper()
 	c.Decide(subject, func(r entry.Pending, generation uint64) message.Header {
@@ -62,7 +62,8 @@ func (c *Client) Fire(subject, instance string) {
 	})
 }
 
-// Decide stores, in place of the last entry of a timer's subject, what an instance makes of it.
+// Decide replaces the last entry of a timer's subject, as an instance does. The function returns the header of the new
+// entry.
 func (c *Client) Decide(subject string, header func(r entry.Pending, generation uint64) message.Header) {
 	c.T.Helper()
 	policy, m := c.Policy("delay"), c.Last(subject)
@@ -78,7 +79,7 @@ func (c *Client) Decide(subject string, header func(r entry.Pending, generation 
 	c.Store(&nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
 }
 
-// AsWritten are the headers of an entry without those that the server acts on, or adds to an answer.
+// AsWritten returns the headers of an entry, except for the headers of the server.
 func AsWritten(h nats.Header) nats.Header {
 	written := make(nats.Header, len(h))
 	for name, values := range h {
@@ -89,13 +90,13 @@ func AsWritten(h nats.Header) nats.Header {
 	return written
 }
 
-// TimersOn is the configuration of a broker with named timers, of which nothing is told once they are over.
+// TimersOn returns the configuration of a broker with named timers, which keeps no outcome of a timer.
 func TimersOn(t testing.TB) broker.Config {
 	return broker.Config{Ladder: Ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true, TimerHistory: -1}
 }
 
-// Expect publishes on a timer's subject, expecting a generation. It returns the new entry's sequence, or zero if that
-// generation is no longer the last entry.
+// Expect publishes on a timer's subject, on condition that a generation is the last entry. It returns the sequence of
+// the new entry, or zero if another entry is the last one.
 func (c *Client) Expect(generation uint64, subject, body string, headers ...string) uint64 {
 	c.T.Helper()
 	m := NewMsg(subject, body, headers...)
@@ -103,7 +104,7 @@ func (c *Client) Expect(generation uint64, subject, body string, headers ...stri
 	return c.Ask(m)
 }
 
-// Ask publishes a message that may expect something. It returns its sequence, or zero if what it expects is not so.
+// Ask publishes a message that may have a condition. It returns the sequence, or zero if the condition does not hold.
 func (c *Client) Ask(m *nats.Msg) uint64 {
 	c.T.Helper()
 	ack, err := c.JS.PublishMsg(context.Background(), m, jetstream.WithRetryAttempts(0))
@@ -117,7 +118,7 @@ func (c *Client) Ask(m *nats.Msg) uint64 {
 	return ack.Sequence
 }
 
-// Last is the last entry of a timer's subject, nil if there is none.
+// Last returns the last entry of a timer's subject, or nil if there is none.
 func (c *Client) Last(subject string) *jetstream.RawStreamMsg {
 	c.T.Helper()
 	m, err := c.Stream("DELAY_TIMERS").GetLastMsgForSubject(context.Background(), subject)
@@ -136,6 +137,7 @@ func (c *Client) CheckNoTimers() {
 	c.CheckNoTimersBut("")
 }
 
+// CheckNoTimersBut is like CheckNoTimers, but ignores one stream.
 func (c *Client) CheckNoTimersBut(stream string) {
 	c.T.Helper()
 	for _, a := range c.Arrivals("DELAY_TIMERS") {

@@ -18,7 +18,7 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// AnswersSchedules answers those who ask for schedules, with the timers and the clock of c.
+// AnswersSchedules serves requests for schedules, with the timers and the clock of c, until the test ends.
 func (c *TimerClient) AnswersSchedules(t *testing.T) {
 	service := schedules.NewService(schedules.Config{
 		Conn: c.NC, Grounds: message.ParseGrounds("schedules.orders.>=orders.>", nil),
@@ -38,7 +38,7 @@ func (c *TimerClient) AnswersSchedules(t *testing.T) {
 	synctest.Wait()
 }
 
-// TimerClient is a client that asks for verdicts by itself.
+// TimerClient is a client that changes timers without a broker.
 type TimerClient struct {
 	*Client
 	Timers *store.Timers
@@ -69,12 +69,12 @@ func (c *TimerClient) Do(w store.Change) store.Answer {
 	return a
 }
 
-// NewChange is a verb about a generation of a timer to orders.x; zero for whatever stands there.
+// NewChange returns a change of a generation of a timer to orders.x. A generation of zero stands for any.
 func NewChange(verb timer.Verb, key string, generation uint64) store.Change {
 	return store.Change{Request: timer.Request{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
 }
 
-// Check carries out a change, and compares its outcome and its generation, unless that is zero.
+// Check carries out a change. It compares the outcome, and the generation unless the wanted one is zero.
 func (c *TimerClient) Check(w store.Change, want timer.Outcome, generation uint64) store.Answer {
 	c.T.Helper()
 	a := c.Do(w)
@@ -85,12 +85,12 @@ func (c *TimerClient) Check(w store.Change, want timer.Outcome, generation uint6
 	return a
 }
 
-// CopyTimers has the same configuration, and a clock of its own.
+// CopyTimers returns timers with the same configuration, and a new clock.
 func CopyTimers(t *store.Timers) *store.Timers {
 	return &store.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish, Scan: t.Scan}
 }
 
-// Holds gives a client's requests about series these secrets.
+// Holds sets the secrets for a client's requests about series.
 func (c *TimerClient) Holds(secrets ...string) {
 	c.T.Helper()
 	streams, err := broker.StreamsOf(broker.Config{Prefix: "delay", Secrets: secrets})
@@ -103,7 +103,7 @@ func (c *TimerClient) Holds(secrets ...string) {
 	c.Timers.Policy = streams.Policy()
 }
 
-// NewSeriesClient is a client that knows the secrets, and may write rounds.
+// NewSeriesClient returns a client that has the secrets, and may write rounds.
 func NewSeriesClient(c *Client) *TimerClient {
 	all := NewTimerClient(c)
 	all.Timers.Policy = c.Policy("delay")

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// given are the ports that were handed out, also those that no process listens on yet.
+// given holds the ports that were handed out. A process may not listen on them yet.
 var given struct {
 	sync.Mutex
 	ports map[int]bool
 }
 
-// FreeAddress is one address of FreeAddresses. A broker can return to it after a restart.
+// FreeAddress returns one address of FreeAddresses. A broker can listen on it again after a restart.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	addresses, err := FreeAddresses(1)
@@ -24,12 +24,12 @@ func FreeAddress(t testing.TB) string {
 	return addresses[0]
 }
 
-// FreeAddresses are ports that no process listens on, and that no outgoing connection will be given while the process
-// that listens on them is down: they lie below the range that Linux takes those from.
+// FreeAddresses returns addresses whose ports are free. They lie below the range from which Linux takes the ports of
+// outgoing connections. So no connection gets such a port while the process that listens on it is down.
 func FreeAddresses(n int) ([]string, error) { return FreeAddressesOn("127.0.0.1", n) }
 
-// FreeAddressesOn are such ports of another address. A process that restarts its servers needs one of its own beside
-// others: a port that is free because a server is down just now looks free to them.
+// FreeAddressesOn is like FreeAddresses, for another host address. A process that restarts servers needs a host address
+// of its own, since the port of a server that is down looks free to other processes.
 func FreeAddressesOn(host string, n int) ([]string, error) {
 	given.Lock()
 	defer given.Unlock()

@@ -18,17 +18,17 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// restoreChunk is how much of a backup is sent at a time.
+// restoreChunk is the maximum number of bytes of a backup in one message.
 const restoreChunk = 64 << 10
 
-// Backup is a stream as "nats stream backup" keeps it. The command speaks the same protocol; nats.go does not know it.
+// Backup is a backup of a stream, as of "nats stream backup". That command speaks the same protocol; nats.go does not.
 type Backup struct {
 	Config server.StreamConfig
 	State  server.StreamState
 	data   []byte
 }
 
-// SaveStream copies a stream, without its consumers.
+// SaveStream returns a backup of a stream, without its consumers.
 func SaveStream(t testing.TB, nc *nats.Conn, stream string) Backup {
 	t.Helper()
 	inbox := nc.NewInbox()
@@ -43,7 +43,7 @@ func SaveStream(t testing.TB, nc *nats.Conn, stream string) Backup {
 		server.JSApiStreamSnapshotRequest{DeliverSubject: inbox, NoConsumers: true}, &answer)
 	b := Backup{Config: *answer.Config, State: *answer.State}
 	for m := range chunks {
-		if len(m.Data) == 0 { // the end, with a status if it is not a good one
+		if len(m.Data) == 0 { // the end, with a status after an error
 			if status := m.Header.Get("Status"); status != "" && status != "204" {
 				t.Fatalf("back up %s: %s %s", stream, status, m.Header.Get("Description"))
 			}
@@ -59,8 +59,8 @@ func SaveStream(t testing.TB, nc *nats.Conn, stream string) Backup {
 	return b
 }
 
-// SaveFiles copies a stream in the form that servers before 2.15 gave backups, and later ones still read: an archive
-// of its files. Unlike the later form it keeps the time at which the stream was created.
+// SaveFiles returns a backup of a stream in the format of servers before 2.15, which later servers still read: an
+// archive of the files. Unlike the later format, it keeps the creation time of the stream.
 func (s *Server) SaveFiles(nc *nats.Conn, stream string) Backup {
 	s.t.Helper()
 	var answer server.JSApiStreamInfoResponse
@@ -93,7 +93,7 @@ func (s *Server) SaveFiles(nc *nats.Conn, stream string) Backup {
 	return Backup{Config: answer.Config, State: answer.State, data: data.Bytes()}
 }
 
-// Restore makes the stream again from its backup, as "nats stream restore" does. No stream of that name may exist.
+// Restore creates a stream from its backup, as "nats stream restore" does. No stream of that name may exist.
 func Restore(t testing.TB, nc *nats.Conn, b Backup) {
 	t.Helper()
 	var answer server.JSApiStreamRestoreResponse
@@ -105,7 +105,7 @@ func Restore(t testing.TB, nc *nats.Conn, b Backup) {
 	send(t, nc, answer.DeliverSubject, nil)
 }
 
-// send hands over a chunk and waits until the server has taken it.
+// send sends a chunk, and waits until the server has confirmed it.
 func send(t testing.TB, nc *nats.Conn, subject string, chunk []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -122,7 +122,7 @@ func send(t testing.TB, nc *nats.Conn, subject string, chunk []byte) {
 	}
 }
 
-// call asks the JetStream API and reads a good answer.
+// call sends a request to the JetStream API, and decodes the answer. An error of the API fails the test.
 func call(t testing.TB, nc *nats.Conn, subject string, request, answer any) {
 	t.Helper()
 	body, err := json.Marshal(request)

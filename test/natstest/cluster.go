@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Cluster is three servers in this process, which a test runs in real time.
+// Cluster is a cluster of three servers in this process, in real time.
 type Cluster struct {
 	Servers []*server.Server
 	URL     string // of all servers

@@ -12,13 +12,13 @@ func ClearEnv(t *testing.T) {
 	for _, variable := range os.Environ() {
 		name, _, _ := strings.Cut(variable, "=")
 		if strings.HasPrefix(name, "DELAY_") || strings.HasPrefix(name, "NATS_") {
-			t.Setenv(name, "") // puts it back afterwards
+			t.Setenv(name, "") // restores the variable when the test ends
 			os.Unsetenv(name)
 		}
 	}
 }
 
-// Long leaves out a test that takes more than some seconds of a processor when go test runs with -short.
+// Long skips the test when go test runs with -short. Tests that take more than some seconds of processor time call it.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

@@ -18,7 +18,7 @@ type Grant struct {
 
 func (g Grant) String() string { return fmt.Sprintf("%s of %s: %s", g.List, g.User, g.Subject) }
 
-// Grants are all of them in a server's configuration file, for one user.
+// Grants returns all grants of one user in a server's configuration file.
 func Grants(t testing.TB, file, user string) []Grant {
 	t.Helper()
 	var all []Grant

@@ -2,7 +2,7 @@ package natstest
 
 import "runtime"
 
-// Heap is how many bytes are in use on the heap, without garbage.
+// Heap returns the number of bytes in use on the heap, without garbage.
 func Heap() int {
 	var m runtime.MemStats
 	runtime.GC()

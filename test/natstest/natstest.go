@@ -1,7 +1,7 @@
-// Package natstest runs a real nats-server with JetStream and file storage for tests, under the fake time of
-// testing/synctest where a test wants it: a delay of two hours is then tested to the nanosecond in milliseconds.
+// Package natstest runs a real nats-server with JetStream and file storage for tests. Under the fake time of
+// testing/synctest, a test of a delay of two hours takes milliseconds, and is exact to the nanosecond.
 //
-// How that works:
+// Fake time requires:
 //
 //  1. ats.Register before any bubble. Otherwise the file store starts a goroutine on a package-level channel inside the
 //     bubble, which never counts as blocked, and time stops.
@@ -29,7 +29,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Timeout is how long a test of real processes waits for an event that should happen at once, on a busy machine.
+// Timeout is the maximum time for which a test of real processes waits for an event. The event should happen
+// immediately, but the machine may be busy.
 const Timeout = time.Minute
 
 func init() {
@@ -45,8 +46,8 @@ func Bubble(t *testing.T, f func(t *testing.T, s *Server)) {
 	BubbleWith(t, server.Options{}, f)
 }
 
-// BubbleWith is Bubble with a server of these options, on a directory of its own if they name none. A handler of f that
-// is still at work when f returns ends before anything is closed: it must not fail on a closed connection.
+// BubbleWith is like Bubble, with options for the server. Without a directory in the options, the server gets a new
+// one. When f returns, its handlers end before the connections are closed, so none fails on a closed connection.
 func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Server)) {
 	t.Helper()
 	opts.DontListen, opts.JetStream = true, true // rule 2
@@ -54,6 +55,8 @@ func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Serve
 		opts.StoreDir = Dir(t) // rule 3
 	}
 	DropTimers()
+	useProcessors(1)
+	defer useProcessors(-1)
 	synctest.Test(t, func(t *testing.T) {
 		s := RunWith(t, opts)
 		defer synctest.Wait()
@@ -61,15 +64,16 @@ func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Serve
 	})
 }
 
-// DropTimers empties nats.go's pool of timers. Each reconnect takes one out and puts it back, and a bubble that gets
-// another's panics. It helps one bubble after the other, not those that run at the same time.
+// DropTimers empties nats.go's pool of timers. Each reconnect takes a timer out of the pool and puts it back, and a
+// bubble that gets the timer of another bubble panics. DropTimers helps bubbles that run one after the other, and not
+// bubbles that run at the same time.
 func DropTimers() {
-	runtime.GC() // what is in a sync.Pool survives one collection
+	runtime.GC() // the contents of a sync.Pool survive one collection
 	runtime.GC()
 }
 
-// Flush waits until the server has taken what was sent on a connection. It is not nc.Flush, which takes a timer out of
-// the pool of DropTimers, and so ends the program now and then where bubbles run at the same time.
+// Flush waits until the server has received everything that was sent on a connection. Unlike nc.Flush, it takes no
+// timer out of the pool of DropTimers. With nc.Flush, the program sometimes panics where bubbles run at the same time.
 func Flush(t testing.TB, nc *nats.Conn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -79,7 +83,7 @@ func Flush(t testing.TB, nc *nats.Conn) {
 	}
 }
 
-// Request is nc.RequestMsg without a timer of that pool.
+// Request is like nc.RequestMsg, without a timer of that pool.
 func Request(nc *nats.Conn, m *nats.Msg, within time.Duration) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -99,13 +103,13 @@ func Run(t testing.TB, dir string) *Server {
 	return RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir})
 }
 
-// RunWith starts a server with the given options, on a directory of its own if they name none; those that tests always
-// need are added.
+// RunWith starts a server, and stops it when the test ends. It adds the options that all tests need. Without a
+// directory in the options, the server gets a new one.
 func RunWith(t testing.TB, opts server.Options) *Server {
 	t.Helper()
 	opts.NoSigs, opts.NoLog = true, true
-	// The server's periodic work for each stream, for the disk and for statistics, would be most of the cost of a month of
-	// fake time.
+	// Without these options, most of the cost of a month of fake time would be the server's periodic work: the
+	// synchronisation of each stream to the disk, and statistics.
 	opts.NoSystemAccount = true
 	if opts.StoreDir == "" {
 		opts.StoreDir = Dir(t)
@@ -119,7 +123,7 @@ func RunWith(t testing.TB, opts server.Options) *Server {
 	return s
 }
 
-// Start starts a stopped server on the data it had.
+// Start starts a stopped server on its data.
 func (s *Server) Start() {
 	s.t.Helper()
 	opts := s.opts
@@ -134,7 +138,7 @@ func (s *Server) Start() {
 	s.current.Store(ns)
 }
 
-// Stop stops the server; its data stays.
+// Stop stops the server, and keeps its data.
 func (s *Server) Stop() {
 	if ns := s.current.Swap(nil); ns != nil {
 		ns.Shutdown()
@@ -142,7 +146,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Restart stops the server, lets it lie for a while, and starts it again.
+// Restart stops the server, and starts it again after a time.
 func (s *Server) Restart(down time.Duration) {
 	s.t.Helper()
 	s.Stop()
@@ -150,7 +154,8 @@ func (s *Server) Restart(down time.Duration) {
 	s.Start()
 }
 
-// Reload changes the configuration of the running server as a reload of its file does, also for later starts.
+// Reload changes the configuration of the running server, as a reload of its file does. The change also applies to
+// later starts.
 func (s *Server) Reload(change func(*server.Options)) {
 	s.t.Helper()
 	change(&s.opts)
@@ -160,10 +165,10 @@ func (s *Server) Reload(change func(*server.Options)) {
 	}
 }
 
-// Server is the server that runs, or nil.
+// Server returns the running server, or nil.
 func (s *Server) Server() *server.Server { return s.current.Load() }
 
-// Dial makes it a nats.CustomDialer for the server that runs at the moment.
+// Dial connects to the running server. It makes a Server a nats.CustomDialer.
 func (s *Server) Dial(string, string) (net.Conn, error) {
 	ns := s.current.Load()
 	if ns == nil {
@@ -175,7 +180,7 @@ func (s *Server) Dial(string, string) (net.Conn, error) {
 	return net.Dial("tcp", ns.Addr().String())
 }
 
-// Connect makes a connection that survives restarts, and closes it when the test ends.
+// Connect returns a connection that reconnects after restarts, and closes it when the test ends.
 func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	opts = append([]nats.Option{
@@ -183,7 +188,7 @@ func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 		nats.ReconnectJitter(0, 0),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
-	nc, err := nats.Connect("nats://127.0.0.1:4222", opts...) // an IP: a name would be looked up for real
+	nc, err := nats.Connect("nats://127.0.0.1:4222", opts...) // an IP address, since a host name would need a real lookup
 	if err != nil {
 		s.t.Fatalf("connect: %v", err)
 	}
@@ -191,7 +196,7 @@ func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// JetStream is a connection's JetStream. In real time it waits longer for answers than it does by itself.
+// JetStream returns the JetStream context of a connection. In real time, its timeout is Timeout instead of the default.
 func (s *Server) JetStream(nc *nats.Conn) jetstream.JetStream {
 	s.t.Helper()
 	var opts []jetstream.JetStreamOpt

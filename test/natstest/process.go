@@ -16,10 +16,11 @@ import (
 	"time"
 )
 
-// built is where buildBroker put the command; RemoveBroker takes it away.
+// built is the directory of the command that buildBroker built. RemoveBroker removes it.
 var built string
 
-// buildBroker builds the command once. DELAYBROKER_BINARY names another one, such as an older version to be compared.
+// buildBroker returns the path of the command, which it builds once. DELAYBROKER_BINARY names another one, such as an
+// older version to compare with.
 var buildBroker = sync.OnceValues(func() (string, error) {
 	if other := os.Getenv("DELAYBROKER_BINARY"); other != "" {
 		return other, nil
@@ -29,31 +30,37 @@ var buildBroker = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	binary := filepath.Join(built, "delaybroker")
-	if out, err := exec.Command("go", "build", "-o", binary, "delaybroker/cmd/delaybroker").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return binary, nil
+	return binary, Build(binary, "delaybroker/cmd/delaybroker")
 })
 
-// RemoveBroker removes the program that StartBroker built. TestMain calls it at the end.
+// Build builds a command. Unlike "go build", "go run" keeps a linked command in Go's cache, so the tests of a dozen
+// packages link it once.
+func Build(binary, pkg string) error {
+	if out, err := exec.Command("go", "run", "-exec", "cp", pkg, binary).CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w: %s", pkg, err, out)
+	}
+	return nil
+}
+
+// RemoveBroker removes the command that StartBroker built. TestMain calls it at the end.
 func RemoveBroker() {
 	if built != "" {
 		_ = os.RemoveAll(built) // a temporary directory
 	}
 }
 
-// Process is a broker in a process of its own, which ends with the test at the latest.
+// Process is a broker in a process of its own. It ends when the test ends, at the latest.
 type Process struct {
 	*os.Process
-	URL string // of the server it uses
+	URL string // of the server that the broker uses
 
 	t     testing.TB
-	ready chan struct{} // closed when it says so
-	done  chan struct{} // closed when it has ended
-	err   error         // how; read after done
+	ready chan struct{} // closed when the broker logs that it is ready
+	done  chan struct{} // closed when the process has ended
+	err   error         // the result of Wait; read after done
 }
 
-// StartBroker runs the command with the settings given, and waits until it is ready. See [Long].
+// StartBroker runs the command with these settings, and waits until the broker is ready. See [Long].
 func StartBroker(t testing.TB, env ...string) *Process {
 	t.Helper()
 	Long(t)
@@ -64,7 +71,7 @@ func StartBroker(t testing.TB, env ...string) *Process {
 	return startProcess(t, binary, env...)
 }
 
-// StartOlderBroker runs the command that DELAYBROKER_OLDER names, such as the last release, or else today's.
+// StartOlderBroker is like StartBroker, but runs the command that DELAYBROKER_OLDER names, such as the last release.
 func StartOlderBroker(t testing.TB, env ...string) *Process {
 	t.Helper()
 	Long(t)
@@ -74,7 +81,7 @@ func StartOlderBroker(t testing.TB, env ...string) *Process {
 	return StartBroker(t, env...)
 }
 
-// RunCommand runs the command to its end, in an environment of only these settings.
+// RunCommand runs the command until it ends. Its environment has only these settings.
 func RunCommand(t testing.TB, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	binary, err := buildBroker()
@@ -118,7 +125,7 @@ func startProcess(t testing.TB, binary string, env ...string) *Process {
 	return p
 }
 
-// listen waits for the broker to say that it is ready, and shows its errors.
+// listen reads the broker's log. It prints errors, and notes when the broker is ready.
 func (p *Process) listen(stderr io.Reader) {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
@@ -133,7 +140,7 @@ func (p *Process) listen(stderr io.Reader) {
 	}
 }
 
-// Crash ends it at once, as kill -9 does.
+// Crash kills the process, as kill -9 does.
 func (p *Process) Crash() {
 	if err := p.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.t.Errorf("kill: %v", err)
@@ -141,7 +148,7 @@ func (p *Process) Crash() {
 	<-p.done
 }
 
-// Terminate asks it to stop, and fails the test unless it does so cleanly.
+// Terminate sends SIGTERM, and fails the test unless the broker stops cleanly.
 func (p *Process) Terminate() {
 	p.t.Helper()
 	if err := p.Signal(syscall.SIGTERM); err != nil {
@@ -150,10 +157,10 @@ func (p *Process) Terminate() {
 	select {
 	case <-p.done:
 		if p.err != nil {
-			p.t.Errorf("after SIGTERM it ended with %v, want exit code 0", p.err)
+			p.t.Errorf("after SIGTERM the broker ended with %v, want exit code 0", p.err)
 		}
 	case <-time.After(time.Minute):
-		p.t.Error("it did not stop within a minute of SIGTERM")
+		p.t.Error("the broker did not stop within a minute of SIGTERM")
 		p.Crash()
 	}
 }

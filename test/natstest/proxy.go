@@ -25,8 +25,8 @@ func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool
 	Flush(t, api) // or the first request may find nobody
 }
 
-// PassOn asks the server's JetStream in the name of who sent a request to a Proxy. On a connection that is closed by
-// now, nobody waits for the answer.
+// PassOn sends a request of a Proxy to the server's JetStream. The answer goes to the sender of the request. The error
+// of a closed connection is ignored, since nobody waits for the answer.
 func PassOn(nc *nats.Conn, question string, m *nats.Msg) {
 	_ = nc.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
 }

@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// sightings counts how often a core subscriber received each message.
+// sightings counts the copies of each message that a core subscriber received.
 type sightings struct {
 	mu   sync.Mutex
 	seen map[string]int
@@ -40,7 +40,7 @@ func sight(c *harness.Client, subject string) *sightings {
 	return s
 }
 
-// count returns how many messages were received, and how many additional copies of them.
+// count returns the number of messages received, and the number of additional copies.
 func (s *sightings) count() (messages, copies int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,9 +50,9 @@ func (s *sightings) count() (messages, copies int) {
 	return len(s.seen), copies
 }
 
-// TestCoreSubscribersOfManySubjects publishes 50,000 messages for as many subjects of core subscribers, all due at one
-// instant, and then as many again at full speed. Each comes once. It runs in real time, because the time of the
-// server's answers is what might make copies.
+// TestCoreSubscribersOfManySubjects publishes 50,000 messages for as many subjects of core subscribers, all due at the
+// same time, and then as many again at full speed. Each comes once. The test runs in real time, since late answers of
+// the server might cause copies.
 func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	natstest.Long(t)
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
@@ -91,9 +91,9 @@ func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	}
 }
 
-// TestLatenessOfCoreSubscribers: a delivery to core subscribers is as late as they see it. The broker waits for an
-// answer for 50 ms, and at first for another 50 ms until it knows the streams, before it counts the delivery. The
-// journal, the metrics, the traces and the verb where do not count that time.
+// TestLatenessOfCoreSubscribers: the lateness of a delivery to core subscribers is the lateness that they see. The
+// broker waits 50 ms for an answer before it counts the delivery, and at first another 50 ms until it knows the
+// streams. The journal, the metrics, the traces and the command where do not count that time.
 func TestLatenessOfCoreSubscribers(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		to := &spans{}

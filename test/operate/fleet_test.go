@@ -19,8 +19,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// An operator who asks all instances learns what each has done, and, where it was asked for, what it did lately: to the
-// message, in the step in which that was. What a stranger answers is not proven.
+// This file tests the answers of all instances to an operator: what each has delivered, and its recent history if
+// requested, exact to the message and to the second. The answer of a stranger is not proven.
 func TestFleetTellsWhatItDid(t *testing.T) {
 	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{MaxOwners: 2, Instance: "west", History: new(history.Book)}
@@ -61,8 +61,8 @@ func TestFleetTellsWhatItDid(t *testing.T) {
 	})
 }
 
-// TestFleetTellsWhatTargetsTook: asked for it, each instance says what it delivered to each target, and how much of it
-// in a second of the last ten. All together say what was delivered, to the message.
+// TestFleetTellsWhatTargetsTook: if requested, each instance reports its deliveries to each target, in total and in
+// each of the last ten seconds. Together they report all deliveries.
 func TestFleetTellsWhatTargetsTook(t *testing.T) {
 	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{
@@ -109,8 +109,8 @@ func TestFleetTellsWhatTargetsTook(t *testing.T) {
 	})
 }
 
-// TestTargetsCountWhatTotalsDo: a stream that should acknowledge and is silent three times in a row has refused once,
-// here as in all other figures.
+// TestTargetsCountWhatTotalsDo: three silences in a row of a stream that should acknowledge count as one refusal, as in
+// all other figures.
 func TestTargetsCountWhatTotalsDo(t *testing.T) {
 	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		modes, err := deliver.ParseModes("mute.>=stream,auto")
@@ -139,7 +139,8 @@ func TestTargetsCountWhatTotalsDo(t *testing.T) {
 	})
 }
 
-// checkMembers wants seven deliveries of all together, and the history of the one that keeps it to have its own.
+// checkMembers wants seven deliveries of all instances together, and the instance with a history to have its own
+// deliveries in it.
 func checkMembers(t *testing.T, members []inspect.Member) {
 	t.Helper()
 	var delivered int64
@@ -170,7 +171,7 @@ func checkMembers(t *testing.T, members []inspect.Member) {
 	}
 }
 
-// forge answers every question of operators as an instance that is none.
+// forge answers all requests of operators, as an instance that does not exist.
 func forge(t *testing.T, s *natstest.Server) {
 	t.Helper()
 	nc := s.Connect()

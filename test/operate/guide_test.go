@@ -22,8 +22,8 @@ var (
 	numbers    = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f.:]*`)
 )
 
-// TestGuide types the commands of GUIDE.md into one shell, and compares what they print with what the guide shows, but
-// for numbers and columns. Between the lines that the guide shows there may be more. The programs listen on a loopback
+// TestGuide types the commands of GUIDE.md into one shell, and compares their output with that of the guide, except for
+// numbers and columns. Between the lines of the guide, there may be more lines. The programs listen on a loopback
 // address of their own.
 func TestGuide(t *testing.T) {
 	natstest.Long(t)
@@ -67,7 +67,7 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// masked has # for each number, and single spaces.
+// masked returns a text with # for each number, and with single spaces.
 func masked(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -76,7 +76,7 @@ func masked(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// typed runs a script in the checkout, in an environment of its own, and returns what it prints.
+// typed runs a script in the checkout, in its own environment, and returns the output.
 func typed(t *testing.T, script string) string {
 	t.Helper()
 	env := []string{

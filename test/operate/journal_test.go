@@ -3,7 +3,6 @@ package operate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -40,7 +39,7 @@ func journaled(c *harness.Client, q journal.Query) ([]journal.Entry, journal.Rep
 	return all, report
 }
 
-// wantRecords compares what was found with these records. Records of one instant may come in any order.
+// wantRecords compares the records found with the wanted ones. Records of one instant may come in any order.
 func wantRecords(t *testing.T, found []journal.Entry, want ...journal.Record) {
 	t.Helper()
 	var got []journal.Record
@@ -62,8 +61,8 @@ func wantRecords(t *testing.T, found []journal.Entry, want ...journal.Record) {
 	}
 }
 
-// wantHoles compares the holes of a report. A hole without a reason matches one with any; so does one without an
-// instance.
+// wantHoles compares the holes of a report. A wanted hole without a reason matches any reason, and one without an
+// instance matches any instance.
 func wantHoles(t *testing.T, r journal.Report, want ...journal.Hole) {
 	t.Helper()
 	got := slices.Clone(r.Holes)
@@ -80,18 +79,18 @@ func wantHoles(t *testing.T, r journal.Report, want ...journal.Hole) {
 	}
 }
 
-// accepted is the id of a message that was stored just now.
+// accepted returns the id of a message that was stored just now.
 func accepted(ack *jetstream.PubAck) string {
 	return message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: time.Now()}.String()
 }
 
-// onTime is the record of a delivery that was not a nanosecond late.
+// onTime returns the record of a delivery that was exactly on time.
 func onTime(id, target string, due time.Time) journal.Record {
 	return journal.Record{ID: id, Target: target, At: due.UTC(), Due: due.UTC()}
 }
 
-// TestJournalHasEachDelivery: what became of each message, for which target, when, how late, and after how many
-// refusals, to the nanosecond.
+// TestJournalHasEachDelivery: the journal has the outcome of each message, with its target, its time, its lateness and
+// its number of refusals, exact to the nanosecond.
 func TestJournalHasEachDelivery(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -137,7 +136,7 @@ func TestJournalHasEachDelivery(t *testing.T) {
 	})
 }
 
-// TestJournalOfTwoInstances: both write to one stream, and a clean stop of either leaves no hole.
+// TestJournalOfTwoInstances: two instances write to one stream. A clean stop of either leaves no hole.
 func TestJournalOfTwoInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -173,198 +172,17 @@ func TestJournalOfTwoInstances(t *testing.T) {
 	})
 }
 
-// TestJournalHoldsUpNothing: while the journal's stream is gone, acknowledges nothing, or is full, each delivery is on
-// time to the nanosecond, and committed. What is dropped is counted, logged once a minute, and said by the next batch.
-func TestJournalHoldsUpNothing(t *testing.T) {
-	t.Parallel()
-	for name, trouble := range map[string]journalTrouble{
-		"gone": {
-			makes: func(c *harness.Client) { c.Remove(journalStream) },
-			ends:  func(c *harness.Client) { provisionJournal(c) },
-		},
-		"silent": {
-			makes: func(c *harness.Client) { replaceJournal(c, func(s *jetstream.StreamConfig) { s.NoAck = true }) },
-			ends:  func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
-		},
-		"full": {
-			makes: func(c *harness.Client) {
-				replaceJournal(c, func(s *jetstream.StreamConfig) { s.Discard, s.MaxBytes = jetstream.DiscardNew, 1 })
-			},
-			ends: func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				trouble.holdsUpNothing(t, s)
-			})
-		})
-	}
-}
-
-// A journalTrouble is a trouble with the stream of the journal.
-type journalTrouble struct{ makes, ends func(c *harness.Client) }
-
-// holdsUpNothing wants deliveries to go on while the journal is in trouble, and their records to be missed.
-func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
-	t.Helper()
-	log := harness.NewCountingLog()
-	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)}
-	b := harness.StartBroker(t, s, cfg)
-	c := harness.NewClient(t, s)
-	c.Target("ORDERS", "orders.>")
-	in := c.Subscribe("orders.>")
-	time.Sleep(time.Second)
-	trouble.makes(c)
-	began := time.Now().UTC()
-	var ids []string
-	for n := range 3 {
-		ids = append(ids, accepted(c.Publish("delay.1s.orders.a", "x")))
-		harness.CheckExactly(t, in, time.Now().Add(time.Second), n)
-	}
-	time.Sleep(time.Second)
-	c.CheckEmptyBut(journalStream)
-	waiting := journal.Hole{From: began.Add(time.Second), Records: 3,
-		Why: "not stored yet: the journal's stream stores nothing, or too little"}
-	trouble.wantHole(t, s, cfg, waiting)
-	time.Sleep(7 * time.Minute) // longer than a batch is tried
-	if got := b.Broker.Status().Journal.Dropped; got != 3 {
-		t.Errorf("%d records were dropped, want 3", got)
-	}
-	trouble.wantHole(t, s, cfg, waiting) // now that they are dropped
-	trouble.ends(c)
-	time.Sleep(2 * time.Minute)
-	c.Publish("delay.1s.orders.b", "x")
-	time.Sleep(2 * time.Second)
-	found, report := journaled(c, journal.Query{IDs: ids})
-	if len(found) > 0 {
-		t.Errorf("found %+v, want none", found)
-	}
-	dropped := journal.Hole{From: began.Add(time.Second), To: began.Add(3 * time.Second), Records: 3}
-	if !slices.ContainsFunc(report.Holes, func(h journal.Hole) bool {
-		h.Why, h.Instance = "", ""
-		return h == dropped
-	}) {
-		t.Errorf("holes %+v, want %+v among them", report.Holes, dropped)
-	}
-	if found, _ = journaled(c, journal.Query{Target: "orders.b"}); len(found) != 1 {
-		t.Errorf("after it: found %+v, want one", found)
-	}
-	if got := log.Of("cannot store the journal"); got < 5 || got > 10 {
-		t.Errorf("the log says it %d times in seven minutes, want about once a minute", got)
-	}
-}
-
-// wantHole wants an operator to learn that records are missing up to now.
-func (trouble journalTrouble) wantHole(t *testing.T, s *natstest.Server, cfg broker.Config, want journal.Hole) {
-	t.Helper()
-	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
-	if errors.Is(err, journal.ErrNone) {
-		return // it is gone
-	}
-	want.To = j.Asked
-	if err != nil || !slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { h.Instance = ""; return h == want }) {
-		t.Errorf("holes %+v, %v, want %+v among them", j.Holes, err, want)
-	}
-}
-
-// replaceJournal makes the journal's stream anew, in another way. Under fake time a change would remove all messages:
-// nats-server judges their age by the real clock then.
-func replaceJournal(c *harness.Client, change func(*jetstream.StreamConfig)) {
-	c.T.Helper()
-	cfg := c.Remove(journalStream)
-	change(&cfg)
-	c.Create(cfg)
-}
-
 func journalConfig(c *harness.Client) jetstream.StreamConfig {
 	c.T.Helper()
 	return c.Stream(journalStream).CachedInfo().Config
 }
 
-// provisionJournal does what "delaybroker provision" does.
-func provisionJournal(c *harness.Client) {
-	c.T.Helper()
-	streams, err := broker.StreamsOf(
-		broker.Config{Ladder: harness.Ladder(c.T, "1s 5s"), Journal: time.Hour, Provision: true})
-	if err == nil {
-		_, _, err = streams.Provisioner(c.JS).Provision(context.Background(), streams.Wanted(c.NC.MaxPayload(), false))
-	}
-	if err != nil {
-		c.T.Fatal(err)
-	}
-}
-
-// TestJournalOfOneThatIsKilled: what it delivered in its last 150 ms is missing, and the report says from when to when
-// that was. The message itself is delivered. A clean stop stores everything.
-func TestJournalOfOneThatIsKilled(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
-		i := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
-		c.Target("ORDERS", "orders.>")
-		began := time.Now().UTC()
-		stored := accepted(c.Publish("delay.1s.orders.a", "x"))
-		time.Sleep(160 * time.Millisecond) // the first batch is stored before the second message is delivered
-		lost := accepted(c.Publish("delay.1s.orders.b", "x"))
-		time.Sleep(1140 * time.Millisecond)
-		synctest.Wait()
-		i.Crash()
-		time.Sleep(time.Second)
-		missing := journal.Hole{From: began, To: time.Now().UTC(), // from a second before its last record that is stored
-			Why: "the instance does not answer, and its last records are missing: it was killed or lost its connection"}
-		wantHoles(t, worth(t, s, cfg), missing)
-		i = harness.StartBroker(t, s, cfg)
-		again := accepted(c.Publish("delay.1s.orders.c", "x"))
-		due := time.Now().Add(time.Second)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		i.Stop() // right after the delivery
-		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "x×3" {
-			t.Errorf("came %q, want all three once", got)
-		}
-		found, report := journaled(c, journal.Query{})
-		want := []journal.Record{onTime(stored, "orders.a", began.Add(time.Second)), onTime(again, "orders.c", due)}
-		if len(found) == 3 { // the second one was not committed, and its successor delivered it again
-			repeated := found[1].Record
-			if repeated.ID != lost || repeated.At.Before(began.Add(1300*time.Millisecond)) {
-				t.Errorf("%+v is too much", repeated)
-			}
-			want = append(want, repeated)
-		}
-		wantRecords(t, found, want...)
-		wantHoles(t, report) // from the journal alone nobody can tell yet that the first is not merely quiet
-		time.Sleep(2 * time.Minute)
-		harness.StartBroker(t, s, cfg)
-		time.Sleep(time.Minute)
-		_, report = journaled(c, journal.Query{})
-		last := began.Add(1150 * time.Millisecond)
-		wantHoles(t, report, journal.Hole{From: began, To: last.Add(time.Minute + 150*time.Millisecond),
-			Why: "the last records of the instance are missing: it was killed or lost its connection"})
-		if _, report = journaled(c, journal.Query{Since: last.Add(2 * time.Minute)}); !report.Complete() {
-			t.Errorf("later: %+v, want it complete", report.Holes)
-		}
-	})
-}
-
-// worth is what an answer of the journal is worth that an operator gets now.
-func worth(t *testing.T, s *natstest.Server, cfg broker.Config) journal.Report {
-	t.Helper()
-	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j.Report
-}
-
-// TestForgedRecordsAreNobodys: what has no seal, another's, or that of another text is not believed, and counted. A
-// batch that somebody stores once more counts once.
+// TestForgedRecordsAreNobodys: a record without a seal, or with the seal of another key or another text, is not
+// believed, and is counted. A batch that was stored twice counts once.
 func TestForgedRecordsAreNobodys(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour})
-		c := harness.NewClient(t, s)
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		id := accepted(c.Publish("delay.1s.orders.a", "x"))
 		due := time.Now().Add(time.Second)
@@ -415,8 +233,8 @@ func TestForgedRecordsAreNobodys(t *testing.T) {
 	})
 }
 
-// TestJournalIsKeptForAsLong: a changed duration is applied to the stream, a journal that is switched off stays and
-// says so, and records go when their time has passed.
+// TestJournalIsKeptForAsLong: a changed duration is applied to the stream. A journal that is switched off stays, and
+// the reports say so. Records are removed after their time.
 func TestJournalIsKeptForAsLong(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -463,8 +281,8 @@ func TestJournalIsKeptForAsLong(t *testing.T) {
 	})
 }
 
-// TestWithoutAJournal: the journal's stream cannot be made, since somebody else's has its name, or there is no room for
-// it. The broker says so once, and delivers.
+// TestWithoutAJournal: the journal's stream cannot be created, since another stream has its name, or there is no room
+// for it. The broker logs that once, and delivers.
 func TestWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -494,9 +312,9 @@ func TestWithoutAJournal(t *testing.T) {
 	}
 }
 
-// TestJournalDelaysNoStart: a journal's stream without a leader is not waited for. One that is to be made, while the
-// server does not answer that, is given up at the first try after a quarter of a minute. Each further question takes
-// 5 s.
+// TestJournalDelaysNoStart: a broker does not wait for a journal's stream without a leader. If the server does not
+// answer the request to create the stream, the broker gives up at the first attempt after a quarter of a minute. Each
+// further request takes 5 s.
 func TestJournalDelaysNoStart(t *testing.T) {
 	for name, tt := range map[string]struct {
 		silent string // the question that is not answered; empty: the stream is listed by name only

@@ -144,8 +144,8 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 	})
 }
 
-// checkMetricsCutOff stops the server for a while. The age of what becomes due meanwhile is exact, although nothing can
-// be delivered.
+// checkMetricsCutOff stops the server for a while. The age of messages that become due meanwhile is exact, although
+// none can be delivered.
 func checkMetricsCutOff(t *testing.T, s *natstest.Server, i *harness.Instance, want map[string]float64) {
 	t.Helper()
 	s.Stop()
@@ -170,7 +170,7 @@ func checkMetricsCutOff(t *testing.T, s *natstest.Server, i *harness.Instance, w
 	}
 }
 
-// TestMetricsOfALaneThatIsNotRead publishes into a lane whose owner already holds as many messages as it may.
+// TestMetricsOfALaneThatIsNotRead publishes into a lane whose owner already holds the maximum number of messages.
 func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -211,8 +211,8 @@ func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
 	})
 }
 
-// TestMetricsOfDeliveriesPutOff: messages that wait for their turn at a target with a rate do not count as late, and
-// raise no alert. Messages for a silent service count as late.
+// TestMetricsOfDeliveriesPutOff: messages that wait for their send time at a target with a rate do not count as late,
+// and raise no alert. Messages for a silent service count as late.
 func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -292,7 +292,7 @@ func TestMetricsOfALaneInDoubt(t *testing.T) {
 	})
 }
 
-// TestMetricsOfLanesOfOthers: of a lane that another instance owns, the metrics say only that it is not owned.
+// TestMetricsOfLanesOfOthers: the metrics of a lane that another instance owns say only that it is not owned.
 func TestMetricsOfLanesOfOthers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

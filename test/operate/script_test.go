@@ -50,23 +50,8 @@ func (l line) check(t *testing.T, env []string) (stdout string) {
 // listening runs a server that other processes can reach, and returns its URL.
 func listening(t *testing.T, o server.Options) string {
 	t.Helper()
-	o.Host, o.Port, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true
-	if o.JetStream {
-		o.StoreDir = natstest.Dir(t)
-	}
-	s, err := server.NewServer(&o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(natstest.Timeout) {
-		t.Fatal("no NATS server")
-	}
-	return s.ClientURL()
+	o.Host, o.Port = "127.0.0.1", server.RANDOM_PORT
+	return natstest.RunWith(t, o).Server().ClientURL()
 }
 
 // TestADayAtTheTerminal runs the commands of a new user and of an operator, in their own processes, against a broker
@@ -126,7 +111,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 	}
 }
 
-// firstDay is what is typed where nothing is wrong, and with mistakes. The broker answers probes at this address.
+// firstDay returns the commands of a day without faults, some with mistakes. The broker answers probes at an address.
 func firstDay(probes string) []line {
 	return []line{
 		{args: "pub t.t x --level 5m --count 10000", says: []string{"10000", "DELAY_5m", "1 to 10000"},
@@ -164,7 +149,8 @@ func firstDay(probes string) []line {
 	}
 }
 
-// nextDay is what is typed where there are dead letters, one of them due too far ahead, and a target that refuses.
+// nextDay returns the commands of a day with dead letters, one of them due too far ahead, and with a target that
+// refuses.
 func nextDay(tooFar string) []line {
 	return []line{
 		{args: "dead ls --by code,target,reason",

@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// ask collects for a second the answers of all instances on a reply subject.
+// ask collects the answers of all instances on a reply subject for a second.
 func ask(t *testing.T, nc *nats.Conn, reply string) []broker.Answer {
 	t.Helper()
 	sub, err := nc.SubscribeSync(reply)
@@ -94,9 +94,9 @@ func TestInstancesSayWhatTheyOwn(t *testing.T) {
 	})
 }
 
-// TestInstancesAnswerNowhereElse: a question with a reply subject outside the allowed ones gets no answer. Otherwise
-// the asker could have an instance publish where only the instance may, such as on a JetStream API subject that purges
-// a stream.
+// TestInstancesAnswerNowhereElse: a request with a reply subject outside the allowed ones gets no answer. Otherwise a
+// client could make an instance publish on a subject that only the instance may use, such as a JetStream API subject
+// that purges a stream.
 func TestInstancesAnswerNowhereElse(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

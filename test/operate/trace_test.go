@@ -59,13 +59,13 @@ func tracing(t *testing.T, to *spans) (tr *trace.Tracer, stop func()) {
 	return tr, stop
 }
 
-// parent is the traceparent of a producer's span, and its trace.
+// parent returns the traceparent of a producer's span, and its trace.
 func parent(n int, flags string) (header, traceID string) {
 	traceID = fmt.Sprintf("%032x", 0xabc00+n)
 	return fmt.Sprintf("00-%s-%016x-%s", traceID, 0xdef00+n, flags), traceID
 }
 
-// said is what a span says, times from the beginning of the test.
+// said returns a span as text, with times since the beginning of the test.
 func said(s sdk.ReadOnlySpan, began time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s-%s", s.StartTime().Sub(began), s.EndTime().Sub(began))
@@ -83,9 +83,9 @@ func said(s sdk.ReadOnlySpan, began time.Time) string {
 	return b.String()
 }
 
-// TestSpanOfEachMessage: from the acceptance until it is delivered or dead, with hops and refusals, to the nanosecond,
-// in the trace of its producer, whose headers reach the target as they were. Who does not sample gets no span, and what
-// is no traceparent is passed on as any header.
+// TestSpanOfEachMessage: a span lasts from the acceptance of a message until it is delivered or dead, with hops and
+// refusals, exact to the nanosecond. It belongs to the trace of its producer, whose headers reach the target unchanged.
+// A message of an unsampled trace gets no span. A header that is no traceparent is passed on like any other.
 func TestSpanOfEachMessage(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -134,7 +134,8 @@ func TestSpanOfEachMessage(t *testing.T) {
 	})
 }
 
-// wantSpans compares spans with what is wanted of each trace, empty for no span, and counts those without a parent.
+// wantSpans compares the spans with the wanted one of each trace, which is empty for no span. It counts spans without a
+// parent.
 func wantSpans(t *testing.T, all []sdk.ReadOnlySpan, began time.Time, want map[string]string, wantRoots int) {
 	t.Helper()
 	roots := 0
@@ -161,8 +162,8 @@ func wantSpans(t *testing.T, all []sdk.ReadOnlySpan, began time.Time, want map[s
 	}
 }
 
-// TestSpanAcrossInstances: a message that hops from one instance to another has one span, of the one that delivers it,
-// and from its acceptance on.
+// TestSpanAcrossInstances: a message that hops from one instance to another has one span, which begins at the
+// acceptance. The instance that delivers the message sends it.
 func TestSpanAcrossInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -193,7 +194,7 @@ func TestSpanAcrossInstances(t *testing.T) {
 	})
 }
 
-// TestSilentCollectorDelaysNothing: each delivery is on time to the nanosecond, and what is dropped is counted.
+// TestSilentCollectorDelaysNothing: each delivery is exactly on time, and dropped spans are counted.
 func TestSilentCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -19,14 +19,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// older is the configuration of an instance that cannot read the newest format.
+// older returns the configuration of an instance that cannot read the newest format.
 func older(t testing.TB) broker.Config {
 	cfg := harness.Member(t, 3)
 	cfg.Format, cfg.Version = message.Format-1, "v1"
 	return cfg
 }
 
-// ownerOf is the instance of some that owns a lane, or nil.
+// ownerOf returns the instance that owns a lane, or nil.
 func ownerOf(stream string, all ...*harness.Instance) *harness.Instance {
 	for _, i := range all {
 		for _, l := range i.Broker.Status().Lanes {
@@ -83,8 +83,8 @@ func TestLaneGoesToNewerInstance(t *testing.T) {
 	})
 }
 
-// TestNewerMessageIsReported: where no newer instance lives, the lane stays with its owner, and each place that an
-// operator looks at says what it waits for.
+// TestNewerMessageIsReported: without a newer instance, the lane stays with its owner. All reports to an operator name
+// the reason.
 func TestNewerMessageIsReported(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -13,10 +13,10 @@ import (
 )
 
 // TestUpgradeAndBackWithTimers replaces the broker by a newer one, then by the older one, then by the newer one again.
-// Each leaves timers and series in every state to the next: pending with a marker and without, moved, replaced,
-// cancelled, on the way to a target that refuses, set while no broker runs; series between two rounds, paused, and
-// with a round that was moved; and schedules in nats-server's format, pending and replaced. Each message arrives exactly
-// once, and nothing that was cancelled. DELAYBROKER_OLDER names the older program: see TestUpgradeAndBack.
+// Each leaves timers and series in every state to the next: timers that are pending with a marker and without, moved,
+// replaced, cancelled, refused by their target, or set while no broker runs; series between two rounds, paused, or with
+// a moved round; and schedules in nats-server's format, pending and replaced. Each message arrives exactly once, and no
+// cancelled one. DELAYBROKER_OLDER names the older program: see TestUpgradeAndBack.
 func TestUpgradeAndBackWithTimers(t *testing.T) {
 	t.Parallel()
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
@@ -25,6 +25,7 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 	env := []string{
 		"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create", "DELAY_TIMERS=on", "DELAY_LEVELS=1s,2s,5s",
 		"DELAY_SCHEDULES=schedules.orders.>=orders.>",
+		"DELAY_RETRY=1s 5s", // by default, a last retry after 30s, for which the test would wait
 	}
 	const phase = 4 * time.Second // of one version
 	var want []string
@@ -107,7 +108,7 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 	c.CheckNoDead()
 }
 
-// arrivals are the bodies of all that has arrived, each with the number of its round, sorted.
+// arrivals returns the sorted bodies of all arrivals, each with the number of its round.
 func arrivals(c *harness.Client) (all []string) {
 	for _, stream := range []string{"ORDERS", "LATER0", "LATER1", "LATER2", "LATER3"} {
 		for _, a := range c.Arrivals(stream) {
@@ -122,7 +123,7 @@ func arrivals(c *harness.Client) (all []string) {
 	return all
 }
 
-// change asks the broker for a change of a timer, and wants it to be carried out.
+// change requests a change of a timer, and wants it to be carried out.
 func change(c *harness.Client, verb, timer, body string) {
 	c.T.Helper()
 	var answer struct{ Outcome, Why string }

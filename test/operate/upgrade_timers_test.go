@@ -17,10 +17,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestUpgradeWithoutRoomForTimers: a broker of a version without named timers is replaced by one that has them, where
-// its account has room for no more streams, or its user may not make this one. It starts and works as before, and
-// nobody answers who sets a timer. If timers were asked for, it does not start. With room, or the right, it makes the
-// stream.
+// TestUpgradeWithoutRoomForTimers: a broker with named timers replaces one without. Its account has no room for another
+// stream, or its user has no right to create the timers' stream. The broker starts and works as before, and requests
+// that set a timer get no answer. If the configuration requires timers, the broker does not start. With room, or with
+// the right, it creates the stream.
 func TestUpgradeWithoutRoomForTimers(t *testing.T) {
 	t.Parallel()
 	const conf = `
@@ -64,7 +64,7 @@ no_auth_user: all
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				defer cancel()
 				if _, err := c.NC.RequestMsgWithContext(ctx, m); err == nil {
-					t.Error("somebody answers who sets a timer")
+					t.Error("a request that sets a timer is answered")
 				}
 				b.Stop()
 
@@ -72,7 +72,7 @@ no_auth_user: all
 				insists := harness.LaunchBroker(t, s, cfg, user)
 				select {
 				case <-insists.Broker.Ready():
-					t.Error("it starts although it was told to have timers")
+					t.Error("the broker starts without timers although its configuration requires them")
 				case err := <-insists.Done:
 					t.Log(err)
 					insists.Ended = true
@@ -91,7 +91,7 @@ no_auth_user: all
 	}
 }
 
-// fillUp makes streams until there is room for no more.
+// fillUp creates streams until there is no room for another.
 func fillUp(c *harness.Client) {
 	c.T.Helper()
 	for n := range 20 {
@@ -104,7 +104,7 @@ func fillUp(c *harness.Client) {
 	c.T.Fatal("there is room for 20 more streams")
 }
 
-// streamNames are those of all streams, in order.
+// streamNames returns the names of all streams, in order.
 func streamNames(c *harness.Client) (all []string) {
 	c.T.Helper()
 	list := c.JS.StreamNames(context.Background())

@@ -22,7 +22,7 @@ func TestEmbeddedShares(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	address := natstest.FreeAddress(t)
-	natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
+	natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+natstest.Dir(t), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
 	nc, err := nats.Connect("nats://" + address)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,9 @@ func TestKilledComesBackAtOnce(t *testing.T) {
 	for name, env := range map[string][]string{
 		"address": {"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create",
 			"DELAY_HTTP_ADDR=" + natstest.FreeAddress(t)},
-		"directory": {"NATS_URL=", "DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + natstest.FreeAddress(t)},
+		"directory": {
+			"NATS_URL=", "DELAY_EMBEDDED_DIR=" + natstest.Dir(t), "DELAY_EMBEDDED_LISTEN=" + natstest.FreeAddress(t),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			start := time.Now()

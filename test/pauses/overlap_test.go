@@ -9,11 +9,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
-// slowAnswers has JetStream take some time to answer the requests of brokers with this configuration that begin so.
+// slowAnswers delays JetStream's answers to some requests of brokers with this configuration: the requests that begin
+// with a text.
 func slowAnswers(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, by time.Duration) {
 	t.Helper()
 	late := s.Connect(nats.Name("late"))
@@ -27,6 +29,19 @@ func slowAnswers(t *testing.T, s *natstest.Server, cfg *broker.Config, begins st
 	cfg.APIPrefix = natstest.ProxyAPI
 }
 
+// pausedSlowly runs a broker with some patterns paused. Its reads from the stream of paused messages are slow.
+func pausedSlowly(t *testing.T, s *natstest.Server, patterns ...string) (*harness.Client, *inspect.Inspector) {
+	t.Helper()
+	var cfg broker.Config
+	slowAnswers(t, s, &cfg, "STREAM.MSG.GET."+harness.PausedStream, 40*time.Millisecond)
+	harness.StartBroker(t, s, cfg)
+	o := harness.Operator(t, s)
+	for _, pattern := range patterns {
+		harness.MustPause(t, o, pattern)
+	}
+	return harness.NewClient(t, s), o
+}
+
 // numberToEach publishes a number to each of some targets, and waits a millisecond.
 func numberToEach(c *harness.Client, n int, targets ...string) {
 	c.T.Helper()
@@ -38,22 +53,16 @@ func numberToEach(c *harness.Client, n int, targets ...string) {
 	time.Sleep(time.Millisecond)
 }
 
-// TestOverlappingPausesKeepTheOrder: two pauses that match the same target are resumed while a third drains, and the
-// lane of the first is too long for one turn. What has gone on from it into the lane of the second does not come back
-// behind what was due later.
+// TestOverlappingPausesKeepTheOrder: two pauses match the same target. They are resumed while a third pause drains, and
+// the lane of the first is too long for one pass. Messages that move from this lane into the lane of the second pause
+// stay before messages that are due later.
 func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := broker.Config{}
-		slowAnswers(t, s, &cfg, "STREAM.MSG.GET."+harness.PausedStream, 40*time.Millisecond)
-		harness.StartBroker(t, s, cfg)
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c, o := pausedSlowly(t, s, "shop.>", "shop.mail", "other.>", "first.>")
 		c.Target("SHOP", "shop.>")
 		c.Target("FIRST", "first.>")
-		for _, pattern := range []string{"shop.>", "shop.mail", "other.>", "first.>"} {
-			harness.MustPause(t, o, pattern)
-		}
 		const count = 600
 		for n := range count { // each lies between two of another pause
 			targets := []string{"shop.mail", "other.x", "first.x"}
@@ -72,21 +81,15 @@ func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 	})
 }
 
-// TestResumedIsNotHeldUpByALongLane: a target is resumed while the lane of another pause drains, which has much to
-// drain. It gets what waited after the turn of that lane.
+// TestResumedIsNotHeldUpByALongLane: a target is resumed while the long lane of another pause drains. The target gets
+// its messages after one pass of that lane.
 func TestResumedIsNotHeldUpByALongLane(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := broker.Config{}
-		slowAnswers(t, s, &cfg, "STREAM.MSG.GET."+harness.PausedStream, 40*time.Millisecond)
-		harness.StartBroker(t, s, cfg)
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c, o := pausedSlowly(t, s, "shop.>", "other.>", "mail.>")
 		c.Target("SHOP", "shop.>")
 		c.Target("MAIL", "mail.>")
-		for _, pattern := range []string{"shop.>", "other.>", "mail.>"} {
-			harness.MustPause(t, o, pattern)
-		}
 		const count = 600
 		for n := range count {
 			numberToEach(c, n, "shop.x", "other.x")

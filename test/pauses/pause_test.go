@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// checkPunctual expects the arrivals at their due times.
+// checkPunctual expects each arrival at its due time.
 func checkPunctual(t *testing.T, got []harness.Arrival, count int) {
 	t.Helper()
 	if len(got) != count {
@@ -27,10 +27,10 @@ func checkPunctual(t *testing.T, got []harness.Arrival, count int) {
 	}
 }
 
-// TestPausedWaitsAndGoesOutInOrder: at 1,000 messages a second for each of two targets, one of them is paused. What
-// becomes due for it waits, also while the broker and the server are restarted, and goes out in the order of the due
-// times when the target is resumed; what becomes due meanwhile goes out behind it, and then on time. The other target
-// gets everything when it is due, and a moment of memory holds all that waits.
+// TestPausedWaitsAndGoesOutInOrder: at 1,000 messages a second for each of two targets, one of them is paused. Its due
+// messages wait, also while the broker and the server are restarted. When the target is resumed, they come in the order
+// of their due times. Messages that become due meanwhile come after them, and later ones on time. The other target gets
+// all messages when they are due. The waiting messages take little memory.
 func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -92,8 +92,8 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 	})
 }
 
-// TestNothingToPausedFromReturn: when pause returns, what was sent to a slow service has been answered, and what waited
-// in memory for its turn there has been taken back.
+// TestNothingToPausedFromReturn: when pause returns, all messages that were sent to a slow service have been answered,
+// and the messages that waited in memory have been taken back.
 func TestNothingToPausedFromReturn(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -114,8 +114,8 @@ func TestNothingToPausedFromReturn(t *testing.T) {
 	})
 }
 
-// TestPausedByAllInstances: two instances share the lanes; what either of them has waits. One that is stopped by a
-// crash and started again goes by the list from its first message on.
+// TestPausedByAllInstances: two instances share the lanes, and the due messages of both wait. An instance that crashes
+// and starts again reads the list of pauses before its first message.
 func TestPausedByAllInstances(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -169,8 +169,8 @@ func TestPausedByAllInstances(t *testing.T) {
 	})
 }
 
-// TestPausedCountsNoAttempts: a message that was refused waits with its attempts, also if it waited in a retry lane
-// when its target was paused.
+// TestPausedCountsNoAttempts: a refused message keeps its attempts while it waits, even if it was in a retry lane when
+// its target was paused.
 func TestPausedCountsNoAttempts(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -196,7 +196,7 @@ func TestPausedCountsNoAttempts(t *testing.T) {
 	})
 }
 
-// TestPausedExpires: Delay-Expires is looked at when the target is resumed. What is past it becomes a dead letter.
+// TestPausedExpires: Delay-Expires is checked when the target is resumed. An expired message becomes a dead letter.
 func TestPausedExpires(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

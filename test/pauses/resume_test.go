@@ -18,7 +18,7 @@ import (
 )
 
 // TestOverlappingPauses: a target is paused as long as one pattern matches it, and its messages stay in order whichever
-// is resumed first. A part of a pattern cannot be resumed, and the error says what can.
+// pattern is resumed first. A part of a pattern cannot be resumed, and the error names the patterns that can.
 func TestOverlappingPauses(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"orders.>", "orders.eu.*"} {
@@ -71,8 +71,8 @@ func TestOverlappingPauses(t *testing.T) {
 	}
 }
 
-// TestResumedAtItsRate: what waited goes out at the target's rate. It took its turns before it waited, and takes new
-// ones.
+// TestResumedAtItsRate: waiting messages come at the target's rate. They reserved send times before the pause, and
+// reserve new ones.
 func TestResumedAtItsRate(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -102,8 +102,8 @@ func TestResumedAtItsRate(t *testing.T) {
 	})
 }
 
-// TestPausedAgainWhileResumed: a pattern is paused again at every moment of its resumption. What is not out yet waits
-// on, and everything goes out in order.
+// TestPausedAgainWhileResumed: a pattern is paused again at every moment of its resumption. The remaining messages keep
+// waiting, and all messages come in order.
 func TestPausedAgainWhileResumed(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

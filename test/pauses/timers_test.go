@@ -8,9 +8,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersOfPausedTarget: timers that become due for a paused target, near ones and those that waited in a level,
-// fire into the lane of the pause. Each reaches its target once when that is resumed, in the order of due times. One
-// that is cancelled before it is due never does.
+// TestTimersOfPausedTarget: timers that become due for a paused target, near ones and ones that waited in a level, fire
+// into the lane of the pause. When the target is resumed, each reaches it once, in the order of due times. A timer that
+// is cancelled before it is due never does.
 func TestTimersOfPausedTarget(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -17,15 +17,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file is about pauses when their stream cannot be used.
+// This file tests pauses whose stream is in trouble.
 
-// limit sets how many messages the stream of what is paused may hold.
+// limit sets the maximum number of messages in the stream of paused messages.
 func limit(c *harness.Client, most int64) {
 	c.T.Helper()
 	c.Reconfigure(harness.PausedStream, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = most })
 }
 
-// silence has publishes into the stream of what is paused go unanswered, as those into one without a leader, until the
+// silence leaves publishes into the stream of paused messages unanswered, as in a stream without a leader, until the
 // returned function is called.
 func silence(c *harness.Client) (end func()) {
 	c.T.Helper()
@@ -42,9 +42,9 @@ func silence(c *harness.Client) (end func()) {
 	}
 }
 
-// TestPausedStreamTroubles: the stream of what is paused takes nothing while 250 messages a second become due for a
-// paused target: it is full, it does not answer, or it is gone. None is delivered and none lost, other targets get
-// everything when it is due, and no lane keeps the messages in memory.
+// TestPausedStreamTroubles: the stream of paused messages is full, silent or deleted while 250 messages a second become
+// due for a paused target. No message is delivered or lost, other targets get theirs on time, and no lane keeps the
+// messages in memory.
 func TestPausedStreamTroubles(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -102,8 +102,8 @@ func TestPausedStreamTroubles(t *testing.T) {
 	}
 }
 
-// TestPausedStreamPurged: somebody purges the stream. What waited is gone with it; the pause is not, and is written
-// back, so that it holds after a restart too.
+// TestPausedStreamPurged: somebody purges the stream of paused messages. The messages are lost, and the pause is not:
+// it is written again, so that it holds after a restart too.
 func TestPausedStreamPurged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -126,8 +126,8 @@ func TestPausedStreamPurged(t *testing.T) {
 	})
 }
 
-// TestResumedInFullAccount: what is paused may be what fills the account. A resumption counts also where it cannot be
-// stored, and what waited goes out, to core subscribers here. A pause that cannot be stored is refused.
+// TestResumedInFullAccount: paused messages may fill the account. A resumption takes effect even if it cannot be
+// stored, and the messages are sent, here to core subscribers. A pause that cannot be stored is refused.
 func TestResumedInFullAccount(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -158,7 +158,8 @@ func TestResumedInFullAccount(t *testing.T) {
 	})
 }
 
-// TestPauseWithoutItsStream: a broker that may not create the stream delivers as ever; pause says what is missing.
+// TestPauseWithoutItsStream: a broker without the right to create the stream delivers as usual. The pause command names
+// the missing stream.
 func TestPauseWithoutItsStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -177,8 +178,8 @@ func TestPauseWithoutItsStream(t *testing.T) {
 	})
 }
 
-// TestPauseRefusedByOlderBroker: an instance that knows nothing of pauses would deliver all the same, so nothing is
-// paused while it runs. One that the table names and that does not answer is named.
+// TestPauseRefusedByOlderBroker: an instance without pauses would still deliver, so no pause is possible while it runs.
+// The error names an instance in the table of owners that does not answer.
 func TestPauseRefusedByOlderBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -212,8 +213,8 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 	})
 }
 
-// TestLatePauseIsFound: an instance that does not know yet that a pause is over has put a message into its lane. It is
-// found, and delivered, also when the list has forgotten the pause.
+// TestLatePauseIsFound: an instance that has not learned of the end of a pause has stored a message in its lane. The
+// message is found and delivered, even when the list has no such pause any more.
 func TestLatePauseIsFound(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration]string{time.Second: "late", 3 * time.Hour: "late×2"} {

@@ -17,12 +17,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// busy is JetStream's answer to a request that it does not carry out now.
+// busy is JetStream's answer to a request that it does not carry out at the moment.
 const busy = `{"type":"io.nats.jetstream.api.v1.%s_response","error":{"code":503,"err_code":10008,` +
 	`"description":"JetStream system temporarily unavailable"}}`
 
-// TestResendInTrouble: JetStream leaves one kind of an operator's requests unanswered, done or not, or refuses them.
-// Whatever the operator was told, he resends what is left when JetStream answers again: each message arrives once.
+// TestResendInTrouble: JetStream leaves one kind of an operator's requests unanswered, carried out or not, or refuses
+// them. When JetStream answers again, the operator resends the remaining letters. Each message arrives once.
 func TestResendInTrouble(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -77,7 +77,7 @@ func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 	}
 	time.Sleep(time.Minute)
 	if got, want := harness.Bodies(in.All()), "0 1 2 3 4"; got != want {
-		t.Errorf("there came %q, want %q", got, want)
+		t.Errorf("%q arrived, want %q", got, want)
 	}
 	c.CheckEmpty()
 }
@@ -93,8 +93,8 @@ func resendAll(i *inspect.Inspector) ([]inspect.LetterOutcome, error) {
 	return letters.Work(ctx, ctx, letters.Resending(deadletter.Filter{}, deadletter.Change{}, false))
 }
 
-// TestResentByTwo: two operators resend the same letters at once, and the broker is killed meanwhile. The target's
-// stream has each message once, and of each letter one operator, or both, are told that it was resent.
+// TestResentByTwo: two operators resend the same letters at the same time, and the broker is killed meanwhile. The
+// target's stream stores each message once. For each letter, at least one operator gets the answer that it was resent.
 func TestResentByTwo(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

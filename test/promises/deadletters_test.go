@@ -89,9 +89,7 @@ func TestResentKeepsItsID(t *testing.T) {
 // again.
 func TestResentHasAllItsRetries(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, impatient(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, impatient(t), func(t *testing.T, c *harness.Client) {
 		box := c.Box()
 		c.Publish("delayin.0s.orders.expire", "body")
 		time.Sleep(time.Minute)
@@ -227,7 +225,7 @@ func letterReader(name string) *server.User {
 	}}
 }
 
-// checkOwnLetters wants a tenant to have seen its two letters as they came, and to read them once.
+// checkOwnLetters wants a tenant to have received its two letters when they were stored, and to read each once.
 func checkOwnLetters(c *harness.Client, name string, live *harness.Inbox) {
 	c.T.Helper()
 	want := []string{
@@ -245,7 +243,7 @@ func checkOwnLetters(c *harness.Client, name string, live *harness.Inbox) {
 	}
 }
 
-// tryOthersLetters asks, as orders, for what only an operator may, with answers to the other tenant.
+// tryOthersLetters makes the requests of an operator, as orders, with reply subjects of the other tenant.
 func tryOthersLetters(t *testing.T, orders *harness.Client) {
 	t.Helper()
 	for _, api := range []string{
@@ -268,7 +266,7 @@ func tryOthersLetters(t *testing.T, orders *harness.Client) {
 	}
 }
 
-// pushed subscribes for a minute, and returns what the consumer pushes meanwhile.
+// pushed subscribes for a minute, and returns the messages that the consumer pushes.
 func pushed(c *harness.Client, subject string) []harness.Arrival {
 	c.T.Helper()
 	in := &harness.Inbox{}
@@ -290,7 +288,7 @@ func pushed(c *harness.Client, subject string) []harness.Arrival {
 	return in.All()
 }
 
-// told are arrivals as text, sorted.
+// told returns arrivals as sorted text.
 func told(all []harness.Arrival) []string {
 	var words []string
 	for _, a := range all {

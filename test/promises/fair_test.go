@@ -18,11 +18,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// holds is how many messages a lane may hold in memory here. It is the smallest window of package deliver, so that each
-// group has the same share as with the defaults.
+// holds is the maximum number of messages that a lane holds in memory here. It is the smallest window of package
+// deliver, so each group has the same share as with the defaults.
 const holds = 2 << 10
 
-// trouble is a flood for a target that is not well: more than a lane may hold, due in a second.
+// trouble is a flood for a target in trouble: more messages than a lane holds, due within a second.
 type trouble func(c *harness.Client)
 
 // floodWith publishes messages for silent targets of mode stream.
@@ -70,10 +70,10 @@ var troubles = map[string]trouble{
 }
 
 // TestFloodSlowsNobody floods a lane. In the same lane there are ten messages a second for a healthy target, before,
-// during and after the flood. They come the moment they are due, as they do without a flood, except when a flood begins
-// and fills the lane's memory. Then the lane stops for a second at most if the target answers, for a quarter of a
-// second if it does not, and as long again to catch up. All floods together also fill the memory that the lanes share.
-// They fill it once more when the messages that were given back come again.
+// during and after the flood. They arrive exactly when they are due, except when a flood begins and fills the lane's
+// memory. Then the lane stops for at most a second if the target answers, or for at most a quarter of a second if it
+// does not, and needs as long again to catch up. All floods together also fill the memory that the lanes share. They
+// fill it again when the returned messages come again.
 func TestFloodSlowsNobody(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -98,17 +98,17 @@ func TestFloodSlowsNobody(t *testing.T) {
 	}
 }
 
-// A flood is troubles at the same time.
+// A flood is several troubles at the same time.
 type flood struct {
 	these   []trouble
 	maxStop time.Duration // the longest time for which the lane may stop
 	maxSum  time.Duration // of all times for which it stops
 }
 
-// slowsNobody wants a healthy target to get its messages in time, beside the flood.
+// slowsNobody wants a healthy target to get its messages on time during the flood.
 func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
 	t.Helper()
-	const count, every = 2000, 100 * time.Millisecond
+	const count, every = 1000, 100 * time.Millisecond // until messages come again at the longest retry delay, twice
 	harness.StartBroker(t, s, broker.Config{HoldMessages: holds, HoldBytes: 32 << 20})
 	c, healthy := harness.NewClient(t, s), harness.NewClient(t, s)
 	c.Target("ORDERS", "orders.>")
@@ -144,8 +144,8 @@ func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
 	c.CheckNoDead()
 }
 
-// TestSlowTargetIsBusy: messages that are taken back from a slow target are sent again when it has room. So it has
-// something to do all the time, and gets each message once.
+// TestSlowTargetIsBusy: messages that were taken back from a slow target are sent again when the target has room. So
+// the target is always busy, and gets each message once.
 func TestSlowTargetIsBusy(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/poison"
 )
 
-// notOurs are headers that the server reads or writes, but that belong to clients.
+// notOurs are headers of clients that the server also reads or writes.
 var notOurs = map[string]string{
 	"Accept-Encoding":  "asks a monitoring endpoint for compression",
 	"Content-Encoding": "what such an endpoint answers with",
@@ -118,7 +118,7 @@ func parsed(t *testing.T, pkg string) (*token.FileSet, []*ast.File) {
 	return set, files
 }
 
-// headers are the names of headers in a package, and where each is.
+// headers maps the names of headers in a package to their places.
 type headers struct {
 	set       *token.FileSet
 	constants map[string]string // by name
@@ -142,8 +142,8 @@ func (h headers) note(name string, at token.Pos) {
 	}
 }
 
-// look notes the headers in a node: what looks like one, constants named as one, and what is given to a function that
-// takes one.
+// look records the headers in a node: strings that look like a header, constants with names of headers, and arguments
+// of header functions.
 func (h headers) look(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.BasicLit:
@@ -201,7 +201,7 @@ func called(e ast.Expr) string {
 	return ""
 }
 
-// headerLike reports whether a string looks like a name: the same functions also take values.
+// headerLike reports whether a string looks like the name of a header. The same functions also take values.
 func headerLike(s string) bool {
 	return s != "" && 'A' <= s[0] && s[0] <= 'Z' &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") == ""

@@ -140,8 +140,8 @@ func rawLines(block, eol string) []rawHeader {
 	return all
 }
 
-// folded is a name as a very tolerant parser might read it: in lower case, and without characters that are not part of
-// a name.
+// folded returns a name as a very tolerant parser might read it: in lower case, and without characters that are invalid
+// in a name.
 func folded(name string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -22,9 +22,8 @@ import (
 // TestConsumerDeleted deletes the broker's consumers.
 func TestConsumerDeleted(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 45s 10m")})
-		c := harness.NewClient(t, s)
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 45s 10m")}
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		start := time.Now()
 		c.Publish("delay.10s.orders.a", "a")
@@ -48,9 +47,7 @@ func TestConsumerDeleted(t *testing.T) {
 // TestStreamPurged purges a level. Messages that the broker had read still arrive, and so do later ones.
 func TestStreamPurged(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		start := time.Now()
 		for i := range 10 {
@@ -73,9 +70,7 @@ func TestStreamPurged(t *testing.T) {
 // with one, and the position in the old stream must not purge anything there.
 func TestStreamRecreated(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		for range 1000 {
 			c.Publish("delay.1s.orders.old", "old")

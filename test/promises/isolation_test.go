@@ -21,9 +21,7 @@ import (
 func TestSilentTargetSlowsNobody(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{HoldMessages: 2 << 10})
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, broker.Config{HoldMessages: 2 << 10}, func(t *testing.T, c *harness.Client) {
 		c.Silent("silent.x")
 		c.Target("ORDERS", "orders.>")
 		for range 30 { // in 3 s: none is refused yet, which takes 5 s
@@ -181,9 +179,7 @@ func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstes
 func TestLateAcknowledgement(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 20s 30s")})
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, broker.Config{Ladder: harness.Ladder(t, "1s 20s 30s")}, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		for _, mute := range []bool{true, false} {
 			natstest.Reconfigure(t, c.JS, "DELAY_30s", func(cfg *jetstream.StreamConfig) { cfg.NoAck = mute })

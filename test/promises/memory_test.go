@@ -25,9 +25,9 @@ import (
 // DELAYBROKER_BINARY may name a script that enters a control group with a hard limit before it becomes the broker.
 var backlog = flag.Int("memory.backlog", 200, "mebibytes that are overdue when TestMemoryOfABacklog starts its broker")
 
-// TestMemoryOfABacklog starts a broker on many lanes whose messages became due while it was away: several times as much
-// as it may keep in memory, for targets that are healthy, silent, and refusing. Its memory stays below the limits of
-// the manifests, and the healthy targets get everything.
+// TestMemoryOfABacklog starts a broker on many lanes whose messages became due while no broker ran: several times as
+// many as it may hold in memory. The targets are healthy, silent, and refusing. The broker's memory stays below the
+// limits of the manifests, and the healthy target gets all its messages.
 func TestMemoryOfABacklog(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -40,8 +40,7 @@ func TestMemoryOfABacklog(t *testing.T) {
 		{"sidecar, large messages", 128, 8, 32 << 10, 1 << 30},
 		{"shared, mixed messages", 256, 32, 0, 1 << 30},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(tt.name, func(t *testing.T) { // beside each other, they would take twice the processor time
 			s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true,
 				StoreDir: t.TempDir()})
 			var names []string
@@ -81,8 +80,8 @@ func TestMemoryOfABacklog(t *testing.T) {
 	}
 }
 
-// leaveBehind publishes a backlog of the chosen size over the lanes in turn, a third each for a healthy, a silent and a
-// refusing target. It returns the number of messages for the healthy one.
+// leaveBehind publishes a backlog to the lanes in turn. A third of it is for a healthy target, a third for a silent
+// one, and a third for a refusing one. It returns the number of messages for the healthy target.
 func leaveBehind(c *harness.Client, lanes []string, size, most int) (healthy uint64) {
 	c.T.Helper()
 	targets := []string{"orders.x", "silent.x", "full.x"}
@@ -111,7 +110,7 @@ func leaveBehind(c *harness.Client, lanes []string, size, most int) (healthy uin
 	return healthy
 }
 
-// peakOf is the largest resident memory that a process has had, in MiB.
+// peakOf returns the maximum resident memory of a process, in MiB.
 func peakOf(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -24,7 +24,7 @@ var (
 	monthBrokers = flag.Int("month.brokers", 1, "brokers of TestAMonth, one or two")
 )
 
-// monthSecrets are the secret before and after the rotation.
+// monthSecrets are the secrets before and after the rotation.
 var monthSecrets = [2]string{"the first secret of the shop", "the second secret of the shop"}
 
 // TestAMonth runs a small shop under fake time. Each order sets a timeout, of which most are cancelled. There are
@@ -40,6 +40,8 @@ func TestAMonth(t *testing.T) {
 	if *monthDays%4 != 0 || *monthDays < 4 || *monthBrokers < 1 || *monthBrokers > 2 {
 		t.Fatal("-month.days: write a multiple of four; -month.brokers: write 1 or 2")
 	}
+	// No other test runs. On one processor, the goroutines of server and broker hand over to each other at half the cost.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	dir := natstest.Dir(t)
 	natstest.DropTimers()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +56,7 @@ func TestAMonth(t *testing.T) {
 	})
 }
 
-// A month is a shop, its server and its brokers.
+// A month has a shop, its server and its brokers.
 type month struct {
 	*harness.Client
 	server  *natstest.Server
@@ -105,7 +107,7 @@ func newMonth(t *testing.T, dir string, size, days int) *month {
 	return m
 }
 
-// recur begins a series, and notes the times at which it has to fire.
+// recur begins a series, and records the times at which it must fire.
 func (m *month) recur(key string, headers ...string) {
 	m.T.Helper()
 	m.Publish("delaytimer."+key+".shop.report", key, headers...)
@@ -141,7 +143,7 @@ func (m *month) start() {
 	}
 }
 
-// restart replaces one broker after the other, with a configuration that was changed.
+// restart replaces the brokers one after the other, with a changed configuration.
 func (m *month) restart(change func(*broker.Config)) {
 	change(&m.cfg)
 	for n, b := range m.brokers {
@@ -175,7 +177,7 @@ func (m *month) liveADay() {
 	}
 }
 
-// event does what happens at an hour of a day. Four days have all events; longer months repeat them.
+// event plays the event of an hour. Four days have all events; longer months repeat them.
 func (m *month) event(hour int) {
 	m.T.Helper()
 	switch at := [2]int{m.day % 4, hour}; at {
@@ -221,7 +223,7 @@ func (m *month) event(hour int) {
 	}
 }
 
-// secret is the one of two that is in use, or the other, as of this day.
+// secret returns the secret in use on this day, or the next one.
 func (m *month) secret(next int) string { return monthSecrets[(m.day/4+next)%2] }
 
 // order sells something: a timeout that most cancel, a reminder, and now and then a mail.
@@ -264,7 +266,7 @@ func (m *month) later(body, target string, in time.Duration) {
 	m.due[body] = time.Now().Add(in)
 }
 
-// inspect opens what an operator looks and acts through.
+// inspect calls a function with an operator's inspector.
 func (m *month) inspect(act func(context.Context, *inspect.Inspector) error) {
 	m.T.Helper()
 	i, err := inspect.Open(m.server.Connect(), m.cfg)
@@ -293,7 +295,7 @@ func (m *month) resume(pattern string) {
 	})
 }
 
-// collect takes what has arrived out of a target's stream.
+// collect moves the arrivals out of a target's stream.
 func (m *month) collect(stream string) {
 	m.T.Helper()
 	for _, a := range m.Arrivals(stream) {
@@ -305,7 +307,7 @@ func (m *month) collect(stream string) {
 	}
 }
 
-// usage is what must not grow from day to day.
+// usage holds the figures that must not grow from day to day.
 type usage struct {
 	Streams, Consumers, Goroutines int
 	Heap                           int // bytes
@@ -322,7 +324,7 @@ func (m *month) usage() usage {
 	return u
 }
 
-// check waits until all has arrived, and compares.
+// check waits until all messages have arrived, and compares.
 func (m *month) check() {
 	t := m.T
 	t.Helper()

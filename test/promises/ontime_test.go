@@ -101,9 +101,7 @@ func TestChains(t *testing.T) {
 // own id; otherwise the server answers "duplicate" to the second one, and the message is lost.
 func TestOneLevelAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s")})
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, broker.Config{Ladder: harness.Ladder(t, "1s")}, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		c.Publish("delayin.20s.orders.expire", "x")
 		harness.CheckExactly(t, in, time.Now().Add(20*time.Second), 0)
@@ -127,9 +125,7 @@ func cut(subject string) (root, token string, ok bool) {
 // TestAbsoluteTimes uses points in time instead of durations, in every notation.
 func TestAbsoluteTimes(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		at := func(d time.Duration) time.Time { return start.Add(d) }

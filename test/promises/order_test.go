@@ -13,7 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestOldestDueFirstHoweverOverdue: what is overdue by less than a second goes out behind what is overdue by more.
+// TestOldestDueFirstHoweverOverdue: messages that are overdue by less than a second are sent after messages that are
+// overdue by more.
 func TestOldestDueFirstHoweverOverdue(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -37,9 +38,9 @@ func TestOldestDueFirstHoweverOverdue(t *testing.T) {
 	})
 }
 
-// TestOldestDueFirstInEveryLane is the end of 35 seconds without a broker, at 500 messages a second for many levels and
-// the intake, all to one target. Within a lane, the oldest due goes out first, strictly. Across lanes, no message comes
-// behind one that was due more than a tenth of a second later.
+// TestOldestDueFirstInEveryLane plays the end of 35 seconds without a broker, at 500 messages a second for many levels
+// and the intake, all to one target. Within a lane, the order of due times is strict. Across lanes, no message comes
+// after one that was due more than a tenth of a second later.
 func TestOldestDueFirstInEveryLane(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -104,7 +105,7 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 }
 
 // TestOldestDueFirstBeyondMemory: a level has many times more overdue messages than fit into memory. Some of them came
-// there by a hop, and are due later than their neighbours. All go out in the order of their due times.
+// by a hop, and are due later than their neighbours. All are sent in the order of their due times.
 func TestOldestDueFirstBeyondMemory(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -140,14 +141,13 @@ func TestOldestDueFirstBeyondMemory(t *testing.T) {
 	})
 }
 
-// TestSpillMakesNothingLate: an intake that holds all it may stores messages that are due much later in levels. It
-// takes no level that is longer than the time that remains, where a message would wait behind those that are due later.
+// TestSpillMakesNothingLate: the intake holds as many messages as it may. It stores messages that are due much later in
+// levels. No level is longer than the remaining time, so no message waits there behind messages that are due later.
 func TestSpillMakesNothingLate(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1m 10m 1h"), HoldMessages: 512})
-		c := harness.NewClient(t, s)
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1m 10m 1h"), HoldMessages: 512}
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		c.Many("delay.1m.orders.level", 1000) // so that the level, which holds 256, reads no further
 		time.Sleep(time.Second)
@@ -171,7 +171,7 @@ func TestSpillMakesNothingLate(t *testing.T) {
 	})
 }
 
-// TestPrefixChanged says what a changed prefix leaves behind.
+// TestPrefixChanged shows the streams that remain after the prefix is changed.
 func TestPrefixChanged(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const words = "messages of another prefix wait, and no broker reads them"

@@ -15,9 +15,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPoison publishes messages of kinds that have harmed consumers, brokers or targets elsewhere, with healthy traffic
-// beside them. Each poisonous message is delivered without the harmful part, or becomes a dead letter with a reason.
-// The healthy messages are on time.
+// TestPoison publishes messages of kinds that have harmed consumers, brokers or targets elsewhere, together with
+// healthy messages. Each poisonous message is delivered without the harmful part, or becomes a dead letter with a
+// reason. The healthy messages are on time.
 func TestPoison(t *testing.T) {
 	t.Parallel()
 	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
@@ -53,7 +53,7 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// A poisoner publishes what has harmed others, and counts what should become of it.
+// A poisoner publishes poisonous messages, and counts the expected outcomes.
 type poisoner struct {
 	*harness.Client
 	raw   *harness.RawConn
@@ -68,14 +68,14 @@ func (p *poisoner) bad(code message.Code, subject, body string, headers ...strin
 	p.dead[string(code)]++
 }
 
-// badBlock is bad with a header block as it is on the wire.
+// badBlock is like bad, with a header block in the format of the protocol.
 func (p *poisoner) badBlock(code message.Code, subject, block, body string) {
 	p.T.Helper()
 	p.raw.Publish(subject, block, body)
 	p.dead[string(code)]++
 }
 
-// emptyBodies have headers that look like a status of the server.
+// emptyBodies publishes messages whose headers look like a status of the server.
 func (p *poisoner) emptyBodies() {
 	for _, status := range []string{"100", "404", "408", "409", "503", "409 Consumer Deleted", "409 Server Shutdown"} {
 		p.raw.Publish("delay.1s.orders.clean", "NATS/1.0\r\nStatus: "+status+
@@ -85,7 +85,7 @@ func (p *poisoner) emptyBodies() {
 	}
 }
 
-// badHeaders cannot be parsed: to ignore them would lose a Delay-Until.
+// badHeaders publishes headers that cannot be parsed. To ignore them would lose a Delay-Until.
 func (p *poisoner) badHeaders() {
 	for _, block := range []string{"NATS/1.0\r\nDelay-Until: 2030-01-01T00:00:00Z\r\nno colon\r\n\r\n",
 		"NATS/1.0\r\n\xff\xfe\r\n\r\n", "NATS/1.0\r\nDelay-Until 2030\r\n\r\n"} {
@@ -96,14 +96,14 @@ func (p *poisoner) badHeaders() {
 	p.badBlock(message.BadHeaders, "delay.1s.orders.bad", "NATS/1.0\r\nX(y): z\r\n\r\n", "bad key")
 }
 
-// badTargets are too long for the protocol, or missing.
+// badTargets publishes to targets that are too long for the protocol, or missing.
 func (p *poisoner) badTargets() {
 	p.badBlock(message.BadTarget, "delay.1s."+strings.Repeat("x", 5000), "", "long")
 	p.bad(message.BadTarget, "delay.1s", "bare")
 	p.bad(message.BadTarget, "delay.1s", "bare", message.HeaderTarget, "orders.notlisted")
 }
 
-// badTimes cannot be parsed, or occur twice.
+// badTimes publishes times that cannot be parsed, or occur twice.
 func (p *poisoner) badTimes() {
 	for _, subject := range []string{"delayat.1732060800.123.orders.x", "delayin.1.5s.orders.x",
 		"delayat.2000-01-02T00:00:00.000Z.orders.x", "delayin.soon.orders.x",
@@ -119,14 +119,14 @@ func (p *poisoner) badTimes() {
 	p.bad(message.BadOption, "delay.1s.orders.x", "bad", message.HeaderDeliver, "pigeon")
 }
 
-// forgedState is on an internal subject, by a user with too many rights.
+// forgedState publishes on an internal subject, as a user with too many rights.
 func (p *poisoner) forgedState() {
 	p.bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad")
 	p.bad(message.BadInternal, "delaysys.hop.1s.orders.x", "bad", message.HeaderID, "x", message.HeaderDue,
 		"2000-01-01T00:00:00Z")
 }
 
-// wantDelivered wants the healthy messages on time, the clean ones without their harmful part, and no others.
+// wantDelivered wants the healthy messages on time, the cleaned ones without their harmful part, and no others.
 func (p *poisoner) wantDelivered(healthy int) {
 	t, due := p.T, p.start.Add(time.Second)
 	nHealthy, nClean := 0, 0
@@ -156,7 +156,7 @@ func (p *poisoner) wantDelivered(healthy int) {
 	}
 }
 
-// wantDeadLetters wants as many as there should be of each code, and each with what a person needs.
+// wantDeadLetters wants the expected number of letters of each code, each with the details that an operator needs.
 func (p *poisoner) wantDeadLetters() {
 	t, letters := p.T, p.Client.Dead()
 	for code, want := range p.dead {
@@ -177,7 +177,7 @@ func (p *poisoner) wantDeadLetters() {
 	}
 }
 
-// checkEmptyLanes is checkEmpty without the stream of dead letters.
+// checkEmptyLanes is like CheckEmpty, without the stream of dead letters.
 func checkEmptyLanes(c *harness.Client) {
 	c.T.Helper()
 	for info := range c.JS.ListStreams(context.Background()).Info() {

@@ -14,7 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// byTarget is a configuration in which shop.mail is tried three times, after 2s and 10m, and others four times.
+// byTarget returns a configuration in which shop.mail is tried three times, after 2s and 10m, and other targets four
+// times.
 func byTarget(t *testing.T) broker.Config {
 	return broker.Config{
 		RetryLadder: harness.Ladder(t, "1s 5s"),
@@ -23,7 +24,8 @@ func byTarget(t *testing.T) broker.Config {
 	}
 }
 
-// TestRetriesByTarget: each target is tried as often, and exactly when, its rule says, and none waits for another's.
+// TestRetriesByTarget: each target is retried as often as its rule says, at exactly these times. No target waits for
+// the retries of another.
 func TestRetriesByTarget(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -49,8 +51,8 @@ func TestRetriesByTarget(t *testing.T) {
 	})
 }
 
-// TestMaxAttempts: a message may be tried less often than its target allows. That travels through hops and retries, is
-// nothing of its target's, and stays with the dead letter. To ask for more is a bad request.
+// TestMaxAttempts: a message may ask for fewer attempts than its target allows. The number travels through hops and
+// retries, is hidden from the target, and stays with the dead letter. To ask for more is a bad request.
 func TestMaxAttempts(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -94,7 +96,7 @@ func TestMaxAttempts(t *testing.T) {
 	})
 }
 
-// TestRetryLaneRetires: what waits in a lane that no rule names any more is delivered all the same.
+// TestRetryLaneRetires: messages in a retry lane that no rule names any more are still delivered.
 func TestRetryLaneRetires(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -12,7 +12,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// rated starts instances that share the lanes, with a rate for each target below slow and for each key below keyed.
+// rated starts instances that share the lanes, with a rate for each target below slow, and for each key below keyed.
 func rated(t *testing.T, s *natstest.Server, instances, rate int) (all []*harness.Instance) {
 	t.Helper()
 	for range instances {
@@ -26,8 +26,8 @@ func rated(t *testing.T, s *natstest.Server, instances, rate int) (all []*harnes
 	return all
 }
 
-// checkRate checks that messages came at their rate: all that it allows, and never more. A message that is moved to the
-// instance that gives the turns may be read there a little later than its turn.
+// checkRate checks that messages came at exactly their rate. A message that moves to the instance that reserves the
+// send times may be read there a little later than its own.
 func checkRate(t *testing.T, what string, all []harness.Arrival, count, rate int) {
 	t.Helper()
 	ids := make(map[string]bool)
@@ -52,8 +52,8 @@ func checkRate(t *testing.T, what string, all []harness.Arrival, count, rate int
 	}
 }
 
-// TestRateWithInstances: three instances together send a target exactly what its rate allows, if its messages are in
-// lanes of all of them, and if they are all in one lane.
+// TestRateWithInstances: three instances together send a target exactly as much as its rate allows, with its messages
+// in the lanes of all of them, or all in one lane.
 func TestRateWithInstances(t *testing.T) {
 	t.Parallel()
 	for name, lanes := range map[string][]string{
@@ -93,8 +93,8 @@ func TestRateWithInstances(t *testing.T) {
 	}
 }
 
-// TestRateByKey: the messages of a tenant come at the tenant's rate, whatever their targets, and wait for no other
-// tenant's.
+// TestRateByKey: the messages of a tenant come at the tenant's rate, whatever their targets. They do not wait for
+// another tenant's messages.
 func TestRateByKey(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -126,7 +126,7 @@ func TestRateByKey(t *testing.T) {
 			checkRate(t, tenant, by[tenant], flood, rate)
 		}
 		if got := by["none"]; len(got) != flood || got[flood-1].At.Sub(got[0].At) > time.Second {
-			t.Errorf("without a key there came %d, want %d at once", len(got), flood)
+			t.Errorf("without a key %d arrived, want %d at once", len(got), flood)
 		}
 		for _, key := range []string{"", "a b", "\x7f", fmt.Sprintf("%065d", 0)} {
 			c.Publish("delay.1s.keyed.a", "bad", "Delay-Rate-Key", key)
@@ -139,7 +139,7 @@ func TestRateByKey(t *testing.T) {
 }
 
 // TestRateWhileInstancesChange: one of three instances stops, another one crashes, and a third joins, while messages
-// wait for their turns. A target gets a quarter more than its rate at the most.
+// wait for their send times. A target gets at most a quarter more than its rate.
 func TestRateWhileInstancesChange(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRateAfterTheServerWasAway: the server is away for ten seconds, in which 100 messages had their turns at the rate
-// of a target. When it is back they come at that rate, in order, before those whose turns come later.
+// TestRateAfterTheServerWasAway: the server is down for ten seconds, in which 100 messages had their send times at the
+// rate of a target. Afterwards they come at that rate, in order, before the messages with later send times.
 func TestRateAfterTheServerWasAway(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, flood = 10, 200
@@ -39,8 +39,8 @@ func TestRateAfterTheServerWasAway(t *testing.T) { // not in parallel: see natst
 	})
 }
 
-// TestSilenceOfARatedTargetIsCounted: a target with a rate should acknowledge, and never does. Each message is repeated
-// in its turn, so that its silences are counted: it becomes a dead letter after the third.
+// TestSilenceOfARatedTargetIsCounted: a target with a rate should acknowledge, and never does. Each repetition of a
+// message has a send time, and its silences are counted: it becomes a dead letter after the third.
 func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -57,9 +57,9 @@ func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
 	})
 }
 
-// TestRateAfterKills: the broker is killed again and again while 1,200 messages wait for their turns. What it moved
-// just before it died is moved again, and the copies take turns; they are few, so that the rate is used in full soon
-// after each kill, and everything is out about as soon as it can be.
+// TestRateAfterKills: the broker is killed several times while 1,200 messages wait for their send times. Messages that
+// it moved just before its death are moved again, and the copies take send times. They are few, so the rate is soon
+// used in full after each kill, and the last message comes almost as early as it can.
 func TestRateAfterKills(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -107,9 +107,9 @@ func TestRateAfterKills(t *testing.T) {
 }
 
 // TestPausedAgainAtItsRate: a target with a rate is paused and resumed several times, for longer and for shorter than
-// before, while most of its messages wait for their turns. They come in the order in which they are due, each exactly
-// one turn behind the one before but for the pauses, whichever lanes they came from. What is published meanwhile is
-// behind them.
+// before, while most of its messages wait for their send times. They come in the order of their due times, each exactly
+// one interval of the rate after the previous one except for the pauses, whichever lanes they come from. Messages that
+// are published meanwhile come after them.
 func TestPausedAgainAtItsRate(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

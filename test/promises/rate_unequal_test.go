@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRateWithUnequalInstances: while settings are rolled out, two instances disagree about which level gives the turns
-// of a target. A message is moved there once, and not to and fro.
+// TestRateWithUnequalInstances: during a rollout of settings, two instances disagree about the level that reserves the
+// send times of a target. A message moves there once, and not back and forth.
 func TestRateWithUnequalInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -16,8 +16,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRefusalsAreLogged: the first refusal of a target is said at once, with the reason, the others once a minute with
-// how many there were, whatever lanes they come from, and one target takes nothing from what is said of another.
+// TestRefusalsAreLogged: the first refusal of a target is logged immediately with its reason. Later ones are logged
+// once a minute with their number, whatever lanes they come from. The refusals of one target do not suppress log lines
+// about another.
 func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -41,7 +42,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 	})
 }
 
-// TestRefusalsOfManyTargets: subjects with ids in them fill no log, and what is not said is counted.
+// TestRefusalsOfManyTargets: refusals by subjects that contain ids do not fill the log. Suppressed log lines are
+// counted.
 func TestRefusalsOfManyTargets(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -68,7 +70,7 @@ func TestRefusalsOfManyTargets(t *testing.T) {
 	})
 }
 
-// TestDeadLettersAreLogged: the line names the target.
+// TestDeadLettersAreLogged: the log line of a dead letter names the target.
 func TestDeadLettersAreLogged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -84,7 +86,7 @@ func TestDeadLettersAreLogged(t *testing.T) {
 	})
 }
 
-// TestLastReasonTravels: between lanes a message says why it was refused last; at its target it does not.
+// TestLastReasonTravels: between lanes, a message has the reason of its last refusal. At its target it does not.
 func TestLastReasonTravels(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -128,9 +130,9 @@ func TestLastReasonTravels(t *testing.T) {
 	})
 }
 
-// TestRetriesWithJitter: of messages that a target has refused together, each comes again at a time of its own. None
-// comes before its wait is over, and none later than the jitter says. The part beyond the retry lane may be longer than
-// any message is held in memory.
+// TestRetriesWithJitter: messages that a target refused together come again at different times. None comes before its
+// wait is over, and none later than the jitter allows. The part beyond the retry lane may be longer than a message is
+// held in memory.
 func TestRetriesWithJitter(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -52,7 +52,7 @@ func TestRestoredUnderABlockedReader(t *testing.T) {
 	}
 }
 
-// backupKinds are the formats of a backup: that of current servers, and that of servers before 2.15.
+// backupKinds are the formats of backups: of current servers, and of servers before 2.15.
 var backupKinds = map[string]func(*natstest.Server, *harness.Client, string) natstest.Backup{
 	"backup": func(_ *natstest.Server, c *harness.Client, stream string) natstest.Backup {
 		return natstest.SaveStream(c.T, c.NC, stream)

@@ -13,9 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSlack: with a slack, each message arrives at the end of the slack in which it is due, to the nanosecond: never
-// early, and never later than that, however many levels it has passed. So all that are due in one slack arrive
-// together.
+// TestSlack: with a slack, each message arrives at the end of the slack in which it is due, to the nanosecond, however
+// many levels it has passed. So all messages that are due in one slack arrive together.
 func TestSlack(t *testing.T) {
 	t.Parallel()
 	for _, slack := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 250 * time.Millisecond} {
@@ -65,8 +64,8 @@ func TestSlack(t *testing.T) {
 	}
 }
 
-// TestSlackBesideRatesPausesAndTimers: with a slack, messages with a rate, messages that were paused and named timers
-// are never early, and a thousand messages come in one pass for each slack. Neither a rate nor a pause is broken.
+// TestSlackBesideRatesPausesAndTimers: with a slack, messages with a rate, paused messages and named timers are never
+// early. A thousand messages come in one pass for each slack. Rates and pauses hold.
 func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

@@ -13,8 +13,8 @@ import (
 )
 
 // TestStartWithoutALeader starts a broker while a stream has no leader, so that the server lists it by name only. The
-// broker does not take the stream for missing. It waits for a while, then serves the other streams, and this one when
-// it has a leader.
+// broker does not consider the stream missing. It waits for a while, then serves the other streams, and this stream
+// when it has a leader.
 func TestStartWithoutALeader(t *testing.T) {
 	for name, tt := range map[string]struct{ away, ready time.Duration }{
 		"an election":     {away: 4500 * time.Millisecond, ready: 5 * time.Second},

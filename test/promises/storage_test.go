@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// outage is longer than all attempts at a target that refuses: 1s, 5s and 18 times 30s between them.
+	// outage is longer than all attempts at a target that refuses: 1s, 5s and 18 times 30s.
 	outage = 10 * time.Minute
-	// resumes is how soon the broker works again when there is room: the longest pause between two tries.
+	// resumes is the maximum time until the broker works again when there is room: the longest backoff.
 	resumes = 3200 * time.Millisecond
 )
 
@@ -28,7 +28,7 @@ func accountMemory(c *harness.Client, s *natstest.Server) harness.Storage {
 	return harness.AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxMemory = 0 })
 }
 
-// serverStorage is the server's own limit, which must be small: another stream fills it.
+// serverStorage is the storage limit of the server, which must be small: another stream fills it.
 func serverStorage(c *harness.Client) harness.Storage {
 	c.Target("OTHER", "other")
 	return harness.Storage{Code: 10023, Fill: func() {
@@ -50,7 +50,7 @@ func checkFull(c *harness.Client, st harness.Storage) {
 	}
 }
 
-// inLanes is the number of messages in all lanes of the broker.
+// inLanes returns the number of messages in all lanes of the broker.
 func inLanes(c *harness.Client) int {
 	c.T.Helper()
 	n := 0
@@ -114,8 +114,8 @@ func TestStorageFullAtDue(t *testing.T) {
 	}
 }
 
-// TestStorageFullUntilDue: the limit is lifted just before the first of many messages is due. They all wait for their
-// hop and are tried again at intervals. None is late, wherever in such an interval the limit is lifted.
+// TestStorageFullUntilDue: the limit is lifted just before the first of many messages is due. All messages wait for
+// their hop, which is retried at intervals. None is late, at whichever time in such an interval the limit is lifted.
 func TestStorageFullUntilDue(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -148,7 +148,7 @@ func TestStorageFullUntilDue(t *testing.T) {
 	})
 }
 
-// checkWithin fails unless a stream has this many messages, each once, none early and none after latest.
+// checkWithin fails unless a stream has a number of messages, each once, none early and none after latest.
 func checkWithin(c *harness.Client, stream string, count int, latest time.Time) {
 	c.T.Helper()
 	ids := make(map[string]bool)
@@ -228,7 +228,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 			}
 		}
 		if got := harness.Bodies(c.Arrivals("LATER")); got != "retried" {
-			t.Errorf("what waited for its second attempt arrived as %q, want it once", got)
+			t.Errorf("the retried message arrived as %q, want it once", got)
 		}
 		if got := len(c.Arrivals("ORDERS")); got != 0 {
 			t.Errorf("%d arrived after Delay-Expires, want none", got)
@@ -240,7 +240,8 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 }
 
 // TestTargetHasNoRoom: only the target's stream has no room, since it is in memory and the lanes are in files. However
-// long that lasts, it does not count as a refusal. Meanwhile the messages wait in the longest retry lane, and say why.
+// long that lasts, it does not count as a refusal. Meanwhile the messages wait in the longest retry lane, with the
+// reason.
 func TestTargetHasNoRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

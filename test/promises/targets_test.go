@@ -16,9 +16,9 @@ import (
 	"delaybroker/test/poison"
 )
 
-// TestForbiddenTargets requests a delivery to each subject that is not allowed: in every form of request, by header,
-// with forged state on the internal subjects, and outside DELAY_TARGETS. Nothing is delivered, each request becomes a
-// dead letter with a reason, and healthy traffic beside it is on time.
+// TestForbiddenTargets requests a delivery to each forbidden subject: in every form of request, by header, with forged
+// state on the internal subjects, and outside DELAY_TARGETS. None is delivered, each request becomes a dead letter with
+// a reason, and healthy messages are on time.
 func TestForbiddenTargets(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -77,7 +77,7 @@ type forbidden struct {
 	asked map[string]request       // by body
 }
 
-// A request is one that was published.
+// A request is a published request.
 type request struct {
 	target string
 	codes  []message.Code // that its dead letter may have
@@ -119,7 +119,7 @@ func (f *forbidden) askEverywhere() {
 	}
 }
 
-// askOutsideTargets asks the narrow broker for what is not in its DELAY_TARGETS.
+// askOutsideTargets requests targets that are not in the DELAY_TARGETS of the narrow broker.
 func (f *forbidden) askOutsideTargets() {
 	for _, target := range []string{"payments.capture", "orders", "Orders.x", "ordersx.y", "mail.send",
 		"mail.a.b.send", "exact.x", "delay.1s.orders.x"} {
@@ -130,7 +130,7 @@ func (f *forbidden) askOutsideTargets() {
 	}
 }
 
-// wantDeadLetters checks each dead letter, and returns how many there are by body.
+// wantDeadLetters checks each dead letter, and returns the number of dead letters by body.
 func (f *forbidden) wantDeadLetters() map[string]int {
 	times := make(map[string]int)
 	for _, a := range append(f.Arrivals("DELAY_DEAD"), f.Arrivals("NARROW_DEAD")...) {
@@ -149,7 +149,7 @@ func (f *forbidden) wantDeadLetters() map[string]int {
 	return times
 }
 
-// wantRefused wants one dead letter of each request that the server stored, and each target refused in some form.
+// wantRefused wants one dead letter for each request that the server stored, and each target refused in some form.
 func (f *forbidden) wantRefused(letters map[string]int, accepted []bool) {
 	refused := make(map[string]bool)
 	for body, r := range f.asked {
@@ -176,11 +176,11 @@ func (f *forbidden) wantRefused(letters map[string]int, accepted []bool) {
 	}
 }
 
-// forged stands for a header block made by forgedState.
+// forged is replaced by a header block of forgedState.
 const forged = "forged"
 
-// forgedState is the header block of a message that hops, made by a user with too many rights who knows the secret. Its
-// id is not in use: such a user could also make a dead letter look like a copy of another one.
+// forgedState returns the header block of a message between lanes, made by a user with too many rights who knows the
+// secret. Its id is not in use: such a user could also make a dead letter look like a copy of another one.
 func forgedState(k *message.Keys, subject, body string, n int, at time.Time) string {
 	now := at.UTC().Format(time.RFC3339Nano)
 	h := message.Header{

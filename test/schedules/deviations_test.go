@@ -1,6 +1,6 @@
 package schedules
 
-// deviations are the rules, by section and name, in which the broker differs from the server, and why.
+// deviations holds the rules in which the broker differs from the server, by section and name, each with the reason.
 var deviations = map[string]string{
 	"Times/`@at` 400 days ahead":                                     "a bound that the operator sets",
 	"Times/a bare time":                                              "NATS CLIs until 0.4.0 send it, and mean @at",

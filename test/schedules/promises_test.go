@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file is about schedules in the server's dialect (DELAY_SCHEDULES). What is answered to which request, beside the
-// server's own answers, is in test/schedules.
+// This file tests schedules in the server's format (DELAY_SCHEDULES). schedules_test.go compares the answers to
+// requests with the server's.
 
 // post publishes a request whose answer goes to its reply subject.
 func post(c *harness.Client, m *nats.Msg) {
@@ -28,8 +28,8 @@ func post(c *harness.Client, m *nats.Msg) {
 	}
 }
 
-// TestScheduleByItsClient: what an unmodified nats.go asks for with its own options arrives in any stream or at core
-// subscribers, to the nanosecond, with what a schedule's message has.
+// TestScheduleByItsClient: a schedule that an unmodified nats.go requests with its own options arrives in any stream,
+// or at core subscribers, to the nanosecond, with all headers of a schedule's message.
 func TestScheduleByItsClient(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -69,8 +69,8 @@ func TestScheduleByItsClient(t *testing.T) {
 	})
 }
 
-// TestSchedulerHeadersStayHome: what a message of the server's scheduler says of itself no other stream takes, whether
-// it allows schedules or not. So ours says it in headers of its own.
+// TestSchedulerHeadersStayHome: no other stream accepts the headers that the server's scheduler adds to a message,
+// whether the stream allows schedules or not. So the broker adds headers of its own.
 func TestSchedulerHeadersStayHome(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -92,15 +92,13 @@ func TestSchedulerHeadersStayHome(t *testing.T) {
 	})
 }
 
-// TestScheduleOnItsWay: a refused delivery of a schedule is tried again as any, with all that it has; and after the
-// last time its dead letter says where it came from.
+// TestScheduleOnItsWay: a refused delivery of a schedule is retried like any other, with all its headers. After the
+// last attempt, its dead letter names the schedule.
 func TestScheduleOnItsWay(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.SchedulesOn(t)
-		cfg.Attempts = 3
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	cfg := harness.SchedulesOn(t)
+	cfg.Attempts = 3
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		start := time.Now()
 		c.Schedule("schedules.mail.x", "mail.x", harness.At(start.Add(time.Minute)), "late", "Nats-Schedule-Rollup", "sub")
 		c.Schedule("schedules.orders.x", "orders.x", harness.At(start.Add(time.Minute)), "never")
@@ -121,8 +119,8 @@ func TestScheduleOnItsWay(t *testing.T) {
 	})
 }
 
-// TestScheduleOfADeadInstance: an instance that dies between the firing and its delivery leaves it to the next, which
-// finds the target in the entry.
+// TestScheduleOfADeadInstance: an instance crashes between the firing of a schedule and the delivery. The next owner
+// finds the target in the entry, and delivers.
 func TestScheduleOfADeadInstance(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -141,15 +139,15 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 		got := in.All()
 		if len(got) != 1 || got[0].Body != "hi" || got[0].Subject != "orders.x" || !got[0].Due.Equal(due) ||
 			got[0].Header.Get("Order") != "42" || got[0].Header.Get("Delay-Scheduler") != "schedules.orders.x" {
-			t.Errorf("there came %+v, want it once, with its headers", got)
+			t.Errorf("%+v arrived, want it once, with its headers", got)
 		}
 		c.CheckNoTimers()
 	})
 }
 
-// TestScheduleThatRepeats: each occurrence comes once, whichever instance dies, and says when the next is; the same
-// request again within two minutes is no other schedule, however many rounds have fired; and who knows only the
-// sequence of his acknowledgement can still replace it by that.
+// TestScheduleThatRepeats: each occurrence comes once, whichever instance crashes, and names the time of the next one.
+// The same request again within two minutes makes no second schedule, however many occurrences have fired. A client
+// that has only the sequence of its acknowledgement can still replace the schedule.
 func TestScheduleThatRepeats(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -181,7 +179,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 			}
 		}
 		if len(got) != 60 {
-			t.Fatalf("there came %d rounds in ten minutes, want 60", len(got))
+			t.Fatalf("%d rounds arrived in ten minutes, want 60", len(got))
 		}
 		for i, a := range got {
 			due := start.Add(time.Duration(i+1) * 10 * time.Second)
@@ -214,12 +212,12 @@ func TestScheduleThatRepeats(t *testing.T) {
 			}
 		}
 		if strings.Join(last, "") != "ccd" {
-			t.Errorf("there came %q", last)
+			t.Errorf("%q arrived", last)
 		}
 	})
 }
 
-// TestScheduleAnsweredOnce: of two instances one answers each request.
+// TestScheduleAnsweredOnce: one of two instances answers each request.
 func TestScheduleAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -242,154 +240,11 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 	})
 }
 
-// TestScheduleOfAnother: who may ask on some subjects reaches the targets that belong to them, ends schedules there,
-// and nothing else.
-func TestScheduleOfAnother(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.SchedulesOn(t)
-		cfg.Targets = []string{"orders.open.>", "mail.>"}
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
-		in := c.Subscribe(">")
-		soon := harness.At(time.Now().Add(time.Minute))
-		for _, target := range []string{
-			"mail.x", "orders", "orders.closed", "delay.1s.orders.x", "delaysys.hop.1s.timer", "delaydead.x.y", "$JS.API.INFO",
-			"$SYS.REQ.USER.INFO", "_INBOX.x.y", "delayctl.timers", "schedules.orders.y", "schedules.mail.y", "orders.open.*",
-		} {
-			if seq, code := c.Schedule("schedules.orders.x", target, soon, "bad"); code != 10190 {
-				t.Errorf("for %s the answer is %d, %d, want 10190", target, seq, code)
-			}
-		}
-		if seq, code := c.Schedule("schedules.mail.x", "mail.x", soon, "good"); seq == 0 {
-			t.Fatalf("the answer is %d", code)
-		}
-		for _, m := range []*nats.Msg{
-			harness.NewMsg("schedules.orders.x", "", "Nats-Scheduler", "schedules.mail.x", "Nats-Schedule-Next", "purge"),
-			harness.NewMsg("schedules.orders.x", "", "Nats-Scheduler", "schedules.mail.*", "Nats-Schedule-Next", "purge"),
-			harness.NewMsg("schedules.orders.x", "", "Nats-Scheduler", "mail.x", "Nats-Schedule-Next", "purge"),
-		} {
-			if seq, code := c.Plan(m); code != 10212 {
-				t.Errorf("to end %s the answer is %d, %d, want 10212", m.Header.Get("Nats-Scheduler"), seq, code)
-			}
-		}
-		// The broker's seal would make these headers true.
-		for _, name := range []string{
-			"Delay-Target", "delay-target", "Delay-Fired", "Delay-Over", "Delay-Cancel", "Delay-Timer", "Delay-Seal", "Delay-Id",
-			"Delay-Series", "Delay-First", "Delay-Every", "Delay-For", "Delay-Until", "Delay-Rollup", "Delay-Scheduler",
-			"DELAY-WORD", "Delay-Owner", "Delay-Whatever", "Delay-Hop", "Delay-Format",
-		} {
-			if seq, code := c.Schedule("schedules.orders.x", "orders.open.x", soon, "bad", name, "1"); code != 10077 {
-				t.Errorf("with %s the answer is %d, %d, want 10077", name, seq, code)
-			}
-		}
-		time.Sleep(10 * time.Minute)
-		var came []string
-		for _, a := range in.All() {
-			if a.Body == "bad" && !strings.HasPrefix(a.Subject, "schedules.") {
-				came = append(came, a.Subject)
-			}
-		}
-		if len(came) > 0 {
-			t.Errorf("what was refused came on %q", came)
-		}
-		c.CheckNoDead()
-	})
-}
-
-// TestForgedSchedules: an entry of a schedule names its target, so nobody else's is believed: not one that a client
-// publishes there, not a true one on another subject or of another body, and no answer that the server puts there.
-func TestForgedSchedules(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.SchedulesOn(t))
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("*.x")
-		soon := time.Now().Add(time.Minute)
-		c.Schedule("schedules.orders.a", "orders.x", harness.At(soon), "good")
-		entry := c.Last("delaytimer._schedule.schedules.orders.a")
-		const root = "delaytimer._schedule.schedules.orders."
-		c.Publish(root+"b", "bad", "Delay-Target", "mail.x", "Delay-Until", soon.Format(time.RFC3339Nano))
-		c.Publish(root+"c", "bad", "Delay-Target", "mail.x", "Delay-For", "1m", "Delay-Seal",
-			"AAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA")
-		for _, copied := range []struct{ subject, body, target string }{
-			{root + "d", "good", "orders.x"}, {root + "a", "bad", "orders.x"}, {root + "e", "good", "mail.x"},
-		} {
-			m := &nats.Msg{Subject: copied.subject, Data: []byte(copied.body), Header: harness.AsWritten(entry.Header)}
-			m.Header.Set("Delay-Target", copied.target)
-			if _, err := c.JS.PublishMsg(context.Background(), m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c.Publish(root+"f", "", "Delay-Cancel", "by a client")
-		time.Sleep(10 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "" {
-			t.Errorf("there came %q", got)
-		}
-		dead := c.Dead()
-		if got := len(dead["bad_timer"]); got != 6 || len(dead) != 1 {
-			t.Errorf("%d dead letters bad_timer, codes %v; want 6, and no others", got, dead)
-		}
-		// The true one was replaced. That is said; it can be asked for again.
-		again := harness.At(time.Now().Add(time.Minute))
-		if _, code := c.Schedule("schedules.orders.a", "orders.x", again, "again"); code != 0 {
-			t.Errorf("the answer is %d", code)
-		}
-		time.Sleep(2 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "again" {
-			t.Errorf("there came %q", got)
-		}
-	})
-}
-
-// TestRelayedScheduleRequests: NATS checks no permission for where an answer goes, and answers may have headers of
-// somebody's choice. None is taken for a request, and none of ours goes where somebody acts on it.
-func TestRelayedScheduleRequests(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.SchedulesOn(t))
-		c := harness.NewClient(t, s)
-		in, acted := c.Subscribe("orders.>"), c.Subscribe("delay.>")
-		c.Create(jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
-			AllowMsgSchedules: true})
-		soon := harness.At(time.Now().Add(time.Minute))
-		c.Publish("evil.a", "evil", "Nats-Schedule", harness.At(time.Now().Add(time.Hour)), "Nats-Schedule-Target", "evil.x",
-			"X", "1") // its headers, put on our subjects, would be a request
-		post(c, &nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
-			Data: []byte(`{"last_by_subj":"evil.a"}`)})
-		post(c, &nats.Msg{Subject: "evil.b", Reply: "schedules.orders.b"}) // an acknowledgement there would cancel
-		if _, err := c.JS.CreateOrUpdatePushConsumer(context.Background(), "EVIL", jetstream.ConsumerConfig{
-			Durable: "evil", DeliverSubject: "schedules.orders.c", AckPolicy: jetstream.AckExplicitPolicy,
-		}); err != nil {
-			t.Fatal(err)
-		}
-		for _, reply := range []string{"", "delay.1s.orders.x", "orders.x", "$JS.ACK.x", "$JS.API.STREAM.PURGE.EVIL",
-			"_INBOX", "_INBOX.*"} {
-			m := harness.NewMsg("schedules.orders.d", "bad", "Nats-Schedule", soon, "Nats-Schedule-Target", "orders.x")
-			m.Reply = reply
-			if err := c.NC.PublishMsg(m); err != nil && !strings.Contains(err.Error(), "invalid") {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(10 * time.Minute)
-		if a, b := harness.Bodies(in.All()), harness.Bodies(acted.All()); a != "" || b != "" {
-			t.Errorf("there came %q, and %q to the broker itself", a, b)
-		}
-		for _, name := range []string{"a", "b", "c", "d"} {
-			if last := c.Last("delaytimer._schedule.schedules.orders." + name); last != nil {
-				t.Errorf("stored for %s: %+v", name, last)
-			}
-		}
-	})
-}
-
-// TestScheduleStoredBeforeItsAnswer: an answer says that it is stored. Where an acknowledgement was lost, that is
-// looked up; where nothing can tell, there is none.
+// TestScheduleStoredBeforeItsAnswer: an answer says that the schedule is stored. If an acknowledgement was lost, the
+// broker looks the entry up. If the entry cannot be found, there is no answer.
 func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.SchedulesOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		soon := harness.At(time.Now().Add(time.Minute))
 		change := func(edit func(*jetstream.StreamConfig)) { c.Reconfigure("DELAY_TIMERS", edit) }
@@ -406,7 +261,7 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 		}
 		change(func(cfg *jetstream.StreamConfig) { cfg.NoAck = false; cfg.Subjects = []string{"delaysys.armed"} })
 		if seq, code = c.Schedule("schedules.orders.c", "orders.x", soon, "lost"); seq != 0 || code != 0 {
-			t.Errorf("nobody has stored it, and the answer is %d, %d", seq, code)
+			t.Errorf("it is not stored, and the answer is %d, %d", seq, code)
 		}
 		change(func(cfg *jetstream.StreamConfig) {
 			cfg.Subjects = append(cfg.Subjects, "delaytimer.*.>")
@@ -418,17 +273,15 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 		change(func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = -1 })
 		time.Sleep(2 * time.Minute)
 		if got := harness.Bodies(in.All()); got != "found once" {
-			t.Errorf("there came %q", got)
+			t.Errorf("%q arrived", got)
 		}
 	})
 }
 
-// TestSchedulesFlood: beyond what may wait, a request is told so at once, and nothing of it is stored.
+// TestSchedulesFlood: a request beyond the length of the queue is refused immediately, and is not stored.
 func TestSchedulesFlood(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.SchedulesOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
 		answers := c.Subscribe("_INBOX.me")
 		due := harness.At(time.Now().Add(time.Hour))
 		const n = 400

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// rule is one rule of the server's scheduling, acted out.
+// rule is a rule of the server's scheduling, as a script.
 type rule struct {
 	section, name string
 	act           func(s *scene)
@@ -22,12 +22,12 @@ const (
 	subjectOf  = "Nats-Expected-Last-Subject-Sequence-Subject"
 )
 
-// answers acts out one request.
+// answers makes one request.
 func answers(headers ...string) func(*scene) {
 	return func(s *scene) { s.ask("schedules.a", "hi", headers...) }
 }
 
-// fires acts out one request, and looks at what has come after a while.
+// fires makes one request, and records the arrivals after a while.
 func fires(when string, until time.Duration, headers ...string) func(*scene) {
 	return func(s *scene) {
 		s.schedule(when, headers...)
@@ -36,8 +36,8 @@ func fires(when string, until time.Duration, headers ...string) func(*scene) {
 	}
 }
 
-// onceAsked acts out a request that is due after two seconds and, a second before that, what changes it; and looks at
-// what has come after a while.
+// onceAsked makes a request that is due after two seconds, changes it one second before, and records the arrivals after
+// a while.
 func onceAsked(then func(*scene), until time.Duration) func(*scene) {
 	return func(s *scene) {
 		s.schedule(s.at(2 * sec))
@@ -48,7 +48,8 @@ func onceAsked(then func(*scene), until time.Duration) func(*scene) {
 	}
 }
 
-// rules are ADR-51 and what nats-server makes of it. They are acted out at the same time, each on subjects of its own.
+// rules are the rules of ADR-51, and of nats-server where it differs. They run at the same time, each on its own
+// subjects.
 func rules() []rule {
 	var all []rule
 	for _, part := range []struct {
@@ -149,7 +150,7 @@ func zones() []rule {
 	}
 }
 
-// clocks are crons about a change of clocks, at 1:00 in UTC.
+// clocks are rules of crons at a change of clocks, at 1:00 in UTC.
 func clocks(section string) []rule {
 	var all []rule
 	for _, expr := range []string{
@@ -513,7 +514,7 @@ func others() []rule {
 	}
 }
 
-// restarts are those for which the server is stopped, and the broker, twenty seconds long. They share it.
+// restarts are rules during which the server, or the broker, is stopped for twenty seconds. They share the stop.
 func restarts() []rule {
 	over := func(when func(s *scene) string) func(*scene) {
 		return func(s *scene) {

@@ -20,14 +20,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// stage is a server with what answers requests for schedules: its own scheduler, or a broker.
+// stage is a server with a scheduler: its own, or a broker.
 type stage struct {
 	server *natstest.Server
 	home   string // the stream that the answers name
 	target string // the stream of orders.>
 }
 
-// besideServer has the server's own scheduler, on a stream with both the schedules and their targets.
+// besideServer is a stage with the server's own scheduler, on a stream with both the schedules and their targets.
 func besideServer(t *testing.T, s *natstest.Server, storage jetstream.StorageType) stage {
 	st := stage{server: s, home: "PLAN", target: "PLAN"}
 	st.create(t, jetstream.StreamConfig{
@@ -38,8 +38,8 @@ func besideServer(t *testing.T, s *natstest.Server, storage jetstream.StorageTyp
 	return st
 }
 
-// besideBroker has a broker that speaks the server's dialect, and the targets in a stream of their own. Those in the
-// stream ELSEWHERE may be scheduled to, too.
+// besideBroker is a stage with a broker that serves the server's format. The targets have a stream of their own. The
+// targets in the stream ELSEWHERE are also allowed.
 func besideBroker(t *testing.T, s *natstest.Server) (st stage, stop func()) {
 	st = stage{server: s, home: "DELAY_TIMERS", target: "ORDERS"}
 	st.create(t, jetstream.StreamConfig{
@@ -67,7 +67,7 @@ func (st stage) create(t *testing.T, cfg jetstream.StreamConfig) {
 	}
 }
 
-// scene is a rule that is acted out on a stage. It writes down what is answered and what arrives.
+// scene is a rule that runs on a stage. It records the answers and the arrivals.
 type scene struct {
 	stage
 	t     *testing.T
@@ -80,7 +80,7 @@ type scene struct {
 	acks  []uint64 // the sequences of the answers, in order
 }
 
-// play acts rules out, all at the same time, and returns what was written down for each.
+// play runs rules at the same time, and returns the record of each.
 func (st stage) play(t *testing.T, rules []rule, while func()) [][]string {
 	t.Helper()
 	time.Sleep(time.Until(time.Now().Add(time.Second).Truncate(time.Second)))
@@ -109,7 +109,7 @@ func (st stage) play(t *testing.T, rules []rule, while func()) [][]string {
 	return said
 }
 
-// own makes a subject one of the scene's own: schedules.a is schedules.r7.a.
+// own returns a subject of this scene: schedules.a becomes schedules.r7.a.
 func (s *scene) own(subject string) string {
 	for _, root := range []string{"schedules.", "orders.", "elsewhere."} {
 		if rest, ok := strings.CutPrefix(subject, root); ok {
@@ -119,7 +119,7 @@ func (s *scene) own(subject string) string {
 	return subject
 }
 
-// at is a time after the start, as a schedule that is due then.
+// at returns the schedule that is due at a time after the start.
 func (s *scene) at(after time.Duration) string { return "@at " + s.time(after) }
 
 func (s *scene) time(after time.Duration) string {
@@ -130,13 +130,13 @@ func (s *scene) note(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// ask publishes on a subject and writes the answer down.
+// ask publishes on a subject, and records the answer.
 func (s *scene) ask(subject, body string, headers ...string) {
 	s.t.Helper()
 	s.lines = append(s.lines, s.answer(s.message(subject, body, headers...)))
 }
 
-// schedule publishes on schedules.a, for orders.x, and writes the answer down.
+// schedule publishes on schedules.a, for orders.x, and records the answer.
 func (s *scene) schedule(when string, headers ...string) {
 	s.t.Helper()
 	s.ask("schedules.a", "hi", append([]string{"Nats-Schedule", when, "Nats-Schedule-Target", "orders.x"}, headers...)...)
@@ -154,7 +154,7 @@ func (s *scene) message(subject, body string, headers ...string) *nats.Msg {
 	return m
 }
 
-// answer is the answer to a message as a client sees it.
+// answer returns the answer to a message, as a client sees it.
 func (s *scene) answer(m *nats.Msg) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -192,7 +192,7 @@ func (s *scene) answer(m *nats.Msg) string {
 	return said
 }
 
-// plain leaves out what depends on other scenes.
+// plain removes the parts of a text that depend on other scenes.
 func (s *scene) plain(description string) string {
 	about, what, _ := strings.Cut(description, ": ")
 	switch about {
@@ -208,12 +208,12 @@ func (s *scene) plain(description string) string {
 	return description
 }
 
-// wait lets time pass, until so long after the start and a little more, in which all is done that is due then.
+// wait waits until a time after the start, and a little longer, so that all messages due by then have come.
 func (s *scene) wait(until time.Duration) {
 	time.Sleep(time.Until(s.start.Add(until + time.Millisecond)))
 }
 
-// look writes down what has arrived at the targets, with which of these headers.
+// look records the arrivals at the targets, with some of their headers.
 func (s *scene) look(headers ...string) {
 	s.t.Helper()
 	for stream, root := range map[string]string{s.target: "orders", "ELSEWHERE": "elsewhere"} {
@@ -232,10 +232,10 @@ func (s *scene) look(headers ...string) {
 	}
 }
 
-// slack is how late the server's scheduler may be when nothing is in its way.
+// slack is the maximum lateness of the undisturbed server's scheduler.
 const slack = 250 * time.Millisecond
 
-// after is how long after the start something happened, without that slack, rounded up to a second.
+// after returns the time since the start without that slack, rounded up to a second.
 func (s *scene) after(t time.Time) string {
 	d := t.Sub(s.start) - slack
 	if d <= 0 {

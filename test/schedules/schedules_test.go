@@ -1,5 +1,5 @@
-// Package schedules holds the broker's answers to the dialect of nats-server's scheduling (ADR-51) against the server's
-// own, rule by rule: see README.md.
+// Package schedules compares the broker's schedules in nats-server's format (ADR-51) with the server's own, rule by
+// rule: see README.md.
 package schedules
 
 import (
@@ -20,14 +20,14 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of README.md")
 
-// result is what was written down for a rule.
+// result is the record of a rule.
 type result struct {
 	rule
 	server, broker []string
 }
 
-// TestSchedulesAsTheServer: what the broker answers and delivers is what the server does, or is listed as a deviation
-// with its reason; and README.md shows both.
+// TestSchedulesAsTheServer: the broker's answers and deliveries are those of the server, or are listed as a deviation
+// with its reason. README.md shows both.
 func TestSchedulesAsTheServer(t *testing.T) {
 	natstest.Long(t)
 	all := slices.Concat(
@@ -55,8 +55,8 @@ func TestSchedulesAsTheServer(t *testing.T) {
 	checkTables(t, all)
 }
 
-// side acts rules out beside the server, and then beside a broker, where the clocks of both begin at a time. With a
-// time to lie, the server is stopped for so long.
+// side runs rules with the server, and then with a broker, from a time on the clocks of both. With a downtime, the
+// server is stopped for that long.
 func side(t *testing.T, all []rule, lie time.Duration, begin time.Time) []result {
 	t.Helper()
 	results := make([]result, len(all))
@@ -83,7 +83,7 @@ func side(t *testing.T, all []rule, lie time.Duration, begin time.Time) []result
 	return results
 }
 
-// bubble is natstest.Bubble from a time on.
+// bubble is like natstest.Bubble, from a time on.
 func bubble(t *testing.T, begin time.Time, f func(t *testing.T, s *natstest.Server)) {
 	t.Helper()
 	dir := natstest.Dir(t)
@@ -94,7 +94,7 @@ func bubble(t *testing.T, begin time.Time, f func(t *testing.T, s *natstest.Serv
 	})
 }
 
-// lieDown stops everything for a while.
+// lieDown stops server and broker for a while.
 func lieDown(s *natstest.Server, lie time.Duration, before, after func()) {
 	if lie == 0 {
 		return
@@ -110,7 +110,7 @@ const (
 	tablesEnd   = "<!-- end -->\n"
 )
 
-// checkTables compares the tables in README.md with what was written down.
+// checkTables compares the tables in README.md with the records.
 func checkTables(t *testing.T, all []result) {
 	t.Helper()
 	var b strings.Builder
@@ -145,7 +145,7 @@ func checkTables(t *testing.T, all []result) {
 	}
 }
 
-// cell writes lines into a table.
+// cell formats lines as the cell of a table.
 func cell(lines []string) string {
 	var words []string
 	for i := 0; i < len(lines); {

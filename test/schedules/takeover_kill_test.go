@@ -15,16 +15,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// errKilled is what the import sees of everything after it was killed.
+// errKilled is the error of each request of an import after it was killed.
 var errKilled = errors.New("killed")
 
-// kill is the moment at which an import ends: at a publish or a deletion, with or without the server having done it.
+// kill is the moment at which an import ends: at a publish or a deletion, which the server has carried out or not.
 type kill struct {
 	at   int  // which of them, from 1
 	done bool // the server does it
 }
 
-// killed imports until the kill. It reports false where the import was through before.
+// killed runs an import until the kill. It returns false if the import ended before.
 func (h handover) killed(k kill) bool {
 	h.t.Helper()
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -68,8 +68,8 @@ func (h handover) killed(k kill) bool {
 	return err != nil || ctx.Err() != nil
 }
 
-// TestImportKilled kills an import at each of its steps, with the step done and not. Done again, each occurrence comes
-// once, at its time.
+// TestImportKilled kills an import at each of its steps, with the step carried out and not. After the import is
+// repeated, each occurrence comes once, at its time.
 func TestImportKilled(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -89,8 +89,8 @@ func TestImportKilled(t *testing.T) {
 	}
 }
 
-// TestImportKilledWithTheServer is TestImportKilled with a server that ends at the same time. Its bubbles do not run at
-// the same time: see natstest.DropTimers.
+// TestImportKilledWithTheServer is TestImportKilled with a server that is killed at the same time. Its bubbles run one
+// after the other: see natstest.DropTimers.
 func TestImportKilledWithTheServer(t *testing.T) {
 	natstest.Long(t)
 	for _, k := range []kill{{1, true}, {2, false}, {2, true}} {
@@ -125,7 +125,7 @@ func importKilled(t *testing.T, s *natstest.Server, k kill, then func(h handover
 	h.checkOnce(5*time.Minute + 30*time.Second)
 }
 
-// checkOnce wants each occurrence until a time once.
+// checkOnce wants each occurrence up to a time once.
 func (h handover) checkOnce(until time.Duration) {
 	h.t.Helper()
 	h.wait(until)
@@ -141,8 +141,8 @@ func (h handover) checkOnce(until time.Duration) {
 	}
 }
 
-// TestImportKilledAndFired: a schedule that stands in both places fires in both, until the import is done again; then
-// it fires here alone, and what fires once does not again.
+// TestImportKilledAndFired: a schedule in both places fires in both until the import is repeated. Then only the
+// broker's fires, and a schedule that fires once does not fire again.
 func TestImportKilledAndFired(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -168,8 +168,8 @@ func TestImportKilledAndFired(t *testing.T) {
 	})
 }
 
-// TestImportOfWhatIsCancelled: a client cancels what the broker answers for, while the server holds it still: before
-// the import, or after one that was killed. No import revives it.
+// TestImportOfWhatIsCancelled: a client cancels a schedule of the broker while the server still has it: before the
+// import, or after a killed import. No import revives it.
 func TestImportOfWhatIsCancelled(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{0, 2} {

@@ -18,7 +18,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// handover is a stream of the server's with schedules, and a broker that is to take them over.
+// handover has a stream of the server with schedules, and a broker that takes them over.
 type handover struct {
 	*scene
 	inspect *inspect.Inspector
@@ -26,7 +26,7 @@ type handover struct {
 
 const handoverGrounds = "schedules.>=orders.>"
 
-// newHandover prepares both. The stream listens on the schedules' subjects no more; what it holds goes on firing.
+// newHandover returns a handover. The stream no longer has the schedules' subjects; its stored schedules still fire.
 func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handover {
 	t.Helper()
 	st := besideServer(t, s, jetstream.FileStorage)
@@ -47,7 +47,7 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 	return handover{sc, i}
 }
 
-// take takes over, and returns the fates by subject.
+// take takes the schedules over, and returns their fates by subject.
 func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Took {
 	h.t.Helper()
 	o := h.inspect.TakeOver(false)
@@ -64,7 +64,7 @@ func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.To
 	return all
 }
 
-// came is when messages have come for a target, since the start.
+// came returns the times since the start at which messages came for a target.
 func (h handover) came(target string) (times []string) {
 	h.t.Helper()
 	for _, m := range h.stored("PLAN", h.own(target)) {
@@ -82,7 +82,7 @@ func (s *scene) plan(name, when, target string, headers ...string) {
 }
 
 // TestTakenOverFireOnce: each occurrence of a schedule that is taken over comes once, at its time: from the server
-// before, and from the broker after.
+// before, and from the broker afterwards.
 func TestTakenOverFireOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) {
@@ -139,8 +139,9 @@ func TestTakenOverFireOnce(t *testing.T) {
 	})
 }
 
-// TestTakeOverInTrouble: what ends in the middle leaves a schedule in both places, and says so; done again, it is in
-// one. What was replaced there meanwhile is not kept here.
+// TestTakeOverInTrouble: an import that fails in the middle leaves a schedule in both places, and says so. After it is
+// repeated, the schedule is in one place. A schedule that was replaced on the server meanwhile is not kept in the
+// broker.
 func TestTakeOverInTrouble(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) {
@@ -183,12 +184,12 @@ func TestTakeOverInTrouble(t *testing.T) {
 		}
 		h.wait(11 * time.Minute)
 		if a, b := h.came("orders.a"), h.came("orders.b"); len(a) != 1 || a[0] != "after 10m0s" || len(b) != 0 {
-			t.Errorf("there came a %v and b %v, want a once", a, b)
+			t.Errorf("a arrived %v and b %v, want a once", a, b)
 		}
 	})
 }
 
-// TestTakeOverOfWhatIsThere: a schedule that the broker has already is not replaced.
+// TestTakeOverOfWhatIsThere: a schedule that the broker already has is not replaced.
 func TestTakeOverOfWhatIsThere(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) { sc.plan("a", sc.at(10*time.Minute), "orders.a") })
@@ -200,7 +201,7 @@ func TestTakeOverOfWhatIsThere(t *testing.T) {
 		}
 		h.wait(21 * time.Minute)
 		if got := strings.Join(h.came("orders.a"), " "); got != "after 10m0s after 20m0s" {
-			t.Errorf("there came %s, want each", got)
+			t.Errorf("%s arrived, want each", got)
 		}
 	})
 }

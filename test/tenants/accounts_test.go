@@ -34,7 +34,8 @@ func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
 	}
 }
 
-// TestAnswersBetweenAccounts: without the right to answer there, nobody in another account can ask about timers.
+// TestAnswersBetweenAccounts: a client in another account gets answers about timers only if the broker has the right to
+// answer there.
 func TestAnswersBetweenAccounts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -88,7 +89,7 @@ func TestEveryImportIsNeeded(t *testing.T) {
 	}
 }
 
-// onAccounts runs a scene on a server with this configuration file.
+// onAccounts runs a scene on a server with a configuration file.
 func onAccounts(t *testing.T, file, modes string, scene func(*stage) error) (err error) {
 	t.Helper()
 	opts, err := server.ProcessConfigFile(file)
@@ -157,7 +158,7 @@ func accountsWork(s *stage) error {
 	return nil
 }
 
-// tenantGot checks what a tenant heard, and what its stream has.
+// tenantGot checks the messages that a tenant received, and the messages in its stream.
 func (s *stage) tenantGot(ctx context.Context, tenant string, got map[string]int) error {
 	want := map[string]int{tenant + ".core.x": 4, "delaydead.undelivered." + tenant + ".full.x": 1}
 	if tenant == "orders" {
@@ -176,7 +177,7 @@ func (s *stage) tenantGot(ctx context.Context, tenant string, got map[string]int
 	return nil
 }
 
-// requests asks for a delay in each way that a tenant may, and tries to publish between the lanes.
+// requests requests a delay in each way that a tenant may, and tries to publish between the lanes.
 func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) error {
 	for _, subject := range []string{
 		"delay.10s." + name + "core.x", "delayin.1500ms." + name + "core.x",
@@ -211,7 +212,7 @@ func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) 
 	return nil
 }
 
-// targets makes a stream that stores what comes, and one that is full.
+// targets creates a stream that stores its messages, and a full stream.
 func targets(ctx context.Context, js jetstream.JetStream, tenant string) error {
 	for _, c := range []jetstream.StreamConfig{
 		{Name: "STORED", Subjects: []string{tenant + ".stored.>"}},

@@ -46,7 +46,7 @@ func tenantsOn(t *testing.T, file string, prefixes map[string]string, f func(t *
 	})
 }
 
-// request publishes as this tenant, and reports whether the server said that the id is a duplicate.
+// request publishes as this tenant, and reports whether the server answered that the id is a duplicate.
 func (x *tenant) request(target, id string) (duplicate bool) {
 	x.T.Helper()
 	m := nats.NewMsg(x.prefix + ".1m." + target)

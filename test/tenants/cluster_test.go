@@ -76,8 +76,7 @@ func dial(t *testing.T, url, user, password string) *nats.Conn {
 	return nc
 }
 
-// runReader runs a broker whose read connection has this user, and calls anew when the reader creates its consumer
-// anew.
+// runReader runs a broker whose read connection has a user, and calls anew when the reader creates another consumer.
 func runReader(t *testing.T, url, reader string, anew func()) {
 	t.Helper()
 	cfg, err := (&stage{}).config()

@@ -17,7 +17,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// withoutCreate is a broker's user who may neither create nor change streams, beside one who may do everything.
+// withoutCreate has a user of the broker without the rights to create and change streams, and a user with all rights.
 func withoutCreate() server.Options {
 	return server.Options{Users: []*server.User{
 		{Username: "all", Password: "a"},
@@ -35,9 +35,9 @@ func asAll(t *testing.T, s *natstest.Server, ladderOf string) *harness.Client {
 	return harness.Connected(t, s.Connect(nats.UserInfo("all", "a")))
 }
 
-// TestRightsToCreateAreNotNeeded: a broker that may create streams by its configuration and not by its user serves what
-// is there. Where nothing is to be done it asks for nothing, so nothing is refused. Where the levels were others, the
-// streams keep their subjects, and one line names the right.
+// TestRightsToCreateAreNotNeeded: a broker whose configuration lets it create streams, and whose user has no right to,
+// serves the existing streams. If nothing is to be changed, it sends no request, so none is refused. If the levels
+// differ, the streams keep their subjects, and one log line names the right.
 func TestRightsToCreateAreNotNeeded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -72,8 +72,8 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 	}
 }
 
-// TestRightsToCreateAreNamed: where streams are missing and may not be created, the broker does not start. The error
-// comes at once and names the streams and the right. Only the stream of owners may be missing.
+// TestRightsToCreateAreNamed: streams are missing, and the user has no right to create them. The broker does not start,
+// and its error immediately names the streams and the right. Only the stream of owners may be missing.
 func TestRightsToCreateAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

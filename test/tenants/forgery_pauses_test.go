@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/harness"
 )
 
-// TestForgedPauses: a tenant has acknowledgements of its own messages, and another's earlier list, put where the list
-// of pauses and the messages are that wait. Nothing of it is believed, before and after a restart.
+// TestForgedPauses: a tenant redirects acknowledgements of its own messages, and an earlier list of another broker, to
+// the subjects of the list of pauses and of the paused messages. None is believed, before and after a restart.
 func TestForgedPauses(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {

@@ -77,7 +77,7 @@ func TestOnlyGrantedTargets(t *testing.T) {
 	})
 }
 
-// forms are the subjects of all ways to ask for a delay.
+// forms returns the subjects of all forms of a request for a delay.
 func forms(target string) []string {
 	return []string{
 		"delay.1s." + target, "delay.2s." + target, "delay.15m." + target, "delayin.1500ms." + target,
@@ -86,8 +86,8 @@ func forms(target string) []string {
 	}
 }
 
-// foreignTo are subjects of the other tenant: in a plain request, with a token that is a target, without a target, and
-// on internal subjects.
+// foreignTo returns subjects of the other tenant: in a plain request, with a token that is a target, without a target,
+// and on internal subjects.
 func foreignTo(tenant, other string) []string {
 	foreign := forms(other + ".capture")
 	for _, target := range forms(tenant + ".x") {

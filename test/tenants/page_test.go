@@ -26,9 +26,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file has the user of the page, as permissions/page.conf has it.
+// This file tests the user of the page, with the rights of permissions/page.conf.
 
-// pageActs are the rights that the page needs for its actions only.
+// pageActs are the rights that the page needs only for its actions.
 var pageActs = []string{
 	"delaytimer.>", "delaysys.retry.1s.>", "$JS.API.STREAM.MSG.DELETE.DELAY_DEAD", "delaysys.pauses",
 }
@@ -40,9 +40,8 @@ var pageCannot = []string{
 	"$JS.API.CONSUMER.DELETE.ORDERS.x",
 }
 
-// TestPageNamesTheMissingRight: with the rights of page.conf the page shows everything and does everything. With one of
-// them missing, something breaks, and each answer that breaks names the right. Without those to act it shows
-// everything.
+// TestPageNamesTheMissingRight: with the rights of page.conf, all views and actions of the page work. Without one of
+// them, some answers fail, and each of these names the right. Without the rights to act, all views work.
 func TestPageNamesTheMissingRight(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -74,10 +73,10 @@ func TestPageNamesTheMissingRight(t *testing.T) {
 	}
 }
 
-// refusal finds the subject in the words of a server.
+// refusal matches the subject in an error of the server.
 var refusal = regexp.MustCompile(`Violation for (?:Publish|Subscription) to \\?"([^"\\]+)`)
 
-// silentAbout are the errors that do not name a subject that a grant would allow.
+// silentAbout are the errors that name no subject for a grant.
 func silentAbout(grant string, err error) (all []error) {
 	if several, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range several.Unwrap() {
@@ -93,12 +92,12 @@ func silentAbout(grant string, err error) (all []error) {
 	return []error{err}
 }
 
-// A viewer looks at the page of a broker, with its token.
+// A viewer uses the page of a broker, with its token.
 type viewer struct{ page *page.Page }
 
 const viewerToken = "0123456789abcdef"
 
-// viewPage runs a broker, with all that its page is to show, and makes the page. It looks and acts as the role's user.
+// viewPage runs a broker with data for each view, and the page. The page has the user of the role.
 func (s *stage) viewPage() (v viewer, stop func() error, err error) {
 	b, stop, err := s.runBroker()
 	if err != nil {
@@ -121,7 +120,7 @@ func (s *stage) viewPage() (v viewer, stop func() error, err error) {
 	})}, stop, err
 }
 
-// ask returns an answer of the page, or as an error what it says instead.
+// ask returns an answer of the page, or the text of a failure as an error.
 func (v viewer) ask(method, path, body string) (string, error) {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:8422"
@@ -135,7 +134,7 @@ func (v viewer) ask(method, path, body string) (string, error) {
 	return w.Body.String(), nil
 }
 
-// fill stores what the page is to show: two dead letters, a refused message, a pending one, three timers.
+// fill stores the data for the views: two dead letters, a refused message, a pending one, and three timers.
 func (s *stage) fill(ctx context.Context) error {
 	for n := range 2 {
 		if _, err := s.js.Publish(ctx, fmt.Sprintf("delayin.1s.orders.full.%d", n), nil); err != nil {
@@ -158,7 +157,7 @@ func (s *stage) fill(ctx context.Context) error {
 	return nil
 }
 
-// pageShows looks at everything.
+// pageShows requests all views.
 func pageShows(s *stage) error {
 	v, stop, err := s.viewPage()
 	if err != nil {
@@ -168,7 +167,7 @@ func pageShows(s *stage) error {
 	return v.looks()
 }
 
-// pageWorks looks at everything, and does everything.
+// pageWorks requests all views, and carries out all actions.
 func pageWorks(s *stage) error {
 	v, stop, err := s.viewPage()
 	if err != nil {
@@ -208,7 +207,7 @@ func (v viewer) looks() (err error) {
 	return err
 }
 
-// acts does what the page can. A resume needs a pause before it.
+// acts carries out all actions. A resume needs a pause before it.
 func (v viewer) acts() (err error) {
 	for _, deed := range []string{
 		`{"verb":"cancel","key":"k0","target":"payments.timer"}`,
@@ -226,7 +225,7 @@ func (v viewer) acts() (err error) {
 	return errors.Join(err, paused)
 }
 
-// act plans a deed, and does it.
+// act plans an action, and carries it out.
 func (v viewer) act(deed string) error {
 	said, err := v.ask("POST", "/api/plan", deed)
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTicketActsOnce: a plan of the page that is acted on several times, for as long as it holds, delivers a series
-// once besides. Another plan delivers it again.
+// TestTicketActsOnce: a plan of the page is carried out several times while it is valid, and makes one extra delivery
+// of a series. Another plan makes another.
 func TestTicketActsOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -52,7 +52,7 @@ func TestTicketActsOnce(t *testing.T) {
 				time.Sleep(50 * time.Second)
 			}
 			if n := len(in.All()); n != plans {
-				t.Errorf("after %d plans there came %d", plans, n)
+				t.Errorf("after %d plans %d arrived", plans, n)
 			}
 		}
 	})

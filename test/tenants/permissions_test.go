@@ -21,7 +21,7 @@ import (
 
 const tenantsConf = "../permissions/tenants.conf"
 
-// A role is a user of permissions/tenants.conf, with what it must be able to do and must not.
+// A role is a user of permissions/tenants.conf, with its scene and its forbidden actions.
 type role struct {
 	user, password string
 	can            func(*stage) error
@@ -62,7 +62,7 @@ var roles = []role{
 // readOnCluster is a right that a broker needs only on a cluster: see TestReadUserOnCluster.
 const readOnCluster = "$JS.API.STREAM.MSG.GET.*"
 
-// answerElsewhere is one that it needs only where tenants have accounts of their own: see
+// answerElsewhere is a right that a broker needs only if tenants have their own accounts: see
 // TestAnswersBetweenAccounts.
 const answerElsewhere = "_R_.>"
 

@@ -103,7 +103,7 @@ func (r revocation) try(t *testing.T) {
 	})
 }
 
-// wantInTime wants each message when it is due, or soon after the right came back.
+// wantInTime wants each message when it is due, or soon after the right was restored.
 func (r revocation) wantInTime(t *testing.T, got []harness.Arrival, back time.Time) {
 	t.Helper()
 	for _, a := range got {

@@ -80,7 +80,8 @@ func brokerWorks(s *stage) error {
 	return s.checkClean(ctx)
 }
 
-// readAhead returns an error if the broker may not read timers before they are due: then it reads them when they are.
+// readAhead returns an error if the broker has no right to read timers before they are due. It then reads them when
+// they are due.
 func (s *stage) readAhead() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +93,7 @@ func (s *stage) readAhead() error {
 	return nil
 }
 
-// askFor asks for deliveries of all kinds. It returns the acknowledgement of the one that is due first.
+// askFor requests deliveries of all kinds. It returns the acknowledgement of the first due one.
 func (s *stage) askFor(ctx context.Context) (early *jetstream.PubAck, err error) {
 	for _, subject := range []string{
 		"delay.10s.payments.core", "delayin.65s.orders.stored.hop", "delay.10s.orders.full.x",
@@ -115,7 +116,7 @@ func (s *stage) askFor(ctx context.Context) (early *jetstream.PubAck, err error)
 	return early, s.schedule(ctx, tenant, "orders.stored.plan")
 }
 
-// schedule asks for a schedule as a client of the server's own scheduling does.
+// schedule requests a schedule, as a client of the server's own scheduling does.
 func (s *stage) schedule(ctx context.Context, js jetstream.JetStream, target string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -127,7 +128,7 @@ func (s *stage) schedule(ctx context.Context, js jetstream.JetStream, target str
 	return nil
 }
 
-// pauseAndResume pauses a target, and expects the broker to note when it is over.
+// pauseAndResume pauses and resumes a target, and expects the broker to store the end of the pause.
 func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int) error {
 	cfg, err := s.config()
 	if err != nil {
@@ -160,7 +161,7 @@ func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int)
 	return nil
 }
 
-// fireBesides has the broker deliver once besides a series.
+// fireBesides has the broker make an extra delivery of a series.
 func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) error {
 	m := &nats.Msg{Subject: "delaytimer.k.orders.again", Header: nats.Header{"Delay-Every": {"1d"}}}
 	if _, err := s.js.PublishMsg(ctx, m); err != nil {
@@ -180,7 +181,7 @@ func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) er
 	return nil
 }
 
-// askTimer asks the broker to do something about a timer, and wants a word in the answer.
+// askTimer requests a change of a timer, and wants a word in the answer.
 func askTimer(ctx context.Context, nc *nats.Conn, ask, want string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -239,7 +240,7 @@ func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	return nil
 }
 
-// askAboutTimers asks the control service, and both instances what there is to ask.
+// askAboutTimers sends all requests to the control service, and to both instances.
 func (s *stage) askAboutTimers() error {
 	const inbox = "_INBOX_orders.me."
 	answers, err := s.listen(s.all, inbox+">")
@@ -261,7 +262,7 @@ func (s *stage) askAboutTimers() error {
 	return nil
 }
 
-// owned is how many lanes an instance owns.
+// owned returns the number of lanes that an instance owns.
 func owned(b *broker.Broker) int {
 	n := 0
 	for _, l := range b.Status().Lanes {
@@ -272,7 +273,7 @@ func owned(b *broker.Broker) int {
 	return n
 }
 
-// plantDuplicate stores a message that is going to hop, and another message under the id of that hop.
+// plantDuplicate stores a message that will hop, and another message under the id of that hop.
 func (s *stage) plantDuplicate(ctx context.Context) error {
 	ack, err := s.js.Publish(ctx, "delayin.2m.payments.twice", nil)
 	if err != nil {

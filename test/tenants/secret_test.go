@@ -25,13 +25,13 @@ const (
 	secretB = "the second secret of the tests"
 )
 
-// withSecrets is the configuration with these secrets.
+// withSecrets returns the configuration with some secrets.
 func withSecrets(cfg broker.Config, secrets ...string) broker.Config {
 	cfg.Secrets = secrets
 	return cfg
 }
 
-// operatorWith is an operator who has these secrets.
+// operatorWith returns an operator with some secrets.
 func operatorWith(t testing.TB, s *natstest.Server, secrets ...string) *inspect.Inspector {
 	t.Helper()
 	i, err := inspect.Open(s.Connect(), broker.Config{MaxOwners: 3, Timers: true, Secrets: secrets})
@@ -41,7 +41,7 @@ func operatorWith(t testing.TB, s *natstest.Server, secrets ...string) *inspect.
 	return i
 }
 
-// sealFindings is what doctor says about seals.
+// sealFindings returns the findings of doctor about seals.
 func sealFindings(t testing.TB, i *inspect.Inspector) string {
 	t.Helper()
 	var said []string
@@ -53,9 +53,9 @@ func sealFindings(t testing.TB, i *inspect.Inspector) string {
 	return strings.Join(said, "\n")
 }
 
-// TestSecretIsChanged: while the secret is changed as documented, pauses hold, and series and schedules fire at their
-// times, also those that are sealed for longer than the change takes. A client that expects the generation of a series
-// from before sees that another entry stands there.
+// TestSecretIsChanged: while the secret is changed as documented, pauses hold, and series and schedules fire on time,
+// including those that are sealed for longer than the change takes. A client whose request has the generation of a
+// series from before the change gets the answer that another entry is the last one.
 func TestSecretIsChanged(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -166,8 +166,9 @@ func TestSecretIsChanged(t *testing.T) {
 	})
 }
 
-// TestUnknownSecretIsSaid: the log, doctor and lists report what nobody can open since its secret was taken away too
-// early, and it is held. It keeps no other timer from being found. Once the secret is named again, all goes on.
+// TestUnknownSecretIsSaid: a secret was removed too early. The log, doctor and the lists report the entries that no
+// instance can open, and the broker keeps these. It finds all other timers. Once the secret is set again, all timers
+// fire.
 func TestUnknownSecretIsSaid(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -17,11 +17,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// victimKey and victimTarget are the timer of orders that payments is after, and knows all about.
+// victimKey and victimTarget are the timer of orders that payments attacks. It knows everything about this timer.
 const victimKey, victimTarget = "order-42", "orders.core.x"
 
-// attacksOn are all that a tenant may try on a timer, whose subject it knows, with a stream EVIL of its own that has
-// what it wants to have relayed. Errors are for the attacked to show.
+// attacksOn makes all attacks on a timer whose subject a tenant knows. The tenant has a stream EVIL with messages to be
+// redirected. Errors are ignored, since the victim's state shows the result.
 func attacksOn(c *harness.Client, generation uint64) {
 	timer := "delaytimer." + victimKey + "." + victimTarget
 	publish := func(subject, reply, body string, headers ...string) {
@@ -62,7 +62,7 @@ func attacksOn(c *harness.Client, generation uint64) {
 	time.Sleep(time.Second)
 }
 
-// evil makes a stream of a tenant's own with a set in it, where the tenant may do so.
+// evil creates a stream of a tenant with a set in it, if the tenant has the right to.
 func evil(c *harness.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -125,7 +125,7 @@ func TestTenantsTimersApart(t *testing.T) {
 				harness.CheckExactly(t, in, start.Add(time.Hour), 0)
 				time.Sleep(time.Hour)
 				if got := harness.Bodies(in.All()); got != "secret" {
-					t.Errorf("there came %q, want the secret alone", got)
+					t.Errorf("%q arrived, want the secret alone", got)
 				}
 				for _, a := range spied.All() {
 					if a.Body == "secret" {
@@ -137,8 +137,8 @@ func TestTenantsTimersApart(t *testing.T) {
 	}
 }
 
-// TestNeighboursTimers: two tenants in one account, with the documented grants. What one may do to a timer of the other
-// is what the documentation admits, and no more.
+// TestNeighboursTimers: two tenants share an account, with the documented grants. One can do to a timer of the other
+// only what the documentation admits.
 func TestNeighboursTimers(t *testing.T) {
 	t.Parallel()
 	const timer = "delaytimer." + victimKey + "." + victimTarget
@@ -208,7 +208,7 @@ func TestNeighboursTimers(t *testing.T) {
 					want, dead = "", 1
 				}
 				if got := harness.Bodies(in.All()); got != want || len(letters.All()) != dead {
-					t.Errorf("there came %q and %d letters, want %q and %d", got, len(letters.All()), want, dead)
+					t.Errorf("%q and %d letters arrived, want %q and %d", got, len(letters.All()), want, dead)
 				}
 				for _, a := range letters.All() {
 					if !strings.Contains(a.Header.Get("Delay-Error"), "the entry before it is replaced") {

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestAlarmClock: the alarm clock of the snippets rings at its time and no other, through restarts, changes, cancels
-// and refusals.
+// TestAlarmClock: the alarm clock of the snippets rings at its times and at no other, through restarts, changes,
+// cancels and refusals.
 func TestAlarmClock(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -87,7 +87,7 @@ func alarmsFrom(start time.Time) []snippets.Alarm {
 	}
 }
 
-// rings lets the alarms ring, and notes when each does, from now on. Whoever should get up for "deaf" does not.
+// rings handles the alarms from now on, and records the times at which each rings. The alarm "deaf" always fails.
 func rings(c *harness.Client, clock *snippets.Alarms) map[string][]time.Duration {
 	c.T.Helper()
 	start, rung := time.Now(), make(map[string][]time.Duration)

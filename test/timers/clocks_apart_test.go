@@ -19,12 +19,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file is about servers whose clocks differ: see package leader.
+// This file tests servers whose clocks differ: see package leader.
 
-// apart is how far the clock of each stream's leader is ahead of the true time.
+// apart returns the time by which the clock of each stream's leader is ahead of the true time.
 type apart func(stream string) time.Duration
 
-// startApart runs a broker to which the leaders of the streams tell times by clocks that differ.
+// startApart runs a broker. To this broker, the clocks of the streams' leaders differ.
 func startApart(t *testing.T, s *natstest.Server, cfg broker.Config, ahead apart) {
 	t.Helper()
 	asker := s.Connect(nats.Name("asker"))
@@ -46,10 +46,10 @@ func startApart(t *testing.T, s *natstest.Server, cfg broker.Config, ahead apart
 	harness.StartBroker(t, s, cfg, nats.SetCustomDialer(skewedDialer{s, ahead}))
 }
 
-// stamps are the times in answers of JetStream that a stream's leader has written.
+// stamps matches the timestamps of a stream's leader in answers of JetStream.
 var stamps = regexp.MustCompile(`("(?:ts|created|first_ts|last_ts|time)":")([^"]+)"`)
 
-// restamped moves them; what says that there is none stays.
+// restamped moves the timestamps in an answer. A timestamp that stands for none is unchanged.
 func restamped(answer []byte, by time.Duration) []byte {
 	return stamps.ReplaceAllFunc(answer, func(field []byte) []byte {
 		part := stamps.FindSubmatch(field)
@@ -109,9 +109,9 @@ func (c *skewedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestClocksOfServersApart: where the leaders' clocks differ by a second or two, what waits is never early by the clock
-// of the stream in which it is due. So by the true time it is off by what that clock and the one that stamped its due
-// time differ, however many streams were between. Everything comes once.
+// TestClocksOfServersApart: the leaders' clocks differ by a second or two. No message is early by the clock of the
+// stream in which it is due. By the true time, it is off by the difference between that clock and the clock that
+// stamped its due time, however many streams it passed. Each message comes once.
 func TestClocksOfServersApart(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -136,7 +136,8 @@ func TestClocksOfServersApart(t *testing.T) {
 	}
 }
 
-// checkClocksApart publishes delays, timers and series, and wants them late by a time, where they were in a level last.
+// checkClocksApart publishes delays, timers and series. It wants each message to be late by the time for the level that
+// it passed last.
 func checkClocksApart(t *testing.T, s *natstest.Server, late time.Duration) {
 	t.Helper()
 	time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))

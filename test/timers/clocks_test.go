@@ -19,10 +19,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file is about the clock of a broker's host, or of a shell's, that is wrong: only the server's counts.
+// This file tests a wrong clock on the host of a broker or of a shell. Only the server's clock counts.
 
-// wrongClock is a client whose host's clock is slow by a time, or fast where that is negative: in each answer of
-// JetStream, the server's clock is ahead by so much. There is a stream of timers, and no broker, which would fire them.
+// wrongClock is a client on a host whose clock is slow by a time, or fast if the time is negative. The test moves the
+// server's time in each answer of JetStream instead. There is a stream of timers, and no broker that would fire them.
 func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.TimerClient {
 	t.Helper()
 	harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
@@ -45,7 +45,7 @@ func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.T
 	return c
 }
 
-// later moves the times in an answer that a server's clock has written.
+// later moves the timestamps of a server's clock in an answer.
 func later(t *testing.T, answer []byte, by time.Duration) []byte {
 	t.Helper()
 	var all map[string]any
@@ -72,7 +72,7 @@ func later(t *testing.T, answer []byte, by time.Duration) []byte {
 	return moved
 }
 
-// withWrongClocks runs a test with a host's clock that is right, slow by an hour and fast by an hour.
+// withWrongClocks runs a test with a right clock, a clock that is slow by an hour, and one that is fast by an hour.
 func withWrongClocks(t *testing.T, run func(t *testing.T, c *harness.TimerClient, now time.Time)) {
 	for _, slow := range []time.Duration{0, time.Hour, -time.Hour} {
 		t.Run(fmt.Sprint("slow by ", slow), func(t *testing.T) {
@@ -85,8 +85,8 @@ func withWrongClocks(t *testing.T, run func(t *testing.T, c *harness.TimerClient
 	}
 }
 
-// TestVerbsByTheServersClock: a series that is moved, or gets another table, is due by the server's clock, and so is
-// the bound of what may be asked for.
+// TestVerbsByTheServersClock: a series that is moved, or gets another table, is due by the server's clock. The maximum
+// delay of a request is also checked by the server's clock.
 func TestVerbsByTheServersClock(t *testing.T) {
 	t.Parallel()
 	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
@@ -122,8 +122,8 @@ func TestVerbsByTheServersClock(t *testing.T) {
 	})
 }
 
-// TestSchedulesByTheServersClock: how long a schedule lives is counted by the server's clock, and for how long an id is
-// a duplicate.
+// TestSchedulesByTheServersClock: the lifetime of a schedule, and the duplicate window of an id, are measured by the
+// server's clock.
 func TestSchedulesByTheServersClock(t *testing.T) {
 	t.Parallel()
 	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
@@ -155,7 +155,8 @@ func TestSchedulesByTheServersClock(t *testing.T) {
 	})
 }
 
-// TestApplyByTheServersClock: whether a schedule of a file is over, the server's clock says, and not that of the shell.
+// TestApplyByTheServersClock: the server's clock decides whether a schedule of a file is over, and not the shell's
+// clock.
 func TestApplyByTheServersClock(t *testing.T) {
 	t.Parallel()
 	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
@@ -175,7 +176,7 @@ func TestApplyByTheServersClock(t *testing.T) {
 	})
 }
 
-// TestNothingWithoutTheServersClock: where no leader says what time it is, nothing is done, and that is said.
+// TestNothingWithoutTheServersClock: if no leader sends its time, no request is carried out, and the error says why.
 func TestNothingWithoutTheServersClock(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -15,15 +15,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// answering is a configuration whose broker also answers questions about all streams.
+// answering returns the configuration of a broker that also answers requests about all streams.
 func answering(s *natstest.Server, cfg broker.Config) broker.Config {
 	of := cfg
 	cfg.Calls = inspect.Calls(func(context.Context) (*inspect.Inspector, error) { return inspect.Open(s.Connect(), of) })
 	return cfg
 }
 
-// TestControlCalls: any client of NATS can ask what there is, where a message is, and how many are due when, with or
-// without a stream of timers.
+// TestControlCalls: any NATS client can request the state, the place of a message, and the forecast, with and without a
+// stream of timers.
 func TestControlCalls(t *testing.T) {
 	t.Parallel()
 	for name, timers := range map[string]bool{"with timers": true, "without": false} {

@@ -23,8 +23,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// askAtOnce sends requests at once. The returned function tells how many have which answer: a code, an outcome or
-// "page".
+// askAtOnce sends requests together. The returned function counts the answers by code, by outcome, or as "page".
 func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() map[string]int) {
 	c.T.Helper()
 	reply := c.NC.NewInbox()
@@ -53,8 +52,8 @@ func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() m
 	}
 }
 
-// TestNobodyWaitsForFutureGenerations: a generation beyond the end of the stream is unknown at once, for a few
-// questions to JetStream, however often somebody asks for it.
+// TestNobodyWaitsForFutureGenerations: a generation beyond the end of the stream is unknown immediately. However often
+// clients request it, that takes only a few requests to JetStream.
 func TestNobodyWaitsForFutureGenerations(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -93,8 +92,8 @@ func TestNobodyWaitsForFutureGenerations(t *testing.T) {
 	})
 }
 
-// TestTenantsTakeTurns: while JetStream answers none of one tenant's requests, about one timer or many, another's are
-// answered at once. The tenant's own are refused when they have waited for too long.
+// TestTenantsTakeTurns: JetStream answers none of one tenant's requests, about one timer or many. The requests of
+// another tenant are answered immediately. The tenant's own requests are refused after they have waited too long.
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -135,8 +134,8 @@ func TestTenantsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestManyAtOneMoment: hundreds of clients that cancel at one moment are all answered by what was done. Beyond what may
-// wait, all are told that the service is busy, and nothing is done.
+// TestManyAtOneMoment: hundreds of clients cancel timers together. Each gets the outcome. Requests beyond the length of
+// the queue get the answer that the service is busy, and change nothing.
 func TestManyAtOneMoment(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -190,8 +189,8 @@ func TestManyAtOneMoment(t *testing.T) {
 	})
 }
 
-// TestOneFilterForEachScan: no list makes a consumer for which the server counts what is pending filter by filter. What
-// begins with a target and what is below it come in the order in which they were set, on pages of any length.
+// TestOneFilterForEachScan: no list creates a consumer for which the server counts the pending messages filter by
+// filter. The timers below a target come in the order in which they were set, on pages of any length.
 func TestOneFilterForEachScan(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -274,7 +273,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 	})
 }
 
-// TestOperationsOfVerbs: how often each verb reads and publishes, as package service says.
+// TestOperationsOfVerbs: each verb makes the number of reads and publishes that package service documents.
 func TestOperationsOfVerbs(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

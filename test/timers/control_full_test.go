@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFullStreamOfTimers: whoever is refused because the stream of timers is full hears that there is no room: of the
-// service, of the verbs, of the client, and in the server's own words where a schedule is asked for.
+// TestFullStreamOfTimers: the stream of timers is full. The service, the commands and the client say that there is no
+// room. A request for a schedule gets the server's own answer.
 func TestFullStreamOfTimers(t *testing.T) {
 	t.Parallel()
 	for name, full := range map[string]func(*jetstream.StreamConfig){

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestControlServiceOfSeries: what can be asked of a timer that recurs, and what is delivered: the table stays in step
-// whatever is done to a round.
+// TestControlServiceOfSeries: the requests about a series, and the deliveries. The rounds stay in step with the table,
+// whatever happens to one round.
 func TestControlServiceOfSeries(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -69,13 +69,13 @@ func TestControlServiceOfSeries(t *testing.T) {
 			}
 		}
 		if want := "[10 20 25 65 70 80 140]"; fmt.Sprint(came) != want {
-			t.Errorf("there came %v, want %s", came, want)
+			t.Errorf("%v arrived, want %s", came, want)
 		}
 		c.CheckNoDead()
 	})
 }
 
-// checkListsSeries lists what recurs, and what a set has made.
+// checkListsSeries lists the series, and the rounds of a set.
 func checkListsSeries(t *testing.T, c *harness.Client) {
 	t.Helper()
 	for _, tt := range []struct {
@@ -93,13 +93,13 @@ func checkListsSeries(t *testing.T, c *harness.Client) {
 	}
 }
 
-// TestRecursListsWhatFiresMeanwhile: of a list that takes longer than rounds do, each series is a part, once.
+// TestRecursListsWhatFiresMeanwhile: a list takes longer than the interval of the rounds, and still contains each
+// series once.
 func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewTimerClient(harness.NewClient(t, s))
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+		c := harness.NewTimerClient(plain)
 		const n = store.MaxLimit + 20 // more than a page
 		for i := range n {
 			c.Publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-Every", "1h")
@@ -124,13 +124,12 @@ func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
 	})
 }
 
-// TestNothingOfOursWithoutASecret: who has not learned the secret of the brokers writes no entry as one of theirs: it
-// would take the place of the series and be none.
+// TestNothingOfOursWithoutASecret: a client without the brokers' secret writes no entry of a broker. Such an entry
+// would replace the series and be invalid.
 func TestNothingOfOursWithoutASecret(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewTimerClient(harness.NewClient(t, s))
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+		c := harness.NewTimerClient(plain)
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
 		for _, keys := range []*message.Keys{nil, {}} {
 			c.Timers.Policy.Keys = keys
@@ -146,9 +145,7 @@ func TestNothingOfOursWithoutASecret(t *testing.T) {
 // TestControlRefusalsOfSeries: each bad request is refused, and changes nothing.
 func TestControlRefusalsOfSeries(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		last := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
 		once := c.Publish("delaytimer.once.orders.x", "once", "Delay-For", "1h").Sequence
 		for _, tt := range []struct{ subject, body string }{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -39,11 +38,9 @@ func checkLast(c *harness.Client, subject string, generation uint64) {
 func TestControlService(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.TimerHistory = time.Hour
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	cfg := harness.TimersOn(t)
+	cfg.TimerHistory = time.Hour
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		generations := make(map[string]uint64)
@@ -86,7 +83,7 @@ func TestControlService(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		if got := harness.Bodies(in.All()); got != "b c d" {
-			t.Errorf("there came %q, want b c d", got)
+			t.Errorf("%q arrived, want b c d", got)
 		}
 		c.CheckNoDead()
 	})
@@ -95,9 +92,7 @@ func TestControlService(t *testing.T) {
 // TestControlRefusals: each bad request is refused with a code and a sentence, and changes nothing.
 func TestControlRefusals(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
 		for _, tt := range []struct{ subject, body string }{
 			{"timer.cancel._k.orders.x", ""},
@@ -142,136 +137,9 @@ func TestControlRefusals(t *testing.T) {
 	})
 }
 
-// TestHugeAndManyRequests: what is too large is refused, and where more is asked than is worked on, all are answered:
-// by what was done, or by busy. A generation that no stream has is unknown.
-func TestHugeAndManyRequests(t *testing.T) {
-	natstest.Long(t)
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
-		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
-		var got any
-		huge := `{"generation":1,"word":"` + strings.Repeat("x", 9000) + `"}`
-		for _, subject := range []string{"timer.cancel.k.orders.x", "timers", "cancel-all", "shift"} {
-			if code := c.CallService(&got, "delayctl."+subject, huge); code != "413" {
-				t.Errorf("%s with %d bytes is answered %q %v, want 413", subject, len(huge), code, got)
-			}
-		}
-		const many = 500
-		answers := make(chan *nats.Msg, many)
-		inbox := c.NC.NewInbox()
-		if _, err := c.NC.ChanSubscribe(inbox, answers); err != nil {
-			t.Fatal(err)
-		}
-		for i := range many {
-			m := harness.NewMsg("delayctl.timer.cancel.k.orders.x", `{"generation":18446744073709551615}`)
-			if i%2 > 0 {
-				m = harness.NewMsg("delayctl.timers", fmt.Sprintf(`{"key":%q}`, strings.Repeat("*k", 2000)))
-			}
-			m.Reply = inbox
-			if err := c.NC.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(time.Minute)
-		outcomes := make(map[string]int)
-		for range len(answers) {
-			m := <-answers
-			var said store.Answer
-			_ = json.Unmarshal(m.Data, &said) // a list has no outcome
-			outcomes[m.Header.Get(micro.ErrorCodeHeader)+string(said.Outcome)]++
-		}
-		n := outcomes["unknown"] + outcomes["429"] + outcomes[""]
-		if outcomes["unknown"] == 0 || outcomes["429"] == 0 {
-			t.Errorf("of %d requests: %v; want some unknown, and the others refused as busy", many, outcomes)
-		} else if n < many-256 { // so many may wait to be looked at; the rest is dropped
-			t.Errorf("of %d requests %d were answered: %v", many, n, outcomes)
-		}
-		checkLast(c, "delaytimer.k.orders.x", g)
-		var a store.Answer
-		if c.CallService(&a, "delayctl.timer.cancel.k.orders.x", ""); a.Outcome != timer.Cancelled {
-			t.Errorf("afterwards a cancel says %+v", a)
-		}
-	})
-}
-
-// TestControlMany: list, cancel and shift what begins with the target of the subject, and nothing else.
-func TestControlMany(t *testing.T) {
-	natstest.Long(t)
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
-		var in []*harness.Inbox
-		for _, targets := range []string{"orders", "orders.>", "ordersx", "payments.>"} {
-			in = append(in, c.Subscribe(targets))
-		}
-		start := time.Now()
-		for i := range 30 {
-			c.Publish(fmt.Sprintf("delaytimer.k%d.orders.x", i), "x", "Delay-For", "10m")
-		}
-		c.Publish("delaytimer.k.orders", "bare", "Delay-For", "10m")
-		c.Publish("delaytimer.k.ordersx", "other", "Delay-For", "10m")
-		c.Publish("delaytimer.k.payments.x", "payment", "Delay-For", "10m")
-		var l store.Listing
-		pages, keys := 0, 0
-		for after := uint64(0); pages == 0 || after > 0; pages++ {
-			l = store.Listing{}
-			c.CallService(&l, "delayctl.timers.orders", fmt.Sprintf(`{"limit":10,"after":%d,"up_to":%d}`, after, l.UpTo))
-			keys += len(l.Timers)
-			after = l.Next
-		}
-		if pages != 4 || keys != 31 {
-			t.Errorf("%d pages list %d timers, want 31 on 4", pages, keys)
-		}
-		l = store.Listing{}
-		c.CallService(&l, "delayctl.timers", `{"key":"k2*","due_to":"2000-01-01T00:10:00.000000001Z"}`)
-		if len(l.Timers) != 11 || l.Timers[0].Key != "k2" || l.Timers[0].State != timer.Pending || l.Timers[0].Size != 1 ||
-			!l.Timers[0].Due.Equal(start.Add(10*time.Minute)) {
-			t.Errorf("k2* lists %+v", l)
-		}
-		var one store.Listing // costs no pass through the others
-		c.CallService(&one, "delayctl.timers", `{"key":"k7"}`)
-		if len(one.Timers) != 1 || one.Timers[0].Key != "k7" || one.Scanned != 1 {
-			t.Errorf("k7 lists %+v", one)
-		}
-		var dry, done, again store.Done
-		c.CallService(&dry, "delayctl.shift.orders", `{"by":"5m","key":"k1*","dry_run":true}`)
-		shift := fmt.Sprintf(`{"by":"5m","key":"k1*","up_to":%d}`, dry.UpTo)
-		c.CallService(&done, "delayctl.shift.orders", shift)
-		c.CallService(&again, "delayctl.shift.orders", shift)
-		if dry.Matched != 11 || done.Outcomes[timer.Moved] != 11 || again.Matched != 0 {
-			t.Errorf("shifting says %+v %+v, and again %+v", dry, done, again)
-		}
-		done = store.Done{}
-		c.CallService(&done, "delayctl.cancel-all.orders", `{"key":"k2*"}`)
-		if done.Outcomes[timer.Cancelled] != 11 || done.Next != 0 {
-			t.Errorf("cancelling says %+v", done)
-		}
-		time.Sleep(time.Until(start.Add(15*time.Minute - 1)))
-		synctest.Wait()
-		orders := func() (got []harness.Arrival) {
-			for _, targets := range in {
-				got = append(got, targets.All()...)
-			}
-			return got
-		}
-		if got := harness.Bodies(orders()); got != "bare other payment x×8" {
-			t.Errorf("before the shifted ones are due there came %q", got)
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		if got := harness.Bodies(orders()); got != "bare other payment x×19" {
-			t.Errorf("in the end there came %q", got)
-		}
-		c.CheckNoDead()
-	})
-}
-
-// TestDeputyAnswersInboxesOnly: a request whose answer would go where somebody takes it for a request, or nowhere, is
-// not answered and not carried out. That holds for the questions of "nats micro", and for acknowledgements that a
-// tenant has put on the service's subjects.
+// TestDeputyAnswersInboxesOnly: a request is neither answered nor carried out if its answer would go to a subject where
+// it is a request itself, or nowhere. That also holds for the requests of "nats micro", and for acknowledgements that a
+// tenant has redirected to the service's subjects.
 func TestDeputyAnswersInboxesOnly(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -328,8 +196,8 @@ func TestDeputyAnswersInboxesOnly(t *testing.T) {
 	})
 }
 
-// TestControlWithInstances: each request is answered once, by any instance, and "nats micro" sees all of them. One that
-// stops answers what it was asked; the others go on.
+// TestControlWithInstances: any instance answers a request, and each request is answered once. "nats micro" sees all
+// instances. An instance that stops answers the requests that it has received, and the others go on.
 func TestControlWithInstances(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

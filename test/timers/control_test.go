@@ -2,18 +2,11 @@ package timers
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
-	"delaybroker/broker/jsapi"
-	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
@@ -27,8 +20,8 @@ func moveTo(key string, generation uint64, until time.Time) store.Change {
 	return w
 }
 
-// TestVerbsWithBrokerAndWithout: each outcome of each verb, and what is delivered afterwards, with the broker up and
-// with it down all the time.
+// TestVerbsWithBrokerAndWithout: each outcome of each verb, and the later deliveries, with the broker up, and with the
+// broker down all the time.
 func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
@@ -98,12 +91,12 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				if got := harness.Bodies(in.All()); got != "fired now" {
-					t.Errorf("there came %q, want fired now", got)
+					t.Errorf("%q arrived, want fired now", got)
 				}
 				harness.CheckExactly(t, in, until, 2)
 				if got := in.All()[2]; got.Body != "moved" || got.Header.Get("X-Mine") != "yes" ||
 					got.Header.Get("Delay-Word") != "" {
-					t.Errorf("there came %q %v", got.Body, got.Header)
+					t.Errorf("%q %v arrived", got.Body, got.Header)
 				}
 				time.Sleep(3 * time.Hour)
 				if n := len(in.All()); n != 3 {
@@ -116,172 +109,8 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	}
 }
 
-// lossy is a client of which some answers get lost.
-func lossy(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
-	timers := harness.CopyTimers(c.Timers)
-	timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
-		reply := c.Timers.Publish(ctx, m)
-		if lose.Add(-1) >= 0 {
-			<-ctx.Done()
-			return jsapi.Reply{Err: ctx.Err()}
-		}
-		return reply
-	}
-	return &harness.TimerClient{Client: c.Client, Timers: timers}
-}
-
-// TestLostAcknowledgements: what was stored although the answer got lost is told as what it is: cancelled, moved, fired
-// or set, and not as a conflict, also when it has fired meanwhile.
-func TestLostAcknowledgements(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.TimerHistory = time.Minute
-		harness.StartBroker(t, s, cfg)
-		plain := harness.NewTimerClient(harness.NewClient(t, s))
-		in := plain.Subscribe("orders.>")
-		var lose atomic.Int32
-		c := lossy(plain, &lose)
-		for _, generation := range []bool{true, false} {
-			for verb, want := range map[timer.Verb]timer.Outcome{
-				timer.Cancel: timer.Cancelled, timer.Move: timer.Moved, timer.Fire: timer.Fired,
-			} {
-				before := len(in.All())
-				g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
-				w := harness.NewChange(verb, "k", g)
-				if !generation {
-					w.Generation = 0
-				}
-				if verb == timer.Move {
-					w.For = "500ms" // it fires before anybody looks
-				}
-				lose.Store(1)
-				a := c.Check(w, want, 0)
-				if verb == timer.Cancel && a.Generation != g || verb != timer.Cancel && a.Generation <= g {
-					t.Errorf("%s says generation %d of %d", verb, a.Generation, g)
-				}
-				time.Sleep(time.Second)
-				if n := len(in.All()) - before; n != map[timer.Verb]int{timer.Move: 1, timer.Fire: 1}[verb] {
-					t.Errorf("after %s there came %d", verb, n)
-				}
-				time.Sleep(2 * time.Minute)
-			}
-		}
-		w := harness.NewChange(timer.Set, "absent", 0)
-		w.Conditional, w.Header, w.Body = true, message.Header{"Delay-For": {"500ms"}}, []byte("set")
-		lose.Store(1)
-		c.Check(w, timer.Fired, 0)
-		w.Header = message.Header{"Delay-For": {"10m"}}
-		c.Check(w, timer.Conflict, 0) // beyond the firing
-		time.Sleep(2 * time.Minute)
-		lose.Store(1)
-		first := c.Check(w, timer.Pending, 0)
-		c.Check(w, timer.Conflict, first.Generation)
-		lose.Store(1)
-		w.Generation = first.Generation
-		c.Check(w, timer.Pending, 0)
-	})
-}
-
-// refusedAsLast is the answer to a publish that expects another last entry.
-var refusedAsLast = jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Code: jsapi.CodeWrongLast, Status: 400}}
-
-// TestRefusedByOldLeader: what a leader that was deposed refuses, the new one may have stored. It is told as what it is
-// although another client has put something over it since, and it is not done twice.
-func TestRefusedByOldLeader(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		b.Stop()
-		plain := harness.NewTimerClient(harness.NewClient(t, s))
-		stored := func(m *nats.Msg) {
-			if m == nil {
-				return
-			}
-			if reply := plain.Timers.Publish(t.Context(), m); reply.Outcome() != jsapi.Stored {
-				t.Errorf("not stored: %v", reply.Problem())
-			}
-		}
-		c := &harness.TimerClient{Client: plain.Client, Timers: harness.CopyTimers(plain.Timers)}
-		var over func() *nats.Msg // what another client has put over it
-		published := 0
-		c.Timers.Publish = func(_ context.Context, m *nats.Msg) jsapi.Reply {
-			if published++; published == 1 {
-				stored(m)
-				stored(over())
-			}
-			return refusedAsLast
-		}
-		keys := 0
-		for _, known := range []bool{true, false} {
-			for verb, want := range map[timer.Verb]timer.Outcome{
-				timer.Cancel: timer.Cancelled, timer.Move: timer.Moved, timer.Fire: timer.Fired, timer.Set: timer.Pending,
-			} {
-				for _, header := range []string{"Delay-For", "Delay-Cancel"} {
-					key := fmt.Sprint("k", keys)
-					keys++
-					subject := "delaytimer." + key + ".orders.x"
-					over = func() *nats.Msg {
-						m := nats.NewMsg(subject)
-						m.Header.Set(header, "1h")
-						return m
-					}
-					w := harness.NewChange(verb, key, 0)
-					if verb == timer.Set {
-						w.Conditional, w.Header = true, message.Header{"Delay-For": {"10m"}}
-					}
-					var g uint64
-					if verb != timer.Set || known {
-						g = plain.Publish(subject, "x", "Delay-For", "10m").Sequence
-					}
-					if known {
-						w.Generation = g
-					}
-					if verb == timer.Move {
-						w.By = 5 * time.Minute
-					}
-					published = 0
-					want, generation := want, g
-					if verb != timer.Cancel {
-						generation = 0
-					}
-					a := c.Check(w, want, generation)
-					if verb != timer.Cancel && a.Generation <= g {
-						t.Errorf("%s under a %s: generation %d of %d", verb, header, a.Generation, g)
-					}
-					if published != 1 {
-						t.Errorf("%s under a %s: published %d times", verb, header, published)
-					}
-				}
-			}
-		}
-	})
-}
-
-// TestRefusedForGood: where one leader refuses what another shows as pending, it is asked now and then, as long as
-// there is time.
-func TestRefusedForGood(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
-		c := harness.NewTimerClient(harness.NewClient(t, s))
-		c.Publish("delaytimer.k.orders.x", "x", "Delay-For", "10m")
-		asked := 0
-		c.Timers.Publish = func(ctx context.Context, _ *nats.Msg) jsapi.Reply {
-			if asked++; asked > 1000 {
-				<-ctx.Done() // or it would be asked for ever: no time passes here
-			}
-			return refusedAsLast
-		}
-		c.Check(harness.NewChange(timer.Cancel, "k", 0), timer.Unknown, 0)
-		if asked < 50 || asked > 102 {
-			t.Errorf("it was asked %d times in five seconds, want a try each 50 ms", asked)
-		}
-	})
-}
-
-// TestVerdictBehindAnother: what became of a generation is told although a client that expected nothing has put
-// something over its firing, or over its cancel.
+// TestVerdictBehindAnother: the outcome of a generation is found although another client has replaced its firing, or
+// its cancel, without a condition.
 func TestVerdictBehindAnother(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -314,49 +143,8 @@ func TestVerdictBehindAnother(t *testing.T) {
 	})
 }
 
-// TestSilenceIsUnknown: where nothing tells any more whether a request came before what stands there, the answer is
-// unknown, and where it was refused it is an error.
-func TestSilenceIsUnknown(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t)) // without history
-		plain := harness.NewTimerClient(harness.NewClient(t, s))
-		var lose atomic.Int32
-		c := lossy(plain, &lose)
-		set := func() uint64 { return c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence }
-		g := set()
-		lose.Store(1)
-		go func() {
-			time.Sleep(500 * time.Millisecond)
-			set() // in place of the cancel
-		}()
-		c.Check(harness.NewChange(timer.Cancel, "k", g), timer.Unknown, 0)
-		g = set()
-		lose.Store(1)
-		c.Check(harness.NewChange(timer.Fire, "k", g), timer.Unknown, 0) // it is over, and leaves nothing
-		g = set()
-		lose.Store(1000)
-		started := time.Now()
-		c.Check(moveTo("k", g, started.Add(-time.Hour)), timer.Unknown, 0)
-		lose.Store(0)
-		g = set()
-		for _, w := range []store.Change{
-			moveTo("k", g, time.Now().Add(400*24*time.Hour)), harness.NewChange(timer.Cancel, "_k", 0),
-			harness.NewChange(timer.Cancel, "a.b", 0),
-			{Request: timer.Request{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
-		} {
-			c.Timers.Policy.MaxDelay = 366 * 24 * time.Hour
-			refused := (*store.Refusal)(nil)
-			if a, err := c.Timers.Do(context.Background(), w); !errors.As(err, &refused) || refused.Code != 400 {
-				t.Errorf("%s %s %s: %v %v, want a refusal", w.Verb, w.Key, w.Target, a, err)
-			}
-		}
-		c.Check(harness.NewChange(timer.Get, "k", 0), timer.Pending, g)
-	})
-}
-
-// TestVerdictsAroundDue: a verdict at any time around the due time is final: what was answered cancelled never arrives,
-// what was too late has, and what was moved or fired arrives once.
+// TestVerdictsAroundDue: an outcome at any time around the due time is final. A cancelled timer never arrives. A timer
+// whose cancel was too late has arrived. A timer that was moved or fired arrives once.
 func TestVerdictsAroundDue(t *testing.T) {
 	t.Parallel()
 	for _, history := range []time.Duration{-1, time.Minute} {
@@ -395,7 +183,7 @@ func TestVerdictsAroundDue(t *testing.T) {
 						want = 0
 					}
 					if came != want || a.Outcome == timer.Unknown || a.Outcome == timer.Conflict {
-						t.Errorf("%s %s after due is %s, and there came %d", verb, off, a.Outcome, came)
+						t.Errorf("%s %s after due is %s, and %d arrived", verb, off, a.Outcome, came)
 					}
 				}
 				t.Log(outcomes)
@@ -405,13 +193,12 @@ func TestVerdictsAroundDue(t *testing.T) {
 	}
 }
 
-// TestMoveKeepsMessageID: a timer that was set under a Nats-Msg-Id can be moved within the stream's duplicate window,
-// where the server acknowledges the move as a duplicate and stores nothing, and keeps the id.
+// TestMoveKeepsMessageID: a timer was set with a Nats-Msg-Id. It can be moved within the duplicate window of the
+// stream, where the server acknowledges the move as a duplicate and stores nothing. It keeps the id.
 func TestMoveKeepsMessageID(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewTimerClient(harness.NewClient(t, s))
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+		c := harness.NewTimerClient(plain)
 		in := c.Subscribe("orders.>")
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m", "Nats-Msg-Id", "mine").Sequence
 		until := time.Now().Add(20 * time.Minute)
@@ -425,34 +212,8 @@ func TestMoveKeepsMessageID(t *testing.T) {
 	})
 }
 
-// TestNothingOfOldLeader: that nothing stands there is believed of a leader that a majority follows, and of no other.
-func TestNothingOfOldLeader(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewTimerClient(harness.NewClient(t, s))
-		var follow atomic.Bool
-		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
-			if follow.Load() || !strings.HasPrefix(question, "STREAM.INFO.") {
-				return false
-			}
-			_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{},"state":{"last_seq":9},
-				"cluster":{"leader":"old","replicas":[{"name":"b","offline":true},{"name":"c","offline":true}]}}`))
-			return true
-		})
-		c.Timers.API.API = natstest.ProxyAPI
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if a, err := c.Timers.Do(ctx, harness.NewChange(timer.Cancel, "k", 0)); !errors.Is(err, store.ErrLeader) {
-			t.Errorf("it says %+v %v, want %v", a, err, store.ErrLeader)
-		}
-		follow.Store(true)
-		c.Check(harness.NewChange(timer.Cancel, "k", 0), timer.NotFound, 0)
-	})
-}
-
-// TestListShowsWhatStands: what was replaced, moved or cancelled while no broker removes it is on no page, and no bulk
-// touches it.
+// TestListShowsWhatStands: entries that were replaced, moved or cancelled while no broker removes them are on no page,
+// and no bulk request changes them.
 func TestListShowsWhatStands(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -494,13 +255,13 @@ func TestListShowsWhatStands(t *testing.T) {
 	})
 }
 
-// TestBulk: page 1 fixes up to where; a page that is repeated moves nothing twice, and what does not match stays.
+// TestBulk: page 1 fixes the last sequence of a bulk request. A repeated page moves no timer twice, and timers that do
+// not match are unchanged.
 func TestBulk(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewTimerClient(harness.NewClient(t, s))
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+		c := harness.NewTimerClient(plain)
 		in := c.Subscribe("orders.>")
 		c.Subscribe("payments.>")
 		begun := time.Now()
@@ -542,12 +303,12 @@ func TestBulk(t *testing.T) {
 		time.Sleep(time.Until(begun.Add(15*time.Minute - 1)))
 		synctest.Wait()
 		if got := harness.Bodies(in.All()); got != "other" {
-			t.Errorf("before it is due there came %q", got)
+			t.Errorf("before it is due %q arrived", got)
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if got := harness.Bodies(in.All()); got != "other o×50" && got != "o×50 other" {
-			t.Errorf("when due there came %q", got)
+			t.Errorf("when due %q arrived", got)
 		}
 		b = store.Bulk{Verb: timer.Cancel, Filter: store.Filter{Targets: []string{"orders.>", "payments.>"}}}
 		if d, err := c.Timers.Bulk(ctx, b); err != nil || d.Outcomes[timer.Cancelled] != 1 {
@@ -555,7 +316,7 @@ func TestBulk(t *testing.T) {
 		}
 		time.Sleep(4 * time.Hour)
 		if got := harness.Bodies(in.All()); got != "o×50 other" {
-			t.Errorf("in the end there came %q", got)
+			t.Errorf("in the end %q arrived", got)
 		}
 		c.CheckNoTimers()
 	})

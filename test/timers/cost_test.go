@@ -16,9 +16,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The operations of JetStream that a timer costs: broker/timer/doc.go has them as a table.
+// This file tests the number of JetStream operations that a timer costs. The table is in broker/timer/doc.go.
 
-// operations counts what a broker asks about the timers' stream, and publishes, since they were made.
+// operations counts a broker's requests about the timers' stream, and its publishes, since it was created.
 type operations struct {
 	reads, copies, deletes, entries, markers, cursors, arrivals *harness.Inbox
 }
@@ -35,7 +35,7 @@ func countOperations(c *harness.Client) operations {
 	}
 }
 
-// String is what they are by now, in words. Reads of the cursor, and what a cursor removes, do not count.
+// String returns the counts. Reads of the cursor, and the removals for a cursor, do not count.
 func (o operations) String() string {
 	reads := 0
 	for _, a := range o.reads.All() {
@@ -53,7 +53,7 @@ func (o operations) String() string {
 		len(o.arrivals.All()))
 }
 
-// oneHop has one level for the markers of a minute.
+// oneHop returns a configuration with one level for the markers of a minute.
 func oneHop(t *testing.T) broker.Config {
 	cfg := harness.TimersOn(t)
 	cfg.Ladder, cfg.TimerHistory = harness.Ladder(t, "1s 58s"), time.Minute
@@ -61,12 +61,10 @@ func oneHop(t *testing.T) broker.Config {
 }
 
 // TestOperationsOfTimers: from its marker until its entries are removed, a timer costs four publishes (the marker, the
-// claim, the delivery and what became of it), two deletes, and one read, together with many others.
+// claim, the delivery and the outcome) and two deletes. One read serves many timers.
 func TestOperationsOfTimers(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, oneHop(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		c.Publish("delaytimer.first.orders.x", "body", "Delay-For", "1s")
 		time.Sleep(5 * time.Minute)
@@ -84,14 +82,12 @@ func TestOperationsOfTimers(t *testing.T) {
 	})
 }
 
-// TestOperationsOfRounds: a round costs three publishes (its claim, which is the next round, the delivery and the
-// marker of the next one), one delete, and one read, together with many others.
+// TestOperationsOfRounds: a round costs three publishes (its claim, which is the next round, the delivery, and the
+// marker of the next round) and one delete. One read serves many rounds.
 func TestOperationsOfRounds(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, oneHop(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		for i := range 20 {
 			c.Expect(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Cron", "0 * * * * *")
@@ -155,13 +151,11 @@ func TestOperationsOfCancels(t *testing.T) {
 	})
 }
 
-// TestTimersWithoutReplicas: where the stream allows no direct gets, timers and rounds are read from the leader, and
-// come when they are due.
+// TestTimersWithoutReplicas: the stream allows no direct gets. Timers and rounds are read from the leader, and come
+// when they are due.
 func TestTimersWithoutReplicas(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, oneHop(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		c.Reconfigure("DELAY_TIMERS", func(cfg *jetstream.StreamConfig) { cfg.AllowDirect = false })
 		start := time.Now()
@@ -173,13 +167,11 @@ func TestTimersWithoutReplicas(t *testing.T) {
 	})
 }
 
-// TestTimerChangedAfterItWasRead: timers are cancelled, moved and replaced when their bodies have been read and they
-// are not due yet.
+// TestTimerChangedAfterItWasRead: timers are cancelled, moved and replaced after their bodies were read, and before
+// they are due.
 func TestTimerChangedAfterItWasRead(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, oneHop(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		cancelled := c.Publish("delaytimer.cancelled.orders.x", "no", "Delay-For", "1m").Sequence
 		moved := c.Publish("delaytimer.moved.orders.x", "old", "Delay-For", "1m").Sequence
@@ -197,14 +189,14 @@ func TestTimerChangedAfterItWasRead(t *testing.T) {
 		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
 		time.Sleep(5 * time.Minute)
 		if got := harness.Bodies(in.All()); got != "new newer" {
-			t.Errorf("there came %q, want what was set last", got)
+			t.Errorf("%q arrived, want the last set", got)
 		}
 		c.CheckNoTimers()
 	})
 }
 
-// TestDueTimersAskNothing: from a second before they are due, JetStream answers no question about timers and removes
-// none of their entries. Timers and rounds come when they are due, all the same.
+// TestDueTimersAskNothing: from a second before the timers are due, JetStream answers no reads and removes no entries.
+// Timers and rounds still come when they are due.
 func TestDueTimersAskNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -25,7 +25,8 @@ type crash struct {
 	ways            []way
 }
 
-// A way is a timer that is set, a broker that crashes, and another that comes afterwards. All times are since the set.
+// A way is a timer that is set, a broker that crashes, and another broker that starts afterwards. All times are since
+// the set.
 type way struct {
 	name   string
 	wait   time.Duration // of the timer
@@ -57,7 +58,8 @@ func cancelled(c *harness.Client, g uint64) {
 	}
 }
 
-// deliveredTwice is long before a stream forgets what it has stored. Until then whoever fired may be at it.
+// deliveredTwice are the times of a delivery and of its repetition. The repetition waits until the instance that fired
+// can no longer be delivering. The duplicate window of a stream is much longer.
 var deliveredTwice = []time.Duration{900 * time.Millisecond, 9399 * time.Millisecond}
 
 // crashes are the rows of the table, in its order.
@@ -117,8 +119,8 @@ var crashes = []crash{
 	}},
 }
 
-// TestTimerCrashes acts out the crashes of the table in the documentation of package timer. Each timer is sent exactly
-// when it should be, and nothing of it stays.
+// TestTimerCrashes plays the crashes of the table in the documentation of package timer. Each timer is sent exactly
+// when it should be, and none of its entries is left.
 func TestTimerCrashes(t *testing.T) {
 	t.Parallel()
 	for _, row := range crashes {

@@ -13,7 +13,7 @@ import (
 
 const debounced = "delaytimer.k.orders.x"
 
-// debounce sets the timer at each of some times since the start of a test, and returns the last generation.
+// debounce sets the timer at some times since the start of the test, and returns the last generation.
 func debounce(
 	c *harness.Client, start time.Time, wait, most string, times ...time.Duration,
 ) (generation uint64) {
@@ -25,21 +25,21 @@ func debounce(
 	return generation
 }
 
-// checkDebounced checks that one message more has come, at a time since the start of a test, with the body of the last
-// set, and that nothing of its run is left.
+// checkDebounced checks that one more message has come at a time since the start of the test, with the body of the last
+// set, and that no entry of its run is left.
 func checkDebounced(t *testing.T, c *harness.Client, in *harness.Inbox, due time.Time, count int, body string) {
 	t.Helper()
 	harness.CheckExactly(t, in, due, count)
 	if all := in.All(); len(all) != count+1 || all[count].Body != body {
-		t.Errorf("there came %q, want %s at the end", harness.Bodies(all), body)
+		t.Errorf("%q arrived, want %s at the end", harness.Bodies(all), body)
 	}
 	time.Sleep(3 * time.Minute)
 	c.CheckNoTimers()
 	c.CheckNoDead()
 }
 
-// TestDebounce: each set of a run postpones the timer, at most until Delay-Max-Wait after the first one. Runs are read
-// in the worker's memory, and where their sets have become markers, at times in the stream.
+// TestDebounce: each set of a run postpones the timer, at most until Delay-Max-Wait after the first set. The worker
+// reads a run in memory. If sets have become markers, it sometimes reads the run in the stream.
 func TestDebounce(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -57,9 +57,7 @@ func TestDebounce(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, harness.TimersOn(t))
-				c := harness.NewClient(t, s)
+			harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 				in := c.Subscribe("orders.>")
 				for i := range 2 { // what a run leaves behind is none of the next one's
 					start := time.Now()
@@ -71,7 +69,7 @@ func TestDebounce(t *testing.T) {
 	}
 }
 
-// ends are what ends a run.
+// ends are the events that end a run.
 var ends = map[string]func(c *harness.Client, last uint64){
 	"cancel": func(c *harness.Client, last uint64) { c.Expect(last, debounced, "", "Delay-Cancel", "x") },
 	"any":    func(c *harness.Client, _ uint64) { c.Publish(debounced, "", "Delay-Cancel", "x") },
@@ -87,8 +85,8 @@ var ends = map[string]func(c *harness.Client, last uint64){
 	"series": func(c *harness.Client, _ uint64) { c.Publish(debounced, "other", "Delay-Every", "1h") },
 }
 
-// TestDebounceBeginsAnew: whatever ends a run, and whenever the broker crashes, the next run is not taken for a part of
-// it: what is set is never early. Nor is it ever late.
+// TestDebounceBeginsAnew: whatever ends a run, and whenever the broker crashes, the next run is separate. Its timer is
+// neither early nor late.
 func TestDebounceBeginsAnew(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -134,7 +132,7 @@ func beginAnew(t *testing.T, s *natstest.Server, end func(*harness.Client, uint6
 	<-crashed
 	time.Sleep(3 * time.Minute)
 	if got := harness.Bodies(in.All()); got != "1m30s" {
-		t.Errorf("there came %q, want the last set", got)
+		t.Errorf("%q arrived, want the last set", got)
 	}
 	if got := harness.Pending(c, "DELAY_TIMERS"); got != 1 {
 		t.Errorf("%d entries are stored, want the cursor", got)
@@ -185,9 +183,7 @@ func startOneOrTwo(t *testing.T, s *natstest.Server, cfg broker.Config, two bool
 // TestDebounceAfterItsFiring: a run ends as its timer fires, even while the firing is on its way.
 func TestDebounceAfterItsFiring(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		ms := time.Millisecond
@@ -203,9 +199,7 @@ func TestDebounceAfterItsFiring(t *testing.T) {
 func TestOperationsOfDebounce(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, oneHop(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		c.Publish("delaytimer.first.orders.x", "body", "Delay-For", "1s")
 		time.Sleep(5 * time.Minute)

@@ -11,7 +11,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimerFigures: the status tells how many timers are pending, wherever their markers are, and how late they were.
+// TestTimerFigures: the status has the number of pending timers, wherever their markers are, and their lateness.
 func TestTimerFigures(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -52,8 +52,8 @@ func TestTimerFigures(t *testing.T) {
 	})
 }
 
-// TestTimersWithInstances: three instances share the lanes, and one crashes under load. Every timer is stored once by
-// its target, none early, and none later than the takeover takes.
+// TestTimersWithInstances: three instances share the lanes, and one crashes under load. The target's stream stores each
+// timer once. None is early, and none is later than a takeover takes.
 func TestTimersWithInstances(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

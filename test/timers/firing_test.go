@@ -29,7 +29,7 @@ func forgetCursor(c *harness.Client) {
 	}
 }
 
-// checkExactlyLate expects nothing more than came before until so long after due, and one message then.
+// checkExactlyLate expects no further message until a time after due, and one message then.
 func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.Duration, before int) {
 	t.Helper()
 	time.Sleep(time.Until(due.Add(late)) - 1)
@@ -44,8 +44,8 @@ func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.
 	}
 }
 
-// TestTimerToldAndNotRemoved: what became of a timer is stored, a crash comes before its entries are removed, and a
-// client sets it anew. It is not delivered again.
+// TestTimerToldAndNotRemoved: the outcome of a timer is stored, a crash prevents the removal of its entries, and a
+// client sets the timer again. The first timer is not delivered again.
 func TestTimerToldAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -62,7 +62,7 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 		b.Crash()
 		stuck.Store(false)
 		if m := c.Last("delaytimer.k.orders.x"); m == nil || m.Header.Get("Delay-Over") == "" {
-			t.Fatalf("the last entry is %+v, want what tells that it was delivered", m)
+			t.Fatalf("the last entry is %+v, want the outcome delivered", m)
 		}
 		again := time.Now()
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
@@ -74,15 +74,15 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
 		time.Sleep(5 * time.Minute)
 		if got := harness.Bodies(in.All()); got != "new old" {
-			t.Errorf("there came %q, want each once", got)
+			t.Errorf("%q arrived, want each once", got)
 		}
 		c.CheckNoTimers()
 	})
 }
 
-// TestTimerSetOverItsFiring: a client sets a timer anew, or cancels it, and expects nothing, while its firing is on its
-// way, and the broker dies before it has delivered. What had fired is delivered once, wherever its marker is, and what
-// was set comes when it is due.
+// TestTimerSetOverItsFiring: while a firing is underway, a client sets or cancels the timer without a condition, and
+// the broker crashes before the delivery. The firing is delivered once, wherever its marker is, and the new set fires
+// when it is due.
 func TestTimerSetOverItsFiring(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 					time.Sleep(time.Second)
 					want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
 					if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
-						t.Fatalf("when a broker came, there came %+v, want the old one as %s", got, want)
+						t.Fatalf("when a broker came, %+v arrived, want the old one as %s", got, want)
 					}
 					if tt.comes {
 						harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
@@ -139,7 +139,7 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 					time.Sleep(time.Hour)
 					want = map[bool]string{false: "old", true: "new old"}[tt.comes]
 					if got := harness.Bodies(in.All()); got != want {
-						t.Errorf("in the end there came %q, want %q", got, want)
+						t.Errorf("in the end %q arrived, want %q", got, want)
 					}
 					c.CheckNoTimersBut("DELAY_DEAD")
 				})
@@ -148,8 +148,8 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 	}
 }
 
-// TestTimerFiringIsSwept: the marker is lost, and a client has set the timer anew over a firing
-// that nobody delivers. The sweep finds it.
+// TestTimerFiringIsSwept: the marker is lost, and a client has replaced a firing that no instance delivers. The sweep
+// finds the firing.
 func TestTimerFiringIsSwept(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -173,7 +173,7 @@ func TestTimerFiringIsSwept(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 		}
 		if got := harness.Bodies(in.All()); got != "old" {
-			t.Errorf("after three minutes there came %q, want what had fired", got)
+			t.Errorf("after three minutes %q arrived, want the old firing", got)
 		}
 		harness.CheckExactly(t, in, again.Add(time.Hour), 1)
 		time.Sleep(10 * time.Minute)
@@ -181,8 +181,8 @@ func TestTimerFiringIsSwept(t *testing.T) {
 	})
 }
 
-// TestFiringStaysUntilItIsSettled: while an instance may be at a firing, what clients put over it comes, and goes, and
-// leaves the firing where it is.
+// TestFiringStaysUntilItIsSettled: while an instance may deliver a firing, later entries of clients come and go, and
+// the firing is kept.
 func TestFiringStaysUntilItIsSettled(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -193,11 +193,9 @@ func TestFiringStaysUntilItIsSettled(t *testing.T) {
 			for _, history := range []time.Duration{-1, time.Minute} {
 				t.Run(fmt.Sprintf("%s, %s, history %s", wait, over, history), func(t *testing.T) {
 					t.Parallel()
-					natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-						cfg := harness.TimersOn(t)
-						cfg.TimerHistory, cfg.Leaser = history, lease.Static{}
-						harness.StartBroker(t, s, cfg)
-						c := harness.NewClient(t, s)
+					cfg := harness.TimersOn(t)
+					cfg.TimerHistory, cfg.Leaser = history, lease.Static{}
+					harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 						in := c.Subscribe("orders.>")
 						c.Publish("delaytimer.k.orders.x", "old", "Delay-For", wait.String())
 						time.Sleep(wait - time.Second)
@@ -206,11 +204,11 @@ func TestFiringStaysUntilItIsSettled(t *testing.T) {
 						c.Publish("delaytimer.k.orders.x", over[:3], header...)
 						checkExactlyLate(t, in, fired, 6*time.Second, strings.Count(over, " "))
 						if got := harness.Bodies(in.All()); got != over {
-							t.Errorf("there came %q, want %q", got, over)
+							t.Errorf("%q arrived, want %q", got, over)
 						}
 						time.Sleep(10 * time.Minute)
 						if got := harness.Bodies(in.All()); got != over {
-							t.Errorf("in the end there came %q, want %q", got, over)
+							t.Errorf("in the end %q arrived, want %q", got, over)
 						}
 						c.CheckNoTimers()
 					})
@@ -220,8 +218,8 @@ func TestFiringStaysUntilItIsSettled(t *testing.T) {
 	}
 }
 
-// TestFiringLeftByOurselves: an instance loses the lane while a target has not answered, and takes it over again. A
-// client has put something over the firing, so that its set is removed. The firing is delivered at once.
+// TestFiringLeftByOurselves: an instance loses the lane while a target has not answered, and acquires it again. A
+// client has replaced the firing, so its set is removed. The firing is delivered immediately.
 func TestFiringLeftByOurselves(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -238,20 +236,20 @@ func TestFiringLeftByOurselves(t *testing.T) {
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
 		time.Sleep(1200 * time.Millisecond)
 		if got := harness.Bodies(in.All()); got != "old" {
-			t.Errorf("before the lane is lost, there came %q", got)
+			t.Errorf("before the lane is lost, %q arrived", got)
 		}
 		close(lease.Lost)
 		<-lease.Left
 		<-f.Lease
 		time.Sleep(100 * time.Millisecond)
 		if got := harness.Bodies(in.All()); got != "old×2" {
-			t.Errorf("when it is back, there came %q", got)
+			t.Errorf("when it is back, %q arrived", got)
 		}
 	})
 }
 
-// TestTimerWithTwoOwners: for a moment two instances own all lanes, and both hold the timer when it is due. It is
-// delivered once: one of them is refused, leaves the firing to the other, and finds nothing.
+// TestTimerWithTwoOwners: for a moment two instances own all lanes, and both hold the timer when it is due. The timer
+// is delivered once: one instance is refused, leaves the firing to the other, and later finds no entry.
 func TestTimerWithTwoOwners(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -276,8 +274,8 @@ func TestTimerWithTwoOwners(t *testing.T) {
 	})
 }
 
-// TestTimerWithoutRoom: the stream of timers is full when one is due. It is late and not lost, and it can still be
-// cancelled: nothing of it is stored elsewhere first.
+// TestTimerWithoutRoom: the stream of timers is full when a timer is due. The timer is late and not lost. It can still
+// be cancelled, since nothing of it was stored elsewhere before.
 func TestTimerWithoutRoom(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
@@ -300,13 +298,13 @@ func TestTimerWithoutRoom(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		got := in.All()
 		if len(got) == 0 || got[0].Body != "a" || !got[0].Due.Equal(start.Add(time.Minute)) {
-			t.Errorf("there came %+v, want a", got)
+			t.Errorf("%+v arrived, want a", got)
 		}
 		c.CheckNoTimers()
 	})
 }
 
-// bound sets the bytes that a stream may have.
+// bound sets the maximum bytes of a stream.
 func bound(c *harness.Client, stream string, bytes int64) {
 	c.T.Helper()
 	c.Reconfigure(stream, func(cfg *jetstream.StreamConfig) { cfg.MaxBytes = bytes })

@@ -15,13 +15,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestBadTimerIsSaidLoudly: what is no set has replaced what was there. Its dead letter says so, with the key and the
-// generation, and nothing is delivered of either.
+// TestBadTimerIsSaidLoudly: an invalid message has replaced a timer. Its dead letter names the key and the generation,
+// and neither message is delivered.
 func TestBadTimerIsSaidLoudly(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe(">")
 		want := make(map[string][]string) // code: subjects
 		for _, tt := range []struct {
@@ -71,13 +69,11 @@ func TestBadTimerIsSaidLoudly(t *testing.T) {
 	})
 }
 
-// TestHostileTimerSubjects: a timer whose subject has wildcards, names no target, or one that the broker must not
-// publish to, is a dead letter and touches no other timer; one that is no subject is stored nowhere.
+// TestHostileTimerSubjects: a timer whose subject has wildcards, no target, or a forbidden target becomes a dead
+// letter, and affects no other timer. A timer on an invalid subject is not stored.
 func TestHostileTimerSubjects(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish("delaytimer.k.orders.x", "mine", "Delay-For", "10m")
@@ -119,8 +115,8 @@ func TestHostileTimerSubjects(t *testing.T) {
 	})
 }
 
-// TestReservedHeadersOfTimers: what the server and the broker write is not believed of a client, and what asks a stream
-// for something asks the target's stream for nothing.
+// TestReservedHeadersOfTimers: headers of the server and of the broker have no effect when a client writes them.
+// Headers that control a stream do not control the target's stream.
 func TestReservedHeadersOfTimers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -159,14 +155,12 @@ func TestReservedHeadersOfTimers(t *testing.T) {
 	})
 }
 
-// TestRelayedTimers: NATS checks no permission for where an answer goes. What a neighbour has put so on a timer's
-// subject, in the place of a marker or of the cursor, is believed by nobody.
+// TestRelayedTimers: NATS checks no permission for reply subjects. Messages that another tenant redirects to a timer's
+// subject, in place of a marker or of the cursor, are not believed.
 func TestRelayedTimers(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		if _, err := c.JS.CreateStream(context.Background(), jetstream.StreamConfig{
 			Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
@@ -199,7 +193,7 @@ func TestRelayedTimers(t *testing.T) {
 		}
 		time.Sleep(time.Until(start.Add(11 * time.Minute)))
 		if got := harness.Bodies(in.All()); got != "mine" {
-			t.Errorf("there came %q, want mine alone", got)
+			t.Errorf("%q arrived, want mine alone", got)
 		}
 		dead := c.Dead()
 		// victim, new x, new y and the marker; the acknowledgement is noise.
@@ -209,12 +203,10 @@ func TestRelayedTimers(t *testing.T) {
 	})
 }
 
-// TestForgedTimers: a client that may publish where only the broker should is believed no more than that.
+// TestForgedTimers: a client with the right to publish on the broker's subjects is not believed there either.
 func TestForgedTimers(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish("delaytimer.mine.orders.x", "mine", "Delay-For", "10m").Sequence
@@ -228,7 +220,7 @@ func TestForgedTimers(t *testing.T) {
 			append(state, "Delay-Fired", fmt.Sprint(g, " me"))...)
 		time.Sleep(time.Minute)
 		if got := harness.Bodies(in.All()); got != "" {
-			t.Errorf("there came %q, want nothing yet", got)
+			t.Errorf("%q arrived, want nothing yet", got)
 		}
 		// A real seal does not come from a tenant. Even so, a timer fires when its set says, and not when its marker does.
 		c.PublishSealed(k, "delaysys.hop.1s.timer", "",
@@ -247,13 +239,11 @@ func TestForgedTimers(t *testing.T) {
 	})
 }
 
-// TestLargeTimer: a set for which there is no room once it fires becomes a dead letter, with the number of bytes.
+// TestLargeTimer: a set whose firing would be too large becomes a dead letter with the number of bytes.
 func TestLargeTimer(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		fits := strings.Repeat("x", 1<<20-8<<10-100)
 		c.Publish("delaytimer.fits.orders.x", fits, "Delay-For", "1m")

@@ -17,23 +17,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersOnKill kills the broker together with its server, among sets, cancels and moves. Nothing comes back whose
-// cancel or move was acknowledged, and everything comes that was set and stands.
+// TestTimersOnKill kills the broker together with its server, during sets, cancels and moves. No timer comes whose
+// cancel or move was acknowledged, and each timer comes whose last set was acknowledged.
 func TestTimersOnKill(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.DropTimers() // its client reconnects
 	address := natstest.FreeAddress(t)
-	env := []string{"DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL=",
+	env := []string{"DELAY_EMBEDDED_DIR=" + natstest.Dir(t), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL=",
 		"DELAY_TIMERS=on", "DELAY_TIMER_HISTORY=none", "DELAY_LEVELS=1s,5s"}
 	p := natstest.StartBroker(t, env...)
-	nc, err := nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
-		nats.ReconnectBufSize(-1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	c := harness.Connected(t, nc)
+	c := harness.Reconnecting(t, address)
 	c.Target("ORDERS", "orders.>")
 	fates := &fates{Client: c, of: make(map[string]fate)}
 	ctx, stop := context.WithCancel(t.Context())
@@ -54,7 +47,7 @@ func TestTimersOnKill(t *testing.T) {
 	p.Terminate()
 }
 
-// fate is what may become of a body.
+// fate is the expected fate of a body.
 type fate int
 
 const (
@@ -63,7 +56,7 @@ const (
 	never
 )
 
-// fates are those of all bodies.
+// fates holds the fates of all bodies.
 type fates struct {
 	*harness.Client
 
@@ -113,7 +106,7 @@ func (f *fates) play(ctx context.Context, player int) {
 	}
 }
 
-// publishTimer returns the sequence of what was stored, zero if the generation was no longer the last.
+// publishTimer returns the sequence of the stored message, or zero if the generation was no longer the last entry.
 func (f *fates) publishTimer(subject, body string, expects uint64, header, value string) (uint64, error) {
 	m := &nats.Msg{Subject: subject, Data: []byte(body), Header: nats.Header{header: {value}}}
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(expects, 10))
@@ -129,7 +122,7 @@ func (f *fates) publishTimer(subject, body string, expects uint64, header, value
 	return ack.Sequence, nil
 }
 
-// missing is how many have not come that must.
+// missing returns the number of bodies that must come and have not.
 func (f *fates) missing() int {
 	came := make(map[string]bool)
 	for _, a := range f.Arrivals("ORDERS") {
@@ -144,7 +137,7 @@ func (f *fates) missing() int {
 	return n
 }
 
-// check waits until what must come has come, and compares what came with it.
+// check waits until all bodies that must come have come, and compares the arrivals with the fates.
 func (f *fates) check() {
 	f.T.Helper()
 	for end := time.Now().Add(natstest.Timeout); f.missing() > 0 && time.Now().Before(end); {

@@ -71,7 +71,7 @@ func TestBoundOfSeries(t *testing.T) {
 		time.Sleep(36 * time.Hour)
 		ask("retime", "day", `{"cron":"0 0 29 2 *"}`, timer.Moved, time.Date(2000, 2, 29, 0, 0, 0, 0, time.UTC))
 		if got := harness.Bodies(in.All()); got != "day cron" && got != "cron day" {
-			t.Errorf("there came %q", got)
+			t.Errorf("%q arrived", got)
 		}
 	})
 }
@@ -84,11 +84,9 @@ func TestFireIsRepeated(t *testing.T) {
 	for name, history := range map[string]time.Duration{"none": -1, "1m": time.Minute, "10m": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				cfg.TimerHistory = history
-				harness.StartBroker(t, s, cfg)
-				c := harness.NewClient(t, s)
+			cfg := harness.TimersOn(t)
+			cfg.TimerHistory = history
+			harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 				in := c.Subscribe("orders.>")
 				c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1d")
 				start := time.Now()
@@ -102,7 +100,7 @@ func TestFireIsRepeated(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					if n := len(in.All()); n != want {
-						t.Errorf("after %s there came %d, want %d", at, n, want)
+						t.Errorf("after %s %d arrived, want %d", at, n, want)
 					}
 				}
 				fire(0, "once", 1)

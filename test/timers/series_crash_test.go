@@ -33,9 +33,9 @@ func fireRound(c *harness.Client, subject, instance string) {
 
 const recurring = "delaytimer.k.orders.x"
 
-// TestRoundFiredAndNotDelivered: an instance has stored that a round fires, and dies. Whoever goes on delivers it from
-// the round behind it, whether it was in memory, in a level, or its marker is lost; also where a client has put
-// something over it. The next round comes in its time.
+// TestRoundFiredAndNotDelivered: an instance has stored that a round fires, and crashes. The next owner delivers the
+// round, which it finds in memory, in a level or, if the marker is lost, by the sweep, even if a client has replaced
+// the entry. The next round comes when it is due.
 func TestRoundFiredAndNotDelivered(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -90,7 +90,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 				}
 				got := in.All()
 				if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" {
-					t.Fatalf("there came %+v, want the round, once", got)
+					t.Fatalf("%+v arrived, want the round, once", got)
 				}
 				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
 				if a := got[0]; a.ID != want || !a.Due.Equal(start.Add(tt.every)) || a.Header.Get("Delay-Round") != "1" ||
@@ -102,7 +102,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 				synctest.Wait()
 				if got := in.All(); tt.over == nil && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
 					got[1].At.Sub(start) != 2*tt.every) || tt.over != nil && len(got) != 1 {
-					t.Errorf("then there came %+v", got[1:])
+					t.Errorf("then %+v arrived", got[1:])
 				}
 				c.CheckNoDead()
 			})
@@ -110,8 +110,8 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 	}
 }
 
-// TestRoundDeliveredAndNotRemoved: the entry of a round that was delivered cannot be removed before a crash. The round
-// is delivered once more under the same id, so that a stream stores it once, and the series goes on.
+// TestRoundDeliveredAndNotRemoved: a crash prevents the removal of the entry of a delivered round. The round is
+// delivered once more under the same id, so a stream stores it once, and the series goes on.
 func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -165,18 +165,16 @@ func TestRoundFoundBySweep(t *testing.T) {
 		time.Sleep(time.Until(start.Add(90*time.Minute + time.Second)))
 		synctest.Wait()
 		if got := in.All(); len(got) != 3 || got[2].At.Sub(start) != 90*time.Minute {
-			t.Errorf("there came %+v", got)
+			t.Errorf("%+v arrived", got)
 		}
 	})
 }
 
-// TestRoundWaitsForTheOneBefore: the target of one round does not answer. The next fires once that one is in a retry
-// lane, and not before, though it is due; however many are due meanwhile, one comes late.
+// TestRoundWaitsForTheOneBefore: the target of one round does not answer. The next round fires when the first one is in
+// a retry lane, and not before, although it is due. Of several rounds that are due meanwhile, one comes late.
 func TestRoundWaitsForTheOneBefore(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>") // it answers nothing
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "1s", "Delay-Deliver", "request", "Delay-Rounds", "4")
@@ -194,8 +192,8 @@ func TestRoundWaitsForTheOneBefore(t *testing.T) {
 	})
 }
 
-// TestRoundIsCancelledWhileItWaits: a round is due, waits for the one before, which its target does not answer, and is
-// cancelled. The one before is tried on, the other goes, and nothing is left in memory or in a stream.
+// TestRoundIsCancelledWhileItWaits: a due round waits for the previous round, whose target does not answer, and is
+// cancelled. The previous round is retried, the cancelled one is removed, and neither is left in memory or in a stream.
 func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -223,8 +221,8 @@ func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 	})
 }
 
-// TestForgedRounds: what a client, or a relayed answer, puts where the broker writes its rounds is believed by nobody:
-// it fires nothing, and goes to the dead letters as anything that replaces a timer.
+// TestForgedRounds: a message of a client, or a redirected answer, on the subject of the broker's rounds is not
+// believed. It fires nothing, and becomes a dead letter.
 func TestForgedRounds(t *testing.T) {
 	t.Parallel()
 	for name, forge := range map[string]func(h nats.Header) nats.Header{
@@ -235,9 +233,7 @@ func TestForgedRounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, harness.TimersOn(t))
-				c := harness.NewClient(t, s)
+			harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 				in := c.Subscribe("orders.>")
 				c.Publish(recurring, "body", "Delay-Every", "10m")
 				time.Sleep(15 * time.Minute)
@@ -245,7 +241,7 @@ func TestForgedRounds(t *testing.T) {
 				c.Store(&nats.Msg{Subject: recurring, Header: forge(harness.AsWritten(m.Header)), Data: m.Data})
 				time.Sleep(time.Hour)
 				if got := in.All(); len(got) != 1 {
-					t.Errorf("there came %+v", got[1:])
+					t.Errorf("%+v arrived", got[1:])
 				}
 				if dead := c.Dead()[string(message.BadInternal)]; len(dead) != 1 ||
 					!strings.Contains(dead[0].Header.Get(message.HeaderError), "the entry before it is replaced") {
@@ -256,8 +252,8 @@ func TestForgedRounds(t *testing.T) {
 	}
 }
 
-// TestRoundWithTwoOwners: two instances that both believe that all is theirs fire each round once. The one that is too
-// late waits, and finds the round settled, although the next still says that it has fired.
+// TestRoundWithTwoOwners: two instances that both own all lanes fire each round once. The later instance waits, and
+// finds the round settled, although the next round still says that it has fired.
 func TestRoundWithTwoOwners(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -277,7 +273,7 @@ func TestRoundWithTwoOwners(t *testing.T) {
 	})
 }
 
-// TestLargeSeries: a set that leaves just room enough fires round after round: the headers that are added do not grow.
+// TestLargeSeries: a set of the maximum size fires round after round, since the added headers do not grow.
 func TestLargeSeries(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{MaxPayload: 64 << 10}, func(t *testing.T, s *natstest.Server) {

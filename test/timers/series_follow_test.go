@@ -12,9 +12,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A round follows the one before it, whatever has become of its own time: at most one of a series is on its way.
+// This file tests that a round follows the previous one, whatever has become of its due time: at most one round of a
+// series is underway.
 
-// firstSent says how long after a moment each round was first sent.
+// firstSent returns the time after a moment at which each round was first sent.
 func firstSent(in *harness.Inbox, since time.Time) map[string]time.Duration {
 	synctest.Wait()
 	first := make(map[string]time.Duration)
@@ -26,9 +27,9 @@ func firstSent(in *harness.Inbox, since time.Time) map[string]time.Duration {
 	return first
 }
 
-// TestChangedRoundWaitsForTheOneBefore: a round is on its way to a target that does not answer for five seconds.
-// Meanwhile somebody changes when the next is due, once or twice. It is due before those five seconds are over, and is
-// sent when the one before is in a retry lane.
+// TestChangedRoundWaitsForTheOneBefore: a round is underway to a target that does not answer for five seconds.
+// Meanwhile a client moves the next round, once or twice, so that it is due before these five seconds are over. It is
+// sent when the previous round is in a retry lane.
 func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
 	t.Parallel()
 	move := func(c *harness.TimerClient, after string) {
@@ -56,9 +57,8 @@ func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, harness.TimersOn(t))
-				c := harness.NewSeriesClient(harness.NewClient(t, s))
+			harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+				c := harness.NewSeriesClient(plain)
 				in := c.Subscribe("orders.>") // it answers nothing
 				start := time.Now()
 				c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Rounds", "2",
@@ -75,9 +75,9 @@ func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestRoundFromItsMarkerWaitsForTheOneBefore: an instance has stored that a round fires, and dies; the next round's
-// marker is in a level. Both are found when both are due. The target does not answer for five seconds, and so long the
-// next one waits.
+// TestRoundFromItsMarkerWaitsForTheOneBefore: an instance has stored that a round fires, and crashes. The marker of the
+// next round is in a level. Both are found when both are due. The target does not answer for five seconds, and the next
+// round waits for these.
 func TestRoundFromItsMarkerWaitsForTheOneBefore(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

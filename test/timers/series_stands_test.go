@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPausedSeriesIsNotMoved: no round is due until a series is resumed, so a paused one has none to be moved. It would
-// fire by the move.
+// TestPausedSeriesIsNotMoved: a paused series has no pending round, so no round can be moved. A move would make it
+// fire.
 func TestPausedSeriesIsNotMoved(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 			c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
 		}
 		if got := in.All(); len(got) != 0 {
-			t.Errorf("while it was paused, there came %+v", got)
+			t.Errorf("while it was paused, %+v arrived", got)
 		}
 		time.Sleep(time.Until(start.Add(90 * time.Minute)))
 		if a := c.Do(harness.NewChange(timer.Resume, "k", 0)); a.Outcome != timer.Pending {
@@ -48,8 +48,7 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 	})
 }
 
-// TestResumeLeavesWhatIsNotPaused: who resumes a series that is not paused, or has been resumed already, changes
-// nothing: a round that was moved stays where it is.
+// TestResumeLeavesWhatIsNotPaused: resuming a series that is not paused changes nothing. A moved round keeps its time.
 func TestResumeLeavesWhatIsNotPaused(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -12,10 +12,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A timer that recurs fires once for each round, and keeps its table whatever happens.
+// This file tests that a series fires once for each round, and keeps to its table.
 
-// TestSeriesFires: each round arrives when it is due, with body and headers, whether it is held in memory or waits in
-// the levels. After the last there is nothing left.
+// TestSeriesFires: each round arrives when it is due, with body and headers, from memory or from the levels. After the
+// last round, no entry is left.
 func TestSeriesFires(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -49,7 +49,7 @@ func TestSeriesFires(t *testing.T) {
 				for _, a := range in.All() {
 					if a.Body != "body" || a.Header.Get("X-Mine") != "yes" || !a.Due.Equal(a.At) ||
 						a.Header.Get("Delay-Every") != "" || a.Header.Get("Delay-First") != "" {
-						t.Errorf("there came %q %v", a.Body, a.Header)
+						t.Errorf("%q %v arrived", a.Body, a.Header)
 					}
 				}
 				time.Sleep(time.Minute)
@@ -59,14 +59,12 @@ func TestSeriesFires(t *testing.T) {
 	}
 }
 
-// TestSeriesIsStopped: a cancel without expectation ends a series, and so does one that expects the pending round. One
-// that expects a round that has fired is refused.
+// TestSeriesIsStopped: an unconditional cancel ends a series, and so does a cancel of the pending round. A cancel of a
+// round that has fired is refused.
 func TestSeriesIsStopped(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h").Sequence
@@ -92,8 +90,8 @@ func TestSeriesIsStopped(t *testing.T) {
 	})
 }
 
-// TestMissedRounds: what becomes of the rounds that fall into a time without a broker. Those that are left out are
-// counted.
+// TestMissedRounds: rounds that are due while no broker runs are delivered or skipped by the policy of the series.
+// Skipped rounds are counted.
 func TestMissedRounds(t *testing.T) {
 	t.Parallel()
 	const m, back = time.Minute, 55*time.Minute + 30*time.Second
@@ -125,8 +123,8 @@ func TestMissedRounds(t *testing.T) {
 	}
 }
 
-// TestMissedRoundIsRemoved: a round that was missed leaves its entry to nobody: the next round is all there is, long
-// before that one fires.
+// TestMissedRoundIsRemoved: the entry of a missed round is removed long before the next round fires. Only the next
+// round is left.
 func TestMissedRoundIsRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -156,8 +154,8 @@ func TestMissedRoundIsRemoved(t *testing.T) {
 	})
 }
 
-// TestMissedAtTheEnd: the last round of a series is missed, and its policy is to skip. Then the series is over, and
-// says so for a while.
+// TestMissedAtTheEnd: the last round of a series is missed, and its policy is to skip. The series is over, and the
+// outcome is kept for a while.
 func TestMissedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -12,7 +12,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// everyHour is a broker with a series that has just been set.
+// everyHour runs a broker and sets an hourly series.
 func everyHour(t *testing.T, s *natstest.Server, headers ...string) (
 	c *harness.TimerClient, in *harness.Inbox, start time.Time, generation uint64,
 ) {
@@ -25,7 +25,7 @@ func everyHour(t *testing.T, s *natstest.Server, headers ...string) (
 	return c, in, start, c.Publish("delaytimer.k.orders.x", "body", headers...).Sequence
 }
 
-// TestSeriesIsMoved: a move moves one round. The next is due by the table, and so are those that follow.
+// TestSeriesIsMoved: a move moves one round. The following rounds are due by the table.
 func TestSeriesIsMoved(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -46,19 +46,18 @@ func TestSeriesIsMoved(t *testing.T) {
 		in.Rounds(t, g, start, time.Hour, 100*time.Minute, 3*time.Hour, 4*time.Hour)
 		for _, m := range in.All() {
 			if m.Body != "body" || m.Header.Get("X-Mine") != "yes" {
-				t.Errorf("there came %q %v", m.Body, m.Header)
+				t.Errorf("%q %v arrived", m.Body, m.Header)
 			}
 		}
 		c.CheckNoDead()
 	})
 }
 
-// TestSeriesIsCancelled: who names the series ends it, whichever round stands there, and is told what is final.
+// TestSeriesIsCancelled: a cancel that names the series ends it, whichever round is pending, and its outcome is final.
 func TestSeriesIsCancelled(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewSeriesClient(harness.NewClient(t, s))
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+		c := harness.NewSeriesClient(plain)
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1s", "Delay-Expires", "1m").Sequence
@@ -76,7 +75,7 @@ func TestSeriesIsCancelled(t *testing.T) {
 	})
 }
 
-// TestSeriesIsPaused: no round is due while a series is paused. Resumed, it goes on by its policy.
+// TestSeriesIsPaused: no round is due while a series is paused. After it is resumed, it goes on by its policy.
 func TestSeriesIsPaused(t *testing.T) {
 	t.Parallel()
 	const m = time.Minute
@@ -117,7 +116,7 @@ func TestSeriesIsPaused(t *testing.T) {
 	}
 }
 
-// TestSeriesGetsAnotherTable: the body stays, and so does the number of its next round.
+// TestSeriesGetsAnotherTable: the series keeps its body and the number of its next round.
 func TestSeriesGetsAnotherTable(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -138,7 +137,8 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 	})
 }
 
-// TestSeriesFiresBesides: fired by hand, a series delivers once more under an id of its own, and goes on as it was.
+// TestSeriesFiresBesides: a series that is fired by request makes one extra delivery under its own id, and otherwise
+// goes on unchanged.
 func TestSeriesFiresBesides(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestSeriesFiresBesides(t *testing.T) {
 		got := in.All()
 		if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" ||
 			got[0].Header.Get("Delay-Round") != "" || got[0].Header.Get("Nats-TTL") != "600" {
-			t.Fatalf("there came %+v", got)
+			t.Fatalf("%+v arrived", got)
 		}
 		time.Sleep(time.Until(start.Add(150 * time.Minute)))
 		var rounds string
@@ -170,18 +170,17 @@ func TestSeriesFiresBesides(t *testing.T) {
 			rounds += fmt.Sprint(m.Header.Get("Delay-Round"), "@", m.At.Sub(start), " ")
 		}
 		if want := "@30m0s 1@1h0m0s 2@2h0m0s "; rounds != want {
-			t.Errorf("there came %s, want %s", rounds, want)
+			t.Errorf("%s arrived, want %s", rounds, want)
 		}
 		c.CheckNoDead()
 	})
 }
 
-// TestOnlySeriesArePaused: what fires once is not paused; and who does not know the secrets writes no round.
+// TestOnlySeriesArePaused: a timer that fires once cannot be paused, and a client without the secrets writes no round.
 func TestOnlySeriesArePaused(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewSeriesClient(harness.NewClient(t, s))
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+		c := harness.NewSeriesClient(plain)
 		c.Publish("delaytimer.once.orders.x", "body", "Delay-For", "1h")
 		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h")
 		for _, verb := range []timer.Verb{timer.Pause, timer.Resume, timer.Retime} {

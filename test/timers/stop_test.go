@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCleanStopSettlesTimers: a timer that was delivered is not sent again after a clean stop, although its entries
-// could not be removed until just before the end. If they cannot be removed at all, the stop says so.
+// TestCleanStopSettlesTimers: a delivered timer is not sent again after a clean stop, although its entries could not be
+// removed until just before the stop. If they cannot be removed at all, the log says so.
 func TestCleanStopSettlesTimers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -16,9 +16,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The stream of timers is the truth: whatever is lost besides it makes a timer late, and loses none.
+// This file tests that the stream of timers is the source of truth: without its other messages, a timer is late and
+// never lost.
 
-// TestTimerWhoseLevelIsPurged: markers are lost. Their timers fire within two minutes of their time.
+// TestTimerWhoseLevelIsPurged: markers are lost. Their timers fire at most two minutes late.
 func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -46,7 +47,7 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 		time.Sleep(time.Minute)
 		c.CheckNoTimers()
 		if got := harness.Bodies(in.All()); len(in.All()) != 600 {
-			t.Errorf("in the end there came %s", got)
+			t.Errorf("in the end %s arrived", got)
 		}
 		if got := b.Broker.Status().Swept; got != 600 {
 			t.Errorf("%d were swept up, want 600", got)
@@ -54,7 +55,7 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	})
 }
 
-// TestSweepAfterTrouble: a pass that waits for answers, or gets none, is no reason to wait long for the next.
+// TestSweepAfterTrouble: after a sweep pass that waits for answers, or gets none, the next pass comes soon.
 func TestSweepAfterTrouble(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]string{
@@ -82,15 +83,15 @@ func TestSweepAfterTrouble(t *testing.T) {
 				trouble.Store(false)
 				time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
 				if got := harness.Bodies(in.All()); got != "a b" {
-					t.Errorf("there came %q, want both", got)
+					t.Errorf("%q arrived, want both", got)
 				}
 			})
 		})
 	}
 }
 
-// TestTimerFoundAtTakeOver: a timer whose marker was lost while no broker ran fires when one comes, and so does one
-// that an instance had fired and not delivered, and a cancel that was left goes.
+// TestTimerFoundAtTakeOver: when a broker starts, it fires a timer whose marker was lost while no broker ran, and a
+// timer that an instance had fired and not delivered. It removes a cancel.
 func TestTimerFoundAtTakeOver(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -109,18 +110,18 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 		harness.StartBroker(t, s, harness.TimersOn(t))
 		time.Sleep(time.Second)
 		if got := harness.Bodies(in.All()); got != "a b" {
-			t.Errorf("there came %q, want a b", got)
+			t.Errorf("%q arrived, want a b", got)
 		}
 		time.Sleep(3 * time.Hour)
 		if got := harness.Bodies(in.All()); got != "a b c" {
-			t.Errorf("in the end there came %q, want a b c", got)
+			t.Errorf("in the end %q arrived, want a b c", got)
 		}
 		c.CheckNoTimers()
 	})
 }
 
-// TestTimerCursor: after a restart, only what the cursor has not passed is read. Without a cursor, or with one that is
-// not ours, everything is.
+// TestTimerCursor: after a restart, only the entries after the cursor are read. Without a cursor, or with a forged one,
+// all entries are read.
 func TestTimerCursor(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -183,14 +184,12 @@ func TestTimerCursor(t *testing.T) {
 	}
 }
 
-// TestTimerResetByHeartbeats: a timer of half a minute that is reset every two seconds for an hour costs no marker
-// until it is reset no more, and the stream keeps one entry of it.
+// TestTimerResetByHeartbeats: a timer of half a minute is reset every two seconds for an hour. It gets a marker only
+// after the last reset, and the stream keeps one entry of it.
 func TestTimerResetByHeartbeats(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in, markers := c.Subscribe("orders.>"), c.Subscribe("delaysys.hop.>")
 		var last time.Time
 		for i := range 1800 {
@@ -211,8 +210,8 @@ func TestTimerResetByHeartbeats(t *testing.T) {
 	})
 }
 
-// TestTimerSetAgainAndAgain: a key that is set again and again, a hundred times a second, costs no markers until it
-// rests, and leaves less than a megabyte. TIMER_RESETS says how often instead of 3,000 times; the README has the
+// TestTimerSetAgainAndAgain: a key that is set a hundred times a second gets no marker until the sets stop, and the
+// stream grows by less than a megabyte. TIMER_RESETS is the number of sets, by default 3,000. test/README.md has the
 // command for an hour.
 func TestTimerSetAgainAndAgain(t *testing.T) {
 	natstest.Long(t)
@@ -249,23 +248,22 @@ func TestTimerSetAgainAndAgain(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, last.Add(5*time.Minute), 0)
 		if got := in.All()[0].Body; got != fmt.Sprint(resets-1) {
-			t.Errorf("there came %q, want the last", got)
+			t.Errorf("%q arrived, want the last", got)
 		}
 	})
 }
 
-// lastSequence is how many messages a stream has ever had.
+// lastSequence returns the last sequence of a stream.
 func lastSequence(c *harness.Client, stream string) uint64 {
 	c.T.Helper()
 	return c.Stream(stream).CachedInfo().State.LastSeq
 }
 
-// TestTimersStreamRecreated: the stream is deleted and made again under a running broker. What is set then fires.
+// TestTimersStreamRecreated: the stream is deleted and created again under a running broker. Timers that are set
+// afterwards fire.
 func TestTimersStreamRecreated(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		for i := range 50 {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "old", "Delay-For", "10m")
@@ -277,19 +275,17 @@ func TestTimersStreamRecreated(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if got := harness.Bodies(in.All()); got != "0 1 2 3 4 5 6 7 8 9" {
-			t.Errorf("there came %q, want the ten of the new stream", got)
+			t.Errorf("%q arrived, want the ten of the new stream", got)
 		}
 		c.CheckNoTimers()
 	})
 }
 
-// TestSweepRests: while nothing can be overdue, no pass goes through the timers.
+// TestSweepRests: while no timer can be overdue, no sweep pass runs.
 func TestSweepRests(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in, passes := c.Subscribe("orders.>"), c.Subscribe("$JS.API.CONSUMER.CREATE.DELAY_TIMERS.*")
 		start := time.Now()
 		c.Publish("delaytimer.key.orders.x", "x", "Delay-For", "5h")

@@ -11,12 +11,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimerFires: a timer fires exactly when it is due, near or far, and leaves nothing.
+// TestTimerFires: a timer fires exactly when it is due, near or far, and leaves no entry.
 func TestTimerFires(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		for n, wait := range []time.Duration{0, 1, 999 * time.Millisecond, 2 * time.Second, 3051 * time.Millisecond,
 			4 * time.Second, time.Minute, 2 * time.Hour} {
@@ -44,13 +42,11 @@ func TestTimerFires(t *testing.T) {
 	})
 }
 
-// TestTimerIsReplaced: a set takes the place of the one before, in memory, in a level, and at the last moment. Each
-// timer fires once, with the last body at the last time.
+// TestTimerIsReplaced: a set replaces the previous one, in memory, in a level, and just before it is due. Each timer
+// fires once, with the last body at the last time.
 func TestTimerIsReplaced(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish("delaytimer.a.orders.x", "old", "Delay-For", "2s")
@@ -60,7 +56,7 @@ func TestTimerIsReplaced(t *testing.T) {
 		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "5s")
 		time.Sleep(10 * time.Second)
 		if got := harness.Bodies(in.All()); got != "a" {
-			t.Errorf("after 10s there came %q, want a alone", got)
+			t.Errorf("after 10s %q arrived, want a alone", got)
 		}
 		c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "5m")
 		if c.Expect(g+1000, "delaytimer.c.orders.x", "wrong", "Delay-For", "1s") != 0 {
@@ -74,7 +70,7 @@ func TestTimerIsReplaced(t *testing.T) {
 		}
 		time.Sleep(time.Until(start.Add(time.Hour)))
 		if got := harness.Bodies(in.All()); got != "a b c" {
-			t.Errorf("after an hour there came %q, want a b c", got)
+			t.Errorf("after an hour %q arrived, want a b c", got)
 		}
 		for _, a := range in.All() {
 			if !a.At.Equal(a.Due) {
@@ -90,9 +86,7 @@ func TestTimerIsReplaced(t *testing.T) {
 func TestTimerIsCancelled(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		for _, when := range []time.Duration{0, 500 * time.Millisecond, time.Minute, 10*time.Minute - 1} {
 			g := c.Publish("delaytimer.k.orders.x", "no", "Delay-For", "10m").Sequence
@@ -115,20 +109,18 @@ func TestTimerIsCancelled(t *testing.T) {
 		g := c.Publish("delaytimer.k.orders.x", "yes", "Delay-For", "1s").Sequence
 		time.Sleep(2 * time.Second)
 		if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") != 0 || harness.Bodies(in.All()) != "yes" {
-			t.Errorf("it is cancelled after it has fired; there came %q", harness.Bodies(in.All()))
+			t.Errorf("it is cancelled after it has fired; %q arrived", harness.Bodies(in.All()))
 		}
 	})
 }
 
-// TestTimerHistory: for a while, the last entry of a timer's subject tells what became of it, and "only if there is
-// none" holds beyond the firing.
+// TestTimerHistory: for a while, the last entry of a timer's subject has the outcome. Until then, a set on condition
+// that there is no entry is refused.
 func TestTimerHistory(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.TimerHistory = 10 * time.Minute
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	cfg := harness.TimersOn(t)
+	cfg.TimerHistory = 10 * time.Minute
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		for _, tt := range []struct {
 			key, want string

@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersInVerbs: what levels and where tell of timers, without the broker's settings: how many are pending, and
-// what became of one.
+// TestTimersInVerbs: without the broker's settings, levels shows the number of pending timers, and where shows the
+// outcome of one.
 func TestTimersInVerbs(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -95,8 +95,8 @@ func TestTimersInVerbs(t *testing.T) {
 	})
 }
 
-// TestTimersAreCountedOnce: a forecast and the list of what is pending have each timer once, whether its marker is in a
-// level or not, and have none that was replaced, moved, cancelled or paused, or has fired.
+// TestTimersAreCountedOnce: a forecast and the list of pending messages have each timer once, with its marker in a
+// level or not. They have no timer that was replaced, moved, cancelled or paused, or has fired.
 func TestTimersAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -178,8 +178,8 @@ func TestTimersAreCountedOnce(t *testing.T) {
 	})
 }
 
-// TestPausedIsAhead: what waits because its target is paused is pending, also of that target; the list of what is
-// paused is no message.
+// TestPausedIsAhead: messages of a paused target are pending, also in a list by target. The list of pauses does not
+// count as a message.
 func TestPausedIsAhead(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

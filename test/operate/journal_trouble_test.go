@@ -1,0 +1,198 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/journal"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestJournalHoldsUpNothing: while the journal's stream is deleted, silent or full, each delivery is exactly on time,
+// and committed. Dropped records are counted, logged once a minute, and reported by the next batch.
+func TestJournalHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range map[string]journalTrouble{
+		"gone": {
+			makes: func(c *harness.Client) { c.Remove(journalStream) },
+			ends:  func(c *harness.Client) { provisionJournal(c) },
+		},
+		"silent": {
+			makes: func(c *harness.Client) { replaceJournal(c, func(s *jetstream.StreamConfig) { s.NoAck = true }) },
+			ends:  func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
+		},
+		"full": {
+			makes: func(c *harness.Client) {
+				replaceJournal(c, func(s *jetstream.StreamConfig) { s.Discard, s.MaxBytes = jetstream.DiscardNew, 1 })
+			},
+			ends: func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+				trouble.holdsUpNothing(t, s)
+			})
+		})
+	}
+}
+
+// A journalTrouble is a fault of the journal's stream.
+type journalTrouble struct{ makes, ends func(c *harness.Client) }
+
+// holdsUpNothing wants deliveries to go on while the journal is in trouble, and their records to be missing.
+func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
+	t.Helper()
+	log := harness.NewCountingLog()
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)}
+	b := harness.StartBroker(t, s, cfg)
+	c := harness.NewClient(t, s)
+	c.Target("ORDERS", "orders.>")
+	in := c.Subscribe("orders.>")
+	time.Sleep(time.Second)
+	trouble.makes(c)
+	began := time.Now().UTC()
+	var ids []string
+	for n := range 3 {
+		ids = append(ids, accepted(c.Publish("delay.1s.orders.a", "x")))
+		harness.CheckExactly(t, in, time.Now().Add(time.Second), n)
+	}
+	time.Sleep(time.Second)
+	c.CheckEmptyBut(journalStream)
+	waiting := journal.Hole{From: began.Add(time.Second), Records: 3,
+		Why: "not stored yet: the journal's stream stores nothing, or too little"}
+	trouble.wantHole(t, s, cfg, waiting)
+	time.Sleep(7 * time.Minute) // longer than a batch is tried
+	if got := b.Broker.Status().Journal.Dropped; got != 3 {
+		t.Errorf("%d records were dropped, want 3", got)
+	}
+	trouble.wantHole(t, s, cfg, waiting) // now that they are dropped
+	trouble.ends(c)
+	time.Sleep(2 * time.Minute)
+	c.Publish("delay.1s.orders.b", "x")
+	time.Sleep(2 * time.Second)
+	found, report := journaled(c, journal.Query{IDs: ids})
+	if len(found) > 0 {
+		t.Errorf("found %+v, want none", found)
+	}
+	dropped := journal.Hole{From: began.Add(time.Second), To: began.Add(3 * time.Second), Records: 3}
+	if !slices.ContainsFunc(report.Holes, func(h journal.Hole) bool {
+		h.Why, h.Instance = "", ""
+		return h == dropped
+	}) {
+		t.Errorf("holes %+v, want %+v among them", report.Holes, dropped)
+	}
+	if found, _ = journaled(c, journal.Query{Target: "orders.b"}); len(found) != 1 {
+		t.Errorf("after it: found %+v, want one", found)
+	}
+	if got := log.Of("cannot store the journal"); got < 5 || got > 10 {
+		t.Errorf("the log says it %d times in seven minutes, want about once a minute", got)
+	}
+}
+
+// wantHole wants an operator's report to say that records are missing up to now.
+func (trouble journalTrouble) wantHole(t *testing.T, s *natstest.Server, cfg broker.Config, want journal.Hole) {
+	t.Helper()
+	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
+	if errors.Is(err, journal.ErrNone) {
+		return // it is gone
+	}
+	want.To = j.Asked
+	if err != nil || !slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { h.Instance = ""; return h == want }) {
+		t.Errorf("holes %+v, %v, want %+v among them", j.Holes, err, want)
+	}
+}
+
+// replaceJournal creates the journal's stream again, with a changed configuration. An update of the stream would remove
+// all messages under fake time, since nats-server then measures their age by the real clock.
+func replaceJournal(c *harness.Client, change func(*jetstream.StreamConfig)) {
+	c.T.Helper()
+	cfg := c.Remove(journalStream)
+	change(&cfg)
+	c.Create(cfg)
+}
+
+// provisionJournal does what "delaybroker provision" does.
+func provisionJournal(c *harness.Client) {
+	c.T.Helper()
+	streams, err := broker.StreamsOf(
+		broker.Config{Ladder: harness.Ladder(c.T, "1s 5s"), Journal: time.Hour, Provision: true})
+	if err == nil {
+		_, _, err = streams.Provisioner(c.JS).Provision(context.Background(), streams.Wanted(c.NC.MaxPayload(), false))
+	}
+	if err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+// TestJournalOfOneThatIsKilled: the records of the last 150 ms of a killed instance are missing, and the report has the
+// interval. The messages themselves are delivered. A clean stop stores all records.
+func TestJournalOfOneThatIsKilled(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
+		i := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		c.Target("ORDERS", "orders.>")
+		began := time.Now().UTC()
+		stored := accepted(c.Publish("delay.1s.orders.a", "x"))
+		time.Sleep(160 * time.Millisecond) // the first batch is stored before the second message is delivered
+		lost := accepted(c.Publish("delay.1s.orders.b", "x"))
+		time.Sleep(1140 * time.Millisecond)
+		synctest.Wait()
+		i.Crash()
+		time.Sleep(time.Second)
+		missing := journal.Hole{From: began, To: time.Now().UTC(), // from a second before its last record that is stored
+			Why: "the instance does not answer, and its last records are missing: it was killed or lost its connection"}
+		wantHoles(t, worth(t, s, cfg), missing)
+		i = harness.StartBroker(t, s, cfg)
+		again := accepted(c.Publish("delay.1s.orders.c", "x"))
+		due := time.Now().Add(time.Second)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		i.Stop() // right after the delivery
+		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "x×3" {
+			t.Errorf("came %q, want all three once", got)
+		}
+		found, report := journaled(c, journal.Query{})
+		want := []journal.Record{onTime(stored, "orders.a", began.Add(time.Second)), onTime(again, "orders.c", due)}
+		if len(found) == 3 { // the second one was not committed, and its successor delivered it again
+			repeated := found[1].Record
+			if repeated.ID != lost || repeated.At.Before(began.Add(1300*time.Millisecond)) {
+				t.Errorf("%+v is too much", repeated)
+			}
+			want = append(want, repeated)
+		}
+		wantRecords(t, found, want...)
+		wantHoles(t, report) // from the journal alone nobody can tell yet that the first is not merely quiet
+		time.Sleep(2 * time.Minute)
+		harness.StartBroker(t, s, cfg)
+		time.Sleep(time.Minute)
+		_, report = journaled(c, journal.Query{})
+		last := began.Add(1150 * time.Millisecond)
+		wantHoles(t, report, journal.Hole{From: began, To: last.Add(time.Minute + 150*time.Millisecond),
+			Why: "the last records of the instance are missing: it was killed or lost its connection"})
+		if _, report = journaled(c, journal.Query{Since: last.Add(2 * time.Minute)}); !report.Complete() {
+			t.Errorf("later: %+v, want it complete", report.Holes)
+		}
+	})
+}
+
+// worth returns the report that an operator gets now.
+func worth(t *testing.T, s *natstest.Server, cfg broker.Config) journal.Report {
+	t.Helper()
+	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j.Report
+}

@@ -1,0 +1,220 @@
+package page_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"delaybroker/test/natstest"
+)
+
+// A timer that is cancelled on the page is cancelled for good: TestPage waits until it would have been due.
+func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timers", 1280, 900, "light")
+	b.unlock()
+	c.timer("cancelled", "orders.soon", soonAfter.String())
+	c.soonDue = time.Now().Add(soonAfter)
+	b.view("#/timer?key=cancelled&target=orders.soon")
+	b.press("main", "Cancel")
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: cancelled to orders.soon")`)
+	if got := value[string](b, `document.querySelector("dialog h2").textContent`); got != "Cancel timer cancelled?" {
+		t.Errorf("the dialog asks %q", got)
+	}
+	b.press("dialog", "Cancel timer")
+	b.until(`document.querySelector("#done")?.textContent === "cancelled: the timer will not be delivered"`)
+	b.press("dialog", "Done")
+	b.until(`document.querySelector("dl")?.textContent.includes("cancelled")`)
+	for _, want := range []string{
+		"who=ann", "verb=cancel", "timers cancel --generation ", " cancelled orders.soon", "the timer will not be delivered",
+	} {
+		if !strings.Contains(c.log.String(), want) {
+			t.Errorf("the log does not say %s:\n%s", want, c.log)
+		}
+	}
+}
+
+func nothingWithoutToken(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/timers?key=order-2*", 1280, 900, "light")
+	b.mayBeRefused()
+	b.until(`document.querySelectorAll("tbody tr").length > 5`)
+	const unlocked = `document.querySelectorAll("main td button:not(.locked), main .bulk, main td.pick").length`
+	if n := value[int](b, unlocked); n != 0 {
+		t.Errorf("there are %d buttons to act", n)
+	}
+	b.press("main td", "Cancel") // which asks for the token
+	b.until(`document.querySelector("dialog input[name=token]")`)
+	b.press("dialog", "Close")
+	for _, test := range []struct{ header, path, body string }{
+		{"", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
+		{"Bearer ", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
+		{"Bearer wrong-wrong-wrong-wrong", "plan", `{"verb":"cancel","key":"order-2","target":"orders.remind"}`},
+		{"", "act", `{"ticket":"e30.AA"}`},
+	} {
+		code := value[int](b, fmt.Sprintf(`(async () => (await fetch("api/%s", {method: "POST",
+			headers: {"Content-Type": "application/json", "Authorization": %q}, body: %q})).status)()`,
+			test.path, test.header, test.body))
+		if code != http.StatusUnauthorized {
+			t.Errorf("%s with %q: got %d, want 401", test.path, test.header, code)
+		}
+	}
+	b.press("header", "Unlock")
+	b.run(chromedp.SendKeys(`dialog input[name=token]`, "not the token at all\r", chromedp.ByQuery))
+	b.until(`document.querySelector("dialog .bad")?.textContent === "wrong token"`)
+	b.press("dialog", "Close")
+	if n := value[int](b, unlocked); n != 0 {
+		t.Errorf("after a wrong token there are %d buttons to act", n)
+	}
+}
+
+func hostileBody(t *testing.T, browser context.Context, c *scene) {
+	b := open(t, browser, c.url, "#/letters?target=hostile.>", 400, 800, "light")
+	b.run(chromedp.Evaluate(`window.boom = () => { window.boomed = true }`, nil))
+	b.until(`document.querySelectorAll("tbody tr").length === 3`)
+	for n := range 3 {
+		b.view("#/letters?target=hostile.>")
+		b.until(`document.querySelectorAll("tbody tr").length === 3`)
+		b.run(chromedp.Evaluate(fmt.Sprintf(`document.querySelectorAll("tbody tr a")[%d].click()`, n), nil))
+		b.press("main", "Show headers and body")
+		b.until(`document.querySelector("pre#body")`)
+		b.until(`document.querySelector("main").textContent.includes("onerror")`)
+		if value[bool](b, `window.boomed === true || document.querySelector("main img, main script") !== null`) {
+			t.Errorf("body %d became HTML", n)
+		}
+		if n := value[int](b, `document.querySelector("pre#body").textContent.length`); n > 400_000 {
+			t.Errorf("%d characters of a body are shown", n)
+		}
+		b.wantFits(fmt.Sprint("hostile body ", n))
+	}
+	b.press("main", "Hex")
+	b.until(`document.querySelector("pre#body").textContent.startsWith("00000000  ")`)
+	// A script of a stranger's would not run, even if one got in. This is a line in the console.
+	b.mayBeRefused()
+	if !value[bool](b, `(() => {
+		try { document.createElement("div").innerHTML = "<b>x</b>"; return false } catch { return true }
+	})()`) {
+		t.Error("the browser lets text become HTML")
+	}
+}
+
+// keyboardActs gives the token, cancels a timer and puts the dialog away, without a mouse. The way back is short: the
+// focus is at the rows. On a narrow screen, the dialogs fit.
+func keyboardActs(t *testing.T, browser context.Context, c *scene) {
+	c.timer("typed", "orders.typed", "2h")
+	b := open(t, browser, c.url, "#/timers?key=typed", 375, 800, "dark")
+	b.until(`document.querySelectorAll("tbody tr").length === 1`)
+	looks := func(what string) {
+		t.Helper()
+		b.wantFits(what)
+		if bad := value[string](b, contrasts); bad != "" {
+			t.Errorf("%s: the contrast is too low of %s", what, bad)
+		}
+	}
+	b.tabTo("#token")
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.activeElement.matches("dialog input[name=token]")`)
+	looks("the dialog for the token")
+	b.run(chromedp.KeyEvent(token), chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("td.act button.danger")`)
+	b.tabTo("td.act button.danger")
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: typed") &&
+		document.activeElement.textContent === "Keep"`)
+	looks("the plan of an action")
+	b.run(chromedp.KeyEvent("\u001b"))
+	b.until(`!document.querySelector("dialog").open && document.activeElement.matches("td.act button.danger")`)
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("#plan")`)
+	b.tabTo("#do")
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`document.querySelector("#done")?.textContent === "cancelled: the timer will not be delivered"`)
+	b.until(`document.querySelector("main .none")`) // it is no longer pending
+	b.until(`document.activeElement.matches("dialog .foot button")`)
+	b.run(chromedp.KeyEvent("\r"))
+	b.until(`!document.querySelector("dialog").open && document.activeElement.matches("main h1")`)
+}
+
+func pauses(t *testing.T, browser context.Context, c *scene) {
+	sub := c.subscribe("held.back")
+	b := open(t, browser, c.url, "#/targets?show=paused", 1280, 900, "light")
+	b.unlock()
+	b.until(`document.querySelector("input[name=pattern]")`)
+	b.run(chromedp.SendKeys(`input[name=pattern]`, "held.>", chromedp.ByQuery))
+	b.press("main form", "Pause target")
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause held.>: ")`)
+	if text := value[string](b, `document.querySelector("dialog").textContent`); strings.Contains(text, "null") {
+		t.Errorf("the dialog shows what is not there: %s", text)
+	}
+	b.press("dialog", "Pause target")
+	b.until(`document.querySelector("#done")?.textContent.includes("held.> is paused; confirmed by 2 of 2 instances")`)
+	b.press("dialog", "Done")
+	c.publish("delay.1s.held.back", "x", nil)
+	if m, err := sub.NextMsg(2500 * time.Millisecond); err == nil {
+		t.Errorf("it was delivered: %s", m.Data)
+	}
+	b.press("main td", "Resume")
+	b.until(`document.querySelector("#plan")?.textContent.startsWith("resume held.>: 1 message ")`)
+	b.press("dialog", "Resume target")
+	b.until(`document.querySelector("#done")?.textContent.includes("resumed")`)
+	if _, err := sub.NextMsg(natstest.Timeout); err != nil {
+		t.Errorf("after the resume: %v", err)
+	}
+}
+
+func resends(t *testing.T, browser context.Context, c *scene) {
+	sub := c.subscribe("rescued")
+	b := open(t, browser, c.url, "#/letters?code=undelivered&target=shop.sms", 1280, 900, "light")
+	b.unlock()
+	b.until(`document.querySelectorAll("tbody tr").length === 12`)
+	b.press("main td", "Resend")
+	b.until(`document.querySelector("dialog input[name=to]")`)
+	b.run(chromedp.SendKeys(`dialog input[name=to]`, "rescued\r", chromedp.ByQuery))
+	b.until(`document.querySelector("#plan")?.textContent === "resend 1 dead letter"`)
+	b.press("dialog", "Resend dead letter")
+	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
+	b.press("dialog", "Done")
+	if _, err := sub.NextMsg(natstest.Timeout); err != nil {
+		t.Error(err)
+	}
+	b.until(`document.querySelectorAll("tbody tr").length === 11`)
+	b.press("main p", "Remove")
+	b.until(`document.querySelector("#plan")?.textContent === "remove 11 dead letters"`)
+	b.press("dialog", "Remove 11 dead letters")
+	b.until(`document.querySelector("#done")?.textContent === "11 of 11 dead letters removed"`)
+}
+
+// publishForm publishes what the form shows for the NATS CLI and for Go, by the subject and body in them.
+func publishForm(t *testing.T, browser context.Context, c *scene) {
+	sub := c.subscribe("form.filled")
+	b := open(t, browser, c.url, "#/publish", 1280, 900, "light")
+	fill := func(name, text string) {
+		t.Helper()
+		b.run(chromedp.SetValue(`input[name=`+name+`]`, text, chromedp.ByQuery),
+			chromedp.Evaluate(`document.querySelector("form.search").dispatchEvent(new Event("input"))`, nil))
+	}
+	for name, text := range map[string]string{"target": "form.filled", "when": "1s500ms", "body": `{"who":"it's"}`} {
+		fill(name, text)
+	}
+	b.until(`document.querySelectorAll("#lines .line").length === 6`)
+	lines := value[[]string](b, `[...document.querySelectorAll("#lines .line code")].map((c) => c.textContent)`)
+	for n, want := range []string{
+		`delaybroker pub 'form.filled' '{"who":"it'\''s"}' --in 1s500ms`,
+		`nats pub -J delayin.1s500ms.form.filled '{"who":"it'\''s"}'`,
+		"js.Publish(ctx, \"delayin.1s500ms.form.filled\", []byte(`{\"who\":\"it's\"}`))",
+		`await js.publish("delayin.1s500ms.form.filled", '{"who":"it\'s"}');`,
+	} {
+		if lines[n] != want {
+			t.Errorf("got %s, want %s", lines[n], want)
+		}
+	}
+	c.publish("delayin.1s500ms.form.filled", "{}", nil)
+	if _, err := sub.NextMsg(natstest.Timeout); err != nil {
+		t.Errorf("the subject of the form: %v", err)
+	}
+	fill("when", "tomorrow")
+	b.until(`document.querySelector("#lines .bad")?.textContent.startsWith("Want ")`)
+}

@@ -1,0 +1,195 @@
+package promises
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestFloodOfOneTarget publishes 3,000 messages, due at one instant, for a target with a rate of 50 a second. They
+// arrive at exactly that rate, also across a restart of the broker. Two hundred messages for other targets, due
+// meanwhile, are all on time.
+func TestFloodOfOneTarget(t *testing.T) {
+	natstest.Long(t)
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const flood, rate, others = 3000, 50, 100
+		cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, HoldMessages: 256}
+		b := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		slow, fast := c.Subscribe("slow.>"), c.Subscribe("orders.>")
+		due := time.Now().Add(10 * time.Second)
+		c.Many("delay.10s.slow.x", flood)
+		for i := range others {
+			c.Publish("delay.10s.orders.x", strconv.Itoa(i))
+			c.Publish(fmt.Sprintf("delayin.%dms.orders.y", 10_000+997*i), strconv.Itoa(i))
+		}
+		time.Sleep(time.Until(due.Add(29*time.Second + 999*time.Millisecond)))
+		synctest.Wait()
+		if got, want := len(slow.All()), 30*rate; got != want {
+			t.Fatalf("after 30s %d came, want %d", got, want)
+		}
+		away := time.Now()
+		b.Stop()
+		harness.StartBroker(t, s, cfg)
+		back := time.Now()
+		time.Sleep(time.Hour)
+		got := slow.All()
+		if len(got) != flood {
+			t.Fatalf("%d of the flood came, want %d, each once", len(got), flood)
+		}
+		for i, a := range got {
+			want := due.Add(time.Duration(i) * time.Second / rate)
+			if first := 30 * rate; want.After(away) { // a restart begins with new turns
+				want = back.Add(time.Duration(i-first) * time.Second / rate)
+			}
+			if !a.At.Equal(want) {
+				t.Fatalf("message %d of the flood came %s after it was due, want %s", i, a.At.Sub(due), want.Sub(due))
+			}
+		}
+		if got := len(fast.All()); got != 2*others {
+			t.Errorf("%d of the others came, want %d", got, 2*others)
+		}
+		for _, a := range fast.All() {
+			if !a.At.Equal(a.Due) {
+				t.Errorf("%s on %s came %s late", a.Body, a.Subject, a.At.Sub(a.Due))
+			}
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// TestPendingLimits: a full level refuses messages of clients, but none that are already on their way. If the limit is
+// set below what a level holds, nothing is removed.
+func TestPendingLimits(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m"), MaxPending: 100})
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		c.Publish("delayin.21m.orders.x", "chained") // its second leg finds the level full, by itself among others
+		synctest.Wait()
+		for range 99 {
+			c.Publish("delay.10m.orders.x", "x")
+		}
+		_, err := c.JS.Publish(context.Background(), "delay.10m.orders.x", []byte("one too many"),
+			jetstream.WithRetryAttempts(0))
+		if err == nil || !strings.Contains(err.Error(), "maximum messages exceeded") {
+			t.Errorf("got %v, want a refusal that says so", err)
+		}
+		b.Stop()
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m"), MaxPending: 10})
+		level := c.Stream("DELAY_10m")
+		if info := level.CachedInfo(); info.State.Msgs != 100 || info.Config.MaxMsgs != 10 {
+			t.Errorf("the level holds %d and may hold %d, want 100 and 10", info.State.Msgs, info.Config.MaxMsgs)
+		}
+		harness.CheckExactly(t, in, start.Add(21*time.Minute), 99)
+		if got, want := harness.Bodies(in.All()), "chained x×99"; got != want {
+			t.Errorf("delivered %q, want %q", got, want)
+		}
+		for _, a := range in.All() {
+			if !a.At.Equal(a.Due) {
+				t.Errorf("%s came %s late", a.Body, a.At.Sub(a.Due))
+			}
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestTooLargeToRetry: a message fits into its level as the client publishes it, but not with the headers that the
+// broker adds. When its delivery fails for good, it still becomes a dead letter.
+func TestTooLargeToRetry(t *testing.T) {
+	t.Parallel()
+	harness.Bubble(t, broker.Config{Attempts: 3}, func(t *testing.T, c *harness.Client) {
+		in := service(c, "svc", func(int) *nats.Msg { return fails("no") })
+		c.Publish("delay.1s.svc", strings.Repeat("x", int(c.NC.MaxPayload())-4096-200), message.HeaderDeliver,
+			"request")
+		time.Sleep(10 * time.Minute)
+		if got := len(in.All()); got != 1 {
+			t.Errorf("%d attempts, want 1: it cannot wait for another", got)
+		}
+		if got := len(c.Dead()[string(message.TooLarge)]); got != 1 {
+			t.Errorf("%d dead letters, want 1", got)
+		}
+	})
+}
+
+// TestRateAfterOutage: messages were put off while their target's stream had no room. Afterwards they are delivered
+// within the rate, together with those that become due.
+func TestRateAfterOutage(t *testing.T) {
+	natstest.Long(t)
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		const rate, outage, flood = 2, 3 * time.Minute, 800
+		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
+		c := harness.NewClient(t, s)
+		start := time.Now()
+		asked := make(map[time.Duration]int)
+		if _, err := c.NC.Subscribe("slow.x", func(m *nats.Msg) {
+			now := time.Since(start)
+			asked[now.Truncate(time.Second)]++
+			answer := `{"stream":"S", "seq":7}`
+			if now < outage {
+				answer = `{"error":{"code":500,"err_code":10047,"description":"no storage left"}}`
+			}
+			_ = m.Respond([]byte(answer))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		c.Many("delay.10s.slow.x", flood)
+		time.Sleep(time.Hour)
+		for second, n := range asked {
+			if n > rate {
+				t.Fatalf("in second %s it was asked %d times, want at most %d", second, n, rate)
+			}
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}
+
+// TestRateOfTheLargest: messages of the largest size that a level accepts leave no room for the headers of a retry
+// lane. If only the target's rate puts them off, they need no retry lane: they wait in their level.
+func TestRateOfTheLargest(t *testing.T) {
+	natstest.Long(t)
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}},
+			Ladder: harness.Ladder(t, "1s 5s 10s")})
+		c := harness.NewClient(t, s)
+		slow := c.Subscribe("slow.>")
+		due := time.Now().Add(5 * time.Second)
+		const count = 10
+		body := strings.Repeat("x", 1<<20-4<<10)
+		for range count {
+			c.Publish("delay.5s.slow.x", body)
+		}
+		time.Sleep(time.Hour)
+		got := slow.All()
+		for i, a := range got {
+			if want := due.Add(time.Duration(i) * time.Second); !a.At.Equal(want) || a.Body != body {
+				t.Errorf("number %d, of %d bytes, came at %s, want %s", i, len(a.Body), a.At, want)
+			}
+		}
+		if len(got) != count {
+			t.Errorf("%d came, want %d", len(got), count)
+		}
+		c.CheckNoDead()
+		c.CheckEmpty()
+	})
+}

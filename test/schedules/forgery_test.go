@@ -1,0 +1,149 @@
+package schedules
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/test/harness"
+)
+
+// TestScheduleOfAnother: a client that may publish on some subjects reaches the targets of these subjects and ends
+// their schedules, and nothing else.
+func TestScheduleOfAnother(t *testing.T) {
+	t.Parallel()
+	cfg := harness.SchedulesOn(t)
+	cfg.Targets = []string{"orders.open.>", "mail.>"}
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
+		in := c.Subscribe(">")
+		soon := harness.At(time.Now().Add(time.Minute))
+		for _, target := range []string{
+			"mail.x", "orders", "orders.closed", "delay.1s.orders.x", "delaysys.hop.1s.timer", "delaydead.x.y", "$JS.API.INFO",
+			"$SYS.REQ.USER.INFO", "_INBOX.x.y", "delayctl.timers", "schedules.orders.y", "schedules.mail.y", "orders.open.*",
+		} {
+			if seq, code := c.Schedule("schedules.orders.x", target, soon, "bad"); code != 10190 {
+				t.Errorf("for %s the answer is %d, %d, want 10190", target, seq, code)
+			}
+		}
+		if seq, code := c.Schedule("schedules.mail.x", "mail.x", soon, "good"); seq == 0 {
+			t.Fatalf("the answer is %d", code)
+		}
+		for _, m := range []*nats.Msg{
+			harness.NewMsg("schedules.orders.x", "", "Nats-Scheduler", "schedules.mail.x", "Nats-Schedule-Next", "purge"),
+			harness.NewMsg("schedules.orders.x", "", "Nats-Scheduler", "schedules.mail.*", "Nats-Schedule-Next", "purge"),
+			harness.NewMsg("schedules.orders.x", "", "Nats-Scheduler", "mail.x", "Nats-Schedule-Next", "purge"),
+		} {
+			if seq, code := c.Plan(m); code != 10212 {
+				t.Errorf("to end %s the answer is %d, %d, want 10212", m.Header.Get("Nats-Scheduler"), seq, code)
+			}
+		}
+		// The broker's seal would make these headers true.
+		for _, name := range []string{
+			"Delay-Target", "delay-target", "Delay-Fired", "Delay-Over", "Delay-Cancel", "Delay-Timer", "Delay-Seal", "Delay-Id",
+			"Delay-Series", "Delay-First", "Delay-Every", "Delay-For", "Delay-Until", "Delay-Rollup", "Delay-Scheduler",
+			"DELAY-WORD", "Delay-Owner", "Delay-Whatever", "Delay-Hop", "Delay-Format",
+		} {
+			if seq, code := c.Schedule("schedules.orders.x", "orders.open.x", soon, "bad", name, "1"); code != 10077 {
+				t.Errorf("with %s the answer is %d, %d, want 10077", name, seq, code)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		var came []string
+		for _, a := range in.All() {
+			if a.Body == "bad" && !strings.HasPrefix(a.Subject, "schedules.") {
+				came = append(came, a.Subject)
+			}
+		}
+		if len(came) > 0 {
+			t.Errorf("refused messages arrived on %q", came)
+		}
+		c.CheckNoDead()
+	})
+}
+
+// TestForgedSchedules: the entry of a schedule names its target, so only the broker's entries are believed: no entry of
+// a client, no copy of an entry on another subject or with another body, and no redirected answer of the server.
+func TestForgedSchedules(t *testing.T) {
+	t.Parallel()
+	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+		in := c.Subscribe("*.x")
+		soon := time.Now().Add(time.Minute)
+		c.Schedule("schedules.orders.a", "orders.x", harness.At(soon), "good")
+		entry := c.Last("delaytimer._schedule.schedules.orders.a")
+		const root = "delaytimer._schedule.schedules.orders."
+		c.Publish(root+"b", "bad", "Delay-Target", "mail.x", "Delay-Until", soon.Format(time.RFC3339Nano))
+		c.Publish(root+"c", "bad", "Delay-Target", "mail.x", "Delay-For", "1m", "Delay-Seal",
+			"AAAAAAAA.AAAAAAAAAAAAAAAAAAAAAA")
+		for _, copied := range []struct{ subject, body, target string }{
+			{root + "d", "good", "orders.x"}, {root + "a", "bad", "orders.x"}, {root + "e", "good", "mail.x"},
+		} {
+			m := &nats.Msg{Subject: copied.subject, Data: []byte(copied.body), Header: harness.AsWritten(entry.Header)}
+			m.Header.Set("Delay-Target", copied.target)
+			if _, err := c.JS.PublishMsg(context.Background(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Publish(root+"f", "", "Delay-Cancel", "by a client")
+		time.Sleep(10 * time.Minute)
+		if got := harness.Bodies(in.All()); got != "" {
+			t.Errorf("%q arrived", got)
+		}
+		dead := c.Dead()
+		if got := len(dead["bad_timer"]); got != 6 || len(dead) != 1 {
+			t.Errorf("%d dead letters bad_timer, codes %v; want 6, and no others", got, dead)
+		}
+		// The true one was replaced. That is said; it can be asked for again.
+		again := harness.At(time.Now().Add(time.Minute))
+		if _, code := c.Schedule("schedules.orders.a", "orders.x", again, "again"); code != 0 {
+			t.Errorf("the answer is %d", code)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := harness.Bodies(in.All()); got != "again" {
+			t.Errorf("%q arrived", got)
+		}
+	})
+}
+
+// TestRelayedScheduleRequests: NATS checks no permission for reply subjects, and a client may choose the headers of an
+// answer. No redirected answer counts as a request, and no answer of the broker goes to a subject where it is a
+// request.
+func TestRelayedScheduleRequests(t *testing.T) {
+	t.Parallel()
+	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+		in, acted := c.Subscribe("orders.>"), c.Subscribe("delay.>")
+		c.Create(jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
+			AllowMsgSchedules: true})
+		soon := harness.At(time.Now().Add(time.Minute))
+		c.Publish("evil.a", "evil", "Nats-Schedule", harness.At(time.Now().Add(time.Hour)), "Nats-Schedule-Target", "evil.x",
+			"X", "1") // its headers, put on our subjects, would be a request
+		post(c, &nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
+			Data: []byte(`{"last_by_subj":"evil.a"}`)})
+		post(c, &nats.Msg{Subject: "evil.b", Reply: "schedules.orders.b"}) // an acknowledgement there would cancel
+		if _, err := c.JS.CreateOrUpdatePushConsumer(context.Background(), "EVIL", jetstream.ConsumerConfig{
+			Durable: "evil", DeliverSubject: "schedules.orders.c", AckPolicy: jetstream.AckExplicitPolicy,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, reply := range []string{"", "delay.1s.orders.x", "orders.x", "$JS.ACK.x", "$JS.API.STREAM.PURGE.EVIL",
+			"_INBOX", "_INBOX.*"} {
+			m := harness.NewMsg("schedules.orders.d", "bad", "Nats-Schedule", soon, "Nats-Schedule-Target", "orders.x")
+			m.Reply = reply
+			if err := c.NC.PublishMsg(m); err != nil && !strings.Contains(err.Error(), "invalid") {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Minute)
+		if a, b := harness.Bodies(in.All()), harness.Bodies(acted.All()); a != "" || b != "" {
+			t.Errorf("%q arrived, and %q at the broker itself", a, b)
+		}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			if last := c.Last("delaytimer._schedule.schedules.orders." + name); last != nil {
+				t.Errorf("stored for %s: %+v", name, last)
+			}
+		}
+	})
+}

@@ -1,0 +1,251 @@
+package timers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer"
+	"delaybroker/broker/timer/store"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// lossy returns a client that loses some answers.
+func lossy(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
+	timers := harness.CopyTimers(c.Timers)
+	timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+		reply := c.Timers.Publish(ctx, m)
+		if lose.Add(-1) >= 0 {
+			<-ctx.Done()
+			return jsapi.Reply{Err: ctx.Err()}
+		}
+		return reply
+	}
+	return &harness.TimerClient{Client: c.Client, Timers: timers}
+}
+
+// TestLostAcknowledgements: a change was stored, and its acknowledgement was lost. The outcome is still cancelled,
+// moved, fired or set, and not a conflict, even if the timer has fired meanwhile.
+func TestLostAcknowledgements(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.TimerHistory = time.Minute
+		harness.StartBroker(t, s, cfg)
+		plain := harness.NewTimerClient(harness.NewClient(t, s))
+		in := plain.Subscribe("orders.>")
+		var lose atomic.Int32
+		c := lossy(plain, &lose)
+		for _, generation := range []bool{true, false} {
+			for verb, want := range map[timer.Verb]timer.Outcome{
+				timer.Cancel: timer.Cancelled, timer.Move: timer.Moved, timer.Fire: timer.Fired,
+			} {
+				before := len(in.All())
+				g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
+				w := harness.NewChange(verb, "k", g)
+				if !generation {
+					w.Generation = 0
+				}
+				if verb == timer.Move {
+					w.For = "500ms" // it fires before anybody looks
+				}
+				lose.Store(1)
+				a := c.Check(w, want, 0)
+				if verb == timer.Cancel && a.Generation != g || verb != timer.Cancel && a.Generation <= g {
+					t.Errorf("%s says generation %d of %d", verb, a.Generation, g)
+				}
+				time.Sleep(time.Second)
+				if n := len(in.All()) - before; n != map[timer.Verb]int{timer.Move: 1, timer.Fire: 1}[verb] {
+					t.Errorf("after %s %d arrived", verb, n)
+				}
+				time.Sleep(2 * time.Minute)
+			}
+		}
+		w := harness.NewChange(timer.Set, "absent", 0)
+		w.Conditional, w.Header, w.Body = true, message.Header{"Delay-For": {"500ms"}}, []byte("set")
+		lose.Store(1)
+		c.Check(w, timer.Fired, 0)
+		w.Header = message.Header{"Delay-For": {"10m"}}
+		c.Check(w, timer.Conflict, 0) // beyond the firing
+		time.Sleep(2 * time.Minute)
+		lose.Store(1)
+		first := c.Check(w, timer.Pending, 0)
+		c.Check(w, timer.Conflict, first.Generation)
+		lose.Store(1)
+		w.Generation = first.Generation
+		c.Check(w, timer.Pending, 0)
+	})
+}
+
+// refusedAsLast is the answer to a publish that expects another last entry.
+var refusedAsLast = jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Code: jsapi.CodeWrongLast, Status: 400}}
+
+// TestRefusedByOldLeader: a deposed leader refuses a change that the new leader may have stored. The outcome is right,
+// even if another client has replaced the entry since, and the change is made once.
+func TestRefusedByOldLeader(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		b.Stop()
+		plain := harness.NewTimerClient(harness.NewClient(t, s))
+		stored := func(m *nats.Msg) {
+			if m == nil {
+				return
+			}
+			if reply := plain.Timers.Publish(t.Context(), m); reply.Outcome() != jsapi.Stored {
+				t.Errorf("not stored: %v", reply.Problem())
+			}
+		}
+		c := &harness.TimerClient{Client: plain.Client, Timers: harness.CopyTimers(plain.Timers)}
+		var over func() *nats.Msg // what another client has put over it
+		published := 0
+		c.Timers.Publish = func(_ context.Context, m *nats.Msg) jsapi.Reply {
+			if published++; published == 1 {
+				stored(m)
+				stored(over())
+			}
+			return refusedAsLast
+		}
+		keys := 0
+		for _, known := range []bool{true, false} {
+			for verb, want := range map[timer.Verb]timer.Outcome{
+				timer.Cancel: timer.Cancelled, timer.Move: timer.Moved, timer.Fire: timer.Fired, timer.Set: timer.Pending,
+			} {
+				for _, header := range []string{"Delay-For", "Delay-Cancel"} {
+					key := fmt.Sprint("k", keys)
+					keys++
+					subject := "delaytimer." + key + ".orders.x"
+					over = func() *nats.Msg {
+						m := nats.NewMsg(subject)
+						m.Header.Set(header, "1h")
+						return m
+					}
+					w := harness.NewChange(verb, key, 0)
+					if verb == timer.Set {
+						w.Conditional, w.Header = true, message.Header{"Delay-For": {"10m"}}
+					}
+					var g uint64
+					if verb != timer.Set || known {
+						g = plain.Publish(subject, "x", "Delay-For", "10m").Sequence
+					}
+					if known {
+						w.Generation = g
+					}
+					if verb == timer.Move {
+						w.By = 5 * time.Minute
+					}
+					published = 0
+					want, generation := want, g
+					if verb != timer.Cancel {
+						generation = 0
+					}
+					a := c.Check(w, want, generation)
+					if verb != timer.Cancel && a.Generation <= g {
+						t.Errorf("%s under a %s: generation %d of %d", verb, header, a.Generation, g)
+					}
+					if published != 1 {
+						t.Errorf("%s under a %s: published %d times", verb, header, published)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestRefusedForGood: one leader refuses a change of a timer that another leader shows as pending. The client tries
+// again at intervals until its time is over.
+func TestRefusedForGood(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
+		c := harness.NewTimerClient(harness.NewClient(t, s))
+		c.Publish("delaytimer.k.orders.x", "x", "Delay-For", "10m")
+		asked := 0
+		c.Timers.Publish = func(ctx context.Context, _ *nats.Msg) jsapi.Reply {
+			if asked++; asked > 1000 {
+				<-ctx.Done() // or it would be asked for ever: no time passes here
+			}
+			return refusedAsLast
+		}
+		c.Check(harness.NewChange(timer.Cancel, "k", 0), timer.Unknown, 0)
+		if asked < 50 || asked > 102 {
+			t.Errorf("it was asked %d times in five seconds, want a try each 50 ms", asked)
+		}
+	})
+}
+
+// TestSilenceIsUnknown: if nothing shows whether a request came before the last entry, the outcome is unknown. If the
+// request was refused, it is an error.
+func TestSilenceIsUnknown(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t)) // without history
+		plain := harness.NewTimerClient(harness.NewClient(t, s))
+		var lose atomic.Int32
+		c := lossy(plain, &lose)
+		set := func() uint64 { return c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence }
+		g := set()
+		lose.Store(1)
+		go func() {
+			time.Sleep(500 * time.Millisecond)
+			set() // in place of the cancel
+		}()
+		c.Check(harness.NewChange(timer.Cancel, "k", g), timer.Unknown, 0)
+		g = set()
+		lose.Store(1)
+		c.Check(harness.NewChange(timer.Fire, "k", g), timer.Unknown, 0) // it is over, and leaves nothing
+		g = set()
+		lose.Store(1000)
+		started := time.Now()
+		c.Check(moveTo("k", g, started.Add(-time.Hour)), timer.Unknown, 0)
+		lose.Store(0)
+		g = set()
+		for _, w := range []store.Change{
+			moveTo("k", g, time.Now().Add(400*24*time.Hour)), harness.NewChange(timer.Cancel, "_k", 0),
+			harness.NewChange(timer.Cancel, "a.b", 0),
+			{Request: timer.Request{Verb: timer.Cancel}, Key: "k", Target: "orders.*"},
+		} {
+			c.Timers.Policy.MaxDelay = 366 * 24 * time.Hour
+			refused := (*store.Refusal)(nil)
+			if a, err := c.Timers.Do(context.Background(), w); !errors.As(err, &refused) || refused.Code != 400 {
+				t.Errorf("%s %s %s: %v %v, want a refusal", w.Verb, w.Key, w.Target, a, err)
+			}
+		}
+		c.Check(harness.NewChange(timer.Get, "k", 0), timer.Pending, g)
+	})
+}
+
+// TestNothingOfOldLeader: an empty subject is believed of a leader that a majority follows, and of no other.
+func TestNothingOfOldLeader(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, harness.TimersOn(t))
+		c := harness.NewTimerClient(harness.NewClient(t, s))
+		var follow atomic.Bool
+		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+			if follow.Load() || !strings.HasPrefix(question, "STREAM.INFO.") {
+				return false
+			}
+			_ = m.Respond([]byte(`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{},"state":{"last_seq":9},
+				"cluster":{"leader":"old","replicas":[{"name":"b","offline":true},{"name":"c","offline":true}]}}`))
+			return true
+		})
+		c.Timers.API.API = natstest.ProxyAPI
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if a, err := c.Timers.Do(ctx, harness.NewChange(timer.Cancel, "k", 0)); !errors.Is(err, store.ErrLeader) {
+			t.Errorf("it says %+v %v, want %v", a, err, store.ErrLeader)
+		}
+		follow.Store(true)
+		c.Check(harness.NewChange(timer.Cancel, "k", 0), timer.NotFound, 0)
+	})
+}
