@@ -90,7 +90,7 @@ func TestTimersLaneReadsAfterABurst(t *testing.T) {
 				if got := w.reading.last.Sequence; got != 0 {
 					t.Errorf("%s: 1ns before %s the lane has read %d entries, want 0", name, tt.read, got)
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 			}
 			synctest.Wait()
 			if got := w.reading.last.Sequence; got != entries {
