@@ -170,7 +170,7 @@ func TestJournalSettings(t *testing.T) {
 		t.Errorf("got no change in\n%s", out)
 	}
 	t.Setenv("DELAY_JOURNAL", "off")
-	if out := o.must("provision"); !strings.Contains(out, "left as it is, and becomes empty within 2d") {
+	if out := o.must("provision"); !strings.Contains(out, "is left unchanged, and becomes empty within 2d") {
 		t.Errorf("the remaining journal is not reported in\n%s", out)
 	}
 	t.Setenv("DELAY_JOURNAL", "90m")

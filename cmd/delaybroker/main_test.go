@@ -25,8 +25,8 @@ const asProcess = "TEST_DELAYBROKER_PROCESS"
 // asTest makes the test binary run one test in its own process.
 const asTest = "TEST_DELAYBROKER_TEST"
 
-// TestMain runs eight times as many tests in parallel as go test does by default, because parallel tests mostly wait. The
-// flag -parallel overrides that.
+// TestMain runs eight times as many tests in parallel as go test does by default, because parallel tests mostly wait.
+// The flag -parallel overrides that.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
 		main()

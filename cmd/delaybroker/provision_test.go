@@ -73,7 +73,7 @@ func TestProvisionDryRun(t *testing.T) {
 func TestProvisionNamesTheReserve(t *testing.T) {
 	newTestServer(t, server.Options{JetStreamMaxStore: 1 << 20})
 	t.Setenv("DELAY_MAX_PENDING_BYTES", "1GiB")
-	wantCommandError(t, 1, []string{"it reserves 1073741824 bytes", "lower DELAY_MAX_PENDING_BYTES"}, "provision")
+	wantCommandError(t, 1, []string{"the stream reserves 1073741824 bytes", "lower DELAY_MAX_PENDING_BYTES"}, "provision")
 }
 
 func TestProvisionReportsDrift(t *testing.T) {

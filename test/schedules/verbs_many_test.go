@@ -60,7 +60,9 @@ func TestSchedulesByTarget(t *testing.T) {
 			if err != nil || len(l.Messages) != want || l.More {
 				t.Errorf("for %q, %d are pending: %+v, %v; want %d", target, len(l.Messages), l, err, want)
 			}
-			f, err := i.Forecast(t.Context(), inspect.ForecastQuery{For: 24 * time.Hour, By: time.Hour, Target: target, MaxRead: 1000})
+			f, err := i.Forecast(t.Context(), inspect.ForecastQuery{
+				For: 24 * time.Hour, By: time.Hour, Target: target, MaxRead: 1000,
+			})
 			if err != nil || f.Pending != uint64(want) || !f.Exact {
 				t.Errorf("for %q, %d are ahead, exactly %t: %v; want %d", target, f.Pending, f.Exact, err, want)
 			}

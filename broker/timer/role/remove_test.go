@@ -55,8 +55,8 @@ func TestRemoveEntries(t *testing.T) {
 	}
 }
 
-// TestRemoveCancelled: if a copy shows that a cancel has cancelled a plain set, the set is removed, and the leader reads
-// nothing. In all other cases, the entries are removed as without a copy.
+// TestRemoveCancelled: if a copy shows that a cancel has cancelled a plain set, the set is removed without a read from
+// the leader. In all other cases, the entries are removed as without a copy.
 func TestRemoveCancelled(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
