@@ -16,17 +16,17 @@ func (w *worker) proceed(f *flight, m moment) {
 		w.flights.newer[f] = struct{}{}
 		w.lease.Decline()
 	}
-	w.date(f, s)
+	w.setOverdue(f, s)
 	w.apply(f, s, m)
 }
 
-// date records the time since which a message is overdue, by its next step. A step that only repeats a request changes
-// nothing.
-func (w *worker) date(f *flight, s step) {
+// setOverdue records the time since which a message is overdue, by its next step. A step that only repeats a request
+// changes nothing.
+func (w *worker) setOverdue(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:
 		since, overdue := overdueSince(w.plan, f, s)
-		w.flights.date(f, since, overdue)
+		w.flights.setOverdue(f, since, overdue)
 	}
 }
 

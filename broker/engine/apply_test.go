@@ -34,7 +34,7 @@ func TestUnknownStepsAndEvents(t *testing.T) {
 
 // inFlight returns a message of the lane that was read and is due now.
 func inFlight(w *worker, now time.Time) *flight {
-	mark, _ := w.reading.took(lane.Item{Epoch: 1, Stored: lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay)}})
+	mark, _ := w.reading.record(lane.Item{Epoch: 1, Stored: lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay)}})
 	f := w.flights.take(lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay), Data: []byte("x")}, mark)
 	f.request = message.Request{ID: "x", Target: "orders.x", Due: now}
 	return f
@@ -134,7 +134,7 @@ func TestRefusedHopIsDatedAgain(t *testing.T) {
 		if tt.want == 0 {
 			level, _ = w.plan.ladder.Lookup("5s")
 		}
-		w.flights.date(f, f.storedAt(), true)
+		w.flights.setOverdue(f, f.storedAt(), true)
 		f.sent = &publish{kind: hop, level: level}
 		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
 		if got := w.flights.overdue.Len(); got != tt.want {

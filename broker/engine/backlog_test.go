@@ -35,7 +35,7 @@ func TestBacklogOfALevel(t *testing.T) {
 	if until, wait := b.sendable(r, f, false, now, local); until != now || wait != forever {
 		t.Errorf("closed, it sends up to %s and waits %s, want now and for ever", until.Sub(now), wait)
 	}
-	r.took(item(1, 1, after(0), 999))
+	r.record(item(1, 1, after(0), 999))
 	f.hold(new(flight), epoch.Add(time.Hour))
 	b.gather(time.Hour, true, now, local)
 	until, wait := b.sendable(r, f, false, now, local)

@@ -64,7 +64,7 @@ func (w *worker) drain() error {
 			w.timers.retryArrived()
 			retry = local.Add(settleEvery)
 		}
-		w.settleOn(w.moment(local), local)
+		w.startSettlements(w.moment(local), local)
 		w.report(local)
 		if !w.outstanding() || !local.Before(end) {
 			break

@@ -55,7 +55,7 @@ func TestCommitsAreDue(t *testing.T) {
 }
 
 func arriveAt(r *reading, sequence uint64) {
-	m, _ := r.took(item(r.epoch, sequence, after(0), 0))
+	m, _ := r.record(item(r.epoch, sequence, after(0), 0))
 	r.cursor.Done(m)
 }
 
@@ -65,7 +65,7 @@ func TestStuckCursor(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	c.due(&r.cursor, local)
-	r.took(item(1, 1, after(0), 0)) // it stays
+	r.record(item(1, 1, after(0), 0)) // it stays
 	arriveAt(r, 2)
 	arriveAt(r, 3)
 	if _, wait := c.due(&r.cursor, local); wait != stuckAfter {
@@ -95,11 +95,11 @@ func TestUrgentBehindStuckCursor(t *testing.T) {
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	c.due(&r.cursor, local)
 	arriveAt(r, 1)
-	r.took(item(1, 2, after(0), 0)) // it stays
+	r.record(item(1, 2, after(0), 0)) // it stays
 	arriveAt(r, 3)
 	var todo commit
 	for _, sequence := range []uint64{4, 5} {
-		moved, _ := r.took(item(1, sequence, after(0), 0))
+		moved, _ := r.record(item(1, sequence, after(0), 0))
 		r.cursor.DoneUrgent(moved)
 		if now, wait := c.due(&r.cursor, local); !now {
 			t.Fatalf("%d is due in %s, want at once", sequence, wait)
@@ -135,7 +135,7 @@ func TestCommitAge(t *testing.T) {
 func TestCommitOfAnotherEpoch(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
-	r.took(item(1, 1, after(0), 0))
+	r.record(item(1, 1, after(0), 0))
 	arriveAt(r, 2)
 	todo := c.begin(r, local)
 	r.adopt(lane.Epoch{Number: 2, Fresh: true})
@@ -143,7 +143,7 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	if !c.running {
 		t.Error("what is underway is forgotten, and another may begin")
 	}
-	r.took(item(2, 1, after(0), 0))
+	r.record(item(2, 1, after(0), 0))
 	arriveAt(r, 2)
 	r.cursor.TakeAhead(1)
 	if c.finish(commitAnswer{commit: todo, err: lane.ErrHistory}, r, local); r.cursor.Ahead() != 0 {
@@ -169,7 +169,7 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 		c := newCommitter("LANE", plainLane{}, jsapi.Client{Conn: nc, API: "api"}, nil)
 		r := hourly()
 		arriveAt(r, 1)
-		r.took(item(1, 2, after(0), 0)) // stays
+		r.record(item(1, 2, after(0), 0)) // stays
 		for sequence := range uint64(2*maxCommitRemovals + 1) {
 			arriveAt(r, sequence+3)
 		}

@@ -48,7 +48,7 @@ func next(p plan, m moment, f *flight) step {
 		return step{kind: repeat}
 	}
 	if f.timer != nil {
-		if s := nextOfTimer(p, m, f); s.Kind != role.AsAny {
+		if s := nextOfTimer(p, m, f); s.Kind != role.Default {
 			return timerStep(m, f, s)
 		}
 	}

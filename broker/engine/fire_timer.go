@@ -59,7 +59,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 		return step{kind: claimed}
 	case role.Remove:
 		return step{kind: remove}
-	case role.LetGo:
+	case role.Drop:
 		return step{kind: arrive}
 	case role.Dead:
 		return step{kind: dead, why: s.Why}
@@ -130,7 +130,7 @@ func (w *worker) won(f *flight, r message.Request) {
 // lookAt reads the state of a timer.
 func (w *worker) lookAt(f *flight) {
 	subject, generation, look := f.timer.Subject, f.timer.Generation, w.timers.stream.Look
-	if f.timer.FirstLook() {
+	if f.timer.FirstRead() {
 		look = w.timers.stream.LookAtRound
 	}
 	w.ask(func(ctx context.Context) event {
@@ -160,7 +160,7 @@ func (e runRead) handle(w *worker, m moment) {
 	w.flights.underway--
 	f := e.flight
 	w.timers.looking--
-	w.lookOn()
+	w.startReads()
 	if e.err != nil { // the set itself may have been removed
 		f.timer.Stage = role.Doubt
 		w.apply(f, repeatLater(m, f, e.err), m)
@@ -175,7 +175,7 @@ func (e preceded) handle(w *worker, m moment) {
 	w.flights.underway--
 	f := e.flight
 	w.timers.looking--
-	w.lookOn()
+	w.startReads()
 	switch {
 	case e.err != nil: // the round's own entry may have been removed
 		f.timer.Stage = role.Doubt
@@ -195,7 +195,7 @@ func (e examined) handle(w *worker, m moment) {
 	w.flights.underway--
 	f := e.flight
 	w.timers.looking--
-	w.lookOn()
+	w.startReads()
 	if e.err != nil {
 		w.notes.Log(slog.LevelWarn, "cannot read the last entry of a timer, will retry", "timer", f.timer.Subject,
 			"err", e.err)

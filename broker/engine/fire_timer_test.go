@@ -18,7 +18,7 @@ func TestDecideTimer(t *testing.T) {
 	marker := role.Alarm{Generation: 7, Stage: role.Doubt}
 	with := func(a role.Alarm, change func(*role.Alarm)) role.Alarm { change(&a); return a }
 	gone := func(a *role.Alarm) { a.Superseded = true }
-	fired := func(a *role.Alarm) { a.Won(9) }
+	fired := func(a *role.Alarm) { a.FiringStored(9) }
 	settled := func(a *role.Alarm) { a.Stage, a.Entry = role.Settled, 9 }
 	past := message.Request{Expires: after(2 * sec)}
 	for _, tt := range []struct {
@@ -91,7 +91,7 @@ func TestTimerStep(t *testing.T) {
 		{role.Step{Kind: role.Restart}, "claimed"},
 		{role.Step{Kind: role.Deliver}, "claimed"},
 		{role.Step{Kind: role.Remove}, "remove"},
-		{role.Step{Kind: role.LetGo}, "arrive"},
+		{role.Step{Kind: role.Drop}, "arrive"},
 		{role.Step{Kind: role.Dead, Why: message.Problemf(message.TooLarge, "x")}, "dead: too_large"},
 	} {
 		if got := timerStep(moment{now: epoch, proven: true}, f, tt.step).String(); got != tt.want {

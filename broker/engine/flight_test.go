@@ -37,7 +37,7 @@ func TestFlightCost(t *testing.T) {
 			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
 			f.Header = nil
 			all.hold(f, f.when())
-			all.date(f, f.when(), true)
+			all.setOverdue(f, f.when(), true)
 			f.sent = &publish{kind: hop, as: &f.request, subject: policy.Names.Hop("1m", f.request.Target)}
 			kept = append(kept, f)
 		}

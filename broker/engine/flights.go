@@ -93,12 +93,12 @@ func (f *flights) takeOff(fl *flight) bool {
 	if !f.wheel.Remove(fl.waits) {
 		return false
 	}
-	f.took(fl)
+	f.leftWheel(fl)
 	return true
 }
 
-// took records that a message has left the wheel.
-func (f *flights) took(fl *flight) {
+// leftWheel records that a message has left the wheel.
+func (f *flights) leftWheel(fl *flight) {
 	if fl.leaves {
 		fl.leaves = false
 		f.leaving--
@@ -127,7 +127,7 @@ func (f *flights) due(now leader.Time) iter.Seq2[leader.Time, *flight] {
 			if fl == nil {
 				fl = f.unpack(w.packed)
 			}
-			f.took(fl)
+			f.leftWheel(fl)
 			if !yield(leader.At(due), fl) || f.blocked() {
 				return
 			}
@@ -158,8 +158,8 @@ func (f *flights) waiting() int {
 	return f.wheel.Len() + f.again.Len() + len(f.untimed) + len(f.halted)
 }
 
-// date records the time since which a message is overdue, or that it is not overdue.
-func (f *flights) date(fl *flight, since leader.Time, overdue bool) {
+// setOverdue records the time since which a message is overdue, or that it is not overdue.
+func (f *flights) setOverdue(fl *flight, since leader.Time, overdue bool) {
 	f.overdue.Remove(fl.overdue)
 	if overdue {
 		fl.overdue = f.overdue.Add(since.Stamp(), struct{}{})

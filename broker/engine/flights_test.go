@@ -27,7 +27,7 @@ func TestFlightsAreCounted(t *testing.T) {
 	if got := f.waiting(); got != 2 {
 		t.Errorf("%d wait, want 2", got)
 	}
-	f.date(first, epoch, true)
+	f.setOverdue(first, epoch, true)
 	for _, fl := range f.due(epoch) {
 		f.end(fl)
 	}
@@ -51,12 +51,12 @@ func TestOldest(t *testing.T) {
 	for _, tt := range []struct{ since, want time.Duration }{
 		{lookahead / 2, lookahead / 2}, {lookahead, lookahead}, {lookahead + 1, lookahead}, {-time.Hour, -time.Hour},
 	} {
-		f.date(moving, epoch.Add(tt.since), true)
+		f.setOverdue(moving, epoch.Add(tt.since), true)
 		if got, _ := f.oldest(); got != epoch.Add(tt.want) {
 			t.Errorf("with one that should have left %s after: since %s, want %s", tt.since, got.Sub(epoch), tt.want)
 		}
 	}
-	f.date(moving, leader.Time{}, false)
+	f.setOverdue(moving, leader.Time{}, false)
 	if got, _ := f.oldest(); got != epoch.Add(lookahead) {
 		t.Errorf("with none on its way: since %s, want %s", got.Sub(epoch), lookahead)
 	}

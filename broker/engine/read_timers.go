@@ -35,7 +35,7 @@ func (w *worker) examine(f *flight, m moment) {
 		t.uncopied = append(t.uncopied, f) // the pass reads them in batches
 	default:
 		t.unlooked = append(t.unlooked, f)
-		w.lookOn()
+		w.startReads()
 	}
 }
 
@@ -65,7 +65,7 @@ func (w *worker) unload(f *flight) {
 	f.timer.Loaded, f.Data = false, nil
 	t.loaded -= size
 	w.flights.grow(f, -size-size/4)
-	w.lookOn()
+	w.startReads()
 }
 
 // copied is the event that a request for the last entries of some subjects has ended.
@@ -75,9 +75,9 @@ type copied struct {
 	err     error
 }
 
-// copyOn begins reads of copies of entries, in order, while there is memory for their bodies. If there is none, a timer
-// that is not due yet is read when it is due.
-func (w *worker) copyOn(m moment) {
+// startCopies begins reads of copies of entries, in order, while there is memory for their bodies. If there is none, a
+// timer that is not due yet is read when it is due.
+func (w *worker) startCopies(m moment) {
 	t := w.timers
 	for len(t.uncopied) > 0 && t.copying < maxCopying && !w.stopped.Load() {
 		batch, bytes := copied{}, 0
@@ -132,11 +132,11 @@ func (e copied) handle(w *worker, m moment) {
 			}
 			w.apply(f, timerStep(m, f, s), m)
 		case e.err != nil && f.when().After(m.now):
-			f.timer.NotFresh()
+			f.timer.AskLeader()
 			w.unload(f)
 			w.flights.hold(f, f.when())
 		default:
-			f.timer.NotFresh()
+			f.timer.AskLeader()
 			w.examine(f, m)
 		}
 	}
@@ -150,11 +150,11 @@ func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 	if entry.Debounced() && due.Before(f.request.Due) { // the marker's due time takes the start of the run into account
 		f.request.Due = due
 	}
-	f.timer.Succeeds(entry)
+	f.timer.TakeEntry(entry)
 }
 
-// lookOn begins reads of entries from the leader, in order, while there is memory for their bodies.
-func (w *worker) lookOn() {
+// startReads begins reads of entries from the leader, in order, while there is memory for their bodies.
+func (w *worker) startReads() {
 	t := w.timers
 	for len(t.unlooked) > 0 && t.looking < maxLooking && !w.stopped.Load() {
 		f := t.unlooked[0]

@@ -43,9 +43,9 @@ func newReading(r *lane.Reader, delay time.Duration, own string, from uint64) *r
 	return &reading{Reader: r, delay: delay, own: own, from: from}
 }
 
-// took records a message that was read, and returns its mark. Present is false for a message of an earlier history: it
-// is still delivered, but its arrival commits nothing.
-func (r *reading) took(item lane.Item) (m lane.Mark, present bool) {
+// record records a message that was read, and returns its mark. Present is false for a message of an earlier history:
+// it is still delivered, but its arrival commits nothing.
+func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
 	r.Took(item)
 	if item.Epoch < r.fresh {
 		return r.cursor.Void(), false
@@ -182,7 +182,7 @@ func (w *worker) readSome(item lane.Item) {
 
 // read handles one item of the lane.
 func (w *worker) read(item lane.Item, local time.Time) {
-	mark, present := w.reading.took(item)
+	mark, present := w.reading.record(item)
 	if present && w.plan.slack == 0 { // with a slack, the reader delays items, so their timestamps are old
 		w.clock.Observe(item.Sequence, leader.At(item.At), local)
 	}

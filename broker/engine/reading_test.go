@@ -25,7 +25,7 @@ func TestResumes(t *testing.T) {
 	if _, later := r.resumes(minHeld, minHeldBytes); later {
 		t.Error("nothing was read, and it rests")
 	}
-	r.took(item(1, 1, after(0), 999))
+	r.record(item(1, 1, after(0), 999))
 	if _, later := r.resumes(minHeld-1, minHeldBytes-1); later {
 		t.Error("little is in memory, and it rests")
 	}
@@ -40,7 +40,7 @@ func TestResumes(t *testing.T) {
 // TestAnotherHistory: a message of another history commits nothing, and all data of that history is forgotten.
 func TestAnotherHistory(t *testing.T) {
 	r := hourly()
-	old, present := r.took(item(1, 7, after(0), 0))
+	old, present := r.record(item(1, 7, after(0), 0))
 	if !present {
 		t.Fatal("a message of this history is not present")
 	}
@@ -51,7 +51,7 @@ func TestAnotherHistory(t *testing.T) {
 	if got := r.cursor.Arrived(); got != 0 {
 		t.Errorf("%d has arrived, of the history before", got)
 	}
-	if _, present := r.took(item(1, 8, after(0), 0)); present {
+	if _, present := r.record(item(1, 8, after(0), 0)); present {
 		t.Error("a message of the epoch before counts")
 	}
 	if r.last.Sequence != 0 || r.behind() != 3 {
@@ -78,7 +78,7 @@ func TestCaughtUp(t *testing.T) {
 // later.
 func TestBehind(t *testing.T) {
 	r := hourly()
-	r.took(item(1, 10, after(0), 990))
+	r.record(item(1, 10, after(0), 990))
 	if got := r.behind(); got != 990 {
 		t.Errorf("%d behind, want 990", got)
 	}

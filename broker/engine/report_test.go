@@ -75,7 +75,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 func TestStatusOfALoopThatHangs(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)
-	w.flights.date(&flight{}, leader.At(now.Add(-time.Second)), true)
+	w.flights.setOverdue(&flight{}, leader.At(now.Add(-time.Second)), true)
 	w.reading.cursor.Done(w.reading.cursor.Begin(1))
 	w.report(now)
 	w.report(now.Add(time.Minute))

@@ -87,8 +87,8 @@ func (w *worker) remove(f *flight) {
 	w.charge()
 }
 
-// settleOn begins the next steps of settlements, up to maxRemovals concurrently.
-func (w *worker) settleOn(m moment, local time.Time) {
+// startSettlements begins the next steps of settlements, up to maxRemovals concurrently.
+func (w *worker) startSettlements(m moment, local time.Time) {
 	t := w.timers
 	if !w.stopped.Load() { // drain retries at its own interval
 		for _, s := range t.repeats.Advance(m.now.Stamp()) {
@@ -164,7 +164,7 @@ func (w *worker) settled(s *settlement, step role.Step, m moment) {
 		}
 		s.tries++
 		s.waits = t.repeats.Add(at.Stamp(), s)
-	case role.LetGo:
+	case role.Drop:
 		delete(t.arrived, s)
 		t.count--
 		w.reading.cursor.Done(s.mark)

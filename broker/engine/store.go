@@ -93,7 +93,7 @@ func (e stored) handle(w *worker, m moment) {
 		w.countMove(f, m)
 	}
 	if sent.kind == hop && a.refusal() { // afterStore has decided the next step
-		w.date(f, s)
+		w.setOverdue(f, s)
 	}
 	w.apply(f, s, m)
 }

@@ -55,7 +55,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	e := entry.Parse(t.stream.Policy, in)
 	before := t.latest[f.Subject]
 	if before == nil || before.Sequence != e.Generation {
-		if a := t.stream.LeftBehind(e, in); a != nil && l.beforeUs(w, leader.At(in.At)) {
+		if a := t.stream.OfEarlierFiring(e, in); a != nil && l.beforeUs(w, leader.At(in.At)) {
 			f.request, f.timer = e.Request, a
 			return
 		}
@@ -67,7 +67,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	removed := false // the entry of before is to be removed
 	switch {
 	case before == nil || before.Sequence >= f.Sequence:
-	case before.timer.GivesWay(e):
+	case before.timer.ReplacedBy(e):
 		removed = w.supersede(before)
 	default:
 		before.timer.MayHaveFired()

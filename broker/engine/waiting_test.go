@@ -63,7 +63,7 @@ func TestUnpack(t *testing.T) {
 		}
 		f := all.take(s, lane.Mark{})
 		f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
-		all.date(f, epoch, true)
+		all.setOverdue(f, epoch, true)
 		f.Header, f.Subject = nil, ""
 		want, bytes := *f, all.bytes
 		want.Data = append([]byte{}, s.Data...)

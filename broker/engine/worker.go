@@ -187,10 +187,10 @@ func (w *worker) pass(local time.Time) time.Duration {
 	if resume, ok := w.resumes(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
-	w.copyOn(m)
+	w.startCopies(m)
 	if able {
 		wait = min(wait, w.plan.kind.idle(w, m))
-		w.settleOn(m, local)
+		w.startSettlements(m, local)
 		if next, ok := w.timers.nextRepeat(); ok {
 			wait = min(wait, next.Sub(m.now))
 		}

@@ -68,7 +68,7 @@ func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 		a.Stage, a.unread = Pending, false
 		return e, Step{Kind: Restart}
 	case in.Sequence > a.Generation && in.At.After(a.At) && e.Kind == entry.Cancel && e.Cancelled == a.Generation:
-		return e, Step{Kind: LetGo}
+		return e, Step{Kind: Drop}
 	}
 	return e, Step{Kind: Examine}
 }

@@ -93,7 +93,7 @@ func TestNextOfMarker(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	if round.Asked(); round.Next(Moment{Now: at(0), Last: true}, Message{When: at(due)}).Kind != AsAny {
+	if round.Asked(); round.Next(Moment{Now: at(0), Last: true}, Message{When: at(due)}).Kind != Default {
 		t.Error("it asks again before it is due")
 	}
 }

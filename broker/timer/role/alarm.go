@@ -73,13 +73,13 @@ type Removal struct {
 type ending int
 
 const (
-	over   ending = iota // the timer fires for the last time
-	goesOn               // a round fires, and the next round is set
-	passes               // a round was missed, and the next round is set
+	lastFiring  ending = iota // the timer fires for the last time
+	nextRound                 // a round fires, and the next round is set
+	missedRound               // a round was missed, and the next round is set
 )
 
-// Succeeds records the content of the alarm's own entry: the series, the token, and the previous round.
-func (a *Alarm) Succeeds(e entry.Entry) {
+// TakeEntry records the content of the alarm's own entry: the series, the token, and the previous round.
+func (a *Alarm) TakeEntry(e entry.Entry) {
 	a.recurs, a.word = e.Recurs, e.Word
 	a.succeedsRun(e)
 	a.Follows, a.Later, a.before = e.Follows(), e.Replaced > 0, time.Time{}
@@ -91,10 +91,10 @@ func (a *Alarm) Succeeds(e entry.Entry) {
 	}
 }
 
-// Read is like Succeeds, for an entry that was read from the leader. It also records whether no entry is left before
+// Read is like TakeEntry, for an entry that was read from the leader. It also records whether no entry is left before
 // it.
 func (a *Alarm) Read(see timer.State) {
-	if a.Succeeds(see.Entry); see.Alone {
+	if a.TakeEntry(see.Entry); see.Alone {
 		a.BeforeSettled(true)
 	}
 }
@@ -116,12 +116,12 @@ func (a *Alarm) MarkerHeader(r message.Request) message.Header {
 // no entry of its subject was read yet.
 func (a *Alarm) Fresh() bool { return a.fresh }
 
-// NotFresh makes the worker read from the leader of the stream.
-func (a *Alarm) NotFresh() { a.fresh = false }
+// AskLeader makes the worker read from the leader of the stream.
+func (a *Alarm) AskLeader() { a.fresh = false }
 
-// FirstLook reports whether the alarm is a round's marker's, and no entry of its subject was read from the leader yet.
+// FirstRead reports whether the alarm is a round's marker's, and no entry of its subject was read from the leader yet.
 // Later calls return false.
-func (a *Alarm) FirstLook() bool {
+func (a *Alarm) FirstRead() bool {
 	first := a.unread
 	a.unread = false
 	return first
@@ -139,9 +139,9 @@ func (a *Alarm) BeforeSettled(alone bool) {
 // Nothing reports whether the timer needs no work.
 func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }
 
-// GivesWay reports whether a later entry of the subject replaces the timer. The timer's own firing does not replace it,
-// and neither does an entry that may be its firing.
-func (a *Alarm) GivesWay(e entry.Entry) bool {
+// ReplacedBy reports whether a later entry of the subject replaces the timer. The timer's own firing does not replace
+// it, and neither does an entry that may be its firing.
+func (a *Alarm) ReplacedBy(e entry.Entry) bool {
 	return e.Kind != entry.Unproven && !e.Fires(a.Generation)
 }
 
@@ -166,15 +166,15 @@ func (a *Alarm) MayHaveFired() {
 // round, it stays until that round is settled. The first set of a run stays until the run has ended.
 func (a *Alarm) Withdraw() {
 	a.Stage = Settled
-	if a.Follows == 0 && !a.mayBegin() {
+	if a.Follows == 0 && !a.mayStartRun() {
 		a.Entry, a.Alone, a.Oldest = a.Generation, a.Alone || !a.closes, a.closes
 	}
 }
 
-// Won records that the leader has stored our firing as the given entry. If the firing is also the set of the next
-// round, it stays, and only the round's own entry is removed after the delivery.
-func (a *Alarm) Won(entry uint64) {
-	if a.Stage, a.Entry = Fired, entry; a.ends != over {
+// FiringStored records that the leader has stored our firing as the given entry. If the firing is also the set of the
+// next round, it stays, and only the round's own entry is removed after the delivery.
+func (a *Alarm) FiringStored(entry uint64) {
+	if a.Stage, a.Entry = Fired, entry; a.ends != lastFiring {
 		a.Entry, a.Alone, a.next = a.Generation, a.Alone || a.alone, entry
 	}
 }
@@ -218,7 +218,7 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	default:
 		a.What = entry.Retrying
 	}
-	if a.ends == goesOn {
+	if a.ends == nextRound {
 		a.What = "" // a series that continues has no outcome
 	}
 	a.Stage, a.arrived = Settled, true

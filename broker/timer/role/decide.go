@@ -38,7 +38,7 @@ type Kind int
 
 // The steps.
 const (
-	AsAny   Kind = iota // decide as about any other message
+	Default Kind = iota // decide as about any other message
 	Hold                // wait until Step.At
 	BackOff             // wait, longer each time
 	Repeat              // repeat a request without an answer
@@ -48,7 +48,7 @@ const (
 	Restart             // continue with the timer's own entry, which was read
 	Deliver             // deliver the message: its firing is stored
 	Remove              // remove the timer's entries
-	LetGo               // drop the message: nothing is left to do
+	Drop                // drop the message: nothing is left to do
 	Dead                // store a dead letter
 )
 
@@ -74,7 +74,7 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	case a.Stage == Settled && a.Entry != 0:
 		return Step{Kind: Remove}
 	case a.Stage == Settled, a.Superseded && a.Stage == Pending:
-		return Step{Kind: LetGo}
+		return Step{Kind: Drop}
 	case a.Stage == Fired, of.Bad:
 		return Step{}
 	}
@@ -128,11 +128,11 @@ func (a Answer) unclear() bool {
 // Claimed records the answer to the publish of Stream.Firing, and reports whether a firing is stored.
 func (a *Alarm) Claimed(answer Answer) (won bool) {
 	switch {
-	case answer.wins(a.Generation) && a.ends == passes:
+	case answer.wins(a.Generation) && a.ends == missedRound:
 		a.missed(answer.Ack.Sequence)
 	case answer.wins(a.Generation):
-		a.Won(answer.Ack.Sequence)
-		if a.ends == over && a.cleared { // the firing expected the generation, so no entry lies between them
+		a.FiringStored(answer.Ack.Sequence)
+		if a.ends == lastFiring && a.cleared { // the firing expected the generation, so no entry lies between them
 			a.Fired = answer.Ack.Sequence
 		}
 		return true
@@ -187,7 +187,7 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 // round is settled: the pass may not have found that round yet. A later pass removes the remaining entries.
 func (a *Alarm) AfterRemoval(err error) Step {
 	if err == nil || errors.Is(err, errUnsettled) && a.Swept() {
-		return Step{Kind: LetGo}
+		return Step{Kind: Drop}
 	}
 	return Step{Kind: Repeat, Err: err}
 }

@@ -15,8 +15,8 @@ var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 // String returns a step in the notation of the tables of this package. Times are relative to the set.
 func (s Step) String() string {
 	name := map[Kind]string{
-		AsAny: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Restart: "restart",
-		Precede: "precede", Deliver: "deliver", Remove: "remove", LetGo: "let go",
+		Default: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Restart: "restart",
+		Precede: "precede", Deliver: "deliver", Remove: "remove", Drop: "let go",
 	}[s.Kind]
 	switch s.Kind {
 	case Hold:

@@ -156,7 +156,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	}
 	next := a.judge(found, s.Instance, now.Stamp(), claimTimeout)
 	switch {
-	case next.Kind == LetGo && a.Swept() && !found.None && !found.Entry.Debounced():
+	case next.Kind == Drop && a.Swept() && !found.None && !found.Entry.Debounced():
 		a.Stage, a.Entry, a.Keep = Settled, found.Sequence, true // entries before the last one were not removed
 		return Step{Kind: Remove}
 	case next.Kind == Restart:
@@ -169,23 +169,23 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 // firing is left to the instance that stored it. A deposed leader may return an older entry, or none; judge does not
 // accept such a state as proof.
 func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout time.Duration) Step {
-	e, letGo := found.Entry, Step{Kind: LetGo}
+	e, drop := found.Entry, Step{Kind: Drop}
 	switch {
 	case found.Behind(a.Generation) && !found.Lasting && !found.Created.After(a.At),
 		found.Sequence > a.Generation && e.Kind == entry.Unproven:
 		return Step{Kind: BackOff}
 	case found.None, found.Sequence < a.Generation:
-		return letGo // the generation was removed; if an older entry is the last, by a power cut or a restore
+		return drop // the generation was removed; if an older entry is the last, by a power cut or a restore
 	case found.Sequence == a.Generation:
 		if !found.At.Equal(a.At) || e.Kind != entry.Set {
-			return letGo // the entry is from another history of the stream
+			return drop // the entry is from another history of the stream
 		}
 		return Step{Kind: Restart}
 	case !e.Fires(a.Generation), found.Settled:
-		return letGo // another set, a cancel, or an outcome
+		return drop // another set, a cancel, or an outcome
 	}
 	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
-		return letGo // the firing is from another history of the stream
+		return drop // the firing is from another history of the stream
 	}
 	if until := found.At.Add(claimTimeout); e.By != by && now.Before(until) {
 		return Step{Kind: Hold, At: leader.At(until)} // another instance has stored the firing, and may be delivering

@@ -31,13 +31,13 @@ func TestJudge(t *testing.T) {
 		want  Kind
 	}{
 		{name: "it is the last", found: timer.State{Sequence: 7, At: set}, want: Restart},
-		{name: "its sequence is another message's", found: timer.State{Sequence: 7, At: set.Add(1)}, want: LetGo},
+		{name: "its sequence is another message's", found: timer.State{Sequence: 7, At: set.Add(1)}, want: Drop},
 		{name: "its sequence is no set", found: timer.State{Sequence: 7, At: set, Entry: of(entry.Cancel)},
-			want: LetGo},
+			want: Drop},
 
-		{name: "another set", found: timer.State{Sequence: 8, At: set}, want: LetGo},
-		{name: "a cancel", found: timer.State{Sequence: 8, Entry: of(entry.Cancel)}, want: LetGo},
-		{name: "over", found: timer.State{Sequence: 8, Entry: of(entry.Over)}, want: LetGo},
+		{name: "another set", found: timer.State{Sequence: 8, At: set}, want: Drop},
+		{name: "a cancel", found: timer.State{Sequence: 8, Entry: of(entry.Cancel)}, want: Drop},
+		{name: "over", found: timer.State{Sequence: 8, Entry: of(entry.Over)}, want: Drop},
 		{name: "ours, or not", found: timer.State{Sequence: 8, Entry: of(entry.Unproven)}, want: BackOff},
 
 		{name: "fired by us", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "me")}, want: Deliver},
@@ -49,20 +49,20 @@ func TestJudge(t *testing.T) {
 		{name: "the next round, by another", found: timer.State{Sequence: 8, At: set, Entry: next("other")}, now: 5*sec - 1,
 			want: Hold},
 		{name: "the next round, and this is settled", found: timer.State{Sequence: 8, At: set, Entry: next("other"),
-			Settled: true}, now: time.Hour, want: LetGo},
-		{name: "moved, without firing", found: timer.State{Sequence: 8, At: set, Entry: next("")}, want: LetGo},
+			Settled: true}, now: time.Hour, want: Drop},
+		{name: "moved, without firing", found: timer.State{Sequence: 8, At: set, Entry: next("")}, want: Drop},
 		{name: "another generation has fired", found: timer.State{Sequence: 9, At: set, Entry: fired(8, "me")}, now: sec,
-			want: LetGo},
+			want: Drop},
 		{name: "fired in another history", found: timer.State{Sequence: 8, At: set, Entry: foreign}, now: time.Hour,
-			want: LetGo},
+			want: Drop},
 
 		{name: "none, says a leader that lags", found: timer.State{None: true, LastSeq: 6}, want: BackOff},
-		{name: "none, says the leader still", found: timer.State{None: true, LastSeq: 6, Lasting: true}, want: LetGo},
+		{name: "none, says the leader still", found: timer.State{None: true, LastSeq: 6, Lasting: true}, want: Drop},
 		{name: "none in a stream that is younger", found: timer.State{None: true, LastSeq: 6, Created: set.Add(1)},
-			want: LetGo},
-		{name: "none", found: timer.State{None: true, LastSeq: 7}, want: LetGo},
+			want: Drop},
+		{name: "none", found: timer.State{None: true, LastSeq: 7}, want: Drop},
 		{name: "an older one, says a leader that lags", found: timer.State{Sequence: 5, LastSeq: 6}, want: BackOff},
-		{name: "an older one, after a power cut", found: timer.State{Sequence: 5, LastSeq: 7}, want: LetGo},
+		{name: "an older one, after a power cut", found: timer.State{Sequence: 5, LastSeq: 7}, want: Drop},
 	} {
 		a := Alarm{Generation: 7, At: set}
 		got := a.judge(tt.found, "me", tt.found.At.Add(tt.now), 5*sec)

@@ -67,8 +67,8 @@ func (a *Alarm) bounded(when leader.Time) bool {
 	return a.Debounced() && !a.run.certain && when.Before(leader.At(a.run.due))
 }
 
-// mayBegin reports whether a set may be the first of its run.
-func (a *Alarm) mayBegin() bool {
+// mayStartRun reports whether a set may be the first of its run.
+func (a *Alarm) mayStartRun() bool {
 	return a.Debounced() && (a.run.from == 0 || a.run.from == a.Generation)
 }
 

@@ -86,7 +86,7 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 		Size: len(in.Data), First: e.First, cleared: e.First,
 		Removal: Removal{Alone: !entry.CanName(s.Policy, in.Subject)},
 	}
-	a.Succeeds(e)
+	a.TakeEntry(e)
 	switch e.Kind {
 	case entry.Set, entry.Unproven: // an unproven entry is examined again when its key is known
 	case entry.Paused:
@@ -100,11 +100,11 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	return a
 }
 
-// LeftBehind returns the alarm of a firing that was stored before this instance owned the lane; nil for any other
+// OfEarlierFiring returns the alarm of a firing that was stored before this instance owned the lane; nil for any other
 // entry. A crash may have come between the removal of the set and that of the firing, or a client may have published
 // over the firing. The worker examines the alarm like that of a marker. The sweep would find the firing too, but so
 // late that the target's stream would not recognise a duplicate.
-func (s *Stream) LeftBehind(e entry.Entry, in message.Incoming) *Alarm {
+func (s *Stream) OfEarlierFiring(e entry.Entry, in message.Incoming) *Alarm {
 	if e.Kind != entry.Fired {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 // the set of the next round; if the present round was missed, the entry is only this set. Firing returns nil if the
 // last round was missed: then the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
-	a.ends = over
+	a.ends = lastFiring
 	t := a.pending(r)
 	if t.Recurs == nil {
 		return s.sealed(a.Subject, t.FiredHeader(a.Generation, s.Instance), body)
@@ -165,9 +165,9 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	case d.Fire && !more:
 		return s.sealed(a.Subject, t.FiredHeader(a.Generation, s.Instance), body)
 	case d.Fire:
-		a.ends = goesOn
+		a.ends = nextRound
 	case more:
-		a.ends, next.By = passes, ""
+		a.ends, next.By = missedRound, ""
 	default:
 		a.missed(0)
 		return nil
@@ -179,11 +179,11 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 // fired message.
 func (a *Alarm) Found(see timer.State) message.Request {
 	e := see.Entry
-	if a.ends = over; e.Kind != entry.Fired {
-		a.ends = goesOn
+	if a.ends = lastFiring; e.Kind != entry.Fired {
+		a.ends = nextRound
 	}
 	a.word = e.Word
-	a.Won(see.Sequence)
+	a.FiringStored(see.Sequence)
 	return e.Fired()
 }
 
