@@ -61,7 +61,7 @@ type connections struct {
 // Config is the configuration of a broker.
 type Config = config.Config
 
-// Ended is the end of a message: see Config.
+// Ended describes a message that was delivered or became a dead letter: see Config.Ended.
 type Ended = config.Ended
 
 // Streams are the streams that a configuration wants.
@@ -79,11 +79,11 @@ func New(links Links, cfg Config) (*Broker, error) {
 	cfg = streams.Config()
 	js, err := jetstream.NewWithAPIPrefix(links.Control, cfg.APIPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("JetStream for control: %w", err)
+		return nil, fmt.Errorf("create the JetStream client of the control connection: %w", err)
 	}
 	reading, err := jetstream.NewWithAPIPrefix(links.Read, cfg.APIPrefix)
 	if err != nil {
-		return nil, fmt.Errorf("JetStream for reading: %w", err)
+		return nil, fmt.Errorf("create the JetStream client of the read connection: %w", err)
 	}
 	b := &Broker{
 		cfg: cfg, names: streams.Policy().Names, keys: streams.Keys(), streams: streams.On(links.Control, js),
@@ -116,11 +116,11 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	write, err := acks.New(b.conns.Write, link.Inbox(b.conns.Write))
 	if err != nil {
-		return fmt.Errorf("listen for the answers of lanes: %w", err)
+		return fmt.Errorf("subscribe to the acknowledgements of the lanes' streams: %w", err)
 	}
 	targets, err := acks.New(b.conns.Deliver, link.Inbox(b.conns.Deliver))
 	if err != nil {
-		return fmt.Errorf("listen for the answers of targets: %w", err)
+		return fmt.Errorf("subscribe to the answers of targets: %w", err)
 	}
 	cfg := b.cfg
 	window, windowBytes := engine.Window(cfg.HoldMessages, cfg.HoldBytes, len(lanes))
@@ -165,11 +165,11 @@ func (b *Broker) Run(ctx context.Context) error {
 		deliverer.Drain()
 	})()
 	timers := b.timers(write)
-	answered := b.control(ctx, lanes, timers)
+	waitForAnswers := b.control(ctx, lanes, timers)
 	err = b.engine.Run(ctx, lanes, engine.Services{
 		Write: write, Deliver: deliverer, Timers: timers, Journal: records,
 	})
-	answered()
+	waitForAnswers()
 	if cause := (stopped{}); errors.As(context.Cause(ctx), &cause) {
 		err = errors.Join(cause.error, err)
 	}
@@ -177,7 +177,8 @@ func (b *Broker) Run(ctx context.Context) error {
 }
 
 // noteRefusals records, for operators, the permissions that the server denies to the connections. It does so until the
-// returned function is called. It leaves out publishes to targets: the messages of such a target have the reason.
+// returned function is called. It ignores denied publishes to targets, because each refused message records that reason
+// itself.
 func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.conns.Each(func(name string, nc *nats.Conn) {

@@ -20,7 +20,8 @@ type Report struct {
 	Clock      time.Duration `json:"clock_ns"`
 	ClockError time.Duration `json:"clock_within_ns"`
 	Results    []Result      `json:"results"`
-	// Ratios and Compared are computed from the results: see RatiosToBroker and Compare.
+	// Ratios compares each side with the broker: see RatiosToBroker. Compared compares the run with an earlier report:
+	// see Compare.
 	Ratios   []Ratio `json:"beside,omitempty"`
 	Compared []Ratio `json:"compared,omitempty"`
 }
@@ -50,7 +51,7 @@ type Result struct {
 
 	Published float64 `json:"published_per_s,omitempty"`
 	Arrived   float64 `json:"arrived_per_s,omitempty"` // from the first arrival to the last
-	Drained   float64 `json:"drained_per_s,omitempty"` // from the instant to the last arrival
+	Drained   float64 `json:"drained_per_s,omitempty"` // from the common due time to the last arrival
 	Acks      *Spread `json:"acks_ms,omitempty"`
 	Late      *Spread `json:"late_ms,omitempty"`          // after the requested time
 	Promised  *Spread `json:"late_promised_ms,omitempty"` // after the promised time
@@ -58,20 +59,20 @@ type Result struct {
 
 	Timers *Phases `json:"timers,omitempty"`
 
-	Passes float64 `json:"passes,omitempty"` // average number of lanes that stored a message
+	Passes float64 `json:"passes,omitempty"` // number of lanes that store a message, averaged over all messages
 	Cost   *Cost   `json:"cost,omitempty"`
 	Rest   *Rest   `json:"rest,omitempty"`
 }
 
-// A Cost is the cost of one message. It is zero for a process that the run did not start.
+// A Cost is the cost of one message. The fields of a process are zero if the run did not start that process.
 type Cost struct {
 	Server  float64 `json:"server_us"`       // microseconds of CPU time
 	Sidecar float64 `json:"sidecar_us"`      // likewise, of the broker or pipeline
 	Peak    float64 `json:"sidecar_peak_mb"` // maximum resident memory of the broker or pipeline, for all messages
 }
 
-// Phases has the measurements of the scenario timers. At the rates, the client does not wait for an answer before it
-// sends the next message.
+// Phases has the measurements of the scenario timers. Cancelled, Requested and Moved are rates: the client sends each
+// message without waiting for the previous answer.
 type Phases struct {
 	Cancelled float64 `json:"cancelled_per_s,omitempty"` // cancelled by entries that the client publishes
 	Requested float64 `json:"requested_per_s,omitempty"` // cancelled by requests to the broker
@@ -80,7 +81,8 @@ type Phases struct {
 	Plain     *Spread `json:"late_plain_ms,omitempty"` // lateness of the plain messages published with them
 }
 
-// A Rest is the cost of pending messages, or of empty streams.
+// A Rest is the cost while no message is due. The scenario pending measures it with pending messages, and the scenario
+// idle with empty streams.
 type Rest struct {
 	ServerBytes  float64 `json:"server_bytes"`  // resident memory per message
 	SidecarBytes float64 `json:"sidecar_bytes"` // likewise

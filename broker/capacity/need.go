@@ -20,7 +20,8 @@ type Need struct {
 	BrokerCPU    Cores   `json:"broker_cpu"` // of all brokers together
 	Network      Network `json:"network"`
 
-	// Round is the time, in seconds, for one round of each series if all are due at the same time.
+	// Round is the time, in seconds, in which the brokers deliver one round of every series, if all these rounds are due
+	// at the same time.
 	Round float64 `json:"round_seconds,omitempty"`
 
 	Limits []Limit `json:"limits"` // in the order in which a growing load reaches them
@@ -48,12 +49,12 @@ type Limit struct {
 	Load  float64 `json:"load"`
 	Bound float64 `json:"bound"`
 	Unit  string  `json:"unit"` // unit of load and bound
-	// Part is the load divided by the bound. If it is 2, the load needs two fleets, servers or streams.
+	// Part is the load divided by the bound. If it is 2, the load needs twice as many of the resource.
 	Part   float64 `json:"part"`
 	Divide string  `json:"divide"` // how to divide a load that exceeds the bound
 }
 
-// Of computes the need of a load, which must have no problems.
+// Of computes the need of a load. Load.Check must have returned no problem.
 func Of(l Load) Need {
 	path, timerPath := l.path(), l.markerPath(l.Delay-markerDelay(l.Delay))
 	rounds, roundPath := 0.0, []string{} // rounds per second, and the lanes of their markers
@@ -67,7 +68,7 @@ func Of(l Load) Need {
 	waiting, timers := l.Rate*l.Delay.Seconds(), l.Timers*l.Delay.Seconds()
 	record := float64(storedRequest)
 	if passes > 1 {
-		record = storedHop // the intake moves a message immediately, so it waits as a hop
+		record = storedHop // the intake moves the message to a level immediately; there it is stored with the headers of a hop
 	}
 	n.Pending = waiting + timers + l.Series
 	n.Disk = copies * (waiting*(record+l.Bytes) + (timers+l.Series)*(storedEntry+l.Bytes+storedMarker))
@@ -97,7 +98,8 @@ func (l Load) network(passes, timerPasses, roundPasses, rounds float64) (n Netwo
 	const hop, entry, marker = storedHop + wire, storedEntry + wire, storedMarker + wire
 	first, later, delivery := storedRequest+wire+l.Bytes, (passes-1)*(hop+l.Bytes), hop+l.Bytes
 	n.In = l.Rate*(first+later+delivery) +
-		// A timer: set, markers, claim and delivery, outcome, deletes.
+		// The publishes of a timer, in the order of the terms: the set, its markers, the firing and the delivery, the
+		// outcome, two deletes.
 		l.Timers*(entry+l.Bytes+timerPasses*marker+2*delivery+entry+2*wire) +
 		rounds*(2*delivery+roundPasses*marker+wire)
 	n.Out = l.Rate*(first+later) +
@@ -133,7 +135,7 @@ func (l Load) limits(n Need, lane, rounds float64) (all []Limit) {
 	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.of(l.Replicas), "targets in several streams")
 	timers := l.Timers + rounds
 	part := l.Timers/maxTimers.of(l.Replicas) + rounds/maxRounds.of(l.Replicas)
-	add("one timer stream", "timers/s", timers, timers/part, prefixes) // without timers, it adds nothing
+	add("one timer stream", "timers/s", timers, timers/part, prefixes) // without timers and rounds the bound is NaN, but add skips a load of zero
 	add("memory of one server", "bytes", n.ServerMemory/servers, l.Server.Memory, "more servers, and "+prefixes)
 	add("disk of one server", "bytes", n.Disk/servers, l.Server.Disk, "more servers, and "+prefixes)
 	add("CPU of one server", "cores", n.ServerCPU.Sum()/servers, l.Server.Cores, "more servers, and "+prefixes)

@@ -21,9 +21,9 @@ type address struct {
 	fallback string // a subject of the intake with the same meaning; empty if there is none
 	steady   string // the subject for a message with an ID: the same for every client at any time; it has no fallback
 	token    string // the guessed level in subject; empty if the level was not guessed
-	delay    string // as a header's value; empty if when is set
+	delay    string // the delay as a header value; empty if the field when is set
 	when     time.Time
-	byLevel  bool // the caller named the level, which may be a first leg: see Until
+	byLevel  bool // the caller named the level; with Until, the message waits in that level first
 	schedule bool // the due time follows from the table of a series
 	err      error
 }
@@ -47,8 +47,8 @@ func (c *Client) in(target string, delay time.Duration) address {
 	return a
 }
 
-// at returns the address for a time. A level with Delay-Until would save a hop, but may lose the message: see the
-// package comment.
+// at returns the address for a time. A level with Delay-Until would save a hop, but the message may become a dead
+// letter: see the package comment.
 func (c *Client) at(target string, at time.Time) address {
 	a := address{target: target, subject: c.policy.Names.At(message.TimeToken(at), target), when: at}
 	a.steady = a.subject
@@ -68,7 +68,7 @@ func (c *Client) level(target, level string) address {
 	return a
 }
 
-// A draft is a request that has passed the checks of a broker.
+// A draft is a request that the client has checked with the broker's parser.
 type draft struct {
 	msg      *nats.Msg
 	fallback *nats.Msg // the same request for the intake, for the case that no stream takes msg; nil if there is none
@@ -76,9 +76,9 @@ type draft struct {
 	due      time.Time // estimated by the client's clock
 
 	timer    bool    // the request is for a named timer
-	key      string  // of a timer that is set
-	target   string  // likewise
-	expected *uint64 // the generation that must be the last; nil for an unconditional publish
+	key      string  // the timer's key; empty for a cancel
+	target   string  // the timer's target; empty for a cancel
+	expected *uint64 // the sequence that the subject's last entry must have; nil for an unconditional publish
 }
 
 // draft returns a request to an address. It checks the request with the broker's parser.
@@ -125,7 +125,7 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 		d.fallback.Header.Del(message.HeaderUntil)
 	}
 	if _, err := c.check(d.fallback, a.target, r); err != nil {
-		d.fallback = nil // a target such as 5s.x is allowed only after a level
+		d.fallback = nil // the intake refuses a target that begins with a duration, such as 5s.x
 	}
 	return d, nil
 }
@@ -193,7 +193,7 @@ func (d *draft) fallsBack(err error) bool {
 	return d.fallback != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// decided reports whether an acknowledgement can be that of the timer's entry. Anyone who knows an inbox can direct
+// decided reports whether an acknowledgement can be that of this draft. Anyone who knows an inbox can direct
 // another acknowledgement to it. The sequence of an entry is higher than the sequence that it replaces.
 func (d *draft) decided(ack *jetstream.PubAck) bool {
 	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)

@@ -16,7 +16,7 @@ import (
 	"delaybroker/levels"
 )
 
-// Key makes a message of In or At a named timer. The key and the target together are its identity. Until the timer
+// Key turns a message that is published with Client.In or Client.At into a named timer. The key and the target together are its identity. Until the timer
 // fires it can be replaced, moved and cancelled, even if no broker runs. Receipt.Sequence is its generation. A message
 // for a pending key replaces the timer, unless IfAbsent or IfGeneration forbids it. The key is one token of printable
 // ASCII, of at most 128 bytes.
@@ -24,8 +24,8 @@ func Key(key string) Option {
 	return func(o *options) { o.timer.key, o.timer.named = key, true }
 }
 
-// IfAbsent sets a timer only if no timer with its key and target exists. An ended timer counts while its history is
-// kept. Otherwise the error is ErrConflict.
+// IfAbsent sets a timer only if no timer with its key and target exists. If one exists, the error is ErrConflict. An
+// ended timer exists until its history is removed.
 func IfAbsent() Option { return ifGeneration(0) }
 
 // IfGeneration replaces a timer only if it has this generation and is still pending. Then the old generation will never
@@ -43,8 +43,8 @@ func ifGeneration(generation uint64) Option {
 
 // Debounce lets further calls with the same key postpone the timer. The timer fires when no call has come for the delay
 // of In. It fires at the latest when maxWait has passed since the first call. The body of the last call is
-// delivered. MaxWait must be at least the delay. A call without Debounce, a cancel and the delivery end the
-// run. [Receipt] and [Timer] do not know the first call, so their Due may be later than the delivery. Debounce needs
+// delivered. MaxWait must be at least the delay. Such calls form a run. A call without Debounce,
+// a cancel, or the delivery ends the run. [Receipt] and [Timer] do not know the first call, so their Due may be later than the delivery. Debounce needs
 // Key and In.
 func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
@@ -57,14 +57,14 @@ func Debounce(maxWait time.Duration) Option {
 type naming struct {
 	key        string
 	named      bool
-	cancelable bool // a timer, with a generated key unless there is one
+	cancelable bool // set by Cancelable: the client generates a key if the caller gave none
 	expected   *uint64
 	recurs     bool
 	debounced  bool
 }
 
-// timer returns the address of a named timer: the subject contains the key, and a header the due time. For other
-// messages it returns a unchanged.
+// timer returns the address of a named timer: the subject contains the key, and a header contains the delay or the due
+// time. For any other message, it returns the given address unchanged.
 func (c *Client) timer(a address, o *options) address {
 	if o.timer.cancelable && !o.timer.named {
 		o.timer.generateKey()
@@ -102,7 +102,8 @@ func (c *Client) timer(a address, o *options) address {
 	return a
 }
 
-// generateKey sets a unique key. The set expects no earlier entry, which saves the broker a request.
+// generateKey sets a unique key. The server stores the timer only if its subject has no earlier entry. So the broker
+// need not look for earlier entries.
 func (n *naming) generateKey() {
 	if n.expected == nil {
 		n.expected = new(uint64)
@@ -156,8 +157,8 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	o := options{protocol: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
-	// A broker reads a cancel on any subject. So the subject is checked with a set, which is refused if the subject is
-	// not a timer's.
+	// The broker's parser accepts a cancel on any subject. So the client parses a set on the same subject: that fails if
+	// the subject is not a timer's.
 	set := message.Header{message.HeaderFor: {"0s"}}
 	_, problem := entry.ParseSet(c.policy, message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {

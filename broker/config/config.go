@@ -39,12 +39,12 @@ const (
 	maxHoldMessages                = 1 << 20
 	// MinHoldBytes is the minimum memory for the lanes.
 	MinHoldBytes = 8 << 20
-	// minJournalBytes has room for at least a second of batches.
+	// minJournalBytes holds the journal records of at least one second.
 	minJournalBytes = 1 << 20
 	minJournal      = time.Minute
 	// MaxReplicas is the limit of nats-server.
 	MaxReplicas = 5
-	// MaxOwners bounds the reads of an instance, which each second reads one counter for each other instance.
+	// MaxOwners is the maximum of Config.MaxOwners. Each second, an instance reads one counter for each other instance.
 	MaxOwners   = 64
 	maxInstance = 64
 	maxPlace    = 8 << 10
@@ -67,9 +67,10 @@ type Config struct {
 	// Ladder has the levels that new messages take. Streams of other levels are served until they are empty. Defaults to
 	// levels.Default.
 	Ladder levels.Ladder
-	// IntakeDurations are the durations on whose subjects the intake takes messages, as a level would. A client that
-	// publishes on another one gets no acknowledgement. Defaults to levels.PlainDurations, some 1,300 durations.
-	// nats-server compares each two subjects of a stream when it creates one, so tests have fewer.
+	// IntakeDurations are durations without a level for which clients may still publish as if there was one, for example
+	// on delay.17m.orders.x: the intake stores these messages. A message for any other duration on such a subject gets no
+	// acknowledgement. Defaults to levels.PlainDurations, some 1,300 durations. When nats-server creates a stream, it
+	// compares every pair of the stream's subjects, so tests have fewer durations.
 	IntakeDurations []string
 	// RetryLadder has the waits between delivery attempts: the first wait follows the first refusal, and so on. The
 	// last wait follows all further refusals. Defaults to DefaultRetry.
@@ -117,7 +118,7 @@ type Config struct {
 	// Rates for messages with a key. Defaults to no bound.
 	RatesByKey deliver.Rates
 	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients'
-	// messages, and the broker moves messages to a smaller level instead. Zero means no bound.
+	// messages. The broker then moves its messages to the level with the next shorter delay. Zero means no bound.
 	MaxPending      int64
 	MaxPendingBytes int64
 
@@ -131,7 +132,7 @@ type Config struct {
 	// concurrently and wait for it, so it must return immediately. May be nil.
 	Ended func(Ended)
 	// Timers creates the stream of named timers. The broker serves an existing stream even if Timers is false. With
-	// TimersSpare the broker also starts if the stream cannot be created.
+	// TimersSpare, the broker also starts if the stream cannot be created.
 	Timers, TimersSpare bool
 	// TimerHistory is the time for which the outcome of a timer is kept as the last entry of its subject. Defaults to
 	// DefaultTimerHistory; a negative value means no history.
@@ -147,7 +148,7 @@ type Config struct {
 	Schedules message.Grounds
 
 	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead,
-	// messages being published or waiting for their target, and messages sent to the readers. Each lane has its own
+	// messages being published or waiting for their target, and messages that the server has sent to the lanes' consumers. Each lane has its own
 	// part. The lanes that need more share the rest. A lane without room stops reading, and the intake moves messages
 	// that are not due soon to a level. A lane may exceed its part by one message. If the runtime has a memory limit
 	// (see debug.SetMemoryLimit), the process takes at most twice HoldBytes and some 48 MiB. Defaults to
@@ -161,7 +162,7 @@ type Config struct {
 	JSDomain  string
 	APIPrefix string
 
-	// ShutdownGrace is the maximum wait of a stop for outstanding acknowledgements. Defaults to DefaultShutdownGrace.
+	// ShutdownGrace is the time that Run may take to stop: see AnswersWithin. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
 	// MaxOwners is the maximum number of instances that own lanes; the others stand by. Zero means that this is the only
 	// instance.
@@ -185,11 +186,11 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Place is a location where only one instance can run. An instance that starts there counts as a restart of the
+// Place is a location where at most one instance should run. An instance that starts there counts as a restart of the
 // previous instance.
 type Place struct {
 	Name   string // such as the host and an address it listens on
-	Locked bool   // a lock proves that no other instance runs there
+	Locked bool   // a lock guarantees that no other instance runs there
 }
 
 // Complete fills in the defaults, and checks the result. Its error is a [FieldErrors].
@@ -242,7 +243,8 @@ func APIPrefix(domain string) string {
 	return "$JS." + domain + ".API"
 }
 
-// AnswersWithin returns the part of the grace period for answers. The rest is for the commit.
+// AnswersWithin returns the part of the grace period in which a stopping instance waits for acknowledgements and
+// replies. In the rest, it commits its lanes.
 func AnswersWithin(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
 // Validate reports all problems at once, as [FieldErrors].

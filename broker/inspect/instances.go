@@ -153,7 +153,7 @@ func (i *Inspector) askInstances(
 	}
 }
 
-// newest returns the first answer of each instance.
+// newest returns the newest answer of each instance, if the newest answers come first.
 func newest(answers []stats.Answer) []stats.Answer {
 	slices.SortStableFunc(answers, func(a, b stats.Answer) int { return strings.Compare(a.Instance, b.Instance) })
 	return slices.CompactFunc(answers, func(a, b stats.Answer) bool { return a.Instance == b.Instance })
@@ -164,8 +164,8 @@ func newest(answers []stats.Answer) []stats.Answer {
 func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
 	ctx, cancel := s.Allowed(ctx)
 	defer cancel()
-	nobody, err := s.askAll(ctx, names, nil, func(*nats.Msg, stats.Answer) (more bool) { return false })
-	return nobody && err == nil
+	noSubscriber, err := s.askAll(ctx, names, nil, func(*nats.Msg, stats.Answer) (more bool) { return false })
+	return noSubscriber && err == nil
 }
 
 // askOnce requests the status once, and collects the answers until the timeout. If all is not set, it returns as soon
@@ -185,7 +185,7 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (In
 // askAll is Session.askAll for the instances of this broker. It checks the seals of the answers.
 func (i *Inspector) askAll(
 	ctx context.Context, send func(reply string) error, take func(Member) (more bool),
-) (nobody bool, err error) {
+) (noSubscriber bool, err error) {
 	return i.Session.askAll(ctx, i.names, send, func(m *nats.Msg, a stats.Answer) (more bool) {
 		note := message.Note{Subject: m.Subject, Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
 		return take(Member{a, i.streams.Policy().Keys.Trusts(note, message.SealedAlways)})
@@ -193,11 +193,12 @@ func (i *Inspector) askAll(
 }
 
 // askAll sends a request, and passes the answers to take until take returns false or the timeout passes. If send is
-// nil, it requests the status. Nobody reports that the server has no subscriber for the request, which is not an error.
+// nil, it requests the status. NoSubscriber is true if the server has no subscriber for the request, which is not an
+// error.
 func (s *Session) askAll(
 	ctx context.Context, names message.Names, send func(reply string) error,
 	take func(*nats.Msg, stats.Answer) (more bool),
-) (nobody bool, err error) {
+) (noSubscriber bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	reply := names.StatusAnswers() + nuid.Next()

@@ -46,7 +46,7 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		{"pending --count 2000 --for 1s", 2000, "published/s,ready ms"},
 		{"idle --beside pipeline --for 1s", 0, ""},
 		{
-			"timers --beside scheduler --count 200 --cancel 40 --delay 6s --timers 100 --rate 100 --for 1s --targets 3",
+			"timers --beside scheduler --count 200 --cancel 40 --delay 10s --timers 100 --rate 100 --for 1s --targets 3",
 			120 + 200, "max ms,published/s,cancelled/s,moved/s,even p99 ms,plain p99 ms",
 		},
 		{"rounds --beside scheduler --count 50 --every 5s --for 10s --publishers 2", 100, "max ms,published/s,drained/s"},

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -197,12 +196,12 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
-	options := server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, Users: []*server.User{
-			{Username: "broker", Password: "0ld"}, {Username: "orders", Password: "orders"},
-		},
-	}
-	s := startServer(t, options)
+	others := &server.User{Username: "orders", Password: "orders"}
+	host := natstest.RunWith(t, server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
+		Users: []*server.User{{Username: "broker", Password: "0ld"}, others},
+	})
+	s := host.Server()
 	context := func(password string) string {
 		return fmt.Sprintf(`{"url": %q, "user": "broker", "password": %q}`, s.ClientURL(), password)
 	}
@@ -213,12 +212,10 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 	r := start(t)
 	r.log.await(t, "ready")
 
-	now := options
-	now.Port, now.JetStream, now.StoreDir = s.Addr().(*net.TCPAddr).Port, true, filepath.Dir(s.StoreDir())
-	now.Users = []*server.User{{Username: "broker", Password: "n3w"}, options.Users[1]}
-	if err := s.ReloadOptions(&now); err != nil {
-		t.Fatal(err)
-	}
+	host.Reload(func(o *server.Options) {
+		o.Port = s.Addr().(*net.TCPAddr).Port
+		o.Users = []*server.User{{Username: "broker", Password: "n3w"}, others}
+	})
 	for range 4 {
 		r.log.await(t, "NATS rejects the credentials of this link; reading them again and retrying")
 	}

@@ -86,6 +86,29 @@ func TestLostAcknowledgements(t *testing.T) {
 	})
 }
 
+// TestLostAcknowledgementOfExtraDelivery: the extra delivery of a series was stored, its acknowledgement was lost, and
+// the last round of the series fires before the next try. The outcome is fired, and the delivery is made once.
+func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		cfg.TimerHistory = time.Minute
+		harness.StartBroker(t, s, cfg)
+		plain := harness.NewSeriesClient(harness.NewClient(t, s))
+		in := plain.Subscribe("orders.>")
+		var lose atomic.Int32
+		c := lossy(plain, &lose)
+		plain.Publish("delaytimer.k.orders.x", "k", "Delay-Every", "1m", "Delay-Rounds", "1")
+		time.Sleep(time.Minute - 500*time.Millisecond) // the publish times out after a second
+		lose.Store(1)
+		c.Check(harness.NewChange(timer.Fire, "k", 0), timer.Fired, 1)
+		time.Sleep(time.Minute)
+		if got := harness.Bodies(in.All()); got != "k×2" {
+			t.Errorf("%q arrived, want the extra delivery and the round", got)
+		}
+	})
+}
+
 // refusedAsLast is the answer to a publish that expects another last entry.
 var refusedAsLast = jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Code: jsapi.CodeWrongLast, Status: 400}}
 

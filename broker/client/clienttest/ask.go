@@ -52,7 +52,7 @@ type answer struct {
 	Due     time.Time `json:"due,omitzero"`
 }
 
-// do executes a request with the given verb. A move has a shift, by.
+// do executes a request with the given verb. For a move, by is the shift.
 func (f *Fake) do(verb, subject, by string) (a answer, refused string) {
 	last, _ := f.last(subject)
 	e := entry.Parse(f.policy, last.Incoming)

@@ -62,7 +62,7 @@ func (s store) PublishMsg(
 			Code: 400, ErrorCode: jsapi.CodeTooLarge, Description: "message size exceeds maximum allowed",
 		}
 	}
-	if err := s.expects(m.Subject, message.Header(m.Header)); err != nil {
+	if err := s.checkExpected(m.Subject, message.Header(m.Header)); err != nil {
 		return nil, err
 	}
 	st := s.stream(name)

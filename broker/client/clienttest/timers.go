@@ -34,8 +34,8 @@ func (f *Fake) last(subject string) (state, bool) {
 	return e, ok
 }
 
-// expects returns an error if the header expects another entry to be the last.
-func (f *Fake) expects(subject string, h message.Header) error {
+// checkExpected returns an error if the last entry of the subject is not the one that the header expects.
+func (f *Fake) checkExpected(subject string, h message.Header) error {
 	want := h[message.HeaderExpected]
 	if len(want) == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 // Look reads the state of a generation from the leader of the stream: the last entry of its subject. If a client has
-// published over the generation's firing, Look returns the firing or its outcome instead.
+// published a later entry after the generation's firing, Look returns the firing or its outcome instead.
 func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see timer.State, err error) {
 	see, err = store.LastEntry(ctx, s.Entries(), subject, generation)
 	last := see
@@ -41,10 +41,10 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 	return behind, err
 }
 
-// LookAtRound is like Look, for a round of which no entry was read yet. Mostly the round's own entry is the first of
-// its subject, which proves that the earlier rounds are settled. So one read replaces two: the rounds of many series
-// may be due at the same minute. LookAtRound does not read later entries. If there is one, the stream refuses the
-// firing, and then Look returns it.
+// LookAtRound is like Look, for a round whose entries this process has not read yet. Mostly the round's own entry is
+// the first of its subject, which proves that the earlier rounds are settled. So one read replaces two. That matters
+// because the rounds of many series may be due in the same minute. LookAtRound does not read later entries. If a later
+// entry exists, the stream refuses the firing, and the worker then calls Look.
 func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (timer.State, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, 1)
 	if err != nil || !ok || m.Sequence != generation {
@@ -55,8 +55,8 @@ func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uin
 	return see, nil
 }
 
-// ofRound completes the state of a round whose firing the next round's entry records: it reads whether the round is
-// settled.
+// ofRound completes the state of a round. The entry of the next round records the firing of this round. OfRound reads
+// whether this round is settled.
 func (s *Stream) ofRound(
 	ctx context.Context, next timer.State, subject string, generation uint64,
 ) (timer.State, error) {
@@ -73,9 +73,9 @@ func (s *Stream) roundSettled(ctx context.Context, subject string, generation, f
 	return err == nil && m.Sequence >= follows, err
 }
 
-// BeforeSettled reports whether no earlier round of a series is on its way (settled), and whether no earlier entry is
-// left (alone). It reads all remaining entries: if a round was moved or paused, the firing of the previous round is
-// recorded in a replaced entry, and not in the generation's own entry.
+// BeforeSettled reads all remaining entries of a series. Settled is true if all earlier rounds are settled. Alone is
+// true if all earlier entries are removed. The generation's own entry does not suffice: after a move or a pause, an
+// older entry, which the move or the pause has replaced, records the firing of the previous round.
 func (s *Stream) BeforeSettled(
 	ctx context.Context, subject string, series, generation uint64,
 ) (settled, alone bool, err error) {
@@ -109,14 +109,14 @@ func hides(last timer.State, generation uint64) bool {
 	case entry.Cancel:
 		return e.Cancelled != generation // the cancel replaced the set
 	case entry.Unproven:
-		return false // an unproven entry proves nothing
+		return false // judge backs off until the key of the entry is known
 	}
 	return true
 }
 
 // behind reads the entry of a subject that directly follows a sequence. Last is the last entry of the subject, as read
-// before. If the firing does not directly follow its generation, it was removed or never stored. If there is no
-// following entry, the leader lacks the last entry, or the last entry was just removed: then behind returns errDeposed.
+// before. If the firing does not directly follow its generation, it was removed or never stored. If no entry follows,
+// behind returns errDeposed. Either the leader lacks the last entry, or that entry was just removed.
 func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, last timer.State) (timer.State, error) {
 	m, err := s.known(ctx, subject, sequence+1)
 	if err != nil {
@@ -175,17 +175,17 @@ func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout 
 		found.Sequence > a.Generation && e.Kind == entry.Unproven:
 		return Step{Kind: BackOff}
 	case found.None, found.Sequence < a.Generation:
-		return drop // the generation was removed; if an older entry is the last, by a power cut or a restore
+		return drop // the generation was removed; if an older entry is the last, a power cut or a restore has lost it
 	case found.Sequence == a.Generation:
 		if !found.At.Equal(a.At) || e.Kind != entry.Set {
-			return drop // the entry is from another history of the stream
+			return drop // the stream was deleted or restored since, and the sequence is used again
 		}
 		return Step{Kind: Restart}
 	case !e.Fires(a.Generation), found.Settled:
 		return drop // another set, a cancel, or an outcome
 	}
 	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
-		return drop // the firing is from another history of the stream
+		return drop // the stream was deleted or restored since, and the generation is used again
 	}
 	if until := found.At.Add(claimTimeout); e.By != by && now.Before(until) {
 		return Step{Kind: Hold, At: leader.At(until)} // another instance has stored the firing, and may be delivering

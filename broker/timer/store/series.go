@@ -21,7 +21,9 @@ import (
 // seriesEntry returns the entry that replaces a pending round or a pause; for Fire, it returns the extra delivery.
 func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
-		return a.extra(r, now)
+		m, err := a.extraDelivery(r, now)
+		a.extra, a.extraOf = m, generation
+		return m, err
 	}
 	if err := a.canSeal(); err != nil {
 		return nil, err
@@ -111,11 +113,11 @@ func (a *attempt) bounded(now, due time.Time) error {
 	return nil
 }
 
-// extra returns the set of a timer to the target of a series, which is due immediately. Its key is derived from the
+// extraDelivery returns the set of a timer to the target of a series, which is due immediately. Its key is derived from the
 // request's ID, and the publish expects no entry. So while its last entry is kept (entry.RepeatTime), a repeated
 // publish does not fire it again. The publish needs only the permission to set timers to the target. For a schedule,
 // the set has our seal, since it contains headers that only the broker may write.
-func (a *attempt) extra(r entry.Pending, now time.Time) (*nats.Msg, error) {
+func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, error) {
 	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)
 	maps.Copy(h, r.Options())

@@ -120,6 +120,9 @@ type attempt struct {
 	Attempt
 	known       timer.Answer
 	unavailable int // the number of consecutive publishes without a listener
+
+	extraOf uint64    // the generation for which the extra delivery of a series was published
+	extra   *nats.Msg // that extra delivery; nil before
 }
 
 func (t *Timers) attempt(c Change) *attempt {
@@ -131,8 +134,12 @@ func (t *Timers) attempt(c Change) *attempt {
 	}
 }
 
-// Decide implements Rules.
+// Decide implements Rules. If the publish of an extra delivery is in doubt, the state of the series does not show the
+// outcome. The publish is repeated, even if the series has ended since.
 func (a *attempt) Decide() (next timer.Next) {
+	if a.extra != nil && a.Doubt.Any {
+		return timer.Ask
+	}
 	if next, a.known = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Ask || a.Verb == timer.Get {
 		next, a.known = a.checkTarget(next, a.known)
 	}
@@ -202,9 +209,8 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 		a.unavailable = 0
 	}
 	switch {
-	case a.Verb == timer.Fire && a.State.Entry.Recurs != nil && // an extra delivery of a series
-		(outcome == jsapi.Stored || outcome == jsapi.Duplicate || outcome == jsapi.Conflict):
-		a.known = timer.Answer{Outcome: timer.Fired, Generation: generation} // by this publish, or an earlier one
+	case a.extra != nil && (outcome == jsapi.Stored || outcome == jsapi.Duplicate || outcome == jsapi.Conflict):
+		a.known = timer.Answer{Outcome: timer.Fired, Generation: a.extraOf} // by this publish, or an earlier one
 		return Final, nil
 	case outcome == jsapi.Unknown:
 		return Doubtful, nil
@@ -246,6 +252,9 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 
 // Entry implements Rules.
 func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, error) {
+	if a.extra != nil && a.Doubt.Any {
+		return a.extra, nil
+	}
 	a.known = unanswered(generation)
 	switch {
 	case a.Verb == timer.Cancel:
