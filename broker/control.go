@@ -20,8 +20,10 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// control starts the service that answers requests about timers, the configuration's calls, and requests for schedules.
-// It accepts requests until ctx ends. The returned function waits until the requests in progress are answered.
+// control starts two services. One answers requests about timers, and the requests in Config.Calls. The other answers
+// requests for schedules, if Config.Schedules is set. Without a lane of timers and without Calls, control starts
+// nothing. The services accept requests until ctx ends. The returned function waits until the requests in progress are
+// answered.
 func (b *Broker) control(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
 	timers := slices.ContainsFunc(lanes, func(l streams.Spec) bool { return l.Kind == streams.Timers })
@@ -52,7 +54,7 @@ func (b *Broker) schedules(timers *store.Timers) *schedules.Service {
 	})
 }
 
-// timers returns the workers' access to the stream of timers.
+// timers returns the Stream with which the workers read and write the timers' stream.
 func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	names, keys := b.names, b.keys
 	return role.NewStream(role.Config{
@@ -64,8 +66,9 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	})
 }
 
-// publishAndWait returns a function that publishes a message to a stream and waits for the answer. As in the lanes, an
-// answer counts only under the token of its publish, and only with the name of the stream.
+// publishAndWait returns a function that publishes a message to a stream and waits for the answer. As in the lanes, the
+// function accepts an answer only on the reply subject of this publish, which ends in a secret token, and only if the
+// answer names the stream.
 func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nats.Msg) jsapi.Reply {
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)

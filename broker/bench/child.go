@@ -29,21 +29,21 @@ const (
 	startTimeout = 2 * time.Minute
 	// stopTimeout is the timeout for a part to exit after its stdin has been closed.
 	stopTimeout = 30 * time.Second
-	// maxStderr is the maximum number of bytes of a part's stderr in an error, from its end.
+	// maxStderr is the maximum number of bytes of a part's stderr in an error: the last ones.
 	maxStderr = 4 << 10
 )
 
-// PartOutput is one line of a part's stdout. Each line has one of its fields.
+// PartOutput is one line of a part's stdout. A line has Ready (for the server with URL), Accepted or Loaded.
 type PartOutput struct {
 	Ready    bool    `json:"ready,omitempty"`
-	URL      string  `json:"url,omitempty"`      // of the part server, with Ready
+	URL      string  `json:"url,omitempty"`      // of the nats-server; only for PartServer
 	Accepted int     `json:"accepted,omitempty"` // progress of a load, in messages
 	Loaded   *Loaded `json:"loaded,omitempty"`   // result of a load
 }
 
 // A Child is a running part. It exits when its stdin is closed, so no part outlives a killed run.
 type Child struct {
-	URL string // of the part server; otherwise empty
+	URL string // of the nats-server; empty unless the part is PartServer
 
 	part  Part
 	cmd   *exec.Cmd
@@ -142,7 +142,7 @@ func (c *Child) listen(stdout io.Reader) {
 	}
 }
 
-// Write is for the part's stderr. It keeps the last maxStderr bytes.
+// Write receives the part's stderr, and keeps the last maxStderr bytes.
 func (c *Child) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

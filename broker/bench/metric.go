@@ -13,7 +13,8 @@ type Metric struct {
 	Value func(Result) (float64, bool)
 }
 
-// Metrics are all numbers of a result except the counts of a Tally.
+// Metrics are the numbers that the table of results can show. The table shows lost, early and twice in columns of their
+// own.
 var Metrics = []Metric{
 	{"min ms", false, spread(late, func(s *Spread) float64 { return s.Min })},
 	{"p50 ms", true, spread(late, func(s *Spread) float64 { return s.P50 })},
@@ -76,15 +77,16 @@ func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Re
 	}
 }
 
-// A Ratio compares a metric of two sides or of two runs. Each pair of numbers gives the ratio To/From.
+// A Ratio compares a metric of two sides or of two runs. From belongs to the broker, or to the earlier run. To belongs
+// to Side, or to the later run. Each pair of measurements gives one ratio, to/from.
 type Ratio struct {
 	Side    Side    `json:"side"`
 	Metric  string  `json:"metric"`
-	From    float64 `json:"from"`  // median
-	To      float64 `json:"to"`    // median
-	Median  float64 `json:"ratio"` // of the ratios of all pairs, as the next two
-	Lowest  float64 `json:"lowest"`
-	Highest float64 `json:"highest"`
+	From    float64 `json:"from"`    // median of the measurements
+	To      float64 `json:"to"`      // median of the measurements
+	Median  float64 `json:"ratio"`   // median of the ratios of all pairs
+	Lowest  float64 `json:"lowest"`  // lowest ratio of a pair
+	Highest float64 `json:"highest"` // highest ratio of a pair
 }
 
 // RatiosToBroker returns the ratios of the other sides to the broker. Each pair is from one round, since a disturbance

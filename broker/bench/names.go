@@ -50,7 +50,8 @@ func (n Names) schedules() string      { return n.prefix + "-schedule.*" }
 func (n Names) fired(i int) string     { return n.prefix + "-fired." + strconv.Itoa(i) }
 func (n Names) allFired() string       { return n.prefix + "-fired.>" }
 
-// timer returns the subject of a named timer, or of a schedule of the server, of one turn.
+// timer returns the subject on which the load sets the timer with this key. For the scheduler, it is the subject of a
+// schedule. The key contains the turn.
 func (n Names) timer(side Side, key string, target int) string {
 	if side == Scheduler {
 		return n.prefix + "-schedule." + key
@@ -77,5 +78,6 @@ func (n Names) Arrivals(side Side) (cfg jetstream.StreamConfig, subject string) 
 	return jetstream.StreamConfig{Name: n.TargetStream(), Subjects: []string{n.targets()}}, n.targets()
 }
 
-// stem returns the prefix in upper case. No underscore follows it, as it does in the names of the broker's own streams.
+// stem returns the prefix in upper case. The names of the run's streams continue with a hyphen, and those of the
+// broker's streams with an underscore, so no two names are equal.
 func (n Names) stem() string { return strings.ToUpper(n.prefix) }

@@ -29,8 +29,9 @@ func (d Dial) jetStream() (*nats.Conn, jetstream.JetStream, error) {
 	return nc, js, nil
 }
 
-// RunPart runs a part in its own process. It reads its order from stdin and writes its results to stdout, until stdin
-// is closed.
+// RunPart is the main function of a part's process: it runs the load or the pipeline in the calling process. It reads
+// its job from stdin and writes its results to stdout. The load ends with its result. Both parts end when stdin is
+// closed.
 func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout io.Writer) error {
 	orders, out := json.NewDecoder(stdin), json.NewEncoder(stdout)
 	ctx, cancel := context.WithCancel(ctx)
@@ -43,14 +44,14 @@ func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout 
 	case PartLoad:
 		var load Load
 		if err := orders.Decode(&load); err != nil {
-			return fmt.Errorf("read the order: %w", err)
+			return fmt.Errorf("read the job from stdin: %w", err)
 		}
 		go cancelAtEOF() // the goroutine ends with the process
 		return runLoad(ctx, load, dial, out)
 	case PartPipeline:
 		var p pipe
 		if err := orders.Decode(&p); err != nil {
-			return fmt.Errorf("read the order: %w", err)
+			return fmt.Errorf("read the job from stdin: %w", err)
 		}
 		go cancelAtEOF()
 		return p.run(ctx, dial, func() error { return out.Encode(PartOutput{Ready: true}) })

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// idleTime is how long the processes become idle before a measurement.
+// idleTime is the wait before a measurement, in which the processes become idle.
 const idleTime = 3 * time.Second
 
 // ingest publishes as fast as the server answers. No message becomes due meanwhile, so all accepted messages must be

@@ -25,10 +25,11 @@ type Target interface {
 type Stored struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals
-	Others  int    // messages in the stream that are no arrivals, once all have been stored
+	Others  int    // messages of the stream that are not arrivals, once the turn's schedules are stored, too
 }
 
-// Arrived returns the stream's last sequence. A count by subject would cost the server more.
+// Arrived returns the number of arrivals: the stream's last sequence without Others. A count by subject would cost the
+// server more.
 func (s Stored) Arrived(ctx context.Context) (int, error) {
 	info, err := s.Stream.Info(ctx)
 	if err != nil {
@@ -110,7 +111,7 @@ type subscribers struct {
 
 type received struct {
 	stamp   Stamp
-	ours    bool // the payload has a stamp
+	ours    bool // the payload begins with a Stamp
 	arrival Arrival
 }
 

@@ -29,8 +29,8 @@ func (m Memory) Soft() int64 {
 	return min(m.Runtime, m.Cgroup/10*9)
 }
 
-// Hold returns the default of HoldBytes for this memory. With a limit, it is half of the memory above baseMemory,
-// because garbage takes as much again. With an embedded server, the result is halved.
+// Hold returns the default of HoldBytes, the memory for the messages of the lanes. With a limit, it is half of the
+// memory above baseMemory, because garbage takes as much again. With an embedded server, the result is halved.
 func (m Memory) Hold(embedded bool) int {
 	hold := int64(DefaultHoldBytes)
 	if m.Soft() != NoLimit {
@@ -44,9 +44,9 @@ func (m Memory) Hold(embedded bool) int {
 
 // Collect returns the runtime's memory limit, and the percentage by which the heap may grow before a garbage
 // collection: see debug.SetMemoryLimit and debug.SetGCPercent. Rare collections make a busy level up to a fifth faster.
-// If the environment sets no limit, the limit has room for full lanes and as much garbage. Below smallLimit the
-// percentage is Go's default. The memory of an embedded server is unknown, so with such a server and no limit, both are
-// Go's defaults.
+// If the environment sets no limit, the returned limit has room for hold bytes of messages and as much garbage. Below
+// smallLimit the percentage is Go's default. The memory of an embedded server is unknown, so with such a server and no
+// limit, both are Go's defaults.
 func (m Memory) Collect(hold int, embedded bool) (limit int64, percent int) {
 	const rare, normal = 400, 100 // percent
 	switch limit := m.Soft(); {

@@ -193,8 +193,8 @@ func (r *round) publishEvent(e history.Event) uint64 {
 	case errors.Is(err, nats.ErrReconnectBufExceeded): // it was not sent
 		time.Sleep(20 * time.Millisecond)
 		return 0
-	case errors.As(err, &api) && api.ErrorCode == 10164: // another entry is being stored; the last one is unknown
-		return 0
+	case errors.As(err, &api) && api.ErrorCode == 10164: // a leader that was paused may say this of a stored entry, too
+		return r.end(e, linear.Unknown, 0)
 	case errors.As(err, &api) && api.ErrorCode == 10071:
 		is, sequence := r.look(e, word)
 		return r.end(e, is, sequence)

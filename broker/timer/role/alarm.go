@@ -81,7 +81,7 @@ const (
 // TakeEntry records the content of the alarm's own entry: the series, the token, and the previous round.
 func (a *Alarm) TakeEntry(e entry.Entry) {
 	a.recurs, a.word = e.Recurs, e.Word
-	a.succeedsRun(e)
+	a.takeRun(e)
 	a.Follows, a.Later, a.before = e.Follows(), e.Replaced > 0, time.Time{}
 	if !a.Later {
 		return

@@ -8,7 +8,8 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// run is the run of a debounced set, as far as the worker knows it: see package timer.
+// run is the worker's knowledge of the run of a debounced set. A run is a sequence of sets of one timer, of which only
+// the last one fires: see package timer.
 type run struct {
 	maxWait time.Duration // Delay-Max-Wait of the set; zero if it is not debounced
 	due     time.Time     // the due time of the set by its own Delay-For
@@ -23,15 +24,16 @@ func (a *Alarm) Debounced() bool { return a.run.maxWait > 0 }
 // Last reports whether the timer is pending and no later entry of its subject was read.
 func (a *Alarm) Last() bool { return a.Stage == Pending && !a.Superseded }
 
-// succeedsRun records the content of the alarm's own entry about its run.
-func (a *Alarm) succeedsRun(e entry.Entry) {
+// takeRun records the facts about the run in the alarm's own entry.
+func (a *Alarm) takeRun(e entry.Entry) {
 	if a.run.maxWait, a.run.due = e.MaxWait, e.Due; e.Debounced() {
-		a.cleared = e.First // earlier sets of the run may still be stored
+		a.cleared = e.First // before a later set, sets of the run may still be stored
 	}
 }
 
-// Follow records the alarm of the set that directly precedes a set that was just read; nil if it is not in memory. It
-// returns the due time. A debounced set whose run is unknown is due immediately: then the worker calls RunOf.
+// Follow takes the start of the run from before, the alarm of the directly preceding set. Before is nil if that set is
+// not in memory. Follow returns the due time. A debounced set whose run is unknown is due immediately: then the worker
+// calls RunOf.
 func (a *Alarm) Follow(before *Alarm, e entry.Entry) (due time.Time) {
 	switch {
 	case !e.Debounced():
@@ -72,8 +74,8 @@ func (a *Alarm) mayStartRun() bool {
 	return a.Debounced() && (a.run.from == 0 || a.run.from == a.Generation)
 }
 
-// keepsFrom returns the first entry that is needed after the timer's marker is stored: the set, or the first set of its
-// run; zero if that is unknown.
+// keepsFrom returns the sequence of the oldest entry to keep once the timer's marker is stored: that of the set, or of
+// the first set of its run. It returns zero if the first set is unknown.
 func (a *Alarm) keepsFrom() uint64 {
 	if a.Debounced() {
 		return a.run.from
@@ -83,8 +85,9 @@ func (a *Alarm) keepsFrom() uint64 {
 
 // RunOf reads the first set of the run of a debounced set, and the time at which the first set was stored.
 //
-// An entry that ended a run is removed only after all entries before it. So as long as the first set is stored, the
-// entry that ended its run is stored, too. Therefore the last request checks that the first set is still stored.
+// The worker may remove entries while RunOf reads them. It removes an entry that ended a run after all entries before
+// it. So if the first set is still stored after the reads, RunOf has missed no such entry. The last request checks
+// this.
 func (s *Stream) RunOf(
 	ctx context.Context, subject string, generation uint64,
 ) (from uint64, at time.Time, err error) {
