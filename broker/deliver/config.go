@@ -10,7 +10,7 @@ import (
 type Config struct {
 	Modes        Modes
 	Limits       Limits
-	Counts       *Counts       // of the results, made by NewCounts with Limits.ByTarget; nil to make them here
+	Counts       *Counts       // counts the results; made by NewCounts from Limits.ByTarget; if nil, New makes it
 	ReplyTimeout time.Duration // of mode request
 	// Ours reports whether a stream is the broker's own, which acknowledges no delivery. Nil means that no stream is.
 	Ours func(stream string) bool

@@ -30,7 +30,7 @@ type Message struct {
 	RateKey string
 	// Paced is the name of the message's turn, from Result.Paced. It is empty if the message has no turn.
 	Paced string
-	// Repeated is true if the message was already sent in that turn and got no answer.
+	// Repeated is true if the message was already sent in its turn, and no answer came.
 	Repeated bool
 	// Owner permits the message to be sent. With a nil Owner the message is always sent.
 	Owner Owner
@@ -74,7 +74,7 @@ type Result struct {
 	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
 	Paced   string    // if paced: the name of the turn, for Message.Paced
 	At      time.Time // if delivered: see the package comment, Lateness; by this host's clock
-	Count   *Count    // of the target, for the owner to note the outcome; nil if the delivery was not sent
+	Count   *Count    // of the target, for the owner to note the outcome; may be nil if the delivery was not sent
 }
 
 // delivery is one message on its way to its target.
@@ -82,7 +82,7 @@ type delivery struct {
 	Message
 	done func(Result) // called once
 
-	// Guarded by the deliverer's lock. Target and group do not change.
+	// The deliverer's lock guards the fields of this paragraph. Target and group do not change.
 	target *target
 	group  *group // the first group to pass
 	// waitsAt is the group at which the delivery waits, or nil once it has passed all groups.

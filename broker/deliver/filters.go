@@ -62,7 +62,7 @@ func (f *filters) match(subject string) *holder {
 	return best
 }
 
-// better returns one of two streams, either of which may be nil: a stream that acknowledges, if there is one.
+// better returns one of two streams, either of which may be nil: a stream that acknowledges, if one of them does.
 func better(a, b *holder) *holder {
 	if a == nil || b != nil && b.acks && !a.acks {
 		return b

@@ -27,7 +27,7 @@ type targets struct {
 type target struct {
 	subject  string
 	open     int // deliveries that have no result yet
-	unsent   int // the number of these that had to wait and are not sent yet
+	unsent   int // the number of open deliveries that had to wait and are not sent yet
 	count    *Count
 	group    *group
 	snapshot *snapshot // the snapshot by which the group was chosen
@@ -37,7 +37,7 @@ type target struct {
 
 	forbidden time.Time // when the server last refused a publish to the subject
 
-	turns turns // at the rate of the target
+	turns turns // the turns that the target's rate permits
 }
 
 func newTargets(limits Limits, counts *Counts) *targets {
@@ -98,7 +98,7 @@ func (t *target) dropUnsent() {
 	t.unsent--
 }
 
-// open returns the targets for which match returns true and that have deliveries without a result.
+// open returns the targets that have deliveries without a result and for which match returns true.
 func (all *targets) open(match func(target string) bool) (open []*target) {
 	for subject, t := range all.bySubject {
 		if t.open > 0 && match(subject) {

@@ -67,7 +67,7 @@ func (l *sharedLease) stuck(now instant) bool {
 	return sent != nil && sent.elapsed(now) >= lostAfter
 }
 
-// beat sends the worker a beat, unless the last one is still in the channel.
+// beat sends the worker a beat, unless the last beat is still in the channel.
 func (l *sharedLease) beat(now instant) {
 	if len(l.beats) > 0 {
 		return

@@ -6,14 +6,15 @@ import "time"
 type liveness struct {
 	seen map[string]sighting
 	// good is the start of the last successful round, which showed everything stored before it. It is zero if a later
-	// round failed. Then the time since a counter's last change is unknown, because its instance could not beat either.
+	// round failed. Then the time since a counter's last change is unknown, because the other instance may have been
+	// unable to beat, too.
 	good time.Time
 }
 
 // sighting is the last known counter of another instance.
 type sighting struct {
 	counter uint64
-	first   time.Time // of the first read of this value or, if rounds failed later, of their next success
+	first   time.Time // of the first read of this value; if rounds failed later, of the next good round
 	changed time.Time // of the last change that was read
 	alive   bool      // a change was read, or a call arrived
 }
@@ -26,7 +27,7 @@ func (l *liveness) record(id string, counter uint64, called bool, now time.Time)
 		return
 	}
 	changed := s.changed
-	if called || !l.good.IsZero() { // otherwise the time of the change is unknown
+	if called || !l.good.IsZero() { // in all other cases the time of the change is unknown
 		changed = now
 	}
 	l.seen[id] = sighting{counter: counter, first: now, changed: changed, alive: s.alive || s.counter > 0 || called}

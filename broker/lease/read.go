@@ -36,8 +36,8 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// readTable reads the table. If the message is not a table, or an old one, it uses only the sequence, which the next
-// write replaces. The last good table stays the current one.
+// readTable reads the table. If the stored message is not a table, or is an old table, readTable uses only the sequence
+// of the message, which the next write must name. The last good table stays the current one.
 func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	m, ours, err := s.store.last(ctx, s.store.Table)
 	switch {
