@@ -43,7 +43,8 @@ func (f Filter) Match(l Letter) bool {
 		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
 }
 
-// subjects returns the subjects that selected letters may have, as the filters of a consumer. So they do not overlap.
+// subjects returns the subjects that selected letters may have, as the filters of a consumer. Such filters must not
+// overlap.
 func (f Filter) subjects(n message.Names) []string {
 	codes := slices.Clone(f.Codes)
 	slices.Sort(codes)

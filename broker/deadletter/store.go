@@ -180,7 +180,7 @@ func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
 }
 
 // checkPresent returns ErrAbsent if the letter no longer exists at the stream's leader. Without this check, a letter
-// that another operator has resent before the lane's duplicate window would be delivered twice.
+// that another operator has resent longer ago than the lane's duplicate window would be delivered twice.
 func (b *Store) checkPresent(ctx context.Context, l Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

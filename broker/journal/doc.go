@@ -66,9 +66,9 @@
 //	                                                 brokers
 //
 // The reader gets the answers of the running brokers just before it reads (Config.States). So its result is complete up
-// to one second before, the time in which a record reaches the stream and a broker answers. If the brokers do not
-// answer, the last minute is unknown. After a minute without a batch, the reader does not know whether a broker runs.
-// After two and a half minutes, it concludes that the broker was killed.
+// to one second before the search. This second is the time in which a record reaches the stream and a broker answers.
+// If the brokers do not answer, the last minute is unknown. After a minute without a batch, the reader does not know
+// whether a broker runs. After two and a half minutes, it concludes that the broker was killed.
 //
 // A hole may be longer than the reported minute if a broker loses its connection to the journal, continues to deliver,
 // and is killed before it writes again.

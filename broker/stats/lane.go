@@ -62,7 +62,7 @@ type Age struct {
 
 // Room compares the size of a lane's stream with its limit.
 type Room struct {
-	Bytes    uint64 `json:"bytes"`     // of the stream, when it was last read
+	Bytes    uint64 `json:"bytes"`     // size of the stream when it was last read
 	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less is no limit
 }
 

@@ -18,7 +18,7 @@ type Status struct {
 	Counts
 	Journal JournalStatus `json:"journal"`
 	Paused  []PauseStatus `json:"paused"`          // the targets that are paused or being resumed
-	Waiting uint64        `json:"paused_messages"` // the number of messages that wait for them
+	Waiting uint64        `json:"paused_messages"` // the number of messages that wait for these targets
 }
 
 // Counts has the counts of a broker that belong to no lane.
@@ -34,8 +34,8 @@ type Counts struct {
 	Missed      uint64                     `json:"rounds_missed"`      // rounds of series that were missed and skipped
 	Lateness    map[streams.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
 	Rates       []RateCount                `json:"rates"`              // of deliveries, by pattern of DELAY_RATE
-	// Targets contains names that tenants chose. Any client that reaches /status can read its JSON, which leaves them
-	// out.
+	// Targets contains names that tenants chose. Any client that reaches /status can read the JSON of Counts, so the
+	// JSON leaves these names out.
 	Targets []TargetCount `json:"-"`
 }
 

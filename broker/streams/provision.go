@@ -118,7 +118,7 @@ func (p Provisioner) apply(ctx context.Context, want, found []Spec, all map[stri
 // Comparison is the difference between the wanted streams and the existing ones.
 type Comparison struct {
 	Missing []string // wanted streams that do not exist
-	Foreign []string // streams that have a wanted name but not the marks
+	Foreign []string // streams that have a wanted name but not the broker's marks
 	Drift   []Drift
 }
 
@@ -205,7 +205,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	}
 	for i := range want { // the levels come before the intake
 		if _, exists := all[want[i].Stream]; exists && m.has[want[i].Stream] == nil {
-			continue // not the broker's; Compare reports it
+			continue // the stream is not the broker's; Compare reports it
 		}
 		err := m.apply(ctx, want[i])
 		if taken(err) {
@@ -254,8 +254,8 @@ func (p Provisioner) create(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// withReserve adds the responsible setting to an error if the server has too little storage, because a stream reserves
-// the storage for its maximum bytes.
+// withReserve adds a remedy to the error of a server with too little storage. A stream reserves the storage for its
+// maximum bytes, so the error names the setting that determines this number.
 func withReserve(err error, kind Kind, bytes int64) error {
 	refused, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok || refused.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
