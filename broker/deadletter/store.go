@@ -62,7 +62,7 @@ type Query struct {
 }
 
 // List yields the selected letters that are stored when it begins, in their order. It ends at the first error. An
-// unreadable letter is not an error. List requests the next batch after the caller has consumed the last one: see
+// unreadable letter is not an error. List requests the next batch after the caller has consumed the last batch: see
 // lane.Scan.
 func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {

@@ -68,13 +68,13 @@ func (o Outcome) String() string { return outcomeNames[o] }
 // Result is an outcome with its reason.
 type Result struct {
 	Outcome Outcome
-	Code    int       // of a refusal: see jsapi.Ack
+	Code    int       // the code of a refusal: see jsapi.Ack
 	Reason  string    // for people: the reason of the refusal, or the likely cause of the silence
 	Err     error     // if the outcome is unknown: from package acks, the connection, ErrDraining or ErrHalted
 	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
 	Paced   string    // if paced: the name of the turn, for Message.Paced
 	At      time.Time // if delivered: see the package comment, Lateness; by this host's clock
-	Count   *Count    // of the target, for the owner to note the outcome; may be nil if the delivery was not sent
+	Count   *Count    // where the owner notes the outcome; may be nil if the delivery was not sent
 }
 
 // delivery is one message on its way to its target.

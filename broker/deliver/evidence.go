@@ -43,7 +43,7 @@ type evidence struct {
 
 	// For a silence, and for a timeout.
 	forbidden    bool     // the server has refused this publish
-	unattributed bool     // the server has refused a publish, and it is not known yet which one
+	unattributed bool     // the server has refused a publish, and it is not known yet which publish it was
 	acknowledges bool     // a stream is known to acknowledge for the target
 	streams      listener // the stream of the account on the target; not determined if acknowledges is true
 	unlisted     bool     // a stream that the account does not list recently acknowledged for the target's group
@@ -69,7 +69,7 @@ func (e evidence) timedOut() bool { return errors.Is(e.err, acks.ErrTimeout) }
 // verdict is the conclusion from the evidence: a result, or that it is too early for a result.
 type verdict struct {
 	pending bool   // no result yet: the inbox must wait for more answers
-	result  Result // if not pending
+	result  Result // the result, if the verdict is not pending
 	acked   string // the stream that has acknowledged the delivery
 	ignored string // the stream that an acknowledgement names, if the acknowledgement may be a service's reply
 	renew   bool   // the list of streams may be out of date

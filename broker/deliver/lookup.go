@@ -37,7 +37,7 @@ func newLookup(api jsapi.Asker, ours func(stream string) bool, log *slog.Logger)
 type listener uint8
 
 const (
-	listenerUnknown listener = iota // not listed yet, or the lookup failed
+	listenerUnknown listener = iota // no valid list or lookup has shown the kind
 	listenerNone                    // no stream of this account listens
 	listenerNoAck                   // a stream listens that does not acknowledge
 	listenerAcks                    // a stream listens that acknowledges

@@ -32,7 +32,7 @@ const (
 // pressure is the judgement of a group without room, by the answers in each slice of time.
 type pressure struct {
 	since                 time.Time // start of the present slice
-	answers, answersBytes int       // in the present slice
+	answers, answersBytes int       // the number of answers, and their bytes, in the present slice
 	rate, rateBytes       float64   // answers, and their bytes, a second
 	judged                bool      // a slice has been measured
 	quick                 bool      // the group has the larger share: see measure, and quickShare

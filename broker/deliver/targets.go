@@ -13,7 +13,7 @@ const maxIdle = 4096
 // targets holds all targets. The deliverer's lock guards it.
 type targets struct {
 	bySubject map[string]*target
-	byKey     map[string]*turns // by bucket
+	byKey     map[string]*turns // the turns of the buckets of keys, by bucket
 	limits    Limits
 	counts    *Counts
 	pacer     string    // the unique name of this deliverer, for the turns that it gives

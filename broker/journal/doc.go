@@ -57,7 +57,7 @@
 //	a broker was killed                              it wrote no batch with end, and does not answer. A running broker
 //	                                                 writes every minute. So records of 0.15 s at most are missing, in
 //	                                                 the minute after its last batch. If no broker could write then,
-//	                                                 the hole lasts until one can
+//	                                                 the hole lasts until a broker can write
 //	a broker runs, and cannot store its records      its answer has the time of its earliest unstored record (State)
 //	no broker kept a journal                         no broker wrote for two and a half minutes, and the next batch, if
 //	                                                 there is one, is the first of its start

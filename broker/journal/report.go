@@ -31,7 +31,7 @@ type Report struct {
 	Found  int    // number of records selected
 	GoOn   Place  // position at which the search reached its limit; zero if it did not
 
-	Holes    []Hole // at most maxHoles
+	Holes    []Hole // the holes, at most maxHoles
 	More     int    // number of further holes
 	Unproven int    // messages in the stream without a valid seal
 	Copies   int    // batches that had been stored before

@@ -34,7 +34,7 @@ func (s *Shared) receive(m *nats.Msg) {
 	}
 	var c call
 	if json.Unmarshal(m.Data, &c) != nil {
-		c = call{} // from an older broker
+		c = call{} // the call is from an older broker
 	}
 	if c.ID == s.self.id {
 		return

@@ -19,7 +19,7 @@ type sharedLease struct {
 	denied atomic.Bool
 
 	// Only Run uses the fields below.
-	epoch   uint64 // of the claim in the table; zero if assumed
+	epoch   uint64 // the epoch of the claim in the table; zero if assumed
 	assumed bool   // taken in an outage, without the table: see assume
 	ended   bool
 }

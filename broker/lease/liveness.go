@@ -14,13 +14,13 @@ type liveness struct {
 // sighting is the last known counter of another instance.
 type sighting struct {
 	counter uint64
-	first   time.Time // of the first read of this value; if rounds failed later, of the next good round
-	changed time.Time // of the last change that was read
+	first   time.Time // when this value was first read; if rounds failed later, the time of the next good round
+	changed time.Time // when a change of the counter was last read
 	alive   bool      // a change was read, or a call arrived
 }
 
-// record notes a counter. It ignores a counter that has not risen: a client may have stored an old one again. Called is
-// set if the counter comes from a call.
+// record notes a counter. It ignores a counter that has not risen: a client may have stored an old counter again.
+// Called is set if the counter comes from a call.
 func (l *liveness) record(id string, counter uint64, called bool, now time.Time) {
 	s, known := l.seen[id]
 	if known && counter <= s.counter {

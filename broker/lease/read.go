@@ -42,7 +42,7 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	m, ours, err := s.store.last(ctx, s.store.Table)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		s.view.sequence, s.view.garbled = 0, s.view.known // purged
+		s.view.sequence, s.view.garbled = 0, s.view.known // the table is gone: the stream was purged
 		return nil
 	case err != nil:
 		return err

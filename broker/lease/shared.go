@@ -33,7 +33,7 @@ type Shared struct {
 	local local
 
 	// Only Run uses the fields below.
-	status <-chan nats.Status // of the connection
+	status <-chan nats.Status // the states of the connection
 	view   view
 	rounds rounds
 	outage outage
@@ -43,7 +43,7 @@ type Shared struct {
 // self is the identity of this instance.
 type self struct {
 	id      string    // unique to this run
-	base    time.Time // when it started
+	base    time.Time // when this instance started
 	started int64     // base, as nanoseconds since 1970
 	place   string    // see SharedConfig; only Run uses it
 }
@@ -62,7 +62,7 @@ type local struct {
 	releases []*release
 	leaving  bool                // this instance is stopping, and claims no lane
 	owners   map[string]string   // owner of each lane in the table, for Owner
-	calls    map[string]lastCall // of other instances, at most forgetAfter old
+	calls    map[string]lastCall // the last calls of other instances, at most forgetAfter old
 	declined map[string]bool     // lanes with a message of a newer format
 }
 
@@ -70,7 +70,7 @@ type local struct {
 type view struct {
 	table     Table  // the last valid table
 	known     bool   // the table was read or created
-	sequence  uint64 // of the last message on the table's subject; zero if there is none
+	sequence  uint64 // sequence of the last message on the table's subject; zero if there is none
 	garbled   bool   // the last message on the subject is not the last valid table
 	rewritten bool   // other instances may own lanes that are in no table
 	liveness  liveness

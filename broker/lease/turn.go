@@ -108,7 +108,7 @@ func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, er
 	})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return true, nil // purged
+		return true, nil // the table is gone: the stream was purged
 	case err != nil:
 		return false, err
 	}
@@ -136,7 +136,7 @@ func (s *Shared) whileConnected(ctx context.Context, request func(context.Contex
 
 // failureLog logs a series of failed rounds: at its start, at intervals, and at its end.
 type failureLog struct {
-	since  time.Time // of the first failure; zero while rounds succeed
+	since  time.Time // time of the first failure; zero while rounds succeed
 	logged ratelog.Limit
 }
 

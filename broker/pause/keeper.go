@@ -38,7 +38,7 @@ type Keeper struct {
 	wake    chan struct{} // capacity 1; wakes Run, which applies the list; never closed
 	refresh atomic.Bool   // Run must read the record, too
 
-	resealed time.Time // local; when the record was last sealed again. Load uses it, and then only Run.
+	resealed time.Time // local time of the last resealing of the record. Load uses it, and afterwards only Run.
 
 	mu      sync.Mutex // guards changes of view and changed
 	view    atomic.Pointer[view]
@@ -48,7 +48,7 @@ type Keeper struct {
 // view is a list together with the list that replaces it after some time.
 type view struct {
 	list  *List
-	until time.Time // local; from this time, stale replaces the list
+	until time.Time // local time from which stale replaces the list
 	stale *List     // the list with its closing pauses as resuming; nil if no pause is closing
 }
 

@@ -92,7 +92,7 @@ func ByWay(a, b LaneStatus) int {
 
 // MarshalJSON encodes durations in seconds.
 func (l LaneStatus) MarshalJSON() ([]byte, error) {
-	type plain LaneStatus // without this method
+	type plain LaneStatus // a type without the method MarshalJSON, which would call itself
 	return json.Marshal(struct {
 		plain
 		Delay       float64 `json:"delay"`

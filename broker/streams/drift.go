@@ -59,7 +59,7 @@ type drifts struct {
 	all    []Drift
 }
 
-// The kinds of difference. The server refuses an update that would revert a permanent one (nats-server,
+// The kinds of difference. The server refuses an update that would revert a permanent difference (nats-server,
 // server/stream.go, configUpdateCheck).
 var (
 	warning          = Drift{}

@@ -31,10 +31,11 @@ type Provisioner struct {
 	Delay   func(level string) (time.Duration, error) // parses the name of a level
 	// Retired returns the subjects of a level that is no longer in the ladder: only the subject for hops between lanes.
 	Retired func(level Spec) []string
-	// Create allows the provisioner to create and change streams. Otherwise a missing stream is an error.
+	// Create allows the provisioner to create and change streams. If Create is false, a missing stream is an error.
 	Create bool
-	// NeedLeaders makes Provision return ErrNoLeader if some of the broker's streams have no leader. Otherwise Provision
-	// assumes that such a stream is as wanted, or leaves it out if it is not wanted.
+	// NeedLeaders makes Provision return ErrNoLeader if some of the broker's streams have no leader. If NeedLeaders is
+	// false, Provision assumes that a stream without a leader is as wanted. If such a stream is not wanted, Provision
+	// leaves it out.
 	NeedLeaders bool
 	// Optional is the name of a stream whose missing leader does not cause ErrNoLeader.
 	Optional string
