@@ -14,9 +14,10 @@
 //	     └──── remove ◀───────┘
 //
 // A message goes back into the lanes and not to its target, so all rules of other messages apply: the policy, the rate,
-// the retries, the duplicates. It keeps its Delay-Id, and so its Nats-Msg-Id at the target. Its attempts count from
-// zero. It enters the shortest retry lane, because only brokers publish there. In a level, a client might have used the
-// same Nats-Msg-Id. From the retry lane, a due message is delivered immediately. Any other message moves to a level.
+// the retries, and the check for duplicates. The message keeps its Delay-Id, and so its Nats-Msg-Id at the target. Its
+// attempts count from zero. It enters the shortest retry lane, because only brokers publish there. Clients publish into
+// the levels, and one of them might have used the same Nats-Msg-Id there. From the retry lane, a due message is
+// delivered immediately. Any other message moves to a level.
 //
 // The store removes the letter after the lane has acknowledged the message. After a crash between the two steps the
 // letter still exists. A second resend publishes the same Nats-Msg-Id. Within the lane's duplicate window of 30 s, the

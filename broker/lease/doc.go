@@ -23,7 +23,7 @@
 // keeps its id. A predecessor's cursor is valid only in the stream for which it was stored. The time of creation
 // identifies that stream.
 //
-// So a lease need not be exclusive at every moment. Nor can a lease be exclusive at every moment: a process may be
+// So a lease need not be exclusive at every moment. No lease can be exclusive at every moment: a process may be
 // suspended between the check of its lease and the publish that follows. Two requirements remain: duplicates must be
 // rare, and no lane may stay without an owner.
 //

@@ -21,7 +21,7 @@
 // in the header traceparent:
 //
 //	producer's span ──┬── deliver (broker's)  from the acceptance until the target had it
-//	                  └── consumer's span     as its own instrumentation makes it, of the same header
+//	                  └── consumer's span     as the consumer's instrumentation makes it, from the same header
 //
 // Without a traceparent the span is a root span, if the sampler samples it. Names follow the semantic conventions for
 // messaging. The kind is CLIENT, since the span's own context is not propagated. Every span has the name "deliver",
@@ -32,9 +32,9 @@
 //	messaging.message.body.size    bytes
 //	delaybroker.delay              seconds from acceptance to due
 //	delaybroker.late               seconds of lateness, as in the journal
-//	delaybroker.hops               publishes into lanes on its way, retries included
+//	delaybroker.hops               publishes of the message into lanes, retries included
 //	delaybroker.attempts           deliveries that the target answered
-//	delaybroker.lane               stream that it was delivered from
+//	delaybroker.lane               stream from which the message was delivered
 //	error.type                     code of a dead letter; then the status is an error
 //
 // The events of a span are the last hop, the due time, and the first and the last refusal, with the reason. At the
