@@ -104,11 +104,11 @@
 // kept busy, and a silent group is limited to its ordinary share.
 //
 // The deliverer needs a second to distinguish a slow group from a fast one, at most once a minute for each group. In
-// that second, a flood of messages for the group may fill the memory of its lane, which stops the lane. A silent group
-// is recognised after a quarter of a second. Floods that begin at the same time are recognised one after the other,
-// because a lane is read in order: four silent floods and a slow one stop the lane for two seconds. If the messages
-// that are given back need more memory than the lanes share, the lanes stop a second time when these messages come
-// again.
+// that second, a flood of messages for the group may fill the memory of the lane from which they come, and so stop the
+// lane. A silent group is recognised after a quarter of a second. Floods that begin at the same time are recognised one
+// after the other, because a lane is read in order: four silent floods and a slow one stop the lane for two seconds. If
+// the messages that are given back need more memory than the lanes share, the lanes stop a second time when these
+// messages come again.
 //
 // A separate goroutine sends messages that have waited. All answers come on one goroutine, and sending the next message
 // would be three quarters of the cost of each answer. With both on one goroutine, 100,000 messages for one target that

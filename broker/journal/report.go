@@ -95,10 +95,10 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	return true
 }
 
-// silence processes the time between the previous batch and a batch that was stored at the time stored. If a running
-// instance would have written in this time, there was an interval without any batch. An instance that wrote before and
-// after the interval reports its own losses. An instance that never writes again may or may not have run in the
-// interval. Known is the run to which the new batch belongs, or nil if the batch is the first of its start.
+// silence processes the time between the previous batch and a batch that was stored at the time stored. If this time is
+// longer than the interval of heartbeats, it is an interval without any batch. An instance that wrote before and after
+// the interval reports its own losses. An instance that never writes again may or may not have run in the interval.
+// Known is the run to which the new batch belongs, or nil if the batch is the first of its start.
 func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	passed := stored.Sub(r.last)
 	if r.last.IsZero() || passed <= heartbeatInterval+flushInterval {
@@ -117,7 +117,7 @@ func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	}
 }
 
-// forget drops the run that was silent for longest if there are maxRuns runs. The memory of a search so has a bound.
+// If there are maxRuns runs, forget drops the run whose last batch is the oldest.
 func (r *runs) forget(hole func(Hole)) {
 	if len(r.all) < maxRuns {
 		return
@@ -134,8 +134,7 @@ func (r *runs) forget(hole func(Hole)) {
 	delete(r.all, oldest)
 }
 
-// settled returns a time before which the start made no records other than those in this batch and in its earlier
-// batches.
+// settled returns the time up to which all records of the start are in this batch or in an earlier batch.
 func (h head) settled(stored time.Time) time.Time {
 	if last := at(h.Last); h.Records > 0 && last.Before(stored) {
 		stored = last

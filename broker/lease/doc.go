@@ -42,7 +42,7 @@
 //   - An instance that is alone has no rounds. The table lists only this instance. It subscribes to calls, and has a
 //     round when it receives one. Every 10 s it reads the table from the leader, since a call may be lost: a call does
 //     not cross a leaf node whose link is down, even if the instance's own connection is up. This read has no
-//     measurable cost. It also reads the table after an outage of JetStream (Probe) or of its connection.
+//     measurable cost. The instance also reads the table after an outage of JetStream (Probe) or of its connection.
 //   - Shares are even, among at most MaxOwners instances, with the fewest moves. Every instance computes all shares
 //     from the table (see shares), and acts only on its own share: it claims the free lanes of its share, and gives up
 //     lanes of other shares. So no instance leads the others, and an instance with an outdated table does no harm.
