@@ -47,7 +47,8 @@ func New(box *acks.Inbox, api jsapi.Asker, cfg Config) *Deliverer {
 	}
 }
 
-// Run lists the streams, sends waiting messages and judges the groups, until ctx ends. The caller must run the box.
+// Run lists the streams, sends waiting messages and judges the groups, until ctx ends. The caller must also run the
+// inbox that New was given.
 func (d *Deliverer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { d.lookup.run(ctx) })

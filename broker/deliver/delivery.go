@@ -36,7 +36,8 @@ type Message struct {
 	Owner Owner
 }
 
-// Owner is the lane or program that a message comes from. It must be comparable. Its method is called on any goroutine.
+// Owner is the lane or program that a message comes from. Its type must be comparable. The deliverer calls the method
+// on any goroutine.
 type Owner interface {
 	// MayDeliver is called immediately before a message is sent, and reports whether the message may be sent.
 	MayDeliver() bool

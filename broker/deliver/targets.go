@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// maxIdle is the number of targets, and of groups, from which idle ones are removed.
+// maxIdle is the number of targets from which a sweep removes idle targets, and the number of groups from which a sweep
+// removes idle groups.
 const maxIdle = 4096
 
 // targets holds all targets. The deliverer's lock guards it.
