@@ -8,53 +8,53 @@ import "time"
 // CPU time of one operation. The server coefficients are totals of all servers, for streams with one replica.
 const (
 	// A pass: a message is stored in a lane, read by the broker, published to the next lane or the target, and
-	// committed. delaybroker bench --rate 200000 --for 2s --publishers 2 --beside pipeline --rounds 2
+	// committed. Measured by delaybroker bench --rate 200000 --for 2s --publishers 2 --beside pipeline --rounds 2
 	serverPass = 24 * time.Microsecond
 	brokerPass = 12 * time.Microsecond
 
 	// The additional cost of a message that arrives alone. At 1,000 messages a second, server and broker together use
-	// 567 µs for a message. The pass takes 36 µs of them. The rest is divided as in the journal's table: 215 parts for
-	// the server, and 173 for the broker. delaybroker bench --rate 1000 --beside scheduler,pipeline go test -run '^$'
-	// -bench Journal -benchtime 1x ./test/rivals
+	// 567 µs for a message. The pass takes 36 µs of these. The rest is divided as in the journal's table: 215 parts for
+	// the server, and 173 for the broker. Measured by delaybroker bench --rate 1000 --beside scheduler,pipeline, and by
+	// go test -run '^$' -bench Journal -benchtime 1x ./test/rivals
 	serverWake = 294 * time.Microsecond
 	brokerWake = 237 * time.Microsecond
 
 	// The firing of a timer, including the marker of a cancelled timer: claim, delivery, outcome, and two deletes. The
-	// set of the timer counts as a pass, and so does its marker in each lane. delaybroker bench timers --beside
-	// scheduler
+	// set of the timer counts as a pass, and so does its marker in each lane. Measured by delaybroker bench timers
+	// --beside scheduler
 	serverFiring = 158 * time.Microsecond
 	brokerFiring = 123 * time.Microsecond
 
-	// A round of a series, with the first pass of the next round's marker.
-	// delaybroker bench rounds --beside scheduler
+	// A round of a series, with the first pass of the next round's marker. Measured by delaybroker bench rounds
+	// --beside scheduler
 	serverRound = 116 * time.Microsecond
 	brokerRound = 134 * time.Microsecond
 
 	// With several replicas, each copy costs the servers 1.09 times as much as a single replica (173 µs for three
 	// copies, 53 µs for one). The broker's cost is 1.24 times as much (52 µs and 42 µs). Measured with 30,000 messages
-	// due at the same time, and only for one and three replicas. go test -run '^$' -bench Instances -benchtime 1x
+	// due at the same time, and only for one and three replicas, by go test -run '^$' -bench Instances -benchtime 1x
 	// ./test/rivals
 	copyFactor   = 1.09
 	brokerFactor = 1.24
 )
 
-// wakesApart is the maximum rate, in messages a second, at which each message wakes the processes. delaybroker bench
-// --rate 1000 --beside scheduler,pipeline
+// wakesApart is the maximum rate, in messages a second, at which each message wakes the processes. Measured by
+// delaybroker bench --rate 1000 --beside scheduler,pipeline
 const wakesApart = 1000
 
 // Bytes.
 const (
-	// A pending message in the server's memory. delaybroker bench pending --for 10s
+	// A pending message in the server's memory. Measured by delaybroker bench pending --for 10s
 	serverPending = 62
-	// A subject in the server's memory, measured with a schedule of nats-server. A timer is likewise one subject with
-	// one message. delaybroker bench pending --beside scheduler
+	// A subject in the server's memory, measured with a schedule of nats-server. A timer is one subject with one
+	// message, as a schedule is. Measured by delaybroker bench pending --beside scheduler
 	serverSubject = 400
 	// An id in a stream's duplicate window, computed: ddentry of nats-server 2.15 has 32 bytes, the id some 40, and the
 	// entries in a map and a list have the rest.
 	serverID = 128
 	// brokerOwn is the memory of a broker without messages, and brokerHold the default of DELAY_MEMORY: see Memory in
-	// OPERATIONS.md. A process takes at most brokerOwn plus twice brokerHold. The measurement was 571 MB. delaybroker
-	// bench burst --count 1000000 --beside pipeline
+	// OPERATIONS.md. A process takes at most brokerOwn plus twice brokerHold. The measurement was 571 MB, by
+	// delaybroker bench burst --count 1000000 --beside pipeline
 	brokerOwn, brokerHold = 48 << 20, 256 << 20
 
 	// Bytes that nats-server stores in addition to the body, with a target of 25 characters. They are from the streams'
@@ -77,24 +77,24 @@ const (
 
 // The maximum throughput of one stream, per second, on two cores, with one replica and with three.
 var (
-	// Messages through one lane.
-	// delaybroker bench --rate 200000 --for 2s --publishers 2 --beside pipeline --rounds 2
-	// NATS_URL=… delaybroker bench --rate 50000 --for 2s --publishers 2 --beside pipeline
+	// Messages through one lane. Measured by delaybroker bench --rate 200000 --for 2s --publishers 2 --beside pipeline
+	// --rounds 2 and, with three replicas, by NATS_URL=… delaybroker bench --rate 50000 --for 2s --publishers 2
+	// --beside pipeline
 	maxLane = bound{53_000, 34_000}
 
 	// Deliveries into one target's stream: the rate of the bare pipeline. The broker's rate was 51,000 with one
-	// replica, which is 0.57 of the pipeline's, and 43,000 with three replicas, which is 0.89. delaybroker bench burst
-	// --beside scheduler,pipeline --rounds 2 NATS_URL=… delaybroker bench burst --count 30000 --beside
-	// scheduler,pipeline
+	// replica, which is 0.57 of the pipeline's, and 43,000 with three replicas, which is 0.89. Measured by delaybroker
+	// bench burst --beside scheduler,pipeline --rounds 2 and, with three replicas, by NATS_URL=… delaybroker bench
+	// burst --count 30000 --beside scheduler,pipeline
 	maxTarget = bound{89_000, 48_000}
 
 	// Timers, computed: the server executes the two deletes of a timer one after the other, which takes 60 µs in a
-	// profile. With replicas, the model reduces the throughput by the same factor as for a lane. delaybroker bench
-	// timers --beside scheduler
+	// profile. With replicas, the model reduces the throughput by the same factor as for a lane. Measured by
+	// delaybroker bench timers --beside scheduler
 	maxTimers = bound{16_000, 10_000}
 
-	// Rounds of series. With replicas, the model reduces the throughput likewise. delaybroker bench rounds --beside
-	// scheduler
+	// Rounds of series. With replicas, the model reduces the throughput by the same factor as for a lane. Measured by
+	// delaybroker bench rounds --beside scheduler
 	maxRounds = bound{22_000, 14_000}
 )
 

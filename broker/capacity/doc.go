@@ -1,5 +1,5 @@
 // Package capacity computes the resources that a load needs: streams, disk, memory, CPU and network of servers and
-// brokers, and the limit that it reaches first. It is arithmetic. It connects to nothing, and measures nothing.
+// brokers, and the limit that the load reaches first. It is arithmetic. It connects to nothing, and measures nothing.
 //
 // # The model
 //
@@ -13,14 +13,15 @@
 // work and wake-ups separately.
 //
 // A larger load needs more of every resource. The delay is an exception: a message whose delay is a level passes one
-// lane. A message with a shorter delay that is not a level passes several, in which it also has the broker's headers.
+// lane. A message whose delay is shorter, and not a level, passes several lanes. In those lanes it also has the
+// broker's headers.
 //
 // # How exact it is
 //
 // The coefficients were measured on the machine of test/rivals, most of them in one run. The load, the broker and the
 // server share its two cores. From hour to hour, measurements on that machine differ by a third, and another machine
-// differs more. TestMeasured requires results within a factor of two of the measurements, including measurements that
-// gave no coefficient.
+// differs more. TestMeasured requires results within a factor of two of the measurements, including measurements from
+// which no coefficient was taken.
 //
 // The model leaves out a server's own memory, the consumers of the targets, retries, dead letters, the journal, and the
 // disk of the targets' streams, which depends on their retention.

@@ -7,7 +7,7 @@ import (
 	"delaybroker/levels"
 )
 
-// A Load is the load of one fleet of brokers.
+// A Load is the load of the brokers that share one set of streams.
 type Load struct {
 	Rate   float64       `json:"rate"`       // plain messages per second
 	Timers float64       `json:"timers"`     // named timers set per second, none of them cancelled
@@ -17,7 +17,7 @@ type Load struct {
 	Bytes  float64       `json:"body_bytes"` // size of the body, with the client's own headers
 
 	Replicas int           `json:"replicas"`
-	Streams  int           `json:"streams"` // number of the fleet's streams
+	Streams  int           `json:"streams"` // number of these brokers' streams
 	Ladder   levels.Ladder `json:"-"`
 	Server   Server        `json:"server"`
 }

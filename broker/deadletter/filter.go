@@ -11,8 +11,8 @@ import (
 // stream. The leader may change, and a clock may be set back.
 const clockSkew = time.Minute
 
-// Filter selects letters. An empty field selects all. Fields are combined with "and", several values in one field with
-// "or".
+// Filter selects letters. An empty field selects all letters. The filter selects a letter if every field selects it. A
+// field with several values selects a letter if one of the values matches.
 type Filter struct {
 	Codes     []message.Code
 	Target    string       // a NATS pattern
@@ -43,7 +43,8 @@ func (f Filter) Match(l Letter) bool {
 		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
 }
 
-// subjects returns the subjects that selected letters may have, as the filters of a consumer. So they do not overlap.
+// subjects returns the subjects that selected letters may have, as the filters of a consumer. Such filters must not
+// overlap.
 func (f Filter) subjects(n message.Names) []string {
 	codes := slices.Clone(f.Codes)
 	slices.Sort(codes)
@@ -65,8 +66,8 @@ func (f Filter) subjects(n message.Names) []string {
 	return all
 }
 
-// bounds returns the first and the last sequence to read if the filter has numbers and no ids. Otherwise it returns
-// zeros.
+// bounds returns the first and the last sequence to read if the filter has numbers and no ids. For any other filter, it
+// returns zeros.
 func (f Filter) bounds() (first, last uint64) {
 	if len(f.IDs) > 0 || len(f.Sequences) == 0 {
 		return 0, 0

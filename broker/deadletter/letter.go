@@ -11,7 +11,7 @@ import (
 // Letter is one dead letter.
 type Letter struct {
 	message.Letter
-	Sequence uint64           // in the stream of dead letters
+	Sequence uint64           // sequence in the stream of dead letters: the letter's number
 	At       time.Time        // time at which it became a dead letter, by the server's clock
 	Address  string           // subject of the letter, delaydead.<code>[.<target…>]
 	Size     int              // size of the payload in bytes

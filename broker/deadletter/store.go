@@ -62,7 +62,7 @@ type Query struct {
 }
 
 // List yields the selected letters that are stored when it begins, in their order. It ends at the first error. An
-// unreadable letter is not an error. List requests the next batch after the caller has consumed the last one: see
+// unreadable letter is not an error. List requests the next batch after the caller has consumed the last batch: see
 // lane.Scan.
 func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
@@ -180,7 +180,7 @@ func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
 }
 
 // checkPresent returns ErrAbsent if the letter no longer exists at the stream's leader. Without this check, a letter
-// that another operator has resent before the lane's duplicate window would be delivered twice.
+// that another operator has resent longer ago than the lane's duplicate window would be delivered twice.
 func (b *Store) checkPresent(ctx context.Context, l Letter) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

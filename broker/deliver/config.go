@@ -10,8 +10,8 @@ import (
 type Config struct {
 	Modes        Modes
 	Limits       Limits
-	Counts       *Counts       // of the results, made by NewCounts with Limits.ByTarget; nil to make them here
-	ReplyTimeout time.Duration // of mode request
+	Counts       *Counts       // counts the results; made by NewCounts from Limits.ByTarget; if nil, New makes it
+	ReplyTimeout time.Duration // the time for which mode request waits for the service's reply
 	// Ours reports whether a stream is the broker's own, which acknowledges no delivery. Nil means that no stream is.
 	Ours func(stream string) bool
 	// Window and WindowBytes bound the outstanding deliveries, and so the share of each group of targets. They should be

@@ -25,8 +25,8 @@ const everyTarget = ">"
 //
 // A name is never removed, so counts never fall. Counts is safe for concurrent use.
 type Counts struct {
-	rules message.Rules[*Count] // by the patterns of rates; they do not change
-	other *Count                // of the targets without a name
+	rules message.Rules[*Count] // the counts of the patterns of rates; they do not change
+	other *Count                // the count of the targets without a name
 	limit int                   // maximum number of names
 	names atomic.Pointer[[]*Count]
 
@@ -118,7 +118,7 @@ func (all *Counts) namedLocked(n countName, first string) *Count {
 func (all *Counts) addLocked(n countName) *Count {
 	c := &Count{Target: strings.Clone(n.name), Rate: n.rate}
 	all.byName[countName{c.Target, c.Rate}] = c
-	names := append(append([]*Count(nil), all.All()...), c) // a copy: All returned the old slice
+	names := append(append([]*Count(nil), all.All()...), c) // a copy: callers of All may still read the old slice
 	all.names.Store(&names)
 	return c
 }

@@ -47,7 +47,8 @@ func New(box *acks.Inbox, api jsapi.Asker, cfg Config) *Deliverer {
 	}
 }
 
-// Run lists the streams, sends waiting messages and judges the groups, until ctx ends. The caller must run the box.
+// Run lists the streams, sends waiting messages and judges the groups, until ctx ends. The caller must also run the
+// inbox that New was given.
 func (d *Deliverer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { d.lookup.run(ctx) })
@@ -75,7 +76,7 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 }
 
 // admitLocked finds the target and the group of a delivery, and reports whether the delivery may be sent or may wait
-// for room. If not, it returns the result.
+// for room. If the delivery may do neither, admitLocked returns the result.
 func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	if err := d.stoppedLocked(dl.Target); err != nil {
 		return Result{Outcome: Unknown, Err: err}, false
@@ -89,7 +90,7 @@ func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	return r, !later
 }
 
-// stoppedLocked returns the error of a delivery to a target to which nothing may be sent, or nil.
+// stoppedLocked returns the error for deliveries to a target if nothing may be sent to that target, and nil otherwise.
 func (d *Deliverer) stoppedLocked(target string) error {
 	switch {
 	case d.closed:
@@ -114,8 +115,8 @@ func (d *Deliverer) targetLocked(subject string) *target {
 	return t
 }
 
-// queueLocked lets a delivery pass its groups as far as there is room, and queues it otherwise. It reports whether the
-// caller must send the delivery now.
+// queueLocked lets a delivery pass its groups. At the first group without room, it queues the delivery. It reports
+// whether the caller must send the delivery now.
 func (d *Deliverer) queueLocked(dl *delivery) bool {
 	t := dl.target
 	t.open++
@@ -197,7 +198,7 @@ func giveBack(unsent []*delivery, reason error) {
 	}
 }
 
-// watch judges the groups under pressure every judgeEvery, until ctx ends. It sleeps while there are none.
+// watch judges the groups under pressure every judgeEvery, until ctx ends. It sleeps while no group is under pressure.
 func (d *Deliverer) watch(ctx context.Context) {
 	for {
 		select {
@@ -217,7 +218,7 @@ func (d *Deliverer) watch(ctx context.Context) {
 }
 
 // relieve gives back the waiting messages for which their groups will not have room soon. It reports whether any group
-// is still under pressure.
+// is still under pressure afterwards.
 func (d *Deliverer) relieve(now time.Time) (more bool) {
 	d.mu.Lock()
 	back, more := d.groups.judge(now)

@@ -30,13 +30,14 @@ type Message struct {
 	RateKey string
 	// Paced is the name of the message's turn, from Result.Paced. It is empty if the message has no turn.
 	Paced string
-	// Repeated is true if the message was already sent in that turn and got no answer.
+	// Repeated is true if the message was already sent in its turn, and no answer came.
 	Repeated bool
 	// Owner permits the message to be sent. With a nil Owner the message is always sent.
 	Owner Owner
 }
 
-// Owner is the lane or program that a message comes from. It must be comparable. Its method is called on any goroutine.
+// Owner is the lane or program that a message comes from. Its type must be comparable. The deliverer calls the method
+// on any goroutine.
 type Owner interface {
 	// MayDeliver is called immediately before a message is sent, and reports whether the message may be sent.
 	MayDeliver() bool
@@ -68,13 +69,13 @@ func (o Outcome) String() string { return outcomeNames[o] }
 // Result is an outcome with its reason.
 type Result struct {
 	Outcome Outcome
-	Code    int       // of a refusal: see jsapi.Ack
+	Code    int       // the code of a refusal: see jsapi.Ack
 	Reason  string    // for people: the reason of the refusal, or the likely cause of the silence
 	Err     error     // if the outcome is unknown: from package acks, the connection, ErrDraining or ErrHalted
 	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
 	Paced   string    // if paced: the name of the turn, for Message.Paced
 	At      time.Time // if delivered: see the package comment, Lateness; by this host's clock
-	Count   *Count    // of the target, for the owner to note the outcome; nil if the delivery was not sent
+	Count   *Count    // where the owner notes the outcome; may be nil if the delivery was not sent
 }
 
 // delivery is one message on its way to its target.
@@ -82,7 +83,7 @@ type delivery struct {
 	Message
 	done func(Result) // called once
 
-	// Guarded by the deliverer's lock. Target and group do not change.
+	// The deliverer's lock guards the fields of this paragraph. Target and group do not change.
 	target *target
 	group  *group // the first group to pass
 	// waitsAt is the group at which the delivery waits, or nil once it has passed all groups.

@@ -4,14 +4,15 @@
 // # The problem
 //
 // A target is any subject. A stream may listen on it, or a service, or core subscribers, or nobody. The subject does
-// not show which, and this may change at any time. Core subscribers never answer. Every receiver of a message knows its
-// reply subject, and may publish anything there. And a target that is slow, silent or full must not delay the others.
+// not show which of them listens, and the listeners may change at any time. Core subscribers never answer. Every
+// receiver of a message knows the message's reply subject, and may publish anything on it. And a target that is slow,
+// silent or full must not delay the others.
 //
 // # Terms
 //
 //	outstanding  published, and without a result yet
 //	group        a set of targets that share a part of the window
-//	window       the maximum numbers of messages and bytes that are outstanding for all targets together
+//	window       the maximum numbers of messages and bytes that may be outstanding, for all targets together
 //	give back    to return a message to its lane, not sent, with a time at which to deliver it again
 //	turn         the time at which a rate permits one message; see turns.go
 //	pressure     the state of a group without room for its messages; see pressure.go
@@ -32,14 +33,15 @@
 //
 // Mode auto decides on evidence. Each delivery is published with a reply subject. Then one of these happens:
 //
-//	a stream acknowledges                     delivered
-//	a stream refuses, or the server sends 503 refused: a failed attempt
-//	silence, and no stream listens            delivered to core subscribers, which do not answer
-//	silence, and a stream may listen          unknown: delivered again, under the same id
+//	a stream acknowledges                       delivered
+//	a stream refuses, or the server sends 503   refused: a failed attempt
+//	silence, and no stream listens              delivered to core subscribers, which do not answer
+//	silence, and a stream may listen            unknown: delivered again, under the same id
 //
-// Mode stream accepts only an acknowledgement. Mode core accepts everything except a 503. Mode request accepts a
-// service's reply, and counts silence as a refusal. In the other modes silence is no refusal by itself: the delivery is
-// repeated under the same id, and package engine counts three silences in a row as one refusal.
+// Mode stream accepts only an acknowledgement. Mode core accepts silence, and every answer except a 503 (nobody
+// listens). Mode request accepts a service's reply, and counts silence as a refusal. In the other modes silence is no
+// refusal by itself: the delivery is repeated under the same id, and package engine counts three silences in a row as
+// one refusal.
 //
 // An acknowledgement has a sequence. If a stream is known to listen on the target, the acknowledgement must name that
 // stream, because a subscriber of the target may publish anything to the reply subject. A service may reply with JSON
@@ -47,18 +49,19 @@
 // stream that it names listens on the target.
 //
 // Silence counts as a delivery only on three conditions: the server has confirmed that it took the message, 50 ms have
-// passed, and the account's streams are known. A silence requests one list of all streams if the last list is some
-// seconds old. This package matches the subjects of the streams itself. While a list is outstanding, fails or is
-// forbidden, no silence counts as a delivery. The list contains only the name of a stream without a leader, so its last
-// known subjects are used. If none are known, it may listen on any subject. Then the cluster is asked about each
-// subject on which no other stream listens.
+// passed, and the account's streams are known. When a target is silent, the deliverer requests one list of all streams,
+// if the last list is some seconds old. The deliverer itself matches targets with the subjects of the listed streams.
+// While a list is outstanding, fails or is forbidden, no silence counts as a delivery. For a stream without a leader,
+// the list contains only the name. The deliverer then uses the last known subjects of that stream. If it knows none,
+// that stream may listen on any subject. Then the deliverer asks the cluster about each subject on which no other
+// stream listens.
 //
 // The list lacks streams of another account, of another JetStream domain, or behind a subject mapping of the account.
-// If such a stream has acknowledged within the last minute, silence is no delivery for that subject, nor for subjects
-// with the same first two tokens. Before its first acknowledgement, and a minute after its last, 50 ms of silence count
-// as the answer of core subscribers, although the stream may only be slow. If core subscribers listen together with
-// such a stream, they get copies. The remedy for both is to configure the modes of these targets, as pattern=mode:
-// DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
+// If such a stream has acknowledged a message within the last minute, silence does not count as a delivery for the
+// subject of that message, or for subjects with the same first two tokens. Before the stream's first acknowledgement,
+// and from a minute after its last one, 50 ms of silence count as the answer of core subscribers, although the stream
+// may only be slow. If core subscribers and such a stream listen on one target, the core subscribers get copies. To
+// prevent both, configure the modes of these targets, as pattern=mode: DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
 //
 // If NATS does not permit the broker to publish to a subject, the target is silent, too. The server reports the refusal
 // separately, and possibly later: see NoteError.
@@ -80,31 +83,32 @@
 // A message that is not sent or not answered stays in the memory of its lane, and a lane whose memory is full stops for
 // all targets. So the outstanding messages for one target are bounded, in number and in bytes. A bound for each subject
 // would be useless if subjects contain ids. Therefore targets are grouped. If the last list shows a stream on a target,
-// the targets of that stream are a group; otherwise the targets with the same first two tokens are. While no other
-// group is active, a group may have an eighth of the window outstanding, and all groups with the same first token a
-// quarter. Otherwise a group may have a seventh of the room that all groups leave free, and all groups with the same
-// first token a third. So several silent groups leave room for a group that answers, until there are so many groups
-// that one message of each fills the window.
+// the targets of that stream are a group; otherwise the targets with the same first two tokens are a group. While no
+// other group is active, a group may have an eighth of the window outstanding, and all groups with the same first token
+// together a quarter. While other groups are active, a group may have a seventh of the room that all groups leave free,
+// and all groups with the same first token together a third. So several silent groups leave room for a group that
+// answers, until there are so many groups that one message of each fills the window.
 //
-// A group that answers quickly has a larger share: half of the window or, if other groups are active, as much as they
-// leave free. A group becomes quick if in the last quarter of a second it took messages at the rate of a fast group
-// (see below). It stays quick while it answers and has room. If it falls silent, it has the ordinary share from the
-// next quarter of a second on. Its outstanding messages end with their timeout. Until then the other groups share the
-// other half.
+// A group that answers quickly has a larger share: half of the window or, if other groups are active, as much as those
+// groups leave free. A group becomes quick if in the last quarter of a second it took messages at the rate of a fast
+// group (see below). It stays quick while it answers and has room. If it falls silent, it has the ordinary share from
+// the next quarter of a second on. Its outstanding messages end with their timeout. Until then the other groups share
+// the other half.
 //
-// A message for which its group has no room waits. A group is fast if it takes 2,000 messages a second, or 8 MiB a
-// second (or a quarter of the window's bytes a second, if that is more). Any number of messages may wait for a fast
-// group, so one healthy target can use the whole throughput of the broker. For a group that is not fast, messages that
-// it would not take within three seconds, and messages above a quarter of the window, are given back as Stalled, with a
-// time at which there should be room. They come again by way of a retry lane. All waiting messages of a silent group
-// are given back, to come again after twice the time of the silence, at most half a minute. So a slow group is kept
-// busy, and a silent group has its ordinary share.
+// If a group has no room for a message, the message waits. A group is fast if it takes 2,000 messages a second, or 8
+// MiB a second (or a quarter of the window's bytes a second, if that is more). Any number of messages may wait for a
+// fast group, so one healthy target can use the whole throughput of the broker. For a group that is not fast, messages
+// that it would not take within three seconds, and messages above a quarter of the window, are given back as Stalled,
+// with a time at which there should be room. They come again by way of a retry lane. All waiting messages of a silent
+// group are given back, to come again after twice the time of the silence, at most half a minute. So a slow group is
+// kept busy, and a silent group is limited to its ordinary share.
 //
-// To distinguish a slow group from a fast one takes a second, at most once a minute for each group. In that second, a
-// flood that fills its lane stops the lane. To recognise a silent group takes a quarter of a second. Floods that begin
-// at the same time are recognised one after the other, because a lane is read in order: four silent floods and a slow
-// one stop the lane for two seconds. If the messages that are given back need more memory than the lanes share, the
-// lanes stop a second time when these messages come again.
+// The deliverer needs a second to distinguish a slow group from a fast one, at most once a minute for each group. In
+// that second, a flood of messages for the group may fill the memory of the lane from which they come, and so stop the
+// lane. A silent group is recognised after a quarter of a second. Floods that begin at the same time are recognised one
+// after the other, because a lane is read in order: four silent floods and a slow one stop the lane for two seconds. If
+// the messages that are given back need more memory than the lanes share, the lanes stop a second time when these
+// messages come again.
 //
 // A separate goroutine sends messages that have waited. All answers come on one goroutine, and sending the next message
 // would be three quarters of the cost of each answer. With both on one goroutine, 100,000 messages for one target that
@@ -116,9 +120,9 @@
 // If a target or a key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. Package engine
 // lets one instance send all messages of a bucket. A message that has to wait for its turn is given back with the turn,
 // and waits in a lane. So the memory of this package does not grow with a backlog. Turns are times of the bucket's own
-// clock. The clock stops while the target is halted, and is set back when messages have missed their turns. Otherwise
-// all delayed turns would be due at the same time. So the messages keep their order and the rate, and a message that
-// comes too soon waits again.
+// clock. The clock stops while the target is halted (see Halt), and is set back when messages have missed their turns.
+// If the clock went on, all delayed turns would be due at the same time. So the messages keep their order and the rate,
+// and a message that comes too soon waits again.
 //
 // Waiting messages are also given back when their owner stops (Recall). A message is not sent if its owner may not
 // deliver it any more.

@@ -43,10 +43,10 @@ type evidence struct {
 
 	// For a silence, and for a timeout.
 	forbidden    bool     // the server has refused this publish
-	unattributed bool     // the server has refused a publish, and it is not known yet which one
+	unattributed bool     // the server has refused a publish, and it is not known yet which publish it was
 	acknowledges bool     // a stream is known to acknowledge for the target
 	streams      listener // the stream of the account on the target; not determined if acknowledges is true
-	unlisted     bool     // a stream that the account does not list recently acknowledged for such targets
+	unlisted     bool     // a stream that the account does not list recently acknowledged for the target's group
 
 	// claims is the result of checking the stream name in an acknowledgement in mode request: in this answer or, after a
 	// timeout, in an earlier answer that was ignored.
@@ -69,7 +69,7 @@ func (e evidence) timedOut() bool { return errors.Is(e.err, acks.ErrTimeout) }
 // verdict is the conclusion from the evidence: a result, or that it is too early for a result.
 type verdict struct {
 	pending bool   // no result yet: the inbox must wait for more answers
-	result  Result // if not pending
+	result  Result // the result, if the verdict is not pending
 	acked   string // the stream that has acknowledged the delivery
 	ignored string // the stream that an acknowledgement names, if the acknowledgement may be a service's reply
 	renew   bool   // the list of streams may be out of date
@@ -118,8 +118,8 @@ func judgeStream(e evidence) verdict {
 }
 
 // foreign reports whether the answer names another stream than the one that is known to hold the target. A subscriber
-// of the target may publish anything to the reply subject. It can also make the server publish the acknowledgements of
-// its own delayed messages there. Such acknowledgements name the broker's own streams.
+// of the target may publish anything to the reply subject. A subscriber can also make the server publish the
+// acknowledgements of the subscriber's own delayed messages there. Such acknowledgements name the broker's own streams.
 func (e evidence) foreign() bool {
 	return e.holder != nil && e.ack.Stream != "" && e.ack.Stream != e.holder.name
 }
@@ -145,12 +145,12 @@ const (
 )
 
 // judgeService accepts every reply of a service, unless the reply reports an error. A stream on the subject
-// acknowledges for itself and not for the service. So an acknowledgement is ignored if it is a stream's, and also if it
-// may be because the streams are not known.
+// acknowledges for itself and not for the service. So judgeService ignores an acknowledgement that a stream has sent.
+// While the streams are not known, a stream may have sent any acknowledgement, so judgeService ignores all of them.
 func judgeService(e evidence) verdict {
 	switch {
 	case e.timedOut() && e.claims == refuted:
-		return decided(Result{Outcome: Delivered}) // the answer that was ignored was the service's
+		return decided(Result{Outcome: Delivered}) // the ignored answer came from the service
 	case e.timedOut():
 		return decided(Result{Outcome: Refused, Err: e.err, Reason: fmt.Sprintf("no reply within %s", e.wait)})
 	case e.err != nil:
@@ -172,8 +172,8 @@ func judgeService(e evidence) verdict {
 	return decided(Result{Outcome: Delivered})
 }
 
-// judgeAuto accepts an acknowledgement. It accepts silence if it is known that no stream listens, or only a stream that
-// does not acknowledge.
+// judgeAuto accepts an acknowledgement. It accepts silence if it is known that no stream listens, or that the stream
+// which listens does not acknowledge.
 func judgeAuto(e evidence) verdict {
 	switch {
 	case !e.silent():

@@ -44,9 +44,9 @@ func (f *filters) add(filter string, h *holder) {
 	f.leaf = better(f.leaf, h)
 }
 
-// match returns the stream that listens on a subject, or nil. Filters of streams may overlap only if one of the streams
-// does not acknowledge. Of such streams, match returns one that acknowledges. It visits only filters whose tokens
-// match, and allocates nothing.
+// match returns the stream that listens on a subject, or nil. The server lets filters of two streams overlap only if
+// one of these streams does not acknowledge. If several streams listen on the subject, match prefers a stream that
+// acknowledges. It visits only filters whose tokens match, and allocates nothing.
 func (f *filters) match(subject string) *holder {
 	token, rest, more := strings.Cut(subject, ".")
 	best := f.tail
@@ -62,7 +62,7 @@ func (f *filters) match(subject string) *holder {
 	return best
 }
 
-// better returns one of two streams, either of which may be nil: a stream that acknowledges, if there is one.
+// better returns one of two streams, either of which may be nil: a stream that acknowledges, if one of them does.
 func better(a, b *holder) *holder {
 	if a == nil || b != nil && b.acks && !a.acks {
 		return b

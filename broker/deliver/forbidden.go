@@ -7,8 +7,8 @@ import (
 )
 
 // NoteError must be called with each error that the connection's error handler gets. If a permission is missing, the
-// server refuses a publish by an error of the connection, and sends no answer. Without the error, the refusal cannot be
-// told from the silence of core subscribers.
+// server refuses a publish by an error of the connection, and sends no answer. Without this call, the deliverer cannot
+// distinguish the refusal from the silence of core subscribers.
 func (d *Deliverer) NoteError(err error) {
 	subject, _ := jsapi.Forbidden(err)
 	d.mu.Lock()

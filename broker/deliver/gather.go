@@ -37,7 +37,7 @@ func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.T
 // gatherAnswer parses an answer as an acknowledgement, and looks up the stream that the acknowledgement names.
 func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	if dl.mode == message.ModeCore && len(e.answer.Data) > 0 {
-		return // every answer is accepted
+		return // mode core accepts every answer with data
 	}
 	if e.ack, e.isAck = jsapi.ParseAck(e.answer); !e.isAck {
 		return

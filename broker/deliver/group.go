@@ -76,7 +76,8 @@ func (g *group) enqueue(dl *delivery) {
 	g.waitingBytes += dl.Size
 }
 
-// dequeue removes and returns the delivery that has waited longest, if there is room for it. Otherwise it returns nil.
+// dequeue removes and returns the delivery that has waited longest, if there is room for it. If there is no room, or no
+// delivery waits, dequeue returns nil.
 func (g *group) dequeue() *delivery {
 	if len(g.waiting) == 0 || !g.fits(g.waiting[0]) {
 		return nil

@@ -32,9 +32,9 @@ func newGroups(messages, bytes int) *groups {
 	}
 }
 
-// group returns the group of a subject. If the stream behind the subject is known, the stream has a group. If stream is
-// "", the first two tokens have a group, which is a part of the group of the first token. If the second token is an id,
-// there are many small groups, and their common parent bounds their sum.
+// group returns the group of a subject. If stream is not empty, it listens on the subject, and the result is the group
+// of this stream. If stream is empty, the result is the group of the first two tokens, which is a part of the group of
+// the first token. If the second token is an id, there are many small groups, and their common parent bounds their sum.
 func (all *groups) group(subject, stream string) *group {
 	if stream != "" {
 		return all.named(groupName{stream: stream}, all.window, groupShare)
@@ -59,7 +59,8 @@ func (all *groups) named(name groupName, parent *group, share int) *group {
 }
 
 // sweep removes idle groups when there are many. A group is idle if it has no outstanding and no waiting deliveries,
-// and had room for pressureMemory. A group is at least as busy as its parts, so no group is removed before its parts.
+// and has had room since pressureMemory ago. A group is at least as busy as its parts, so no group is removed before
+// its parts.
 func (all *groups) sweep() {
 	if len(all.byName) < max(maxIdle, all.sweepAt) {
 		return
@@ -74,8 +75,8 @@ func (all *groups) sweep() {
 	all.sweepAt = 2 * len(all.byName)
 }
 
-// pass lets a delivery pass g and the groups above it as far as there is room, and reports whether the delivery has
-// passed all of them. Otherwise the delivery waits.
+// pass lets a delivery pass g and the groups above g, and reports whether the delivery has passed all of them. At the
+// first group without room, the delivery waits.
 func (all *groups) pass(g *group, dl *delivery) bool {
 	for ; g != nil; g = g.parent {
 		if len(g.waiting) > 0 || !g.fits(dl) {
@@ -97,7 +98,8 @@ func (all *groups) leave(dl *delivery) {
 	all.advance(dl.group)
 }
 
-// advance lets deliveries pass that wait at a group or above it. Deliveries that wait further above pass first.
+// advance lets the deliveries that wait at g, or at a group above g, pass as far as there is room. Deliveries that wait
+// at a higher group pass first.
 func (all *groups) advance(g *group) {
 	if g.parent != nil {
 		all.advance(g.parent)

@@ -37,7 +37,7 @@ func newLookup(api jsapi.Asker, ours func(stream string) bool, log *slog.Logger)
 type listener uint8
 
 const (
-	listenerUnknown listener = iota // not listed yet, or the lookup failed
+	listenerUnknown listener = iota // no valid list or lookup has shown the kind
 	listenerNone                    // no stream of this account listens
 	listenerNoAck                   // a stream listens that does not acknowledge
 	listenerAcks                    // a stream listens that acknowledges
@@ -69,8 +69,8 @@ func (l *lookup) renew() {
 	}
 }
 
-// listenerOn returns the kind of stream that listens on a subject. If the kind is unknown, it is looked up for a later
-// call.
+// listenerOn returns the kind of stream that listens on a subject. If the kind is unknown, listenerOn requests a
+// lookup, so that a later call returns the kind.
 func (l *lookup) listenerOn(subject string, now time.Time) listener {
 	s := l.fresh(now)
 	if s == nil {
@@ -95,7 +95,7 @@ func (l *lookup) holder(subject string, now time.Time) *holder {
 	return nil
 }
 
-// run lists the streams and looks up the subjects of undescribed streams on request, until ctx ends.
+// run lists the streams, and looks up single subjects, whenever a list or a subject is requested, until ctx ends.
 func (l *lookup) run(ctx context.Context) {
 	var asking sync.WaitGroup
 	asking.Go(func() { l.subjects.run(ctx, l) })

@@ -32,11 +32,11 @@ const (
 // pressure is the judgement of a group without room, by the answers in each slice of time.
 type pressure struct {
 	since                 time.Time // start of the present slice
-	answers, answersBytes int       // in the present slice
+	answers, answersBytes int       // the number of answers, and their bytes, in the present slice
 	rate, rateBytes       float64   // answers, and their bytes, a second
 	judged                bool      // a slice has been measured
 	quick                 bool      // the group has the larger share: see measure, and quickShare
-	answered              time.Time // of the group's last answer, or of the start of the pressure
+	answered              time.Time // time of the group's last answer; before it, the start of the pressure
 	next                  time.Time // when the group should have taken all messages that were given back
 }
 
@@ -138,8 +138,8 @@ func (p *pressure) measure(now time.Time, room bool, window int) {
 }
 
 // eased reports whether the pressure of a group can be forgotten: its first burst ended before the group was judged, or
-// the group has had room for pressureMemory. A slow group that were forgotten as soon as it has room would fill its
-// lane again.
+// the group has had room for pressureMemory. If the pressure of a slow group were forgotten as soon as the group has
+// room, the group would fill its lane again.
 func (g *group) eased(now time.Time) bool {
 	p := g.pressure
 	return g.hasRoom() && (!p.judged && now.Sub(p.since) >= judgeFirst || now.Sub(g.lastFull) >= pressureMemory)

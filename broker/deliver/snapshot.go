@@ -6,7 +6,7 @@ import "time"
 type snapshot struct {
 	at          time.Time // when the list was requested
 	filters     filters
-	known       map[string]description // by name; a stream without a leader has the description of an earlier snapshot
+	known       map[string]description // by stream; a stream without a leader keeps its earlier description
 	undescribed []string               // existing streams without a description in any snapshot
 }
 

@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// maxIdle is the number of targets, and of groups, from which idle ones are removed.
+// maxIdle is the number of targets from which a sweep removes idle targets, and the number of groups from which a sweep
+// removes idle groups.
 const maxIdle = 4096
 
 // targets holds all targets. The deliverer's lock guards it.
 type targets struct {
 	bySubject map[string]*target
-	byKey     map[string]*turns // by bucket
+	byKey     map[string]*turns // the turns of the buckets of keys, by bucket
 	limits    Limits
 	counts    *Counts
 	pacer     string    // the unique name of this deliverer, for the turns that it gives
@@ -27,7 +28,7 @@ type targets struct {
 type target struct {
 	subject  string
 	open     int // deliveries that have no result yet
-	unsent   int // the number of these that had to wait and are not sent yet
+	unsent   int // the number of open deliveries that had to wait and are not sent yet
 	count    *Count
 	group    *group
 	snapshot *snapshot // the snapshot by which the group was chosen
@@ -37,7 +38,7 @@ type target struct {
 
 	forbidden time.Time // when the server last refused a publish to the subject
 
-	turns turns // at the rate of the target
+	turns turns // the turns that the target's rate permits
 }
 
 func newTargets(limits Limits, counts *Counts) *targets {
@@ -98,7 +99,7 @@ func (t *target) dropUnsent() {
 	t.unsent--
 }
 
-// open returns the targets for which match returns true and that have deliveries without a result.
+// open returns the targets that have deliveries without a result and for which match returns true.
 func (all *targets) open(match func(target string) bool) (open []*target) {
 	for subject, t := range all.bySubject {
 		if t.open > 0 && match(subject) {

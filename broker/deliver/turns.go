@@ -12,9 +12,9 @@ const turnMissed = 250 * time.Millisecond
 // turns gives turns to the messages of one bucket. A turn is a time at which the rate permits one message; successive
 // turns are an interval apart. Messages get turns in the order in which they come.
 //
-// Turns are times of the bucket's own clock. The clock stops while the target is halted, and is set back when messages
-// have missed their turns, by the time lost. So a message keeps its place: it comes at the original time of its turn,
-// is given back with the present time of its turn, and waits again.
+// Turns are times of the bucket's own clock. The clock stops while the target is halted. When messages have missed
+// their turns, the clock is set back by the time lost. So a message keeps its place: it comes at the original time of
+// its turn, is given back with the postponed time of its turn, and waits again.
 //
 // The clock starts with the deliverer's clock. The times of both are durations since that start.
 type turns struct {
@@ -23,7 +23,7 @@ type turns struct {
 	lastSent time.Duration // the last turn in which a message was sent
 	lag      time.Duration // the lag of the clock behind the deliverer's clock
 	halted   bool          // the clock is stopped
-	haltedAt time.Duration // by the deliverer's clock
+	haltedAt time.Duration // when the clock stopped, by the deliverer's clock
 	round    int           // incremented when the clock is set back, or turns are revoked
 	valid    int           // turns of an earlier round are revoked
 	revoked  time.Duration // the last revoked turn, by the deliverer's clock
@@ -68,8 +68,8 @@ func (t *turns) setBack(by time.Duration) {
 // postpone handles a message that comes late for its turn, and reports whether the message still has a turn. If no
 // other message was sent for as long as this message is late, all messages were held up: the clock is set back by the
 // lateness. If the message missed its turn, the clock is set back by a little more, because earlier messages may have
-// missed theirs. Otherwise only this message was held up, and later messages have been sent. Then all turns are
-// revoked, and each message gets a new turn as it comes.
+// missed theirs. If the message missed its turn, and later messages have been sent meanwhile, only this message was
+// held up. Then postpone revokes all turns, and each message gets a new turn as it comes.
 func (t *turns) postpone(at, now time.Duration) bool {
 	late, idle := now-at, now-t.lastSent-t.interval
 	switch {
@@ -111,7 +111,7 @@ func (all *targets) pace(t *target, m Message) (r Result, later bool) {
 		has = ts.postpone(own.at, now)
 		now = ts.now(elapsed)
 	}
-	if has && (own.at <= now || own.round == ts.round) { // on time by its lane's clock, which may differ a little
+	if has && (own.at <= now || own.round == ts.round) { // on time by the clock of its lane, which may differ slightly
 		ts.lastSent = max(ts.lastSent, own.at)
 		return Result{}, false
 	}

@@ -57,7 +57,7 @@
 //	a broker was killed                              it wrote no batch with end, and does not answer. A running broker
 //	                                                 writes every minute. So records of 0.15 s at most are missing, in
 //	                                                 the minute after its last batch. If no broker could write then,
-//	                                                 the hole lasts until one can
+//	                                                 the hole lasts until a broker can write
 //	a broker runs, and cannot store its records      its answer has the time of its earliest unstored record (State)
 //	no broker kept a journal                         no broker wrote for two and a half minutes, and the next batch, if
 //	                                                 there is one, is the first of its start
@@ -66,9 +66,9 @@
 //	                                                 brokers
 //
 // The reader gets the answers of the running brokers just before it reads (Config.States). So its result is complete up
-// to one second before, the time in which a record reaches the stream and a broker answers. If the brokers do not
-// answer, the last minute is unknown. After a minute without a batch, the reader does not know whether a broker runs.
-// After two and a half minutes, it concludes that the broker was killed.
+// to one second before the search. This second is the time in which a record reaches the stream and a broker answers.
+// If the brokers do not answer, the last minute is unknown. After a minute without a batch, the reader does not know
+// whether a broker runs. After two and a half minutes, it concludes that the broker was killed.
 //
 // A hole may be longer than the reported minute if a broker loses its connection to the journal, continues to deliver,
 // and is killed before it writes again.

@@ -68,7 +68,7 @@ type Query struct {
 	LateThan time.Duration // minimum lateness, exclusive; zero for none
 	Series   uint64        // generation of the first set of a recurring timer
 
-	From  Place // the end of an earlier search
+	From  Place // where an earlier search ended; the zero Place is the beginning
 	Limit int   // maximum number of records; zero for all
 	// Progress, if set, is called for every batch, with the number of records so far and an estimate of the total.
 	Progress func(read, total uint64)

@@ -31,7 +31,7 @@ type Report struct {
 	Found  int    // number of records selected
 	GoOn   Place  // position at which the search reached its limit; zero if it did not
 
-	Holes    []Hole // at most maxHoles
+	Holes    []Hole // the holes, at most maxHoles
 	More     int    // number of further holes
 	Unproven int    // messages in the stream without a valid seal
 	Copies   int    // batches that had been stored before
@@ -58,7 +58,7 @@ type run struct {
 	at     time.Time // time at which the last batch was stored
 	from   time.Time // the batches so far have all records before this time
 	end    bool      // set by the last batch of a clean stop
-	until  time.Time // end of a later interval without any batch; zero if there is none
+	until  time.Time // end of a later interval in which no instance wrote; zero if there is none
 }
 
 // runs are the starts of instances that a search has found.
@@ -69,7 +69,8 @@ type runs struct {
 
 func newRuns() runs { return runs{all: make(map[start]*run)} }
 
-// next processes a batch. It reports the holes before the batch, and returns whether the batch is new.
+// next processes a batch. It calls hole for each hole before the batch, and reports whether the batch is new: a batch
+// with a number that was already read is a copy.
 func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	key := start{h.Instance, h.Start}
 	known := r.all[key]
@@ -94,8 +95,10 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	return true
 }
 
-// silence processes the interval without any batch before a batch. An instance that wrote before and after the interval
-// reports its own losses. An instance that never writes again may or may not have run in the interval.
+// silence processes the time between the previous batch and a batch that was stored at the time stored. If this time is
+// longer than the interval of heartbeats, it is an interval without any batch. An instance that wrote before and after
+// the interval reports its own losses. An instance that never writes again may or may not have run in the interval.
+// Known is the run to which the new batch belongs, or nil if the batch is the first of its start.
 func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	passed := stored.Sub(r.last)
 	if r.last.IsZero() || passed <= heartbeatInterval+flushInterval {
@@ -114,7 +117,7 @@ func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	}
 }
 
-// forget drops the oldest run if there are maxRuns.
+// If there are maxRuns runs, forget drops the run whose last batch is the oldest.
 func (r *runs) forget(hole func(Hole)) {
 	if len(r.all) < maxRuns {
 		return
@@ -131,7 +134,7 @@ func (r *runs) forget(hole func(Hole)) {
 	delete(r.all, oldest)
 }
 
-// settled returns the time up to which all records of the start are stored with this batch.
+// settled returns the time up to which all records of the start are in this batch or in an earlier batch.
 func (h head) settled(stored time.Time) time.Time {
 	if last := at(h.Last); h.Records > 0 && last.Before(stored) {
 		stored = last
@@ -139,8 +142,8 @@ func (h head) settled(stored time.Time) time.Time {
 	return stored.Add(-maxStoreDelay)
 }
 
-// silent reports the holes of the instances that have written nothing for too long. States has the running writers'
-// states shortly before now, or nil if they are unknown.
+// silent reports the holes of the instances that have written nothing for too long. States are the states of the
+// running writers shortly before now. States is nil if these states are unknown.
 func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 	var all []Hole
 	for key, one := range r.all {

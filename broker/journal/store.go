@@ -104,7 +104,8 @@ func (w *Writer) takeLost() span {
 	return lost
 }
 
-// drop drops a batch. The next batch reports its records, and the lost records that it would have reported.
+// drop drops a batch. The next batch reports the records of the dropped batch, and the lost records that the dropped
+// batch would have reported.
 func (w *Writer) drop(b batch, reported span, err error) {
 	w.mu.Lock()
 	w.lost = w.lost.add(reported).add(b.span)

@@ -18,15 +18,15 @@ const (
 	// heartbeatInterval is the interval at which a broker without records writes an empty batch.
 	heartbeatInterval = time.Minute
 	// fullBatch is the size, in bytes, at which a batch is stored immediately. While the stream is slow, several such
-	// batches are joined, up to maxBatch. Otherwise each round trip could store only 64 KiB.
+	// batches are joined, up to maxBatch. If batches were not joined, each round trip could store only 64 KiB.
 	fullBatch = 64 << 10
 	maxBatch  = 256 << 10
 	// lineRoom is the buffer space for the line that makes a batch full, in bytes.
 	lineRoom = 4 << 10
 	// startChars is the length of a start's token, in characters.
 	startChars = 10
-	// A stop stores the remaining records for the rest of the grace period, at least for minFlush and at most for
-	// maxFlush. The journal must not delay a restart.
+	// When the broker stops, the writer stores the remaining records for the rest of the grace period, at least for
+	// minFlush and at most for maxFlush. The journal must not delay a restart.
 	maxFlush = time.Second
 	minFlush = 250 * time.Millisecond
 	// logInterval is the minimum time between two log lines about dropped records.
@@ -42,7 +42,7 @@ type Counts struct {
 // WriterConfig is the configuration of a writer.
 type WriterConfig struct {
 	Instance string        // the broker's name
-	Stream   string        // its name; acknowledgements of other streams are ignored
+	Stream   string        // name of the journal's stream; acknowledgements of other streams are ignored
 	Subject  string        // subject of the batches
 	Room     int           // maximum size of the waiting records in bytes; further records are dropped
 	Payload  int           // maximum size of a message in bytes

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// stableAfter is the time without a change in the set of instances after which a lane may move between live
+	// stableAfter is the time for which the set of instances must be unchanged before a lane moves between live
 	// instances.
 	stableAfter = 5 * time.Second
 	// maxWrites is the maximum number of attempts to write the table in one round. A client that stores a hundred

@@ -8,15 +8,16 @@ import (
 )
 
 // call is a message between instances that no stream stores. It announces a change of the table, asks which instances
-// are alive, or answers. It proves that its sender is alive, even if a client's message hides the sender's counter. It
-// lists the sender's lanes: while the stream is unusable, the instances divide the lanes by these lists.
+// are alive, or answers that question. It proves that its sender is alive, even if a client's message hides the
+// sender's counter. It lists the sender's lanes: while the stream is unusable, the instances divide the lanes by these
+// lists.
 type call struct {
 	ID     string            `json:"id"`
 	Beat   uint64            `json:"beat"`             // the sender's counter
 	Ask    bool              `json:"ask,omitempty"`    // every live instance must answer
 	Answer bool              `json:"answer,omitempty"` // an answer only: no change of the table, and no question
 	Knows  bool              `json:"knows,omitempty"`  // the sender has read or created a valid table
-	Owns   map[string]uint64 `json:"owns,omitempty"`   // lanes, with the epochs of their claims; zero for no claim
+	Owns   map[string]uint64 `json:"owns,omitempty"`   // the sender's lanes, with the claims' epochs; zero for no claim
 	Wants  []string          `json:"wants,omitempty"`  // lanes that the sender can own
 }
 
@@ -33,7 +34,7 @@ func (s *Shared) receive(m *nats.Msg) {
 	}
 	var c call
 	if json.Unmarshal(m.Data, &c) != nil {
-		c = call{} // from an older broker
+		c = call{} // the call is from an older broker
 	}
 	if c.ID == s.self.id {
 		return
@@ -63,7 +64,8 @@ func (s *Shared) receive(m *nats.Msg) {
 	}
 }
 
-// takeCalls applies the received calls to the liveness of their senders, drops old calls, and answers a question.
+// takeCalls applies the received calls to the liveness of their senders, drops old calls, and answers if an instance
+// has asked which instances are alive.
 func (s *Shared) takeCalls(now time.Time) {
 	s.mu.Lock()
 	for id, c := range s.local.calls {

@@ -20,11 +20,12 @@
 // Ownership exists for order and efficiency. No promise depends on it: two owners of one lane deliver messages twice,
 // under one id, and lose none. An owner purges only the messages below its cursor, all of which were delivered. Its
 // cursor begins at the stream's first message, or at its predecessor's cursor. A message in flight at another owner
-// keeps its id. A predecessor's cursor is valid only in its own stream, which the time of creation identifies.
+// keeps its id. A predecessor's cursor is valid only in the stream for which it was stored. The time of creation
+// identifies that stream.
 //
-// So a lease need not be exclusive at every moment. It cannot be: a process may be suspended between the check of its
-// lease and the publish that follows. Two requirements remain: duplicates must be rare, and no lane may stay without an
-// owner.
+// So a lease need not be exclusive at every moment. No lease can be exclusive at every moment: a process may be
+// suspended between the check of its lease and the publish that follows. Two requirements remain: duplicates must be
+// rare, and no lane may stay without an owner.
 //
 // # How instances agree
 //
@@ -34,39 +35,39 @@
 //
 // In a round an instance raises its counter. From the stream's leader it reads its new counter message, then the table,
 // then the counter of each instance in the table. It computes the new table. If the new table differs, the instance
-// writes it, on condition that the message to replace is still the one it read, and announces the change. It trusts a
-// server only if that server shows the instance's own beat: a deposed leader answers reads for a while, with old
-// counters.
+// writes it, on condition that the stored message is still the one that it read, and announces the change. The instance
+// trusts a server only if that server shows the instance's own beat: a deposed leader answers reads for a while, with
+// old counters.
 //
 //   - An instance that is alone has no rounds. The table lists only this instance. It subscribes to calls, and has a
-//     round when it receives one. Every 10 s it reads the table from the leader, at no measurable cost, because a call
-//     does not cross a leaf node whose link is down, even if the instance's own connection is up. It also reads the
-//     table after an outage of JetStream (Probe) or of its connection.
+//     round when it receives one. Every 10 s it reads the table from the leader, since a call may be lost: a call does
+//     not cross a leaf node whose link is down, even if the instance's own connection is up. This read has no
+//     measurable cost. The instance also reads the table after an outage of JetStream (Probe) or of its connection.
 //   - Shares are even, among at most MaxOwners instances, with the fewest moves. Every instance computes all shares
 //     from the table (see shares), and acts only on its own share: it claims the free lanes of its share, and gives up
 //     lanes of other shares. So no instance leads the others, and an instance with an outdated table does no harm.
 //   - An instance that reads a message of a newer format than its own declines the lane. As long as an instance of a
 //     newer format can own the lane, the older instance's share does not contain it.
 //   - After an instance has joined, no lane moves until the set of instances has not changed for 5 s. An instance that
-//     stops drains each lane, frees it with the cursor in the table, and calls. The next owner starts immediately at
-//     that cursor.
+//     stops drains each lane, frees the lane in the table, stores the cursor there, and sends a call. The next owner
+//     starts immediately at that cursor.
 //   - An instance is dead if an observer has read its counter, and a round that begins 5 s later shows the same
 //     counter. The observer's monotonic clock measures the 5 s. If the observer's own rounds fail, the observer starts
-//     the measurement again, because the other instance could not have raised its counter either.
+//     the measurement again, because the other instance may have been unable to raise its counter, too.
 //
 // # Forged messages
 //
 // A client may not publish below delaysys. But a client chooses the subject of the acknowledgement of its message, and
 // that may be the table's subject. So every message has a seal (message.Keys). Instances ignore a message without a
 // valid seal. Of such a message they use only the sequence, which the next write has to name. They keep the last good
-// table and write it back. An instance that did not read the last good table writes back an older one. So each reader
-// keeps the claims with newer epochs, and writes these claims back. Thus no working owner loses a lane. (In a test
-// without this rule, a client hid every table during 30 restarts in turn, and owners lost five lanes.)
+// table and write it back. An instance that did not read the last good table writes back an older table. So each
+// instance that knows claims with newer epochs keeps these claims, and writes them back. Thus no working owner loses a
+// lane. (In a test without this rule, a client hid every table during 30 restarts in turn, and owners lost five lanes.)
 //
-// A forged counter hides the real one. Then the other instances ask its owner by a call, and the answer is a sign of
-// life. Instances read messages by their subjects, so messages on other subjects cost nothing. If a client stores an
-// old sealed table or counter again, instances recognize it as old. Versions and counters only rise, a version is at
-// least the writer's time, and each table contains the sequence of the message that it replaced.
+// A forged counter hides the real one. Then the other instances ask the instance of that counter by a call, and its
+// answer is a sign of life. Instances read messages by their subjects, so messages on other subjects cost nothing. If a
+// client stores an old sealed table or counter again, instances recognize it as old. Versions and counters only rise, a
+// version is at least the writer's time, and each table contains the sequence of the message that it replaced.
 //
 // If an instance starts and finds no table in a stream that has stored messages before, it waits 5 s for an instance
 // that knows the table. Then it creates a new table. This takes no lane from an owner: owners enter their lanes in the
@@ -79,10 +80,10 @@
 // the longer time, because the monotonic clock stops while a machine is suspended.
 //
 // But ownership must not stop delivery. While its beats fail, an instance keeps its grace on three conditions: the
-// grace has held without a gap, the connection is up, and the instance continues to try. Other instances cannot write
-// either, and so cannot replace it. If only this instance has lost the stream, a lane has two owners until the instance
-// reads the table again. If the leader has no room for a beat, but shows a table in which the lane belongs to the
-// instance, no other owner can exist.
+// grace has held without a gap, the connection is up, and the instance continues to try. Usually the other instances
+// cannot write either, and so cannot replace this instance. If only this instance has lost the stream, a lane may have
+// two owners until this instance reads the table again. If the leader has no room for a beat, but shows a table in
+// which the lane belongs to the instance, no other owner can exist.
 //
 // While rounds fail, instances list their lanes in calls. After 15 s, which is longer than an election, or after 5 s of
 // "no room", they use these lists in place of the table. Each instance keeps its lanes. A lane that no call lists goes
@@ -99,18 +100,18 @@
 // Held returned false, the worker gets a beat when Held would return true again.
 //
 // An instance that is alone does not raise its counter. It renews a sign of life every 2 s, in memory only. It acts
-// only while it is connected and this sign is less than 4 s old. Otherwise it may have missed a call, and first reads
-// the table.
+// only while it is connected and this sign is less than 4 s old. If one of these conditions fails, it may have missed a
+// call, so it reads the table before it acts again.
 //
 // # Instances that restart
 //
-// A killed instance stays in the table. Its next run has the same name or the same place, and calls it. If there is no
-// answer within 300 ms, the new run takes over. If the place is locked, the new run takes over immediately. The
-// operator chooses the name. The place is a guess from a host's name and an address. The guess is wrong if two hosts
-// have the same name and the address is local to each. If both instances are alive, the younger yields. It stops if
-// both have the same name, and continues without a place if both have only the same place. They notice each other by a
-// call or a change of the counter. If no call arrived at the start, the elder notices when it next reads the table.
-// Until then both own the lanes.
+// A killed instance stays in the table. Its next run has the same name or the same place, and sends a call. If the
+// earlier run does not answer within 300 ms, the new run takes over. If the place is locked, the new run takes over
+// immediately. The operator chooses the name. The broker derives the place from the host's name and an address. Two
+// instances have the same place by mistake if their hosts have the same name and the address is local to each host. If
+// both instances are alive, the younger yields. It stops if both have the same name, and continues without a place if
+// both have only the same place. They notice each other by a call or by a change of the other's counter. If no call
+// arrived at the start, the elder notices the younger when it next reads the table. Until then both own the lanes.
 //
 // # The situations
 //

@@ -3,7 +3,7 @@ package lease
 import "errors"
 
 // ErrNameInUse is passed to SharedConfig.Fail when an older live instance has the same name. Give each instance a
-// unique name, or none.
+// unique name, or give none of them a name.
 var ErrNameInUse = errors.New("another instance has the same name")
 
 var (

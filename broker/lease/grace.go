@@ -10,11 +10,11 @@ const (
 	// is later. So the instance stops before it is replaced.
 	lostAfter = 5 * time.Second
 	// silentAfter is the time for which the instances change nothing while the stream refuses or ignores their writes.
-	// After it they continue without the stream: see assume. An election takes at most 9 s.
+	// After that time they continue without the stream: see assume. An election takes at most 9 s.
 	silentAfter = 15 * time.Second
 	// signEvery is the interval at which an instance that is alone renews its own sign of life.
 	signEvery = 2 * time.Second
-	// signTrust is the age at which such a sign expires. The instance was then suspended.
+	// signTrust is the age at which such a sign of life expires. If the sign is older, the instance was suspended.
 	signTrust = 4 * time.Second
 )
 

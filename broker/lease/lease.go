@@ -19,7 +19,7 @@ type sharedLease struct {
 	denied atomic.Bool
 
 	// Only Run uses the fields below.
-	epoch   uint64 // of the claim in the table; zero if assumed
+	epoch   uint64 // the epoch of the claim in the table; zero if assumed
 	assumed bool   // taken in an outage, without the table: see assume
 	ended   bool
 }
@@ -67,7 +67,7 @@ func (l *sharedLease) stuck(now instant) bool {
 	return sent != nil && sent.elapsed(now) >= lostAfter
 }
 
-// beat sends the worker a beat, unless the last one is still in the channel.
+// beat sends the worker a beat, unless the last beat is still in the channel.
 func (l *sharedLease) beat(now instant) {
 	if len(l.beats) > 0 {
 		return

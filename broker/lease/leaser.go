@@ -36,7 +36,7 @@ type Lease interface {
 	// and Held is false; or another instance will own it after the release.
 	Done() <-chan struct{}
 	// Decline reports that the lane contains a message of a newer format, which this instance cannot read. If a live
-	// instance of a newer format can own the lane, it becomes the owner. Otherwise nothing changes.
+	// instance of a newer format can own the lane, it becomes the owner. If there is no such instance, nothing changes.
 	Decline()
 	// Release gives up the lane and passes on the cursor. No message of the lane may be in flight any more.
 	Release(ctx context.Context, at Cursor) error

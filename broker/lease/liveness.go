@@ -6,27 +6,28 @@ import "time"
 type liveness struct {
 	seen map[string]sighting
 	// good is the start of the last successful round, which showed everything stored before it. It is zero if a later
-	// round failed. Then the time since a counter's last change is unknown, because its instance could not beat either.
+	// round failed. Then the time since a counter's last change is unknown, because the other instance may have been
+	// unable to beat, too.
 	good time.Time
 }
 
 // sighting is the last known counter of another instance.
 type sighting struct {
 	counter uint64
-	first   time.Time // of the first read of this value or, if rounds failed later, of their next success
-	changed time.Time // of the last change that was read
+	first   time.Time // when this value was first read; if rounds failed later, the time of the next good round
+	changed time.Time // when a change of the counter was last read
 	alive   bool      // a change was read, or a call arrived
 }
 
-// record notes a counter. It ignores a counter that has not risen: a client may have stored an old one again. Called is
-// set if the counter comes from a call.
+// record notes a counter. It ignores a counter that has not risen: a client may have stored an old counter again.
+// Called is set if the counter comes from a call.
 func (l *liveness) record(id string, counter uint64, called bool, now time.Time) {
 	s, known := l.seen[id]
 	if known && counter <= s.counter {
 		return
 	}
 	changed := s.changed
-	if called || !l.good.IsZero() { // otherwise the time of the change is unknown
+	if called || !l.good.IsZero() { // in all other cases the time of the change is unknown
 		changed = now
 	}
 	l.seen[id] = sighting{counter: counter, first: now, changed: changed, alive: s.alive || s.counter > 0 || called}

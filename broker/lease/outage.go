@@ -76,8 +76,8 @@ func (s *Shared) recreate(ctx context.Context) {
 // assume continues without the stream, after the stream was unusable for silentAfter, or full for lostAfter. Every
 // instance announces its lanes in calls and keeps them. A lane that no call names goes to one of the instances whose
 // calls arrive, by the usual shares, which all instances compute alike. Two instances that do not receive each other's
-// calls own the same lanes. That is better than no owner: duplicates have one id, but without an owner no message is
-// delivered.
+// calls own the same lanes. Two owners are better than no owner: duplicates have one id, but without an owner no
+// message is delivered.
 func (s *Shared) assume(now time.Time) {
 	t := s.assembly(now)
 	share := shares(t, s.cfg.MaxOwners)

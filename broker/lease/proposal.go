@@ -11,7 +11,7 @@ func (s *Shared) others(t Table) []string {
 	return slices.DeleteFunc(t.members(), func(id string) bool { return id == s.self.id })
 }
 
-// proposal returns the table that this instance would write, and the releases that this table contains.
+// proposal returns the table that this instance would write, and the releases in progress, which that table contains.
 func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	t := s.view.table.clone()
 	for _, id := range s.others(t) {
@@ -76,8 +76,9 @@ func (s *Shared) newerCanOwn(lane string) bool {
 }
 
 // createTable makes an empty table the current one if this instance may, and reports whether it did. The instance may
-// if its own counter is the first message of the stream. Otherwise, it first gives any instance that knows the table
-// the time to write that table back. A table created too early takes no lane from its owner: see mayClaimNew.
+// if its own counter is the first message of the stream. If its counter is a later message, the instance first gives
+// any instance that knows the table the time to write that table back. A table created too early takes no lane from its
+// owner: see mayClaimNew.
 func (s *Shared) createTable() bool {
 	waited := time.Since(s.self.base)
 	quiet := waited - time.Duration(s.received.knower.Load()) // time since a call of an instance that knows the table

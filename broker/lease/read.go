@@ -36,13 +36,13 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// readTable reads the table. If the message is not a table, or an old one, it uses only the sequence, which the next
-// write replaces. The last good table stays the current one.
+// readTable reads the table. If the stored message is not a table, or is an old table, readTable uses only the sequence
+// of the message, which the next write must name. The last good table stays the current one.
 func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	m, ours, err := s.store.last(ctx, s.store.Table)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		s.view.sequence, s.view.garbled = 0, s.view.known // purged
+		s.view.sequence, s.view.garbled = 0, s.view.known // the table is gone: the stream was purged
 		return nil
 	case err != nil:
 		return err

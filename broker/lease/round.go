@@ -10,8 +10,9 @@ import (
 // sweepAfter is the time from an instance's death to the removal of its counter.
 const sweepAfter = 10 * time.Second
 
-// round raises the counter, reads the table and the other counters, and acts on them. It trusts only a server that
-// checkFresh its own beat: neither a replica that lags nor a deposed leader can.
+// round raises the counter, reads the table and the other counters, and acts on them. It trusts a server only if the
+// server shows this instance's own beat (checkFresh): neither a replica that lags nor a deposed leader can show this
+// beat.
 func (s *Shared) round(ctx context.Context, sent time.Time) error {
 	s.rounds.last = sent
 	s.rounds.beats++
@@ -40,7 +41,7 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 	return nil
 }
 
-// plan sets the time at which the next round must begin. If this instance is alone, none is needed.
+// plan sets the time at which the next round must begin. If this instance is alone, no round is needed.
 func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	s.sweep(ctx)
 	if s.view.known && !s.hasPeers() && !s.awaitsLane() {

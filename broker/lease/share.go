@@ -28,7 +28,8 @@ func shares(t Table, maxOwners int) map[string]string {
 		}
 	}
 
-	// The instances with the most lanes stay owners. Among equals, the one that joined earlier does.
+	// The instances with the most lanes stay owners. Of two instances with equally many lanes, the one that joined
+	// earlier stays an owner.
 	chosen := slices.DeleteFunc(members, func(id string) bool { return len(t.Instances[id].Lanes) == 0 })
 	slices.SortStableFunc(chosen, func(a, b string) int { return cmp.Compare(len(owned[b]), len(owned[a])) })
 	chosen = chosen[:min(len(chosen), maxOwners)]
@@ -46,8 +47,8 @@ func shares(t Table, maxOwners int) map[string]string {
 		if len(eligible) == 0 {
 			eligible = candidates[lane] // during an upgrade, possibly only instances that stand by can own the lane
 		}
-		// The instance with the fewest lanes gets the lane. Among equals, the current owner does, so that equal instances
-		// do not pass the lane back and forth.
+		// The instance with the fewest lanes gets the lane. If several have equally few, and the current owner is one
+		// of them, the current owner keeps the lane. So the lane does not move back and forth.
 		owner := t.Lanes[lane].Instance
 		to := eligible[0]
 		for _, id := range eligible[1:] {
@@ -70,8 +71,8 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 		return share, count
 	}
 	// If the lanes do not divide evenly, the instances that already have one lane more keep it. An instance with still
-	// more lanes has not released its surplus yet, and ranks no higher. Otherwise these lanes would move while other
-	// lanes move.
+	// more lanes has not released its surplus yet, and ranks no higher. If it ranked higher, these lanes would move
+	// while other lanes move.
 	base, remainder := lanes/len(chosen), lanes%len(chosen)
 	rank := func(id string) int { return min(len(owned[id]), base+1) }
 	slices.SortFunc(chosen, func(a, b string) int {
@@ -91,7 +92,8 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 	return share, count
 }
 
-// mixed orders lanes by a hash. Lanes with similar names often have similar load, and so go to different instances.
+// mixed returns the hash by which lanes are sorted. Lanes with similar names often have similar load. In the order of
+// their hashes, such lanes go to different instances.
 func mixed(lane string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(lane))

@@ -33,7 +33,7 @@ type Shared struct {
 	local local
 
 	// Only Run uses the fields below.
-	status <-chan nats.Status // of the connection
+	status <-chan nats.Status // the states of the connection
 	view   view
 	rounds rounds
 	outage outage
@@ -43,7 +43,7 @@ type Shared struct {
 // self is the identity of this instance.
 type self struct {
 	id      string    // unique to this run
-	base    time.Time // when it started
+	base    time.Time // when this instance started
 	started int64     // base, as nanoseconds since 1970
 	place   string    // see SharedConfig; only Run uses it
 }
@@ -62,7 +62,7 @@ type local struct {
 	releases []*release
 	leaving  bool                // this instance is stopping, and claims no lane
 	owners   map[string]string   // owner of each lane in the table, for Owner
-	calls    map[string]lastCall // of other instances, at most forgetAfter old
+	calls    map[string]lastCall // the last calls of other instances, at most forgetAfter old
 	declined map[string]bool     // lanes with a message of a newer format
 }
 
@@ -70,8 +70,8 @@ type local struct {
 type view struct {
 	table     Table  // the last valid table
 	known     bool   // the table was read or created
-	sequence  uint64 // of the last message on the table's subject; zero if there is none
-	garbled   bool   // that message is not the last valid table
+	sequence  uint64 // sequence of the last message on the table's subject; zero if there is none
+	garbled   bool   // the last message on the subject is not the last valid table
 	rewritten bool   // other instances may own lanes that are in no table
 	liveness  liveness
 	// membersChanged is the time of the last change of the set of instances.
@@ -83,7 +83,7 @@ type rounds struct {
 	beats   uint64    // this instance's counter
 	stored  uint64    // sequence of the counter's message
 	last    time.Time // when the last round began
-	next    time.Time // when the next one must begin
+	next    time.Time // when the next round must begin
 	polled  time.Time // when this instance, alone, last read the table
 	asked   time.Time // when this instance last asked which instances are alive
 	pending bool      // a read or a round has been requested, and has not run yet
@@ -95,13 +95,13 @@ type rounds struct {
 // outage is a period in which rounds fail. The zero value means no outage.
 type outage struct {
 	since  time.Time
-	logged ratelog.Limit // of the line that the instances continue without the stream
+	logged ratelog.Limit // limits the line which says that the instances continue without the stream
 }
 
 // logged limits lines in the log.
 type logged struct {
 	rounds  failureLog
-	table   ratelog.Limit // of the line that the stored table is not valid
+	table   ratelog.Limit // limits the line which says that the stored table is not valid
 	older   bool          // logged: an older instance has the same name, so this one stops
 	younger bool          // logged: a younger instance has the same name
 }
@@ -111,7 +111,7 @@ type SharedConfig struct {
 	Conn      *nats.Conn
 	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 	Subjects  Subjects
-	// Create creates the stream if it is missing. It is nil if that is not allowed.
+	// Create creates the stream if it is missing. It is nil if the instance may not create the stream.
 	Create func(context.Context) error
 	// MaxOwners is the maximum number of instances that own lanes; others stand by.
 	MaxOwners int
@@ -285,7 +285,7 @@ func (s *Shared) wake() {
 // now returns the present time by both clocks.
 func (s *Shared) now() instant { return s.at(time.Now()) }
 
-// at returns a time, read from the clock by this process, by both clocks.
+// at returns the time t by both clocks. This process must have read t from its clock.
 func (s *Shared) at(t time.Time) instant { return instant{wall: t.Round(0), mono: t.Sub(s.self.base)} }
 
 // connectionChanged ends the grace of an instance that is alone: the instance may have missed a call. Open is false if

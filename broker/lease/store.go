@@ -122,8 +122,8 @@ func (s store) send(body []byte) error {
 	return s.conn.PublishMsg(m)
 }
 
-// seal adds the seal to a message. A client cannot publish to these subjects. But the acknowledgement of one of its
-// messages can go to any subject, and so to one of these.
+// seal adds the seal to a message. A client cannot publish to these subjects. But a client chooses the subject of the
+// acknowledgement of its message, which may be one of these subjects.
 func (s store) seal(m *nats.Msg) {
 	if seal := s.keys.Seal(m.Subject, m.Data); seal != "" {
 		m.Header.Set(message.HeaderSeal, seal)

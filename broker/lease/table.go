@@ -66,9 +66,9 @@ func (t Table) supersedes(known Table) bool {
 	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
 }
 
-// merge returns the stored table with the newer claims of the known table. Lost reports whether there are any. They are
-// lost if a client's message hid the last good table from an instance, and that instance wrote an older table back.
-// Their lanes have working owners.
+// merge returns the stored table with the newer claims of the known table. Lost reports whether there are such claims.
+// The stored table lacks them if a client's message hid the last good table from an instance, and that instance wrote
+// an older table back. The lanes of these claims have working owners.
 func (t Table) merge(known Table) (merged Table, lost bool) {
 	merged = t.clone()
 	for lane, c := range known.Lanes {

@@ -14,12 +14,13 @@ import (
 const (
 	// roundPause is the minimum time between two rounds, even with many calls.
 	roundPause = 2 * time.Millisecond
-	// readEvery is the interval for reading counters. An instance that reads a beat early detects the next missing one
-	// early.
+	// readEvery is the interval for reading counters. The sooner an instance reads a beat of another instance, the
+	// sooner it detects that the next beat is missing.
 	readEvery = beatEvery / 2
 	// retryEvery is the pause after a round that failed.
 	retryEvery = 250 * time.Millisecond
-	// offlineEvery is the interval for checking the connection, in case nats.go did not report its return.
+	// offlineEvery is the interval for checking the connection, in case nats.go did not report that the connection is
+	// back.
 	offlineEvery = 5 * time.Second
 	// pollEvery is the interval at which an instance that is alone reads the table from the leader. A call does not
 	// cross a leaf node whose link is down, even if the instance's own connection is up.
@@ -107,7 +108,7 @@ func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, er
 	})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return true, nil // purged
+		return true, nil // the table is gone: the stream was purged
 	case err != nil:
 		return false, err
 	}
@@ -135,7 +136,7 @@ func (s *Shared) whileConnected(ctx context.Context, request func(context.Contex
 
 // failureLog logs a series of failed rounds: at its start, at intervals, and at its end.
 type failureLog struct {
-	since  time.Time // of the first failure; zero while rounds succeed
+	since  time.Time // time of the first failure; zero while rounds succeed
 	logged ratelog.Limit
 }
 

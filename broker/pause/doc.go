@@ -25,9 +25,9 @@
 // its turn at its target's rate. The pause postpones the turn by the length of the pause (see package deliver).
 //
 // A message is parked for the oldest pause that matches its target. So all messages for one target wait in one lane, in
-// the order of their due times, even where patterns overlap. A message that leaves the lane is parked again if a
-// younger pause matches it, and so keeps its order: every message in the younger lane was due later. It is parked for
-// an older pause only if the older pause is not resumed.
+// the order of their due times, even where patterns overlap. A message that leaves its lane is parked again if a
+// younger pause matches its target. The message keeps its order, because every message that joins the younger pause's
+// lane directly is due later. It is parked again for an older pause only if that older pause is not being resumed.
 //
 // # The states of a pause
 //
@@ -47,10 +47,10 @@
 // # How instances agree
 //
 // An operator's command stores the new list by compare-and-set. Then it announces the list on the subject of status
-// requests, until each instance has answered with the version that it applies. It expects answers from the instances
-// that answered before and from the instances in the table of owners. A dead instance leaves the table within six
-// seconds. An instance applies a version when its deliverer sends nothing more to the targets, has given back its
-// waiting messages, and has the answers to all sent messages.
+// requests, until each instance has answered with the version that it applies. The command expects answers from the
+// instances that answered before, and from the instances in the table of owners. A dead instance leaves the table
+// within six seconds. An instance applies a version when its deliverer sends nothing more to the paused targets, has
+// given back the messages that waited for them, and has the answers to all messages that it sent to them.
 //
 // Brokers do not announce lists. They read the record every 10 s while a target is paused, and twice a second while a
 // pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
@@ -88,14 +88,14 @@
 // # Keys
 //
 // A record may outlive its key: it is written only when the list changes, and a pause may have no end. So an instance
-// that reads a record under another key than the first key stores the same list again, as its next version. While
-// instances differ about the first key, each instance does so at most once in five minutes.
+// that reads a record under another key than the first key, with which brokers seal, stores the same list again, as its
+// next version. While instances differ about the first key, each instance does so at most once in five minutes.
 //
 // A record under an unknown key may be a broker's or a forger's. An instance that knows a list keeps its list and
-// writes it back. An instance that starts uses such records only if there is no record that it can open. Then it pauses
-// their targets, because a message that was sent to a stopped target cannot be taken back. If there is no record at
-// all, the instance writes an empty record. So a forged record has an effect only if the secret was lost, or the stream
-// was purged while no instance ran.
+// writes it back. An instance that starts uses such records only if there is no record that it can open. In that case
+// it pauses the targets in these records, because a message that was sent to a stopped target cannot be taken back. If
+// there is no record at all, the instance writes an empty record. So a forged record has an effect only if the secret
+// was lost, or the stream was purged while no instance ran.
 //
 // # Tried and rejected
 //

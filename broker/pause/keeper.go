@@ -24,8 +24,8 @@ const (
 	// maxMoves is the maximum number of attempts of Move to store a change while others change the list. The owner calls
 	// Move again after it has read the lane the next time.
 	maxMoves = 5
-	// MaxClosing is the maximum time for which an instance holds due messages in memory for a pause that is closing. After
-	// it, due messages join the lane again: the owner has died or cannot drain the lane.
+	// MaxClosing is the maximum time for which an instance holds due messages in memory for a pause that is closing.
+	// After that time, due messages join the lane again: the owner has died or cannot drain the lane.
 	MaxClosing = 3 * time.Second
 )
 
@@ -36,9 +36,9 @@ type Keeper struct {
 	applied atomic.Int64  // the version that was applied last
 	waiting atomic.Uint64 // messages that wait, when last counted
 	wake    chan struct{} // capacity 1; wakes Run, which applies the list; never closed
-	refresh atomic.Bool   // Run reads the record, too
+	refresh atomic.Bool   // Run must read the record, too
 
-	resealed time.Time // local; when the record was last sealed again. Load uses it, and then only Run.
+	resealed time.Time // local time of the last resealing of the record. Load uses it, and afterwards only Run.
 
 	mu      sync.Mutex // guards changes of view and changed
 	view    atomic.Pointer[view]
@@ -48,7 +48,7 @@ type Keeper struct {
 // view is a list together with the list that replaces it after some time.
 type view struct {
 	list  *List
-	until time.Time // local; from this time, stale replaces the list
+	until time.Time // local time from which stale replaces the list
 	stale *List     // the list with its closing pauses as resuming; nil if no pause is closing
 }
 
@@ -57,7 +57,8 @@ type Config struct {
 	Store Store
 	// Create makes the stream when it is gone. It is nil if the broker may not create streams.
 	Create func(context.Context) error
-	// Apply makes the instance apply a list, and returns when it does: see the package documentation.
+	// Apply makes the instance apply a list, and returns when the instance applies that list: see the package
+	// documentation.
 	Apply func(context.Context, *List)
 	// Count returns the number of messages in the stream.
 	Count func(context.Context) (uint64, error)
@@ -155,8 +156,8 @@ func (k *Keeper) take(l *List) {
 }
 
 // Load reads the record before the broker serves lanes. If the record cannot be read within loadTimeout, Load logs an
-// error and returns. Then messages to paused targets are sent, because otherwise the messages of all targets would
-// wait.
+// error and returns. Then the broker delivers to paused targets, too. If it waited longer, the messages for all targets
+// would wait.
 func (k *Keeper) Load(ctx context.Context) {
 	for began := time.Now(); ; {
 		err := k.read(ctx)

@@ -14,8 +14,8 @@ const (
 	// maxPauses is the maximum number of pauses that are not over, because each due message is compared with every
 	// pattern.
 	maxPauses = 64
-	// keepOver is the time for which the list contains a pause that is over, so that its owner still finds messages that
-	// an instance with an older list has parked. maxOver is the maximum number of such pauses.
+	// keepOver is the time for which the list contains a pause that is over, so that the owner of the lanes still finds
+	// messages that an instance with an older list has parked. maxOver is the maximum number of such pauses.
 	keepOver = time.Hour
 	maxOver  = 32
 )
@@ -96,8 +96,8 @@ func (l *List) Present() []Pause {
 // target wait in one lane, in the order of their due times, even where patterns overlap.
 //
 // Own is the pause in whose lane the message has waited, or empty. The message ignores this pause, and older pauses
-// that are resumed: the messages in their lanes were due later. Otherwise messages of pauses that are resumed together
-// could move from one lane to the other and back.
+// that are being resumed: the messages in the lanes of those pauses were due later. If the message did not ignore them,
+// messages of pauses that are resumed together could move from one lane to the other and back.
 func (l *List) Of(target, own string) (id string, state State) {
 	if l == nil {
 		return "", Over
@@ -111,7 +111,7 @@ func (l *List) Of(target, own string) (id string, state State) {
 	return "", Over
 }
 
-// Stops reports whether a pause that is not resumed matches a target. Nothing may be sent to it then.
+// Stops reports whether a pause that is not resumed matches a target. If so, nothing may be sent to the target.
 func (l *List) Stops(target string) bool {
 	if l == nil {
 		return false
@@ -192,7 +192,7 @@ func (l *List) Pause(pattern string, now time.Time) (*List, error) {
 }
 
 // Resume returns the list with a pattern resumed. The pattern must be written as it was paused: the lane of a pause has
-// one order, so a part of it cannot be resumed.
+// one order, so a part of the pattern cannot be resumed.
 func (l *List) Resume(pattern string, now time.Time) (*List, error) {
 	for _, p := range l.Present() {
 		if p.Pattern != pattern {
@@ -227,7 +227,7 @@ func (l *List) next(now time.Time) *List {
 		return next
 	}
 	next.Version = max(next.Version, l.Version+1)
-	var ended []Pause // the one that ended last is first
+	var ended []Pause // the pause that ended last comes first
 	for _, p := range l.Pauses {
 		if p.State == Over {
 			ended = append(ended, p)

@@ -54,7 +54,7 @@ func (k *Keeper) read(ctx context.Context) error {
 	}
 	n, err := k.cfg.Count(ctx)
 	if err == nil {
-		k.waiting.Store(n - min(n, 1)) // without the record
+		k.waiting.Store(n - min(n, 1)) // the record does not count
 	}
 	return err
 }

@@ -36,7 +36,7 @@ type Stored struct {
 	List *List          // nil if there is no record
 	At   uint64         // the sequence of the record
 	Last uint64         // the sequence of the last message on the subject, by any writer
-	Key  message.KeyUse // of the list's seal
+	Key  message.KeyUse // the key of the list's seal
 	// Unopened has the pauses of the lists under unknown keys, if there is no list that can be opened. Clients may have
 	// forged them. Unopened is nil without such lists.
 	Unopened *List

@@ -10,10 +10,10 @@ import (
 
 // A Keyed logs at most one line for each key in an interval. The attribute "more" is the number of lines of the key
 // that were suppressed since its last line. Publishers may choose the keys, so a Keyed remembers a bounded number of
-// keys, the ones logged last. While all remembered keys are within their interval, all other keys share one interval,
-// and so one line. The attribute "others" of that line is the number of suppressed lines of other keys. So the memory
-// and the number of lines in an interval are bounded, and every suppressed line is counted. A Keyed is safe for
-// concurrent use.
+// keys, the ones logged last. While the intervals of all remembered keys last, all other keys share one interval, and
+// so one line. The attribute "others" of that line is the number of suppressed lines of other keys. So the memory and
+// the number of lines in an interval are bounded, and every suppressed line is counted. A Keyed is safe for concurrent
+// use.
 type Keyed struct {
 	log   *slog.Logger
 	every time.Duration // the interval
@@ -22,7 +22,7 @@ type Keyed struct {
 	mu     sync.Mutex               // guards the fields below
 	known  map[string]*list.Element // elements of byLast by key
 	byLast *list.List               // of *entry; the entry logged longest ago is in front
-	shared time.Time                // when a key without an entry was last logged
+	shared time.Time                // when a line of a key without an entry was last logged
 	others int                      // suppressed lines of keys without an entry
 }
 

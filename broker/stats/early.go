@@ -29,7 +29,7 @@ const (
 type Early struct {
 	maxLead time.Duration // maximum of due − s since the last reading; both are relative to base
 	first   time.Time     // local time of the first delivery since the last reading; zero if there is none
-	asked   time.Time     // local time at which the current reading began; zero if it cannot judge
+	asked   time.Time     // local time at which the current reading began; zero if the reading cannot judge
 	judged  time.Duration // maxLead at the beginning of the reading
 	leader  string        // the leader at the beginning of the reading
 }

@@ -33,7 +33,7 @@ type Report struct {
 // Gauge has the last report of a loop, for other goroutines. Ages are stored as points in time, so they are right even
 // while the loop sleeps or hangs.
 type Gauge struct {
-	base time.Time // local time, which does not change
+	base time.Time // local time at which the loop's clock began; it does not change
 
 	mu   sync.Mutex // guards last, and is held only to copy it
 	last Report

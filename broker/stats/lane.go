@@ -62,7 +62,7 @@ type Age struct {
 
 // Room compares the size of a lane's stream with its limit.
 type Room struct {
-	Bytes    uint64 `json:"bytes"`     // of the stream, when it was last read
+	Bytes    uint64 `json:"bytes"`     // size of the stream when it was last read
 	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less is no limit
 }
 
@@ -92,7 +92,7 @@ func ByWay(a, b LaneStatus) int {
 
 // MarshalJSON encodes durations in seconds.
 func (l LaneStatus) MarshalJSON() ([]byte, error) {
-	type plain LaneStatus // without this method
+	type plain LaneStatus // a type without the method MarshalJSON, which would call itself
 	return json.Marshal(struct {
 		plain
 		Delay       float64 `json:"delay"`

@@ -18,12 +18,12 @@ type Status struct {
 	Counts
 	Journal JournalStatus `json:"journal"`
 	Paused  []PauseStatus `json:"paused"`          // the targets that are paused or being resumed
-	Waiting uint64        `json:"paused_messages"` // the number of messages that wait for them
+	Waiting uint64        `json:"paused_messages"` // the number of messages that wait for these targets
 }
 
 // Counts has the counts of a broker that belong to no lane.
 type Counts struct {
-	Outcomes    map[string]uint64          `json:"outcomes"` // of deliveries: see deliver.Outcome
+	Outcomes    map[string]uint64          `json:"outcomes"` // deliveries by outcome: see deliver.Outcome
 	Dead        map[message.Code]uint64    `json:"dead_letters"`
 	Ours        uint64                     `json:"duplicates_ours"`    // repeated publishes of a message that was already stored
 	Foreign     uint64                     `json:"duplicates_foreign"` // publishes under an id that another message had
@@ -32,10 +32,10 @@ type Counts struct {
 	EarlyChecks uint64                     `json:"early_checks"`       // clock readings that could find an early delivery
 	Swept       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
 	Missed      uint64                     `json:"rounds_missed"`      // rounds of series that were missed and skipped
-	Lateness    map[streams.Kind]Histogram `json:"lateness"`           // of deliveries, by kind of lane
-	Rates       []RateCount                `json:"rates"`              // of deliveries, by pattern of DELAY_RATE
-	// Targets contains names that tenants chose. Any client that reaches /status can read its JSON, which leaves them
-	// out.
+	Lateness    map[streams.Kind]Histogram `json:"lateness"`           // lateness of deliveries, by kind of lane
+	Rates       []RateCount                `json:"rates"`              // attempts to deliver, by pattern of DELAY_RATE
+	// Targets contains names that tenants chose. Any client that reaches /status can read the JSON of Counts, so the
+	// JSON leaves these names out.
 	Targets []TargetCount `json:"-"`
 }
 
@@ -43,7 +43,7 @@ type Counts struct {
 type JournalStatus struct {
 	Kept    bool   `json:"kept"`
 	Stored  uint64 `json:"stored"`
-	Dropped uint64 `json:"dropped"` // not stored, because the journal's stream was too slow or refused to store
+	Dropped uint64 `json:"dropped"` // records not stored: the journal's stream was too slow, or refused them
 }
 
 // PauseStatus is a pattern of paused targets.

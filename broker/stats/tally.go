@@ -13,7 +13,7 @@ import (
 type Tally struct {
 	Dead          map[message.Code]*atomic.Uint64 // dead letters stored
 	Outcomes      [deliver.Outcomes]atomic.Uint64
-	Ours, Foreign atomic.Uint64 // duplicates that were examined
+	Ours, Foreign atomic.Uint64 // duplicates of the broker's own messages, and of other messages
 	Unstored      atomic.Uint64 // refusals by the broker's own streams
 	Early, Judged atomic.Uint64 // clock readings that found an early delivery, and all readings that could find one
 	Swept         atomic.Uint64 // timers that only a sweep found
@@ -21,7 +21,7 @@ type Tally struct {
 	Lateness      map[streams.Kind]*Latencies
 	Journal       journal.Counts
 	Targets       *deliver.Counts
-	RecentTargets atomic.Pointer[[]TargetAnswer] // at the end of the last step of the history
+	RecentTargets atomic.Pointer[[]TargetAnswer] // the targets, as of the end of the history's last step
 }
 
 // NewTally returns a Tally with zero counts.

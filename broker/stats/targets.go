@@ -8,7 +8,8 @@ import (
 	"delaybroker/broker/deliver"
 )
 
-// maxTargets is the maximum number of targets in a report, both of the own one and of another instance's.
+// maxTargets is the maximum number of targets in this instance's report, and of those taken from another instance's
+// report.
 const maxTargets = 1000
 
 // TargetCount counts the attempts to deliver to the targets of one name: see deliver.Counts.

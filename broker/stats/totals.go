@@ -28,7 +28,7 @@ func (s Status) HistoryCounts() history.Counts {
 		}
 	}
 	for _, kind := range streams.Lanes() {
-		if kind == streams.Retry || kind == streams.Paused { // the wait for the target is no lateness of the broker
+		if kind == streams.Retry || kind == streams.Paused { // a wait for the target is no lateness of the broker
 			continue
 		}
 		var before uint64

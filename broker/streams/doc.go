@@ -6,7 +6,7 @@
 // # Invariants
 //
 //   - A stream is the broker's if its metadata has the broker's marks, whatever its name is (Spec). The broker does not
-//     change a stream that has one of its names but not its marks.
+//     change a stream that has the name of one of the broker's streams but not the marks.
 //   - Provisioning creates missing streams (Provisioner). In existing streams it changes only three things: the
 //     subjects when the ladder changes, the configured bounds, and the marks of seals if they are missing. A subject
 //     moves from stream to stream, and never belongs to two.

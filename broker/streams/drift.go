@@ -33,15 +33,15 @@ func (d Drift) String() string { return d.Stream + ": " + d.What }
 // until the server removes them.
 const minConsumers = 8
 
-// InactiveThreshold is the time for which the server keeps the consumer of a reader that sends no requests. The reader
-// may have crashed. Or it has stopped reading because no message of its lane is due soon. Then it creates a new
-// consumer for its next request.
+// InactiveThreshold is the time for which the server keeps the consumer of a reader that sends no requests. Such a
+// reader may have crashed, or it may have stopped reading because no message of its lane is due soon. In the second
+// case, it creates a new consumer for its next request.
 const InactiveThreshold = 5 * time.Minute
 
-// Drift compares the settings on which the broker's guarantees depend: accepted messages stay unchanged, can be read,
-// and can be removed after delivery. The operator may choose the other settings: placement, compression, replicas,
-// direct access, and publishing in batches. A limit may be lower than wanted, but not higher, because a stream with a
-// higher limit accepts messages that cannot be moved to the next stream.
+// Drift compares the settings on which these guarantees of the broker depend: accepted messages stay unchanged, can be
+// read, and can be removed after delivery. The operator may choose the other settings: placement, compression,
+// replicas, direct access, and publishing in batches. A limit may be lower than wanted, but not higher, because a
+// stream with a higher limit accepts messages that cannot be moved to the next stream.
 func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
 	d := drifts{stream: s.Stream}
 	if s.Kind == Journal {
@@ -59,7 +59,7 @@ type drifts struct {
 	all    []Drift
 }
 
-// The kinds of difference. The server refuses an update that would revert a permanent one (nats-server,
+// The kinds of difference. The server refuses an update that would revert a permanent difference (nats-server,
 // server/stream.go, configUpdateCheck).
 var (
 	warning          = Drift{}

@@ -9,7 +9,7 @@ import (
 )
 
 // This file handles the stream of the journal. The server removes the journal's records by age and size, and no
-// guarantee depends on them. So no difference is fatal.
+// guarantee depends on them. So no difference in the configuration of this stream is fatal.
 
 // limitJournal applies the age and size limits of the records. A lower limit removes the oldest records.
 func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {

@@ -24,9 +24,9 @@ type move struct {
 func (m *move) apply(ctx context.Context, s Spec) error {
 	has := m.has[s.Stream]
 	if has == nil {
-		// First create the stream without the subjects of other streams: if it cannot be created, the others must keep their
-		// subjects. A stream needs at least one subject. So if other streams have all subjects, the first of these streams
-		// releases its part before.
+		// First create the stream without the subjects of other streams: if it cannot be created, the others must keep
+		// their subjects. A stream needs at least one subject. So if other streams have all subjects of the new stream,
+		// the first of those streams releases its part before the creation.
 		first := s
 		if first.Subjects = m.taking(s.Subjects, ""); len(first.Subjects) == 0 {
 			giver := m.giver[s.Subjects[0]]
@@ -67,7 +67,7 @@ func (m *move) taking(subjects []string, giver string) []string {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return m.giver[s] != giver })
 }
 
-// release removes subjects from the stream giver, if it exists.
+// release removes subjects from the stream giver, if that stream exists.
 func (m *move) release(ctx context.Context, giver string, subjects ...string) error {
 	has := m.has[giver]
 	if has == nil {

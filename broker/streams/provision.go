@@ -31,10 +31,11 @@ type Provisioner struct {
 	Delay   func(level string) (time.Duration, error) // parses the name of a level
 	// Retired returns the subjects of a level that is no longer in the ladder: only the subject for hops between lanes.
 	Retired func(level Spec) []string
-	// Create allows the provisioner to create and change streams. Otherwise a missing stream is an error.
+	// Create allows the provisioner to create and change streams. If Create is false, a missing stream is an error.
 	Create bool
-	// NeedLeaders makes Provision return ErrNoLeader if some of the broker's streams have no leader. Otherwise Provision
-	// assumes that such a stream is as wanted, or leaves it out if it is not wanted.
+	// NeedLeaders makes Provision return ErrNoLeader if some of the broker's streams have no leader. If NeedLeaders is
+	// false, Provision assumes that a stream without a leader is as wanted. If such a stream is not wanted, Provision
+	// leaves it out.
 	NeedLeaders bool
 	// Optional is the name of a stream whose missing leader does not cause ErrNoLeader.
 	Optional string
@@ -118,7 +119,7 @@ func (p Provisioner) apply(ctx context.Context, want, found []Spec, all map[stri
 // Comparison is the difference between the wanted streams and the existing ones.
 type Comparison struct {
 	Missing []string // wanted streams that do not exist
-	Foreign []string // streams that have a wanted name but not the marks
+	Foreign []string // streams that have a wanted name but not the broker's marks
 	Drift   []Drift
 }
 
@@ -205,7 +206,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	}
 	for i := range want { // the levels come before the intake
 		if _, exists := all[want[i].Stream]; exists && m.has[want[i].Stream] == nil {
-			continue // not the broker's; Compare reports it
+			continue // the stream is not the broker's; Compare reports it
 		}
 		err := m.apply(ctx, want[i])
 		if taken(err) {
@@ -254,8 +255,8 @@ func (p Provisioner) create(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// withReserve adds the responsible setting to an error if the server has too little storage, because a stream reserves
-// the storage for its maximum bytes.
+// withReserve adds a remedy to the error of a server with too little storage. A stream reserves the storage for its
+// maximum bytes, so the error names the setting that determines this number.
 func withReserve(err error, kind Kind, bytes int64) error {
 	refused, ok := errors.AsType[*jetstream.APIError](err)
 	if !ok || refused.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {

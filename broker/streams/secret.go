@@ -21,10 +21,10 @@ import (
 //
 // Every stream has the secret, so that it is lost only with all streams. The provisioner writes it when it creates a
 // stream, and into a stream without a secret. It never replaces a secret. Two instances that provision at the same time
-// may each generate a secret. If both create a stream, the server accepts one request. They change existing streams one
-// after the other, and read each stream immediately before they write it. So one instance can overwrite the secret of
-// the other in at most one stream, and every secret that was ever used is in some stream. The brokers accept the seals
-// of all these secrets, and seal with the secret of the intake.
+// may each generate a secret. If both create a stream, the server accepts one request. Each of them changes existing
+// streams one by one, and reads each stream immediately before it writes that stream's metadata. So one instance can
+// overwrite the secret of the other in at most one stream, and every secret that was ever used is in some stream. The
+// brokers accept the seals of all these secrets, and seal with the secret of the intake.
 
 // upgradeTime is the time for which older brokers, which do not seal, may run in parallel with newer brokers.
 const upgradeTime = time.Hour
@@ -86,7 +86,7 @@ func (p Provisioner) seal(
 		if !ok {
 			continue
 		}
-		// If another instance has just written its marks, they stay.
+		// If another instance has just written its marks, those marks stay.
 		merged := Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
 		if has.lacks(marks) {
 			now.Metadata = maps.Clone(now.Metadata)

@@ -92,7 +92,7 @@ func (s Spec) Config() jetstream.StreamConfig {
 		MaxBytes:    cmp.Or(s.MaxBytes, -1),
 		Replicas:    s.Replicas,
 		Duplicates:  s.Duplicates,
-		AllowDirect: true, // for timers that are read ahead, and for operators
+		AllowDirect: true, // so that the broker can read timers before they are due, and for operators
 		Metadata: map[string]string{
 			metaKind: string(s.Kind), metaLevel: s.Name, metaPrefix: s.Prefix, metaFormat: strconv.Itoa(Format),
 		},

@@ -34,7 +34,7 @@ func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Strande
 		read[other] = read[other] || info.State.Consumers > 0
 		waiting := info.State.Msgs
 		if Kind(info.Config.Metadata[metaKind]) == Paused && waiting > 0 {
-			waiting-- // the list of pauses
+			waiting-- // one of these messages is the list of pauses
 		}
 		if waiting == 0 {
 			continue

@@ -17,11 +17,11 @@
 // # The span
 //
 // A message passes through several instances, which may restart. So the instance that delivers the message makes the
-// span, at the end, from the message's headers. Its parent is the producer's span, whose context is in the header
-// traceparent:
+// span, at the delivery, from the message's headers. The parent of this span is the producer's span, whose context is
+// in the header traceparent:
 //
 //	producer's span ──┬── deliver (broker's)  from the acceptance until the target had it
-//	                  └── consumer's span     as its own instrumentation makes it, of the same header
+//	                  └── consumer's span     as the consumer's instrumentation makes it, from the same header
 //
 // Without a traceparent the span is a root span, if the sampler samples it. Names follow the semantic conventions for
 // messaging. The kind is CLIENT, since the span's own context is not propagated. Every span has the name "deliver",
@@ -32,14 +32,14 @@
 //	messaging.message.body.size    bytes
 //	delaybroker.delay              seconds from acceptance to due
 //	delaybroker.late               seconds of lateness, as in the journal
-//	delaybroker.hops               publishes into lanes on its way, retries included
+//	delaybroker.hops               publishes of the message into lanes, retries included
 //	delaybroker.attempts           deliveries that the target answered
-//	delaybroker.lane               stream that it was delivered from
+//	delaybroker.lane               stream from which the message was delivered
 //	error.type                     code of a dead letter; then the status is an error
 //
-// The events of a span are the last hop, the due time, and the first and the last refusal, with the reason. The headers
-// still contain them at the delivery. They do not contain the times of earlier hops, since headers would grow with each
-// hop.
+// The events of a span are the last hop, the due time, and the first and the last refusal, with the reason. At the
+// delivery, the headers of the message still contain these facts. The headers do not contain the times of earlier hops,
+// since they would grow with each hop.
 //
 // A duplicate, as after a crash, is a separate delivery and has its own span.
 //
@@ -48,10 +48,10 @@
 //   - A root span with a link to the producer's. An engineer who reads a trace to find out why an order was closed late
 //     would have to follow the link backwards. A child span has one disadvantage: it ends long after its parent, so a
 //     collector with tail sampling, which decides on a trace after a minute, decides on this span alone.
-//   - A span for each hop. The broker would have to send it at the time of the hop, and the spans of four hops have no
-//     more information than the number of hops.
-//   - The context of the broker's span in the delivered message. It would break the promise that headers are unchanged,
-//     and the producer's span would no longer be the parent of the consumer's.
+//   - A span for each hop. The broker would have to send each span at the time of its hop, and the spans of four hops
+//     have no more information than the number of hops.
+//   - The context of the broker's span in the delivered message. This header would break the promise that headers are
+//     unchanged, and the producer's span would no longer be the parent of the consumer's.
 //   - The batch processor of the SDK. The loops of the lanes would make the spans, which takes eight times as long as
 //     Ended (BenchmarkSpan, BenchmarkEnded). Also, the processor does not report the number of dropped spans.
 package trace

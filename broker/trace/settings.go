@@ -50,7 +50,7 @@ func Enabled(env Environment) (bool, error) {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		// The value is left out, since it may contain a password.
+		// The error does not contain the value, since the value may contain a password.
 		return false, fmt.Errorf("%s is not a URL such as http://collector:4318", envEndpoint)
 	}
 	return true, nil

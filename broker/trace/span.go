@@ -87,7 +87,8 @@ type event struct {
 	attributes []attribute.KeyValue
 }
 
-// events returns the events in the order of their times. A refusal is before the hop at the same time, which it caused.
+// events returns the events in the order of their times. A refusal that caused a hop comes before that hop, although
+// both have the same time.
 func (e *ended) events() []event {
 	var all []event
 	if !e.Due.IsZero() {

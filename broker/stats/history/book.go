@@ -8,9 +8,9 @@ import (
 
 // The lengths and the numbers of the steps in a book's rings.
 const (
-	FineStep    = 10 * time.Second // of the hour's ring
+	FineStep    = 10 * time.Second // length of a step in the hour's ring
 	fineSteps   = 360
-	coarseStep  = 5 * time.Minute // of the day's ring
+	coarseStep  = 5 * time.Minute // length of a step in the day's ring
 	coarseSteps = 288
 )
 
@@ -49,7 +49,7 @@ func (b *Book) Add(now time.Time, c Counts) {
 		s.late = append(s.late, n)
 	}
 	b.last = c
-	middle := now.Add(-FineStep / 2) // of the step, because the call may be slightly late or early
+	middle := now.Add(-FineStep / 2) // the middle of the step, because the call may be slightly late or early
 	b.hour.add(middle, s)
 	b.day.add(middle, s)
 }
@@ -78,7 +78,7 @@ func (b *Book) read(r *ring, now time.Time) Series {
 type step struct {
 	number             int64 // number of steps since 1970
 	delivered, refused uint64
-	pending            uint64   // at the end of the step
+	pending            uint64   // pending messages at the end of the step
 	late               []uint64 // deliveries by bucket of lateness
 }
 

@@ -7,8 +7,8 @@
 // # Steps are aligned to the clock
 //
 // A step begins at a multiple of its length since 1970. So the steps of several instances coincide, as far as their
-// clocks agree, and Series.Add can add the histories of a fleet. For the same reason the lateness is kept as counts by
-// bucket: two percentiles cannot be added.
+// clocks agree, and Series.Add can add the histories of several instances. For the same reason the lateness is kept as
+// counts by bucket: two percentiles cannot be added.
 //
 // One goroutine adds the counts, and others read the series. Time is an argument. Recording only while a page is open
 // was tried and rejected: an operator who opens the page at 3 a.m. wants to see the data of 2 a.m.

@@ -19,7 +19,7 @@ type Series struct {
 	From      int64      `json:"from"` // beginning of the first step, in unix seconds
 	Delivered []int64    `json:"delivered"`
 	Refused   []int64    `json:"refused"`
-	Pending   []int64    `json:"pending"` // at the end of the step
+	Pending   []int64    `json:"pending"` // pending messages at the end of the step
 	Late      [][]uint64 `json:"late"`    // deliveries by bucket of lateness; null for an unknown step
 }
 

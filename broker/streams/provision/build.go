@@ -91,8 +91,8 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 }
 
 // withoutChange uses the existing streams for a user who may not create or change them. Refused is the permission
-// error. If a stream is missing, withoutChange returns refused too. If existing streams should only change, as when the
-// levels change, the broker serves them unchanged, until a user with the permission makes the change.
+// error. If a stream is missing, withoutChange returns this error, too. If existing streams should only change, as when
+// the levels change, the broker serves them unchanged, until a user with the permission makes the change.
 func (b *Builder) withoutChange(
 	ctx context.Context, verifier streams.Provisioner, want []streams.Spec, refused error,
 ) ([]streams.Spec, []streams.Drift, error) {

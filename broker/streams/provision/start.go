@@ -25,7 +25,7 @@ const (
 )
 
 // Start creates missing streams, and returns the lanes to serve. While JetStream does not answer, Start retries until
-// ctx ends. Then it returns no lanes and no error.
+// ctx ends. If ctx has ended, Start returns no lanes and no error.
 func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
 	began := time.Now()
 	var logged time.Time

@@ -62,7 +62,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	}
 	paused := spec(streams.Paused, n.PausedStream(), n.PausedFilter(), n.PausesRecord())
 	paused.MaxMsgSize = largest
-	all = append(all, paused) // after the required streams: if JetStream runs out of room, they exist
+	all = append(all, paused) // after the required streams, which then exist even if JetStream runs out of room
 	if s.cfg.Timers && s.cfg.TimersSpare {
 		all = append(all, timers)
 	}
@@ -97,8 +97,8 @@ func (s Streams) clientSubjects(token string) []string {
 	return subjects
 }
 
-// tooFewServers reports whether the server refused a stream because of its number of copies. The cluster of the
-// connection need not be the cluster of JetStream: behind a leaf node, JetStream may run on a single server.
+// tooFewServers reports whether the server refused a stream because of its number of copies. The servers to which the
+// broker connects may be a cluster although JetStream, behind a leaf node, runs on a single server.
 func tooFewServers(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && !isTransient(err) &&
