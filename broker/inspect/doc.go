@@ -55,8 +55,8 @@
 //   - Binary search for the sequence at which each interval begins in a level: it takes seventeen requests for each
 //     interval instead of one count, and it counts deleted messages and other targets.
 //   - A sample of consecutive messages: messages that were published together are due together.
-//   - Requests for the streams one after the other: they take seconds for forty streams across an ocean. The requests
-//     are concurrent.
-//   - A single request to the instances: a lane that one instance hands to another would seem to have no owner. The
-//     request is repeated.
+//   - Requests for the streams one after the other: they take seconds for forty streams across an ocean. So the
+//     requests are concurrent.
+//   - A single request to the instances: a lane that one instance hands to another would seem to have no owner. So
+//     Lanes repeats the request.
 package inspect

@@ -70,7 +70,7 @@ type Lane struct {
 // Head describes the first message of a lane.
 type Head struct {
 	HeadDue  time.Time `json:"head_due,omitzero"`
-	HeadDead string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become a dead letter
+	HeadDead string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become one
 	Overdue  float64   `json:"overdue_seconds"`            // time since the message should have left the lane
 }
 
@@ -96,7 +96,7 @@ func (l *Lane) setInstance(table lease.Table, err error) {
 	}
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 	if l.Owner == OwnerNobody && l.Instance != "" {
-		l.Owner = OwnerUnknown // not OwnerNobody: if the owner in the table had died, another instance would own the lane
+		l.Owner = OwnerUnknown // not OwnerNobody: if the table's owner had died, another instance would own the lane
 	}
 }
 

@@ -221,7 +221,7 @@ func (v *Lanes) SetRates(before Lanes) {
 		in := float64(l.Info.State.LastSeq) - float64(last.Info.State.LastSeq)
 		out := in - (float64(l.Pending) - float64(last.Pending))
 		if passed > 0 && in >= 0 {
-			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // a new leader may lag, which would make the rate negative
+			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // a new leader may lag, so out may be negative
 		}
 	}
 }

@@ -30,7 +30,7 @@ type Owner string
 // The states of a lane's reader.
 const (
 	OwnerRead    Owner = "read"    // an instance reads the lane
-	OwnerLater   Owner = "later"   // the owner reads on later: its memory has all messages that are due soon, or is full
+	OwnerLater   Owner = "later"   // the owner reads on later: its memory is full, or has all messages due soon
 	OwnerStopped Owner = "stopped" // the owner cannot read the lane now, or may no longer own it
 	OwnerNobody  Owner = "nobody"  // no instance owns the lane
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request

@@ -33,7 +33,7 @@ type RetryGroup struct {
 	Target   string     `json:"target"` // empty for all targets beyond maxGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
-	Attempts int        `json:"attempts"`                   // refused attempts of the message with the fewest attempts left
+	Attempts int        `json:"attempts"`                   // refusals of the message with the fewest attempts left
 	Allowed  int        `json:"attempts_allowed,omitempty"` // maximum number of attempts of the same message
 	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest next attempt in the group
 	ID       string     `json:"id,omitempty"`               // of the message with the earliest attempt
