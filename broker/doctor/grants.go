@@ -27,8 +27,9 @@ func (r *rules) allows(subject string) bool {
 		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
 }
 
-// refused returns the subjects of the grants on which the user may not publish. If the user may publish on no subject
-// of a grant, refused returns the grant's pattern instead.
+// refused returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe to
+// answers. If a grant has several subjects, and the user may publish on none of them, refused names the grant's pattern
+// instead.
 func (p permissions) refused(grants []grant, inbox string) []string {
 	var all []string
 	for _, g := range grants {

@@ -34,8 +34,8 @@ func (p *Page) ask(f question) http.HandlerFunc {
 	}
 }
 
-// extendDeadline gives a handler the time d to make its response. The server's write timeout is for probes, and is
-// shorter than d.
+// extendDeadline gives a handler the time d to make its response, and transferTime to send it. The server's own write
+// timeout is shorter, because it is for probes.
 func extendDeadline(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + transferTime)) // fails only for a test's writer
 }
