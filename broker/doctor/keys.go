@@ -27,7 +27,7 @@ func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []seale
 		return nil
 	}
 	for _, s := range found {
-		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // brokers reseal the table at starts
+		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // a start reseals the table
 			continue
 		}
 		counted := sealedWith{stream: s.Stream, kind: s.Kind, by: make(map[string]uint64)}
