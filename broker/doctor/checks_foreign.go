@@ -17,7 +17,7 @@ func (f Facts) checkForeign() []Finding {
 	for _, stream := range streams.Compare(f.want, f.All).Foreign {
 		want, _ := inspect.SpecOf(f.want, stream)
 		switch _, found := inspect.SpecOf(f.Found, stream); {
-		case found: // its metadata cannot be read: see checkState
+		case found: // the stream's metadata cannot be read: see checkState
 		case overlap(f.All[stream].Config.Subjects, want.Subjects) != "":
 			all = append(all, finding(Critical, "restore the metadata that delaybroker streams prints",
 				"%s has lost its metadata, and the next broker will not start", stream)...)
@@ -66,8 +66,8 @@ func (f Facts) checkMapping() []Finding {
 		text.Printable(f.trial.mapped, maxDetail))
 }
 
-// checkSchedules looks for other streams on the subjects of schedules (DELAY_SCHEDULES). Both the stream and the broker
-// would answer. If the stream allows schedules, the server fires them too.
+// checkSchedules looks for other streams on the subjects of schedules (DELAY_SCHEDULES). Such a stream and the broker
+// would both answer a client's publish. If the stream allows schedules, the server fires the schedules too.
 func (f Facts) checkSchedules() []Finding {
 	if f.Config.Schedules == nil {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkKeys reports the messages that are sealed with a key other than the first, the keys that can be removed, and the
-// messages that are sealed with a key that the brokers do not have. Of the instances' answers, it uses only sealed
-// ones.
+// The brokers seal new messages with the first key; the other keys only verify seals. checkKeys reports the messages
+// that are sealed with another key than the first, the keys that can be removed, and the messages that are sealed with
+// a key that the brokers do not have. It uses only sealed answers of instances.
 func checkKeys(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {

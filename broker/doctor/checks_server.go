@@ -50,8 +50,8 @@ func checkConnection(f Facts) []Finding {
 	return all
 }
 
-// checkReady repeats the report of a broker on this host. The finding has the broker's address, because the streams may
-// belong to another broker.
+// checkReady reports the failed checks of the broker on this host. The finding contains the address of that broker,
+// because the streams that doctor reads may belong to another broker.
 func checkReady(f Facts) []Finding {
 	p := f.Host.Probe
 	switch stuck := stats.FailingChecks(p.Alive); {
@@ -85,7 +85,7 @@ var moreDetailed = map[string][]string{
 	"started": {"connection", "JetStream", "streams", "drift", "seal", "lanes"},
 }
 
-// readyAdvice has the advice for failed checks of /readyz without a check of doctor.
+// readyAdvice has the advice for failed checks of /readyz, by the name of the check.
 var readyAdvice = map[string]string{
 	"nats":    "start the server, or correct the user that it rejects; the broker then connects again",
 	"serving": "wait until it has stopped",

@@ -166,7 +166,8 @@ func checkDurability(f Facts) []Finding {
 }
 
 const (
-	// If the newest dead letter is older than oldLetters, there is no warning for fewer than manyLetters.
+	// checkDeadLetters warns if the newest dead letter is younger than oldLetters, or if there are at least
+	// manyLetters.
 	oldLetters  = 24 * time.Hour
 	manyLetters = 1000
 )

@@ -12,7 +12,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// clockWarn and clockCritical are the differences between two clocks above which a finding has this severity.
+// If two clocks differ by more than clockWarn, the finding is a warning. If they differ by more than clockCritical, it
+// is critical.
 const clockWarn, clockCritical = time.Second, 10 * time.Second
 
 // clock is the reading of a leader's clock.

@@ -8,10 +8,11 @@
 // # Facts and checks
 //
 // [Gather] sends every request once and judges nothing. A missing permission is a fact too. The checks are pure
-// functions of the [Facts], so that a test can cover even a state that no test server can have. A check without its
-// facts reports nothing, because another check reports the reason. A finding that is only a consequence of a critical
-// one is left out (following): an engineer on call should read one thing to do. The tests are two tables of situations.
-// In each situation of a healthy installation doctor reports nothing, and in each of the others one thing.
+// functions of the [Facts], so that a test can cover even a state that no test server can have. A check whose facts are
+// missing reports nothing, because another check reports why they are missing. A finding that is only a consequence of
+// a critical one is left out (following): an engineer on call should read one thing to do. The tests are two tables of
+// situations. In each situation of a healthy installation doctor must report nothing. In each situation with a fault it
+// must report one thing.
 //
 // # Tried and rejected
 //

@@ -24,7 +24,7 @@ type Durability struct {
 // Sync is the sync policy of a server.
 type Sync struct {
 	Always bool          // sync after every write
-	Every  time.Duration // otherwise, the interval
+	Every  time.Duration // the interval between two syncs, if Always is false
 }
 
 // String describes the sync policy.
@@ -45,8 +45,8 @@ type Weakness struct {
 // interval.
 const unseenLoss = "the messages since the last fsync (sync_interval, 2 minutes by default)"
 
-// Words describes the durability of an acknowledged message, by the weakest of the streams, and the weaknesses that an
-// operator can remove.
+// Words returns the durability of an acknowledged message in the weakest of the streams, as text, and the weaknesses
+// that an operator can remove.
 func (d Durability) Words() (meaning string, weak []Weakness) {
 	if len(d.Streams) == 0 {
 		return "unknown: no stream was read", nil
@@ -103,8 +103,8 @@ func (d Durability) naming(streams []string) string {
 	return text.Few(streams)
 }
 
-// meaning describes streams with minReplicas to maxReplicas replicas. Memory: some are in memory. Async: some
-// acknowledge before the write.
+// meaning describes streams with minReplicas to maxReplicas replicas. Memory is set if some of these streams are in
+// memory. Async is set if some of them acknowledge a message before they write it.
 func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) string {
 	replicas := fmt.Sprint(minReplicas)
 	if maxReplicas > minReplicas {

@@ -36,7 +36,7 @@ type Host struct {
 	Sync    *Sync // of the embedded server; nil without one
 	Probe   Probe
 	Exposed string   // address at which other hosts can use the embedded server without authentication, or ""
-	Unknown []string // variables that resemble settings, each with a sentence
+	Unknown []string // environment variables that resemble settings, each with a sentence
 	NoTrial bool     // do not try a publish: the user may not publish, and the server logs each refusal
 	Login   string   // the setting to correct if the server refuses the user; empty for the settings of NATS
 }
@@ -61,7 +61,7 @@ type Link struct {
 type Facts struct {
 	Config     broker.Config
 	Host       Host
-	ConnectErr error // if set, nothing else is known
+	ConnectErr error // if set, doctor has no connection, and all facts from NATS are unknown
 
 	connected
 	account        *jetstream.AccountInfo
@@ -165,7 +165,8 @@ func (i asker) gatherLanes(ctx context.Context, f *Facts, there inspect.Listed, 
 	i.sampleLanes(ctx, f)
 	f.clocks = i.readClocks(ctx, f.lanes)
 	f.keys, f.sealedWith = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
-	writes := func(l Link) bool { return l.Name == "write" } // a user of another link cannot try to write
+	// If the link that writes has its own user, doctor's user cannot try that link's publish.
+	writes := func(l Link) bool { return l.Name == "write" }
 	if !f.Host.NoTrial && !slices.ContainsFunc(links, writes) {
 		f.trial = i.try(ctx, f)
 	}

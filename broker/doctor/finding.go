@@ -57,7 +57,7 @@ func CheckNames() []string {
 }
 
 // Findings runs the checks. It leaves out findings that are only consequences of another one, so that an engineer reads
-// one thing to do. It does not run the checks to skip, so they suppress no findings of others.
+// one thing to do. It does not run the checks in skip, so these suppress no findings of other checks.
 func (f Facts) Findings(skip ...string) []Finding {
 	var all []Finding
 	critical := make(map[string]bool)

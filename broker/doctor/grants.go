@@ -27,7 +27,9 @@ func (r *rules) allows(subject string) bool {
 		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
 }
 
-// refused returns the subjects that are not allowed. If all subjects of a grant are refused, it returns the pattern.
+// refused returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe to
+// answers. If a grant has several subjects, and the user may publish on none of them, refused names the grant's pattern
+// instead.
 func (p permissions) refused(grants []grant, inbox string) []string {
 	var all []string
 	for _, g := range grants {
@@ -52,7 +54,7 @@ type grant struct {
 	subjects []string
 }
 
-// grants returns the publish permissions that some of the broker's links need, except those for targets.
+// grants returns the publish permissions that the given links of the broker need, except the permissions for targets.
 // test/permissions has the same permissions as files.
 func (f Facts) grants(names message.Names, links ...string) []grant {
 	var lanes, purged, all, hops, dead, ownersStream, owners, timers []string
@@ -87,8 +89,8 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	needed := []grant{
 		{"control", list, []string{list}}, {"write", names.SysFilter(), hops}, {"write", names.DeadFilter(), dead},
 	}
-	// add adds the requests about each of the streams. Rest follows the stream's name in the subject; * in it stands
-	// for a consumer.
+	// add adds the requests about each of the streams. Rest follows the stream's name in the subject. A * in rest
+	// stands for a consumer.
 	add := func(link, verb, rest string, streams []string) {
 		added := grant{link: link, pattern: f.apiPrefix + "." + verb + ".*" + rest}
 		for _, s := range streams {
@@ -157,7 +159,7 @@ func (f Facts) refusedCommands(names message.Names) []string {
 	return all
 }
 
-// refusedCalls returns the subscription for calls between instances, if the user lacks its permission.
+// refusedCalls returns the subject of the calls between instances, if the user has no permission to subscribe to it.
 func (f Facts) refusedCalls(names message.Names) []string {
 	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allows(names.OwnersCall()) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// maxCounted is the maximum number of messages of a stream whose keys are counted. The count begins with the oldest
+// maxCounted is the maximum number of messages that countKeys counts in each stream. The count begins with the oldest
 // messages, which have the earlier keys.
 const maxCounted = 100_000
 
@@ -27,7 +27,7 @@ func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []seale
 		return nil
 	}
 	for _, s := range found {
-		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // brokers reseal the table at each start
+		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // a start reseals the table
 			continue
 		}
 		counted := sealedWith{stream: s.Stream, kind: s.Kind, by: make(map[string]uint64)}

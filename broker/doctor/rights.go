@@ -16,7 +16,7 @@ func checkRights(f Facts) []Finding {
 	if f.ConnectErr != nil || err != nil {
 		return nil
 	}
-	links := []string{"control", "read", "write", "deliver"} // of doctor's own user
+	links := []string{"control", "read", "write", "deliver"} // the links that use doctor's own user
 	for _, l := range f.linkUsers {
 		links = slices.DeleteFunc(links, func(link string) bool { return link == l.link })
 	}
@@ -106,8 +106,8 @@ func (f Facts) isOperator(grants []grant) bool {
 	})
 }
 
-// rightsOfInstances reports the recent refusals by the server of the running brokers' requests. Only a sealed answer
-// counts.
+// rightsOfInstances reports the recent requests of the running brokers that the server refused. It uses only the
+// brokers' sealed answers.
 func (f Facts) rightsOfInstances() []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {
@@ -124,8 +124,8 @@ func (f Facts) rightsOfInstances() []Finding {
 	return all
 }
 
-// rightsOfOther reports on a user that is not the broker's by the permissions of the operator's commands. Such a user
-// should not have the broker's other permissions.
+// rightsOfOther checks a user that is not the broker's: it checks only the permissions for the operator's commands,
+// because such a user should not have the broker's other permissions.
 func (f Facts) rightsOfOther(names message.Names, why string) []Finding {
 	commands := "may use all commands"
 	if f.user == nil {
@@ -179,7 +179,8 @@ func (f Facts) sortRefusals(names message.Names, grants []grant) (refused, unask
 	return refused, unasked
 }
 
-// rightsOf checks a link with its own user by the server's report of the permissions: doctor cannot try them.
+// rightsOf checks a link with its own user. It uses the permissions that the server reports for that user, because
+// doctor cannot try them.
 func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 	switch {
 	case l.err != nil:

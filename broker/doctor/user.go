@@ -47,15 +47,15 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 	return user, err
 }
 
-// linkUser is the user of a link with its own user.
+// linkUser describes the user of a link that has its own user.
 type linkUser struct {
 	link, from string
 	inbox      string
 	user       *userInfo // nil if the server does not report it
-	err        error     // of the connection
+	err        error     // the error of the connection
 }
 
-// ask connects as the link does, and requests its user from the server.
+// ask connects as the link does, and requests the link's user from the server.
 func (l Link) ask(ctx context.Context) linkUser {
 	u := linkUser{link: l.Name, from: l.From}
 	nc, err := l.Connect()

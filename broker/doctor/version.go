@@ -21,6 +21,6 @@ func belowFloor(version string) bool {
 	return semver.Compare(v, floor) < 0
 }
 
-// knownAboveFloor reports whether a server is certainly new enough. For an unparsable version it is false, as
-// belowFloor is.
+// knownAboveFloor reports whether a server is certainly new enough. For an unparsable version, both belowFloor and
+// knownAboveFloor return false.
 func knownAboveFloor(version string) bool { return semver.IsValid("v"+version) && !belowFloor(version) }

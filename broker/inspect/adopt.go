@@ -13,21 +13,22 @@ import (
 	"delaybroker/levels"
 )
 
-// maxMissing is the maximum number of levels whose stream is missing. If the intake's subjects leave out more
-// durations, they are wrong, and servedLevels does not use them.
+// maxMissing is the maximum number of levels without a stream that servedLevels accepts. If the intake's subjects leave
+// out more durations, these subjects are wrong, and servedLevels does not use them.
 const maxMissing = 8
 
 // Given names the fields of the configuration that the operator has set. Adopt may replace the others.
 type Given struct{ Prefix, Levels, Retry bool }
 
-// Adopted is the result of Adopt about the prefix. A command shows it to its user.
+// Adopted is what Adopt found out about the prefix. A command shows it to its user.
 type Adopted struct {
 	Prefix  string   // the prefix in place of the default; empty for the default
 	Choices []string // the prefixes found, if there are several brokers: the operator must choose one
 }
 
-// Adopt reads the unset settings from the streams: their metadata contains the prefix and the levels. If the streams
-// cannot be listed, the defaults stay. The next request reports the reason.
+// Adopt reads the settings that the operator has not set from the metadata of the streams, which contains the prefix
+// and the levels. If the server does not list the streams, Adopt keeps the defaults and returns no error: the caller's
+// next request reports the reason.
 func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 	var adopted Adopted
 	if given.Prefix && given.Levels && given.Retry {
@@ -94,8 +95,8 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 	return served
 }
 
-// retryLevels returns the levels of the existing retry lanes. It returns none if all of them are default levels. The
-// broker then has the default levels, and the retry lanes that do not exist are missing.
+// retryLevels returns the levels of the existing retry lanes. It returns none if all of them are default levels. In
+// that case Adopt keeps the default levels, and a default level without a retry lane is reported as missing.
 func retryLevels(found []streams.Spec) []string {
 	var all []string
 	for _, s := range found {

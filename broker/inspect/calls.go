@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// defaultHeaders and maxHeaders are the default and the maximum of the number of headers that a request reads. They
+	// defaultHeaders and maxHeaders are the default and the maximum number of headers that one request reads. They
 	// limit the time until the answer to some seconds.
 	defaultHeaders, maxHeaders = 50_000, 500_000
 	// maxByMinute is the maximum length of a forecast whose buckets are minutes by default.
@@ -96,8 +96,8 @@ func checkMost(most uint64) error {
 	return nil
 }
 
-// ParseForecastQuery parses the length of a forecast and the unit of its buckets: minute, hour, or empty for a suitable
-// one.
+// ParseForecastQuery parses the length of a forecast and the unit of its buckets: minute or hour. If by is empty, a
+// forecast of at most maxByMinute has buckets of minutes, and a longer one of hours.
 func ParseForecastQuery(length, by string) (ForecastQuery, error) {
 	query := ForecastQuery{By: time.Hour}
 	var err error

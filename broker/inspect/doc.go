@@ -14,7 +14,7 @@
 //
 // The server does not answer a request that it refuses. It reports the refused subject as an error of the connection,
 // which does not name the request. The caller would wait for the whole timeout. So a [Session] handles these errors and
-// ends the open request. It has two kinds of callers:
+// ends the open request. A Session has two kinds of callers:
 //
 //   - A command that needs all answers takes a context from [Session.Allowed]. The first refusal ends the command and
 //     is its error ([Cause]). An incomplete table would mislead.
@@ -47,16 +47,16 @@
 // # Tried and rejected
 //
 //   - Cancelling a pending message by its Delay-Id from outside. The command would delete the message at the stream's
-//     leader, and answer "cancelled" if no broker can have read the message. No such answer is certain. A broker
-//     prefetches some hundreds of messages of each lane, and its client library as many more, which may be the whole
-//     lane. Only the broker knows which messages it has read, and its answer can be forged. A broker without a
+//     leader, and answer "cancelled" if no broker can have read the message. But the command cannot be certain of that.
+//     A broker prefetches some hundreds of messages of each lane, and its client library as many more, which may be the
+//     whole lane. Only the broker knows which messages it has read, and its answer can be forged. A broker without a
 //     connection does not answer for some seconds, and then delivers. A consumer on a replica that lags may still read
 //     a deleted message. A cancel needs the lane's owner, or a message in the lane itself.
 //   - Binary search for the sequence at which each interval begins in a level: it takes seventeen requests for each
 //     interval instead of one count, and it counts deleted messages and other targets.
 //   - A sample of consecutive messages: messages that were published together are due together.
-//   - Requests for the streams one after the other: they take seconds for forty streams across an ocean. The requests
-//     are concurrent.
-//   - A single request to the instances: a lane that one instance hands to another would seem to have no owner. The
-//     request is repeated.
+//   - Requests for the streams one after the other: they take seconds for forty streams across an ocean. So the
+//     requests are concurrent.
+//   - A single request to the instances: a lane that one instance hands to another would seem to have no owner. So
+//     Lanes repeats the request.
 package inspect

@@ -11,7 +11,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// maxFlush is the maximum time until a record is stored in the journal, with a margin.
+// maxFlush is the maximum time from the end of a message until the instance has stored its record in the journal, with
+// a margin.
 const maxFlush = 300 * time.Millisecond
 
 // An ending has the journal's records of one message.
@@ -22,8 +23,9 @@ type ending struct {
 	report    Journaled
 }
 
-// findRecords searches the journal for the message's records. If a record is a delivery, it ignores deaths: an instance
-// may deliver a duplicate after another owner of the lane made the message a dead letter.
+// findRecords searches the journal for the message's records. If the journal has a delivery of the message, findRecords
+// ignores the records of its death: an instance may deliver a duplicate after another owner of the lane made the
+// message a dead letter.
 func (s *search) findRecords(ctx context.Context, w writers) (ending, error) {
 	e := ending{kept: true}
 	var since, from time.Time
@@ -54,7 +56,7 @@ func (s *search) findRecords(ctx context.Context, w writers) (ending, error) {
 	return e, err
 }
 
-// describeRecord describes a message that was delivered, or whose dead letter is gone.
+// describeRecord describes a message by the journal: it was delivered, or it became a dead letter that is gone.
 func (s *search) describeRecord(e ending) Whereabouts {
 	r := e.last
 	w := Whereabouts{

@@ -19,8 +19,8 @@ type Member struct {
 	Proven bool
 }
 
-// Fleet requests the status of all instances, with the additional data that more selects. It takes a third of a second.
-// It returns the members sorted by name.
+// Fleet requests the status of all instances, with the additional data that more selects. The call takes a third of a
+// second, and returns the members sorted by name.
 func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, error) {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 const (
 	// MaxBuckets is the maximum number of buckets of a forecast. It allows one day by minutes, or two months by hours.
 	MaxBuckets = 1440
-	// smallLane is the maximum number of messages of a lane that is read without a previous count. The count would cost
-	// as much as the read.
+	// smallLane is the maximum number of messages of a lane that the forecast reads without first counting the matching
+	// messages. The count would cost as much as reading the lane.
 	smallLane = 1000
 )
 
@@ -24,8 +24,8 @@ type ForecastQuery struct {
 	By     time.Duration // length of a bucket; buckets begin at full minutes or hours
 	Target string        // a pattern; empty for all
 	Sample uint64        // maximum sample of a stream, in messages; zero for maxSample
-	// MaxRead is the maximum number of messages to read, without the samples. Lanes beyond it are counted by their
-	// order, and sampled.
+	// MaxRead is the maximum number of messages to read, without the samples. The forecast counts the lanes beyond this
+	// number by their order, or samples them.
 	MaxRead uint64
 
 	draw func(n uint64) uint64 // returns a number below n; nil for random numbers
@@ -44,7 +44,7 @@ type Forecast struct {
 	Later   Amount   `json:"later"` // due after Until
 	// Unreadable messages will become dead letters, or wait for a newer broker that can read them.
 	Unreadable Amount `json:"unreadable"`
-	Unplaced   uint64 `json:"unplaced"` // messages of a lane with an empty sample, so their due times are unknown
+	Unplaced   uint64 `json:"unplaced"` // messages of lanes with an empty sample: their due times are unknown
 
 	Exact bool `json:"exact"`
 	Work
@@ -120,7 +120,8 @@ type forecast struct {
 	all     Forecast
 }
 
-// run reads the small lanes. It counts the others by order, or samples them.
+// run reads the small lanes, and then the smallest segments of the other lanes, as far as the budget permits. It
+// estimates the remaining segments by the order of their level, or from a sample.
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
 	lanes, f.all.Silent, f.all.HeaderTargets = f.lanesToRead(v)

@@ -11,10 +11,10 @@ import (
 // bucket begins.
 const maxCuts = 300
 
-// An order has, for each cut, the number of a level's messages that leave the level at the cut or later. In a level all
-// messages wait equally long, so a message that leaves at a time was stored at that time minus the delay. The server
-// can count the messages stored since then. Such a count is exact, even with deleted messages, if the clocks of the
-// stream's leaders agreed.
+// An order has, for each cut (the time at which a bucket begins or ends), the number of a level's messages that leave
+// the level at the cut or later. In a level all messages wait equally long, so a message that leaves at a time was
+// stored at that time minus the delay. The server can count the messages stored since then. Such a count is exact, even
+// if some messages were deleted, provided that the clocks of the stream's leaders agreed.
 //
 //	from[0]      all messages
 //	from[n+1]    messages that leave at cuts[n] or later
@@ -41,7 +41,7 @@ type gap struct {
 func (g gap) width() uint64 { return g.from[g.low] - g.from[g.high] }
 func (g gap) middle() int   { return (g.low + g.high) / 2 }
 
-// gaps returns the gaps that contain messages. Without such a gap, every position is known.
+// gaps returns the gaps that contain messages. If no gap contains messages, departures can derive every position.
 func (o *order) gaps() (all []gap) {
 	low := 0
 	for high := 1; high < len(o.from); high++ {
@@ -78,8 +78,9 @@ func (f *forecast) bisect(ctx context.Context, orders []*order, maxRequests int)
 	return nil
 }
 
-// bisectGap requests the position in the middle of a gap. Messages are stored and removed between two requests, so the
-// count may lie outside the gap. bisectGap limits it to the gap, because an order must not increase.
+// bisectGap requests the position in the middle of a gap. Clients and brokers store and remove messages between two
+// requests, so the count may lie outside the gap. bisectGap limits the count to the gap, because the numbers of an
+// order must not increase.
 func (f *forecast) bisectGap(ctx context.Context, g gap) error {
 	at := g.middle()
 	scan := f.scan(g.segment)

@@ -37,8 +37,8 @@ type Part struct {
 type segment struct {
 	Lane
 	pass
-	ordered  bool   // due when they leave the lane, unless a header has a later time
-	marked   bool   // may contain markers
+	ordered  bool   // its messages are due when they leave the lane, unless a header has a later time
+	marked   bool   // the segment may contain markers
 	messages uint64 // number of messages, without markers
 	headers  uint64 // number of messages and markers: the headers to read
 }
@@ -68,8 +68,8 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	return filters
 }
 
-// segments divides a lane. In a level, messages published by clients are due in the order of the level. A hop is due at
-// the time in its header.
+// segments divides a lane into segments. A level has two: the messages that clients published, which are due in the
+// order of the level, and the hops, each due at the time in its header.
 func (f *forecast) segments(l Lane) []*segment {
 	if l.Kind != streams.Level {
 		return f.wholeLane(l)
@@ -94,7 +94,7 @@ func (f *forecast) wholeLane(l Lane) (all []*segment) {
 	return all
 }
 
-// count requests the size of each segment.
+// count requests the number of messages in each segment from the server.
 func (f *forecast) count(ctx context.Context, segments []*segment) error {
 	for _, s := range segments {
 		if f.all.Questions++; s.marked {
@@ -146,7 +146,7 @@ func (f *forecast) read(ctx context.Context, s *segment) error {
 			latest[m.Subject] = slot
 		}
 	}
-	if s.headers == 0 { // not counted before
+	if s.headers == 0 { // count has not counted this segment, so run has not charged it to the budget
 		f.budget -= min(f.budget, read)
 	}
 	f.add(Part{Stream: s.Stream, Method: Read, Messages: n, Looked: n})

@@ -45,7 +45,7 @@ func (e estimate) round() Amount {
 }
 
 // addSample spreads messages over the slots in proportion to their sample. None is the number of sampled messages that
-// belong to no slot. If the sample is empty, it only adds to the variances.
+// belong to no slot. If the sample is empty, addSample only adds to the variances.
 func (t tally) addSample(messages uint64, sample []uint64, none uint64) {
 	n, all := sum64(sample)+none, float64(messages)
 	for slot, seen := range sample {
@@ -58,8 +58,8 @@ func (t tally) addSample(messages uint64, sample []uint64, none uint64) {
 
 // shareVariance returns the variance of a share, estimated from a sample of n of all messages. It adds two messages
 // inside the slot and two outside it (Agresti and Coull), because a slot without a sampled message may still contain
-// some. That shifts the middle of the confidence interval. So the standard deviation, of which round reports two, is
-// increased by half of the shift.
+// messages. These four messages shift the middle of the confidence interval. So the standard deviation, of which round
+// reports two, is increased by half of the shift.
 func shareVariance(seen, n, all uint64) float64 {
 	if n >= all {
 		return 0 // the sample is the whole

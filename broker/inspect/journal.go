@@ -11,7 +11,7 @@ import (
 // Journaled is the completeness of a search in the journal.
 type Journaled struct {
 	journal.Report
-	// Without names the running instances that keep no journal. Their deliveries are missing.
+	// Without names the running instances that keep no journal. The journal lacks their deliveries.
 	Without []string
 }
 
@@ -32,7 +32,8 @@ func (i *Inspector) Journal(
 	return j, Cause(allowed, err)
 }
 
-// searchJournal is Journal with the instances' answers. It needs the secrets of the streams.
+// searchJournal does the work of Journal, with the given answers of the instances. The caller has read the secrets of
+// the streams.
 func (i *Inspector) searchJournal(
 	ctx context.Context, q journal.Query, w writers, found func(journal.Entry) error,
 ) (j Journaled, err error) {
@@ -57,7 +58,8 @@ func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
 	return now, Cause(allowed, err)
 }
 
-// journal opens the journal. A search of it needs the secrets of the streams. States may be nil, as in journal.Config.
+// journal opens the journal. Before a search, the caller must read the secrets of the streams. States may be nil, as in
+// journal.Config.
 func (i *Inspector) journal(states []journal.State) *journal.Journal {
 	return journal.Open(journal.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(), States: states,
@@ -70,8 +72,8 @@ type writers struct {
 	without []string        // instances without a journal
 }
 
-// askWriters requests the state of the journals before a search. Only a sealed answer proves that an instance runs.
-// Without a sealed answer the running instances are unknown, except if the request has no subscriber: then none runs.
+// askWriters requests the state of the journals before a search. Only a sealed answer proves that an instance runs. If
+// no sealed answer arrives, the running instances are unknown. If the request has no subscriber, no instance runs.
 func (i *Inspector) askWriters(ctx context.Context) writers {
 	asking, cancel := i.Allowed(ctx)
 	defer cancel()

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// FullShare is the minimum share of its limit at which a stream or a store counts as full. The server may then
-	// refuse the next large message.
+	// FullShare is the share of its limit from which a stream or a store counts as full: the server may refuse the next
+	// large message.
 	FullShare = 0.98
 	// minOverdue is the minimum lateness of an overdue message. A broker removes messages some time after their
 	// delivery.
@@ -35,7 +35,7 @@ const (
 	Retiring State = "retiring"     // not a level of the configuration; it takes no new messages
 	Newer    State = "newer format" // a newer broker created the stream
 	Missing  State = "missing"
-	Foreign  State = "foreign" // the stream with this name is not of this broker
+	Foreign  State = "foreign" // the stream with this name does not belong to this broker
 	Broken   State = "broken marks"
 	Full     State = "full"
 	Silent   State = "no answer"
@@ -45,7 +45,7 @@ const (
 // newerMessage is the error of a lane whose first message needs a newer broker.
 const newerMessage = "written by a newer broker; it waits for one"
 
-// Lane is a stream of a broker at one time.
+// Lane describes a stream of a broker at the time of a snapshot.
 type Lane struct {
 	Stream  string       `json:"stream"`
 	Kind    streams.Kind `json:"kind"`
@@ -55,13 +55,13 @@ type Lane struct {
 	Bytes   uint64       `json:"bytes"`
 	Head
 	Reader
-	In    *float64 `json:"in_per_second,omitempty"`  // since the previous snapshot; nil without one
-	Out   *float64 `json:"out_per_second,omitempty"` // likewise
+	In    *float64 `json:"in_per_second,omitempty"`  // arrivals since the previous snapshot; nil without one
+	Out   *float64 `json:"out_per_second,omitempty"` // departures since then; nil as In
 	State State    `json:"state"`
 	Error string   `json:"error,omitempty"` // the reason for unknown fields
 
 	Info       *jetstream.StreamInfo `json:"-"` // nil if the leader of the stream did not answer
-	UnknownKey bool                  `json:"-"` // no known secret opens the first message
+	UnknownKey bool                  `json:"-"` // this program has no secret that opens the first message
 
 	spec   streams.Spec
 	format int // of the first message; zero if it is unknown
@@ -70,7 +70,7 @@ type Lane struct {
 // Head describes the first message of a lane.
 type Head struct {
 	HeadDue  time.Time `json:"head_due,omitzero"`
-	HeadDead string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become a dead letter
+	HeadDead string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become one
 	Overdue  float64   `json:"overdue_seconds"`            // time since the message should have left the lane
 }
 
@@ -96,7 +96,7 @@ func (l *Lane) setInstance(table lease.Table, err error) {
 	}
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
 	if l.Owner == OwnerNobody && l.Instance != "" {
-		l.Owner = OwnerUnknown // and not OwnerNobody: other instances take over the lanes of a dead one
+		l.Owner = OwnerUnknown // not OwnerNobody: if the table's owner had died, another instance would own the lane
 	}
 }
 
@@ -137,7 +137,7 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 }
 
 // unreadable reports whether the owner of the lane is too old for a message of this format. An older broker does not
-// report its format. It then counts as being of this program's version.
+// report its format. In that case, unreadable assumes that the owner reads the formats that this program reads.
 func (l Lane) unreadable(format int) bool { return format > cmp.Or(l.Format, message.Format) }
 
 // formatOf returns the format of a message that a broker wrote. It is zero for a client's message.
@@ -176,7 +176,7 @@ func IsFullOfBytes(info *jetstream.StreamInfo) bool {
 	return limit > 0 && float64(info.State.Bytes) >= FullShare*float64(limit)
 }
 
-// fillHead reads the first message of a lane. It returns no error if the message has left the lane since.
+// fillHead reads the first message of a lane. It returns no error if the message has left the lane in the meantime.
 func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	in, err := i.Stored(ctx, l.Stream, l.Info.State.FirstSeq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -224,7 +224,7 @@ func (i *Inspector) fillTimer(l *Lane, in message.Incoming) {
 	}
 }
 
-// Idle reports whether a lane is empty and without a problem. It is always false for the intake.
+// Idle reports whether a lane is empty, without traffic and without a problem. It is always false for the intake.
 func (l Lane) Idle() bool {
 	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != streams.Intake &&
 		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == streams.Dead || l.Kind == streams.Paused) &&

@@ -28,7 +28,7 @@ type Lanes struct {
 	Paused []Pause `json:"paused"` // empty if the list of pauses could not be read
 
 	list     *pause.List
-	Unopened *pause.List `json:"-"` // the newest list, if no known secret opens it
+	Unopened *pause.List `json:"-"` // the newest list, if this program has no secret that opens it
 }
 
 // noLeader is the error of a stream without a leader.
@@ -41,7 +41,8 @@ type Listed struct {
 	Away  []string // names of the streams without a leader
 }
 
-// Streams lists the streams. It requests the streams without a leader only if one of the broker's is missing.
+// Streams lists the streams. It requests the names of the streams without a leader only if one of the broker's streams
+// is missing.
 func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 	there.Found, there.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil || len(streams.Compare(i.Wanted(), there.All).Missing) == 0 {
@@ -52,8 +53,8 @@ func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
 }
 
 // Lanes returns a snapshot of all lanes. Its requests are concurrent: consecutive ones would take seconds across an
-// ocean. While a lane has no owner, Lanes repeats the request to the instances, until handover has passed. A lane that
-// one instance hands to another has no owner meanwhile.
+// ocean. While a lane has no owner, Lanes repeats the request to the instances, for at most the time handover: while
+// one instance hands a lane to another, the lane has no owner.
 func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -77,7 +78,7 @@ func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, e
 	return v, Cause(allowed, context.Cause(allowed))
 }
 
-// SettledLanes returns a snapshot of all lanes, and the answers of the instances. Before, it repeats the request to the
+// SettledLanes returns a snapshot of all lanes, and the answers of the instances. First it repeats the request to the
 // instances until each lane has one owner that reads it, for at most maxDouble.
 func (i *Inspector) SettledLanes(ctx context.Context, there Listed) (v Lanes, n Instances) {
 	_ = i.streams.Learn(there.Found) // without a secret, answers count as proven
@@ -220,7 +221,7 @@ func (v *Lanes) SetRates(before Lanes) {
 		in := float64(l.Info.State.LastSeq) - float64(last.Info.State.LastSeq)
 		out := in - (float64(l.Pending) - float64(last.Pending))
 		if passed > 0 && in >= 0 {
-			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // a new leader may lag
+			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // a new leader may lag, so out may be negative
 		}
 	}
 }

@@ -43,7 +43,7 @@ type kind struct{ code, target, reason string }
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// kindOf returns the properties of a letter that are named in by.
+// kindOf returns those properties of a letter that by names.
 func kindOf(l deadletter.Letter, by []string) (k kind) {
 	if slices.Contains(by, ByCode) {
 		k.code = string(l.Code)

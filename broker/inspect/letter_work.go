@@ -22,7 +22,7 @@ const (
 	LetterGone = "gone" // another client has removed the letter
 )
 
-// advice is the recommended action for a letter that was not changed, by error.
+// advice has the recommended action for each error that leaves a letter unchanged.
 var advice = []struct {
 	err  error
 	what string
@@ -50,7 +50,8 @@ type LetterWork struct {
 	outcomes []LetterOutcome
 }
 
-// Resending returns the work that resends letters, all with the change c. If dry is set, it only reports the outcomes.
+// Resending returns the work that resends letters, all with the change c. If dry is set, the work only reports the
+// outcomes.
 func (l *Letters) Resending(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
 	return l.ResendingEach(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
 }
@@ -67,7 +68,7 @@ func (l *Letters) ResendingEach(
 		Do: func(ctx context.Context, one deadletter.Letter) error { return do(ctx, one, change(one), l.Time()) }}
 }
 
-// Removing returns the work that removes letters. If dry is set, it only reports the outcomes.
+// Removing returns the work that removes letters. If dry is set, the work only reports the outcomes.
 func (l *Letters) Removing(f deadletter.Filter, dry bool) *LetterWork {
 	w := &LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: true}, Did: "removed", Do: l.Remove}
 	if dry {
@@ -84,9 +85,10 @@ type LetterOutcome struct {
 	Number  uint64 `json:"number,omitempty"` // of one of these letters
 }
 
-// Work runs Do on the letters of the query. It ends when all are done, when Do or the query fails, or when stop ends.
-// Then it starts no further operation, and waits for the open ones, so that no letter is left in two streams. It
-// returns the outcomes so far, successes first. If stop ended the work, the error is the cause of stop.
+// Work runs Do on the letters of the query. Work ends when all letters are done, when Do or the query fails, or when
+// the context stop ends. It then starts no further operation, and waits for the operations in progress, so that no
+// letter is left in two streams. It returns the outcomes so far, successes first. If stop ended the work, the error is
+// the cause of stop.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
@@ -115,7 +117,7 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
 }
 
-// note counts the outcome of a letter. It returns an error only if the error is not specific to this letter.
+// note counts the outcome of a letter. It returns an error only if err does not concern this letter alone.
 func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	o := LetterOutcome{Did: w.Did}
 	switch {

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Letters are the dead letters of a broker. Their times are by its server's clock.
+// Letters are the dead letters of a broker. All their times are by the clock of the broker's server.
 type Letters struct {
 	*deadletter.Store
 	Asked time.Time // time of the opening, by the server's clock
@@ -25,7 +25,7 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 	}
 	l := &Letters{Store: deadletter.New(deadletter.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.Policy(),
-		Lane: ShortestRetry(i.Wanted()), // a resent letter passes through it
+		Lane: ShortestRetry(i.Wanted()), // a resent letter passes through this retry lane
 	})}
 	var err error
 	if l.Asked, err = l.Now(ctx); err != nil {
@@ -51,7 +51,7 @@ func (l *Letters) Time() time.Time { return l.Asked.Add(time.Since(l.local)) }
 
 // Reason returns the reason why a message became a dead letter.
 func Reason(l deadletter.Letter) string {
-	if l.Unproven != nil && l.Code != message.BadInternal { // that code already shows that the letter is unproven
+	if l.Unproven != nil && l.Code != message.BadInternal { // BadInternal already means unproven
 		return "UNSEALED: " + l.Sentence
 	}
 	if l.Problem != nil && l.Sentence == "" {

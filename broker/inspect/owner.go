@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// maxIdle is the maximum age of a consumer's last delivery for its lane to count as read, if no pull is waiting.
+	// If a consumer has no waiting pull, its lane counts as read only if the consumer's last delivery is younger than
+	// maxIdle.
 	maxIdle = 5 * time.Second
-	// minWait is the minimum time until a lane's owner reads again for the lane to count as waiting: clocks differ.
+	// If a lane's owner reads again within minWait, the lane counts as read and not as waiting: clocks differ.
 	minWait = time.Second
 )
 
@@ -28,10 +29,10 @@ type Owner string
 
 // The states of a lane's reader.
 const (
-	OwnerRead    Owner = "read"    // an instance reads it
-	OwnerLater   Owner = "later"   // its instance reads on later: its memory has all messages due soon, or is full
-	OwnerStopped Owner = "stopped" // its instance cannot read it now, or may no longer own it
-	OwnerNobody  Owner = "nobody"  // no instance owns it
+	OwnerRead    Owner = "read"    // an instance reads the lane
+	OwnerLater   Owner = "later"   // the owner reads on later: its memory is full, or has all messages due soon
+	OwnerStopped Owner = "stopped" // the owner cannot read the lane now, or may no longer own it
+	OwnerNobody  Owner = "nobody"  // no instance owns the lane
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request
 )
 
@@ -86,7 +87,8 @@ func (i *Inspector) consumers(
 }
 
 // isRead reports whether a consumer of a broker has a waiting pull, or has recently delivered a message. The existence
-// of a consumer is no proof: a consumer outlives its broker by minutes, and the lane of an idle broker may have none.
+// of a consumer is no proof: a consumer outlives its broker by minutes, and the lane of an idle broker may have no
+// consumer.
 func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
 		last := c.Delivered.Last
@@ -95,7 +97,7 @@ func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	})
 }
 
-// table reads the instances' table of owners. It is empty if instances do not share lanes.
+// table reads the instances' table of owners. The table is empty if instances do not share lanes.
 func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Table, error) {
 	at := slices.IndexFunc(found, func(s streams.Spec) bool {
 		return s.Kind == streams.Owners && s.Format <= streams.Format
@@ -115,8 +117,8 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 	return lease.ParseTable(m.Data)
 }
 
-// resolveUnknown changes unknown owners to nobody if no lane at all has a reader. A broker whose answers the server
-// refuses may not read an idle lane, but it would read others.
+// resolveUnknown changes unknown owners to nobody if no lane at all has a reader. If a broker were running, and the
+// server refused only its answers, that broker would read at least one of the lanes.
 func resolveUnknown(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
 		return

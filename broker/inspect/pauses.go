@@ -24,7 +24,8 @@ const (
 )
 
 var (
-	// ErrOlder is returned if a running instance does not support pauses. It would deliver to paused targets.
+	// ErrOlder is returned if a running instance does not support pauses. Such an instance would deliver to paused
+	// targets.
 	ErrOlder = errors.New("a running broker is too old for pauses: upgrade it first")
 	// ErrUnconfirmed is returned if instances have not confirmed the new list in time. The list itself is stored.
 	ErrUnconfirmed = errors.New("instances have not confirmed the change")
@@ -57,7 +58,7 @@ type PauseChange struct {
 	NotStored   string   `json:"error,omitempty"` // why the list is not stored; the instances still follow it
 }
 
-// pauseStore returns the store of the list of pauses. It has the secrets after a call of Learn.
+// pauseStore returns the store of the list of pauses. After a call of Learn, the store has the secrets of the streams.
 func (i *Inspector) pauseStore() pause.Store {
 	return pause.Store{Conn: i.Conn, API: i.api.API, Names: i.names, Keys: i.streams.Policy().Keys}
 }
@@ -128,8 +129,8 @@ func pausedPatterns(l *pause.List) string {
 	return "resume takes exactly a paused pattern; the paused patterns are: " + text.Few(names)
 }
 
-// changePauses changes the list and announces it to the instances. A change that stops deliveries must be stored, and
-// all instances must support pauses. A resumption takes effect even if the list cannot be stored: the waiting messages
+// changePauses changes the list and announces it to the instances. A pause fails if the list cannot be stored, or if an
+// instance does not support pauses. A resumption takes effect even if the list cannot be stored: the waiting messages
 // may be the reason why the account is full.
 func (i *Inspector) changePauses(
 	ctx context.Context, stops bool, change func(*pause.List) (*pause.List, error),
@@ -180,8 +181,8 @@ type announcement struct {
 	table     []string        // instances in the table of owners
 }
 
-// change stores the next version of the list. Refused reports whether the list cannot change; otherwise an error
-// concerns only the stream, and next may be announced.
+// change stores the next version of the list. Refused reports that the list must not change. If refused is false, an
+// error only means that next is not stored: the caller may still announce next.
 func (t *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
 ) (next *pause.List, refused bool, err error) {
@@ -193,7 +194,7 @@ func (t *announcement) change(
 			present = read.List
 		}
 		if present == nil && len(read.Unopened.Present()) > 0 {
-			return nil, true, ErrUnopened // a new list would end the pauses in the unopened one
+			return nil, true, ErrUnopened // a new list would end the pauses in the unopened list
 		}
 		if next, err = change(present); err != nil {
 			return nil, true, err
@@ -258,7 +259,7 @@ func (t *announcement) round(ctx context.Context, l *pause.List) error {
 		}
 		return l == nil || len(t.unconfirmed()) > 0
 	})
-	if len(t.table) > 0 { // without an answer and outside the table, an instance is dead
+	if len(t.table) > 0 { // an instance that does not answer and is not in the table is dead
 		maps.DeleteFunc(t.answered, func(id string, _ bool) bool { return !answered[id] && !slices.Contains(t.table, id) })
 	}
 	return err

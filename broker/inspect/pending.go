@@ -60,7 +60,7 @@ type PendingQuery struct {
 	Before  Bound  // only messages due earlier
 	Limit   int    // maximum number of messages to list
 	MaxRead uint64 // maximum number of headers to read
-	Cursor  Cursor // end of an earlier list; the zero value for the beginning
+	Cursor  Cursor // where an earlier list ended; the zero value for the beginning
 }
 
 // Waiting is a message that waits in a lane.
@@ -69,7 +69,7 @@ type Waiting struct {
 	MsgID    string    `json:"msg_id,omitempty"` // the client's own Nats-Msg-Id
 	Key      string    `json:"key,omitempty"`    // of a named timer
 	Target   string    `json:"target,omitempty"`
-	Due      time.Time `json:"due,omitzero"` // the next attempt of a refused message
+	Due      time.Time `json:"due,omitzero"` // for a refused message, the time of the next attempt
 	Accepted time.Time `json:"accepted"`
 	Stream   string    `json:"stream"`
 	Sequence uint64    `json:"sequence"`

@@ -15,15 +15,14 @@ const (
 	// listBatch is the number of headers in one request to a lane. A list often needs only the first few messages of
 	// many lanes.
 	listBatch = 100
-	// maxLateArrival is the maximum lateness of a message's arrival in its level for which its place in the list is
-	// exact.
+	// maxLateArrival is a bound: if a message arrived in its level later than that, its place in the list is not exact.
 	maxLateArrival = time.Minute
 )
 
-// A source is one pass of a lane in a merge. In a level, no message is due much before it leaves, except if no level
-// took its hop in time. The list places such a message at its due time, or maxLateArrival before it leaves its level,
-// whichever is later. The intake and the retry lanes have no order, so the merge reads all their messages before it
-// lists the first message of any lane.
+// A source is one pass of a lane in a merge. A message in a level is due when it leaves the level, or later. If no
+// level took its hop in time, the message arrived late, and is due earlier. The list places each message of a level at
+// its due time, or at maxLateArrival before it leaves the level, whichever is later. The intake and the retry lanes
+// have no order, so the merge reads all their messages before it lists the first message of any lane.
 type source struct {
 	Lane
 	pass
@@ -41,7 +40,7 @@ type merge struct {
 	after, before time.Time // zero for no bound
 	sources       []*source
 	read          waitings          // messages that were read, and not yet listed
-	listed        map[string]bool   // ids that were listed or replaced; a message that moves is read twice
+	listed        map[string]bool   // ids that were listed or replaced; a message that moves may be read in two lanes
 	timers        map[string]string // ids of the last sets, by subject
 	all           List
 }
@@ -185,7 +184,7 @@ func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
 	return w, true
 }
 
-// waitings is a heap, by place.
+// waitings is a heap of messages, ordered by place.
 type waitings []Waiting
 
 func (w waitings) Len() int           { return len(w) }

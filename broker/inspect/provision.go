@@ -66,7 +66,7 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 // A recorder records the changes that Provision makes, or would make in a dry run.
 type recorder struct {
 	streams.Streams
-	before  map[string]*jetstream.StreamInfo // with the changes so far
+	before  map[string]*jetstream.StreamInfo // the streams before Provision, updated with each change
 	dry     bool
 	changes []Change
 }

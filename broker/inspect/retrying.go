@@ -17,7 +17,7 @@ import (
 // ErrNoRetryLane is returned if the query begins in a retry lane that does not exist.
 var ErrNoRetryLane = errors.New("there is no such retry lane")
 
-// RetryState is the cause of a message's stay in a retry lane.
+// RetryState is the reason why a message is in a retry lane.
 type RetryState string
 
 // The states.
@@ -33,9 +33,9 @@ type RetryGroup struct {
 	Target   string     `json:"target"` // empty for all targets beyond maxGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
-	Attempts int        `json:"attempts"`                   // refused attempts of the message with the fewest attempts left
+	Attempts int        `json:"attempts"`                   // refusals of the message with the fewest attempts left
 	Allowed  int        `json:"attempts_allowed,omitempty"` // maximum number of attempts of the same message
-	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest of all messages
+	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest next attempt in the group
 	ID       string     `json:"id,omitempty"`               // of the message with the earliest attempt
 	Reason   string     `json:"last_reason,omitempty"`      // of the newest message
 
@@ -161,7 +161,7 @@ func (c *retryCount) add(in message.Incoming) {
 	r, state, reason := c.read(in)
 	c.all.Messages++
 	c.all.States[state]++
-	kind := retryKind{c.names.Parse(in.Subject).Target, state} // even if the policy refuses it
+	kind := retryKind{c.names.Parse(in.Subject).Target, state} // even if the policy refuses that target
 	g := c.groups[kind]
 	if g == nil && len(c.groups) >= maxGroups {
 		kind = retryKind{state: state} // at most one more group for each state
@@ -185,7 +185,7 @@ func (c *retryCount) add(in message.Incoming) {
 }
 
 // fewerLeft reports whether a message has fewer attempts left than the message that its group shows. A message of an
-// older broker does not contain its maximum number of attempts.
+// older broker does not contain its maximum number of attempts. In that case, fewerLeft compares the attempts so far.
 func fewerLeft(r message.Request, g *RetryGroup) bool {
 	if r.Allowed > 0 && g.Allowed > 0 {
 		return r.Allowed-r.Attempts < g.Allowed-g.Attempts
@@ -203,7 +203,7 @@ func (c *retryCount) read(in message.Incoming) (message.Request, RetryState, str
 		return r, Deferred, r.Deferred
 	case r.Attempts > 0:
 		return r, Refused, r.LastError
-	case !r.RetryAt.IsZero(): // by a broker that stores no reason
+	case !r.RetryAt.IsZero(): // deferred by a broker that stores no reason
 		return r, Deferred, ""
 	}
 	return r, Resent, ""

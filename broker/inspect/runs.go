@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// runSpans are the spans of time that a search tries in turn, until one has enough runs. Zero is the whole journal.
-// Most journals contain far more than the last runs of one schedule.
+// runSpans are the spans of time that a search tries in turn, until one span contains as many runs as the caller
+// requested. Zero is the whole journal. Most journals contain far more than the last runs of one schedule.
 var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
 
 // Run is a completed round of a schedule.
@@ -18,7 +18,7 @@ type Run struct {
 	Round    int       `json:"round"` // from 1; a skipped round has no number
 	ID       string    `json:"id"`
 	Due      time.Time `json:"due,omitzero"`
-	At       time.Time `json:"at"` // time of the delivery or of the death
+	At       time.Time `json:"at"` // time at which the message was delivered or became a dead letter
 	Outcome  string    `json:"outcome"`
 	Late     float64   `json:"late_seconds"`
 	Attempts int       `json:"attempts"`
@@ -28,8 +28,8 @@ type Run struct {
 // Runs are the last runs of a schedule, the newest first.
 type Runs struct {
 	Runs []Run `json:"runs"`
-	// Complete is set if no record since the oldest run is missing, or no record at all if there are fewer runs than
-	// the limit.
+	// Complete is set if the journal lacks no record since the oldest run. If there are fewer runs than the limit,
+	// Complete is set only if the journal lacks no record at all.
 	Complete bool `json:"runs_complete"`
 }
 

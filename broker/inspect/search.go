@@ -61,7 +61,7 @@ func (r MessageRef) name() string {
 	return r.ID.String()
 }
 
-// matches reports whether id is the id of the message. It completes a partial reference.
+// matches reports whether id is the id of the message. If r is partial, a match completes r.
 func (r *MessageRef) matches(id string) bool {
 	if !r.Partial {
 		return id == r.ID.String()
@@ -75,8 +75,9 @@ func (r *MessageRef) matches(id string) bool {
 }
 
 // Where searches for one message: in the stream that accepted it, in the journal if there is one, and then in the lanes
-// in the order in which messages pass them. So it finds a message that moves to another lane during the search. It
-// reads at most maxRead messages of the lanes. It calls progress every ProgressInterval, with an estimate of the total.
+// in the order in which messages pass them. Because of this order, it finds a message that moves to another lane during
+// the search. It reads at most maxRead messages of the lanes. It calls progress every ProgressInterval, with an
+// estimate of the total.
 func (i *Inspector) Where(
 	ctx context.Context, r MessageRef, maxRead uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {

@@ -124,8 +124,8 @@ func (s *Session) Refusals() []string {
 	return slices.Clone(s.refused)
 }
 
-// Allowed returns a context that ends when the server refuses a request. Its cause is the refusal. If contexts are
-// nested, a refusal ends the innermost open context.
+// Allowed returns a context that ends when the server refuses a request. The cause of the context is the refusal. If
+// contexts are nested, a refusal ends the innermost open context.
 func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
 	s.mu.Lock()

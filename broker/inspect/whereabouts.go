@@ -72,7 +72,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	switch wait := r.When().Sub(now); {
 	case (problem == nil || problem.Code == message.NewerFormat) && v.lane(in.Stream).unreadable(s.formatOf(in)):
 		w.Answer = v.lane(in.Stream).whyNewer(s.formatOf(in))
-	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read it, this program cannot
+	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read the message
 		w.Answer = "in " + in.Stream + ", in a format that only a newer version of this program can show"
 	case problem != nil:
 		w.Due = time.Time{} // the request is invalid

@@ -6,6 +6,6 @@
 //	/metrics           package metrics
 //	/                  package page, by Source.Page
 //
-// /healthz and /livez do not depend on NATS. Otherwise, in an outage of NATS, supervisors would restart every broker,
-// which does not help. No probe changes the state of the broker.
+// /healthz and /livez do not depend on NATS. If they did, supervisors would restart every broker in an outage of NATS,
+// although a restart does not help then. No probe changes the state of the broker.
 package web

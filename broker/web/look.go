@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxProbes is the maximum number of probes of a broker that is not ready, and probeInterval the time between two.
-	// So Look does not report a short transition, such as a start.
+	// maxProbes is the maximum number of probes of a broker that is not ready, and probeInterval is the time between
+	// two probes. Because Look probes several times, it does not report a short transition, such as a start.
 	maxProbes     = 5
 	probeInterval = 500 * time.Millisecond
 )

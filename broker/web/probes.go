@@ -19,8 +19,8 @@ import (
 // aliveTimeout is the time after which a loop of the engine counts as stuck. One iteration of a loop takes far less.
 const aliveTimeout = 2 * time.Second
 
-// newerLate is how late a newer broker's messages must be for /readyz to fail. Normally an instance that can read them
-// takes the lane over sooner.
+// newerLate is how late a newer broker's messages must be for /readyz to fail. Normally an instance that can read these
+// messages takes the lane over before that.
 const newerLate = 10 * time.Second
 
 // maxScrapes is the maximum number of concurrent scrapes of the metrics.

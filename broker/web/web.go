@@ -14,7 +14,8 @@ import (
 const (
 	// webGrace is how long a stop waits for responses in progress.
 	webGrace = time.Second
-	// askTimeout is the timeout of a probe. It is longer than /healthz itself waits for the engine.
+	// askTimeout is the timeout of a probe. It is longer than aliveTimeout, for which the handler of /healthz waits for
+	// the engine.
 	askTimeout = aliveTimeout + 2*time.Second
 )
 

@@ -28,8 +28,8 @@ type Token struct{ Name, Secret string }
 // wrongDelay delays the response to a wrong token, which slows down guessing.
 const wrongDelay = 200 * time.Millisecond
 
-// allowsHost reports whether a Host is allowed. An attacker's own name may resolve to this host, so only known names
-// are allowed. An IP address is always allowed.
+// allowsHost reports whether a Host is allowed. A name of an attacker may resolve to this host, so allowsHost allows
+// only localhost and the names in Hosts. It always allows an IP address.
 func (a Access) allowsHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

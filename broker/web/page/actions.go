@@ -113,7 +113,8 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 	return plan{Sentence: fmt.Sprintf("%s 1 timer: %s to %s, %s", a.Verb, a.Key, a.Target, due)}, nil
 }
 
-// timerLine returns the equivalent shell command. The generation of a recurring timer is valid for one round only.
+// timerLine returns the equivalent shell command. The command for a recurring timer, except a move, contains no
+// generation, because a generation is valid for one round only.
 func (a action) timerLine(got store.Answer) string {
 	verb := timer.Verb(a.Verb)
 	if got.Recurring == nil || verb == timer.Move {

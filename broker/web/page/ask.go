@@ -16,7 +16,7 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// A question is a request of a viewer that is answered from the streams.
+// A question is a request of a viewer that the page answers from the streams.
 type question func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
 
 // An answer has rows, and the equivalent shell command.
@@ -34,7 +34,8 @@ func (p *Page) ask(f question) http.HandlerFunc {
 	}
 }
 
-// extendDeadline allows d for making a response, which is longer than the server's write timeout for probes.
+// extendDeadline gives a handler the time d to make its response, and transferTime to send it. The server's own write
+// timeout is shorter, because it is for probes.
 func extendDeadline(w http.ResponseWriter, d time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + transferTime)) // fails only for a test's writer
 }

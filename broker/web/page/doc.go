@@ -1,4 +1,5 @@
-// Package page serves the page: the state of the fleet, and actions, in a browser or as text.
+// Package page serves the page: the state of the fleet (all running instances of the broker), and actions, in a browser
+// or as text.
 //
 //	GET  /                  the page; plain text for clients that do not ask for HTML
 //	GET  /assets/…          its embedded files: a browser requests nothing from another host
@@ -21,12 +22,12 @@
 //
 // A frame is one server-sent event. All viewers get the same frames, which are encoded once. Without a viewer, no frame
 // is made and no connection is open. A slow viewer misses frames: the page keeps only the latest frame of each kind for
-// it. maxViewers bounds the number of viewers, and maxQuestions the number of concurrent questions. A question is a
-// request that is answered from the streams. A hidden tab closes its event stream, because a browser opens at most six
-// connections to a host and each event stream uses one.
+// that viewer. maxViewers bounds the number of viewers, and maxQuestions the number of concurrent questions. A question
+// is a request that the page answers from the streams. A hidden tab closes its event stream, because a browser opens at
+// most six connections to a host and each event stream uses one.
 //
-// The page's history is in memory, in package history. Each instance keeps its own part, and the page adds the parts.
-// The broker records it even without viewers.
+// The page's history is in memory, in package history. Each instance records its own part, even without viewers, and
+// the page adds the parts up.
 //
 // # Access
 //
@@ -37,8 +38,8 @@
 //
 //   - The token travels in the header Authorization, and the page keeps it in the tab. There is no cookie, so no other
 //     web page can act with it. No URL contains it, so no proxy logs it.
-//   - The Host of a request must be an address, localhost, or a name in Access.Hosts. Otherwise a web page of an
-//     attacker, with a name that resolves to 127.0.0.1, could read this page.
+//   - The Host of a request must be an address, localhost, or a name in Access.Hosts. If any name were allowed, a web
+//     page of an attacker, whose name resolves to 127.0.0.1, could read this page.
 //   - A request for an action must be JSON, and come from the page's own origin.
 //   - Only the embedded scripts run, and none of them makes HTML from text. The browser enforces both, by the
 //     Content-Security-Policy with Trusted Types.

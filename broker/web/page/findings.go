@@ -12,11 +12,12 @@ import (
 const (
 	// checkInterval is the time between two checks while there are viewers. A check sends some hundred requests.
 	checkInterval = time.Minute
-	// checkTime is the timeout of one check. It is longer than the takeover from a dead instance.
+	// checkTime is the timeout of one check. It is longer than the time in which other instances take over the lanes of
+	// a dead one.
 	checkTime = 30 * time.Second
 )
 
-// Findings holds doctor's findings about the fleet.
+// Findings holds doctor's findings about the broker, all its instances included.
 type Findings struct {
 	Time     time.Time        `json:"time"` // zero before the first check
 	Findings []doctor.Finding `json:"findings"`

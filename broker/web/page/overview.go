@@ -36,7 +36,7 @@ type Numbers struct {
 	Dead      *uint64  `json:"dead"`   // dead letters
 	Minute    *uint64  `json:"minute"` // due in the next minute, as of the last forecast
 	Overdue   *uint64  `json:"overdue"`
-	Oldest    float64  `json:"oldest_seconds"` // by which the oldest message is overdue; retry lanes excluded
+	Oldest    float64  `json:"oldest_seconds"` // how long the most overdue message is overdue; without retry lanes
 	Delivered *float64 `json:"delivered_per_second"`
 	Refused   *float64 `json:"refused_per_second"`
 	P50       *float64 `json:"late_p50_ms"` // over the newest known interval of the history
@@ -86,7 +86,7 @@ type lastTotals map[string]snapshot
 
 // owned is the state of a lane, with the instance that reported it.
 type owned struct {
-	instance string // empty if there is none
+	instance string // empty if no instance reported the lane
 	stats.LaneAnswer
 }
 
@@ -229,7 +229,8 @@ func deadLetters(own broker.Answer, others []inspect.Member) (n uint64) {
 	return n
 }
 
-// dueWithin estimates how many messages become due in the next d. A bucket that straddles its end counts pro rata.
+// dueWithin estimates how many messages become due in the next d. If only a part of a bucket lies in that time, its
+// messages count in proportion to that part.
 func dueWithin(f inspect.Forecast, now time.Time, d time.Duration) uint64 {
 	end, n := now.Add(d), 0.0
 	for _, b := range f.Buckets {

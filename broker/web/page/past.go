@@ -15,7 +15,8 @@ import (
 
 const historyHour, historyDay = broker.HistoryHour, broker.HistoryDay
 
-// Past is the history of the fleet, with one value for each interval. A nil value is an interval without data.
+// Past is the history of all instances together, with one value for each interval. The value of an interval without
+// data is nil.
 type Past struct {
 	Step      int        `json:"step"` // length of an interval, in seconds
 	From      int64      `json:"from"` // unix seconds
@@ -71,7 +72,8 @@ func quantile(late []uint64, bounds []time.Duration, share float64) *float64 {
 
 func rounded(f float64) float64 { return math.Round(f*100) / 100 }
 
-// lastHour returns the fleet's last hour. It keeps the lateness of the last interval for the overview.
+// lastHour returns the history of all instances for the last hour. It keeps the lateness of the last interval for the
+// overview.
 func (w *watch) lastHour(now time.Time, members []inspect.Member) Past {
 	past := pastOf(w.fleetHistory(historyHour, now, members))
 	w.lateP50, w.lateP99 = last(past.P50), last(past.P99)

@@ -34,8 +34,8 @@ type action struct {
 	fixed
 }
 
-// timerChoice selects one timer by its key, or all timers that match. It has the new time of a move: absolute, relative
-// to now, or relative to the old time.
+// timerChoice selects one timer by its key, several timers in a list, or all timers that match. It also has the new
+// time of a move: absolute, relative to now, or relative to the old time.
 type timerChoice struct {
 	All        bool       `json:"all,omitempty"`
 	Timers     []timerRef `json:"timers,omitempty"` // the selected timers, instead of one
@@ -68,13 +68,13 @@ type letterChoice struct {
 	Edit       deadletter.Edit `json:"edit,omitzero"` // only with a single letter
 }
 
-// fixed has the fields that the plan sets and the client cannot.
+// fixed has the fields that the page sets when it makes a plan. The client cannot set them.
 type fixed struct {
 	UpTo   uint64    `json:"up_to,omitempty"` // the last sequence of the listed timers
 	Before time.Time `json:"before,omitzero"` // only letters that became dead letters earlier
 	Count  uint64    `json:"count,omitempty"` // the number of objects
 	Until  time.Time `json:"until,omitzero"`  // when the plan expires
-	Word   string    `json:"word,omitempty"`  // idempotency key: if the action is repeated, the repetition has no effect
+	Word   string    `json:"word,omitempty"`  // idempotency key: a repeated action has no further effect
 	Shell  string    `json:"shell,omitempty"` // the equivalent shell command
 }
 
@@ -132,7 +132,7 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 	}
 	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.logged(), "planned", a.Count)
 	log.Info("the page executes an action")
-	// If the client disconnects, the action continues. Otherwise it would be half done.
+	// If the client disconnects, the action continues. If the action stopped, it would be half done.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
 	p.withSession(w, r, actTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 		done, err := op.act(ctx, i, a)

@@ -17,7 +17,8 @@ import (
 const (
 	// stateInterval is the time between two frames of the state.
 	stateInterval = time.Second
-	// linger is how long the page keeps its connections after the last viewer has left. A reload takes less.
+	// linger is how long the page keeps its connections after the last viewer has left. A browser reloads the page in
+	// less time.
 	linger = 5 * time.Second
 	// A look reads the streams. The pause after a look is lookPause times its duration, and at least minLookPause.
 	lookPause    = 100
@@ -131,7 +132,7 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 	if w.ahead != nil {
 		o.Numbers.Minute = new(dueWithin(*w.ahead, now, time.Minute))
 		o.Numbers.Overdue = new(uint64(0))
-		if o.Numbers.Oldest >= 1 { // a message overdue by less is in delivery
+		if o.Numbers.Oldest >= 1 { // a message that is overdue by less than a second is in delivery
 			o.Numbers.Overdue = new(w.ahead.Overdue.Messages)
 		}
 	}
@@ -214,7 +215,7 @@ func (w *watch) failed(by *session, err error) {
 	w.mu.Unlock()
 }
 
-// changed makes the watch read the streams and check the fleet immediately. It is called after an action.
+// changed makes the watch read the streams and check the fleet immediately. The page calls it after an action.
 func (p *Page) changed() {
 	w := p.watched.Load()
 	if w == nil {
