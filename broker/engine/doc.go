@@ -43,8 +43,8 @@
 //	decide_delivery.go         ◀──┘    the next step
 //	  │
 //	  ▼ arrived
-//	commit.go, committer.go     move the cursor, check the stream (link/…), and purge up to the cursor, if safeToCommit
-//	                            and carryOut permit it. kind.go: each kind of lane removes its own messages.
+//	commit.go, committer.go     move the cursor, check the stream (lane/history.go), and purge up to the cursor, if
+//	                            safeToCommit and carryOut permit it. kind.go: each kind of lane removes its own messages.
 //
 //	The time: leader/…, look.go; slack.go returns the time of the loop's next wake-up. The memory for reading: budget.go.
 //	Figures for operators: report.go, overdue.go, stats/….
@@ -102,8 +102,9 @@
 //     them.
 //   - A commit removes only messages that have arrived, and only from the same incarnation of the stream that they were
 //     read from (its history). Before a purge (laneKind.commit), the lease must be held and the consumer alive
-//     (safeToCommit), and the leader must have shown that history within confirmedFor (carryOut, lane.Judge). The lane
-//     of timers is not purged: its commit stores a cursor.
+//     (safeToCommit), and the leader must have shown that history within confirmedFor (carryOut, lane.Judge). The
+//     reader must not have skipped a message (package lane). The lane of timers is not purged: its commit stores a
+//     cursor.
 //   - No message is sent to a paused target. parking.go checks this for each due message. The deliverer checks it once
 //     more, under its lock: it returns messages that were decided before the pause, and the worker decides again.
 //   - For each bucket of a rate, one instance sends all messages, and reserves a send time for each: see rates.go.
@@ -118,11 +119,13 @@
 //     token of its publish (package acks). The acknowledgement of a lane counts only with the lane's name.
 //   - A worker reads, fires and commits only while its lease is held, and checks the lease before each. After a lease
 //     is lost, the next owner repeats unfinished work, under the same ids.
-//   - No message waits for the journal (package journal) or for config.Config.Ended, and no decision depends on them:
+//   - No message waits for the journal (package journal). No decision depends on the journal or on config.Config.Ended:
 //     record.go.
-//   - No loop waits for an answer, and the number of messages that a worker may hold bounds every queue. Only three
+//   - No loop waits for an answer, and the number of messages that a worker may hold bounds every queue. Only four
 //     things may block a loop: a publish into a connection that accepts no more bytes, for at most the write timeout of
-//     the connection (cmd/delaybroker/links); a log whose reader has stopped; and the short locks that lanes share.
+//     the connection (cmd/delaybroker/links); a log whose reader has stopped; config.Config.Ended, which must return
+//     immediately; and the short locks that lanes share. After the loop has ended, drain waits for answers, for at most
+//     the grace period.
 //
 // # Tried and rejected
 //

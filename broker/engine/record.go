@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file records the end of each message in the journal, and passes it to config.Config.Ended. No step of a message
-// waits for either.
+// This file records the end of each message in the journal, and passes it to config.Config.Ended. The loop calls
+// Ended, which must return immediately, and waits for nothing else.
 
 // watched reports whether the ends of messages are recorded.
 func (w *worker) watched() bool { return w.engine.Journal != nil || w.engine.Settings.Ended != nil }

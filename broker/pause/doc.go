@@ -55,6 +55,10 @@
 // Brokers do not announce lists. They read the record every 10 s while a target is paused, and twice a second while a
 // pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
 //
+// In the code: inspect/pauses.go stores and announces the list, and broker/answer.go receives it (Keeper.Hear).
+// broker/pauses.go stops the deliverer (Halt). engine/parking.go decides for each due message, and engine/pauses.go
+// drains the lanes.
+//
 // # Trust
 //
 // The record, its announcements and the answers carry a seal. A client without a secret of the broker cannot make a

@@ -101,10 +101,10 @@ const readOn = 14 * time.Second
 // calmFor is so long that no fault excuses a copy in the time behind it.
 const calmFor = 20 * time.Second
 
-// TestTimerRaces makes runs until so many timers were raced for as -fault.races says. Every answer is right, in one
-// order: nothing is delivered whose cancel was acknowledged, and none is too late without a delivery. The short run of
-// it is a scenario.
-func TestTimerRaces(t *testing.T) {
+// TestTimerRacesWithFaults makes runs until so many timers were raced for as -fault.races says. Every answer is right,
+// in one order: nothing is delivered whose cancel was acknowledged, and none is too late without a delivery. The short
+// run of it is a scenario.
+func TestTimerRacesWithFaults(t *testing.T) {
 	natstest.Long(t)
 	var sum totals
 	t.Cleanup(func() { t.Log(&sum) })
