@@ -165,8 +165,8 @@ func (l Ladder) Longest(d time.Duration) (Level, bool) {
 	return l.levels[longer-1], true
 }
 
-// Leaves returns the time at which a message leaves a level whose delay ends at end. That is end or, if the remaining
-// time is then too short for another hop, the due time.
+// Leaves returns the time at which a message leaves a level whose delay ends at end. If the time from end to the due
+// time is too short for another hop, the message leaves at its due time. If not, it leaves at end.
 func (l Ladder) Leaves(end, due time.Time) time.Time {
 	if due.Sub(end) <= l.Horizon() {
 		return due

@@ -30,8 +30,8 @@ var plainRuns = []struct {
 
 // PlainDurations returns the plain durations that the intake accepts as if they were levels. So a subject such as
 // delay.15m.orders.expire has a stream for any set of levels, and an operator may tune the levels. The order is always
-// the same, and no name comes twice. Some are names of levels. The caller leaves these out, because two streams cannot
-// have the same subject.
+// the same, and no name comes twice. Some of the durations are also names of levels. The caller leaves these names out,
+// because two streams cannot have the same subject.
 //
 // It is a list because a JetStream subject has no wildcard for a part of a token: delay.*.> would include the levels'
 // own subjects, and delay.*m.> would match nothing. The price is an intake stream with about 1,300 subjects. Any other

@@ -11,8 +11,8 @@
 //
 // # The design
 //
-// This wheel combines the two. An instant, the edge, divides the entries into those of the heap and the run, and those
-// of the wheel's rings. The edge only moves forward:
+// This wheel combines the two. A point in time, the edge, divides the entries. Entries due up to the edge are in the
+// heap or in the run, a sorted list. Entries due after the edge are in the wheel's rings. The edge only moves forward:
 //
 //	                  edge
 //	 late  ╎   run     │  ring 0     ring 1     ring 2            ring 10
@@ -22,10 +22,11 @@
 //	                   │     ◄────────┘ or, if it is crowded, is distributed
 //	                                    to the rings below
 //
-// An entry due after the edge goes into a slot. An instant has eleven digits of six bits. The highest digit in which
-// the due time differs from the edge selects the ring, and the value of that digit selects the slot. So the first used
-// slot of the lowest used ring holds the earliest entries of all rings, and two bitmaps find it without a scan. When
-// the run is used up, that slot is sorted and becomes the new run, and the edge moves to its last entry.
+// An entry due after the edge goes into a slot. The wheel writes a time as a number of eleven digits, each of six bits.
+// The highest digit in which the due time differs from the edge selects the ring, and the value of that digit selects
+// the slot. So the first used slot of the lowest used ring holds the earliest entries of all rings, and two bitmaps
+// find it without a scan. When the run is used up, that slot is sorted and becomes the new run, and the edge moves to
+// its last entry.
 //
 // An entry that is added with a due time at or before the edge is too late for the run. It goes into the heap, and the
 // next entry is the earlier of the run's head and the heap's head.
@@ -61,7 +62,7 @@
 //   - 256 slots in a ring. Items are distributed less often, but an empty wheel has three times the size and is no
 //     faster.
 //
-// Two designs were not tried. Ticks round up, so a single timer is late for no reason. Slots as lists linked through
-// the slab would allow immediate removal, but distributing such a list has a cache miss at every entry, while a chunk
-// is read sequentially.
+// Two designs were not tried. The first is a wheel with ticks: a tick rounds due times up, so even a single timer is
+// late. The second is slots that are lists linked through the slab. They would allow immediate removal, but
+// distributing a linked list has a cache miss at every entry, while a chunk is read sequentially.
 package wheel

@@ -19,8 +19,8 @@ const (
 	never        = epoch + instant(reach)*instant(time.Second)
 )
 
-// instantOf returns firstInstant-1 for all times before firstInstant, and never for all times that are reach seconds or
-// more after 1970. Neither lets an entry fire before its due time.
+// instantOf returns the instant of t. For a time before firstInstant, instantOf returns firstInstant-1. For a time that
+// is reach seconds or more after 1970, it returns the constant never. With either value, no entry fires early.
 func instantOf(t time.Time) instant {
 	switch sec := t.Unix(); {
 	case sec < -reach:

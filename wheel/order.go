@@ -1,8 +1,8 @@
 package wheel
 
 const (
-	// maxRun is the number of items up to which a slot becomes the run without being distributed. With a larger number the
-	// sort takes longer. With a smaller number items are distributed more often.
+	// A slot with at most maxRun items becomes the run without being distributed. If maxRun were larger, the sort would
+	// take longer. If maxRun were smaller, items would be distributed more often.
 	maxRun = 64
 
 	// sweepAbove is the number of items of removed entries up to which a sweep is not worth its cost.

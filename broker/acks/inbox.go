@@ -17,8 +17,9 @@ import (
 )
 
 // Func handles a result of a publish: exactly one of answer and err is set. After ErrSilent, and after an answer that
-// it does not accept, it may return true: the publish is still pending, and Func is called with the next result. It is
-// called on the inbox's goroutines and must not block. For one publish it is called by one goroutine at a time.
+// Func does not accept, Func may return true. The publish then stays pending, and the inbox calls Func with the next
+// result. The inbox calls Func on its own goroutines, so Func must not block. For one publish, only one goroutine at a
+// time calls Func.
 type Func func(answer *nats.Msg, err error) (pending bool)
 
 // Inbox is an inbox shared by many publishes. It is safe for concurrent use.
@@ -126,7 +127,7 @@ func (b *Inbox) publish(m *nats.Msg, wait time.Duration, f Func, listening bool)
 		b.deliver(t, result{err: err})
 		return
 	}
-	if listening { // after the publish, because a flush before the publish proves nothing
+	if listening { // only after the publish: a flush before the publish does not prove that the server took the message
 		b.mu.Lock()
 		b.listening = append(b.listening, t)
 		b.mu.Unlock()
@@ -198,7 +199,7 @@ func (b *Inbox) deliver(t token, res result) {
 		}
 		if len(c.queue) == 0 {
 			c.busy = false
-			if res.err != nil { // still silent: ErrSilent comes again after the next flush
+			if res.err != nil { // no answer yet: the function gets ErrSilent again after the next flush
 				b.listening = append(b.listening, t)
 				signal(b.unanswered)
 			}

@@ -11,7 +11,7 @@ const (
 	// full stream arrived after the flush had returned.
 	linger = 50 * time.Millisecond
 	// flushEvery is the minimum time between two flushes. One flush serves all publishes since the last flush, so the
-	// server's confirmation may come later by flushEvery. A flush costs 0.2 ms of CPU time, the server's part included.
+	// server's confirmation may be up to flushEvery late. A flush costs 0.2 ms of CPU time, the server's part included.
 	flushEvery   = linger / 10
 	flushTimeout = 10 * time.Second
 	// flushesWaiting is the maximum number of flushes for which linger has not passed.
@@ -48,7 +48,7 @@ func (b *Inbox) listen(ctx context.Context) {
 		err := b.nc.FlushWithContext(flush)
 		cancel()
 		if err != nil {
-			continue // if disconnected, Run ends the publishes; if too slow, their deadlines do
+			continue // after a lost connection, Run ends the publishes; after a slow flush, their deadlines end them
 		}
 		now := time.Now()
 		select {

@@ -20,8 +20,8 @@ func (w *worker) proceed(f *flight, m moment) {
 	w.apply(f, s, m)
 }
 
-// setOverdue records the time since which a message is overdue, by its next step. A step that only repeats a request
-// changes nothing.
+// setOverdue records since when a message is overdue. This depends on the message's next step. A step that only repeats
+// a request changes nothing.
 func (w *worker) setOverdue(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:
@@ -88,8 +88,8 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 }
 
-// destination returns the destination at which the message of a timer has arrived. Sent is its last publish into one of
-// our streams; nil for a delivery.
+// destination returns the destination at which the message of a timer has arrived. Sent is the last publish of the
+// message into one of our streams; sent is nil if the message was delivered to its target.
 func destination(sent *publish) role.Destination {
 	switch {
 	case sent == nil:
@@ -109,7 +109,8 @@ func (w *worker) end(f *flight) {
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	// After a crash, a duplicate of a message with a reserved send time would reserve another one.
+	// A message with a reserved send time is committed early: if a crash repeated the message, the duplicate would
+	// reserve another send time.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Paced != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
@@ -118,9 +119,9 @@ func (w *worker) end(f *flight) {
 	w.charge()
 }
 
-// awaitKey handles a message whose seal has an unknown key: an instance that provisioned the streams at the same time
-// may have made the key. The message waits until the secrets have been read once more. If the key is still unknown, the
-// seal counts as forged.
+// awaitKey handles a message whose seal has an unknown key. Another instance may have made the key when it provisioned
+// the streams at the same time. So the message waits until this instance has read the secrets once more. If the key is
+// still unknown then, the seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
 	if w.flights.await(f, local) && !w.engine.Keys.ReadSince(f.unproven.since, local) {

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// backlogLate is the lateness from which an outage is assumed to be the cause, and not only earlier messages.
+	// backlogLate is the smallest lateness that the broker ascribes to an outage. A message that is less late may only
+	// have waited for the messages before it.
 	backlogLate = time.Second
 	// backlogWait is the maximum time for which due messages are held back for the sake of order. They wait for messages
 	// with earlier due times in other lanes or, in the intake, later in the stream. Reading 20,000 messages in forty lanes
@@ -23,16 +24,16 @@ const (
 //   - Within a level or a retry lane the order is strict, for any number of messages. A message is due no earlier than
 //     the lane's delay after it was stored. So when the last message read was stored at t, every message that is due
 //     before t plus the delay has been read. Only such messages are sent.
-//   - The intake may hold messages of all due times in any order. There, the messages that are read before the first
-//     one is sent are in order: those that fit into memory (see Config.HoldMessages and HoldBytes) and are read within
-//     backlogWait.
+//   - The intake may hold messages of all due times in any order. There, only the messages that the worker reads before
+//     it sends the first message are in order. These messages fit into memory (see Config.HoldMessages and HoldBytes),
+//     and the worker reads them within backlogWait.
 //   - Lanes that begin or reconnect at the same time, and have long overdue messages, send them in one order, exact to
 //     watermarkStep (watermark.go). After backlogWait, each lane keeps only its own order.
 //
 // Each target gets its messages in this order. Messages to different targets may arrive in another order: see
 // watermark. Three events break the order. If the clocks of two leaders disagree, timestamps fall back by the
-// difference. A refused message comes later, after its retry. A message that a slow target would not accept soon is
-// returned by the deliverer, and comes later, through a retry lane.
+// difference. A refused message arrives later, after its retry. A message that a slow target would not accept soon also
+// arrives later: the deliverer returns the message, and the worker stores it in a retry lane.
 //
 // The backlog opens in three cases: a worker begins, no message could be sent, or a long overdue message is read. While
 // it is open, all due messages wait on the wheel, which orders them. It closes when the lane has been read up to
@@ -44,10 +45,10 @@ type backlog struct {
 
 	open   bool
 	member *watermarkMember // of the order with other lanes; nil if the lane keeps only its own order
-	long   bool             // a long overdue message was seen
+	long   bool             // the backlog has contained a message that was overdue by at least backlogLate
 	since  time.Time        // local; when messages became sendable; zero while they are not
 	began  leader.Time      // the leader's time at since
-	waits  time.Time        // local; when the full lane began to wait for answers; zero while it does not wait
+	waits  time.Time        // local; when the full lane began to wait for answers; zero while the lane does not wait
 	slow   int              // number of publishes in flight without an answer within answerWait
 }
 
@@ -71,7 +72,8 @@ func (b *backlog) become(state backlog) {
 }
 
 // gather reports whether a message that was just read must wait on the wheel until the backlog permits sending. Late is
-// the time since the message was due; it is negative before. A long overdue message opens the backlog.
+// the time since the message was due; late is negative if the message is not due yet. If the message is overdue by at
+// least backlogLate, gather opens the backlog.
 func (b *backlog) gather(late time.Duration, level bool, now leader.Time, local time.Time) bool {
 	if late < 0 || !b.open && late < backlogLate {
 		return false
@@ -131,8 +133,8 @@ func (b *backlog) sendable(
 }
 
 // answered reports whether a full lane may send further messages: half of its messages are answered, or answerWait has
-// passed. The lane does not wait again for answers that did not come within answerWait: otherwise a silent target would
-// stop the lane as long as one of its messages is in flight.
+// passed. If answers did not come within answerWait, the lane does not wait for them again. If it did, a silent target
+// would stop the lane as long as one of the target's messages is in flight.
 func (b *backlog) answered(f *flights, local time.Time) bool {
 	b.slow = min(b.slow, f.underway)
 	if f.underway-b.slow > (f.count-b.slow)/2 {
@@ -148,7 +150,7 @@ func (b *backlog) answered(f *flights, local time.Time) bool {
 	return true
 }
 
-// sent records that messages were sent: the wait for answers starts over.
+// sent records that the worker sent messages. The next wait for answers begins with a full answerWait.
 func (b *backlog) sent() { b.waits = time.Time{} }
 
 // end closes the backlog.

@@ -17,7 +17,7 @@ const (
 
 const (
 	readersShare = 4 // the readers get the total divided by readersShare
-	evenShare    = 2 // the rest divided by evenShare is divided evenly among the lanes
+	evenShare    = 2 // of the rest, the part 1/evenShare is divided evenly among the lanes
 	// readerParts is the maximum number of buffers that a reader fills: two overlapping requests, and the messages that
 	// its lane has not taken yet.
 	readerParts = 3
@@ -40,7 +40,7 @@ const (
 // a long time, for example for messages that wait for a silent target. To leave some for lanes that need them later, a
 // lane may take only a part of the shared bytes that are free at the time.
 //
-// A lane may exceed its part by one message, the last one that it took.
+// The last message that a lane takes may exceed the lane's part.
 type budget struct {
 	buffer   int   // bytes of one request of a reader
 	reserved int64 // bytes that each lane has for itself
@@ -85,7 +85,7 @@ type account struct {
 	budget  *budget
 	share   float64     // freeShare or retryShare
 	used    int64       // bytes that the lane holds
-	wake    func()      // called from another lane's loop; must not block
+	wake    func()      // wakes this lane; another lane's loop calls it, so it must not block
 	waiting atomic.Bool // the lane waits for memory, and must be woken
 }
 
@@ -122,8 +122,9 @@ func (a *account) Set(used int64) {
 	}
 }
 
-// Room reports whether the lane may take another message and still leave the given number of bytes free. If not, the
-// lane is woken when other lanes have returned bytes. It may not be woken when it returns bytes of its own.
+// Room reports whether the lane may take another message and still leave the given number of bytes free. If Room
+// returns false, the budget wakes the lane when other lanes have returned bytes. When only the lane itself returns
+// bytes, the budget may leave it asleep.
 func (a *account) Room(free int64) bool {
 	if a.fits(free) {
 		return true

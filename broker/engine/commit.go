@@ -45,7 +45,8 @@ func (a commitAnswer) handle(w *worker, m moment) {
 	}
 }
 
-// safeToCommit reports whether the lease is held and the consumer alive, as far as is known without a request.
+// safeToCommit reports whether the lease is held and the consumer is alive, as far as the worker knows without a
+// request to the server.
 func (w *worker) safeToCommit() bool { return w.lease.Held() && w.reading.live() }
 
 // drain ends the work on a lane, so that the next owner repeats no delivery. The reader must have stopped. drain waits
@@ -81,7 +82,7 @@ func (w *worker) drain() error {
 	return errors.Join(err, w.lastCommit(ctx))
 }
 
-// outstanding reports whether answers or settlements are outstanding for which drain must wait.
+// outstanding reports whether drain must wait for answers, for a running commit, or for the settlement of timers.
 func (w *worker) outstanding() bool {
 	return w.flights.underway > 0 || w.commits.running || len(w.timers.arrived)+len(w.timers.queue) > 0
 }

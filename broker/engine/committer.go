@@ -21,10 +21,10 @@ const (
 	commitShare    = 50
 	commitRetry    = time.Second // the wait after a failed commit
 
-	// stuckAfter is the time after which a commit no longer waits for a message that stops the cursor. Then it removes the
-	// messages above the cursor that have arrived one by one, so that a crash does not repeat them. Some of these messages
-	// were moved to wait for their reserved send times. The next commit removes these without a wait: a duplicate would
-	// use up the send time of another message.
+	// stuckAfter is the time after which a commit no longer waits for a message that stops the cursor. The commit
+	// then removes one by one those messages above the cursor that have arrived, so that a crash does not repeat
+	// them. If the broker moved such a message to wait for its reserved send time, the next commit removes the
+	// message without a wait: a duplicate of it would use up the send time of another message.
 	stuckAfter = 5 * time.Second
 	maxRemoved = 400 // maximum number of messages that one commit removes one by one
 
@@ -118,18 +118,18 @@ func (c *committer) begin(r *reading, local time.Time) commit {
 		todo.ahead = r.cursor.TakeAhead(min(maxRemoved, c.ahead(&r.cursor)))
 	}
 	c.running = true
-	if moved || !urgent && len(todo.ahead) < maxRemoved { // otherwise messages remain, and the next commit must not wait
+	if moved || !urgent && len(todo.ahead) < maxRemoved { // if messages remain, the next commit must not wait
 		c.moved = local
 	}
 	return todo
 }
 
-// finish handles the result of a commit. It reports whether the commit succeeded for the epoch that is read now.
+// finish handles the result of a commit. It reports whether the commit succeeded, and belongs to the current epoch.
 func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bool) {
 	c.running = false
 	if a.err != nil {
 		c.next = local.Add(commitRetry)
-		if a.epoch >= r.fresh { // otherwise the sequences are of an earlier history
+		if a.epoch >= r.fresh { // the sequences of an older epoch belong to an earlier history of the stream
 			r.cursor.PutBack(a.ahead)
 		}
 		return false
@@ -139,11 +139,11 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bo
 		return false
 	}
 	c.done = max(c.done, a.upTo)
-	c.since = a.begun // messages that arrived during the commit may have waited since then
+	c.since = a.begun // messages that arrived during the commit may have waited since it began
 	return true
 }
 
-// waiting returns the time since which messages wait for a commit; zero if none does.
+// waiting returns the time since which messages wait for a commit, or zero if no message waits.
 func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
 	if c.upToDate(cursor) {
 		c.since = time.Time{}
@@ -158,7 +158,7 @@ func (c *committer) upToDate(cursor *lane.Cursor) bool {
 	return cursor.Arrived() <= c.done && c.ahead(cursor) == 0
 }
 
-// ahead returns the number of messages to be removed one by one: they have arrived, and lie above the cursor.
+// ahead returns the number of messages that have arrived and lie above the cursor. A commit removes them one by one.
 func (c *committer) ahead(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
 		return 0 // entries stay after they have been read
@@ -166,7 +166,7 @@ func (c *committer) ahead(cursor *lane.Cursor) int {
 	return cursor.Ahead()
 }
 
-// urgent returns the number of those messages that the next commit must remove.
+// urgent returns the number of messages above the cursor that have arrived, and that the next commit must remove.
 func (c *committer) urgent(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
 		return 0
@@ -174,8 +174,8 @@ func (c *committer) urgent(cursor *lane.Cursor) int {
 	return cursor.Urgent()
 }
 
-// carryOut commits up to a sequence, and removes some messages above it. First it checks the history of the stream: in
-// another history, both steps would remove accepted messages.
+// carryOut commits up to a sequence, and removes some messages above it. First it checks the history of the stream. If
+// the stream was replaced since the lane was read, both steps would remove accepted messages.
 func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	a := commitAnswer{commit: todo}
 	if a.sample, a.err = c.sample(ctx, c.stream); a.err != nil {
@@ -197,8 +197,8 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	return a
 }
 
-// confirm returns lane.ErrHistory if the stream has another history than the one that was read. It returns
-// lane.ErrUnsure if this cannot be determined now.
+// confirm returns lane.ErrHistory if the stream has another history than the one that the lane's reader has read. It
+// returns lane.ErrUnsure if the answer of the leader does not settle this.
 func (c *committer) confirm(ctx context.Context, sample lane.Sample, todo commit) error {
 	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
 		return c.api.Message(ctx, c.stream, sequence)
@@ -221,7 +221,7 @@ func passed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// removeAll deletes the messages ahead, several concurrently. It is no error if a message does not exist.
+// removeAll deletes the messages of todo.ahead, several concurrently. A message that no longer exists causes no error.
 func (c *committer) removeAll(ctx context.Context, todo commit) error {
 	queue := make(chan uint64)
 	var failed error

@@ -21,8 +21,8 @@ import (
 //	a delivery ended                afterDelivery
 
 const (
-	// lookahead is the time before the end of a level from which a message may leave the level, so that the message is on
-	// the wheel in time. It must be far below the shortest level: otherwise messages would circle.
+	// A message may leave a level when the rest of the level's delay is at most lookahead, so that the message is on
+	// the wheel in time. The lookahead must be far below the shortest level, so that messages do not circle.
 	lookahead = 50 * time.Millisecond
 	// hopSlack is the part of the lookahead that a hop may take. A level fits a message if the message, stored hopSlack
 	// from now, still leaves the level in time. Without hopSlack, a message with a remaining time of 2h less a millisecond
@@ -126,8 +126,8 @@ func unfit(m moment, f *flight) step {
 // the intake from reading: nearly due messages may come behind them. The message goes into the longest level that fits,
 // among messages with similar due times. If no level fits, it goes into the shortest level, if that level is read
 // without a pause (see readAhead). Otherwise it is held: in the level, it would wait behind messages that are due
-// later. Then the intake may have to stop reading until a message is due. A lane with a delay never spills. Its
-// messages have similar due times, so it only pauses its reading.
+// later. If the held messages fill the memory, the intake stops reading until a message is due. A lane with a delay
+// never spills. Its messages have similar due times, so when memory is short, the lane only pauses its reading.
 func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	left := at.Sub(m.now)
 	if p.delay > 0 || !m.crowded || left < near {
@@ -140,9 +140,9 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 	return step{kind: hop, level: p.smaller(fits, f.refused)}
 }
 
-// smaller returns the level for the next hop. Refused is the name of the level that refused the last hop; empty for
-// none. If that is the given level or a smaller one, smaller returns the level below the refusing one. Otherwise, and
-// after a refusal by the smallest level, it returns the given level.
+// smaller returns the level for the next hop. Refused is the name of the level that refused the last hop; it is empty
+// if no level refused. If the refusing level is the given level or a smaller one, smaller returns the level below the
+// refusing level. In all other cases, and after a refusal by the smallest level, smaller returns the given level.
 func (p plan) smaller(level levels.Level, refused string) levels.Level {
 	if no, ok := p.ladder.Lookup(refused); ok && no.Delay <= level.Delay {
 		if below, ok := p.ladder.Below(no); ok {

@@ -14,12 +14,13 @@ import (
 )
 
 const (
-	// silentTries is the number of deliveries in a row without an answer from a target that should acknowledge, after
-	// which the worker counts one refusal.
+	// If a target that should acknowledge does not answer silentTries deliveries in a row, the worker counts one
+	// refusal.
 	silentTries = 3
 	// maxDeferral selects the longest retry lane.
 	maxDeferral = forever
-	// stalled is the reason that is recorded for a message that waits in a retry lane without a refusal.
+	// stalled is the reason that the worker records for a message that waits in a retry lane although no target has
+	// refused it.
 	stalled = "its target accepts no more at the moment: it is slow or silent, or many messages wait for it"
 )
 
@@ -43,7 +44,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 	switch r.Outcome {
 	case deliver.Delivered:
 		return step{kind: arrive}
-	case deliver.Unknown: // the target may have the message: repeat under the same id
+	case deliver.Unknown: // the target may have the message: repeat the delivery under the same id
 		if errors.Is(r.Err, deliver.ErrHalted) {
 			return step{kind: hold, at: f.when()} // the target was just paused or resumed: decide again, by due time
 		}
@@ -75,7 +76,8 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 	panic("bug: unknown outcome of a delivery")
 }
 
-// refusedByTarget returns the step after a refusal: into a retry lane, or to the dead letters after the last attempt.
+// refusedByTarget returns the step after a refusal. The message goes into a retry lane. After the last attempt, it goes
+// to the dead letters.
 func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	failed := f.request.Attempts + 1
 	allowed, waits := p.allowed(f.request), p.waits(f.request.Target)
@@ -103,14 +105,14 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	return s
 }
 
-// deferred returns the step into a retry lane of a message that its target has not refused: it does not count as an
-// attempt. The message is delivered again after the wait, or after the delay of the longest retry lane if that is
-// shorter.
+// deferred returns the step into a retry lane for a message that its target has not refused. This step does not count
+// as an attempt. The broker delivers the message again after the wait, or after the delay of the longest retry lane if
+// that delay is shorter.
 func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step {
 	last, _ := p.retries.Longest(forever)
 	wait = min(wait, last.Delay)
 	to, _ := p.retries.Longest(wait)
-	as := f.request.Defer(m.now.Add(wait).Stamp(), why) // and drops the reserved send time
+	as := f.request.Defer(m.now.Add(wait).Stamp(), why) // Defer also drops the reserved send time
 	as.Allowed = p.allowed(f.request)
 	return step{kind: retry, level: to, as: &as}
 }

@@ -15,8 +15,8 @@ import (
 // storeAnswer is the answer of one of our streams to a publish.
 type storeAnswer struct {
 	ack   jsapi.Ack
-	err   error // the reason why no answer came; nil if one came
-	local bool  // our own client has refused the publish, and sent nothing
+	err   error // the reason why no answer came; nil if an answer came
+	local bool  // our own NATS client has refused the publish, and sent nothing
 }
 
 // refusal reports whether the stream has certainly not stored the message.
@@ -24,9 +24,9 @@ func (a storeAnswer) refusal() bool {
 	return a.err == nil && a.ack.Outcome().Final()
 }
 
-// afterStore decides after the answer of one of our streams to a publish, or after a timeout. After a timeout, the same
-// message is published again under the same id; this does not count as an attempt. Sent is the publish: after a
-// refusal, the flight no longer has it.
+// afterStore decides after the answer of one of our streams to a publish, or after a timeout. After a timeout, the
+// worker publishes the same message again under the same id; this does not count as an attempt. Sent is the publish. It
+// is a parameter, because after a refusal the flight no longer refers to its publish.
 func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
 	switch {
 	case a.refusal():
@@ -74,7 +74,7 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 		s.note = &note{slog.LevelWarn, "no level accepts a message, will retry",
 			[]any{"level", sent.level.Name, "reason", no.Description}}
 	case retry:
-		if tooLarge && sent.as.Attempts > f.request.Attempts { // otherwise the lane would refuse it for ever
+		if tooLarge && sent.as.Attempts > f.request.Attempts { // a retry lane would refuse the message for ever
 			return step{kind: dead, why: tooLargeForLevels(f), as: sent.as}
 		}
 		s.note = &note{slog.LevelWarn, "a retry lane refuses a message; the message is delivered again from its present lane",
@@ -111,8 +111,8 @@ func afterCheck(m moment, f *flight, ours bool, err error) step {
 	return step{kind: renew}
 }
 
-// repeatLater returns the step that repeats a request without an answer: when the connection is back, if it was lost,
-// and otherwise after a backoff.
+// repeatLater returns the step that repeats a request without an answer. If the connection was lost, the request is
+// repeated when the connection is back. If not, the request is repeated after a backoff.
 func repeatLater(m moment, f *flight, err error) step {
 	if acks.Offline(err) {
 		return step{kind: hold, at: m.now}
@@ -121,9 +121,9 @@ func repeatLater(m moment, f *flight, err error) step {
 }
 
 // wait returns a backoff. It grows from 50 ms to 3.2 s. In a lane with thousands of messages in memory it grows
-// further, up to a millisecond for each message: so a lane repeats at most about one publish each millisecond, and a
-// full server does not get more load than one with room. The backoff ends when the message is due: the target may
-// accept a message that no level accepts.
+// further, up to a millisecond for each message. So a lane repeats at most about one publish each millisecond, and a
+// server that is full does not get more load than a server that has room. The backoff ends when the message is due: the
+// target may accept a message that no level accepts.
 func wait(m moment, f *flight) step {
 	at := m.now.Add(backOffTime(f.tries, m.inFlight))
 	if due := f.when(); due.After(m.now) && due.Before(at) {

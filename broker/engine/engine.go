@@ -119,15 +119,15 @@ func (e *Engine) Probe() {
 	}
 }
 
-// Owns reports whether an instance owns at least one lane, as far as is known.
+// Owns reports whether an instance owns at least one lane, as far as this instance knows.
 func (e *Engine) Owns(instance string) bool {
 	return slices.ContainsFunc(e.roster.counted(), func(l *stats.Lane) bool {
 		return e.Leaser.Owner(l.Spec.Stream) == instance
 	})
 }
 
-// works reports whether this instance works the lane of a level. It returns true until Ready: the instance may be the
-// only one, and about to work the lane.
+// works reports whether this instance works the lane of a level. Until Ready, works returns true for every level: the
+// instance may be the only one, and may be about to work the lane.
 func (e *Engine) works(l levels.Level) bool {
 	select {
 	case <-e.ready:

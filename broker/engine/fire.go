@@ -37,16 +37,16 @@ func (w *worker) fire(f *flight, m moment) {
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = m.local.Add(leader.At(expires).Sub(m.now))
 	}
-	// The present proof of the leader's time dates the delivery. A later proof may be weaker, and could date the delivery
-	// before the due time.
+	// The time of the delivery is computed from the proof of the leader's time that the worker has now. A later proof
+	// may be weaker, and could put the delivery before the due time.
 	now, proved := m.now, m.local
 	w.engine.Deliver.Deliver(d, func(r deliver.Result) {
 		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})
 	})
 }
 
-// MayDeliver reports whether a waiting message may be sent: this instance owns the lane, and the lane is not stopping.
-// It may be called on any goroutine.
+// MayDeliver reports whether the deliverer may send a waiting message of this lane. It may do so while this instance
+// owns the lane, and the lane is not stopping. MayDeliver may be called on any goroutine.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
 func (e delivered) handle(w *worker, m moment) {
@@ -73,8 +73,9 @@ func (e delivered) handle(w *worker, m moment) {
 	w.apply(f, afterDelivery(w.plan, m, f, r, r.RetryAt.Sub(m.local)), m)
 }
 
-// lateness returns the time from the due time until the target had the message, by the leader's clock. The time of the
-// target's answer counts as that time (see deliver.Result): so the lateness includes the transit time of the answer.
+// lateness returns the time from the due time until the target had the message, by the leader's clock. The target
+// counts as having the message when its answer arrives (see deliver.Result). So the lateness includes the transit time
+// of the answer.
 // For a message that waited because of its target's rate, the lateness begins at the reserved send time. For a message
 // that waited because its target was paused, it begins at the resumption. Such waits must not alert an operator.
 func (w *worker) lateness(f *flight, at leader.Time) time.Duration {

@@ -78,7 +78,7 @@ func (w *worker) claim(f *flight, m moment) {
 	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if fires == nil {
 		if !w.timers.stream.HasOutcome(f.timer) {
-			w.countMissed(f.timer) // with an outcome, they count when the outcome is stored
+			w.countMissed(f.timer) // if an outcome is stored later, the missed occurrences count only then
 		}
 		w.remove(f)
 		return
@@ -117,8 +117,8 @@ func (w *worker) countMissed(a *role.Alarm) {
 	a.Left = 0
 }
 
-// won continues with a timer whose firing is stored. R is the request of the firing. From then on, the timer is a
-// message like any other.
+// won continues with a timer whose firing is stored. R is the request that the firing contains. From then on, the timer
+// is a message like any other.
 func (w *worker) won(f *flight, r message.Request) {
 	if f.timer.Swept() {
 		w.engine.Tally.Swept.Add(1)

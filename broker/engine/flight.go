@@ -26,8 +26,8 @@ type flight struct {
 
 	tries   int          // number of consecutive failed tries: publishes without an answer or without room
 	silent  int          // number of consecutive deliveries that the target should have acknowledged, and did not
-	refused string       // name of the level that refused the last hop; empty for none
-	sent    *publish     // the publish that one of our streams may have stored; it is repeated unchanged; nil for none
+	refused string       // name of the level that refused the last hop; empty if no level refused
+	sent    *publish     // a publish that a stream of ours may have stored, to be repeated unchanged; nil for none
 	overdue wheel.Handle // its place in flights.overdue
 	waits   wheel.Handle // its place in flights.wheel
 	timer   *role.Alarm  // the state of a named timer; nil for another message
@@ -49,9 +49,9 @@ func (f *flight) storedAt() leader.Time { return leader.At(f.At) }
 // when returns the time of the next attempt to deliver the message.
 func (f *flight) when() leader.Time { return leader.At(f.request.When()) }
 
-// publish is a message on its way into one of our streams. Each repetition publishes the same message: in another
-// stream, or under another id, a duplicate could not be recognised. The headers are made for each repetition, and not
-// kept: they would take more memory than the rest of a small message.
+// publish is a message that the worker publishes into one of our streams. Each repetition publishes the same message
+// into the same stream under the same id, so that the stream recognises a duplicate. The worker makes the headers anew
+// for each repetition: kept in memory, they would be larger than the rest of a small message.
 type publish struct {
 	kind    stepKind         // hop, retry, park or dead
 	level   levels.Level     // the destination of a hop or a retry
@@ -59,8 +59,8 @@ type publish struct {
 	why     *message.Problem // the reason of a dead letter
 	stream  string           // the stream that must store it; answers of other streams are ignored
 	subject string
-	found   uint64 // the sequence of the duplicate that the stream reports; zero for none
-	nonce   string // the random end of its id, which no other client can have used; empty before renew
+	found   uint64 // the sequence of the duplicate that the stream reports; zero if it reports none
+	nonce   string // the random end of the publish's id, which no other client can have used; empty before renew
 
 	marker *role.Alarm // the timer of a marker, which has no body; nil for another message
 }

@@ -14,8 +14,8 @@ const (
 	// keysRetry is the interval at which a message whose seal has an unknown key is checked again.
 	keysRetry = time.Second
 	// maxUnproven and maxUnprovenBytes are the maximum number and bytes of a lane's messages that wait for their key.
-	// Further such messages count as forged, and become dead letters: a client that forges seals must not fill the lane's
-	// memory.
+	// Any more messages with an unknown key count as forged, and become dead letters: a client that forges seals must
+	// not fill the lane's memory.
 	maxUnproven      = 256
 	maxUnprovenBytes = 1 << 20
 	// flightOverhead is the memory in bytes that a message takes in addition to its content, as TestFlightCost measures
@@ -168,7 +168,7 @@ func (f *flights) setOverdue(fl *flight, since leader.Time, overdue bool) {
 
 // oldest returns the earliest time since which a message is overdue. A message that waits for a hop leaves the wheel a
 // lookahead before it is overdue. Therefore each message on the wheel counts as overdue only a lookahead after its time
-// on the wheel: for some messages that is too late, for none too early.
+// on the wheel. For some messages this is too late; for no message it is too early.
 func (f *flights) oldest() (since leader.Time, ok bool) {
 	dated, ok := f.overdue.Next()
 	since = leader.At(dated)

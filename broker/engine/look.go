@@ -26,7 +26,7 @@ const (
 type leaderClock struct {
 	*leader.Clock
 	looking bool      // a look is underway
-	retry   time.Time // local; the earliest time of the next look after a failed one
+	retry   time.Time // local; the earliest time of the next look after a failed look
 	counted time.Time // local; when the last request for the number of messages was sent
 }
 
@@ -37,14 +37,14 @@ func (c *leaderClock) take(s lane.Sample) {
 	c.Look(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
 }
 
-// awaitDue returns the time to sleep until the next message, which is due in left. It makes sure that the clock is
-// proven by then.
+// awaitDue returns the time for which the loop may sleep. Left is the time until the next message is due. If the last
+// proof of the leader's time would be too old by then, awaitDue asks the leader.
 func (w *worker) awaitDue(left time.Duration, local time.Time, proven bool) time.Duration {
 	left = max(left, 0)
 	if w.clock.Suspended(local) {
 		w.look()
 	}
-	// The look begins askAhead before the last proof lapses: otherwise the message would wait for the answer.
+	// The look begins askAhead before the message is due, so that the message does not wait for the answer.
 	if w.clock.Age(local)+left > leader.Trust-askAhead {
 		if left > askAhead {
 			return min(left-askAhead, maxSleep)

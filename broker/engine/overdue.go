@@ -2,10 +2,10 @@ package engine
 
 import "delaybroker/broker/leader"
 
-// overdueSince returns the time since which a message is overdue, given its next step; ok is false if it is not
-// overdue. A message in a retry lane is overdue from its due time on. A message that waits because of its target's rate
-// is overdue from its reserved send time on. A message that waited because its target was paused is overdue from the
-// resumption on. A message that only a newer broker can read is overdue from the end of the lane's delay on.
+// overdueSince returns the time since which a message is overdue, given its next step. Ok is false if the message is
+// not overdue. A message in a retry lane is overdue from its due time on. A message that waits because of its target's
+// rate is overdue from its reserved send time on. A message that waited because its target was paused is overdue from
+// the resumption on. A message that only a newer broker can read is overdue from the end of the lane's delay on.
 func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 	if f.newer() { // its due time cannot be read
 		return f.storedAt().Add(p.delay), true

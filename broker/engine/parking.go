@@ -14,9 +14,9 @@ const (
 	haltWait = time.Second
 	// pausedOut is the reason that is recorded for a message for a paused target that waits in a retry lane.
 	pausedOut = "its target is paused, and the stream of paused messages refuses it"
-	// maxParking is the maximum number of a lane's publishes into the stream of paused messages without an answer, once
-	// the stream has not answered for parkTimeout. Further messages wait in a retry lane: a stream without a leader must
-	// not fill the lane's memory.
+	// If the stream of paused messages has not answered for parkTimeout, a lane has at most maxParking publishes into
+	// it without an answer. Any more messages wait in a retry lane: a stream without a leader must not fill the lane's
+	// memory.
 	maxParking  = 256
 	parkTimeout = time.Second
 )
@@ -30,7 +30,8 @@ type pausedLane struct {
 
 func (l pausedLane) source() source { return source{filter: l.filter, share: freeShare} }
 
-// parse also records the pause for which the message has waited. The record travels with the message into later lanes.
+// parse also records in the request the pause for which the message has waited. The message keeps this record in later
+// lanes.
 func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 	l.plainLane.parse(w, f, in)
 	f.request.Released = l.pause
@@ -38,7 +39,7 @@ func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 
 func (l pausedLane) due(p plan, m moment, f *flight) step {
 	if again, ok := m.pauses.Get(l.pause); ok && again.State == pause.Paused {
-		return step{kind: hold, at: m.now.Add(haltWait)} // this worker is about to stop
+		return step{kind: hold, at: m.now.Add(haltWait)} // the pause is active again: this worker stops soon
 	}
 	return l.plainLane.due(p, m, f)
 }

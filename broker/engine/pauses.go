@@ -19,8 +19,8 @@ import (
 const (
 	// drainPoll is the interval at which the owner checks whether a draining lane is empty.
 	drainPoll = 50 * time.Millisecond
-	// minClosing is the minimum time for which a pause is closing: every connected instance has received its state by
-	// then.
+	// minClosing is the minimum time for which a pause is closing. After this time, every connected instance has
+	// received the state "closing".
 	minClosing = time.Second
 	// drainTurn is the maximum time for which one lane drains while others wait.
 	drainTurn = 10 * time.Second
@@ -92,7 +92,7 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string, again time.Duration) {
 	list, again := l.Pauses.List(), sweepRarely
 	if list != nil && l.Pauses.Applied() < list.Version {
-		return nil, drainPoll // the list is about to be applied: a longer wait would delay the first messages
+		return nil, drainPoll // the list will be applied soon: a longer wait would delay the first messages
 	}
 	for _, p := range list.All() {
 		switch p.State {

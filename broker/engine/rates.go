@@ -63,8 +63,8 @@ func fireAtHome(p plan, m moment, f *flight) step {
 }
 
 // movedHome reports whether an instance has moved a message into this lane as its home: it was due when it was stored.
-// While new settings are rolled out, the two instances may compute different homes. The message is still sent from
-// here: otherwise the two instances would move it to and fro.
+// While new settings are rolled out, two instances may compute different homes. This instance then still sends the
+// message from this lane: if it moved the message to the home that it computes, the other instance would move it back.
 func (p plan) movedHome(f *flight) bool {
 	return f.request.Hop > 0 && p.delay > 0 && p.delay <= maxHome && !f.storedAt().Before(f.when())
 }

@@ -19,13 +19,13 @@ const (
 	// maxLooking is the maximum number of entries that a lane reads concurrently from the leader: when 10,000 requests
 	// wait, JetStream drops the requests of all clients.
 	maxLooking = 16
-	// The bodies of markers use at most a lane's memory divided by loadShare: thousands of markers may be due at the same
-	// time. The bodies of markers that are not due yet use at most half of that.
+	// Thousands of markers may be due at the same time. The bodies that are read for markers use at most a lane's
+	// memory divided by loadShare. The bodies for markers that are not due yet use at most half of that part.
 	loadShare = 4
 )
 
-// examine reads the state of a timer when there is memory for its body or, if its body is in memory, whether the
-// earlier rounds are settled.
+// examine reads the state of a timer when there is memory for the timer's body. If the body is already in memory,
+// examine reads whether the earlier rounds are settled.
 func (w *worker) examine(f *flight, m moment) {
 	t := w.timers
 	switch {

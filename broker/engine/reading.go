@@ -13,8 +13,8 @@ const (
 	// orders the messages by their due times. So the timestamps of a stream may fall back by up to readAhead, and no
 	// message is late.
 	readAhead = 5 * time.Second
-	// minHeld and minHeldBytes are the messages and their bytes in memory below which reading does not pause, so that a
-	// small lane is read completely.
+	// Reading does not pause while a lane holds fewer than minHeld messages and fewer than minHeldBytes bytes in
+	// memory, so that a small lane is read completely.
 	minHeld      = 256
 	minHeldBytes = 1 << 20
 	// maxSpan is the maximum number of sequences that a cursor tracks. Each takes spanCost bytes: 16, and 16 more while
@@ -57,8 +57,8 @@ func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
 	return r.cursor.Begin(item.Sequence), true
 }
 
-// adopt begins an epoch, and reports whether the stream has a new history. Then the messages in memory are still
-// delivered, but their arrival commits nothing.
+// adopt begins an epoch, and reports whether the stream has a new history. If it has, the worker still delivers the
+// messages in memory, but their arrival commits nothing.
 func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	if e.Fresh {
 		r.fresh = e.Number
@@ -80,7 +80,7 @@ func (r *reading) looked(s lane.Sample) {
 	}
 }
 
-// live reports whether the consumer of the present epoch is alive, as far as is known.
+// live reports whether the consumer of the present epoch is alive, as far as the reader knows.
 func (r *reading) live() bool { return r.epoch != 0 && r.Live() == r.epoch }
 
 // history returns the identity of the stream, up to the last message read.
@@ -202,7 +202,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	switch first, any := w.flights.next(); {
 	case f.problem == nil && w.backlog.gather(m.now.Sub(when), w.lane.Delay > 0, m.now, local):
 		w.flights.hold(f, when)
-	case !m.proven || !w.lease.Held(): // it waits until the time is known and the lease is held
+	case !m.proven || !w.lease.Held(): // the message waits until the time is proven and the lease is held
 		w.flights.untimed = append(w.flights.untimed, f)
 	case any && f.problem == nil && !first.After(when) && !when.After(m.now):
 		w.flights.hold(f, when) // earlier messages are due, and are sent in the next pass

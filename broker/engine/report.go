@@ -11,7 +11,7 @@ import (
 
 // countEvery is the maximum age of the count of a lane's messages while the lane is not being read. A count costs one
 // request to the leader, and only for a lane with at least minHeld messages. With a maximum age of a minute, an
-// operator who has published 10,000 messages would see the 256 that were read.
+// operator who has published 10,000 messages would for a minute see only the 256 messages that the lane has read.
 const countEvery = 5 * time.Second
 
 // report updates the report. The loop calls it at the end of a pass.

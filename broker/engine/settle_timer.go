@@ -19,9 +19,9 @@ const (
 	settleEvery = 100 * time.Millisecond
 	// Settlements wait while more than maxAnswers other answers are outstanding.
 	maxAnswers = 64
-	// Settlements wait while due messages do, unless there are more than maxSettlements, or one has waited longer than
-	// maxSettlementWait. That must be far less than the time after which another instance considers a firing abandoned.
-	// With twice maxSettlements, the lane stops reading.
+	// Settlements wait while due messages wait, unless there are more than maxSettlements settlements, or one has
+	// waited longer than maxSettlementWait. maxSettlementWait must be far less than the time after which another
+	// instance considers a firing abandoned. With twice maxSettlements, the lane stops reading.
 	maxSettlements    = 1 << 16
 	maxSettlementWait = 10 * time.Second
 	// settlementCost is the memory that a settlement takes, in bytes.
@@ -49,7 +49,7 @@ func (s *settlement) request() message.Request {
 type settlements struct {
 	queue    []*settlement             // to be carried out next, in order
 	repeats  *wheel.Wheel[*settlement] // settlements that wait for another try
-	arrived  map[*settlement]struct{}  // those whose entries would make another instance deliver the message again
+	arrived  map[*settlement]struct{}  // settlements whose entries would make the next owner deliver the message again
 	count    int                       // number of settlements, including those in progress
 	underway int                       // requests and publishes without an answer
 }
@@ -157,7 +157,7 @@ func (w *worker) settled(s *settlement, step role.Step, m moment) {
 		s.tries = 0
 		t.queue = append(t.queue, s)
 	case role.Repeat:
-		at := m.now // without a connection, no pass settles timers
+		at := m.now // while the connection is lost, no pass begins settlements, so no later time is needed
 		if !acks.Offline(step.Err) {
 			w.counts.Repeats.Add(1)
 			at = at.Add(backOffTime(s.tries, t.count))

@@ -30,7 +30,7 @@ type plan struct {
 	retryJitter  config.RetryJitter
 	attemptRules config.RetryLimits
 
-	resumed leader.Time // when the pause of the lane was resumed; zero in other lanes
+	resumed leader.Time // in the lane of a pause: when the pause was resumed; zero in other lanes
 }
 
 // planOf returns the plan of a lane.
@@ -92,7 +92,7 @@ type step struct {
 	why    *message.Problem // of dead: the reason
 	pause  string           // of park: the id of the pause
 	note   *note            // a log line; nil for none
-	about  string           // the target for which the rate of this log line is limited; empty to limit it by its text
+	about  string           // limits the rate of the log line by this target; if empty, the text limits the rate
 }
 
 // stepKind is the kind of a step. The set is closed.

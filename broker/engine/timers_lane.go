@@ -43,9 +43,9 @@ func (l *timersLane) source() source {
 
 // parse parses an entry of the timers' stream. An entry of any kind replaces the previous entry of its subject.
 //
-// If the key of an entry is unknown, and the entry is older than our ownership, it stays in the stream. The operator
-// may have removed the key too early, and a dead letter would end the series. The sweep reports such entries, and finds
-// them when their key is known.
+// If the key of an entry's seal is unknown, and the entry is older than our ownership, the entry stays in the stream.
+// The operator may have removed the key too early, and a dead letter would end the series. The sweep reports these
+// entries. When their key is known again, the sweep finds their timers.
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
 	if in.KeysRead && l.beforeUs(w, leader.At(in.At)) {
@@ -95,7 +95,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 }
 
 // beforeUs reports whether an entry was stored before this instance owned the lane. While the leader's clock is
-// unknown, this instance fires no timer, so all entries are older.
+// unknown, beforeUs returns true: this instance has not fired a timer yet.
 func (l *timersLane) beforeUs(w *worker, stored leader.Time) bool {
 	began, _ := w.clock.Now(l.began)
 	return !w.clock.Known() || stored.Before(began)

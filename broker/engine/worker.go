@@ -279,7 +279,7 @@ func (w *worker) advance(until leader.Time, m moment) (some bool) {
 		}
 		some, w.rest.worked = true, true
 		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
-			w.flights.hold(f, when) // it waited for a hop, but is due by now: it is sent in the order of due times
+			w.flights.hold(f, when) // f waited for a hop, but is due by now: f is sent in the order of due times
 			continue
 		}
 		w.proceed(f, m)

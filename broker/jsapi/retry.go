@@ -33,7 +33,7 @@ func Retry(ctx context.Context, ask func() error) error {
 		err := ask()
 		limit := retryable(err)
 		if last != nil && ctx.Err() != nil {
-			err = last // the end of ctx does not explain the failure
+			err = last // return the last refusal, because the end of ctx does not explain the failure
 		}
 		if limit == 0 || ctx.Err() != nil || time.Since(began) >= limit {
 			if retryable(err) == retryElection {

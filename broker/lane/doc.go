@@ -78,10 +78,11 @@
 // sample of the stream before it creates a consumer. If the stream has another history, the new [Epoch] reports that,
 // and the owner resets its cursor. [Judge] distinguishes histories. It does not trust the answer of a deposed leader.
 //
-// The reader does not detect another history in two cases. While it waits for its owner, it reads nothing from the
-// server; in a long level this lasts for hours. And a stream that is restored from a backup of nats-server before 2.15
-// reports the creation time of the original. So before each purge the owner reads the last message that it received
-// from the stream again. If that message has another timestamp, the owner calls [Reader.Invalidate].
+// In two cases the reader does not detect that the stream has another history. First, while the reader waits for its
+// owner, it reads nothing from the server; in a long level this lasts for hours. Second, a stream that is restored from
+// a backup of nats-server before 2.15 reports the creation time of the original stream. So before each purge, the owner
+// reads from the leader once more the last message that the reader handed over. If that message has another timestamp,
+// the owner calls [Reader.Invalidate].
 //
 // # Tried and rejected
 //
@@ -94,8 +95,8 @@
 // Requesting 2,000 messages at a time, and handling 64 of them before other events: 100,000 messages with one due time
 // were not delivered earlier.
 //
-// Counting outstanding messages over all requests, by the server's reports that a request ended. The server does not
-// always send such a report, and a lane stopped: see requests.
+// Counting the outstanding messages of all requests, by the server's reports that a request ended. The server does not
+// always send such a report. When a report was missing, the lane stopped: see requests.
 //
 // # The cost of monitoring an idle lane
 //

@@ -15,7 +15,7 @@ var (
 var (
 	// errUnproven is returned when the consumer shows a message that the leader does not have.
 	errUnproven = errors.New("the consumer shows a message that the leader does not have")
-	// errLost is returned when a message between the last one and the next one is missing.
+	// errLost is returned when the stream has a message between the last message read and the next message shown.
 	errLost = errors.New("a message was lost on the wire, or the server created the consumer again")
 	// errSilent is returned when the consumer was silent for two and a half heartbeats.
 	errSilent = errors.New("no heartbeat from the consumer")

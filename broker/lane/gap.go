@@ -8,9 +8,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// adjoins proves that the stream has no message between the last one read and the one that a consumer shows, and
-// reports whether the shown message itself exists. It returns errLost if there is a message between the two, and
-// errUnproven if the leader has no message in the gap or after it.
+// adjoins proves that the stream has no message between the last message read and the message that a consumer shows. It
+// reports whether the shown message itself exists. If there is a message between the two, adjoins returns errLost. If
+// the leader has no message in the gap or after it, adjoins returns errUnproven.
 //
 // The message with the sequence next needs no proof. For a gap, adjoins knows the sequences that were deleted before
 // the epoch began, and asks the leader about the others. See the package's documentation for the reasons.

@@ -42,7 +42,7 @@ const (
 //
 // The zero Judge is ready to use. It is not safe for concurrent use.
 type Judge struct {
-	since time.Time // local time since which the stream has appeared older or shorter; zero if it does not
+	since time.Time // local; since when the stream has appeared older or shorter; zero if it appears neither
 }
 
 // Verdict compares a sample with the known history. The function get reads one message from the stream's leader.

@@ -96,8 +96,8 @@ func (p *pull) filters() []string {
 	return []string{p.r.cfg.Filter}
 }
 
-// close ends the subscriptions. On a graceful shutdown it also deletes the consumer. Otherwise the server deletes the
-// consumer after streams.InactiveThreshold.
+// close ends the subscriptions. On a graceful shutdown, close also deletes the consumer. In all other cases the server
+// deletes the consumer after streams.InactiveThreshold.
 func (p *pull) close(ctx context.Context) {
 	p.requests.unsubscribe()
 	if ctx.Err() != nil && p.r.cfg.Conn.IsConnected() {
@@ -166,16 +166,17 @@ func (p *pull) run(ctx context.Context) error {
 	}
 }
 
-// silenceTimeout returns the timeout for a message or a heartbeat. It depends on the position in the stream, and not on
-// the last request: of several requests, the one with the quick heartbeat may end before the slow one.
+// silenceTimeout returns the timeout for a message or a heartbeat. The timeout depends on the position in the stream,
+// and not on the last request. If several requests are open, a request with a quick heartbeat may end before a request
+// with a slow heartbeat.
 func (p *pull) silenceTimeout() time.Duration {
 	heartbeat, _ := p.watch()
 	return heartbeat * 5 / 2
 }
 
 // watch returns the heartbeat and the lifetime of the next request. The server does not answer a request for which the
-// user lacks the permission. So requests are short until a message or a heartbeat has arrived from the consumer.
-// Otherwise minutes would pass before the reader notices the lack.
+// user lacks the permission. With a long request, minutes would pass before the reader notices this. So requests are
+// short until a message or a heartbeat has arrived from the consumer.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
 	if !p.answered {
 		return quickHeartbeat, 2 * time.Second

@@ -57,8 +57,9 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 	return m, err
 }
 
-// more asks the stream's leader whether it has a message after the last one read. The last sequence of a sample is not
-// enough, because that message may have been deleted. A direct get is not enough, because any replica may answer it.
+// more asks the stream's leader whether it has a message after the last message read. The last sequence of a sample
+// does not show this, because the message with that sequence may have been deleted. A direct get does not show it
+// either, because any replica may answer it.
 func (r *Reader) more(ctx context.Context) (bool, error) {
 	err := r.request(ctx, func(ctx context.Context) error {
 		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, r.cfg.Filter)
@@ -70,8 +71,8 @@ func (r *Reader) more(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// request calls send, which sends a request to the JetStream API. It returns as soon as the connection is lost: no
-// answer can come then, and waiting for the timeout would make messages late.
+// request calls send, which sends a request to the JetStream API. If the connection is lost, request returns at once:
+// no answer can come then, and waiting for the timeout would make messages late.
 func (r *Reader) request(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

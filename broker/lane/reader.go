@@ -42,7 +42,7 @@ type Reader struct {
 	bytes       atomic.Int64  // size of the items handed over and not yet taken
 	taken       chan struct{} // capacity 1; has a value after the owner took an item
 	probed      chan struct{} // capacity 1; has a value if the consumer may be gone
-	invalidated chan uint64   // capacity 1; an epoch whose stream has another history, as the owner found
+	invalidated chan uint64   // capacity 1; an epoch; the owner found that its stream has another history by now
 	live        atomic.Uint64 // number of the epoch whose consumer is believed alive; zero if there is none
 
 	number uint64 // of the last epoch; used only by Run
@@ -130,9 +130,9 @@ func (r *Reader) Invalidate(epoch uint64) {
 	}
 }
 
-// Probe makes the reader check that its consumer still exists. The owner calls it after an outage of JetStream that did
-// not close the connection. The outage deletes consumers in memory, and the reader of an idle lane would notice only
-// after a long timeout.
+// Probe makes the reader check that its consumer still exists. The owner calls Probe after an outage of JetStream that
+// did not close the connection. The outage deletes consumers that are kept in memory. Without Probe, the reader of an
+// idle lane would notice this only after a long timeout.
 func (r *Reader) Probe() {
 	select {
 	case r.probed <- struct{}{}:
@@ -183,7 +183,7 @@ func (r *Reader) report(ctx context.Context, o *outage, err error) {
 	switch now := time.Now(); {
 	case o.since.IsZero():
 		level := slog.LevelInfo
-		// The owner of the connection logs its loss once. Forty readers do not repeat it.
+		// The program that owns the connection logs the loss once. The forty readers do not log it again.
 		if errors.Is(err, errOffline) || strings.Contains(err.Error(), "Server Shutdown") {
 			level = slog.LevelDebug
 		}
@@ -242,7 +242,8 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 }
 
 // handOver gives an item to the owner. While the owner receives no item, the reader must still notice the loss of the
-// connection. Otherwise the owner would continue to commit after a reconnect, when the stream may have another history.
+// connection. If the reader did not, the owner would continue to commit after a reconnect, although the stream may have
+// been replaced meanwhile.
 func (r *Reader) handOver(ctx context.Context, it Item) error {
 	for {
 		items := r.items

@@ -94,9 +94,9 @@ func (rs *requests) forget() {
 	}
 }
 
-// needed returns a free place if a request should be sent now. Otherwise ok is false. A request should be sent in three
-// cases: no request is open; the only open request is half used; before the tail, no open request has a quick
-// heartbeat.
+// needed returns a free place if the reader should send a request now. If it should not, ok is false. The reader should
+// send a request in three cases: no request is open; the only open request is half used; before the tail, no open
+// request has a quick heartbeat.
 func (rs *requests) needed(tail, large bool) (place int, ok bool) {
 	open, fresh, quick := 0, false, tail
 	place = -1

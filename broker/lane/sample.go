@@ -39,7 +39,8 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 func quorate(c *jetstream.ClusterInfo) bool {
 	heard := 1
 	for _, peer := range c.Replicas {
-		if !peer.Offline && peer.Active < staleFor && (peer.Current || peer.Active > 0) { // zero also means never
+		// Active is also zero if the leader has never heard from the peer.
+		if !peer.Offline && peer.Active < staleFor && (peer.Current || peer.Active > 0) {
 			heard++
 		}
 	}

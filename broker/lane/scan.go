@@ -89,7 +89,7 @@ func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
 	if err != nil {
 		return fmt.Errorf("subscribe to the inbox: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	defer func() { _ = sub.Unsubscribe() }() // Unsubscribe fails only on a closed connection
 	for n := 1; ; n++ {
 		if more, err := b.next(ctx, strconv.Itoa(n)); err != nil || !more {
 			return err

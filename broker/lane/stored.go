@@ -18,7 +18,7 @@ const (
 // Stored is a message of a stream.
 type Stored struct {
 	Sequence    uint64
-	At          time.Time // the leader's timestamp, which may be earlier than that of the message before
+	At          time.Time // the leader's timestamp; it may be earlier than the previous message's timestamp
 	Subject     string
 	Header      map[string][]string
 	Undecodable bool // the message has headers that do not decode

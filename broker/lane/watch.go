@@ -19,8 +19,9 @@ const quickHeartbeat = time.Second
 //	heartbeat     1 s                a quarter of the delay, 1 s … 1 min  10 min
 //	pull expires  30 s               4 heartbeats, at least 30 s          4 heartbeats
 //
-// The loss of a consumer is noticed after two and a half heartbeats, which in a cluster are less than the delay. So it
-// makes no message late in a lane of at least 3 s. In a shorter lane it makes a message late by at most 2.5 s.
+// The reader notices the loss of a consumer after two and a half heartbeats. In a cluster, this time is less than the
+// delay of any lane of at least 3 s, so the loss makes no message late there. In a shorter lane the loss makes a
+// message late by at most 2.5 s.
 func Watch(delay time.Duration, tail, clustered bool) (heartbeat, expires time.Duration) {
 	if !tail {
 		return quickHeartbeat, 30 * time.Second

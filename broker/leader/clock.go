@@ -3,12 +3,13 @@ package leader
 import "time"
 
 const (
-	// Trust is the time for which a proof of the leader's time may be used to fire messages. A wall clock under correction
-	// runs at most 500 ppm faster or slower than the monotonic clock. Within Trust the difference is at most 50 µs, less
-	// than the time to store a publish, so it makes no delivery early. In half a minute it would be 15 ms.
+	// Trust is the time for which a proof of the leader's time may be used to fire messages. While NTP corrects a wall
+	// clock, that clock runs at most 500 ppm faster or slower than the monotonic clock. Within Trust the difference is
+	// at most 50 µs. That is less than the time to store a publish, so no delivery is early. In half a minute the
+	// difference would be 15 ms.
 	Trust = 100 * time.Millisecond
-	// freshness is the maximum difference between the predicted time of the leader and a message's timestamp for the
-	// timestamp to be a proof. Within it, the message was stored immediately before.
+	// A message's timestamp is a proof if it differs from the predicted time of the leader by at most freshness. The
+	// leader has then stored the message immediately before.
 	freshness = time.Millisecond
 )
 

@@ -12,10 +12,11 @@
 //
 // The leader of the first stream stamps the due time. The clock of the last stream's leader decides whether the due
 // time has come. The last stream is a level, or the timers' stream for a round that follows within seconds. So by a
-// third clock, a delivery is early by as much as the first leader's clock is behind the last leader's clock, and late
-// by as much as the first is ahead. Streams in between do not matter: each measures the remaining time by its own
-// clock, so the next stream corrects its error. A message that stays in one stream is not affected. No message is
-// delivered twice, and no round of a series is lost or repeated, because the schedule determines the times of rounds.
+// third clock, if the first leader's clock is behind the last leader's clock, a delivery is early by the difference. If
+// the first leader's clock is ahead, the delivery is late by the difference. Streams in between do not matter: the
+// remaining time in each is measured by its own leader's clock, so the next stream corrects an error. A message that
+// stays in one stream is not affected. No message is delivered twice, and no round of a series is lost or repeated,
+// because the schedule determines the times of rounds.
 //
 // # Comparisons of clocks
 //

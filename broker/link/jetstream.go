@@ -40,7 +40,7 @@ func (j *JetStream) Sample(ctx context.Context, stream string) (lane.Sample, err
 // Back returns a channel that has a value when JetStream answers again.
 func (j *JetStream) Back() <-chan struct{} { return j.back }
 
-// noted notes whether JetStream answers.
+// noted records whether JetStream answers. Err is the result of a request.
 func (j *JetStream) noted(err error) {
 	var api *jetstream.APIError
 	switch {

@@ -52,7 +52,7 @@ func (r *Refusals) Lately(now time.Time) []Refusal {
 	return slices.DeleteFunc(slices.Clone(r.all), func(a Refusal) bool { return now.Sub(a.At) > refusedFor })
 }
 
-// Each calls f once for each connection. A connection with several purposes has the first of its names.
+// Each calls f once for each connection. If one connection has several purposes, Each passes only its first name.
 func (l Links) Each(f func(name string, nc *nats.Conn)) {
 	var seen []*nats.Conn
 	for _, of := range []struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Users returns the names of the connections' users, each once, as the server knows them. It returns nil if a user is
-// unknown: with a token, or on a server without authentication.
+// Users returns the names of the connections' users, each once, as the server knows them. If the name of one user is
+// unknown, Users returns nil. A name is unknown if the connection uses a token, or if the server has no authentication.
 func (l Links) Users() []string {
 	var all []string
 	for _, nc := range []*nats.Conn{l.Read, l.Write, l.Deliver, l.Control} {
