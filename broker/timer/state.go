@@ -8,8 +8,8 @@ import (
 )
 
 // ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is longer
-// than the lifetime of a lease after the last successful heartbeat. If the other instance owns no lane by the table of
-// owners, RosterTimeout is enough, which is the maximum age of the table.
+// than the lifetime of a lease after the last successful heartbeat. If the table of owners shows that the other
+// instance owns no lane, RosterTimeout is enough: it is the maximum age of that table.
 const (
 	ClaimTimeout  = 6 * time.Second
 	RosterTimeout = 2 * time.Second
@@ -25,7 +25,7 @@ type State struct {
 	None     bool      // the subject had no entry after LastSeq was read
 	LastSeq  uint64    // a sequence that the stream has reached; its last one if no entry is as new as the generation
 	Created  time.Time // when the stream was created; set together with LastSeq
-	Lasting  bool      // the leader has reported an end below the generation for at least StaleFor
+	Lasting  bool      // for at least StaleFor, the leader has reported that the stream ends below the generation
 	Settled  bool      // the entry records the firing of a round, and that round is settled
 	Alone    bool      // no entry is left before this entry
 	Sequence uint64

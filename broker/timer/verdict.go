@@ -44,8 +44,8 @@ type Request struct {
 	Verb        Verb
 	Generation  uint64 // the generation to change; zero for any
 	Series      uint64 // the series to change, whichever round is pending; zero for any; exclusive with Generation
-	Conditional bool   // of Set: set only if Generation is the last entry; zero means no entry
-	ID          string // the token of this request, which only the entry that it writes contains
+	Conditional bool   // for Set: set only if Generation is the last entry or, if it is zero, if no entry exists
+	ID          string // the token of this request; its entry, and later entries of the same timer, contain it
 }
 
 // Answer is the answer to a request.
@@ -53,7 +53,7 @@ type Answer struct {
 	Outcome    Outcome
 	Generation uint64        // the generation that was cancelled, has fired or is pending
 	Due        time.Time     // zero if it is unknown
-	Became     entry.Outcome // the outcome of a fired timer; empty while its message is on its way
+	Became     entry.Outcome // the outcome of a fired timer; empty until a broker has recorded it
 	Why        string        // an explanation for people; empty if the outcome needs none
 }
 
@@ -64,16 +64,17 @@ type Next int
 const (
 	Say  Next = iota // return the answer
 	Ask              // publish, and expect the last entry that was read
-	Look             // read again, since our publish may still be stored; after the timeout, return the answer
+	Look             // read again, since our earlier publish may still be stored; after the timeout, return the answer
 )
 
-// Doubt records the publishes of a request without an answer. They may be stored already, or be stored later.
+// Doubt records the publishes of a request that the stream has not answered. The stream may have stored them, or may
+// store them later.
 type Doubt struct {
 	Any bool   // there is such a publish
-	Of  uint64 // the generation that all of them expected; zero if there is none, or several
+	Of  uint64 // the generation that all of them expected; zero if they expected different ones
 }
 
-// Note records a publish without an answer that expected a generation.
+// Note records a publish that expected a generation, and that the stream has not answered.
 func (d *Doubt) Note(generation uint64) {
 	if d.Any && d.Of != generation {
 		generation = 0
@@ -84,8 +85,8 @@ func (d *Doubt) Note(generation uint64) {
 // Decide returns the next step of a request, given the last entry of the timer's subject.
 //
 // A publish that expects generation g can be stored only while g is the last entry. A firing or a cancel of g proves
-// that this publish was not stored, and never will be. Any other entry proves nothing: it may have been stored after
-// ours.
+// that this publish was not stored, and never will be. Any other entry proves nothing: that entry may have been stored
+// after our publish.
 //
 // Decide never waits for an event that may not come. For example, any client may name a generation beyond the end of
 // the stream.
@@ -113,7 +114,7 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 }
 
 // undecided returns the next step for an entry that proves nothing. If a publish is in doubt, another read may show its
-// result. Otherwise nothing was changed, and the client may repeat the request.
+// result. If no publish is in doubt, the request has changed nothing, and the client may repeat it.
 func undecided(doubt Doubt) Next {
 	if doubt.Any {
 		return Look
@@ -121,7 +122,7 @@ func undecided(doubt Doubt) Next {
 	return Say
 }
 
-// none decides if the subject has no entry, or only one that is older than the generation.
+// none decides the case that the subject has no entry, or that its last entry is older than the generation.
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Any:
@@ -148,7 +149,7 @@ func (a Request) Done(generation uint64, due time.Time) Answer {
 	return Answer{Outcome: what, Generation: generation, Due: due}
 }
 
-// pending decides if the last entry is a set or a paused series.
+// pending decides the case that the last entry is a set or a paused series.
 func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 	e, g := f.Entry, f.Sequence
 	what := Pending
@@ -182,8 +183,8 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
 }
 
-// contested returns the answer if the last entry has another generation than the request names. It completes other,
-// which describes the last entry.
+// contested returns the answer for a last entry whose generation is not the one that the request names. The argument
+// other describes the last entry; contested adds the outcome.
 func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Any {
@@ -193,7 +194,7 @@ func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	return Say, other
 }
 
-// cancelled decides if the last entry is a cancel. Sequence is its sequence.
+// cancelled decides the case that the last entry is a cancel. Sequence is its sequence.
 func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, Answer) {
 	answer := Answer{Outcome: Cancelled, Generation: e.Cancelled}
 	if e.Cancelled == 0 {
@@ -222,7 +223,8 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	return a.contested(answer, doubt)
 }
 
-// fired decides if the last entry is a firing or an outcome. Became is empty while the message is on its way.
+// fired decides the case that the last entry is a firing or an outcome. Became is the recorded outcome; empty for a
+// firing.
 func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, Answer) {
 	answer := Answer{Generation: e.Generation, Due: e.Request.Due, Became: became}
 	switch {

@@ -32,9 +32,10 @@ func CancelHeader(generation uint64, word string) message.Header {
 	return h
 }
 
-// MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. It
-// has all headers of the old entry, except for the time, the token and Delay-Max-Wait: a move sets the time explicitly.
-// Name and value are the header of the new time, Delay-For or Delay-Until.
+// MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. The
+// header contains the old entry's headers, except for the time, the token, Delay-Max-Wait, and the server's own Nats-
+// headers; Nats-Msg-Id is kept. Delay-Max-Wait is left out because a move sets the time explicitly. Name and value are
+// the header of the new time, Delay-For or Delay-Until.
 func MoveHeader(old message.Header, name, value string, generation uint64, word string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {

@@ -39,7 +39,8 @@ type Pending struct {
 	message.Request
 	// Word is the token of the client's request (Delay-Word), by which the client recognises its own entry.
 	Word string
-	// MaxWait is the maximum time from the first set of the run until the timer fires: see Debounced. Zero is no bound.
+	// MaxWait is the maximum time from the first set of the run until the timer fires: see Debounced. Zero means no
+	// bound.
 	MaxWait time.Duration
 	Recurs  *Series // nil for a timer that fires only once more
 }
@@ -57,14 +58,14 @@ type Entry struct {
 	First      bool             // the entry is a set that expected no entry on its subject
 
 	// Replaced and Before are set if a broker wrote the entry for a series: the generation that the entry replaced, and
-	// the request of that round. If By is an instance, the entry records that the round has fired. Otherwise the round was
-	// missed, moved or paused.
+	// the request of the replaced round. If By is an instance, the entry records that the replaced round has fired. If
+	// By is empty, that round was missed, moved or paused.
 	Replaced uint64
 	Before   message.Request
 }
 
-// Follows returns the generation of the previous round if this entry of the next round records its firing; otherwise
-// zero.
+// If the entry sets a round and records the firing of the previous round, Follows returns the generation of the
+// previous round. For any other entry, Follows returns zero.
 func (e Entry) Follows() uint64 {
 	if e.By == "" {
 		return 0

@@ -107,8 +107,8 @@ func checkScheduleSet(p message.Policy, in message.Incoming, addr message.Addres
 	return CheckSchedule(p, addr.Target)
 }
 
-// PutDelivery adds the headers of an extra delivery of a schedule. They count only with our seal. Next is the time at
-// which the schedule fires again; zero for a paused schedule.
+// PutDelivery adds the headers of an extra delivery of a schedule. These headers count only with our seal. Next is the
+// time at which the schedule fires again; zero for a paused schedule.
 func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 	message.Put(h, message.HeaderScheduler, of.Scheduler)
 	message.PutTime(h, message.HeaderScheduleNext, next)
@@ -117,8 +117,8 @@ func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 	}
 }
 
-// delivery parses the headers of PutDelivery. It ignores them if the seal cannot be verified, for lack of keys or of
-// the body.
+// delivery parses the headers of PutDelivery. It ignores them if the seal cannot be verified because the keys or the
+// body are missing.
 func delivery(p message.Policy, in message.Incoming, s message.Block) (of message.Origin) {
 	if s.Delay[message.HeaderScheduler] != nil && !in.BodyLeft && !p.Keys.Empty() && ours(p, in) {
 		of.Scheduler, of.Rollup = first(s.Delay[message.HeaderScheduler]), rollsUp(s)

@@ -38,7 +38,7 @@ var tableHeaders = []struct {
 	{"owner", message.HeaderOwner, nil},
 }
 
-// inTable returns the name of a header of a time table; empty if there is none.
+// inTable returns the name of the first header of a time table that a message has; empty if it has none.
 func inTable(s message.Block) string {
 	for _, t := range tableHeaders {
 		if s.Delay[t.header] != nil {
@@ -177,14 +177,14 @@ func (t Pending) Round() (timetable.Series, timetable.Round) {
 type Next struct {
 	By    string          // the instance that fires the pending round; empty if it does not fire
 	Round timetable.Round // the new round; its Due is zero for a pause
-	Wait  time.Time       // the earliest time at which the new round may fire; zero for its due time
+	Wait  time.Time       // the earliest time at which the new round may fire; zero if that is its due time
 	Table timetable.Table // the time table of the series from now on
 	First time.Time       // the planned time of the first round from now on
-	Word  string          // the token of the client's request; for a firing, that of the pending round
+	Word  string          // the token of the client's request; for a firing, the token of the pending round
 }
 
 // RoundHeader returns the header of the entry that replaces the pending round. The stream stores the entry only if the
-// generation is still the last entry. The entry is the only evidence of that round's outcome.
+// generation is still the last entry. The entry is the only evidence of the pending round's outcome.
 func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	if t.Word = n.Word; t.Due.IsZero() { // the series is paused
 		t.Due = t.Recurs.Planned

@@ -26,7 +26,8 @@ func Repeats(n message.Names, subject string) bool {
 }
 
 // ParseSet parses an entry as the set of a timer, written by a client or a broker. If there is a problem, the result
-// has the fields that could be parsed. Unlike Parse, the problem does not report that the previous entry is replaced.
+// has the fields that could be parsed. The problem does not report that the set replaces the previous entry; the
+// problem that Parse returns does.
 func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	if in.Header[message.HeaderFirst] != nil && in.Header[message.HeaderFired] != nil { // a round
 		e := parseOurs(p, in, true)

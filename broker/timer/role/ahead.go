@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// copiesTimeout is the timeout of a request to a replica. After a failed request, no replica is asked for copiesRetry.
+	// copiesTimeout is the timeout of a request to a replica. For copiesRetry after a failed request, the worker asks
+	// only the leader.
 	copiesTimeout = time.Second
 	copiesRetry   = time.Minute
 	// MaxCopies is the maximum number of timers in one request. CopiesBytes is the maximum size of their bodies together;
@@ -24,7 +25,7 @@ const (
 	headerRoom = 64 << 10
 )
 
-// ErrNoCopies is returned without a request if replicas did not answer a recent one.
+// ReadCopies returns ErrNoCopies, without a request, if the replicas did not answer a recent request.
 var ErrNoCopies = errors.New("the replicas of the timers' stream do not answer")
 
 // ReadCopies reads the last entries of some subjects from a replica. The result lacks entries that the replica does not
@@ -44,7 +45,7 @@ func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]
 	return copies, err
 }
 
-// noteCopies records whether replicas answer.
+// noteCopies stops requests to replicas for copiesRetry, if err shows that the replicas do not answer.
 func (s *Stream) noteCopies(err error) {
 	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && s.Copies.Conn.IsConnected() {
 		s.leaderOnly.Store(time.Now().Add(copiesRetry).UnixNano())
@@ -73,8 +74,8 @@ func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 	return e, Step{Kind: Examine}
 }
 
-// KnowsBefore reports whether this process has settled the earlier rounds of a series. If it has, the alarm records
-// this.
+// KnowsBefore reports whether this process has settled the earlier rounds of a series. If it has settled them, the
+// alarm records this.
 func (s *Stream) KnowsBefore(a *Alarm) bool {
 	settled, alone := s.settled.Before(a.Generation, a.before)
 	if settled && a.Later {
@@ -83,8 +84,8 @@ func (s *Stream) KnowsBefore(a *Alarm) bool {
 	return settled
 }
 
-// Removed records that the entry of a round was removed. Alone reports whether no entry is left before that of the next
-// round.
+// Removed records that the entry of a round was removed. Alone reports whether no entry is left before the entry of the
+// next round.
 func (s *Stream) Removed(a *Alarm, alone bool) {
 	if a.next != 0 {
 		s.settled.Note(a.Generation, a.At, a.next, alone)

@@ -27,21 +27,21 @@ type Alarm struct {
 	At         time.Time // when the set was stored
 	Size       int       // size of the body, in bytes
 	Stage      Stage
-	Superseded bool // a later entry of its subject was read
+	Superseded bool // the worker has read a later entry of its subject
 	First      bool // the set was the first entry of its subject
-	Loaded     bool // its body was read for its marker, and its memory is accounted
+	Loaded     bool // the worker has read the body for the marker, and has counted the body's memory
 
-	fresh   bool // the alarm is a marker's, and no entry of its subject was read yet: a replica's copy suffices
-	unread  bool // the alarm is a round's marker's, and no entry of its subject was read from the leader yet
+	fresh   bool // the alarm is that of a marker, and no entry of its subject was read yet: a replica's copy suffices
+	unread  bool // the alarm is that of a round's marker, and no entry was read from the leader yet
 	cleared bool // no entry was left before the set when its marker was stored
 
 	// The following fields are for rounds of a series.
-	Follows uint64        // the generation of the previous round, if that may be on its way; otherwise zero
+	Follows uint64        // the generation of the previous round, if that round may be unsettled; otherwise zero
 	Later   bool          // earlier rounds must be settled before this one fires
-	before  time.Time     // when the entry that its own entry replaced was stored; zero for none
+	before  time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
 	asked   bool          // the worker has read, before the due time, whether the earlier rounds are settled
-	alone   bool          // no entry is left before its own
-	next    uint64        // the sequence of the entry that replaced its own; zero for none
+	alone   bool          // no entry is left before the alarm's own entry
+	next    uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
 	recurs  *entry.Series // the series; nil for a timer that fires only once more
 	Left    int           // number of missed occurrences that the next stored entry skips
 
@@ -53,7 +53,7 @@ type Alarm struct {
 	Removal
 
 	arrived bool      // the message has arrived, at another destination than a level
-	behind  time.Time // local; since then the leader reports that the stream ends below the generation; else zero
+	behind  time.Time // local time since which the leader reports an end of the stream below the generation; or zero
 	batch   *Batch    // the batch of the sweep that found the timer; nil if a lane has read it
 }
 
@@ -63,10 +63,10 @@ type Removal struct {
 	Keep   bool          // remove only the entries before Entry
 	What   entry.Outcome // the outcome to record in an entry behind Entry; empty for none
 	Alone  bool          // remove only Entry
-	Oldest bool          // Entry is mostly the oldest entry of its subject, so a replica is asked first
+	Oldest bool          // Entry is probably the oldest entry of its subject, so the worker asks a replica first
 	Fired  uint64        // the firing, if it directly follows the generation; zero if unknown
 
-	Cancelled uint64 // the entry that directly precedes Entry, a cancel; zero if unknown
+	Cancelled uint64 // if Entry is a cancel, the entry directly before it; zero if unknown
 }
 
 // ending is the kind of entry that is stored when a timer is due.
@@ -91,8 +91,8 @@ func (a *Alarm) TakeEntry(e entry.Entry) {
 	}
 }
 
-// Read is like TakeEntry, for an entry that was read from the leader. It also records whether no entry is left before
-// it.
+// Read is like TakeEntry, for an entry that was read from the leader. It also records whether an entry is left before
+// that entry.
 func (a *Alarm) Read(see timer.State) {
 	if a.TakeEntry(see.Entry); see.Alone {
 		a.BeforeSettled(true)
@@ -119,8 +119,8 @@ func (a *Alarm) Fresh() bool { return a.fresh }
 // AskLeader makes the worker read from the leader of the stream.
 func (a *Alarm) AskLeader() { a.fresh = false }
 
-// FirstRead reports whether the alarm is a round's marker's, and no entry of its subject was read from the leader yet.
-// Later calls return false.
+// FirstRead reports whether the alarm is that of a round's marker, and no entry of its subject was read from the leader
+// yet. Later calls return false.
 func (a *Alarm) FirstRead() bool {
 	first := a.unread
 	a.unread = false
@@ -145,8 +145,9 @@ func (a *Alarm) ReplacedBy(e entry.Entry) bool {
 	return e.Kind != entry.Unproven && !e.Fires(a.Generation)
 }
 
-// Supersede records that an entry was read that replaces the timer. It reports whether the timer was pending. A fired
-// timer continues, and a timer in doubt is examined.
+// Supersede records that the worker has read an entry that replaces the timer, and reports whether the timer was
+// pending. If the timer was not pending, Supersede records nothing: a fired timer continues, and the worker examines a
+// timer in doubt.
 func (a *Alarm) Supersede() (matters bool) {
 	if a.Stage != Pending {
 		return false
@@ -155,7 +156,7 @@ func (a *Alarm) Supersede() (matters bool) {
 	return true
 }
 
-// MayHaveFired records that a later entry was read that may be the firing.
+// MayHaveFired records that the worker has read a later entry, which may be the firing.
 func (a *Alarm) MayHaveFired() {
 	if a.Stage == Pending {
 		a.Stage = Doubt
@@ -172,7 +173,7 @@ func (a *Alarm) Withdraw() {
 }
 
 // FiringStored records that the leader has stored our firing as the given entry. If the firing is also the set of the
-// next round, it stays, and only the round's own entry is removed after the delivery.
+// next round, the firing stays, and the worker removes only the round's own entry after the delivery.
 func (a *Alarm) FiringStored(entry uint64) {
 	if a.Stage, a.Entry = Fired, entry; a.ends != lastFiring {
 		a.Entry, a.Alone, a.next = a.Generation, a.Alone || a.alone, entry
@@ -225,7 +226,7 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	return true
 }
 
-// Again reports whether another instance would deliver the message again if it found the entries.
+// Again reports whether another instance that finds the entries would deliver the message again.
 func (a *Alarm) Again() bool { return a.arrived && !a.Keep }
 
 // Swept reports whether the sweep found the timer.

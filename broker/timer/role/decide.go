@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// armAfter is the time for which a set waits in memory before its marker is sent; it waits at most half of its delay.
-	// If a client replaces a timer within that time, the replaced set costs no marker. For a round, the time is
-	// armRoundAfter: rounds are rarely replaced, and many are stored at the same time.
+	// armAfter is the time for which a set waits in memory before its marker is sent. If half of the set's delay is
+	// less, the set waits for that time. If a client replaces a timer within that time, the replaced set costs no
+	// marker. For a round, the time is armRoundAfter: rounds are rarely replaced, and many are stored at the same time.
 	armAfter      = 10 * time.Second
 	armRoundAfter = time.Second
 	// readAhead is the time before the due time at which a marker's body is read: it is longer than one request to a
@@ -42,7 +42,7 @@ const (
 	Hold                // wait until Step.At
 	BackOff             // wait, longer each time
 	Repeat              // repeat a request without an answer
-	Examine             // read the timer's own entry from a replica if it is Fresh; otherwise its state from the leader
+	Examine             // if Alarm.Fresh, read the timer's own entry from a replica; if not, its state from the leader
 	Claim               // store the firing
 	Precede             // read whether the earlier rounds are settled or, for a debounced set, when its run began
 	Restart             // continue with the timer's own entry, which was read
@@ -142,8 +142,8 @@ func (a *Alarm) Claimed(answer Answer) (won bool) {
 	return false
 }
 
-// AfterClaim returns the next step after the publish of a firing was answered, or not answered in time. Claimed must be
-// called before. Size is the size of the body, in bytes.
+// AfterClaim returns the next step after the stream has answered the publish of a firing, or has not answered in time.
+// The caller must have called Claimed. Size is the size of the body, in bytes.
 func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 	switch {
 	case a.Stage == Settled:
@@ -170,8 +170,8 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
-		// A client has set or cancelled the timer. Or the outcome is recorded already, by an earlier try or by another alarm,
-		// which counts the missed occurrences. The settled entries must be removed.
+		// A client has set or cancelled the timer. Or an earlier publish or another alarm has recorded the outcome, and
+		// that alarm counts the missed occurrences. The settled entries must be removed.
 		a.What, a.Left = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}

@@ -23,8 +23,8 @@ import (
 // not the last one, and is removed before the entry behind the firing.
 //
 // If what.Cancelled is set and what.Entry stays, a replica's copy of the cancelled entry replaces the reads from the
-// leader. The cancel expected that entry, so no entry lies between them. A plain set is removed. Entries that a killed
-// server recovers before the set are removed with the cancel.
+// leader. The cancel expected that entry, so no entry lies between them. If the copy is a plain set, that set is
+// removed. Entries that a killed server recovers before the set are removed with the cancel.
 //
 // Alone reports whether no entry of the subject is left before what.Entry.
 func (s *Stream) RemoveEntries(
@@ -118,9 +118,9 @@ func (s *Stream) removeAll(
 	}
 }
 
-// stays reports whether an entry must stay, and whether it is a round's entry. Three kinds stay: the firing of another
-// generation that may not be settled, the entry of a round that has fired, and the entry that records this firing.
-// Before is the sequence of the last entry that stays; zero for none.
+// stays reports whether an entry must stay, and whether it is a round's entry. Four kinds stay: an unproven entry, the
+// firing of another generation that may not be settled, the entry of a round that has fired, and the entry that records
+// this firing. Before is the sequence of the last entry that stays; zero for none.
 func (s *Stream) stays(
 	ctx context.Context, m jsapi.Message, generation, before uint64,
 ) (stays, round bool, err error) {

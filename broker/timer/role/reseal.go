@@ -17,9 +17,9 @@ import (
 )
 
 // This file reseals the pending entries of the timers' stream that have an earlier key, so that the operator can remove
-// this key. Otherwise the key would be needed until the last round, which may be years away, or until a pause ends. A
-// sweep pass of the lane's owner reseals the entries. If instances have different first keys, the entries get the
-// owner's.
+// this key. Without resealing, brokers would need the key until the last round, which may be years away, or until a
+// pause ends. A sweep pass of the lane's owner reseals the entries. If instances have different first keys, the entries
+// get the first key of the owner.
 
 // seals has the results of a pass about the keys of entries.
 type seals struct {
@@ -42,8 +42,8 @@ func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
 
 // judge checks the key of an entry, and reseals the entry if necessary. Done reports whether the pass skips the entry:
 // it was resealed, and comes again under its new sequence; or its key is unknown. Again reports whether a later pass
-// must check the entry. An entry with an unknown key is not counted if it was stored after the time before: the lane
-// may not have handled it yet.
+// must check the entry. An entry with an unknown key is not counted if it was stored later than the argument before:
+// the lane may not have handled the entry yet.
 func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true

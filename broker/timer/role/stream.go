@@ -31,7 +31,7 @@ type Config struct {
 	Publish      func(context.Context, *nats.Msg) jsapi.Reply
 	Scan         lane.Scan                           // the template of the sweep's scans, with their connection
 	ClaimTimeout func(instance string) time.Duration // the time for which a firing is left to the instance that stored it
-	ReadKeys     func(local time.Time)               // requests that the secrets are read soon
+	ReadKeys     func(local time.Time)               // requests that the broker reads its secrets soon
 }
 
 // Stream is the stream of named timers. All workers of an instance share one Stream. It is safe for concurrent use.
@@ -60,7 +60,8 @@ func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
 // Settle notes that the message of the alarm's timer has left this process.
 func (s *Stream) Settle(a *Alarm) { s.claims.Settle(a.Generation, a) }
 
-// Firings returns the number of timers whose firing this process has claimed, and whose message has not left it.
+// Firings returns the number of timers whose firing this process has claimed, and whose message has not left the
+// process.
 func (s *Stream) Firings() int { return s.claims.Underway() }
 
 // Release releases the alarm's claim.
@@ -101,9 +102,9 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 }
 
 // OfEarlierFiring returns the alarm of a firing that was stored before this instance owned the lane; nil for any other
-// entry. A crash may have come between the removal of the set and that of the firing, or a client may have published
-// over the firing. The worker examines the alarm like that of a marker. The sweep would find the firing too, but so
-// late that the target's stream would not recognise a duplicate.
+// entry. A crash may have come between the removal of the set and the removal of the firing, or a client may have
+// published over the firing. The worker examines this alarm like the alarm of a marker. The sweep would find the firing
+// too, but so late that the target's stream would not recognise a duplicate.
 func (s *Stream) OfEarlierFiring(e entry.Entry, in message.Incoming) *Alarm {
 	if e.Kind != entry.Fired {
 		return nil
@@ -147,8 +148,8 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 }
 
 // Firing returns the entry to store when a timer is due. The entry records the firing. For a series, the entry is also
-// the set of the next round; if the present round was missed, the entry is only this set. Firing returns nil if the
-// last round was missed: then the timer is settled.
+// the set of the next round; if the present round was missed, the entry is only the set of the next round. Firing
+// returns nil if the last round was missed: then the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
 	a.ends = lastFiring
 	t := a.pending(r)

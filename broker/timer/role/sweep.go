@@ -14,8 +14,8 @@ import (
 const (
 	// sweepLate is the minimum lateness of the timers that a pass returns: their lanes have this time to fire them.
 	sweepLate = time.Minute
-	// The pause between two passes is sweepShare times the duration of the first, so that passes take a hundredth of the
-	// time. It is bounded by minSweepPause and maxSweepPause.
+	// The pause between two passes is sweepShare times the duration of the earlier one, so that passes take a hundredth
+	// of the time. It is bounded by minSweepPause and maxSweepPause.
 	sweepShare                   = 100
 	minSweepPause, maxSweepPause = time.Minute, time.Hour
 	sweepBatchSize               = 256
@@ -25,12 +25,13 @@ const (
 type Sweep struct {
 	next    time.Time // local; the earliest time of the next pass; zero before the first pass
 	running bool
-	// earliest is the first due time of the timers that the last pass has left, and of the timers that were read since. A
-	// pass before that time would find no timer. It is zero if there is no such timer.
+	// earliest is the earliest due time among two groups: the timers that the last pass has left to a later pass, and
+	// the timers that the lane has read since. A pass before that time would find no timer. It is zero if there is no
+	// such timer.
 	earliest leader.Time
 }
 
-// Left records the due time of a timer, or the time of an entry by Stream.Ends. It ignores zero.
+// Left records the due time of a timer, or the result of Stream.Ends for an entry. It ignores the zero time.
 func (s *Sweep) Left(due time.Time) {
 	if due.IsZero() {
 		return
@@ -80,8 +81,8 @@ func (s *Sweep) End(p Pass, local time.Time) {
 // Pass is the result of a pass.
 type Pass struct {
 	Err  error
-	left time.Time     // the first due time of the timers that were not overdue; zero for none
-	took time.Duration // without the time that the batches took
+	left time.Time     // the earliest due time of the timers that were not overdue; zero for none
+	took time.Duration // the duration of the pass, without its waits for batches and reseals
 
 	seals seals
 }
@@ -101,14 +102,14 @@ func (b *Batch) ended() {
 	}
 }
 
-// Overdue is a timer that no lane has fired, or a cancel or an outcome that is no longer kept.
+// Overdue is a timer that no lane has fired, or a cancel or an outcome whose time in the history has passed.
 type Overdue struct {
 	Alarm   *Alarm
 	Request message.Request
 }
 
-// Pass scans the stream once, and passes the timers that were due before a time to pick, in batches. After each batch
-// it waits until the batch's alarms have ended (Alarm.End), or ctx has.
+// Pass scans the stream once. It calls pick with batches of the timers that were due at the given time or earlier.
+// After each batch, Pass waits until all alarms of the batch have ended (Alarm.End), or until ctx ends.
 func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) (end Pass) {
 	start, waited := time.Now(), time.Duration(0) // waited is the time of waits, in which a pass costs nothing
 	scan := s.Scan
@@ -172,14 +173,14 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 	}
 }
 
-// overdue parses the header of an entry. It returns the timer, and the time by Stream.Ends.
+// overdue parses the header of an entry. It returns the timer, and the result of Stream.Ends.
 func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Time) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
 	e := entry.Parse(s.Policy, in)
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {
-	case e.Problem != nil: // the lane handles it
+	case e.Problem != nil: // the timers' lane handles an invalid entry
 		return found, time.Time{}
 	case e.Kind == entry.Fired:
 		id, err := message.ParseID(e.Request.ID)

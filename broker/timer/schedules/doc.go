@@ -22,9 +22,9 @@
 //   - A client chooses the target by a header, so the server cannot check the client's permission for the target.
 //     Instead, each ground lists the allowed targets. A ground corresponds to one stream of the server. So only a
 //     request on a subject of its own ground can end a schedule.
-//   - To a schedule's client, a change by an operator looks like one by another client. The identity of a recurring
-//     schedule is the sequence of its first round; it does not change. A schedule that fires once is a different one
-//     after a move: the sequence and the message id of its request do not identify it any more.
+//   - To a schedule's client, a change by an operator looks like a change by another client. The identity of a
+//     recurring schedule is the sequence of its first round; it does not change. A schedule that fires once is a
+//     different one after a move: the sequence and the message id of its request do not identify it any more.
 //   - A schedule is refused if the broker can see that its target's stream would refuse the message.
 //   - The broker's seal makes an entry valid. So the entry contains only those Delay- headers of the client that a
 //     client may use.
@@ -35,9 +35,9 @@
 //
 // NATS sends the answer to a request to any reply subject that the client names. So a tenant can make the server
 // publish acknowledgements on the subject of a schedule. With the permission to read a stream of its own, the tenant
-// can choose the headers and bodies of such answers. They have no reply subject, or one below $JS.ACK. Therefore a
-// message counts as a request only if its reply subject is one for answers (service.Listener). This check also
-// restricts the subjects on which the broker publishes answers: the broker has permissions that the client lacks.
+// can choose the headers and bodies of such answers. Such answers have no reply subject, or one below $JS.ACK.
+// Therefore a message counts as a request only if its reply subject is one for answers (service.Listener). This check
+// also restricts the subjects on which the broker publishes answers: the broker has permissions that the client lacks.
 //
 // An acknowledgement of a publish counts only with the token of the publish, and only from the timers' stream.
 //

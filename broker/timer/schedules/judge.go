@@ -28,7 +28,7 @@ const (
 
 // Change is the change that a request asks for.
 type Change struct {
-	Cancel   bool // otherwise it sets the schedule
+	Cancel   bool // the request ends the schedule; if false, it sets the schedule
 	Schedule entry.Schedule
 	Expected *uint64        // the sequence of the schedule that the request may replace or end; nil for any
 	Also     message.Header // further conditions that the timers' stream checks

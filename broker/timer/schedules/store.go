@@ -54,8 +54,9 @@ type attempt struct {
 	request message.Incoming
 	now     time.Time // when the attempt began, by the clock of a server
 	word    string    // the token of the request in its entry
-	// inPlace is set if the change depends on the last entry: then the publish expects that entry. Otherwise, once a
-	// publish may have been stored, the change is not published again: a second copy might replace another client's entry.
+	// inPlace is set if the change depends on the last entry: then the publish expects that entry. If inPlace is not
+	// set, the change is not published again once a publish may have been stored: a second copy might replace another
+	// client's entry.
 	inPlace bool
 	known   ack // the answer; zero until it is certain
 }

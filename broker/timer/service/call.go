@@ -12,7 +12,7 @@ import (
 
 // Call answers a request that is not only about timers. Packages above this one provide Calls. The result is encoded as
 // JSON; the error is a *store.Refusal if the request is invalid. If the subject of the Call ends with a wildcard, rest
-// is the token in its place.
+// is the token in the wildcard's place.
 type Call = func(ctx context.Context, rest string, body []byte) (any, error)
 
 // BadRequest returns the error for an invalid request.

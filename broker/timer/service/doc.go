@@ -12,8 +12,8 @@
 // answer for a request (Config.ReplyPrefixes). It ignores messages without such a reply subject: for example, a client
 // can make the server send the acknowledgement of a publish to any subject.
 //
-// For the same reason this package itself answers the requests of "nats micro". Package micro answers on any subject: a
-// ping whose reply subject is that of a purge would purge a stream.
+// For the same reason this package itself answers the requests of "nats micro". Package micro answers on any reply
+// subject. If a client sent a ping with the subject of a purge as the reply subject, the answer would purge a stream.
 //
 // The permission to publish on the subject of a request is the right to make the request. For example, the permission
 // for delayctl.timer.cancel.*.orders.> is the right to cancel timers with targets below orders. The permission for

@@ -32,8 +32,8 @@ func NewListener(conn *nats.Conn, replyPrefixes []string, maxWaiting int, log *s
 	return &Listener{conn: conn, replyPrefixes: replyPrefixes, log: log, msgs: make(chan *nats.Msg, maxWaiting)}
 }
 
-// Subscribe subscribes until Each ends: as a member of a queue group, or without a group if group is empty. If it
-// fails, it ends all subscriptions.
+// Subscribe subscribes until Each ends: as a member of a queue group, or without a group if group is empty. If one
+// subscription fails, Subscribe ends all of them.
 func (l *Listener) Subscribe(group string, subjects ...string) error {
 	for _, subject := range subjects {
 		sub, err := l.conn.ChanQueueSubscribe(subject, group, l.msgs)

@@ -20,8 +20,8 @@ const maxWord = 128
 // Asked is the body of a request. The subject determines which of its fields count; all are optional.
 type Asked struct {
 	// About one timer.
-	Generation uint64    `json:"generation,omitempty"` // only this one; zero for any
-	Word       string    `json:"word,omitempty"`       // request ID: repeated with it, a request returns the same result
+	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
+	Word       string    `json:"word,omitempty"`       // request ID; a repeated request with this ID returns the same result
 	Series     uint64    `json:"series,omitempty"`     // only this series, whichever round is pending; zero for any
 	For        string    `json:"for,omitempty"`        // move: as Delay-For; retime: the first round
 	Until      time.Time `json:"until,omitzero"`       // move: as Delay-Until; retime: the first round
@@ -172,8 +172,8 @@ func (s *Service) list(ctx context.Context, r request) (any, error) {
 	return s.Timers.List(ctx, a.Filter, a.Page)
 }
 
-// bulk answers a request for a page of cancel-all or shift. A shift needs up_to: otherwise, if the answer to the first
-// page is lost, the client's repetition would shift the timers twice.
+// bulk answers a request for a page of cancel-all or shift. A shift needs up_to. Without up_to, if the answer to the
+// first page is lost, the client's repetition would shift the timers twice.
 func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 	a, err := r.many()
 	if err != nil {

@@ -22,20 +22,20 @@ import (
 )
 
 const (
-	// maxOne is the maximum number of concurrent requests about one timer. Each may have the body of its timer in memory,
-	// and all bodies together may have bodyRoom bytes. So if bodies may be large, the maximum is lower, but at least
-	// minOne.
+	// maxOne is the maximum number of concurrent requests about one timer. Each request may have the body of its timer
+	// in memory, and all bodies together may have bodyRoom bytes. So if bodies may be large, the maximum is lower, but
+	// at least minOne.
 	maxOne   = 64
 	minOne   = 8
 	bodyRoom = 64 << 20
 	// maxMany is the maximum number of concurrent requests that list or change many timers, or read all lanes. A tenant
-	// has one of them at a time.
+	// has at most one such request carried out at a time.
 	maxMany = 4
 	// oneWaiting and manyWaiting are the maximum numbers of requests that wait for a worker.
 	oneWaiting  = 2048
 	manyWaiting = 64
-	// oneTime and manyTime are the timeouts of a request, from its receipt. They are shorter than a client's timeout. If a
-	// request is not begun in the first half of that time, it is refused.
+	// oneTime and manyTime are the timeouts of a request, from its receipt. They are shorter than a client's timeout.
+	// If no worker begins a request in the first half of that time, the service refuses the request.
 	oneTime, manyTime = 3 * time.Second, 4 * time.Second
 	// received is the maximum number of messages that wait for the receiving loop. Further messages are dropped.
 	received = 1024

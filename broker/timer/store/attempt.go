@@ -58,7 +58,7 @@ type Attempt struct {
 	expects uint64 // the generation that this publish expected
 }
 
-// Run returns nil once the outcome is certain. If ctx ends before, it returns the reason why the attempt has not
+// Run returns nil once the outcome is certain. If ctx ends first, Run returns the reason why the attempt has not
 // published, or nil after a publish that may be stored. If publishFirst is set, the first publish comes before the
 // first read.
 func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error {

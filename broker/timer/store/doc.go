@@ -18,17 +18,17 @@
 // acknowledged cancel, the timer is never delivered; after the answer too_late, it has fired. If the answer is missing,
 // or if a deposed leader has refused the publish, the stream shows the outcome: each request has an ID of its own, and
 // its entry and the later entries of the same timer contain this ID. If another client has published over the entry
-// without an expected generation, the entry right behind the generation shows the outcome. If no entry shows it any
-// more, the answer is unknown.
+// without an expected generation, the entry right behind the generation shows the outcome. If no entry shows the
+// outcome any more, the answer is unknown.
 //
 // After an error, nothing was changed.
 //
 // # Which clock counts
 //
 // The stream's leader stamps stored messages. So its clock (Timers.Now) decides about the due time of a moved round,
-// the lifetime of a schedule, and the maximum delay. The clock of this host may be wrong. It measures durations, and
-// answers contain its time for people. Only the check of a Set before its publish uses this clock: a client that may
-// publish a timer may lack the permission to ask the leader.
+// the lifetime of a schedule, and the maximum delay. The clock of this host may be wrong. The host's clock measures
+// durations, and answers contain its time for people. Of all checks, only the check of a Set before its publish uses
+// the host's clock: a client that may publish a timer may lack the permission to ask the leader.
 //
 // # Bounds
 //

@@ -27,7 +27,7 @@ const (
 	maxBytes   = 256 << 10
 	maxScanned = 100_000
 	rowBytes   = 256 // the approximate size of a row in the answer, without its texts
-	rowsAtOnce = 64  // the number of rows that are checked concurrently for a replacement
+	rowsAtOnce = 64  // the number of rows that are checked concurrently for a later entry
 	// listSpare is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
 	listSpare = 500 * time.Millisecond
 )
@@ -36,7 +36,7 @@ const (
 type Filter struct {
 	Targets []string      `json:"-"`             // patterns, which match the real targets of schedules too; empty for all
 	Under   string        `json:"-"`             // prefix of timers' targets and of schedules' subjects; empty for all
-	Key     string        `json:"key,omitempty"` // or the name of a schedule; * for any characters; empty for all
+	Key     string        `json:"key,omitempty"` // pattern of keys, or of schedules' names; * for any characters; empty for all
 	DueFrom time.Time     `json:"due_from,omitzero"`
 	DueTo   time.Time     `json:"due_to,omitzero"` // exclusive
 	State   timer.Outcome `json:"state,omitempty"` // Pending, Paused, Fired or Cancelled; empty for all
@@ -199,8 +199,9 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 	return err
 }
 
-// current returns the row if its entry is still the last one. Otherwise it returns the row of the entry that replaced
-// it, or nil. Next is cheap if there is no later entry: the server answers from an index, and sends no body.
+// current returns the row if its entry is still the last one. In a list of recurring timers, if the last entry is
+// behind upTo and the filter takes it, current returns the row of the last entry. In all other cases, current returns
+// nil. Entries.Next is cheap if there is no later entry: the server answers from an index, and sends no body.
 func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:

@@ -25,8 +25,9 @@ func (a *attempt) scheduleTarget() string {
 	return a.State.Entry.Request.Target
 }
 
-// checkTarget returns a conflict if the schedule that was found has another target than the change names: it has
-// replaced the schedule that the client means. Otherwise checkTarget returns its arguments.
+// checkTarget returns a conflict if the schedule that was found has another target than the change names: the found
+// schedule has replaced the one that the client means. If the targets are equal, or one is unknown, checkTarget returns
+// its arguments.
 func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
 	if is := a.scheduleTarget(); is != "" && a.Target != "" && a.Target != is {
 		return timer.Say, timer.Answer{
@@ -48,7 +49,8 @@ func (a *attempt) sealSchedule(subject string, header message.Header, body []byt
 	return err
 }
 
-// canSeal returns an error if our seal cannot be made: an unsealed entry would replace another, and be invalid.
+// canSeal returns an error if our seal cannot be made: an unsealed entry would be invalid, and would replace a valid
+// one.
 func (a *attempt) canSeal() error {
 	if !a.Policy.Keys.Empty() {
 		return nil

@@ -44,7 +44,7 @@ func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time)
 	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: a.State.In.Data}, nil
 }
 
-// next returns the round that replaces another. Now is the leader's time.
+// next returns the round that replaces the pending one. Now is the leader's time.
 func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 	series, round := r.Round()
 	n := entry.Next{Round: round, Table: r.Recurs.Table, First: series.First, Word: a.ID}
@@ -92,7 +92,7 @@ func (a *attempt) next(r entry.Pending, now time.Time) (entry.Next, error) {
 	return n, nil
 }
 
-// asked returns the time in the change; zero for none.
+// asked returns the time that the change asks for; zero if the change gives no time.
 func (a *attempt) asked(now time.Time) (time.Time, error) {
 	at := a.Until
 	if a.For != "" {
@@ -113,10 +113,10 @@ func (a *attempt) bounded(now, due time.Time) error {
 	return nil
 }
 
-// extraDelivery returns the set of a timer to the target of a series, which is due immediately. Its key is derived from the
-// request's ID, and the publish expects no entry. So while its last entry is kept (entry.RepeatTime), a repeated
-// publish does not fire it again. The publish needs only the permission to set timers to the target. For a schedule,
-// the set has our seal, since it contains headers that only the broker may write.
+// extraDelivery returns the set of a timer to the target of a series, which is due immediately. Its key is derived from
+// the request's ID, and the publish expects no entry. So while the last entry of that timer is kept (entry.RepeatTime),
+// a repeated publish does not fire the timer again. The publish needs only the permission to set timers to the target.
+// For a schedule, the set has our seal, since it contains headers that only the broker may write.
 func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, error) {
 	h := make(message.Header, len(r.User)+7)
 	maps.Copy(h, r.User)

@@ -15,12 +15,13 @@ type Recurring struct {
 	Series  uint64    `json:"series"`           // the generation of its first set
 	Planned time.Time `json:"planned,omitzero"` // the time by the table; with jitter, the round is due a little later
 	Paused  bool      `json:"paused,omitempty"`
-	Set     string    `json:"set,omitempty"` // the set of schedules that made it
+	Set     string    `json:"set,omitempty"` // the set of schedules to which the series belongs
 
 	Of entry.Series `json:"-"`
 }
 
-// RecurringOf returns nil if the entry's timer does not recur, or does not recur any more.
+// RecurringOf describes the recurring timer of an entry. It returns nil if the timer fires only once, or is not pending
+// any more.
 func RecurringOf(e entry.Entry) *Recurring {
 	if e.Recurs == nil || !e.Stands() {
 		return nil

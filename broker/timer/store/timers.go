@@ -23,8 +23,8 @@ import (
 const (
 	// readTimeout is the timeout for reading the last entry.
 	readTimeout = 2 * time.Second
-	// maxUnavailable is the number of consecutive publishes without a listener after which the attempt ends. Fewer may
-	// happen while the stream elects a leader.
+	// maxUnavailable is the number of consecutive publishes without a listener after which the attempt ends. Fewer such
+	// publishes may occur while the stream elects a leader.
 	maxUnavailable = 20
 	// electionWait is the maximum time to wait for a leader that a majority follows. An election takes less.
 	electionWait = 4 * time.Second
@@ -67,7 +67,7 @@ type Answer struct {
 	Target     string        `json:"target,omitempty"`
 	Generation uint64        `json:"generation,omitempty"`
 	Due        time.Time     `json:"due,omitzero"`
-	Became     entry.Outcome `json:"became,omitempty"` // the outcome of a fired timer; empty while it is on its way
+	Became     entry.Outcome `json:"became,omitempty"` // the outcome of a fired timer; empty until it is recorded
 	Why        string        `json:"why,omitempty"`
 	Recurring  *Recurring    `json:"recurring,omitempty"` // only for a Get; nil for a timer that fires once
 	At         time.Time     `json:"at"`                  // the time of the answer, by the clock of the answering host
@@ -233,7 +233,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 	return Again, nil
 }
 
-// stored returns the answer if the entry is stored at a sequence, in place of a generation.
+// stored returns the answer after the stream has stored the entry at a sequence, in place of a generation.
 func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer.Answer {
 	switch a.Verb {
 	case timer.Cancel:
@@ -242,7 +242,8 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 		return a.Done(sequence, time.Time{})
 	}
 	answer := a.Done(sequence, a.Until)
-	// The server's clock decides the due time, so it is read. It is only for the answer.
+	// The server's clock decides the due time, so the due time is read from the stored entry. It is only for the
+	// answer.
 	stream := a.Policy.Names.TimersStream()
 	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
 		answer.Due = entry.Parse(a.Policy, m.Incoming(stream)).Request.Due

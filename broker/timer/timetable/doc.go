@@ -26,8 +26,8 @@
 //
 // # Tried and rejected
 //
-// The search of the library. It loses a local time that a clock change of less than an hour skips (Lord Howe). It
-// returns a local time that occurs twice two times.
+// The search of the library. It loses a local time that a clock change of less than an hour skips (Lord Howe). If a
+// local time occurs twice, the library returns both occurrences.
 //
 // Numbers for missed rounds. For a cron table, they would cost a search for each missed round.
 package timetable
