@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxQueries is the maximum number of waiting queries. Further queries are dropped, and the operator sends them again.
+	// maxQueries is the maximum number of waiting queries. The instance drops further queries, and the
+	// operator's program sends them again.
 	maxQueries = 16
 	// answerInterval is the minimum time between two answers. It bounds the cost of an operator's program that sends
 	// queries in a loop.

@@ -60,9 +60,9 @@
 // than 15 ms of CPU time in half a second. The run waits for this calm at most half a minute after the last arrival.
 // In the scenario rounds, it waits at most until two seconds before the next round.
 //
-// All series of a run have the same cron expression, with a round at each multiple of the interval. The load sets
-// them right after a multiple, because a schedule of the server cannot begin later. A broker's message contains the number of
-// its round. For the server's schedules, the run numbers the arrivals in their order. A missed round counts as lost.
+// All series of a run have the same cron expression, with a round at each multiple of the interval. The load sets them
+// right after a multiple, because a schedule of the server cannot begin later. A broker's message contains the number
+// of its round. For the server's schedules, the run numbers the arrivals in their order. A missed round counts as lost.
 //
 // # Cleanup
 //

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// prepareTime is how long before the due time the run reads the CPU time. A broker begins to prepare firings after that.
+	// prepareTime is how long before the due time the run reads the CPU time. A broker begins to prepare firings
+	// after that.
 	prepareTime = 2 * time.Second
 	// maxCleanUp is the maximum time in which a broker deletes entries after the last arrival.
 	maxCleanUp = 30 * time.Second

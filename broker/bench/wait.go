@@ -30,8 +30,8 @@ type Wait struct {
 	Complete func() error
 }
 
-// Ledger waits until all messages have arrived or the missing ones are lost, and returns the ledger. If some arrivals were
-// duplicates, it waits again for the missing messages, and calls Complete again.
+// Ledger waits until all messages have arrived or the missing ones are lost, and returns the ledger. If some arrivals
+// were duplicates, it waits again for the missing messages, and calls Complete again.
 func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	for want := w.Count; ; {
 		arrived, timedOut, err := w.await(ctx, want)

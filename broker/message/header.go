@@ -53,7 +53,7 @@ const (
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
 	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, after a refusal or by the target's rate
-	HeaderPaced        = "Delay-Paced"    // the reserved send time at the target's rate, and the broker that reserved it
+	HeaderPaced        = "Delay-Paced"    // the send time by the target's rate, and the broker that reserved it
 	HeaderReleased     = "Delay-Released" // the resumed pause for which the message has waited
 
 	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops those that
@@ -72,7 +72,7 @@ const (
 	HeaderFirst    = "Delay-First"     // the planned time of the first round
 	HeaderPlanned  = "Delay-Planned"   // the planned time of the next round
 	HeaderNext     = "Delay-Next"      // when the next round is due; missing while the series is paused
-	HeaderNextWait = "Delay-Next-Wait" // the next round does not fire before
+	HeaderNextWait = "Delay-Next-Wait" // the earliest time at which the next round may fire
 
 	// For schedules in nats-server's format: on their entries and markers, and on the messages that they produce.
 	HeaderScheduler    = "Delay-Scheduler"     // the schedule's subject; also at the target
@@ -80,7 +80,7 @@ const (
 	HeaderRollup       = "Delay-Rollup"        // becomes Nats-Rollup at the target: "sub"
 
 	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote the message: see Keys
-	HeaderSubject = "Delay-Subject" // the subject on which the client published, escaped, at most 256 bytes
+	HeaderSubject = "Delay-Subject" // the subject of the message's first publish, escaped, at most 256 bytes
 
 	// On dead letters only.
 	HeaderErrorCode = "Delay-Error-Code"

@@ -34,7 +34,7 @@ type Incoming struct {
 // of them.
 type Request struct {
 	ID       string
-	Subject  string    // the subject on which the client published, escaped, at most 256 bytes
+	Subject  string    // the subject of the message's first publish, escaped, at most 256 bytes
 	Accepted time.Time // when the first stream stored the message
 	Due      time.Time
 	Target   string // empty unless the policy allows it
@@ -58,7 +58,7 @@ type Request struct {
 
 	// For people only.
 	LastError string // reason of the last refusal
-	Deferred  string // reason of the wait until RetryAt, if no target refused; else empty
+	Deferred  string // reason of the wait until RetryAt; empty if the wait follows a refusal
 	Allowed   int    // maximum number of refusals, by the settings at the last refusal
 }
 
@@ -70,7 +70,7 @@ func (r Request) When() time.Time {
 	return r.Due
 }
 
-// Refused returns the request after another refused delivery, to be delivered again at the given time.
+// Refused returns the request after the target has refused another delivery. The next attempt is at again.
 func (r Request) Refused(now, again time.Time, why string) Request {
 	r.Attempts++
 	if r.FirstFailure.IsZero() {
@@ -81,7 +81,7 @@ func (r Request) Refused(now, again time.Time, why string) Request {
 	return r
 }
 
-// Defer returns the request of a message that was not refused, to be delivered again at the given time.
+// Defer returns the request of a message that the broker postpones, without a refusal, to the given time.
 func (r Request) Defer(again time.Time, why string) Request {
 	r.RetryAt, r.Paced, r.Deferred = again, "", Reason(why)
 	return r

@@ -15,8 +15,8 @@ type Trust int
 const (
 	// SealedAlways requires a valid seal of every record. All brokers that write such records seal them.
 	SealedAlways Trust = iota
-	// SealedSince requires a valid seal of each record that was stored at or after [Keys.From], when all brokers sealed.
-	// It is for records that older brokers wrote without a seal.
+	// SealedSince requires a valid seal of each record that was stored at or after [Keys.From]. From that time on, all
+	// brokers seal. SealedSince is for records of a kind that older brokers wrote without a seal.
 	SealedSince
 )
 
