@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxQueries is the maximum number of waiting queries. Further queries are dropped, and the operator sends them again.
+	// maxQueries is the maximum number of waiting queries. The instance drops further queries, and the
+	// operator's program sends them again.
 	maxQueries = 16
 	// answerInterval is the minimum time between two answers. It bounds the cost of an operator's program that sends
 	// queries in a loop.
@@ -84,7 +85,7 @@ func (b *Broker) AnswerOf(s Status) Answer {
 }
 
 // answer replies to the queries of operators on the control link, until ctx ends. If the instance lacks the permission
-// to subscribe or to reply, it continues without.
+// to subscribe or to reply, it does not answer, and runs on.
 //
 // The operator chooses the subject of the reply. Our connection may publish on subjects that the operator may not use,
 // such as those of the JetStream API. The server would treat a reply there as a request, for example to purge a stream.

@@ -33,8 +33,8 @@ func (b *Broker) recordHistory(ctx context.Context) {
 	}
 }
 
-// Targets returns the deliveries of this instance by target. With a history, the rates are those of its last
-// interval. Without a history, there are no rates.
+// Targets returns the deliveries of this instance by target. With a history, the rates are those of the last
+// interval in the history. Without a history, there are no rates.
 func (b *Broker) Targets() []stats.TargetAnswer {
 	if recent := b.tally.RecentTargets.Load(); recent != nil {
 		return *recent

@@ -40,7 +40,7 @@ func (b *Broker) newLeaser() lease.Leaser {
 }
 
 // claimTimeout returns how long this instance leaves the firing of a timer to the instance that the firing names. A
-// broker without other instances does not wait: that instance was its own previous run.
+// broker without other instances does not wait: the firing names an earlier process of this same broker.
 func (b *Broker) claimTimeout(instance string) time.Duration {
 	cfg := b.cfg
 	switch {

@@ -13,8 +13,8 @@ type Links = link.Links
 // probeInterval is the minimum time between two checks of all consumers.
 const probeInterval = 10 * time.Second
 
-// watchLinks wakes the workers when a connection is back, until ctx ends. So they deliver immediately the messages that
-// became due meanwhile.
+// watchLinks wakes the workers when a connection is back, until ctx ends. So the workers immediately deliver the
+// messages that became due while the connection was lost.
 func (b *Broker) watchLinks(ctx context.Context) {
 	b.links.Watch(ctx, func() {
 		b.engine.Wake()

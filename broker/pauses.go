@@ -59,7 +59,8 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	}
 }
 
-// logPauses logs the changes of pauses. It does not log the end of a pause that ended before this instance read of it.
+// logPauses logs the changes of pauses. It does not log the end of a pause that ended before this instance read the
+// pause.
 func (b *Broker) logPauses(l *pause.List) {
 	for _, p := range l.Pauses {
 		last, known := b.pauses.logged[p.ID]

@@ -28,7 +28,7 @@ const (
 const (
 	// maxRequests is the maximum number of concurrent requests about single timers. Above it, a broker answers "busy".
 	maxRequests = 64
-	// postponement is the initial extra delay of timers that will be moved to the instant of the others.
+	// postponement is the initial extra delay of timers that the load will move to the due time of the others.
 	postponement = time.Hour
 )
 
@@ -37,7 +37,7 @@ type Change struct {
 	Verb Verb `json:"verb,omitempty"`
 	// Step is the time between the due times of two consecutive timers. Load.Due is the due time of the first.
 	Step time.Duration `json:"step,omitempty"`
-	Cron string        `json:"cron,omitempty"` // of recurring timers; empty for others
+	Cron string        `json:"cron,omitempty"` // the cron expression of recurring timers; empty for others
 	// Postponed is the number of timers that are first set for a later time, since the load will move them.
 	Postponed int `json:"postponed,omitempty"`
 	// Sequences are the sequences of the sets that a cancel, request or move expects, in the order of the messages.

@@ -52,17 +52,17 @@
 // The load sets timers, cancels some and moves others. Each message of the load is an entry or a request, and the
 // answer must confirm it. The answer to a set has the sequence that a later move or cancel expects. The cancelled
 // timers have the last numbers, which the ledger does not have, so the firing of a cancelled timer counts as unknown.
-// The moved timers have the first numbers. They are set for an hour after the instant of the others, and then moved to
-// it.
+// The moved timers have the first numbers. The load sets them for an hour after the due time of the others, and
+// then moves them to that time.
 //
-// A broker works before the instant, when it reads due messages, and after the last arrival, when it deletes entries.
-// So the run counts the CPU time from two seconds before the instant until the processes use less than 15 ms of CPU
-// time in half a second. It waits for that at most half a minute after the last arrival, and in the scenario rounds at
-// most until two seconds before the next round.
+// A broker works before the due time, when it reads the messages into memory, and after the last arrival, when it
+// deletes entries. So the run counts the CPU time from two seconds before the due time until the processes use less
+// than 15 ms of CPU time in half a second. The run waits for this calm at most half a minute after the last arrival.
+// In the scenario rounds, it waits at most until two seconds before the next round.
 //
-// All series of a run have the same cron expression, with a round at each multiple of the interval. They are set right
-// after such an instant, because a schedule of the server cannot begin later. A broker's message contains the number of
-// its round. For the server's schedules, the run numbers the arrivals in their order. A missed round counts as lost.
+// All series of a run have the same cron expression, with a round at each multiple of the interval. The load sets them
+// right after a multiple, because a schedule of the server cannot begin later. A broker's message contains the number
+// of its round. For the server's schedules, the run numbers the arrivals in their order. A missed round counts as lost.
 //
 // # Cleanup
 //

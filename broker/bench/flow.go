@@ -52,7 +52,7 @@ func (t *turn) collect(ctx context.Context, before usage, due time.Time) (l *Led
 	return l, cost, err
 }
 
-// await waits for the messages of this turn and returns the ledger. The due time of w is by the server's clock.
+// await waits for the messages of this turn and returns the ledger. The due time in w is a time of the server's clock.
 func (t *turn) await(ctx context.Context, w Wait) (*Ledger, error) {
 	w.Turn, w.Due, w.ClockError = t.turnNumber, w.Due.Add(-t.report.Clock), t.report.ClockError
 	w.Arrived = func(n int) {

@@ -70,7 +70,7 @@ type Ledger struct {
 }
 
 // NewLedger returns a ledger for messages numbered from zero. ClockError is the maximum difference between the clock of
-// the requested times and that of the arrivals. An arrival that is early by at most this does not count as early.
+// the requested times and that of the arrivals. An arrival that is early by at most ClockError does not count as early.
 func NewLedger(count int, clockError time.Duration) *Ledger {
 	return &Ledger{
 		tally: Tally{Count: count}, clockError: clockError, seen: make([]bool, count),

@@ -156,7 +156,7 @@ func (s site) removeBroker(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// own reports whether a stream belongs to this run: the run created it, or the broker with its prefix.
+// own reports whether a stream belongs to this run: the run created it, or the broker with the run's prefix did.
 func (n Names) own(info *jetstream.StreamInfo) bool {
 	if info.Config.Metadata[metaBench] == n.prefix {
 		return true

@@ -48,7 +48,7 @@ type Plan struct {
 	For   time.Duration `json:"for_ns,omitempty"` // duration of the publishing, or of the watch
 	Count int           `json:"count,omitempty"`  // messages; with a rate it is Rate times For
 	Size  int           `json:"size,omitempty"`   // bytes of a payload
-	// Delays are used in turn. If all messages are due at one instant, the only delay is the time until then. Empty
+	// Delays are used in turn. If all messages are due at one time, the only delay is the time until then. Empty
 	// means a default.
 	Delays     []Delay `json:"delays,omitempty"`
 	Targets    int     `json:"targets,omitempty"`

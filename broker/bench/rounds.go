@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// recur sets timers that recur at the same instants, and measures the lateness of each round. It sets them right after
-// such an instant, so their first round is due at the next instant.
+// recur sets timers that recur at the same times, and measures the lateness of each round. It sets the timers right
+// after one of these times, so their first round is due at the next one.
 func (t *turn) recur(ctx context.Context) (Result, error) {
 	every, fires := t.plan.Every, t.plan.instants()
 	begin := t.serverTime().Truncate(every).Add(every)

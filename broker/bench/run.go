@@ -86,7 +86,7 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 	defer running.Wait()
 	defer stop()
 	running.Go(func() { r.site.keepAlive(beating) })
-	if host.Server == nil { // otherwise there is one host and one clock
+	if host.Server == nil { // the run's own server is on this host and has the same clock
 		if err := r.readClock(ctx); err != nil {
 			return report, err
 		}

@@ -60,7 +60,7 @@ func (s Stamp) Payload(size int) []byte {
 	return data
 }
 
-// ReadStamp parses the stamp of a payload. Ok is false if it has none.
+// ReadStamp parses the stamp of a payload. Ok is false if the payload has none.
 func ReadStamp(data []byte) (s Stamp, ok bool) {
 	if len(data) < MinSize {
 		return Stamp{}, false

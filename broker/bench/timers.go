@@ -8,11 +8,12 @@ import (
 )
 
 const (
-	// prepareTime is how long before the due time the run reads the CPU time. A broker begins to prepare firings later.
+	// prepareTime is how long before the due time the run reads the CPU time. A broker begins to prepare firings
+	// after that.
 	prepareTime = 2 * time.Second
 	// maxCleanUp is the maximum time in which a broker deletes entries after the last arrival.
 	maxCleanUp = 30 * time.Second
-	// One in movedShare of the kept timers is moved.
+	// The load moves one in movedShare of the timers that it does not cancel.
 	movedShare = 10
 )
 
@@ -28,13 +29,13 @@ func (p Plan) moved() int {
 	return (p.Count - p.cancelled()) / movedShare
 }
 
-// setupTime returns how long the phases before the instant take on a slow machine.
+// setupTime returns how long the phases before the due time take on a slow machine.
 func (p Plan) setupTime() time.Duration {
 	const sets, requests = 5_000, 1_000 // per second; a set includes the broker's marker
 	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled()/2)*time.Second/requests
 }
 
-// instants returns the number of instants at which timers are due.
+// instants returns the number of different times at which timers are due.
 func (p Plan) instants() int {
 	if p.Every == 0 {
 		return 1
@@ -79,7 +80,7 @@ func (p Plan) checkTimers(all *problems) {
 func (p Plan) evenTimers() int    { return int(p.For.Seconds() * float64(p.Timers)) }
 func (p Plan) plainMessages() int { return int(p.For.Seconds() * float64(p.Rate)) }
 
-// timers sets timers for one instant, cancels and moves some of them, and measures the lateness of the rest. Then it
+// timers sets timers for one due time, cancels and moves some of them, and measures the lateness of the rest. Then it
 // measures timers that are due one after the other, together with plain messages.
 func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	due := t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond)

@@ -15,7 +15,7 @@ type turn struct {
 	side    Side
 	target  Target       // nil if the scenario delivers no message
 	sidecar *Child       // the broker or pipeline; nil for the scheduler, which is in the server
-	streams []string     // that the run created for this turn; the broker creates its own
+	streams []string     // streams that the run created for this turn; the broker creates its own
 	core    *subscribers // the target, if the plan has plain subscribers; otherwise nil
 }
 

@@ -8,8 +8,8 @@ import (
 const (
 	// pollInterval is the interval at which the run requests the number of arrivals.
 	pollInterval = 100 * time.Millisecond
-	// lossTimeout is the maximum time without an arrival after the last due time. After it, the missing messages are
-	// lost.
+	// lossTimeout is the maximum time without an arrival after the last due time. After that time, the missing messages
+	// are lost.
 	lossTimeout = 15 * time.Second
 	// duplicateWait is the time for duplicates to arrive after the last message.
 	duplicateWait = 500 * time.Millisecond
@@ -30,8 +30,8 @@ type Wait struct {
 	Complete func() error
 }
 
-// Ledger waits until all messages have arrived or the others are lost, and returns the ledger. If some arrivals were
-// duplicates, it waits again for the missing messages, and calls Complete again.
+// Ledger waits until all messages have arrived or the missing ones are lost, and returns the ledger. If some arrivals
+// were duplicates, it waits again for the missing messages, and calls Complete again.
 func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	for want := w.Count; ; {
 		arrived, timedOut, err := w.await(ctx, want)

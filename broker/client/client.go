@@ -47,8 +47,8 @@ func NewOn(store Store, cfg Config) (*Client, error) {
 }
 
 // In publishes a message that is delivered to target after a delay, and waits until it is stored. The delay begins when
-// the first stream stores it, by the clock of the server. It is rounded up to a millisecond. A negative delay counts as
-// zero.
+// the first stream stores the message, by the clock of the server. The delay is rounded up to a millisecond. A negative
+// delay counts as zero.
 func (c *Client) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {

@@ -79,7 +79,7 @@ func (l *ladder) missed(name string, now time.Time) {
 
 // ReadLevels reads the broker's levels from JetStream, and uses them in place of Config.Levels. It needs permission to
 // publish to $JS.API.STREAM.NAMES. It is useful only for levels with unusual names, such as 2500s: every message with
-// that delay saves a hop. If the levels change later, the delays stay right, and another call saves the hop again.
+// that delay saves a hop. If the levels change later, the due times stay right, and a further call saves the hop again.
 func (c *Client) ReadLevels(ctx context.Context) error {
 	names := c.policy.Names
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)

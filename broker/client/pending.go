@@ -29,8 +29,8 @@ func Cancelable() Option {
 }
 
 // Cancel cancels a message that was published with Cancelable or Key, and reports whether the cancel was in time. True
-// means that the message will never be delivered. False means that it has fired, was replaced, or was cancelled by an
-// earlier call. Cancel needs no running broker. Without an answer it publishes again, until ctx ends. After
+// means that the message will never be delivered. False means that the timer has fired, was replaced, or was cancelled
+// before. Cancel needs no running broker. Without an answer it publishes again, until ctx ends. After
 // ErrUnanswered the outcome is unknown: call Cancel again.
 func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	if r.client == nil {
@@ -85,7 +85,7 @@ func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
 
 // tryUntilCertain publishes a change of a timer until its outcome is certain, and reports whether the change was made.
 // It changes only the given generation, or any pending one if generation is zero. Each call has a random token in the
-// entry that it publishes. By the token it recognizes its own entry after a lost answer, and after a deposed leader
+// entry that it publishes. By this token a call recognizes its entry after a lost answer, and after a deposed leader
 // refused an entry that the next leader had stored.
 func (c *Client) tryUntilCertain(
 	ctx context.Context, key, target string, generation uint64,

@@ -17,7 +17,7 @@ const DefaultWindow = 256
 type Publisher struct {
 	client   *Client
 	slots    chan struct{} // one value for each message in flight
-	flushing chan struct{} // lock of the Flush that takes all slots; two at a time would deadlock
+	flushing chan struct{} // lock of the Flush that takes all slots; two Flushes would deadlock
 	closed   chan struct{} // closed by the first Close
 	once     sync.Once     // closes closed
 
@@ -37,7 +37,7 @@ func (c *Client) Publisher(window int) *Publisher {
 	}
 }
 
-// In publishes as Client.In does, and does not wait for the answer. It blocks while the window is full. ctx governs
+// In publishes as Client.In does, and does not wait for the answer. It blocks while the window is full. ctx bounds
 // only that wait. The caller must not change the body until there is an answer. After an error nothing was published.
 func (p *Publisher) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,

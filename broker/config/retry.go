@@ -15,14 +15,14 @@ import (
 // maxJitter is the maximum jitter, in percent of the wait.
 const maxJitter = 100
 
-// double is the token between two waits. It doubles the first wait until the second is reached.
+// double is the token between two waits. The parser doubles the first wait until it reaches the second.
 const double = "x2"
 
 // RetryLimits are the numbers of refusals after which a message becomes a dead letter, by target pattern.
 type RetryLimits = message.Rules[int]
 
 // ParseRetryLimits parses a default such as "20", or rules with an optional default, such as "shop.mail=5,20". It
-// returns the default as text, or "" if there is none.
+// returns the default, otherwise, as text, or "" if there is none.
 func ParseRetryLimits(s string) (rules RetryLimits, otherwise string, err error) {
 	for _, word := range message.Words(s) {
 		pattern, text, isRule := strings.Cut(word, "=")

@@ -13,7 +13,7 @@ type Arrival struct {
 	MsgID    string    // the client's own Nats-Msg-Id, or empty
 	Attempts int       // refusals by the target before this delivery
 
-	// For a timer that recurs: the generation of its first set, and the number of the round, from 1. Otherwise zero.
+	// For a timer that recurs: the generation of its first set, and the number of the round, from 1. Zero for others.
 	Series uint64
 	Round  int
 }

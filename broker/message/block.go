@@ -9,7 +9,7 @@ import (
 type Block struct {
 	User    Header              // the client's own headers, to be passed on; nil if there are none
 	Delay   map[string][]string // the headers with known Delay-* names, in our spelling
-	Unknown string              // of the unknown Delay-* names the first in sorted order, quoted; empty if none
+	Unknown string              // the first, in sorted order, of the unknown Delay-* names, quoted; empty if none
 	MsgID   string              // the client's Nats-Msg-Id; empty if none
 }
 

@@ -39,7 +39,7 @@ func (p Policy) due(in Incoming, addr Address, s Block) (time.Time, *Problem) {
 	}
 	due := at.Add(wait)
 	if hasUntil {
-		end := due // of the level
+		end := due // the end of the level's delay
 		if due, problem = ParseTime(until); problem != nil {
 			return at, problem
 		}
@@ -75,7 +75,7 @@ func dotted(target string) bool {
 	case "", "ms", "s", "m", "h", "d", "w", "Z", "z":
 		return true
 	}
-	rest := strings.TrimLeft(digits, "eE+-") // without an exponent or a zone
+	rest := strings.TrimLeft(digits, "eE+-") // without the sign of an exponent or a zone
 	return rest != digits && strings.Trim(rest, "0123456789:") == ""
 }
 

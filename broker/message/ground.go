@@ -18,7 +18,7 @@ type Ground struct {
 type Grounds []Ground
 
 // ParseGrounds parses settings such as schedules.orders.>=orders.>. Settings with the same subjects are one ground. A
-// setting without targets gets the targets in others, which a header may name anyway (DELAY_HEADER_TARGETS).
+// setting without targets gets the targets in others, which the header Delay-Target may name (DELAY_HEADER_TARGETS).
 func ParseGrounds(list string, others []string) Grounds {
 	var all Grounds
 	for _, word := range Words(list) {

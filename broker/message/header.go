@@ -13,50 +13,51 @@ type Header = map[string][]string
 const (
 	HeaderUntil   = "Delay-Until"   // due time; RFC 3339 with fraction, or unix milliseconds
 	HeaderFor     = "Delay-For"     // duration; on named timers only
-	HeaderExpires = "Delay-Expires" // the message is not delivered later; a duration after due, or a time
+	HeaderExpires = "Delay-Expires" // the latest delivery: a duration after due, or a time
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, if that is enabled
 
 	HeaderRateKey     = "Delay-Rate-Key"     // all messages with the same key share a rate
-	HeaderMaxAttempts = "Delay-Max-Attempts" // refusals before the message becomes a dead letter; at most the setting
+	HeaderMaxAttempts = "Delay-Max-Attempts" // refusals until the message is a dead letter; at most DELAY_ATTEMPTS
 
 	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's choice
 	HeaderWord   = "Delay-Word"   // of a named timer: the client's token, by which it recognises its set
 
-	HeaderMaxWait = "Delay-Max-Wait" // of a named timer: maximum delay by a run of sets
+	HeaderMaxWait = "Delay-Max-Wait" // of a named timer: how long consecutive sets may postpone it
 
 	// On the set of a named timer that recurs: see package timetable.
 	HeaderEvery  = "Delay-Every"         // a duration
 	HeaderCron   = "Delay-Cron"          // five or six fields, or a name
-	HeaderZone   = "Delay-Time-Zone"     // of Delay-Cron
+	HeaderZone   = "Delay-Time-Zone"     // the time zone of Delay-Cron
 	HeaderJitter = "Delay-Jitter"        // a duration
 	HeaderRounds = "Delay-Rounds"        // maximum number of rounds
 	HeaderLast   = "Delay-Last"          // a time: no round is planned after it
 	HeaderMissed = "Delay-Missed-Rounds" // skip, one or all
-	HeaderOwner  = "Delay-Owner"         // the person or team responsible; stays in its entries
+	HeaderOwner  = "Delay-Owner"         // the person or team responsible; each round's entry has it
 )
 
 // State headers: the broker writes them for the consumer and, on its own subjects, for other brokers.
 const (
 	HeaderID       = "Delay-Id"
 	HeaderDue      = "Delay-Due"      // RFC 3339 with nanoseconds
-	HeaderAccepted = "Delay-Accepted" // when the first stream stored it; RFC 3339 with nanoseconds
+	HeaderAccepted = "Delay-Accepted" // when the first stream stored the message; RFC 3339 with nanoseconds
 	HeaderMsgID    = "Delay-Msg-Id"   // the client's own Nats-Msg-Id
 	HeaderSeries   = "Delay-Series"   // for a timer that recurs: the generation of its first set
-	HeaderRound    = "Delay-Round"    // likewise: the number of the round, from 1
+	HeaderRound    = "Delay-Round"    // for a timer that recurs: the number of the round, from 1
 
 	// Between lanes, and on dead letters.
 	HeaderFormat       = "Delay-Format"
 	HeaderHop          = "Delay-Hop"           // number of publishes into our streams so far
-	HeaderAttempts     = "Delay-Attempts"      // number of refused deliveries so far; at the target too
+	HeaderAttempts     = "Delay-Attempts"      // number of refused deliveries so far; the delivered message has it too
 	HeaderFirstFailure = "Delay-First-Failure" // RFC 3339 with nanoseconds
 	HeaderLastFailure  = "Delay-Last-Failure"
 	HeaderRetryAt      = "Delay-Retry-At" // time of the next attempt, after a refusal or by the target's rate
-	HeaderPaced        = "Delay-Paced"    // the reserved send time at the target's rate, and the broker that reserved it
+	HeaderPaced        = "Delay-Paced"    // the send time by the target's rate, and the broker that reserved it
 	HeaderReleased     = "Delay-Released" // the resumed pause for which the message has waited
 
-	// Between lanes only, and only for people: no decision depends on them. An older broker drops unknown ones.
+	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops those that
+	// it does not know.
 	HeaderLastError = "Delay-Last-Error"       // reason of the last refusal
 	HeaderDeferred  = "Delay-Deferred"         // reason of a wait without a refusal
 	HeaderAllowed   = "Delay-Attempts-Allowed" // maximum number of refusals
@@ -71,15 +72,15 @@ const (
 	HeaderFirst    = "Delay-First"     // the planned time of the first round
 	HeaderPlanned  = "Delay-Planned"   // the planned time of the next round
 	HeaderNext     = "Delay-Next"      // when the next round is due; missing while the series is paused
-	HeaderNextWait = "Delay-Next-Wait" // the next round does not fire before
+	HeaderNextWait = "Delay-Next-Wait" // the earliest time at which the next round may fire
 
 	// For schedules in nats-server's format: on their entries and markers, and on the messages that they produce.
-	HeaderScheduler    = "Delay-Scheduler"     // the schedule's subject; at the target too
-	HeaderScheduleNext = "Delay-Schedule-Next" // "purge", or when it fires again; at the target too
+	HeaderScheduler    = "Delay-Scheduler"     // the schedule's subject; also at the target
+	HeaderScheduleNext = "Delay-Schedule-Next" // "purge", or when the schedule fires again; also at the target
 	HeaderRollup       = "Delay-Rollup"        // becomes Nats-Rollup at the target: "sub"
 
-	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote it: see Keys
-	HeaderSubject = "Delay-Subject" // the subject of its publish, escaped, at most 256 bytes
+	HeaderSeal    = "Delay-Seal"    // proves that a broker wrote the message: see Keys
+	HeaderSubject = "Delay-Subject" // the subject of the message's first publish, escaped, at most 256 bytes
 
 	// On dead letters only.
 	HeaderErrorCode = "Delay-Error-Code"
@@ -101,7 +102,7 @@ const (
 //	1  also messages that an older broker must read during an upgrade, with a seal that it ignores
 //	2  a message that requires its seal
 //	3  a marker of a named timer, or an entry of the timers' stream
-//	4  likewise, of a timer that recurs or is a schedule
+//	4  a marker or an entry, as in 3, of a timer that recurs or of a schedule
 const (
 	Format         = 4
 	formatForEach  = 1
@@ -110,8 +111,9 @@ const (
 	FormatOfSeries = 4
 )
 
-// Bounds of the headers that are passed on, a client's Nats-Msg-Id included. The broker adds less than 2 KiB of
-// headers. So with these bounds all headers fit into the 4 KiB of max_payload that the streams keep free.
+// Bounds of the headers that the broker passes on, a client's Nats-Msg-Id included. The broker adds less than 2 KiB of
+// headers, and at most two bytes to each line. So a message grows by less than the 4 KiB of max_payload that the
+// streams keep free.
 const (
 	maxHeaderLines = 64 // each may grow by two bytes when it is encoded again
 	maxHeaderBytes = 8 << 10

@@ -9,7 +9,7 @@ import (
 
 // ID identifies one accepted message as long as it exists: the stream that stored it first, its sequence there, and its
 // timestamp in nanoseconds. The timestamp distinguishes messages of a stream from those of an earlier stream of the
-// same name. It is written "DELAY_30m-1234-1732060800000000000" and holds no dot, so it can be a subject token.
+// same name. An ID is written "DELAY_30m-1234-1732060800000000000" and holds no dot, so it can be a subject token.
 type ID struct {
 	Stream   string
 	Sequence uint64

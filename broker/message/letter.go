@@ -60,7 +60,7 @@ func (l Letter) Understood() bool {
 	switch l.Code {
 	case Undelivered, Expired, TooLarge, BadTarget:
 		return true
-	case BadInternal: // the message claimed both: see Policy.claimed
+	case BadInternal: // Due and Target are what the message claimed: see Policy.claimed
 		return l.Due.After(l.Accepted)
 	}
 	return false

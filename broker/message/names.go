@@ -18,7 +18,7 @@ type Form int
 
 // The forms of the subjects of messages in a lane.
 const (
-	FormForeign Form = iota // none of ours
+	FormForeign Form = iota // not a subject of a message in a lane
 	FormLevel               // delay.<level or duration>.<target>
 	FormIn                  // delayin.<duration>.<target>
 	FormTime                // delayat.<time>.<target>
@@ -80,8 +80,8 @@ func (n Names) PausedStream() string            { return n.stream + "PAUSED" }
 func (n Names) TimersStream() string            { return n.stream + "TIMERS" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
-// Own reports whether a stream is one of these, the owners' stream or the journal. Names of other programs' streams may
-// begin with the same prefix.
+// Own reports whether a stream is a stream of messages, the owners' stream or the journal. Names of other programs'
+// streams may begin with the same prefix.
 func (n Names) Own(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
 	switch {
@@ -109,7 +109,7 @@ func (n Names) JournalStream() string  { return n.stream + "JOURNAL" }
 func (n Names) JournalSubject() string { return n.sys + ".journal" }
 
 // StatusCall is the subject on which an operator asks all instances for their status. They answer only below
-// StatusAnswers: otherwise an operator could have an instance publish on a subject of the operator's choice.
+// StatusAnswers. If they answered on any subject, an operator could have an instance publish wherever it may.
 // StatusFilter matches all of these answers.
 func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
@@ -126,7 +126,7 @@ func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" 
 func (n Names) ShiftCall() string            { return n.control + ".shift" }
 
 // LevelFilter returns the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and
-// DeadFilter are likewise subjects of streams.
+// DeadFilter return the subjects of the other streams.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }
@@ -161,7 +161,7 @@ func (n Names) Bare(level string) string { return n.level + "." + level }
 func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }
 func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
 
-// Timer returns the subject of a named timer. For a schedule, its name replaces both key and target: see ScheduleName.
+// Timer returns the subject of a named timer. The name of a schedule replaces both key and target: see ScheduleName.
 // Marker returns the subject of markers in a level, one for all timers, since each subject of a stream costs the server
 // memory. Armed returns the subject of the cursor in the timers' stream.
 func (n Names) Timer(key, target string) string {

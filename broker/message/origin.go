@@ -9,7 +9,7 @@ import (
 // consumer. All other messages have the zero Origin.
 type Origin struct {
 	Series uint64 // for a timer that recurs: the generation of its first set; otherwise zero
-	Round  int    // likewise: the number of the round, from 1
+	Round  int    // for a timer that recurs: the number of the round, from 1
 
 	Scheduler    string // the subject of the schedule; empty without a schedule
 	ScheduleNext string // when the schedule fires again, for the consumer

@@ -31,7 +31,7 @@ func (r Request) Pack(to []byte) ([]byte, bool) {
 	return to, true
 }
 
-// Unpack returns a request that Pack packed. Its strings are parts of the given one.
+// Unpack returns a request that Pack packed. The strings of the request are parts of s.
 func Unpack(s string) Request {
 	var r Request
 	p := packed(s)

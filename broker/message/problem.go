@@ -19,7 +19,7 @@ const (
 	UntilEarly  Code = "until_before_level" // Delay-Until is before the end of the level in the subject
 	TooFar      Code = "too_far"            // the delay exceeds the maximum
 	TooLarge    Code = "too_large"          // too large to be moved or delivered
-	Expired     Code = "expired"            // Delay-Expires passed before it could be delivered
+	Expired     Code = "expired"            // Delay-Expires passed before the message could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
 	BadTimer    Code = "bad_timer"          // on a timer's subject: an invalid key, or no request
 	BadInternal Code = "bad_internal"       // a message below delaysys that this broker did not write
@@ -33,11 +33,11 @@ func Codes() []Code {
 	}
 }
 
-// NewerFormat is not the code of a dead letter: a message of a newer broker stays in its lane until a newer broker
+// NewerFormat is a code that no dead letter has: a message of a newer broker stays in its lane until a newer broker
 // reads it.
 const NewerFormat Code = "newer_format"
 
-// UnknownKey is not the code of a dead letter either: the message waits until the keys have been read again.
+// UnknownKey is a code that no dead letter has: the message waits until the keys have been read again.
 const UnknownKey Code = "unknown_key"
 
 // maxSentence is the maximum length of a sentence, in bytes. Together with the other headers of a dead letter it must

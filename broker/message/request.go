@@ -26,7 +26,7 @@ type Incoming struct {
 	Undecodable bool // the header block does not decode
 	Data        []byte
 	BodyLeft    bool // the body was not read, so the seal cannot be checked
-	KeysRead    bool // the keys were read after it was stored, so an unknown key is not a broker's
+	KeysRead    bool // the broker read the keys after the message was stored: no broker has an unknown key
 }
 
 // Request is the request of a message. Parse fills it as far as the message can be parsed, so that a dead letter
@@ -34,8 +34,8 @@ type Incoming struct {
 // of them.
 type Request struct {
 	ID       string
-	Subject  string    // the subject of its publish, escaped, at most 256 bytes
-	Accepted time.Time // when the first stream stored it
+	Subject  string    // the subject of the message's first publish, escaped, at most 256 bytes
+	Accepted time.Time // when the first stream stored the message
 	Due      time.Time
 	Target   string // empty unless the policy allows it
 	Mode     Mode   // empty if the client did not set it
@@ -48,7 +48,7 @@ type Request struct {
 	User        Header  // the client's own headers, to be passed on
 	origin      *Origin // never changed; nil for the zero Origin
 
-	Hop          int // number of publishes into our streams so far; 0 if a client published it
+	Hop          int // number of publishes into our streams so far; 0 if a client published the message
 	Attempts     int // number of refused deliveries so far
 	FirstFailure time.Time
 	LastFailure  time.Time
@@ -58,7 +58,7 @@ type Request struct {
 
 	// For people only.
 	LastError string // reason of the last refusal
-	Deferred  string // reason of the wait until RetryAt if it was not refused; otherwise empty
+	Deferred  string // reason of the wait until RetryAt; empty if the wait follows a refusal
 	Allowed   int    // maximum number of refusals, by the settings at the last refusal
 }
 
@@ -70,7 +70,7 @@ func (r Request) When() time.Time {
 	return r.Due
 }
 
-// Refused returns the request after another refused delivery, to be delivered again at the given time.
+// Refused returns the request after the target has refused another delivery. The next attempt is at again.
 func (r Request) Refused(now, again time.Time, why string) Request {
 	r.Attempts++
 	if r.FirstFailure.IsZero() {
@@ -81,7 +81,7 @@ func (r Request) Refused(now, again time.Time, why string) Request {
 	return r
 }
 
-// Defer returns the request of a message that was not refused, to be delivered again at the given time.
+// Defer returns the request of a message that the broker postpones, without a refusal, to the given time.
 func (r Request) Defer(again time.Time, why string) Request {
 	r.RetryAt, r.Paced, r.Deferred = again, "", Reason(why)
 	return r

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// This file proves that a message below delaysys or delaydead is ours. The permission to publish there does not prove
-// it, because NATS checks no permission for the subject of an answer. A client that may read a stream by direct get, or
-// create a consumer, chooses the subject on which the server publishes the stored message. By its choice of the message
-// it also chooses the headers and the body.
+// This file proves that a message below delaysys or delaydead is ours. The permission to publish there is no
+// proof, because NATS checks no permission for the subject of an answer. A client that may read a stream by direct get,
+// or create a consumer, chooses the subject on which the server publishes the stored message. The client also chooses
+// the message, and so the headers and the body.
 //
 // # What is sealed
 //
@@ -48,7 +48,7 @@ const (
 )
 
 // Keys seal our messages and verify the seals. The first key seals, and all keys verify. Keys are safe for concurrent
-// use, and may be replaced while the broker runs. Nil, and Keys without a key, seal nothing and accept everything.
+// use, and may be replaced while the broker runs. Nil Keys, and Keys without a key, seal nothing and accept everything.
 type Keys struct {
 	ring atomic.Pointer[ring]
 }
@@ -119,7 +119,7 @@ func (r *ring) find(id string) *key {
 }
 
 // SealMessage adds the seal of a message to its header. After that, only Nats-* headers may change. From the time From,
-// SealMessage also raises the format. Otherwise an older broker could read the message and move it on without a seal.
+// SealMessage also raises the format: an older broker could read a lower one, and move the message on without a seal.
 func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time) {
 	r := k.load()
 	delete(h, HeaderSeal)

@@ -7,7 +7,7 @@ import (
 )
 
 // minMillis and maxMillis are the least and the greatest number that ParseTime reads as unix milliseconds, in the years
-// 1973 and 5138. It reads smaller numbers as seconds.
+// 1973 and 5138. ParseTime reads smaller numbers as seconds.
 const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
 // TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds up to a millisecond. Before

@@ -9,12 +9,13 @@ import (
 // This file makes the headers of a message between lanes, at its target, and in its dead letter.
 
 // NatsMsgID returns the id under which hop n of a message is published. n rises with every publish into our streams,
-// retries included. Otherwise, if a message passed one level twice, the level's stream would drop it as a duplicate.
+// retries included. If n did not rise, and a message passed one level twice, the level's stream would drop it as a
+// duplicate.
 func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 
-// DeadMsgID returns the id of the message's dead letter. The hop is part of it. Otherwise, if a letter is resent and
-// its message becomes a dead letter again immediately, the stream would drop the new letter as a duplicate of the old
-// one, which is about to be removed.
+// DeadMsgID returns the id of the message's dead letter. The id contains the hop, because a resent message may become a
+// dead letter again immediately. Without the hop, the stream would drop the new letter as a duplicate of the old
+// letter, which is about to be removed.
 func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 
 // HopHeader returns the header of the message for its next publish into one of our lanes. The state headers replace

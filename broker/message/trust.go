@@ -15,8 +15,8 @@ type Trust int
 const (
 	// SealedAlways requires a valid seal of every record. All brokers that write such records seal them.
 	SealedAlways Trust = iota
-	// SealedSince requires a valid seal of each record that was stored at or after [Keys.From], when all brokers sealed.
-	// It is for records that older brokers wrote without a seal.
+	// SealedSince requires a valid seal of each record that was stored at or after [Keys.From]. From that time on, all
+	// brokers seal. SealedSince is for records of a kind that older brokers wrote without a seal.
 	SealedSince
 )
 
@@ -49,7 +49,7 @@ func (k *Keys) Doubt(record Record, trust Trust) *Problem {
 // Proven returns the reason to doubt that a stored message is ours, or nil if that is proven.
 func (k *Keys) Proven(in Incoming) *Problem { return k.Doubt(in, SealedSince) }
 
-// demands reports whether a message stored then must have a seal.
+// demands reports whether a message that was stored at the given time must have a seal.
 func (r *ring) demands(stored time.Time) bool {
 	return len(r.keys) > 0 && !r.from.IsZero() && !stored.Before(r.from)
 }

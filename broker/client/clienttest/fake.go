@@ -114,7 +114,7 @@ func (f *Fake) Handle(pattern string, handle func(*nats.Msg)) {
 	f.handlers = append(f.handlers, handler{pattern, handle})
 }
 
-// Advance moves the clock by d, and returns the messages delivered meanwhile, sorted by due time, then by acceptance.
+// Advance moves the clock by d, and returns the messages that this delivers, sorted by due time, then by acceptance.
 // Advance(0) delivers the messages that are already due.
 func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 	f.mu.Lock()

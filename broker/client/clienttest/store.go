@@ -165,7 +165,7 @@ func (s store) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetst
 	return f, nil
 }
 
-// Stored returns a pending message. It also finds one in the intake, as if no broker had read it yet.
+// Stored returns a pending message. It also finds a message in the intake, as if no broker had read the message yet.
 func (s store) Stored(_ context.Context, name string, sequence uint64) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
