@@ -26,7 +26,7 @@ const (
 type Load struct {
 	Side   Side   `json:"side"`
 	Prefix string `json:"prefix"`
-	Turn   uint32 `json:"index"`
+	Turn   uint32 `json:"turn"`
 	Count  int    `json:"count"`
 	Size   int    `json:"size"`
 	// Rate is the messages per second of all publishers together. Zero means as fast as the server answers.

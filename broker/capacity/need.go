@@ -67,8 +67,8 @@ func Of(l Load) Need {
 
 	waiting, timers := l.Rate*l.Delay.Seconds(), l.Timers*l.Delay.Seconds()
 	record := float64(storedRequest)
-	if passes > 1 {
-		record = storedHop // the intake moves the message to a level immediately; there it is stored with the headers of a hop
+	if passes > 1 { // the intake moves the message to a level immediately, with the headers of a hop
+		record = storedHop
 	}
 	n.Pending = waiting + timers + l.Series
 	n.Disk = copies * (waiting*(record+l.Bytes) + (timers+l.Series)*(storedEntry+l.Bytes+storedMarker))
@@ -135,7 +135,8 @@ func (l Load) limits(n Need, lane, rounds float64) (all []Limit) {
 	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.of(l.Replicas), "targets in several streams")
 	timers := l.Timers + rounds
 	part := l.Timers/maxTimers.of(l.Replicas) + rounds/maxRounds.of(l.Replicas)
-	add("one timer stream", "timers/s", timers, timers/part, prefixes) // without timers and rounds the bound is NaN, but add skips a load of zero
+	// Without timers and rounds the bound is NaN, but add skips a load of zero.
+	add("one timer stream", "timers/s", timers, timers/part, prefixes)
 	add("memory of one server", "bytes", n.ServerMemory/servers, l.Server.Memory, "more servers, and "+prefixes)
 	add("disk of one server", "bytes", n.Disk/servers, l.Server.Disk, "more servers, and "+prefixes)
 	add("CPU of one server", "cores", n.ServerCPU.Sum()/servers, l.Server.Cores, "more servers, and "+prefixes)

@@ -16,10 +16,10 @@ import (
 	"delaybroker/levels"
 )
 
-// Key turns a message that is published with Client.In or Client.At into a named timer. The key and the target together are its identity. Until the timer
-// fires it can be replaced, moved and cancelled, even if no broker runs. Receipt.Sequence is its generation. A message
-// for a pending key replaces the timer, unless IfAbsent or IfGeneration forbids it. The key is one token of printable
-// ASCII, of at most 128 bytes.
+// Key turns a message that is published with Client.In or Client.At into a named timer. The key and the target together
+// are its identity. Until the timer fires it can be replaced, moved and cancelled, even if no broker runs.
+// Receipt.Sequence is its generation. A message for a pending key replaces the timer, unless IfAbsent or IfGeneration
+// forbids it. The key is one token of printable ASCII, of at most 128 bytes.
 func Key(key string) Option {
 	return func(o *options) { o.timer.key, o.timer.named = key, true }
 }
@@ -42,10 +42,10 @@ func ifGeneration(generation uint64) Option {
 }
 
 // Debounce lets further calls with the same key postpone the timer. The timer fires when no call has come for the delay
-// of In. It fires at the latest when maxWait has passed since the first call. The body of the last call is
-// delivered. MaxWait must be at least the delay. Such calls form a run. A call without Debounce,
-// a cancel, or the delivery ends the run. [Receipt] and [Timer] do not know the first call, so their Due may be later than the delivery. Debounce needs
-// Key and In.
+// of In. It fires at the latest when maxWait has passed since the first call. The body of the last call is delivered.
+// MaxWait must be at least the delay. Such calls form a run. A call without Debounce, a cancel, or the delivery ends
+// the run. [Receipt] and [Timer] do not know the first call, so their Due may be later than the delivery. Debounce
+// needs Key and In.
 func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true

@@ -148,11 +148,11 @@ type Config struct {
 	Schedules message.Grounds
 
 	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead,
-	// messages being published or waiting for their target, and messages that the server has sent to the lanes' consumers. Each lane has its own
-	// part. The lanes that need more share the rest. A lane without room stops reading, and the intake moves messages
-	// that are not due soon to a level. A lane may exceed its part by one message. If the runtime has a memory limit
-	// (see debug.SetMemoryLimit), the process takes at most twice HoldBytes and some 48 MiB. Defaults to
-	// DefaultHoldBytes.
+	// messages being published or waiting for their target, and messages that the server has sent to the lanes'
+	// consumers. Each lane has its own part. The lanes that need more share the rest. A lane without room stops
+	// reading, and the intake moves messages that are not due soon to a level. A lane may exceed its part by one
+	// message. If the runtime has a memory limit (see debug.SetMemoryLimit), the process takes at most twice HoldBytes
+	// and some 48 MiB. Defaults to DefaultHoldBytes.
 	HoldBytes int
 	// HoldMessages bounds the number of messages in a lane's memory. At this number the intake begins to move messages
 	// that are not due soon to a level. At twice this number a lane stops reading. Defaults to DefaultHoldMessages.

@@ -73,8 +73,8 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 		before.timer.MayHaveFired()
 	}
 	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
-	if removed && f.timer.Keep {
-		f.timer.Entry = 0 // no entry is left for this one to remove
+	if removed && e.Kind == entry.Cancel && f.timer.Keep {
+		f.timer.Entry = 0 // mostly no other entry is left; the sweep removes the rest with the cancel
 	}
 	switch e.Kind {
 	case entry.Set:

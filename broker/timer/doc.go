@@ -57,9 +57,9 @@
 //	the same, if no       a read; two deletes                   one delete
 //	history is kept
 //
-// A cancel costs its publish, a copy and one delete (TestOperationsOfCancels): the copy shows that the entry which the
-// cancel expected is a plain set. If history is kept, the cancel stays for that time. Then the sweep removes it with a
-// read and a delete.
+// If history is kept, a cancel costs its publish, a copy and one delete (TestOperationsOfCancels): the copy shows that
+// the entry which the cancel expected is a plain set. The cancel stays for the time of the history. Then the sweep
+// removes it with a read and a delete. Without history, a cancel costs two reads and two deletes.
 //
 // A set waits in memory before its marker is sent: for ten seconds, or for half of its delay if that is less. So a
 // timer that a client replaces every two seconds has one entry and no marker (TestTimerResetByHeartbeats). While memory

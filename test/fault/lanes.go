@@ -67,6 +67,28 @@ func (w *world) awaitRest(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
+// timersQuiet is longer than an instance takes to become the owner of a lane, and to read it again from its beginning.
+const timersQuiet = 20 * time.Second
+
+// awaitTimers waits until the timers' stream has taken no entry for timersQuiet: then no timer is on its way.
+func (w *world) awaitTimers(ctx context.Context) error {
+	var last uint64
+	since := time.Now()
+	for {
+		s, err := w.js.Stream(ctx, timers)
+		if err != nil {
+			return fmt.Errorf("read the state of the timers' stream: %w", err)
+		}
+		if now := s.CachedInfo().State.LastSeq; now != last {
+			last, since = now, time.Now()
+		}
+		if time.Since(since) >= timersQuiet {
+			return nil
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
 // ofTenant returns the number of the attacking tenant's own messages in a lane. The run does not judge those: the
 // tenant may answer its own deliveries with acknowledgements of other streams.
 func (w *world) ofTenant(ctx context.Context, name string, held int) (int, error) {

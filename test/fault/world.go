@@ -202,7 +202,13 @@ func (w *world) finish() error {
 	if err := w.awaitRest(ctx, w.plan.rest()); err != nil {
 		return err
 	}
-	if w.plan.players > 0 && !w.plan.races { // an imminent round has no marker in a lane
+	switch {
+	case w.plan.players == 0:
+	case w.plan.races: // these timers have no marker in a lane
+		if err := w.awaitTimers(ctx); err != nil {
+			return err
+		}
+	default: // an imminent round has no marker in a lane
 		time.Sleep(rounds * retimed)
 		if err := w.awaitRest(ctx, w.plan.rest()); err != nil {
 			return err

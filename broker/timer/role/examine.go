@@ -178,7 +178,7 @@ func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout 
 		return drop // the generation was removed; if an older entry is the last, a power cut or a restore has lost it
 	case found.Sequence == a.Generation:
 		if !found.At.Equal(a.At) || e.Kind != entry.Set {
-			return drop // the stream was deleted or restored since, and the sequence is used again
+			return drop // the sequence is used again after a restore, or the key of the entry is unknown
 		}
 		return Step{Kind: Restart}
 	case !e.Fires(a.Generation), found.Settled:

@@ -24,7 +24,8 @@ import (
 //
 // If what.Cancelled is set and what.Entry stays, a replica's copy of the cancelled entry replaces the reads from the
 // leader. The cancel expected that entry, so no entry lies between them. If the copy is a plain set, that set is
-// removed. Entries that a killed server recovers before the set are removed with the cancel.
+// removed. Entries that a killed server recovers before the set, or that were replaced and are still stored, are
+// removed with the cancel.
 //
 // Alone reports whether no entry of the subject is left before what.Entry.
 func (s *Stream) RemoveEntries(

@@ -21,7 +21,7 @@ const maxWord = 128
 type Asked struct {
 	// About one timer.
 	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
-	Word       string    `json:"word,omitempty"`       // request ID; a repeated request with this ID returns the same result
+	Word       string    `json:"word,omitempty"`       // request ID: a repeated request has the same result
 	Series     uint64    `json:"series,omitempty"`     // only this series, whichever round is pending; zero for any
 	For        string    `json:"for,omitempty"`        // move: as Delay-For; retime: the first round
 	Until      time.Time `json:"until,omitzero"`       // move: as Delay-Until; retime: the first round

@@ -36,7 +36,7 @@ const (
 type Filter struct {
 	Targets []string      `json:"-"`             // patterns, which match the real targets of schedules too; empty for all
 	Under   string        `json:"-"`             // prefix of timers' targets and of schedules' subjects; empty for all
-	Key     string        `json:"key,omitempty"` // pattern of keys, or of schedules' names; * for any characters; empty for all
+	Key     string        `json:"key,omitempty"` // pattern of keys or schedules; * for any characters; empty for all
 	DueFrom time.Time     `json:"due_from,omitzero"`
 	DueTo   time.Time     `json:"due_to,omitzero"` // exclusive
 	State   timer.Outcome `json:"state,omitempty"` // Pending, Paused, Fired or Cancelled; empty for all

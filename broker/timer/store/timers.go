@@ -214,6 +214,8 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 		return Final, nil
 	case outcome == jsapi.Unknown:
 		return Doubtful, nil
+	case a.extra != nil && a.Doubt.Any: // an earlier publish of the extra delivery may be stored
+		return Again, nil
 	case outcome == jsapi.Stored && reply.Ack.Sequence > generation:
 		a.known = a.stored(ctx, generation, reply.Ack.Sequence)
 		return Final, nil
@@ -256,6 +258,7 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	if a.extra != nil && a.Doubt.Any {
 		return a.extra, nil
 	}
+	a.extra, a.extraOf = nil, 0
 	a.known = unanswered(generation)
 	switch {
 	case a.Verb == timer.Cancel:
