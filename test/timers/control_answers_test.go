@@ -86,6 +86,35 @@ func TestLostAcknowledgements(t *testing.T) {
 	})
 }
 
+// TestExtraDeliveryBecomesMove: the extra delivery of a series finds no leader, then a plain timer replaces the series,
+// and then another one replaces that timer. The timer that is the last one fires, and nothing else.
+func TestExtraDeliveryBecomesMove(t *testing.T) {
+	t.Parallel()
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+		plain := harness.NewSeriesClient(c)
+		in := c.Subscribe("orders.>")
+		replace := func(body string) { c.Publish("delaytimer.k.orders.x", body, "Delay-For", "1h") }
+		timers, tries := harness.CopyTimers(plain.Timers), 0
+		timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
+			switch tries++; tries {
+			case 1:
+				replace("second")
+				return jsapi.Reply{Ack: jsapi.Ack{Code: jsapi.CodeUnavailable}}
+			case 2:
+				replace("third")
+			}
+			return plain.Timers.Publish(ctx, m)
+		}
+		c.Publish("delaytimer.k.orders.x", "series", "Delay-Every", "1h")
+		changed := &harness.TimerClient{Client: c, Timers: timers}
+		changed.Check(harness.NewChange(timer.Fire, "k", 0), timer.Fired, 0)
+		time.Sleep(time.Second)
+		if got := harness.Bodies(in.All()); got != "third" {
+			t.Errorf("%q arrived, want the last timer", got)
+		}
+	})
+}
+
 // TestLostAcknowledgementOfExtraDelivery: the extra delivery of a series was stored, its acknowledgement was lost, and
 // the last round of the series fires before the next try. The outcome is fired, and the delivery is made once.
 func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
