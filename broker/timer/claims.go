@@ -31,7 +31,7 @@ func (c *Claims) Take(generation uint64, owner any) bool {
 	return true
 }
 
-// If the owner has the claim on a generation, Settle notes that the message of this generation has left the process.
+// Settle notes that the message of a generation has left the process, if the owner has the claim on the generation.
 func (c *Claims) Settle(generation uint64, owner any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +41,7 @@ func (c *Claims) Settle(generation uint64, owner any) {
 	}
 }
 
-// If the owner has the claim on a generation, Release releases the claim.
+// Release releases the claim on a generation, if the owner has the claim.
 func (c *Claims) Release(generation uint64, owner any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 	headerRoom = 64 << 10
 )
 
-// ReadCopies returns ErrNoCopies, without a request, if the replicas did not answer a recent request.
+// ErrNoCopies is returned by ReadCopies, without a request, if the replicas did not answer a recent request.
 var ErrNoCopies = errors.New("the replicas of the timers' stream do not answer")
 
 // ReadCopies reads the last entries of some subjects from a replica. The result lacks entries that the replica does not
