@@ -64,8 +64,8 @@ type Entry struct {
 	Before   message.Request
 }
 
-// Follows returns the generation of the previous round, if the entry sets a round and records the firing of the previous
-// round. For any other entry, Follows returns zero.
+// Follows returns the generation of the previous round, if the entry sets a round and records the firing of the
+// previous round. For any other entry, Follows returns zero.
 func (e Entry) Follows() uint64 {
 	if e.By == "" {
 		return 0
