@@ -42,18 +42,21 @@ func TestYield(t *testing.T) {
 // TestTimersLaneReadsAfterABurst: the loop of the timers' lane reads no entry during a burst of firings. It reads
 // within yieldPoll of the end of the burst, and after maxYield at the latest.
 func TestTimersLaneReadsAfterABurst(t *testing.T) {
+	const entries = 3
 	for name, tt := range map[string]struct {
 		end  time.Duration // of the burst; zero if no burst begins
-		read time.Duration // when the entries are read
+		wait time.Duration // from the start of the loop to its end
+		want uint64        // number of entries that the loop has read by then
 	}{
-		"no burst":      {0, 0},
-		"a short burst": {3*yieldPoll - 1, 3 * yieldPoll},
-		"a long burst":  {time.Minute, maxYield},
+		"no burst":             {0, 0, entries},
+		"in a short burst":     {3*yieldPoll - 1, 3*yieldPoll - 1, 0},
+		"after a short burst":  {3*yieldPoll - 1, 3 * yieldPoll, entries},
+		"in a long burst":      {time.Minute, maxYield - 1, 0},
+		"late in a long burst": {time.Minute, maxYield, entries},
 	} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 			nc := s.Connect()
 			js := s.JetStream(nc)
-			const entries = 3
 			timers := jetstream.StreamConfig{Name: "DELAY_TIMERS", Subjects: []string{"delaytimer.>"}}
 			if _, err := js.CreateStream(context.Background(), timers); err != nil {
 				t.Fatal(err)
@@ -84,21 +87,14 @@ func TestTimersLaneReadsAfterABurst(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- w.run(ctx) }()
-			if tt.read > 0 {
-				time.Sleep(tt.read - 1)
-				synctest.Wait()
-				if got := w.reading.last.Sequence; got != 0 {
-					t.Errorf("%s: 1ns before %s the lane has read %d entries, want 0", name, tt.read, got)
-				}
-				time.Sleep(time.Nanosecond)
-			}
+			time.Sleep(tt.wait)
 			synctest.Wait()
-			if got := w.reading.last.Sequence; got != entries {
-				t.Errorf("%s: after %s the lane has read %d entries, want %d", name, tt.read, got, entries)
-			}
 			stop()
 			if err := <-ended; err != nil {
 				t.Errorf("%s: the loop ended with %v", name, err)
+			}
+			if got := w.reading.last.Sequence; got != tt.want {
+				t.Errorf("%s: after %s the lane has read %d entries, want %d", name, tt.wait, got, tt.want)
 			}
 		})
 	}
