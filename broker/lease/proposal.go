@@ -25,7 +25,7 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 		switch c, known := t.Lanes[lane]; {
 		case l.assumed && c.Instance == "":
 			t.claim(lane, s.self.id)
-		case !l.assumed && !known: // the table was created anew, without this claim
+		case !l.assumed && !known: // the table was created again, without this claim
 			t.claim(lane, s.self.id)
 			l.epoch = t.Lanes[lane].Epoch
 		}

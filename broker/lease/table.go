@@ -12,7 +12,7 @@ import (
 // one message. A write replaces the whole message, on condition that the stored message is still the one that was read.
 type Table struct {
 	// Version rises with every change, and is at least the writer's time in milliseconds since 1970. So a table that was
-	// created anew has a higher version than the lost one. A table that is written back unchanged keeps its version.
+	// created again has a higher version than the lost one. A table that is written back unchanged keeps its version.
 	Version uint64 `json:"version,omitempty"`
 	// Replaces is the sequence of the message that this table replaced. It distinguishes the table from an older copy
 	// with the same version.

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 )
 
@@ -42,10 +43,10 @@ func (s *Stream) RemoveEntries(
 		}
 		return true, s.removeEntry(ctx, what.Entry)
 	case what.Cancelled != 0 && what.Keep:
-		switch at, plain, err := s.copyFrom(ctx, subject, what.Cancelled); {
-		case err == nil && at == what.Cancelled && plain:
+		switch in, err := s.copyFrom(ctx, subject, what.Cancelled); {
+		case err == nil && in.Sequence == what.Cancelled && s.isPlainSet(in):
 			return false, s.removeEntry(ctx, what.Cancelled)
-		case err == nil && at == what.Entry: // the set is removed already
+		case err == nil && in.Sequence == what.Entry: // the set is removed already
 			return false, nil
 		}
 	case what.Fired != 0:
@@ -63,25 +64,26 @@ func (s *Stream) RemoveEntries(
 // entries that are removed already, but lacks none before the generation. A replica without the generation confirms
 // nothing. An entry that a killed server recovers later is removed together with later entries.
 func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64) bool {
-	at, _, err := s.copyFrom(ctx, subject, 1)
-	return err == nil && at == generation
+	in, err := s.copyFrom(ctx, subject, 1)
+	return err == nil && in.Sequence == generation
 }
 
-// copyFrom reads the first entry of a subject at or above a sequence from a replica. It returns the sequence of the
-// entry, and whether the entry is the set of a timer that fires once and belongs to no run.
-func (s *Stream) copyFrom(ctx context.Context, subject string, from uint64) (at uint64, plain bool, err error) {
+// copyFrom reads the first entry of a subject at or above a sequence from a replica.
+func (s *Stream) copyFrom(ctx context.Context, subject string, from uint64) (message.Incoming, error) {
 	if !s.asksReplicas(time.Now()) {
-		return 0, false, ErrNoCopies
+		return message.Incoming{}, ErrNoCopies
 	}
 	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
 	defer cancel()
 	in, err := s.Copies.FirstOf(ctx, s.Name(), subject, from)
 	s.noteCopies(err)
-	if err != nil {
-		return 0, false, err
-	}
+	return in, err
+}
+
+// isPlainSet reports whether an entry is the set of a timer that fires once and belongs to no run.
+func (s *Stream) isPlainSet(in message.Incoming) bool {
 	e := entry.Parse(s.Policy, in)
-	return in.Sequence, e.Kind == entry.Set && e.Recurs == nil && !e.Debounced(), nil
+	return e.Kind == entry.Set && e.Recurs == nil && !e.Debounced()
 }
 
 // removeAll reads the entries of a subject in order, and removes them.
