@@ -48,7 +48,7 @@ type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
 	Timers        *store.Timers
 	Calls         map[string]Call // further calls, by the end of the subject: lanes, where.*
-	ReplyPrefixes []string        // allowed prefixes of reply subjects, in addition to _INBOX and _R_; without the final dot
+	ReplyPrefixes []string        // allowed prefixes of reply subjects, beside _INBOX and _R_; without the final dot
 	Instance      string          // shown to operators
 	Grace         time.Duration   // the time for which Run finishes received requests after its ctx has ended
 	Log           *slog.Logger
