@@ -68,7 +68,9 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 		want = append(want, "paused 1", "shifted 1")
 		target := func(name string) string { return fmt.Sprintf("%s-%d.orders.x", name, i) }
 		schedule := func(name, when string) {
-			c.Schedule(fmt.Sprintf("schedules.orders.%s-%d", name, i), when, "orders.x", name)
+			if _, code := c.Schedule(fmt.Sprintf("schedules.orders.%s-%d", name, i), "orders.x", when, name); code != 0 {
+				t.Errorf("schedule %s is refused: %d", name, code)
+			}
 		}
 		schedule("scheduled", harness.At(began.Add(5*time.Second)))
 		arrives("scheduled")
