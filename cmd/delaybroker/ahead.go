@@ -47,30 +47,30 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
   delaybroker ahead --for 7d --by hour --most 1000000 --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			look, err := o.look()
+			query, err := o.query()
 			if err != nil {
 				return err
 			}
-			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.ahead(ctx, i, look) })
+			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.ahead(ctx, i, query) })
 		},
 	}
 	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultAhead), "length of the forecast")
 	c.Flags().StringVar(&o.by, "by", "", "minute or hour (default: minute up to 2h, else hour)")
-	patternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
+	addPatternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
 	c.Flags().Uint64Var(&o.most, "most", defaultAheadRead,
 		"maximum number of headers to read; 0 for an estimate of all lanes")
 	addCompletion(c, "by", "minute", "hour")
 	return c
 }
 
-// look returns the query of the flags.
-func (o aheadOptions) look() (inspect.ForecastQuery, error) {
-	look, err := inspect.ParseForecastQuery(o.length, o.by)
+// query returns the query of the flags.
+func (o aheadOptions) query() (inspect.ForecastQuery, error) {
+	query, err := inspect.ParseForecastQuery(o.length, o.by)
 	if err != nil {
-		return look, fmt.Errorf("%w: --%w", errUsage, err)
+		return query, fmt.Errorf("%w: --%w", errUsage, err)
 	}
-	look.Target, look.MaxRead = o.target, o.most
-	return look, nil
+	query.Target, query.MaxRead = o.target, o.most
+	return query, nil
 }
 
 func unit(by time.Duration) string {
@@ -80,8 +80,8 @@ func unit(by time.Duration) string {
 	return "hour"
 }
 
-func (a *app) ahead(ctx context.Context, i *inspect.Inspector, look inspect.ForecastQuery) error {
-	f, err := i.Forecast(ctx, look)
+func (a *app) ahead(ctx context.Context, i *inspect.Inspector, query inspect.ForecastQuery) error {
+	f, err := i.Forecast(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -89,30 +89,30 @@ func (a *app) ahead(ctx context.Context, i *inspect.Inspector, look inspect.Fore
 		return nil
 	}
 	if f.Pending == 0 {
-		a.Printf("no message is pending%s\n", targetSuffix(look.Target))
+		a.Printf("no message is pending%s\n", targetSuffix(query.Target))
 	} else {
-		a.showAhead(f, look)
+		a.showAhead(f, query)
 	}
-	a.printAccuracy(f, look)
+	a.printAccuracy(f, query)
 	return nil
 }
 
-func (a *app) showAhead(f inspect.Forecast, look inspect.ForecastQuery) {
+func (a *app) showAhead(f inspect.Forecast, query inspect.ForecastQuery) {
 	c := a.chart(f)
-	c.Row("already due", f.Overdue, f.Overdue.Messages > 0)
+	c.AddRow("already due", f.Overdue, f.Overdue.Messages > 0)
 	empty := 0
 	for _, b := range f.Buckets {
 		if b.Messages == 0 {
 			empty++
 		}
-		c.Row(b.From.Format("01-02 15:04Z"), b.Amount, b.Messages > 0)
+		c.AddRow(b.From.Format("01-02 15:04Z"), b.Amount, b.Messages > 0)
 	}
-	c.Row("later", f.Later, f.Later.Messages > 0)
-	c.Row("unreadable", f.Unreadable, f.Unreadable.Messages > 0)
-	c.Row("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
+	c.AddRow("later", f.Later, f.Later.Messages > 0)
+	c.AddRow("unreadable", f.Unreadable, f.Unreadable.Messages > 0)
+	c.AddRow("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
 	c.Print()
 	if empty > 0 {
-		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unit(look.By)))
+		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unit(query.By)))
 	}
 }
 
@@ -133,8 +133,8 @@ func targetSuffix(target string) string {
 }
 
 // printAccuracy prints the accuracy of a forecast.
-func (a *app) printAccuracy(f inspect.Forecast, look inspect.ForecastQuery) {
-	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), targetSuffix(look.Target))
+func (a *app) printAccuracy(f inspect.Forecast, query inspect.ForecastQuery) {
+	pending := fmt.Sprintf("%s pending%s", terminal.Counted(int(f.Pending), "message"), targetSuffix(query.Target))
 	var lines []string
 	if f.Exact {
 		lines = append(lines, pending+", exactly")
@@ -146,7 +146,7 @@ func (a *app) printAccuracy(f inspect.Forecast, look inspect.ForecastQuery) {
 		lines = append(lines, fmt.Sprintf("unknown: %d messages that no sample contained; raise --most to read more",
 			f.Unplaced))
 	}
-	lines = append(lines, gapLines(f.Silent, f.HeaderTargets && look.Target != "")...)
+	lines = append(lines, gapLines(f.Silent, f.HeaderTargets && query.Target != "")...)
 	if f.Unread > 0 {
 		lines = append(lines, terminal.Counted(f.Unread, "lane")+" without a reader; their messages will be late")
 	}

@@ -100,11 +100,11 @@ exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arg
 			return a.bench(cmd.Context(), plan, o)
 		},
 	}
-	o.register(c)
+	o.addFlags(c)
 	return c
 }
 
-func (o *benchOptions) register(c *cobra.Command) {
+func (o *benchOptions) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second; for timers, plain messages together with the even timers")
 	f.DurationVar(&o.duration, "for", 0, "duration of the publishing; for pending, idle and rounds, of the measurement")
@@ -191,7 +191,7 @@ func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err e
 			return err
 		}
 	}
-	ctx, stop := interruptible(ctx)
+	ctx, stop := withInterrupt(ctx)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second signal kills the process
 	host, end, err := a.benchHost(ctx, plan)
@@ -229,8 +229,8 @@ func readReport(file string) (*bench.Report, error) {
 	return &r, nil
 }
 
-// scenarioWords returns a description of the measurement, for the head of the table.
-func scenarioWords(r *bench.Report) string {
+// describeScenario returns a description of the measurement, for the head of the table.
+func describeScenario(r *bench.Report) string {
 	p := r.Plan
 	var words []string
 	add := func(shown bool, format string, args ...any) {
@@ -239,17 +239,17 @@ func scenarioWords(r *bench.Report) string {
 		}
 	}
 	named := p.Scenario.Named()
-	add(named, "%s timers", whole(p.Count))
+	add(named, "%s timers", formatWhole(p.Count))
 	add(p.Cancel > 0, "%d%% cancelled", p.Cancel)
-	add(p.Timers > 0, "then %s timers/s", whole(p.Timers))
+	add(p.Timers > 0, "then %s timers/s", formatWhole(p.Timers))
 	add(p.Every > 0, "every %s for %s", p.Every, p.For)
-	add(p.Rate > 0 && (!named || p.Timers > 0), "%s msg/s for %s", whole(p.Rate), p.For)
-	add(p.Rate == 0 && p.Count > 0 && !named, "%s messages", whole(p.Count))
+	add(p.Rate > 0 && (!named || p.Timers > 0), "%s msg/s for %s", formatWhole(p.Rate), p.For)
+	add(p.Rate == 0 && p.Count > 0 && !named, "%s messages", formatWhole(p.Count))
 	add(p.Size > 0, "%d bytes", p.Size)
 	for _, d := range p.Delays {
 		words = append(words, d.String())
 	}
-	add(p.Targets > 0, "%s targets", whole(p.Targets))
+	add(p.Targets > 0, "%s targets", formatWhole(p.Targets))
 	add(p.Core, "plain subscribers")
 	add(p.Publishers > 1, "%d publishers", p.Publishers)
 	add(true, "nats-server %s, %d CPUs", r.Server, r.CPUs)

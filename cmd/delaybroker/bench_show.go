@@ -42,18 +42,19 @@ func (l *benchLine) show(p bench.Progress) {
 		}
 	case text != l.last || time.Since(l.drawn) >= benchInterval:
 		l.drawn = time.Now()
-		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Truncate(text+progressOf(p), width-1)) // no wrap: it cannot be redrawn
+		// A line that wraps could not be redrawn.
+		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Truncate(text+formatProgress(p), width-1))
 	}
 	l.last = text
 }
 
-func progressOf(p bench.Progress) string {
+func formatProgress(p bench.Progress) string {
 	if p.Count == 0 || p.Accepted == 0 {
 		return ""
 	}
 	const width = 10
 	return fmt.Sprintf("  %s %s published  %s %s arrived, of %s", terminal.DrawPart(p.Accepted, p.Count, width),
-		whole(p.Accepted), terminal.DrawPart(p.Arrived, p.Count, width), whole(p.Arrived), whole(p.Count))
+		formatWhole(p.Accepted), terminal.DrawPart(p.Arrived, p.Count, width), formatWhole(p.Arrived), formatWhole(p.Count))
 }
 
 // clear removes the line from a terminal.
@@ -68,7 +69,7 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 	if a.AsJSON(r) {
 		return nil
 	}
-	a.Printf("%s\n\n", scenarioWords(r))
+	a.Printf("%s\n\n", describeScenario(r))
 	a.benchTable(r, wide).Print()
 	for _, result := range r.Results {
 		if result.Cannot != "" {
@@ -120,7 +121,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 		for _, m := range metrics {
 			cell := "-"
 			if n, ok := m.Value(result); ok {
-				cell = figure(n)
+				cell = formatFigure(n)
 			}
 			cells = append(cells, cell)
 		}
@@ -135,22 +136,23 @@ func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *terminal.Sheet 
 	t := a.Sheet([]terminal.Column{{Name: "side"}, {Name: "metric"}, {Name: from}, {Name: to},
 		{Name: "ratio"}, {Name: "lowest", Drop: 1, Hidden: !spread}, {Name: "highest", Drop: 1, Hidden: !spread}})
 	for _, r := range ratios {
-		t.Add(string(r.Side), r.Metric, figure(r.From), figure(r.To), figure(r.Median), figure(r.Lowest), figure(r.Highest))
+		t.Add(string(r.Side), r.Metric, formatFigure(r.From), formatFigure(r.To), formatFigure(r.Median),
+			formatFigure(r.Lowest), formatFigure(r.Highest))
 	}
 	return t
 }
 
-// figure formats a number with about three digits.
-func figure(n float64) string {
+// formatFigure formats a number with about three digits.
+func formatFigure(n float64) string {
 	switch {
 	case n < 0:
-		return "-" + figure(-n)
+		return "-" + formatFigure(-n)
 	case n < 10:
 		return strconv.FormatFloat(n, 'f', 2, 64)
 	case n < 100:
 		return strconv.FormatFloat(n, 'f', 1, 64)
 	}
-	return whole(int(n + 0.5))
+	return formatWhole(int(n + 0.5))
 }
 
-func whole(n int) string { return humanize.Comma(int64(n)) }
+func formatWhole(n int) string { return humanize.Comma(int64(n)) }

@@ -86,7 +86,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.deadCommand(), a.pauseCommand(), a.resumeCommand(), a.streamsCommand(), a.provisionCommand(), a.doctorCommand(),
 		a.benchCommand(), a.benchPartCommand(),
 	)...)
-	a.connection.flags(root.Flags()) // for serve, which needs no command name
+	a.connection.addFlags(root.Flags()) // for serve, which needs no command name
 	a.checkHelp(root)
 	root.SetVersionTemplate("delaybroker {{.Version}}\n")
 	return root
@@ -125,7 +125,7 @@ func addCompletion(cmd *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// interruptible ends ctx at the first signal. The command serve handles signals itself.
-func interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
+// withInterrupt ends ctx at the first signal. The command serve handles signals itself.
+func withInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 }

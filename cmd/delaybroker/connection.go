@@ -15,12 +15,12 @@ type connection struct{ server, context, creds string }
 // addTo adds the flags to commands and to their subcommands.
 func (c *connection) addTo(commands ...*cobra.Command) []*cobra.Command {
 	for _, command := range commands {
-		c.flags(command.PersistentFlags())
+		c.addFlags(command.PersistentFlags())
 	}
 	return commands
 }
 
-func (c *connection) flags(f *pflag.FlagSet) {
+func (c *connection) addFlags(f *pflag.FlagSet) {
 	f.StringVarP(&c.server, "server", "s", "", "NATS servers; replaces NATS_URL")
 	f.StringVar(&c.context, "context", "", "context of the NATS CLI, by name or path; replaces all NATS_* variables")
 	f.StringVar(&c.creds, "creds", "", "credentials file of a user; replaces the user in NATS_* variables")

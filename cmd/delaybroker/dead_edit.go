@@ -30,7 +30,9 @@ type editedLetter struct {
 	at       int64 // Unix nanoseconds
 }
 
-func keyOf(l deadletter.Letter) editedLetter { return editedLetter{l.Sequence, l.At.UnixNano()} }
+func newEditedLetter(l deadletter.Letter) editedLetter {
+	return editedLetter{l.Sequence, l.At.UnixNano()}
+}
 
 // resendEdited opens an editor for each letter, one after the other, and then resends the changed ones. After an error
 // of the editor or in the text, it resends no letter.
@@ -60,7 +62,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 			unchanged.Letters, unchanged.Number = unchanged.Letters+1, l.Sequence
 			continue
 		}
-		edits[keyOf(l)] = change.Edit
+		edits[newEditedLetter(l)] = change.Edit
 		numbers = append(numbers, l.Sequence)
 	}
 	w := deadWork{deadLetters: d, dryRun: o.dryRun}
@@ -73,12 +75,12 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 	}
 	w.LetterWork = d.ResendingEach(deadletter.Filter{Sequences: numbers}, func(l deadletter.Letter) deadletter.Change {
 		change := o.change
-		change.Edit = edits[keyOf(l)]
+		change.Edit = edits[newEditedLetter(l)]
 		return change
 	}, o.dryRun)
 	resend := w.Do
 	w.Do = func(ctx context.Context, l deadletter.Letter) error {
-		if _, known := edits[keyOf(l)]; !known {
+		if _, known := edits[newEditedLetter(l)]; !known {
 			return deadletter.ErrAbsent
 		}
 		return resend(ctx, l)

@@ -37,7 +37,7 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
-				ctx, stop := interruptible(ctx)
+				ctx, stop := withInterrupt(ctx)
 				defer stop()
 				if len(by) > 0 {
 					return a.deadCount(ctx, d, by, limit)
@@ -46,9 +46,9 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 			})
 		},
 	}
-	choice.flags(c)
-	countFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, unbounded, "maximum number of letters; 0 for all")
-	wordsFlag(c, &by, "by", countColumns, "count the letters by some of code, target, reason")
+	choice.addFlags(c)
+	addCountFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, unbounded, "maximum number of letters; 0 for all")
+	addListFlag(c, &by, "by", countColumns, "count the letters by some of code, target, reason")
 	return c
 }
 
@@ -79,7 +79,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 			continue
 		}
 		listed++
-		if a.AsJSON(viewOfLetter(l)) {
+		if a.AsJSON(newLetterView(l)) {
 			continue
 		}
 		t.Add(l.Sequence, text.Second(l.At), string(l.Code), terminal.OrDash(text.Printable(l.Target, 256)),

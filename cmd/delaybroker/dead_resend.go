@@ -65,7 +65,7 @@ exit codes: 0 all selected letters, 1 failed, or some were left, 2 bad arguments
 			})
 		},
 	}
-	o.choice.flags(c)
+	o.choice.addFlags(c)
 	f := c.Flags()
 	f.BoolVar(&o.choice.all, "all", false, "all dead letters")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show the outcome, and change nothing")

@@ -28,7 +28,7 @@ exit codes: 0 all selected letters, 1 failed, 2 bad arguments or settings`,
 			})
 		},
 	}
-	choice.flags(c)
+	choice.addFlags(c)
 	c.Flags().BoolVar(&choice.all, "all", false, "all dead letters")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only show the outcome, and change nothing")
 	return c

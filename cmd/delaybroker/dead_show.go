@@ -55,7 +55,7 @@ type contentView struct {
 	Payload []byte              `json:"payload,omitempty"` // base64; only in the output of show
 }
 
-func viewOfLetter(l deadletter.Letter) letterView {
+func newLetterView(l deadletter.Letter) letterView {
 	v := letterView{
 		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence,
 		requestView: requestView{
@@ -85,7 +85,7 @@ exit codes: 0 shown, 1 not found or failed, 2 bad arguments or settings`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			choice := letterChoice{ids: args}
 			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
-				ctx, stop := interruptible(ctx)
+				ctx, stop := withInterrupt(ctx)
 				defer stop()
 				return a.deadShow(ctx, d)
 			})
@@ -109,11 +109,11 @@ func (a *app) deadShow(ctx context.Context, d deadLetters) error {
 	if !a.JSON {
 		a.Printf("%s\n", noLettersText(d.filter))
 	}
-	return logged{errNoLetter}
+	return reportedError{errNoLetter}
 }
 
 func (a *app) showLetter(l deadletter.Letter) {
-	v := viewOfLetter(l)
+	v := newLetterView(l)
 	if a.AsJSON(v) {
 		return
 	}

@@ -316,7 +316,7 @@ func TestDeadInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	noticed, stop := interruptible(t.Context())
+	noticed, stop := withInterrupt(t.Context())
 	defer stop()
 	var out bytes.Buffer
 	var once sync.Once

@@ -29,7 +29,7 @@ type letterSummary struct {
 
 // work resends or removes letters. It ends when all are done, after a failure, or at a signal.
 func (a *app) work(ctx context.Context, w deadWork) error {
-	interrupted, stop := interruptible(ctx)
+	interrupted, stop := withInterrupt(ctx)
 	defer stop()
 	tracker := progress{app: a}
 	w.Query.Progress = tracker.update
@@ -73,11 +73,11 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 func (w deadWork) exitErr(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
 		if o.Did == inspect.LetterLeft {
-			return logged{errLettersLeft}
+			return reportedError{errLettersLeft}
 		}
 	}
 	if len(outcomes) == 0 && len(w.filter.IDs)+len(w.filter.Sequences) > 0 {
-		return logged{errNoLetter}
+		return reportedError{errNoLetter}
 	}
 	return nil
 }

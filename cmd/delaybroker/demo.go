@@ -15,7 +15,7 @@ to a core subscriber, and show their arrival. At the end, demo removes everythin
 servers.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd.Context())
+			ctx, stop := withInterrupt(cmd.Context())
 			defer stop()
 			return demo.Run(ctx, &a.Printer, readBuild().name())
 		},

@@ -31,12 +31,12 @@ changes nothing.
 exit codes: 0 all is well, 1 warnings, 2 a critical finding, or bad arguments or settings`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd.Context())
+			ctx, stop := withInterrupt(cmd.Context())
 			defer stop()
 			return a.doctor(ctx, skip)
 		},
 	}
-	wordsFlag(c, &skip, "skip", doctor.CheckNames(),
+	addListFlag(c, &skip, "skip", doctor.CheckNames(),
 		"checks to leave out, named as in the first column")
 	return c
 }
@@ -62,9 +62,9 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	}
 	switch state {
 	case doctor.Critical:
-		return logged{errCritical}
+		return reportedError{errCritical}
 	case doctor.Warn:
-		return logged{errWarnings}
+		return reportedError{errWarnings}
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	build := readBuild()
 	host := doctor.Host{
 		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
-		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.ExposedAddress(), Login: cfg.Access.Login,
+		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.ExposedAddress(), Login: cfg.Access.LoginAdvice,
 		Probe: web.Look(ctx, cfg.ProbeURL()),
 	}
 	for _, u := range settings.Unknown() {

@@ -99,7 +99,7 @@ func TestDoctorFine(t *testing.T) {
 	if !errors.Is(err, errWarnings) {
 		t.Errorf("got %v, want %v", err, errWarnings)
 	}
-	if _, shown := errors.AsType[logged](err); !shown {
+	if _, shown := errors.AsType[reportedError](err); !shown {
 		t.Errorf("got an error that would be printed below the table")
 	}
 	if !strings.Contains(out, "\n              do     ") || strings.Contains(out, "\x1b") {

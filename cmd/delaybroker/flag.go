@@ -41,14 +41,14 @@ var (
 	errMoment  = errors.New("want a time with a zone, such as 2026-12-24T18:00:00Z")
 )
 
-// valueFlag adds a flag whose text is parsed.
-func valueFlag[T any](f *pflag.FlagSet, to *T, name, usage string, parse func(text string) (T, error)) {
+// addFlag adds a flag whose text is parsed.
+func addFlag[T any](f *pflag.FlagSet, to *T, name, usage string, parse func(text string) (T, error)) {
 	f.Var(&parsedFlag[T]{to: to, kind: "string", parse: parse}, name, usage)
 }
 
-// patternFlag adds a flag with a pattern of targets. Without it, the command applies to all targets.
-func patternFlag(f *pflag.FlagSet, to *string, name, usage string) {
-	valueFlag(f, to, name, usage, func(text string) (string, error) {
+// addPatternFlag adds a flag with a pattern of targets. Without it, the command applies to all targets.
+func addPatternFlag(f *pflag.FlagSet, to *string, name, usage string) {
+	addFlag(f, to, name, usage, func(text string) (string, error) {
 		if !message.ValidPattern(text) {
 			return "", errPattern
 		}
@@ -56,22 +56,25 @@ func patternFlag(f *pflag.FlagSet, to *string, name, usage string) {
 	})
 }
 
-// momentFlag adds a flag with a time.
-func momentFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
-	valueFlag(f, to, name, usage, func(text string) (time.Time, error) {
-		t, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
-			err = errMoment
-		}
-		return t, err
-	})
+// addTimeFlag adds a flag with a time.
+func addTimeFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
+	addFlag(f, to, name, usage, parseMoment)
+}
+
+// parseMoment parses a time with a zone.
+func parseMoment(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		err = errMoment
+	}
+	return t, err
 }
 
 // unbounded is the upper bound of a flag that has none.
 const unbounded = math.MaxInt
 
-// countFlag adds a flag with a whole number between two bounds.
-func countFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, standard, low, high int, usage string) {
+// addCountFlag adds a flag with a whole number between two bounds.
+func addCountFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, standard, low, high int, usage string) {
 	*to = N(standard)
 	f.VarP(&parsedFlag[N]{to: to, kind: "int", text: strconv.Itoa(standard), parse: func(text string) (N, error) {
 		n, err := strconv.Atoi(text)
@@ -85,8 +88,9 @@ func countFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, stan
 	}}, name, short, usage)
 }
 
-// wordsFlag adds a flag with some of the known words, separated by commas or in repeated flags. A shell completes them.
-func wordsFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usage string) {
+// addListFlag adds a flag whose value is a list of known words, separated by commas. The flag may be repeated. A shell
+// completes the words.
+func addListFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usage string) {
 	c.Flags().Var(&parsedFlag[[]T]{to: to, kind: "strings", parse: func(text string) ([]T, error) {
 		all := *to
 		for word := range strings.SplitSeq(text, ",") {
@@ -126,11 +130,11 @@ func parsePeriod(since, until string, now time.Time) (from, to time.Time, err er
 
 // parseTime parses the value of a flag as a time with a zone.
 func parseTime(flag, value string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, value)
+	t, err := parseMoment(value)
 	if err != nil {
-		return t, fmt.Errorf("%w: %s %q: %w", errUsage, flag, value, errMoment)
+		err = fmt.Errorf("%w: %s %q: %w", errUsage, flag, value, err)
 	}
-	return t, nil
+	return t, err
 }
 
 // parsePastTime parses a time in the past. An empty value is the zero time.

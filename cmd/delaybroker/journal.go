@@ -11,7 +11,6 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/journal"
-	"delaybroker/broker/ratelog"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/terminal"
 	"delaybroker/levels"
@@ -55,13 +54,13 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	f := c.Flags()
-	patternFlag(f, &o.Target, "target", "only to this target; wildcards as in 'orders.>'")
+	addPatternFlag(f, &o.Target, "target", "only to this target; wildcards as in 'orders.>'")
 	f.StringVar(&o.since, "since", "", "since this time (RFC 3339), or this duration ago (2h)")
 	f.StringVar(&o.until, "until", "", "before this time, or this duration ago")
 	f.StringSliceVar(&o.IDs, "id", nil, "only with this Delay-Id, or <stream>-<sequence>; several are comma separated")
-	wordsFlag(c, &o.Outcomes, "outcome", journal.Outcomes(),
+	addListFlag(c, &o.Outcomes, "outcome", journal.Outcomes(),
 		"delivered, dead, or the code of a dead letter; several are comma separated")
-	valueFlag(f, &o.LateThan, "late-than",
+	addFlag(f, &o.LateThan, "late-than",
 		"only with a lateness above this, such as 1s", func(text string) (time.Duration, error) {
 			d, err := levels.ParseDuration(text)
 			if err != nil || d == 0 {
@@ -69,7 +68,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			}
 			return d, err
 		})
-	valueFlag(f, &o.From, "from", "continue after the end of an earlier search", journal.ParsePlace)
+	addFlag(f, &o.From, "from", "continue after the end of an earlier search", journal.ParsePlace)
 	f.IntVar(&o.Limit, "limit", defaultRecords, "maximum number of records; 0 for all, only with --json")
 	return c
 }
@@ -101,31 +100,26 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 	if err != nil {
 		return err
 	}
-	var progressLimit ratelog.Limit
-	progressLimit.Allow(inspect.ProgressInterval) // a short search shows no progress
-	q.Progress = func(looked, of uint64) {
-		if _, ok := progressLimit.Allow(inspect.ProgressInterval); ok && terminal.IsTerminal(a.Err) {
-			fmt.Fprintf(a.Err, "searched %d of about %d records\n", looked, of)
-		}
-	}
+	tracker := progress{app: a, rows: true}
+	q.Progress = tracker.update
 	t := a.Sheet([]terminal.Column{
 		{Name: "at", Min: 20}, {Name: "target", Min: 10}, {Name: "outcome", Min: 9},
 		{Name: "late"}, {Name: "attempts", Drop: 2}, {Name: "delay-id", Drop: 3},
 		{Name: "reason", Drop: 1, Min: 12, Wrap: true},
 	})
 	j, err := i.Journal(ctx, q, func(e journal.Entry) error {
-		if a.AsJSON(viewOfEntry(e)) {
+		if a.AsJSON(newRecordView(e)) {
 			return a.Failure()
 		}
 		target, reason := text.Printable(e.Target, 256), text.Printable(e.Reason, 600)
-		t.Add(millisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64), lateCell(e.Due, e.Late),
-			e.Attempts(), text.Printable(e.ID, 256), terminal.OrDash(reason))
+		t.Add(formatMillisecond(e.At), terminal.OrDash(target), text.Printable(string(e.Outcome()), 64),
+			formatLateness(e.Due, e.Late), e.Attempts(), text.Printable(e.ID, 256), terminal.OrDash(reason))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if a.AsJSON(completenessOf(j)) {
+	if a.AsJSON(newCompletenessView(j)) {
 		return nil
 	}
 	if j.Found > 0 {
@@ -135,8 +129,8 @@ func (a *app) journal(ctx context.Context, i *inspect.Inspector, o journalOption
 	return nil
 }
 
-// lateCell formats the lateness of a delivery. It returns a dash without a due time.
-func lateCell(due time.Time, late time.Duration) string {
+// formatLateness formats the lateness of a delivery. It returns a dash without a due time.
+func formatLateness(due time.Time, late time.Duration) string {
 	switch {
 	case due.IsZero():
 		return "-"
@@ -146,8 +140,8 @@ func lateCell(due time.Time, late time.Duration) string {
 	return text.Span(late)
 }
 
-// millisecond formats a time for a list: to the millisecond, with its zone.
-func millisecond(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+// formatMillisecond formats a time for a list: to the millisecond, with its zone.
+func formatMillisecond(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // recordView is a record as JSON.
 type recordView struct {
@@ -162,7 +156,7 @@ type recordView struct {
 	Instance string    `json:"instance"`
 }
 
-func viewOfEntry(e journal.Entry) recordView {
+func newRecordView(e journal.Entry) recordView {
 	return recordView{
 		At: e.At, ID: e.ID, Target: e.Target, Outcome: string(e.Outcome()), Due: e.Due, Late: e.Late.Seconds(),
 		Attempts: e.Attempts(), Reason: e.Reason, Instance: e.Instance,
@@ -192,7 +186,7 @@ type gapView struct {
 	Why      string    `json:"why"`
 }
 
-func completenessOf(j inspect.Journaled) completenessView {
+func newCompletenessView(j inspect.Journaled) completenessView {
 	v := completenessView{
 		Complete: j.Complete(), Begins: j.Begins, Kept: j.Kept.Seconds(), Looked: j.Looked, Found: j.Found,
 		Holes: []gapView{}, More: j.More, Without: j.Without, Unproven: j.Unproven, Copies: j.Copies,
@@ -212,7 +206,7 @@ func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
 	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
 		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
-			levels.FormatDuration(j.Kept), millisecond(j.Begins))
+			levels.FormatDuration(j.Kept), formatMillisecond(j.Begins))
 	}
 	b.WriteString("\n")
 	if j.GoOn.Sequence > 0 {
@@ -226,7 +220,8 @@ func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
 		if h.Instance != "" {
 			records += " of " + text.Printable(h.Instance, 64)
 		}
-		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n", records, millisecond(h.From), millisecond(h.To), h.Why)
+		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n",
+			records, formatMillisecond(h.From), formatMillisecond(h.To), h.Why)
 	}
 	if j.More > 0 {
 		fmt.Fprintf(&b, "MISSING: records of %s\n", terminal.Counted(j.More, "further interval"))

@@ -150,10 +150,10 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 		case s.Len() == maxRows:
 			hidden++
 		default:
-			s.Add(cellsOf(l, v.Time)...)
+			s.Add(laneCells(l, v.Time)...)
 		}
 	}
-	s.Foot("total", "", fmt.Sprint(v.Totals.Pending), "", text.Seconds(v.Totals.Overdue), "", "",
+	s.SetFooter("total", "", fmt.Sprint(v.Totals.Pending), "", text.Seconds(v.Totals.Overdue), "", "",
 		fmt.Sprintf("%d unread", v.Totals.Unread), "", fmt.Sprintf("%d dead letters", v.Totals.Dead))
 	s.Print()
 	a.printPaused(v.Paused)
@@ -165,7 +165,7 @@ func (a *app) showLevels(v inspect.Lanes, options levelsOptions) {
 	}
 }
 
-func cellsOf(l inspect.Lane, now time.Time) []any {
+func laneCells(l inspect.Lane, now time.Time) []any {
 	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
 	switch {
 	case l.Instance == "":
@@ -175,14 +175,14 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 		owner += ": " + l.Instance
 	}
 	return []any{
-		string(l.Kind), delay, l.Pending, dueIn(l.HeadDead, l.HeadDue, now), text.Seconds(l.Overdue),
-		rate(l.In), rate(l.Out), owner, string(l.State), l.Stream,
+		string(l.Kind), delay, l.Pending, formatDueIn(l.HeadDead, l.HeadDue, now), text.Seconds(l.Overdue),
+		formatRate(l.In), formatRate(l.Out), owner, string(l.State), l.Stream,
 	}
 }
 
-// dueIn formats the time until a message is due. It returns a dash if that is unknown, and the reason if the message
-// will become a dead letter.
-func dueIn(dead string, due, now time.Time) string {
+// formatDueIn formats the time until a message is due. It returns a dash if due is zero. If the message will become a
+// dead letter, it returns the reason in dead.
+func formatDueIn(dead string, due, now time.Time) string {
 	switch {
 	case dead != "":
 		return "dead: " + dead
@@ -194,7 +194,7 @@ func dueIn(dead string, due, now time.Time) string {
 	return "now"
 }
 
-func rate(perSecond *float64) string {
+func formatRate(perSecond *float64) string {
 	switch {
 	case perSecond == nil || *perSecond == 0:
 		return "-"

@@ -326,7 +326,7 @@ func TestRateInWords(t *testing.T) {
 		rate *float64
 		want string
 	}{{nil, "-"}, {new(0.0), "-"}, {new(0.25), "0.2"}, {new(9.96), "10.0"}, {new(10.4), "10"}} {
-		if got := rate(test.rate); got != test.want {
+		if got := formatRate(test.rate); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}

@@ -20,14 +20,14 @@ import (
 // errUsage is returned for unknown commands, flags and arguments.
 var errUsage = errors.New("usage")
 
-// logged is an error that is already in the log: main does not print it again.
-type logged struct{ error }
+// A reportedError is an error that is already in the log: main does not print it again.
+type reportedError struct{ error }
 
-func (l logged) Unwrap() error { return l.error }
+func (l reportedError) Unwrap() error { return l.error }
 
 func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)
-	if _, isLogged := errors.AsType[logged](err); err != nil && !isLogged {
+	if _, isReported := errors.AsType[reportedError](err); err != nil && !isReported {
 		for line := range strings.SplitSeq(fmt.Sprint("delaybroker: ", err), "\n") {
 			fmt.Fprintln(os.Stderr, text.Printable(line, 16*terminal.MaxCell)) // the error may quote untrusted text
 		}

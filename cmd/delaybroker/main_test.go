@@ -128,7 +128,7 @@ func TestExitCode(t *testing.T) {
 		{broker.ErrDrift, 2},
 		{streams.ErrMissingStreams, 2},
 		{streams.ErrForeignStream, 2},
-		{logged{errors.Join(nil, fmt.Errorf("prepare: %w", streams.ErrMissingStreams))}, 2},
+		{reportedError{errors.Join(nil, fmt.Errorf("prepare: %w", streams.ErrMissingStreams))}, 2},
 	} {
 		if got := exitCode(test.err); got != test.want {
 			t.Errorf("exit code of %v: got %d, want %d", test.err, got, test.want)

@@ -19,28 +19,20 @@ func (a *app) connect(ctx context.Context, to links.Access) (*nats.Conn, error) 
 	return links.Connect(ctx, to, readBuild().name(), func(text string) { fmt.Fprintln(a.Err, text) })
 }
 
-// connectClient connects for commands that publish or subscribe. The caller closes the session.
-func (a *app) connectClient(ctx context.Context, c settings.Client) (*inspect.Session, error) {
-	nc, err := a.connect(ctx, c.Access)
-	if err != nil {
-		return nil, err
-	}
-	s, err := inspect.NewSession(nc, c.APIPrefix)
-	if err != nil {
-		nc.Close()
-	}
-	return s, err
-}
-
 // withSession connects, and runs a command with a session, until the command ends or is interrupted.
 func (a *app) withSession(
 	ctx context.Context, c settings.Client, do func(context.Context, *inspect.Session) error,
 ) error {
-	ctx, stop := interruptible(ctx)
+	ctx, stop := withInterrupt(ctx)
 	defer stop()
 	a.warnUnknownSettings()
-	s, err := a.connectClient(ctx, c)
+	nc, err := a.connect(ctx, c.Access)
 	if err != nil {
+		return err
+	}
+	s, err := inspect.NewSession(nc, c.APIPrefix)
+	if err != nil {
+		nc.Close()
 		return err
 	}
 	defer s.Close()
@@ -49,7 +41,7 @@ func (a *app) withSession(
 
 // inspect connects with the settings, and runs a command with an inspector, until the command ends or is interrupted.
 func (a *app) inspect(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
-	ctx, stop := interruptible(cmd.Context())
+	ctx, stop := withInterrupt(cmd.Context())
 	defer stop()
 	i, err := a.openConfigured(ctx)
 	if err != nil {

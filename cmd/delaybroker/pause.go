@@ -65,8 +65,7 @@ func (a *app) changePauses(
 	change func(*inspect.Inspector, context.Context, string) (inspect.PauseChange, error),
 ) error {
 	if !message.ValidPattern(pattern) {
-		return fmt.Errorf("%w: target pattern %q: want tokens separated by dots; * for one token, > for the rest",
-			errUsage, pattern)
+		return fmt.Errorf("%w: target pattern %q: %w", errUsage, pattern, errPattern)
 	}
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		c, err := change(i, ctx, pattern)

@@ -33,7 +33,7 @@ func (a *app) pendingCommand() *cobra.Command {
 }
 
 func (a *app) pendingListCommand() *cobra.Command {
-	var look inspect.PendingQuery
+	var query inspect.PendingQuery
 	c := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -59,19 +59,19 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
-				return a.pending(ctx, i, look, cmd.Flags())
+				return a.pending(ctx, i, query, cmd.Flags())
 			})
 		},
 	}
 	f := c.Flags()
-	patternFlag(f, &look.Target, "target", "for this target; wildcards as in 'orders.>'")
-	valueFlag(f, &look.After, "due-after",
+	addPatternFlag(f, &query.Target, "target", "for this target; wildcards as in 'orders.>'")
+	addFlag(f, &query.After, "due-after",
 		"only due at this time or later: a duration from now (10m), or a time with a zone", parseBorder)
-	valueFlag(f, &look.Before, "due-before",
+	addFlag(f, &query.Before, "due-before",
 		"only due before this time: a duration from now, or a time with a zone", parseBorder)
-	valueFlag(f, &look.Cursor, "cursor", "continue at the end of an earlier list", inspect.ParseCursor)
-	countFlag(f, &look.Limit, "limit", "", defaultPending, 1, maxPending, "maximum number of messages")
-	countFlag(f, &look.MaxRead, "most", "", defaultPendingRead, 1, unbounded, "maximum number of headers to read")
+	addFlag(f, &query.Cursor, "cursor", "continue at the end of an earlier list", inspect.ParseCursor)
+	addCountFlag(f, &query.Limit, "limit", "", defaultPending, 1, maxPending, "maximum number of messages")
+	addCountFlag(f, &query.MaxRead, "most", "", defaultPendingRead, 1, unbounded, "maximum number of headers to read")
 	return c
 }
 
@@ -84,9 +84,9 @@ func parseBorder(text string) (inspect.Bound, error) {
 }
 
 func (a *app) pending(
-	ctx context.Context, i *inspect.Inspector, look inspect.PendingQuery, flags *pflag.FlagSet,
+	ctx context.Context, i *inspect.Inspector, query inspect.PendingQuery, flags *pflag.FlagSet,
 ) error {
-	l, err := i.Pending(ctx, look)
+	l, err := i.Pending(ctx, query)
 	if err != nil {
 		return err
 	}
@@ -94,33 +94,33 @@ func (a *app) pending(
 		a.AsJSON(w)
 	}
 	if !a.AsJSON(l.End) {
-		a.showPending(l, look, flags)
+		a.showPending(l, query, flags)
 	}
 	return nil
 }
 
-func (a *app) showPending(l inspect.List, look inspect.PendingQuery, flags *pflag.FlagSet) {
+func (a *app) showPending(l inspect.List, query inspect.PendingQuery, flags *pflag.FlagSet) {
 	t := a.Sheet([]terminal.Column{
 		{Name: "due in"}, {Name: "target", Min: 10}, {Name: "delay-id", Drop: 2, Min: 12},
 		{Name: "lane", Drop: 1, Min: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
 	})
 	for _, w := range l.Messages {
 		target, id := terminal.OrDash(text.Printable(w.Target, 256)), text.Printable(w.ID, 256)
-		t.Add(dueIn(w.Problem, w.Due, l.Time), target, id, w.Stream, w.Bytes, w.Attempts)
+		t.Add(formatDueIn(w.Problem, w.Due, l.Time), target, id, w.Stream, w.Bytes, w.Attempts)
 	}
 	if len(l.Messages) > 0 {
 		t.Print()
 	}
-	a.printGaps(l, look, flags)
+	a.printGaps(l, query, flags)
 }
 
 // printGaps prints the gaps of the list, and the flags of the next page.
-func (a *app) printGaps(l inspect.List, look inspect.PendingQuery, flags *pflag.FlagSet) {
+func (a *app) printGaps(l inspect.List, query inspect.PendingQuery, flags *pflag.FlagSet) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	lines := []string{fmt.Sprintf("%s, %s read", listed, read)}
-	lines = append(lines, gapLines(l.Silent, l.HeaderTargets && look.Target != "")...)
+	lines = append(lines, gapLines(l.Silent, l.HeaderTargets && query.Target != "")...)
 	if l.More {
-		lines = append(lines, "there may be more: "+nextPage(flags, l, look.MaxRead))
+		lines = append(lines, "there may be more: "+nextPage(flags, l, query.MaxRead))
 	}
 	fmt.Fprintln(a.Err, strings.Join(lines, "\n"))
 }
@@ -147,14 +147,14 @@ func nextPage(flags *pflag.FlagSet, l inspect.List, most uint64) string {
 	var given []string
 	for _, name := range []string{"target", "due-after", "due-before", "limit", "most", "cursor"} {
 		if f := flags.Lookup(name); f.Value.String() != f.DefValue {
-			given = append(given, "--"+name+" "+quoted(f.Value.String()))
+			given = append(given, "--"+name+" "+shellQuote(f.Value.String()))
 		}
 	}
 	return strings.Join(given, " ")
 }
 
-// quoted quotes an argument for a shell.
-func quoted(word string) string {
+// shellQuote quotes an argument for a shell, if it needs quotes.
+func shellQuote(word string) string {
 	if strings.ContainsAny(word, "*> ") {
 		return "'" + word + "'"
 	}

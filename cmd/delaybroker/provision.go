@@ -32,7 +32,7 @@ makes none.
 exit codes: 0 done, 1 failed, 2 bad arguments or settings, or a stream cannot keep the promises`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, stop := interruptible(cmd.Context())
+			ctx, stop := withInterrupt(cmd.Context())
 			defer stop()
 			return a.provision(ctx, dryRun)
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/publisher"
@@ -53,7 +55,7 @@ are then those of timers.`,
 	f.StringVar(&o.when.level, "level", "", "publish to a level: 30m")
 	addCompletion(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
-	countFlag(f, &o.count, "count", "", 1, 1, maxCount, "number of times to publish; --json prints each")
+	addCountFlag(f, &o.count, "count", "", 1, 1, maxCount, "number of times to publish; --json prints each")
 	f.StringVar(&o.timer.key, "key", "", "set the named timer with this key")
 	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
 	f.StringVar(&o.timer.requestID, "word", "",
@@ -92,27 +94,23 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 	if p.Message.Data, err = readBody(cmd.InOrStdin(), args[1:]); err != nil {
 		return err
 	}
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
-	a.warnUnknownSettings()
-	if p.Session, err = a.connectClient(ctx, c); err != nil {
-		return err
-	}
-	defer p.Session.Close()
-	if ago, past := o.when.past(now); past {
-		fmt.Fprintf(a.Err, "--at %s is %s ago: the message is delivered immediately\n", o.when.at, text.Span(ago))
-	} else if until := header.Get(message.HeaderUntil); until != "" && request.Due.Before(now) {
-		fmt.Fprintf(a.Err, "%s %s is in the past: the message is delivered immediately\n", message.HeaderUntil,
-			text.Printable(until, 100))
-	}
-	if err := a.pubAll(ctx, &p, o.count); err != nil {
-		return err
-	}
-	if p.Session.Deserted(ctx, c.Policy.Names) {
-		fmt.Fprintln(a.Err,
-			"no broker answers: the message is stored, and a broker that starts will deliver it; see delaybroker doctor")
-	}
-	return nil
+	return a.withSession(cmd.Context(), c, func(ctx context.Context, s *inspect.Session) error {
+		p.Session = s
+		if ago, past := o.when.past(now); past {
+			fmt.Fprintf(a.Err, "--at %s is %s ago: the message is delivered immediately\n", o.when.at, text.Span(ago))
+		} else if until := header.Get(message.HeaderUntil); until != "" && request.Due.Before(now) {
+			fmt.Fprintf(a.Err, "%s %s is in the past: the message is delivered immediately\n", message.HeaderUntil,
+				text.Printable(until, 100))
+		}
+		if err := a.pubAll(ctx, &p, o.count); err != nil {
+			return err
+		}
+		if s.Deserted(ctx, c.Policy.Names) {
+			fmt.Fprintln(a.Err,
+				"no broker answers: the message is stored, and a broker that starts will deliver it; see delaybroker doctor")
+		}
+		return nil
+	})
 }
 
 // parseHeaders parses "Key: value".

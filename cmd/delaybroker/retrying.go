@@ -19,7 +19,7 @@ const (
 )
 
 func (a *app) retryingCommand() *cobra.Command {
-	var look inspect.RetryQuery
+	var query inspect.RetryQuery
 	var limit int
 	c := &cobra.Command{
 		Use:   "retrying",
@@ -41,15 +41,15 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
-				return a.retrying(ctx, i, look, limit)
+				return a.retrying(ctx, i, query, limit)
 			})
 		},
 	}
 	f := c.Flags()
-	patternFlag(f, &look.Target, "target", "for this target; wildcards as in 'orders.>'")
-	valueFlag(f, &look.From, "from", "continue at the end of an earlier run: a stream and a sequence", parseFrom)
-	countFlag(f, &look.MaxRead, "most", "", defaultRetryLook, 1, unbounded, "maximum number of messages to read")
-	countFlag(f, &limit, "limit", "", defaultRetryGroups, 0, unbounded, "maximum number of lines; 0 for all")
+	addPatternFlag(f, &query.Target, "target", "for this target; wildcards as in 'orders.>'")
+	addFlag(f, &query.From, "from", "continue at the end of an earlier run: a stream and a sequence", parseFrom)
+	addCountFlag(f, &query.MaxRead, "most", "", defaultRetryLook, 1, unbounded, "maximum number of messages to read")
+	addCountFlag(f, &limit, "limit", "", defaultRetryGroups, 0, unbounded, "maximum number of lines; 0 for all")
 	return c
 }
 
@@ -61,9 +61,9 @@ func parseFrom(text string) (inspect.MessageRef, error) {
 	return from, nil
 }
 
-func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.RetryQuery, limit int) error {
-	look.Progress = a.showSearchProgress
-	r, err := i.Retrying(ctx, look)
+func (a *app) retrying(ctx context.Context, i *inspect.Inspector, query inspect.RetryQuery, limit int) error {
+	query.Progress = a.showSearchProgress
+	r, err := i.Retrying(ctx, query)
 	if errors.Is(err, inspect.ErrNoRetryLane) {
 		return fmt.Errorf("%w: --from: %w", errUsage, err)
 	}
@@ -71,12 +71,12 @@ func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.R
 		return err
 	}
 	if !a.AsJSON(r) {
-		a.showRetrying(r, look, limit)
+		a.showRetrying(r, query, limit)
 	}
 	return nil
 }
 
-func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryQuery, limit int) {
+func (a *app) showRetrying(r inspect.Retrying, query inspect.RetryQuery, limit int) {
 	if r.Messages == 0 && r.Waiting == 0 {
 		a.Printf("no message is in the retry lanes\n")
 		a.printPaused(r.Paused)
@@ -91,16 +91,16 @@ func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryQuery, limit in
 		if limit > 0 && i == limit {
 			break
 		}
-		t.Add(cellsOfGroup(r, g)...)
+		t.Add(groupCells(r, g)...)
 	}
 	if len(r.Groups) > 0 {
 		t.Print()
 	}
 	a.printPaused(r.Paused)
-	a.printTotals(r, look, limit)
+	a.printTotals(r, query, limit)
 }
 
-func cellsOfGroup(r inspect.Retrying, g *inspect.RetryGroup) []any {
+func groupCells(r inspect.Retrying, g *inspect.RetryGroup) []any {
 	attempts := "-"
 	if g.Attempts > 0 {
 		attempts = fmt.Sprint(g.Attempts)
@@ -113,11 +113,12 @@ func cellsOfGroup(r inspect.Retrying, g *inspect.RetryGroup) []any {
 		target = text.Printable(g.Target, 256)
 	}
 	reason := terminal.OrDash(text.Printable(g.Reason, 600))
-	return []any{g.Messages, target, string(g.State), attempts, dueIn("", g.Next, r.Time), reason, terminal.OrDash(g.ID)}
+	next := formatDueIn("", g.Next, r.Time)
+	return []any{g.Messages, target, string(g.State), attempts, next, reason, terminal.OrDash(g.ID)}
 }
 
 // printTotals prints the totals, and the gaps of the table.
-func (a *app) printTotals(r inspect.Retrying, look inspect.RetryQuery, limit int) {
+func (a *app) printTotals(r inspect.Retrying, query inspect.RetryQuery, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {
 		if n := r.States[state]; n > 0 {
@@ -140,8 +141,8 @@ func (a *app) printTotals(r inspect.Retrying, look inspect.RetryQuery, limit int
 		return
 	}
 	flags := "--from " + r.GoOn
-	if look.Target != "" {
-		flags += fmt.Sprintf(" --target '%s'", look.Target)
+	if query.Target != "" {
+		flags += " --target " + shellQuote(query.Target)
 	}
 	fmt.Fprintf(a.Err, "stopped after %s; continue with %s, or raise --most\n", messages, flags)
 }

@@ -63,7 +63,7 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 				return a.executeChange(cmd, change)
 			}
 			return a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) (err error) {
-				if change.Target, err = a.targetOf(ctx, timers, change.Key, ""); err != nil {
+				if change.Target, err = a.findTarget(ctx, timers, change.Key, ""); err != nil {
 					return err
 				}
 				answer, err := doTimer(ctx, timers, change)
@@ -74,7 +74,7 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 			})
 		},
 	}
-	targetFlag(c, &target)
+	addTargetFlag(c, &target)
 	return c
 }
 
@@ -91,15 +91,15 @@ func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Ti
 	})
 }
 
-func targetFlag(c *cobra.Command, target *string) {
+func addTargetFlag(c *cobra.Command, target *string) {
 	c.Flags().StringVar(target, "target", "", "the target, if several have a schedule with the name")
 }
 
 // errNoSchedule is returned when there is no schedule with a name.
 var errNoSchedule = errors.New("there is no schedule with that name")
 
-// targetOf finds the target of a schedule, unless it is given. A schedule in nats-server's format needs none.
-func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
+// findTarget finds the target of a schedule, unless it is given. A schedule in nats-server's format needs none.
+func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target string) (string, error) {
 	if _, ok := message.ScheduleOf(name); ok {
 		return target, nil
 	}
@@ -122,7 +122,7 @@ func (a *app) targetOf(ctx context.Context, timers *store.Timers, name, target s
 	}
 	switch len(all) {
 	case 0:
-		return "", logged{a.noSchedule(name)}
+		return "", reportedError{a.noSchedule(name)}
 	case 1:
 		return all[0], nil
 	}
@@ -145,7 +145,7 @@ func (a *app) withSchedule(
 	ctx context.Context, name, target string, do func(target string, s timer.State) error,
 ) error {
 	return a.withTimers(ctx, func(ctx context.Context, timers *store.Timers) error {
-		target, err := a.targetOf(ctx, timers, name, target)
+		target, err := a.findTarget(ctx, timers, name, target)
 		if err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (a *app) withSchedule(
 		}
 		actual := s.Entry.Request.Target
 		if store.RecurringOf(s.Entry) == nil || target != "" && target != actual {
-			return logged{a.noSchedule(name)}
+			return reportedError{a.noSchedule(name)}
 		}
 		return do(actual, s)
 	})
@@ -217,8 +217,8 @@ The runs come from the journal (DELAY_JOURNAL). They exclude a round in retry, w
 			})
 		},
 	}
-	countFlag(c.Flags(), &limit, "runs", "", defaultRuns, 0, maxRuns, "number of last runs to show; 0 for none")
-	targetFlag(c, &target)
+	addCountFlag(c.Flags(), &limit, "runs", "", defaultRuns, 0, maxRuns, "number of last runs to show; 0 for none")
+	addTargetFlag(c, &target)
 	return c
 }
 
@@ -243,7 +243,7 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 	line("name", name, true)
 	line("target", target, true)
 	line("recurs", v.Table, true)
-	line("is", roundOf(recurring), true)
+	line("is", formatRound(recurring), true)
 	line("due", text.Moment(v.Due), !v.Due.IsZero())
 	line("first", text.Moment(v.First), true)
 	line("last", text.Moment(v.Last), !v.Last.IsZero())
@@ -261,8 +261,8 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 	a.showRuns(v.Runs, runsProblem)
 }
 
-// roundOf formats the state of a series.
-func roundOf(r *store.Recurring) string {
+// formatRound formats the state of a series.
+func formatRound(r *store.Recurring) string {
 	if r.Paused {
 		return fmt.Sprintf("paused, before round %d", r.Round)
 	}

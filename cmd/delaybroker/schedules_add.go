@@ -36,7 +36,7 @@ If a schedule with that name and target exists, nothing is changed, unless --rep
 		Args: argumentsBetween(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.addSchedule(cmd, args, o) },
 	}
-	o.table.flags(c)
+	o.table.addFlags(c)
 	f := c.Flags()
 	f.StringVar(&o.target, "target", "", "the subject to deliver to")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")

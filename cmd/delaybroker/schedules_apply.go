@@ -194,7 +194,7 @@ func (d *diff) add(r schedules.Result) {
 	default:
 		d.failed = true
 	}
-	if d.app.AsJSON(viewOfResult(r)) {
+	if d.app.AsJSON(newResultView(r)) {
 		return
 	}
 	sign := signs[r.Action]
@@ -237,7 +237,7 @@ type resultView struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-func viewOfResult(r schedules.Result) resultView {
+func newResultView(r schedules.Result) resultView {
 	v := resultView{Step: r.Step, Outcome: r.Outcome, Good: r.Good()}
 	if r.Err != nil {
 		v.Error = r.Err.Error()
@@ -254,15 +254,15 @@ func (d *diff) end() error {
 	if !d.app.JSON {
 		format := "set %s: " + strings.Join(words, ", ") + ", %d unchanged\n"
 		d.app.Printf(format, d.set, d.counts[schedules.Add], d.counts[schedules.Change],
-			d.counts[schedules.Remove], d.counts[schedules.Same]+d.counts[schedules.Over])
+			d.counts[schedules.Remove], d.counts[schedules.Same]+d.counts[schedules.Ended])
 	}
 	switch {
 	case d.unknown:
-		return logged{outcomeError{timer.Unknown}}
+		return reportedError{outcomeError{timer.Unknown}}
 	case d.failed:
 		return errors.New("the schedules do not match the file")
 	case d.prevented:
-		return logged{outcomeError{timer.Conflict}}
+		return reportedError{outcomeError{timer.Conflict}}
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	}
 	for _, t := range all {
 		if t.Fate != schedules.Taken && t.Fate != schedules.Ended {
-			return logged{errImportIncomplete}
+			return reportedError{errImportIncomplete}
 		}
 	}
 	return nil

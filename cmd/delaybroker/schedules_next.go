@@ -53,9 +53,9 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
 			})
 		},
 	}
-	table.flags(c)
-	countFlag(c.Flags(), &n, "count", "n", 5, 1, maxNext, "number of times")
-	targetFlag(c, &target)
+	table.addFlags(c)
+	addCountFlag(c.Flags(), &n, "count", "n", 5, 1, maxNext, "number of times")
+	addTargetFlag(c, &target)
 	return c
 }
 
@@ -107,7 +107,8 @@ func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 		if a.AsJSON(line) {
 			continue
 		}
-		rows.Add(c.At.Format(time.RFC3339Nano), line.Zone, text.Span(c.At.Sub(now).Truncate(time.Second)), clocks(c.Shift))
+		rows.Add(c.At.Format(time.RFC3339Nano), line.Zone, text.Span(c.At.Sub(now).Truncate(time.Second)),
+			describeClockChange(c.Shift))
 	}
 	if a.JSON {
 		return
@@ -118,8 +119,8 @@ func (a *app) showNext(table timetable.Table, first, from time.Time, n int) {
 	}
 }
 
-// clocks formats a change of the clocks.
-func clocks(shift time.Duration) string {
+// describeClockChange describes a change of the clocks.
+func describeClockChange(shift time.Duration) string {
 	switch {
 	case shift > 0:
 		return "the clocks went forward by " + levels.FormatDuration(shift)

@@ -46,7 +46,7 @@ func (a *app) showRuns(r inspect.Runs, problem error) {
 			{Name: "attempts", Drop: 2}, {Name: "reason", Drop: 1, Min: 12, Wrap: true},
 		})
 		for _, run := range r.Runs {
-			late := lateCell(run.Due, time.Duration(run.Late*float64(time.Second)))
+			late := formatLateness(run.Due, time.Duration(run.Late*float64(time.Second)))
 			t.Add(run.Round, terminal.OrDash(text.Second(run.Due)), run.Outcome, late, run.Attempts,
 				terminal.OrDash(run.Reason))
 		}

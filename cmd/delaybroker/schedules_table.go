@@ -22,40 +22,31 @@ type tableFlags struct {
 	rounds                                   int
 }
 
-func (o *tableFlags) flags(c *cobra.Command) {
+func (o *tableFlags) addFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.every, "every", "", "interval: 15m, 1h30m; at least 1s")
 	f.StringVar(&o.cron, "cron", "", "cron expression: '0 3 * * *', six fields with seconds, @daily")
 	f.StringVar(&o.zone, "tz", "", "with --cron: the time zone, such as Europe/Berlin (default: UTC)")
 	f.StringVar(&o.first, "first", "", "time of the first round, and phase of --every: a duration from now, or a time")
 	f.IntVar(&o.rounds, "rounds", 0, "maximum number of rounds")
-	momentFlag(f, &o.last, "last", "no round after this time: RFC 3339")
+	addTimeFlag(f, &o.last, "last", "no round after this time: RFC 3339")
 	f.StringVar(&o.missed, "missed", "", "policy for missed rounds: skip, one (default) or all")
 	f.StringVar(&o.jitter, "jitter", "", "maximum random delay of each round: 5m")
 	addCompletion(c, "missed", string(timetable.Skip), string(timetable.One), string(timetable.All))
 }
 
-// values returns the values of the flags, and the requested time of the first round, or zero.
-func (o tableFlags) values(now time.Time) (w timetable.Words, first time.Time, err error) {
-	w = timetable.Words{Every: o.every, Cron: o.cron, Zone: o.zone, Jitter: o.jitter, Missed: o.missed, Last: o.last}
-	if o.rounds != 0 {
-		w.Rounds = strconv.Itoa(o.rounds)
-	}
-	if d, bad := levels.ParseDuration(o.first); bad == nil {
+// table returns the timetable of the flags, and the requested time of the first round, which is zero without --first.
+func (o tableFlags) table(now time.Time) (t timetable.Table, first time.Time, err error) {
+	if d, notDuration := levels.ParseDuration(o.first); notDuration == nil {
 		first = now.Add(d)
 	} else if o.first != "" {
-		first, err = parseTime("--first", o.first)
+		if first, err = parseTime("--first", o.first); err != nil {
+			return t, first, err
+		}
 	}
-	return w, first, err
-}
-
-// table returns the times of the flags, and the requested time of the first round.
-func (o tableFlags) table(now time.Time) (timetable.Table, time.Time, error) {
-	w, first, err := o.values(now)
-	if err != nil {
-		return timetable.Table{}, first, err
-	}
-	t, err := timetable.Parse(w)
+	t, err = timetable.Parse(timetable.Words{
+		Every: o.every, Cron: o.cron, Zone: o.zone, Jitter: o.jitter, Missed: o.missed, Last: o.last, Rounds: o.roundsText(),
+	})
 	if parseErr, ok := errors.AsType[*timetable.Error](err); ok {
 		flag := parseErr.Word
 		if flag == "zone" {
@@ -66,6 +57,14 @@ func (o tableFlags) table(now time.Time) (timetable.Table, time.Time, error) {
 	return t, first, nil
 }
 
+// roundsText returns the text of --rounds, and "" without the flag.
+func (o tableFlags) roundsText() string {
+	if o.rounds == 0 {
+		return ""
+	}
+	return strconv.Itoa(o.rounds)
+}
+
 // addTo adds the flags to the header of a set.
 func (o tableFlags) addTo(header nats.Header) error {
 	if _, _, err := o.table(time.Time{}); err != nil { // checks only the syntax; the server gets a duration as such
@@ -74,11 +73,9 @@ func (o tableFlags) addTo(header nats.Header) error {
 	words := map[string]string{
 		message.HeaderEvery: o.every, message.HeaderCron: o.cron, message.HeaderZone: o.zone,
 		message.HeaderLast: text.Moment(o.last), message.HeaderMissed: o.missed, message.HeaderJitter: o.jitter,
+		message.HeaderRounds: o.roundsText(),
 	}
-	if o.rounds != 0 {
-		words[message.HeaderRounds] = strconv.Itoa(o.rounds)
-	}
-	if _, bad := levels.ParseDuration(o.first); bad == nil {
+	if _, notDuration := levels.ParseDuration(o.first); notDuration == nil {
 		words[message.HeaderFor] = o.first // by the server's clock
 	} else {
 		words[message.HeaderUntil] = o.first

@@ -50,7 +50,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 	}
 	if err := p.Run(ctx); err != nil {
 		log.Error("stopped by an error", "err", err)
-		return logged{err}
+		return reportedError{err}
 	}
 	log.Info("stopped")
 	return nil

@@ -116,51 +116,52 @@ func (a *app) showNeed(n capacity.Need) {
 		return
 	}
 	t := a.Sheet([]terminal.Column{{Name: "resource"}, {Name: "amount"}, {Name: "detail", Drop: 1}})
-	t.Add("streams", whole(n.Load.Streams), whole(n.Copies)+" on "+terminal.Counted(n.Load.Replicas, "server"))
+	t.Add("streams", formatWhole(n.Load.Streams), formatWhole(n.Copies)+" on "+terminal.Counted(n.Load.Replicas, "server"))
 	if n.Load.Rate > 0 {
-		t.Add("passes of a message", whole(n.Passes), "lanes that store the message")
+		t.Add("passes of a message", formatWhole(n.Passes), "lanes that store the message")
 	}
-	t.Add("pending", count(n.Pending), "messages, timers and series")
-	t.Add("disk", size(n.Disk), "all servers, without the targets' streams")
-	t.Add("memory of servers", size(n.ServerMemory), "all servers, without their base memory")
-	t.Add("memory of a broker", size(n.BrokerMemory), "each, at most, with DELAY_MEMORY=256MiB")
-	t.Add("CPU of servers", cores(n.ServerCPU.Sum()), divided(n.ServerCPU))
-	t.Add("CPU of brokers", cores(n.BrokerCPU.Sum()), divided(n.BrokerCPU))
-	t.Add("network to servers", size(n.Network.In)+"/s", "from clients and brokers")
-	t.Add("network to brokers", size(n.Network.Out)+"/s", "without the consumers of targets")
-	t.Add("between servers", size(n.Network.Between)+"/s", "replicas")
+	t.Add("pending", formatCount(n.Pending), "messages, timers and series")
+	t.Add("disk", formatBytes(n.Disk), "all servers, without the targets' streams")
+	t.Add("memory of servers", formatBytes(n.ServerMemory), "all servers, without their base memory")
+	t.Add("memory of a broker", formatBytes(n.BrokerMemory), "each, at most, with DELAY_MEMORY=256MiB")
+	t.Add("CPU of servers", formatCores(n.ServerCPU.Sum()), formatSplit(n.ServerCPU))
+	t.Add("CPU of brokers", formatCores(n.BrokerCPU.Sum()), formatSplit(n.BrokerCPU))
+	t.Add("network to servers", formatBytes(n.Network.In)+"/s", "from clients and brokers")
+	t.Add("network to brokers", formatBytes(n.Network.Out)+"/s", "without the consumers of targets")
+	t.Add("between servers", formatBytes(n.Network.Between)+"/s", "replicas")
 	if n.Round > 0 {
-		t.Add("rounds at one instant", fmt.Sprintf("%s s", figure(n.Round)), "until the last, if all are due together")
+		t.Add("rounds at one instant", fmt.Sprintf("%s s", formatFigure(n.Round)), "until the last, if all are due together")
 	}
 	t.Print()
 	first := n.Limits[0]
 	a.Printf("\nfirst limit: %s, at %s, which is %s times this load\n\n",
-		first.Name, inUnit(first.Bound, first.Unit), figure(1/first.Part))
+		first.Name, formatInUnit(first.Bound, first.Unit), formatFigure(1/first.Part))
 	limits := a.Sheet([]terminal.Column{{Name: "limit"}, {Name: "load"}, {Name: "bound"}, {Name: "part"},
 		{Name: "advice", Drop: 1}})
 	for _, l := range n.Limits {
-		limits.Add(l.Name, inUnit(l.Load, l.Unit), inUnit(l.Bound, l.Unit), figure(100*l.Part)+" %", l.Divide)
+		load, bound := formatInUnit(l.Load, l.Unit), formatInUnit(l.Bound, l.Unit)
+		limits.Add(l.Name, load, bound, formatFigure(100*l.Part)+" %", l.Divide)
 	}
 	limits.Print()
 }
 
-func cores(n float64) string { return figure(n) + " cores" }
+func formatCores(n float64) string { return formatFigure(n) + " cores" }
 
-func divided(c capacity.Cores) string {
-	return fmt.Sprintf("%s work, at most %s wake-ups", figure(c.Work), figure(c.Wakes))
+func formatSplit(c capacity.Cores) string {
+	return fmt.Sprintf("%s work, at most %s wake-ups", formatFigure(c.Work), formatFigure(c.Wakes))
 }
 
-func inUnit(n float64, unit string) string {
+func formatInUnit(n float64, unit string) string {
 	switch unit {
 	case "bytes":
-		return size(n)
+		return formatBytes(n)
 	case "cores":
-		return cores(n)
+		return formatCores(n)
 	}
-	return count(n) + " " + unit
+	return formatCount(n) + " " + unit
 }
 
 // size formats bytes with decimal units, and count a number. Both may exceed the range of an int.
-func size(n float64) string { return humanize.SIWithDigits(n, 1, "B") }
+func formatBytes(n float64) string { return humanize.SIWithDigits(n, 1, "B") }
 
-func count(n float64) string { return humanize.CommafWithDigits(n, 0) }
+func formatCount(n float64) string { return humanize.CommafWithDigits(n, 0) }

@@ -41,7 +41,7 @@ messages.`,
 		"the servers' max_payload; the streams accept slightly less")
 	c.Flags().StringVar(&sealed, "sealed", "1970-01-01T00:00:00Z",
 		"with DELAY_SECRET: the time from which a seal is required (RFC 3339)")
-	countFlag(c.Flags(), &replicas, "replicas", "", 0, 0, config.MaxReplicas,
+	addCountFlag(c.Flags(), &replicas, "replicas", "", 0, 0, config.MaxReplicas,
 		"copies of each stream; 0 for DELAY_STREAM_REPLICAS, where auto means 3 here")
 	return c
 }

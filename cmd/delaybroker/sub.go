@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
 	"delaybroker/cmd/delaybroker/settings"
@@ -41,29 +42,27 @@ without a delay are shown too. The command is a core NATS subscriber: it does no
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sub(cmd.Context(), args[0], count, headers) },
 	}
 	c.Flags().BoolVar(&headers, "headers", false, "show the headers too; --json always does")
-	countFlag(c.Flags(), &count, "count", "", 0, 0, unbounded, "number of messages to wait for; 0 for no limit")
+	addCountFlag(c.Flags(), &count, "count", "", 0, 0, unbounded, "number of messages to wait for; 0 for no limit")
 	return c
 }
 
 // sub ends after count messages, or at a signal.
 func (a *app) sub(ctx context.Context, subject string, count int, headers bool) error {
 	if !message.ValidPattern(subject) {
-		return fmt.Errorf("%w: subscribe to %q: want tokens separated by dots; * for one token, > for the rest",
-			errUsage, subject)
+		return fmt.Errorf("%w: subscribe to %q: %w", errUsage, subject, errPattern)
 	}
-	interrupted, stop := interruptible(ctx)
-	defer stop()
-	a.warnUnknownSettings()
 	c, err := settings.ReadClient()
 	if err != nil {
 		return err
 	}
-	s, err := a.connectClient(interrupted, c)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	allowed, cancel := s.Allowed(interrupted)
+	return a.withSession(ctx, c, func(ctx context.Context, s *inspect.Session) error {
+		return a.showArrivals(ctx, s, subject, count, headers)
+	})
+}
+
+// showArrivals shows the messages on a subject. It returns after count messages, or when ctx ends.
+func (a *app) showArrivals(ctx context.Context, s *inspect.Session, subject string, count int, headers bool) error {
+	allowed, cancel := s.Allowed(ctx)
 	defer cancel()
 	sub, err := s.Conn.SubscribeSync(subject)
 	if err != nil {
@@ -78,7 +77,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 	}
 	for n := 0; (count == 0 || n < count) && a.Failure() == nil; n++ {
 		m, err := sub.NextMsgWithContext(allowed)
-		if interrupted.Err() != nil {
+		if ctx.Err() != nil {
 			return nil
 		}
 		if cause := context.Cause(allowed); cause != nil && !errors.Is(cause, context.Canceled) {

@@ -61,7 +61,7 @@ type timerFlags struct {
 	requestID  string
 }
 
-func (o *timerFlags) flags(c *cobra.Command) {
+func (o *timerFlags) addFlags(c *cobra.Command) {
 	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; by default any")
 	c.Flags().StringVar(&o.requestID, "word", "",
 		"a token for this request; use the same one to repeat the request safely")
@@ -111,7 +111,7 @@ func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get stor
 		a.printTimer(answer)
 		a.showContent(content)
 	}
-	return errorOf(answer)
+	return outcomeErr(answer)
 }
 
 func (a *app) timersFireCommand() *cobra.Command {
@@ -126,7 +126,7 @@ func (a *app) timersFireCommand() *cobra.Command {
 			return a.executeChange(cmd, o.change(timer.Fire, args))
 		},
 	}
-	o.flags(c)
+	o.addFlags(c)
 	return c
 }
 
@@ -204,13 +204,13 @@ func (a *app) showTimer(answer store.Answer) error {
 	if !a.AsJSON(answer) {
 		a.printTimer(answer)
 	}
-	return errorOf(answer)
+	return outcomeErr(answer)
 }
 
-// errorOf returns the error of an answer that was already printed: nil for success.
-func errorOf(answer store.Answer) error {
+// outcomeErr returns the error of an answer that was already printed: nil for success.
+func outcomeErr(answer store.Answer) error {
 	if err := (outcomeError{answer.Outcome}); err.exitCode() > 0 {
-		return logged{err}
+		return reportedError{err}
 	}
 	return nil
 }

@@ -28,16 +28,16 @@ type timerSelection struct {
 	limit          int
 }
 
-func (o *timerSelection) flags(c *cobra.Command) {
+func (o *timerSelection) addFlags(c *cobra.Command) {
 	f := c.Flags()
-	patternFlag(f, &o.target, "target", "only to this target; wildcards as in 'orders.>'")
+	addPatternFlag(f, &o.target, "target", "only to this target; wildcards as in 'orders.>'")
 	f.StringVar(&o.key, "key", "", "only with this key; * for any characters, as in 'order-*'")
-	momentFlag(f, &o.dueFrom, "due-from", "only due at this time or later: RFC 3339")
-	momentFlag(f, &o.dueTo, "due-to", "only due before this time: RFC 3339")
+	addTimeFlag(f, &o.dueFrom, "due-from", "only due at this time or later: RFC 3339")
+	addTimeFlag(f, &o.dueTo, "due-to", "only due before this time: RFC 3339")
 }
 
-func (o *timerSelection) bulkFlags(c *cobra.Command) {
-	o.flags(c)
+func (o *timerSelection) addBulkFlags(c *cobra.Command) {
+	o.addFlags(c)
 	c.Flags().BoolVar(&o.all, "all", false, "all timers that match --target and --key, instead of one")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count the timers")
 }
@@ -81,8 +81,8 @@ func (a *app) timersCancelCommand() *cobra.Command {
 			return a.executeChange(cmd, one.change(timer.Cancel, args))
 		},
 	}
-	one.flags(c)
-	many.bulkFlags(c)
+	one.addFlags(c)
+	many.addBulkFlags(c)
 	return c
 }
 
@@ -117,8 +117,8 @@ new. Of a schedule, only the pending round is moved. The following rounds keep t
 			return a.executeChange(cmd, change)
 		},
 	}
-	one.flags(c)
-	many.bulkFlags(c)
+	one.addFlags(c)
+	many.addBulkFlags(c)
 	c.Flags().StringVar(&to.in, "in", "", "due after a duration: 15m, 1h30m, 1500ms")
 	c.Flags().StringVar(&to.at, "at", "", "due at a time: RFC 3339 with a zone")
 	c.Flags().StringVar(&to.by, "by", "", "shift of the due time, later or earlier: +5m, -5m")
@@ -225,7 +225,7 @@ func (a *app) reportBulk(all store.Done, verb timer.Verb, err error) error {
 	}
 	for _, what := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {
 		if all.Outcomes[what] > 0 {
-			return logged{outcomeError{what}}
+			return reportedError{outcomeError{what}}
 		}
 	}
 	return nil

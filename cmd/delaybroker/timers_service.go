@@ -60,7 +60,7 @@ func unknownSetReason(change store.Change) string {
 func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	var answer store.Answer
 	request := service.Asked{
-		Generation: change.Generation, Word: change.ID, For: change.For, Until: change.Until, By: shift(change.By),
+		Generation: change.Generation, Word: change.ID, For: change.For, Until: change.Until, By: formatShift(change.By),
 	}
 	name := change.Key + "." + change.Target
 	if _, isNATSSchedule := message.ScheduleOf(change.Key); isNATSSchedule {
@@ -73,8 +73,8 @@ func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	return a.showTimer(answer)
 }
 
-// shift formats the duration of a move, with its sign.
-func shift(d time.Duration) string {
+// formatShift formats the duration of a move, with its sign.
+func formatShift(d time.Duration) string {
 	switch {
 	case d == 0:
 		return ""
@@ -84,9 +84,9 @@ func shift(d time.Duration) string {
 	return levels.FormatDuration(d)
 }
 
-// requestOf returns the body of a request about the timers of a filter, and the end of its subject. The end has the
+// newRequest returns the body of a request about the timers of a filter, and the end of its subject. The end has the
 // tokens of the target before its first wildcard, since the server checks the user's permission by the subject.
-func requestOf(f store.Filter, p store.Page) (request service.Asked, prefix string) {
+func newRequest(f store.Filter, p store.Page) (request service.Asked, prefix string) {
 	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
 	request.Recurring, request.Set = f.Recurring, f.Set
 	request.After, request.UpTo, request.Limit = p.After, p.UpTo, p.Limit
@@ -105,7 +105,7 @@ func requestOf(f store.Filter, p store.Page) (request service.Asked, prefix stri
 
 // askList makes a broker list timers.
 func (a *app) askList(ctx context.Context, f store.Filter, p store.Page) (l store.Listing, err error) {
-	request, prefix := requestOf(f, p)
+	request, prefix := newRequest(f, p)
 	err = a.askBroker(ctx, func(n message.Names) string { return n.TimersCall() + prefix }, request, &l)
 	return l, err
 }
@@ -140,8 +140,8 @@ func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row
 // askBulk makes a broker execute a page of cancel-all or shift. A shift needs an upper bound of the sequences, which
 // comes from a dry run of the first page.
 func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.Done, err error) {
-	request, prefix := requestOf(b.Filter, b.Page)
-	request.By, request.DryRun = shift(b.By), b.DryRun
+	request, prefix := newRequest(b.Filter, b.Page)
+	request.By, request.DryRun = formatShift(b.By), b.DryRun
 	call := message.Names.CancelAllCall
 	if b.Verb == timer.Move {
 		call = message.Names.ShiftCall

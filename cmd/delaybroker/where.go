@@ -31,7 +31,7 @@ exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or setti
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.where(cmd, args[0], o) },
 	}
-	o.flags(c)
+	o.addFlags(c)
 	c.Flags().BoolVar(&o.body, "body", false, "also show its headers and body")
 	return c
 }
@@ -49,7 +49,7 @@ exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or setti
 		Args: argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.where(cmd, args[0], o) },
 	}
-	o.flags(c)
+	o.addFlags(c)
 	return c
 }
 
@@ -59,7 +59,7 @@ type whereOptions struct {
 	body bool // show headers and body
 }
 
-func (o *whereOptions) flags(c *cobra.Command) {
+func (o *whereOptions) addFlags(c *cobra.Command) {
 	c.Flags().Uint64Var(&o.most, "most", 5_000_000, "maximum number of messages to search")
 }
 
@@ -91,7 +91,7 @@ func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.
 	}
 	a.showWhere(w, content)
 	if !w.Found {
-		return logged{errNotStored}
+		return reportedError{errNotStored}
 	}
 	return nil
 }

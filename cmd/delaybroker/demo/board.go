@@ -83,8 +83,8 @@ type arrival struct {
 	late    time.Duration
 }
 
-// arrivalOf returns an arrival at the current time.
-func arrivalOf(subject string, header nats.Header) arrival {
+// newArrival returns an arrival at the current time.
+func newArrival(subject string, header nats.Header) arrival {
 	delay, _ := client.Of(&nats.Msg{Header: header})
 	return arrival{subject, delay.Late()}
 }
@@ -100,7 +100,7 @@ func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
 		}
 		select {
 		case m := <-arrivals:
-			b.note(m)
+			b.record(m)
 			if !live {
 				fmt.Fprintf(b.printer.Err, "%d of %d arrived\n", b.arrived, len(b.messages))
 			}
@@ -113,8 +113,8 @@ func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
 	return nil
 }
 
-// note records an arrival. It ignores duplicates.
-func (b *board) note(m arrival) {
+// record marks the message of an arrival as arrived. It ignores duplicates.
+func (b *board) record(m arrival) {
 	for i := range b.messages {
 		if d := &b.messages[i]; d.Target == m.subject && d.LateMS == nil {
 			ms := terminal.Milliseconds(m.late)

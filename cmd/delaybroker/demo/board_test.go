@@ -11,7 +11,7 @@ func TestBoardCountsOnce(t *testing.T) {
 	b := board{messages: examples(time.Now())}
 	target := b.messages[2].Target
 	for _, subject := range []string{target, target, "demo.core.unknown"} {
-		b.note(arrival{subject: subject})
+		b.record(arrival{subject: subject})
 	}
 	if got, want := b.arrived, 1; got != want {
 		t.Errorf("arrived: got %d, want %d", got, want)

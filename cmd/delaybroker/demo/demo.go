@@ -103,7 +103,7 @@ func show(ctx context.Context, p *terminal.Printer, url string) error {
 // subscribe sends the messages of a stream and of a plain subscriber to arrivals. Both subscriptions end with the
 // connection.
 func subscribe(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, arrivals chan<- arrival) error {
-	_, err := nc.Subscribe(coreTargets+">", func(m *nats.Msg) { arrivals <- arrivalOf(m.Subject, m.Header) })
+	_, err := nc.Subscribe(coreTargets+">", func(m *nats.Msg) { arrivals <- newArrival(m.Subject, m.Header) })
 	if err != nil {
 		return err
 	}
@@ -115,6 +115,6 @@ func subscribe(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, arriv
 	if err != nil {
 		return err
 	}
-	_, err = consumer.Consume(func(m jetstream.Msg) { arrivals <- arrivalOf(m.Subject(), m.Headers()) })
+	_, err = consumer.Consume(func(m jetstream.Msg) { arrivals <- newArrival(m.Subject(), m.Headers()) })
 	return err
 }

@@ -20,9 +20,9 @@ type Config struct {
 	File           string // nats-server's configuration file, or empty; read at each start
 	User, Password string // the only user, unless the file has users; empty for none
 
-	TLS     bool // the file requires TLS from clients
-	Bounded bool // the file limits the storage
-	Open    bool // clients need no user
+	RequiresTLS bool // the file requires TLS from clients
+	LimitsStore bool // the file limits the storage
+	Anonymous   bool // clients need no user
 
 	Host       string // empty for all interfaces
 	Port       int    // zero for any free port
@@ -64,7 +64,7 @@ func (c Config) options() (*server.Options, error) {
 
 // ExposedAddress returns the address of a server without users, if other hosts can reach it, and otherwise "".
 func (c *Config) ExposedAddress() string {
-	if c == nil || !c.Open || c.isLoopback() {
+	if c == nil || !c.Anonymous || c.isLoopback() {
 		return ""
 	}
 	return net.JoinHostPort(c.Host, strconv.Itoa(c.Port))
@@ -78,7 +78,7 @@ func (c Config) isLoopback() bool {
 // checkStore returns the check of the store's usage.
 func (c *Config) checkStore(used doctor.Usage) stats.Check {
 	limit := "three quarters of the disk space that was free at the start"
-	if c.Bounded {
+	if c.LimitsStore {
 		limit = "max_file of DELAY_EMBEDDED_CONFIG"
 	}
 	check := stats.Check{Name: "store", OK: used.Part() < inspect.FullShare,

@@ -52,7 +52,7 @@ func ReadFile(path string) (f File, wrong []string) {
 		return f, []string{unsetVariable.ReplaceAllString(oneLine(err), "the variable on line $1 is not set"+
 			" (a password that begins with a dollar sign needs quotes)")}
 	}
-	for _, key := range slices.Sorted(maps.Keys(keysOf(keys, ""))) {
+	for _, key := range slices.Sorted(maps.Keys(collectKeys(keys, ""))) {
 		if why := forbiddenKeys[key]; why != "" {
 			wrong = append(wrong, fmt.Sprintf("%s is set: %s", key, why))
 		}
@@ -98,14 +98,15 @@ func (f File) Options() []nats.Option {
 	return options
 }
 
-// keysOf returns the keys of a file, in lower case, as in nats-server. A key in a section has the form "section.key".
-func keysOf(section map[string]any, prefix string) map[string]bool {
+// collectKeys returns the keys of a file in lower case, since nats-server ignores their case. A key in a section has
+// the form "section.key".
+func collectKeys(section map[string]any, prefix string) map[string]bool {
 	all := make(map[string]bool)
 	for key, value := range section {
 		key = prefix + strings.ToLower(key)
 		all[key] = true
 		if inner, ok := value.(map[string]any); ok && prefix == "" {
-			maps.Copy(all, keysOf(inner, key+"."))
+			maps.Copy(all, collectKeys(inner, key+"."))
 		}
 	}
 	return all

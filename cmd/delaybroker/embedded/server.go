@@ -172,7 +172,7 @@ func (c Config) checkPort() error {
 // restart with another certificate. The client must connect over TCP: nats-server's in-process connections are slower,
 // and block each other when a user is refused.
 func (e *Server) TLS() []nats.Option {
-	if !e.config.TLS {
+	if !e.config.RequiresTLS {
 		return nil
 	}
 	return []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return *e.certificates.Load() }))}

@@ -115,7 +115,7 @@ func TestGivesUp(t *testing.T) {
 
 func TestStartStop(t *testing.T) {
 	var log bytes.Buffer
-	c := Config{Dir: t.TempDir(), Sync: time.Second, Open: true} // all interfaces
+	c := Config{Dir: t.TempDir(), Sync: time.Second, Anonymous: true} // all interfaces
 	s, err := Start(c, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +207,7 @@ func TestStoreBound(t *testing.T) {
 	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, doctor.EmbeddedFull) {
 		t.Errorf("full: got %+v", full)
 	}
-	c.Bounded = true
+	c.LimitsStore = true
 	const bound = "max_file of DELAY_EMBEDDED_CONFIG"
 	if got := c.checkStore(doctor.Usage{Bytes: 90, Limit: 100}); !got.OK || !strings.Contains(got.Detail, bound) {
 		t.Errorf("nearly full: got %+v", got)

@@ -15,24 +15,24 @@ import (
 
 // Access has the address and the options to reach NATS. Secrets are inside the options, which are never printed.
 type Access struct {
-	URL     string // servers, comma separated; may contain a password, so never logged
-	Options []nats.Option
-	Login   string // settings to correct if the server refuses the user; empty for those of NATS
+	URL         string // servers, comma separated; may contain a password, so never logged
+	Options     []nats.Option
+	LoginAdvice string // settings to correct if the server refuses the user; empty for those of NATS
 }
 
 // At returns the access to another server as the same user.
 func (a Access) At(url string, more []nats.Option) Access {
-	return Access{URL: url, Options: slices.Concat(a.Options, more), Login: a.Login}
+	return Access{URL: url, Options: slices.Concat(a.Options, more), LoginAdvice: a.LoginAdvice}
 }
 
 // Explain adds the settings to correct to a refusal by the embedded server.
 func (a Access) Explain(err error) error {
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
-	case a.Login == "":
+	case a.LoginAdvice == "":
 		return err
 	case errors.Is(err, nats.ErrAuthorization):
-		return fmt.Errorf("%w: %s", err, a.Login)
+		return fmt.Errorf("%w: %s", err, a.LoginAdvice)
 	case certificate:
 		return fmt.Errorf("%w: set DELAY_EMBEDDED_CONFIG to the file of the embedded server, or NATS_CA and NATS_URL", err)
 	case RefusesCertificate(err):

@@ -99,7 +99,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	}
 	defer set.Close()
 	p.Config.Broker.Calls = inspect.Calls(p.opener(dialer, "questions"))
-	b, err := broker.New(set.ForBroker(), p.engine(listener != nil))
+	b, err := broker.New(set.ForBroker(), p.brokerConfig(listener != nil))
 	if err != nil {
 		return err
 	}
@@ -109,10 +109,10 @@ func (p Process) Run(parent context.Context) (err error) {
 			Engine: b, Down: set.Disconnected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
-		shown := p.page(b, dialer, source)
-		source.Page = shown
+		statusPage := p.page(b, dialer, source)
+		source.Page = statusPage
 		httpServer.Handler = source.Handler()
-		life.running.Go(func() { shown.Run(ctx) })
+		life.running.Go(func() { statusPage.Run(ctx) })
 		life.running.Go(func() { web.Serve(httpServer, listener, life.fail) })
 	}
 
@@ -123,12 +123,12 @@ func (p Process) Run(parent context.Context) (err error) {
 		return err
 	}
 	return life.run(b, func() {
-		p.announce(ctx, b, set.ForBroker().Control, addressOf(listener), &durability)
+		p.announce(ctx, b, set.ForBroker().Control, listenAddress(listener), &durability)
 	})
 }
 
-// engine completes the configuration of the broker. It records a history only if there is a page.
-func (p *Process) engine(page bool) broker.Config {
+// brokerConfig completes the configuration of the broker. It records a history only if there is a page.
+func (p *Process) brokerConfig(page bool) broker.Config {
 	p.Config.Broker.Log, p.Config.Broker.Place, p.Config.Broker.Version = p.Log, p.place(), p.Version
 	if page {
 		p.Config.Broker.History = new(history.Book)
@@ -217,8 +217,8 @@ func (p Process) explainPortInUse(ctx context.Context, err error) error {
 	return fmt.Errorf("%s is in use by %s: %w", p.Config.HTTPAddr, who, err)
 }
 
-// addressOf returns the address of the probes, with the port that the system chose if the setting is 0.
-func addressOf(l net.Listener) string {
+// listenAddress returns the address of the probes, with the port that the system chose if the setting is 0.
+func listenAddress(l net.Listener) string {
 	if l == nil {
 		return "off"
 	}

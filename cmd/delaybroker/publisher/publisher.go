@@ -1,17 +1,18 @@
 package publisher
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
@@ -35,7 +36,7 @@ type Publisher struct {
 	Policy  message.Policy
 	Message *nats.Msg
 
-	lookForbidden atomic.Bool // skip storedTime: the server refused the request, and logs each refusal
+	timeForbidden atomic.Bool // skip storedTime: the server refused the request, and logs each refusal
 }
 
 // Published describes a message that was accepted.
@@ -70,37 +71,21 @@ func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) err
 }
 
 func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Published) error) error {
-	ctx, cancel := p.Session.Allowed(ctx)
+	allowed, cancel := p.Session.Allowed(ctx)
 	defer cancel()
-	ctx, fail := context.WithCancelCause(ctx)
-	defer fail(nil)
-	jobs := make(chan struct{})
-	var publishing sync.WaitGroup
-	for range min(maxInFlight, count) {
-		publishing.Go(func() {
-			for range jobs {
-				m, err := p.publish(context.WithoutCancel(ctx))
-				if err == nil {
-					err = stored(m)
-				}
-				if err != nil {
-					fail(err)
-				}
+	group, working := errgroup.WithContext(allowed)
+	group.SetLimit(maxInFlight)
+	for n := 0; n < count && working.Err() == nil; n++ {
+		group.Go(func() error {
+			m, err := p.publish(context.WithoutCancel(working)) // a publish in flight is completed
+			if err != nil {
+				return err
 			}
+			return stored(m)
 		})
 	}
-	for range count {
-		select {
-		case jobs <- struct{}{}:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	close(jobs)
-	publishing.Wait()
-	return context.Cause(ctx)
+	err := group.Wait()
+	return cmp.Or(context.Cause(allowed), err)
 }
 
 func (p *Publisher) publish(ctx context.Context) (Published, error) {
@@ -173,12 +158,12 @@ func (p *Publisher) explainNoStream(ctx context.Context) error {
 // storedTime requests the time at which a message was stored, from which its due time and id follow. It returns false
 // if the user may not request the time, or if the message has already left the stream, as one in the intake may have.
 func (p *Publisher) storedTime(ctx context.Context, ack *jetstream.PubAck) (time.Time, bool) {
-	if p.lookForbidden.Load() {
+	if p.timeForbidden.Load() {
 		return time.Time{}, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
 	defer cancel()
 	stored, err := p.Session.Stored(ctx, ack.Stream, ack.Sequence)
-	p.lookForbidden.Store(err != nil && !errors.Is(err, jetstream.ErrMsgNotFound))
+	p.timeForbidden.Store(err != nil && !errors.Is(err, jetstream.ErrMsgNotFound))
 	return stored.At, err == nil
 }

@@ -99,7 +99,7 @@ type pair struct{ key, value *yaml.Node }
 
 // pairs returns the pairs of a mapping. It checks for duplicate keys, since the library does not check nodes.
 func (r *reader) pairs(n *yaml.Node, what string) (all []pair) {
-	n = resolved(n)
+	n = resolveAlias(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil
 	}
@@ -115,14 +115,14 @@ func (r *reader) pairs(n *yaml.Node, what string) (all []pair) {
 			continue
 		}
 		seen[key.Value] = key.Line
-		all = append(all, pair{key, resolved(n.Content[i+1])})
+		all = append(all, pair{key, resolveAlias(n.Content[i+1])})
 	}
 	return all
 }
 
 // fields returns the values of a mapping, by key. It reports unknown keys.
 func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[string]*yaml.Node, ok bool) {
-	if resolved(n).Kind != yaml.MappingNode {
+	if resolveAlias(n).Kind != yaml.MappingNode {
 		r.refuse(n.Line, "%s: want keys and values: %s", what, strings.Join(known, ", "))
 		return nil, false
 	}
@@ -166,8 +166,8 @@ func (r *reader) text(n *yaml.Node) (text string) {
 	return text
 }
 
-// resolved returns the node that an alias refers to.
-func resolved(n *yaml.Node) *yaml.Node {
+// resolveAlias returns the node that an alias refers to.
+func resolveAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
 	}

@@ -98,7 +98,7 @@ func (r *reader) headers(s *Schedule, n *yaml.Node) {
 			values = p.value.Content
 		}
 		for _, v := range values {
-			s.Header[name] = append(s.Header[name], r.text(resolved(v)))
+			s.Header[name] = append(s.Header[name], r.text(resolveAlias(v)))
 		}
 	}
 }
@@ -143,8 +143,8 @@ func (s Schedule) request(set string, policy message.Policy, now time.Time) entr
 	return entry.Parse(policy, s.incoming(policy, set, now)).Pending
 }
 
-// over reports whether the schedule has no further round.
-func (s Schedule) over(want entry.Pending, now time.Time) bool {
+// hasEnded reports whether the schedule has no further round.
+func (s Schedule) hasEnded(want entry.Pending, now time.Time) bool {
 	table := want.Recurs.Table
 	table.Last = s.Last
 	_, hasRound := table.Start(now, s.First)

@@ -22,7 +22,7 @@ type Action string
 // The kinds.
 const (
 	Same   Action = "same"   // no action: the entry matches the file
-	Over   Action = "over"   // no action: its last round has passed
+	Ended  Action = "over"   // no action: its last round has passed
 	Add    Action = "add"    // it does not exist
 	Change Action = "change" // its entry differs from the file
 	Remove Action = "remove" // it is in the set, and no longer in the file
@@ -55,8 +55,8 @@ func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now t
 	step.Table = want.Recurs.Table.String()
 	recurring := store.RecurringOf(current.Entry)
 	switch {
-	case current.Over() && s.over(want, now):
-		step.Action = Over
+	case current.Over() && s.hasEnded(want, now):
+		step.Action = Ended
 		return step
 	case current.Over():
 		step.Action = Add
@@ -69,7 +69,7 @@ func (f File) Plan(s Schedule, current timer.State, policy message.Policy, now t
 		return step.leave("a named timer that does not recur has this key and target")
 	case recurring.Set != f.Set && !adopt:
 		return step.leave(fmt.Sprintf("the schedule already exists, %s; --adopt takes it over", ownerText(recurring.Set)))
-	case s.over(want, now):
+	case s.hasEnded(want, now):
 		return f.Removal(current, step.Name, step.Target)
 	}
 	step.Differences = differences(want, current, s, now)

@@ -100,7 +100,7 @@ func TestPlan(t *testing.T) {
 			file: "cron: '0 12 * * *', jitter: 1h, body: c", want: Change, differ: "body", header: "Delay-Until=due",
 			current: stored(t, now.Add(-day), "", "Delay-Cron", "0 12 * * *", "Delay-Jitter", "1h", "Delay-Owner", "reports"),
 		},
-		"its last round has been": {file: "every: 15m, last: 2026-11-22T12:14:00Z", want: Over},
+		"its last round has been": {file: "every: 15m, last: 2026-11-22T12:14:00Z", want: Ended},
 		"its end has come earlier": {
 			file: "every: 15m, last: 2026-11-22T11:00:00Z", current: stored(t, now, "", mine...), want: Remove,
 		},

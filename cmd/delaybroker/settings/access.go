@@ -14,37 +14,37 @@ import (
 
 // access converts the settings to options, and tests them. So an unusable file is reported immediately, with the name
 // of its setting. Otherwise the connection would be retried for ever.
-func (s settings) access(p *problems, from natsContext) links.Access {
+func (s settings) access(p *problems, cliContext natsContext) links.Access {
 	a := links.Access{URL: s.NATSURL}
 	try := func(name, value string, option nats.Option, err error) {
 		if err == nil {
 			err = option(&nats.Options{})
 		}
 		if err != nil {
-			p.refuse(from.sourceName(name), value, "%w", err)
+			p.refuse(cliContext.sourceName(name), value, "%w", err)
 			return
 		}
 		a.Options = append(a.Options, option)
 	}
 
-	p.servers(from.sourceName("NATS_URL"), s.NATSURL)
+	p.servers(cliContext.sourceName("NATS_URL"), s.NATSURL)
 	switch {
 	case s.NATSUser == "" && s.NATSPassword != "":
-		p.refuseSecret(from.sourceName("NATS_PASSWORD"), "set without NATS_USER")
+		p.refuseSecret(cliContext.sourceName("NATS_PASSWORD"), "set without NATS_USER")
 	case s.NATSUser != "" && s.NATSPassword == "":
 		// As in the CLI, a user without a password is a token.
-		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(from).NATSUser }))
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(cliContext).NATSUser }))
 	case s.NATSUser != "":
 		a.Options = append(a.Options, nats.UserInfoHandler(func() (user, password string) {
-			current := s.withCurrentLogin(from)
+			current := s.withCurrentLogin(cliContext)
 			return current.NATSUser, current.NATSPassword
 		}))
 	}
 	if s.NATSToken != "" {
-		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(from).NATSToken }))
+		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(cliContext).NATSToken }))
 	}
 	if s.NATSCreds != "" && s.NATSNKey != "" {
-		p.refuse(from.sourceName("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of them")
+		p.refuse(cliContext.sourceName("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of them")
 	}
 	if s.NATSCreds != "" {
 		path := expandHome(s.NATSCreds)
@@ -59,14 +59,14 @@ func (s settings) access(p *problems, from natsContext) links.Access {
 	case s.NATSCert != "" && s.NATSKey != "":
 		try("NATS_CERT", s.NATSCert, nats.ClientCert(expandHome(s.NATSCert), expandHome(s.NATSKey)), nil)
 	case s.NATSCert != "":
-		p.refuse(from.sourceName("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
+		p.refuse(cliContext.sourceName("NATS_CERT"), s.NATSCert, "set without NATS_KEY")
 	case s.NATSKey != "":
-		p.refuse(from.sourceName("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
+		p.refuse(cliContext.sourceName("NATS_KEY"), s.NATSKey, "set without NATS_CERT")
 	}
 	if s.NATSCA != "" {
 		try("NATS_CA", s.NATSCA, nats.RootCAs(expandHome(s.NATSCA)), nil)
 	}
-	if from.TLSFirst {
+	if cliContext.TLSFirst {
 		a.Options = append(a.Options, nats.TLSHandshakeFirst())
 	}
 	return a
@@ -74,13 +74,13 @@ func (s settings) access(p *problems, from natsContext) links.Access {
 
 // inbox returns the option for the inbox prefix. It is not part of access, because a link with its own context may use
 // the prefix of DELAY_INBOX_PREFIX.
-func (s settings) inbox(p *problems, from natsContext) []nats.Option {
+func (s settings) inbox(p *problems, cliContext natsContext) []nats.Option {
 	if s.InboxPrefix == "" {
 		return nil
 	}
 	option := nats.CustomInboxPrefix(s.InboxPrefix)
 	if err := option(&nats.Options{}); err != nil {
-		p.refuse(from.sourceName("DELAY_INBOX_PREFIX"), s.InboxPrefix, "%w", err)
+		p.refuse(cliContext.sourceName("DELAY_INBOX_PREFIX"), s.InboxPrefix, "%w", err)
 	}
 	return []nats.Option{option}
 }
@@ -96,19 +96,19 @@ func (s settings) linkAccess(p *problems, control natsContext) map[string]links.
 			continue
 		}
 		link := settings{NATSContext: name}
-		from := link.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
+		cliContext := link.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
 		// All links use the same JetStream: the engine has one API prefix.
 		if link.JSDomain != "" && link.JSDomain != s.JSDomain {
 			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; remove it",
 				link.JSDomain, s.JSDomain)
 		}
-		if from.JSAPIPrefix != "" && from.JSAPIPrefix != control.JSAPIPrefix {
+		if cliContext.JSAPIPrefix != "" && cliContext.JSAPIPrefix != control.JSAPIPrefix {
 			p.refuseVariable(v, "jetstream_api_prefix is %q, and %q for the other links; remove it",
-				from.JSAPIPrefix, control.JSAPIPrefix)
+				cliContext.JSAPIPrefix, control.JSAPIPrefix)
 		}
-		a := link.access(p, from)
+		a := link.access(p, cliContext)
 		if link.InboxPrefix != "" || !isSet("DELAY_INBOX_PREFIX") {
-			a.Options = append(a.Options, link.inbox(p, from)...)
+			a.Options = append(a.Options, link.inbox(p, cliContext)...)
 		} else {
 			a.Options = append(a.Options, s.inbox(new(problems), control)...) // the problems of this prefix are already reported
 		}

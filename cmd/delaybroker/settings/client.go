@@ -22,7 +22,7 @@ type Client struct {
 func ReadClient() (Client, error) {
 	s := readSettings()
 	var p problems
-	from := s.takeContext(&p, "NATS_CONTEXT", nats.DefaultURL)
+	cliContext := s.takeContext(&p, "NATS_CONTEXT", nats.DefaultURL)
 	var others problems
 	var login string
 	var tls []nats.Option
@@ -32,11 +32,11 @@ func ReadClient() (Client, error) {
 			tls = others.embeddedFile(s.EmbeddedConfig).Options()
 		}
 	}
-	c := Client{Access: s.access(&p, from)}
-	c.Access.Login = login
+	c := Client{Access: s.access(&p, cliContext)}
+	c.Access.LoginAdvice = login
 	c.Access.Options = append(c.Access.Options, tls...)
-	c.Access.Options = append(c.Access.Options, s.inbox(&p, from)...)
-	b := s.brokerConfig(&others, from, false)
+	c.Access.Options = append(c.Access.Options, s.inbox(&p, cliContext)...)
+	b := s.brokerConfig(&others, cliContext, false)
 	p = append(p, others.withNames("DELAY_PREFIX", "DELAY_MAX_DELAY", "DELAY_JS_DOMAIN")...)
 	if err := p.err(); err != nil {
 		return c, err

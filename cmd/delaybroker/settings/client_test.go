@@ -64,12 +64,12 @@ func TestClientConfigProblems(t *testing.T) {
 	}
 }
 
-func TestDialable(t *testing.T) {
+func TestDialAddress(t *testing.T) {
 	for listen, want := range map[string]string{
 		":8422": "127.0.0.1:8422", "0.0.0.0:8422": "127.0.0.1:8422", "[::]:8422": "127.0.0.1:8422",
 		"127.0.0.1:1": "127.0.0.1:1", "[::1]:2": "[::1]:2", "broker:3": "broker:3",
 	} {
-		if got := dialable(listen); got != want {
+		if got := dialAddress(listen); got != want {
 			t.Errorf("%q: got %q, want %q", listen, got, want)
 		}
 	}

@@ -35,20 +35,20 @@ func Read() (Config, error) {
 
 func (s settings) config(p *problems) Config {
 	var c Config
-	from := s.takeContext(p, "NATS_CONTEXT", nats.DefaultURL)
+	cliContext := s.takeContext(p, "NATS_CONTEXT", nats.DefaultURL)
 	if s.NATSURL == "" {
 		var tls []nats.Option
 		c.Embedded, tls = s.embedConfig(p)
-		c.Access = s.embeddedAccess(p).access(p, from)
-		c.Access.Login = loginEmbedded
+		c.Access = s.embeddedAccess(p).access(p, cliContext)
+		c.Access.LoginAdvice = loginEmbedded
 		c.Access.Options = append(c.Access.Options, tls...)
 	} else {
 		s.refuseEmbedded(p)
-		c.Access = s.access(p, from)
-		c.LinkAccess = s.linkAccess(p, from)
+		c.Access = s.access(p, cliContext)
+		c.LinkAccess = s.linkAccess(p, cliContext)
 	}
-	c.Access.Options = append(c.Access.Options, s.inbox(p, from)...)
-	c.Broker = s.brokerConfig(p, from, c.Embedded != nil)
+	c.Access.Options = append(c.Access.Options, s.inbox(p, cliContext)...)
+	c.Broker = s.brokerConfig(p, cliContext, c.Embedded != nil)
 	if s.HTTPAddr != "off" {
 		c.HTTPAddr = s.HTTPAddr
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr, "127.0.0.1:8422 or :8422")
@@ -63,7 +63,7 @@ func (s settings) config(p *problems) Config {
 
 // brokerConfig reads the settings of a broker.Config, and lets the broker check them. An unparsable value is a problem.
 // Its field keeps the default, or gets a value that the broker refuses.
-func (s settings) brokerConfig(p *problems, from natsContext, embedded bool) broker.Config {
+func (s settings) brokerConfig(p *problems, cliContext natsContext, embedded bool) broker.Config {
 	c := broker.Config{
 		Prefix:        s.Prefix,
 		DedupWindow:   p.duration("DELAY_DEDUP_WINDOW", s.DedupWindow),
@@ -94,7 +94,7 @@ func (s settings) brokerConfig(p *problems, from natsContext, embedded bool) bro
 		c.TimerHistory = p.duration("DELAY_TIMER_HISTORY", s.TimerHistory)
 	}
 	if s.JSDomain == "" {
-		c.APIPrefix = strings.TrimSuffix(from.JSAPIPrefix, ".")
+		c.APIPrefix = strings.TrimSuffix(cliContext.JSAPIPrefix, ".")
 	}
 	if s.StreamReplicas != "auto" {
 		c.Replicas = number(s.StreamReplicas)

@@ -79,7 +79,7 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 		{"owners", c.Broker.MaxOwners, 3},
 		{"http", c.HTTPAddr, "127.0.0.1:8422"},
 		{"embedded", *c.Embedded, embedded.Config{
-			Host: "127.0.0.1", Port: 4222, Dir: "./delay-data", Sync: time.Second, Open: true,
+			Host: "127.0.0.1", Port: 4222, Dir: "./delay-data", Sync: time.Second, Anonymous: true,
 		}},
 	} {
 		if test.got != test.want {

@@ -69,7 +69,7 @@ func (s *settings) takeContext(p *problems, variable, fallback string) natsConte
 
 // withCurrentLogin returns the settings with the context's current user, password and token. It is called for each
 // login, so a rotated password needs no restart. If the context cannot be read, they stay unchanged.
-func (s settings) withCurrentLogin(from natsContext) settings {
+func (s settings) withCurrentLogin(cliContext natsContext) settings {
 	if s.NATSContext == "" {
 		return s
 	}
@@ -81,9 +81,9 @@ func (s settings) withCurrentLogin(from natsContext) settings {
 		setting   *string
 		was, next string
 	}{
-		{&s.NATSUser, from.User, current.User},
-		{&s.NATSPassword, from.Password, current.Password},
-		{&s.NATSToken, from.Token, current.Token},
+		{&s.NATSUser, cliContext.User, current.User},
+		{&s.NATSPassword, cliContext.Password, current.Password},
+		{&s.NATSToken, cliContext.Token, current.Token},
 	} {
 		if *login.setting == login.was { // otherwise the value is from the environment
 			*login.setting = login.next

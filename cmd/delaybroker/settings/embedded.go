@@ -36,17 +36,17 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 		p.refuseSecret("DELAY_EMBEDDED_PASSWORD", "want the password instead of its hash, which the broker cannot log in "+
 			"with; a user with a hash belongs in DELAY_EMBEDDED_CONFIG")
 	}
-	c.Open = s.EmbeddedUser == ""
+	c.Anonymous = s.EmbeddedUser == ""
 	if s.EmbeddedConfig == "" {
 		return c, nil
 	}
 	f := p.embeddedFile(s.EmbeddedConfig)
-	c.TLS, c.Bounded = f.HasTLS(), f.LimitsStore()
+	c.RequiresTLS, c.LimitsStore = f.HasTLS(), f.LimitsStore()
 	if f.HasUsers() {
-		c.Open = !f.RequiresUser()
+		c.Anonymous = !f.RequiresUser()
 	}
 	if f.RequiresCertificate() {
-		c.Open = false
+		c.Anonymous = false
 		if s.NATSCert == "" {
 			p.refuse("DELAY_EMBEDDED_CONFIG", s.EmbeddedConfig,
 				"tls.verify is set: set NATS_CERT and NATS_KEY to a certificate for the broker's own connections")
@@ -99,7 +99,7 @@ func (s settings) embeddedAccess(p *problems) settings {
 	case s.EmbeddedUser != "":
 		s.NATSUser, s.NATSPassword = s.EmbeddedUser, s.EmbeddedPassword
 	}
-	s.NATSURL = embeddedURL(s.EmbeddedListen)
+	s.NATSURL = "nats://" + dialAddress(s.EmbeddedListen)
 	return s
 }
 

@@ -32,13 +32,11 @@ func PageURL(listen string) string {
 	return probeURL(listen) + "/"
 }
 
-func probeURL(listen string) string { return "http://" + dialable(listen) }
+func probeURL(listen string) string { return "http://" + dialAddress(listen) }
 
-// embeddedURL returns the URL of the server that serve embeds with the same settings.
-func embeddedURL(listen string) string { return "nats://" + dialable(listen) }
-
-// dialable converts a listen address to one to connect to: ":8422" and "0.0.0.0:8422" become 127.0.0.1:8422.
-func dialable(listen string) string {
+// dialAddress returns the address at which clients on this host reach a listen address. For ":8422" and "0.0.0.0:8422"
+// it returns "127.0.0.1:8422".
+func dialAddress(listen string) string {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return listen

@@ -162,16 +162,10 @@ func readSettings() (s settings) {
 	return s
 }
 
-// lookup returns the value of a variable in the environment.
-func lookup(name string) string {
-	if strings.HasPrefix(name, envPrefix) {
-		return os.Getenv(name)
-	}
-	return cmp.Or(os.Getenv(envPrefix+name), os.Getenv(name))
+// isSet reports whether the environment has the setting. A default or a context does not count.
+func isSet(name string) bool {
+	return os.Getenv(name) != "" || !strings.HasPrefix(name, envPrefix) && os.Getenv(envPrefix+name) != ""
 }
-
-// isSet reports whether the environment has the setting, and not only a default or a context.
-func isSet(name string) bool { return lookup(name) != "" }
 
 // Given returns the settings in the environment that could be read from the streams instead.
 func Given() inspect.Given {

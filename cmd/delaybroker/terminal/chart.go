@@ -45,8 +45,8 @@ func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	return c
 }
 
-// Row adds a line, if show is set.
-func (c *Chart) Row(name string, n inspect.Amount, show bool) {
+// AddRow adds a line, if show is set.
+func (c *Chart) AddRow(name string, n inspect.Amount, show bool) {
 	if !show {
 		return
 	}

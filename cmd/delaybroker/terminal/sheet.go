@@ -43,8 +43,8 @@ func (s *Sheet) Add(cells ...any) { s.rows = append(s.rows, Row(cells...)) }
 // Len returns the number of rows.
 func (s *Sheet) Len() int { return len(s.rows) }
 
-// Foot sets the last row.
-func (s *Sheet) Foot(cells ...any) { s.footer = Row(cells...) }
+// SetFooter sets the last row.
+func (s *Sheet) SetFooter(cells ...any) { s.footer = Row(cells...) }
 
 // Print writes the sheet to Out.
 func (s *Sheet) Print() {
