@@ -30,11 +30,7 @@ func TestAheadShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{"DUE", "MESSAGES", "3", "4", "later", "unreadable", strings.Repeat("█", 40)} {
-		if !strings.Contains(out, part) {
-			t.Errorf("got no %q in\n%s", part, out)
-		}
-	}
+	wantParts(t, out, "DUE", "MESSAGES", "3", "4", "later", "unreadable", strings.Repeat("█", 40))
 	if strings.Contains(out, "±") {
 		t.Errorf("an exact forecast shows an error:\n%s", out)
 	}

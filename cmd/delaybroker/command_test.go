@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"strings"
@@ -8,6 +10,59 @@ import (
 
 	"delaybroker/cmd/delaybroker/terminal"
 )
+
+// runCommand runs a command whose output is a pipe.
+func runCommand(t *testing.T, stdin string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	a := &app{Printer: terminal.Printer{Out: &out, Err: &errs}}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetIn(strings.NewReader(stdin))
+	err = a.execute(t.Context(), root)
+	if strings.ContainsRune(out.String()+errs.String(), '\x1b') {
+		t.Errorf("%q: got an escape code in a pipe:\n%q", args, out.String()+errs.String())
+	}
+	return out.String(), errs.String(), err
+}
+
+func mustRunCommand(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	out, _, err := runCommand(t, stdin, args...)
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	return out
+}
+
+// wantCommandError checks the exit code and the text of the error.
+func wantCommandError(t *testing.T, code int, parts []string, args ...string) {
+	t.Helper()
+	_, _, err := runCommand(t, "", args...)
+	if got := exitCode(err); err == nil || got != code {
+		t.Errorf("%q: got exit code %d (%v), want %d", args, got, err, code)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q: got %q, want %q in it", args, err, part)
+		}
+	}
+}
+
+// decodeLines decodes a JSON value from each line.
+func decodeLines[T any](t *testing.T, text string) []T {
+	t.Helper()
+	var all []T
+	for line := range strings.Lines(text) {
+		var v T
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("decode %q: %v", line, err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
 
 // fullDisk is a writer that accepts a limited number of bytes.
 type fullDisk struct{ room, writes int }
@@ -52,6 +107,27 @@ func TestVersionFlag(t *testing.T) {
 	if got, want := mustRunCommand(t, "", "--version"), "delaybroker "+readBuild().name()+"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// TestHelpIsNotDone: help together with other arguments is a usage error, since the command does not run. So -h is a
+// key only after --.
+func TestHelpIsNotDone(t *testing.T) {
+	o := streamsOnly(t)
+	o.must("pub", "orders.x", "x", "--in", "1h", "--key=-h")
+	for _, args := range [][]string{
+		{"timers", "cancel", "-h", "orders.x"}, {"schedules", "rm", "-h", "--target", "orders.x"},
+		{"timers", "cancel", "--all", "--target", "orders.>", "--help"},
+	} {
+		wantCommandError(t, 2, []string{"the command did not run", "--"}, args...)
+	}
+	for _, args := range [][]string{
+		{"timers", "cancel", "--help"}, {"bench", "timers", "--help"}, {"help", "timers", "cancel"}, {"-h"}, {"timers"},
+	} {
+		if got := o.must(args...); !strings.Contains(got, "Usage:") {
+			t.Errorf("%q prints %q, want help", args, got)
+		}
+	}
+	wantOutcome(t, o, 0, "cancelled", "timers", "cancel", "--", "-h", "orders.x")
 }
 
 // The shell's completion offers the values of a flag that has few.

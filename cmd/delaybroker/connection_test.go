@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -20,11 +18,7 @@ func TestConnectionFlags(t *testing.T) {
 	users := []*server.User{{Username: "ann", Password: "a"}, {Username: "bob", Password: "b"}}
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: users})
 	externalEnv(t, s.ClientURL())
-	context := filepath.Join(t.TempDir(), "ann.json")
-	text := fmt.Sprintf(`{"url":%q,"user":"ann","password":"a"}`, s.ClientURL())
-	if err := os.WriteFile(context, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	context := writeFile(t, "ann.json", fmt.Sprintf(`{"url":%q,"user":"ann","password":"a"}`, s.ClientURL()))
 	env := func(url, user, password string) {
 		for name, value := range map[string]string{
 			"NATS_URL": url, "NATS_USER": user, "NATS_PASSWORD": password, "NATS_CONTEXT": "", "NATS_CREDS": "",

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,15 +13,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// editor sets a shell script as the editor. $1 is the file.
-func editor(t *testing.T, script string) {
+// setEditor makes a shell script the user's editor. Its $1 is the file to edit.
+func setEditor(t *testing.T, script string) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "editor.sh")
-	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	t.Setenv("VISUAL", "")
-	t.Setenv("EDITOR", "sh "+file)
+	t.Setenv("EDITOR", "sh "+writeFile(t, "editor.sh", script))
 	t.Setenv("TMPDIR", t.TempDir())
 }
 
@@ -91,7 +86,7 @@ func TestDeadResendEdited(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.letters("delayin.1ms.orders.a", "delayin.1ms.orders.b")
 	o.createOrders()
-	editor(t, `grep -q 'orders.b:' "$1" && exit 0
+	setEditor(t, `grep -q 'orders.b:' "$1" && exit 0
 sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 	s := o.summary(1, "resend", "--all", "--edit", "--dry-run")
 	const want = `[{"did":"resent","letters":1},{"did":"left","letters":1,` +
@@ -112,12 +107,12 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 		t.Errorf("files remain: %v, %v", left, err)
 	}
 
-	editor(t, "exit 0")
+	setEditor(t, "exit 0")
 	const left = `[{"did":"left","letters":1,"why":"not changed in the editor","number":2}]`
 	if got := o.summary(1, "resend", "--all", "--edit").String(); got != left {
 		t.Errorf("nothing was changed: got %s, want %s", got, left)
 	}
-	editor(t, `echo "Delay-Id: forged" | cat - "$1" > "$1.new" && mv "$1.new" "$1"`)
+	setEditor(t, `echo "Delay-Id: forged" | cat - "$1" > "$1.new" && mv "$1.new" "$1"`)
 	_, _, err := o.run("dead", "resend", "--all", "--edit")
 	if err == nil || !strings.Contains(err.Error(), "reserved") ||
 		!strings.Contains(err.Error(), "your text is in "+os.TempDir()) {
@@ -126,7 +121,7 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 1 {
 		t.Errorf("got the files %v and %v, want the file with the edited text", left, err)
 	}
-	editor(t, "exit 1")
+	setEditor(t, "exit 1")
 	if _, _, err := o.run("dead", "resend", "--all", "--edit"); err == nil || !strings.Contains(err.Error(), "editor sh") {
 		t.Errorf("a failed editor: got %v", err)
 	}
@@ -137,7 +132,7 @@ sed -i 's/^body of.*/edited/; s/^Delay-Until: .*/&\nX-New: 1/' "$1"`)
 
 // The editor gets no password of this program.
 func TestEditorGetsNoPassword(t *testing.T) {
-	editor(t, "env | grep -E '^(NATS|DELAY)_' && exit 1 || exit 0")
+	setEditor(t, "env | grep -E '^(NATS|DELAY)_' && exit 1 || exit 0")
 	t.Setenv("NATS_PASSWORD", "secret")
 	t.Setenv("DELAY_SECRET", "secret")
 	if err := new(app).runEditor(t.Context(), "letter"); err != nil {

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -32,17 +30,10 @@ func TestDiskFullAtStart(t *testing.T) {
 			t.Errorf("unmount: %v", err)
 		}
 	})
-	start := func() (*exec.Cmd, *logReader) {
-		broker := command(t, nil, "DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR="+dir, "DELAY_HTTP_ADDR=off",
-			"DELAY_LEVELS=1s 5s")
-		log := newLogReader()
-		broker.Stderr = log
-		if err := broker.Start(); err != nil {
-			t.Fatal(err)
-		}
-		return broker, log
+	environ := []string{
+		"DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR=" + dir, "DELAY_HTTP_ADDR=off", "DELAY_LEVELS=1s 5s",
 	}
-	broker, log := start()
+	broker, log := startProcess(t, environ...)
 	nc, js := connect(t, log.await(t, "ready")["server"].(string))
 	publish(t, js, "delay.5s.x", "accepted before")
 	nc.Close()
@@ -53,34 +44,25 @@ func TestDiskFullAtStart(t *testing.T) {
 
 	ballast := filepath.Join(dir, "ballast")
 	fill(t, ballast)
-	broker, log = start()
+	broker, log = startProcess(t, environ...)
 	hung := time.AfterFunc(timeout, func() { _ = broker.Process.Kill() }) // ends a broker that runs
 	err := broker.Wait()
 	hung.Stop()
 	if code := broker.ProcessState.ExitCode(); code != 1 || err == nil {
 		t.Errorf("on a full disk it ends with %v and code %d, want 1", err, code)
 	}
-	for _, want := range []string{"DELAY_EMBEDDED_DIR " + dir + " accepts no data", "free some space"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log has %s, want %q in it", log, want)
-		}
-	}
+	wantParts(t, log.String(), "DELAY_EMBEDDED_DIR "+dir+" accepts no data", "free some space")
 
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	broker, log = start()
+	broker, log = startProcess(t, environ...)
 	nc, js = connect(t, log.await(t, "ready")["server"].(string))
 	sub := subscribe(t, nc, "x") // until now, the target had no subscriber and refused the message
 	wantMessage(t, sub, "accepted before")
 	publish(t, js, "delay.1s.x", "accepted afterwards")
 	wantMessage(t, sub, "accepted afterwards")
-	if err := broker.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := broker.Wait(); err != nil {
-		t.Errorf("got %v, want exit code 0:\n%s", err, log)
-	}
+	terminate(t, broker, log)
 }
 
 // fill writes a file until the disk is full.

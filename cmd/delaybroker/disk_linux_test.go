@@ -21,17 +21,8 @@ func TestDiskFull(t *testing.T) {
 		return
 	}
 	dir, probes := t.TempDir(), natstest.FreeAddress(t)
-	broker := command(t, nil,
-		"DELAY_EMBEDDED_LISTEN=127.0.0.1:0",
-		"DELAY_EMBEDDED_DIR="+dir,
-		"DELAY_HTTP_ADDR="+probes,
-		"DELAY_LEVELS=1s 5s",
-	)
-	log := newLogReader()
-	broker.Stderr = log
-	if err := broker.Start(); err != nil {
-		t.Fatal(err)
-	}
+	broker, log := startProcess(t,
+		"DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR="+dir, "DELAY_HTTP_ADDR="+probes, "DELAY_LEVELS=1s 5s")
 	url := log.await(t, "ready")["server"].(string)
 	nc, js := connect(t, url)
 	sub := subscribe(t, nc, "x")
@@ -64,12 +55,7 @@ func TestDiskFull(t *testing.T) {
 	wantMessage(t, sub, "accepted before")
 	publish(t, js, "delay.1s.x", "accepted afterwards")
 	wantMessage(t, sub, "accepted afterwards")
-	if err := broker.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := broker.Wait(); err != nil {
-		t.Errorf("got %v, want exit code 0:\n%s", err, log)
-	}
+	terminate(t, broker, log)
 }
 
 // wantFullDiskReported checks that the probes and doctor name the remedy, once.

@@ -118,8 +118,7 @@ func TestDoctorEmbedded(t *testing.T) {
 	}
 	embeddedEnv(t)
 	t.Setenv("DELAY_EMBEDDED_LISTEN", natstest.FreeAddress(t))
-	r := start(t)
-	r.log.await(t, "ready")
+	r := startReady(t)
 	defer r.stop(t)
 	out, _, err := runCommand(t, "", "doctor")
 	if err != nil || !strings.Contains(strings.Join(strings.Fields(out), " "), "fsync every 1s") {

@@ -1,26 +1,15 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/cmd/delaybroker/embedded"
-	"delaybroker/cmd/delaybroker/settings"
 	"delaybroker/test/natstest"
 )
 
@@ -35,15 +24,6 @@ func protectedEnv(t *testing.T) (port int) {
 	t.Setenv("DELAY_EMBEDDED_USER", "orders")
 	t.Setenv("DELAY_EMBEDDED_PASSWORD", embeddedSecret)
 	return port
-}
-
-func writeFile(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
 }
 
 // wantRefused checks that a server refuses the login.
@@ -69,8 +49,8 @@ func TestEmbeddedUser(t *testing.T) {
 	probes := natstest.FreeAddress(t)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
 	t.Setenv("DELAY_LOG_LEVEL", "debug")
-	r := start(t)
-	url := r.log.await(t, "ready")["server"].(string)
+	r := startReady(t)
+	url := r.ready["server"].(string)
 	defer r.stop(t)
 	wantRefused(t, url)
 	wantRefused(t, url, nats.UserInfo("orders", "wrong"))
@@ -103,48 +83,6 @@ func TestEmbeddedUser(t *testing.T) {
 	}
 }
 
-// After a restart because of a full disk, the server still accepts its user. The broker's connections accept the
-// server, even if its certificate was replaced.
-func TestEmbeddedRestartKeepsUsers(t *testing.T) {
-	if inOwnProcess(t) {
-		return
-	}
-	natstest.ClearEnv(t)
-	dir := t.TempDir()
-	certify(t, dir)
-	certificate, key, ask := clientCertificate(t)
-	t.Setenv("NATS_CERT", certificate)
-	t.Setenv("NATS_KEY", key)
-	t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", tlsSection(dir, ask)))
-	t.Setenv("DELAY_EMBEDDED_USER", "orders")
-	t.Setenv("DELAY_EMBEDDED_PASSWORD", embeddedSecret)
-	t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:0")
-	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
-	cfg, err := settings.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := embedded.Start(*cfg.Embedded, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Stop()
-	to := cfg.Access.At(s.URL(), s.TLS())
-	nc, err := nats.Connect(to.URL, append(to.Options, nats.ReconnectWait(10*time.Millisecond))...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	certify(t, dir) // a new certificate before the old one expires
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "connection after the restart", func() bool { return nc.IsConnected() && nc.Flush() == nil })
-	if _, err := nats.Connect(s.URL(), nats.UserInfo("orders", embeddedSecret)); err == nil {
-		t.Error("got a connection without a certificate")
-	}
-}
-
 // Accounts, TLS and limits come from the file. The broker, and commands with its settings, use the user of the
 // settings. They trust the certificate itself, so they need no authority and no host name for it.
 func TestEmbeddedConfigFile(t *testing.T) {
@@ -168,8 +106,7 @@ func TestEmbeddedConfigFile(t *testing.T) {
 		    ]
 		  }
 		}`))
-	r := start(t)
-	r.log.await(t, "ready")
+	r := startReady(t)
 	url := fmt.Sprintf("nats://127.0.0.1:%d", port)
 	if nc, err := nats.Connect(url, nats.UserInfo("shop", "shop")); err == nil {
 		nc.Close()
@@ -230,8 +167,8 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 		t.Errorf("without a token: got %v, want the settings to correct", err)
 	}
 	t.Setenv("NATS_TOKEN", embeddedSecret)
-	r := start(t)
-	wantRefused(t, r.log.await(t, "ready")["server"].(string))
+	r := startReady(t)
+	wantRefused(t, r.ready["server"].(string))
 	r.stop(t)
 }
 
@@ -271,9 +208,8 @@ func TestEmbeddedExposed(t *testing.T) {
 				t.Setenv("NATS_CERT", certificate)
 				t.Setenv("NATS_KEY", key)
 			}
-			r := start(t)
+			r := startReady(t)
 			defer r.stop(t)
-			r.log.await(t, "ready")
 			if got := strings.Contains(r.log.String(), "without a password"); got != test.want {
 				t.Errorf("serve warns: got %t, want %t", got, test.want)
 			}
@@ -283,48 +219,4 @@ func TestEmbeddedExposed(t *testing.T) {
 			}
 		})
 	}
-}
-
-// certify writes a certificate for 127.0.0.1, which is its own authority, and its key into a directory.
-func certify(t *testing.T, dir string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
-		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, block := range map[string]*pem.Block{
-		"server.pem": {Type: "CERTIFICATE", Bytes: certificate}, "key.pem": {Type: "PRIVATE KEY", Bytes: private},
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// tlsSection returns a section of a configuration file with the certificate of the directory.
-func tlsSection(dir, more string) string {
-	return fmt.Sprintf("tls { cert_file: %q, key_file: %q, %s }\n", filepath.Join(dir, "server.pem"),
-		filepath.Join(dir, "key.pem"), more)
-}
-
-// clientCertificate creates a certificate and its key. It also returns the section of the configuration that requires
-// the certificate from clients.
-func clientCertificate(t *testing.T) (certificate, key, ask string) {
-	t.Helper()
-	dir := t.TempDir()
-	certify(t, dir)
-	certificate = filepath.Join(dir, "server.pem")
-	return certificate, filepath.Join(dir, "key.pem"), fmt.Sprintf("verify: true, ca_file: %q", certificate)
 }

@@ -35,8 +35,7 @@ func TestJournalTellsWhatWasDelivered(t *testing.T) {
 	}
 	t.Setenv("DELAY_JOURNAL", "7d")
 	t.Setenv("DELAY_PROVISION", "create")
-	r := start(t)
-	r.log.await(t, "ready")
+	r := startReady(t)
 	sub := subscribe(t, o.nc, "orders.a")
 	o.publish("delayin.10ms.orders.a", "here")
 	id := wantMessage(t, sub, "here").Header.Get(message.HeaderID)
@@ -117,8 +116,7 @@ func (o *testServer) wantJournalLeft() {
 	t := o.t
 	t.Helper()
 	t.Setenv("DELAY_JOURNAL", "off")
-	r := start(t)
-	r.log.await(t, "ready")
+	r := startReady(t)
 	defer r.stop(t)
 	if !strings.Contains(r.log.String(), "the earlier journal is left unchanged, and becomes empty within 7d") {
 		t.Errorf("without DELAY_JOURNAL: serve does not report the remaining journal:\n%s", r.log)

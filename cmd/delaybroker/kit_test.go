@@ -2,7 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"strings"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,13 +16,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// An testServer is a NATS server with an operator's actions.
+// A testServer is a NATS server with an operator's actions.
 type testServer struct {
-	t             *testing.T
-	server        *server.Server
-	nc            *nats.Conn
-	js            jetstream.JetStream
-	lettersStored int // dead letters
+	t      *testing.T
+	server *server.Server
+	nc     *nats.Conn
+	js     jetstream.JetStream
 }
 
 // newTestServer starts a server without streams, and sets the environment for it.
@@ -74,38 +74,23 @@ func (o *testServer) change(stream string, edit func(*jetstream.StreamConfig)) {
 	natstest.Reconfigure(o.t, o.js, stream, edit)
 }
 
-func decode[T any](t *testing.T, text string) T {
-	t.Helper()
-	var v T
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatalf("decode %q: %v", text, err)
-	}
-	return v
-}
-
-// wantRows checks that each row of a table contains its parts.
-func wantRows(t *testing.T, rows []string, parts [][]string) {
-	t.Helper()
-	for at, want := range parts {
-		for _, part := range want {
-			if !strings.Contains(rows[at], part) {
-				t.Errorf("row %d: got no %q in %q", at+1, part, rows[at])
-			}
-		}
+// createOrders creates a target: a stream for orders.>.
+func (o *testServer) createOrders() {
+	o.t.Helper()
+	cfg := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}
+	if _, err := o.js.CreateStream(o.t.Context(), cfg); err != nil {
+		o.t.Fatal(err)
 	}
 }
 
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	late, pause := time.Now().Add(timeout), 10*time.Millisecond
-	for !is() {
-		if time.Now().After(late) {
-			t.Fatalf("got no %s", what)
-		}
-		time.Sleep(pause)
-		pause = min(2*pause, 200*time.Millisecond) // a condition may run a command
+// messageCount returns the number of messages in a stream.
+func (o *testServer) messageCount(stream string) uint64 {
+	o.t.Helper()
+	s, err := o.js.Stream(o.t.Context(), stream)
+	if err != nil {
+		o.t.Fatal(err)
 	}
+	return s.CachedInfo().State.Msgs
 }
 
 // sealed returns a message with the seal of a broker.
@@ -120,4 +105,53 @@ func (o *testServer) sealed(m *nats.Msg) *nats.Msg {
 	}
 	streams.Policy().Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
 	return m
+}
+
+// startForClients runs a broker, and sets the environment for other commands.
+func startForClients(t *testing.T) {
+	t.Helper()
+	embeddedEnv(t)
+	r := startReady(t)
+	t.Cleanup(func() { r.stop(t) })
+	t.Setenv("NATS_URL", r.ready["server"].(string))
+	t.Setenv("DELAY_HTTP_ADDR", r.ready["http"].(string))
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func decode[T any](t *testing.T, text string) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("decode %q: %v", text, err)
+	}
+	return v
+}
+
+// wantRows checks that each row of a table contains its parts.
+func wantRows(t *testing.T, rows []string, parts [][]string) {
+	t.Helper()
+	for i, want := range parts {
+		wantParts(t, rows[i], want...)
+	}
+}
+
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	late, pause := time.Now().Add(timeout), 10*time.Millisecond
+	for !is() {
+		if time.Now().After(late) {
+			t.Fatalf("got no %s", what)
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, 200*time.Millisecond) // a condition may run a command
+	}
 }

@@ -113,8 +113,7 @@ func TestSecondStart(t *testing.T) {
 	embeddedEnv(t)
 	probes := natstest.FreeAddress(t)
 	t.Setenv("DELAY_HTTP_ADDR", probes)
-	first := start(t)
-	first.log.await(t, "ready")
+	first := startReady(t)
 	defer first.stop(t)
 	err := start(t).end(t)
 	for _, want := range []string{probes + " is in use by delaybroker (pid ", "set another address, or off"} {

@@ -29,9 +29,9 @@ func TestServePage(t *testing.T) {
 	t.Setenv("DELAY_TIMERS", "on")
 	t.Setenv("DELAY_HTTP_ACTIONS", "on")
 	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken)
-	r := start(t)
+	r := startReady(t)
 	defer r.stop(t)
-	ready := r.log.await(t, "ready")
+	ready := r.ready
 	address := fmt.Sprint("http://", ready["http"])
 	if got, want := ready["page"], address+"/"; got != want {
 		t.Errorf("page: got %v, want %s", got, want)
@@ -50,18 +50,12 @@ func TestServePage(t *testing.T) {
 	}
 	_, js := connect(t, ready["server"].(string))
 	publish(t, js, "delay.1h.orders.x", "{}") // a message that changes lanes may not be counted
-	var plan struct{ Sentence, Ticket, Shell string }
-	post(t, address+"/api/plan", `{"verb":"pause","target":"orders.>"}`, &plan)
-	if plan.Sentence != "pause orders.>: 1 message now pending, and all later messages, will wait when due" {
-		t.Errorf("got %q", plan.Sentence)
+	plan, result := actOnPage(t, address, `{"verb":"pause","target":"orders.>"}`)
+	if plan != "pause orders.>: 1 message now pending, and all later messages, will wait when due" {
+		t.Errorf("got the plan %q", plan)
 	}
-	var done struct {
-		Sentence string
-		Good     bool
-	}
-	post(t, address+"/api/act", `{"ticket":"`+plan.Ticket+`"}`, &done)
-	if !done.Good || done.Sentence != "orders.> is paused; confirmed by 1 of 1 instance" {
-		t.Errorf("got %+v", done)
+	if result != "orders.> is paused; confirmed by 1 of 1 instance" {
+		t.Errorf("got the result %q", result)
 	}
 	line := r.log.await(t, "the page executed an action")
 	if line["who"] != "ann" || line["does"] != "delaybroker pause 'orders.>'" {
@@ -80,9 +74,9 @@ func TestPageActsOnServerSchedules(t *testing.T) {
 	t.Setenv("DELAY_SCHEDULES", "schedules.>=orders.>")
 	t.Setenv("DELAY_HTTP_ACTIONS", "on")
 	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken)
-	r := start(t)
+	r := startReady(t)
 	defer r.stop(t)
-	ready := r.log.await(t, "ready")
+	ready := r.ready
 	address := fmt.Sprint("http://", ready["http"])
 	_, js := connect(t, ready["server"].(string))
 	in := jetstream.WithScheduleAt(time.Now().Add(time.Hour))
@@ -103,22 +97,33 @@ func TestPageActsOnServerSchedules(t *testing.T) {
 		{"move", `"all":true,"target":"orders.>","by":"+5m"`, "3 timers", "3 of 3 timers moved"},
 		{"cancel", `"all":true,"target":"orders.>"`, "3 timers", "3 of 3 timers cancelled"},
 	} {
-		var plan struct{ Sentence, Ticket string }
-		post(t, address+"/api/plan", `{"verb":"`+tt.verb+`",`+tt.about+`}`, &plan)
-		var done struct {
-			Sentence string
-			Good     bool
-		}
-		post(t, address+"/api/act", `{"ticket":"`+plan.Ticket+`"}`, &done)
-		planned := strings.HasPrefix(plan.Sentence, tt.verb+" "+tt.plan)
-		if !planned || !strings.HasPrefix(done.Sentence, tt.done) || !done.Good {
-			t.Errorf("%s %s: got the plan %q and the result %+v, want %q and %q", tt.verb, tt.about, plan.Sentence, done,
+		plan, result := actOnPage(t, address, `{"verb":"`+tt.verb+`",`+tt.about+`}`)
+		if !strings.HasPrefix(plan, tt.verb+" "+tt.plan) || !strings.HasPrefix(result, tt.done) {
+			t.Errorf("%s %s: got the plan %q and the result %q, want %q and %q", tt.verb, tt.about, plan, result,
 				tt.plan, tt.done)
 		}
 	}
 }
 
-func post(t *testing.T, url, body string, into any) {
+// actOnPage plans an action on the page and executes it. It returns the sentences of the plan and of the result, which
+// must be a success.
+func actOnPage(t *testing.T, address, request string) (plan, result string) {
+	t.Helper()
+	var planned struct{ Sentence, Ticket string }
+	post(t, address+"/api/plan", request, &planned)
+	var done struct {
+		Sentence string
+		Good     bool
+	}
+	post(t, address+"/api/act", `{"ticket":"`+planned.Ticket+`"}`, &done)
+	if !done.Good {
+		t.Errorf("%s: got %+v, want a success", request, done)
+	}
+	return planned.Sentence, done.Sentence
+}
+
+// post sends a JSON body with the page's token, and decodes the answer.
+func post(t *testing.T, url, body string, answer any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(body))
 	if err != nil {
@@ -132,7 +137,7 @@ func post(t *testing.T, url, body string, into any) {
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != 200 || json.Unmarshal(text, into) != nil {
+	if err != nil || res.StatusCode != 200 || json.Unmarshal(text, answer) != nil {
 		t.Fatalf("%s: got %d %s, %v", url, res.StatusCode, text, err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/test/natstest"
@@ -21,10 +20,7 @@ func TestPauseVerbs(t *testing.T) {
 	}
 	o := newTestServer(t, server.Options{JetStream: true})
 	o.serve()
-	if _, err := o.js.CreateStream(t.Context(),
-		jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
-		t.Fatal(err)
-	}
+	o.createOrders()
 	if out := o.must("pause"); out != "no pattern is paused\n" {
 		t.Errorf("before: %q", out)
 	}
@@ -32,16 +28,12 @@ func TestPauseVerbs(t *testing.T) {
 		t.Errorf("pause: %q", out)
 	}
 	o.publish("delay.1s.orders.x", "one")
-	var all struct {
-		Paused []inspect.Pause `json:"paused"`
-	}
+	var pauses []inspect.Pause
 	eventually(t, "waiting message", func() bool {
-		all = decode[struct {
-			Paused []inspect.Pause `json:"paused"`
-		}](t, o.must("pause", "--json"))
-		return len(all.Paused) == 1 && *all.Paused[0].Waiting == 1
+		pauses = decode[map[string][]inspect.Pause](t, o.must("pause", "--json"))["paused"]
+		return len(pauses) == 1 && *pauses[0].Waiting == 1
 	})
-	if p := all.Paused[0]; p.Pattern != "orders.>" || p.State != "paused" || time.Since(p.Since) > timeout {
+	if p := pauses[0]; p.Pattern != "orders.>" || p.State != "paused" || time.Since(p.Since) > timeout {
 		t.Errorf("the list has %+v", p)
 	}
 	o.wantPauseShown()
@@ -60,10 +52,7 @@ func TestPauseVerbs(t *testing.T) {
 	if out := o.must("resume", "orders.>"); !strings.HasPrefix(out, "orders.> is resumed") {
 		t.Errorf("resume: %q", out)
 	}
-	eventually(t, "delivery", func() bool {
-		s, err := o.js.Stream(t.Context(), "ORDERS")
-		return err == nil && s.CachedInfo().State.Msgs == 1
-	})
+	eventually(t, "delivery", func() bool { return o.messageCount("ORDERS") == 1 })
 	eventually(t, "end of the pause", func() bool { return o.must("pause") == "no pattern is paused\n" })
 	if _, _, err := o.run("resume", "orders.>"); err == nil || !strings.Contains(err.Error(), "no pattern is paused") {
 		t.Errorf("resume again: %v", err)

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,6 +75,7 @@ type running struct {
 	log    *logReader
 	cancel context.CancelFunc
 	result chan error
+	ready  map[string]any // the line "ready" of its log; set by startReady
 }
 
 // start runs the program with the current environment. The test must stop the program or wait for its end.
@@ -84,6 +87,15 @@ func start(t *testing.T) *running {
 	return r
 }
 
+// startReady runs the program as start does, and returns when the broker is ready.
+func startReady(t *testing.T) *running {
+	t.Helper()
+	r := start(t)
+	r.ready = r.log.await(t, "ready")
+	return r
+}
+
+// end waits for the end of the program, and returns its error.
 func (r *running) end(t *testing.T) error {
 	t.Helper()
 	select {
@@ -95,6 +107,7 @@ func (r *running) end(t *testing.T) error {
 	}
 }
 
+// stop stops the program, which must end without an error.
 func (r *running) stop(t *testing.T) {
 	t.Helper()
 	r.cancel()
@@ -114,7 +127,7 @@ func embeddedEnv(t *testing.T) {
 	t.Setenv("DELAY_LOG_FORMAT", "json")
 }
 
-// externalEnv sets the environment for the server at url.
+// externalEnv sets the environment for the server at url, and for few levels.
 func externalEnv(t *testing.T, url string) {
 	t.Helper()
 	natstest.ClearEnv(t)
@@ -122,6 +135,13 @@ func externalEnv(t *testing.T, url string) {
 	t.Setenv("DELAY_HTTP_ADDR", "127.0.0.1:0")
 	t.Setenv("DELAY_LEVELS", "1s 5s")
 	t.Setenv("DELAY_LOG_FORMAT", "json")
+}
+
+// login makes the following commands log in as a user.
+func login(t *testing.T, user, password string) {
+	t.Helper()
+	t.Setenv("NATS_USER", user)
+	t.Setenv("NATS_PASSWORD", password)
 }
 
 func startServer(t *testing.T, o server.Options) *server.Server {
@@ -190,11 +210,38 @@ func wantProbe(t *testing.T, address any, path string, want int) {
 // wantBody checks that the answer contains all parts.
 func wantBody(t *testing.T, address any, path string, parts ...string) {
 	t.Helper()
-	body := bodyOf(t, address, path)
+	wantParts(t, bodyOf(t, address, path), parts...)
+}
+
+// wantParts checks that a text contains all parts.
+func wantParts(t *testing.T, text string, parts ...string) {
+	t.Helper()
 	for _, part := range parts {
-		if !strings.Contains(body, part) {
-			t.Errorf("%s lacks %q:\n%s", path, part, body)
+		if !strings.Contains(text, part) {
+			t.Errorf("got no %q in\n%s", part, text)
 		}
+	}
+}
+
+// startProcess runs the program as a process, whose log is JSON.
+func startProcess(t *testing.T, environ ...string) (*exec.Cmd, *logReader) {
+	t.Helper()
+	cmd, log := command(t, nil, environ...), newLogReader()
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, log
+}
+
+// terminate sends SIGTERM to a process, which must then end with exit code 0.
+func terminate(t *testing.T, cmd *exec.Cmd, log *logReader) {
+	t.Helper()
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0:\n%s", err, log)
 	}
 }
 

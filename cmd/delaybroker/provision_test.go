@@ -32,11 +32,7 @@ func TestProvisionCreates(t *testing.T) {
 	// When a level is removed, its subject moves to the intake.
 	t.Setenv("DELAY_LEVELS", "1s")
 	out := o.must("provision")
-	for _, want := range []string{"DELAY_5s      changed  no longer delay.5s.>", "DELAY_INTAKE  changed  now delay.5s.>"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("got no %q in\n%s", want, out)
-		}
-	}
+	wantParts(t, out, "DELAY_5s      changed  no longer delay.5s.>", "DELAY_INTAKE  changed  now delay.5s.>")
 }
 
 // A dry run shows the changes of the following real run, and makes none.
@@ -120,11 +116,10 @@ func TestProvisionWithoutTheRight(t *testing.T) {
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Users: []*server.User{all, some}})
 	externalEnv(t, s.ClientURL())
 	o := &testServer{t: t, server: s}
-	o.user("all", "all")
+	login(t, "all", "all")
 	o.must("provision")
-	o.user("some", "some")
-	r := start(t)
-	r.log.await(t, "ready")
+	login(t, "some", "some")
+	r := startReady(t)
 	o.doctor().want("rights", "ok", "all permissions that the broker needs")
 	r.stop(t)
 	if strings.Contains(r.log.String(), `"level":"ERROR"`) || strings.Contains(r.log.String(), "may not change") {

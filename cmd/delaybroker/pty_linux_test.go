@@ -109,7 +109,10 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	for n := range 3 {
 		o.storeRefused(uint64(n), "30s", target, strings.Repeat("the reason why ", 20))
 		o.publish("delay.5s."+target, "")
-		o.deadLetter("undelivered", target, strings.Repeat("the reason why ", 20))
+		letter := newDeadLetter(n+1, "undelivered", target, strings.Repeat("the reason why ", 20))
+		if _, err := o.js.PublishMsg(t.Context(), letter); err != nil {
+			t.Fatal(err)
+		}
 	}
 	o.must("pub", target, "body", "--in", "1h", "--key", "a-timer-with-quite-a-long-name-for-some-reason")
 	o.must("schedules", "add", "a-schedule-with-quite-a-long-name", "--cron", "0 3 * * *", "--tz", "Europe/Berlin",

@@ -24,8 +24,7 @@ func TestSchedulesShowRuns(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	r := start(t)
-	r.log.await(t, "ready")
+	r := startReady(t)
 	o.must("schedules", "add", "pulse", "--every", "1s", "--first", "10ms", "--target", "orders.pulse")
 	o.must("schedules", "add", "other", "--every", "1s", "--first", "10ms", "--target", "orders.pulse")
 	eventually(t, "two dead letters", func() bool { return o.messageCount("DELAY_DEAD") >= 2 })

@@ -80,24 +80,3 @@ func TestVerbsOnServerSchedules(t *testing.T) {
 	}
 	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", every) // until DELAY_TIMER_HISTORY has passed
 }
-
-// TestHelpIsNotDone: help together with other arguments is a usage error, since the command does not run. So -h is a
-// key only after --.
-func TestHelpIsNotDone(t *testing.T) {
-	o := streamsOnly(t)
-	o.must("pub", "orders.x", "x", "--in", "1h", "--key=-h")
-	for _, args := range [][]string{
-		{"timers", "cancel", "-h", "orders.x"}, {"schedules", "rm", "-h", "--target", "orders.x"},
-		{"timers", "cancel", "--all", "--target", "orders.>", "--help"},
-	} {
-		wantCommandError(t, 2, []string{"the command did not run", "--"}, args...)
-	}
-	for _, args := range [][]string{
-		{"timers", "cancel", "--help"}, {"bench", "timers", "--help"}, {"help", "timers", "cancel"}, {"-h"}, {"timers"},
-	} {
-		if got := o.must(args...); !strings.Contains(got, "Usage:") {
-			t.Errorf("%q prints %q, want help", args, got)
-		}
-	}
-	wantOutcome(t, o, 0, "cancelled", "timers", "cancel", "--", "-h", "orders.x")
-}

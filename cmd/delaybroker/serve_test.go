@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,8 +27,8 @@ func TestServeEmbedded(t *testing.T) {
 		return
 	}
 	embeddedEnv(t)
-	first := start(t)
-	ready := first.log.await(t, "ready")
+	first := startReady(t)
+	ready := first.ready
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
 		wantProbe(t, ready["http"], path, 200)
 	}
@@ -76,8 +74,8 @@ func TestServeEmbedded(t *testing.T) {
 		t.Error("the embedded server still accepts connections after the stop")
 	}
 
-	second := start(t)
-	_, js = connect(t, second.log.await(t, "ready")["server"].(string))
+	second := startReady(t)
+	_, js = connect(t, second.ready["server"].(string))
 	if got, want := firstOf(t, js, "KEPT"), "over a restart"; got != want {
 		t.Errorf("after the restart: got %q, want %q", got, want)
 	}
@@ -116,8 +114,7 @@ func TestServeVerifies(t *testing.T) {
 	}
 
 	t.Setenv("DELAY_PROVISION", "")
-	r := start(t)
-	r.log.await(t, "ready")
+	r := startReady(t)
 	r.stop(t)
 	t.Setenv("DELAY_PROVISION", "verify")
 	r = start(t)
@@ -166,124 +163,6 @@ func TestServeStopsWithoutNATS(t *testing.T) {
 	r.stop(t)
 }
 
-// If the server rejects the credentials at the start, the settings have a mistake.
-func TestServeEndsWithRejectedCredentials(t *testing.T) {
-	if inOwnProcess(t) {
-		return
-	}
-	s := startServer(t, server.Options{Port: server.RANDOM_PORT, Authorization: "right"})
-	externalEnv(t, s.ClientURL())
-	t.Setenv("NATS_TOKEN", "wr0ng")
-	r := start(t)
-	err := r.end(t)
-	if !errors.Is(err, nats.ErrAuthorization) {
-		t.Errorf("got %v, want ErrAuthorization", err)
-	}
-	if got, want := exitCode(err), 1; got != want {
-		t.Errorf("exit code: got %d, want %d", got, want)
-	}
-	if strings.Contains(r.log.String(), "wr0ng") {
-		t.Errorf("got the token in the log:\n%s", r.log)
-	}
-}
-
-// A password is rotated on the server first. The broker reports the rejection, and continues with the new password in
-// its context.
-func TestServeOutlivesRotatedPassword(t *testing.T) {
-	if testing.Short() {
-		t.Skip("NOT RUN: -short, and it takes long")
-	}
-	if inOwnProcess(t) {
-		return
-	}
-	others := &server.User{Username: "orders", Password: "orders"}
-	host := natstest.RunWith(t, server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
-		Users: []*server.User{{Username: "broker", Password: "0ld"}, others},
-	})
-	s := host.Server()
-	context := func(password string) string {
-		return fmt.Sprintf(`{"url": %q, "user": "broker", "password": %q}`, s.ClientURL(), password)
-	}
-	httpAddr, path := natstest.FreeAddress(t), writeFile(t, "broker.json", context("0ld"))
-	externalEnv(t, "")
-	t.Setenv("NATS_CONTEXT", path)
-	t.Setenv("DELAY_HTTP_ADDR", httpAddr)
-	r := start(t)
-	r.log.await(t, "ready")
-
-	host.Reload(func(o *server.Options) {
-		o.Port = s.Addr().(*net.TCPAddr).Port
-		o.Users = []*server.User{{Username: "broker", Password: "n3w"}, others}
-	})
-	for range 4 {
-		r.log.await(t, "NATS rejects the credentials of this link; reading them again and retrying")
-	}
-	eventually(t, "three rejections of each link", func() bool { // nats.go alone would give up after the second
-		closed, err := s.Connz(&server.ConnzOptions{State: server.ConnClosed, Username: true, Limit: 1000})
-		return err == nil && closed.Total >= 16 // four accepted logins, and twelve rejected ones
-	})
-	wantProbe(t, httpAddr, "/healthz", 200)
-	t.Setenv("NATS_CONTEXT", "")
-	wantCommandError(t, 1, []string{
-		"nats: NATS rejects its credentials: nats: authorization violation: control deliver read write",
-	}, "healthcheck", "--ready")
-
-	if err := os.WriteFile(path, []byte(context("n3w")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for range 4 {
-		r.log.await(t, "reconnected to NATS")
-	}
-	nc, js := connect(t, "nats://orders:orders@"+s.Addr().String())
-	sub := subscribe(t, nc, "orders.expire")
-	publish(t, js, "delay.1s.orders.expire", "42")
-	wantMessage(t, sub, "42")
-	r.stop(t)
-	for _, secret := range []string{"0ld", "n3w"} {
-		if strings.Contains(r.log.String(), secret) {
-			t.Errorf("got the password %q in the log:\n%s", secret, r.log)
-		}
-	}
-}
-
-// A server whose streams have no metadata is refused before the first stream is created.
-func TestServeRefusesOldServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go answerPings(conn)
-		}
-	}()
-	externalEnv(t, "nats://"+l.Addr().String())
-	err = start(t).end(t)
-	if !errors.Is(err, streams.ErrServerTooOld) || !strings.Contains(fmt.Sprint(err), "2.9.10; upgrade it to 2.12.12") {
-		t.Errorf("got %v, want the version and the advice", err)
-	}
-	if got, want := exitCode(err), 2; got != want {
-		t.Errorf("exit code: got %d, want %d", got, want)
-	}
-}
-
-// answerPings acts as a nats-server 2.9.10 without other clients.
-func answerPings(conn net.Conn) {
-	defer conn.Close()
-	fmt.Fprint(conn, `INFO {"server_id":"S","version":"2.9.10","proto":1,"headers":true,"max_payload":1048576}`+"\r\n")
-	for lines := bufio.NewScanner(conn); lines.Scan(); {
-		if lines.Text() == "PING" {
-			fmt.Fprint(conn, "PONG\r\n")
-		}
-	}
-}
-
 func TestServeHTTPPortInUse(t *testing.T) {
 	natstest.Long(t)
 	if inOwnProcess(t) {
@@ -308,11 +187,7 @@ func TestProcess(t *testing.T) {
 		"DELAY_EMBEDDED_LISTEN=127.0.0.1:0", "DELAY_EMBEDDED_DIR=" + t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LEVELS=1s 5s",
 		"DELAY_LEVLES=1s",
 	}
-	first, log := command(t, nil, environ...), newLogReader()
-	first.Stderr = log
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
+	first, log := startProcess(t, environ...)
 	if got, want := log.await(t, "this variable is not a setting; see serve --help")["nearest"],
 		"DELAY_LEVELS"; got != want {
 		t.Errorf("nearest: got %v, want %v", got, want)
@@ -349,9 +224,26 @@ func TestProcessWithWrongSettings(t *testing.T) {
 	if got, want := exitCodeOf(err), 2; got != want {
 		t.Errorf("exit code: got %d, want %d", got, want)
 	}
-	for _, want := range []string{`DELAY_ATTEMPTS="none"`, `DELAY_LEVELS="1x"`} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("got %s, want %s in it", out, want)
+	wantParts(t, string(out), `DELAY_ATTEMPTS="none"`, `DELAY_LEVELS="1x"`)
+}
+
+// If a variable of another program names the server, the program does not silently embed one.
+func TestMisnamedServer(t *testing.T) {
+	for _, name := range []string{"NATS_URI", "NATS_URLS", "NATS_SERVER", "NATS_SERVERS"} {
+		embeddedEnv(t)
+		t.Setenv(name, "nats://127.0.0.1:1")
+		r := start(t)
+		said := r.log.await(t, "this variable is not a setting; see serve --help")
+		r.stop(t)
+		if said["name"] != name || said["nearest"] != "NATS_URL" || said["level"] != "WARN" {
+			t.Errorf("serve: got %v, want %s and NATS_URL", said, name)
 		}
+		t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:1")
+		_, errs, err := runCommand(t, "", "levels")
+		if want := name + " is not a setting and is ignored; did you mean NATS_URL?"; err == nil || !strings.Contains(errs,
+			want) {
+			t.Errorf("levels: got %v and %q, want %q", err, errs, want)
+		}
+		t.Setenv(name, "")
 	}
 }

@@ -160,6 +160,20 @@ func TestSubShowsHeaders(t *testing.T) {
 	}
 }
 
+// startSub runs sub until the caller cancels it, and returns when sub has subscribed. The channel receives its error.
+func startSub(t *testing.T, stderr io.Writer) (cancel context.CancelFunc, ended <-chan error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	r, w := io.Pipe()
+	result := make(chan error, 1)
+	go func() { result <- run(ctx, []string{"sub", "x"}, w, stderr) }()
+	if _, err := r.Read(make([]byte, 4096)); err != nil { // the heading
+		t.Fatal(err)
+	}
+	return cancel, result
+}
+
 // The command tells the user when the connection is lost, and when it is back.
 func TestSubSaysDisconnects(t *testing.T) {
 	natstest.Long(t)
@@ -168,14 +182,7 @@ func TestSubSaysDisconnects(t *testing.T) {
 	}
 	o := newTestServer(t, server.Options{})
 	var said syncBuffer
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ended := make(chan error, 1)
-	r, w := io.Pipe()
-	go func() { ended <- run(ctx, []string{"sub", "x"}, w, &said) }()
-	if _, err := r.Read(make([]byte, 4096)); err != nil {
-		t.Fatal(err)
-	}
+	cancel, ended := startSub(t, &said)
 	clients, err := o.server.Connz(&server.ConnzOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -229,15 +236,9 @@ func TestSubRefuses(t *testing.T) {
 // An interrupt of sub is not an error.
 func TestSubInterrupted(t *testing.T) {
 	startForClients(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	r, w := io.Pipe()
-	result := make(chan error, 1)
-	go func() { result <- run(ctx, []string{"sub", "x"}, w, io.Discard) }()
-	if _, err := r.Read(make([]byte, 4096)); err != nil {
-		t.Fatal(err)
-	}
+	cancel, ended := startSub(t, io.Discard)
 	cancel()
-	if err := <-result; err != nil {
+	if err := <-ended; err != nil {
 		t.Errorf("got %v, want nil", err)
 	}
 }

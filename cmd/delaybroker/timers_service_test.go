@@ -15,11 +15,9 @@ func TestTenantUsesTimers(t *testing.T) {
 	o := operateAs(t)
 	t.Setenv("DELAY_REPLY_PREFIXES", "_INBOX_orders")
 	t.Setenv("DELAY_PROVISION", "create")
-	t.Setenv("NATS_USER", "everything")
-	t.Setenv("NATS_PASSWORD", "everything")
+	login(t, "everything", "everything")
 	t.Setenv("DELAY_INBOX_PREFIX", "")
-	r := start(t)
-	r.log.await(t, "ready")
+	r := startReady(t)
 	for _, key := range []string{"1", "2", "3"} {
 		o.must("pub", "orders.x", "body", "--in", "1h", "--key", key)
 	}

@@ -20,8 +20,7 @@ func TestTimersVerbs(t *testing.T) {
 	t.Setenv("DELAY_MAX_DELAY", "3650d")
 	wantCommandError(t, 1, []string{"unless DELAY_TIMERS=off"}, "timers", "show", "order-1", "orders.x")
 	t.Setenv("DELAY_PROVISION", "create")
-	r := start(t)
-	r.log.await(t, "ready")
+	r := startReady(t)
 	sub := subscribe(t, o.nc, "orders.>")
 
 	set := decode[store.Answer](t, o.must("pub", "orders.x", "one", "--in", "1h", "--key", "order-1", "--if", "absent",

@@ -44,8 +44,8 @@ func TestServeSendsSpans(t *testing.T) {
 	defer collector.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000") // so that only the stop sends
-	p := start(t)
-	ready := p.log.await(t, "ready")
+	p := startReady(t)
+	ready := p.ready
 	nc, js := connect(t, ready["server"].(string))
 	sub := subscribe(t, nc, "x")
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

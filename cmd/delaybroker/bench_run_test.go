@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/bench"
+	"delaybroker/test/natstest"
+)
+
+// benchEnv sets few levels, whose streams are created quickly, and a temporary directory of this test.
+func benchEnv(t *testing.T, more ...string) (environ []string, dir string) {
+	t.Helper()
+	dir = natstest.Dir(t)
+	return append([]string{"DELAY_LEVELS=1s 2s 5s", "TMPDIR=" + dir}, more...), dir
+}
+
+// TestBenchRunsEachScenario runs each scenario for the named sides. It checks the counts, and that no file is left. It
+// does not check the speed, because the scenarios run in parallel.
+func TestBenchRunsEachScenario(t *testing.T) {
+	natstest.Long(t)
+	t.Parallel()
+	tests := []struct {
+		args    string
+		count   int
+		metrics string // required metrics of each side, comma separated
+	}{
+		{"steady --beside scheduler,pipeline --rate 200 --for 1s --publishers 2 --targets 3", 200, "p99 ms,arrived/s"},
+		{"steady --beside pipeline --rate 100 --for 1s --delay 1s,random:1500ms --to core", 100, "max ms"},
+		{"burst --beside scheduler --count 500 --delay 5s", 500, "max ms,drained/s"},
+		{"chain --rate 50 --for 1s --delay random:3s", 50, "p50 ms,passes"},
+		{"core --beside scheduler --count 200 --targets 50 --delay 5s", 200, "max ms,drained/s"},
+		{"ingest --beside scheduler,pipeline --count 2000", 2000, "published/s,ack p99 ms"},
+		{"pending --count 2000 --for 1s", 2000, "published/s,ready ms"},
+		{"idle --beside pipeline --for 1s", 0, ""},
+		{
+			"timers --beside scheduler --count 200 --cancel 40 --delay 10s --timers 100 --rate 100 --for 1s --targets 3",
+			120 + 200, "max ms,published/s,cancelled/s,moved/s,even p99 ms,plain p99 ms",
+		},
+		{"rounds --beside scheduler --count 50 --every 5s --for 10s --publishers 2", 100, "max ms,published/s,drained/s"},
+	}
+	if testing.Short() {
+		tests = tests[:1]
+	}
+	type process struct {
+		cmd            *exec.Cmd
+		dir            string
+		stdout, stderr bytes.Buffer
+	}
+	running := make([]process, len(tests))
+	for i, test := range tests {
+		p := &running[i]
+		var environ []string
+		environ, p.dir = benchEnv(t)
+		p.cmd = command(t, append([]string{"bench", "--json"}, strings.Fields(test.args)...), environ...)
+		p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+		if err := p.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, test := range tests {
+		p := &running[i]
+		if err := p.cmd.Wait(); err != nil {
+			t.Errorf("%s: got %v, want exit code 0\n%s", test.args, err, &p.stderr)
+			continue
+		}
+		report := decode[bench.Report](t, p.stdout.String())
+		if got, want := len(report.Results), len(report.Plan.Sides); got != want {
+			t.Errorf("%s: got %d results, want %d", test.args, got, want)
+		}
+		for _, r := range report.Results {
+			if r.Side == bench.Scheduler && report.Plan.Core {
+				if r.Cannot == "" {
+					t.Errorf("%s: got %+v of the scheduler, want the reason why it cannot run", test.args, r)
+				}
+				continue
+			}
+			if got, want := r.Tally, (bench.Tally{Count: test.count, Twice: r.Twice}); got != want {
+				t.Errorf("%s: got %+v of the %s, want %+v", test.args, got, r.Side, want)
+			}
+			wantMetrics(t, r, test.metrics)
+		}
+		if left, err := os.ReadDir(p.dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: got %v (%v) left in the temporary directory, want nothing", test.args, left, err)
+		}
+	}
+}
+
+func wantMetrics(t *testing.T, r bench.Result, names string) {
+	t.Helper()
+	for name := range strings.SplitSeq(names, ",") {
+		if name == "" {
+			continue
+		}
+		i := slices.IndexFunc(bench.Metrics, func(m bench.Metric) bool { return m.Name == name })
+		if i < 0 {
+			t.Fatalf("there is no metric %q", name)
+		}
+		if n, ok := bench.Metrics[i].Value(r); !ok || n <= 0 {
+			t.Errorf("%s: got %s %v (%v), want more than zero", r.Side, name, n, ok)
+		}
+	}
+}
+
+// startBenched starts a server with a stream that does not belong to a run.
+func startBenched(t *testing.T) (*server.Server, jetstream.JetStream) {
+	t.Helper()
+	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
+	_, js := connect(t, s.ClientURL())
+	other := jetstream.StreamConfig{Name: "OTHER", Subjects: []string{"other"}}
+	if _, err := js.CreateStream(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	return s, js
+}
+
+func benchStreams(t *testing.T, js jetstream.JetStream) []string {
+	t.Helper()
+	var names []string
+	all := js.StreamNames(t.Context())
+	for name := range all.Name() {
+		names = append(names, name)
+	}
+	if err := all.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// On a shared server, a run removes its streams and changes no others. Its table compares the sides, and compares the
+// run with an earlier one.
+func TestBenchLeavesAServerAsItWas(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT RUN: -short, and it takes long")
+	}
+	t.Parallel()
+	s, js := startBenched(t)
+	environ, _ := benchEnv(t, "NATS_URL="+s.ClientURL(), "DELAY_TARGETS=elsewhere.>")
+	text, err := json.Marshal(bench.Report{
+		When:    time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
+		Plan:    bench.Plan{Scenario: bench.Steady, Sides: []bench.Side{bench.Broker}, Rounds: 1},
+		Results: []bench.Result{{Side: bench.Broker, Round: 1, Late: &bench.Spread{P99: 1}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append(strings.Fields("bench --rate 100 --for 1s --beside pipeline --rounds 2 --wide --compare"),
+		writeFile(t, "old.json", string(text)))
+	var stdout, stderr bytes.Buffer
+	cmd := command(t, args, environ...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("got %v, want exit code 0\n%s", err, &stderr)
+	}
+	wantParts(t, stdout.String(),
+		"steady: 100 msg/s for 1s, 256 bytes, 1s, 10 targets", "P99.9 MS", "LOWEST", "ratios to the broker",
+		"the run of 2026-11-20T10:00:00Z", "differences: rate 0 → 100")
+	wantParts(t, stderr.String(), "pipeline 2 of 2: publishing\n")
+	if got, want := benchStreams(t, js), []string{"OTHER"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// startBench starts a long run, and returns when the run publishes.
+func startBench(t *testing.T, url string) (cmd *exec.Cmd, rest *bytes.Buffer) {
+	t.Helper()
+	environ, _ := benchEnv(t, "NATS_URL="+url)
+	cmd = command(t, strings.Fields("bench --rate 100 --for 10m"), environ...)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	rest = new(bytes.Buffer)
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if strings.HasSuffix(lines.Text(), ": publishing") {
+			return cmd, rest
+		}
+		rest.WriteString(lines.Text() + "\n")
+	}
+	t.Fatalf("the run has ended: %v\n%s", cmd.Wait(), rest)
+	return nil, nil
+}
+
+func TestAnInterruptedBenchRemovesWhatItMade(t *testing.T) {
+	t.Parallel()
+	s, js := startBenched(t)
+	cmd, _ := startBench(t, s.ClientURL())
+	if got := benchStreams(t, js); len(got) < 5 {
+		t.Fatalf("got %q, want the streams of a run", got)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := exitCodeOf(cmd.Wait()), 1; got != want {
+		t.Errorf("exit code: got %d, want %d", got, want)
+	}
+	if got, want := benchStreams(t, js), []string{"OTHER"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// If a run is killed, its processes end too. Its marker stays, by which the next run finds its streams.
+func TestAKilledBenchLeavesNoProcessAndItsMark(t *testing.T) {
+	t.Parallel()
+	s, js := startBenched(t)
+	before := s.NumClients()
+	cmd, _ := startBench(t, s.ClientURL())
+	if got := s.NumClients(); got <= before {
+		t.Fatalf("got %d connections, want %d and those of a run", got, before)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // reports the kill
+	eventually(t, "end of its processes", func() bool { return s.NumClients() == before })
+	marked := slices.ContainsFunc(benchStreams(t, js), func(name string) bool { return strings.HasSuffix(name, "-RUN") })
+	if !marked {
+		t.Errorf("got %q, want the marker of the run", benchStreams(t, js))
+	}
+}

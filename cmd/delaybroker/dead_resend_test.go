@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"delaybroker/broker/deadletter"
+	"delaybroker/broker/message"
+	"delaybroker/cmd/delaybroker/terminal"
+)
+
+func TestDeadResend(t *testing.T) {
+	o := newTestServer(t, server.Options{})
+	o.letters("delayin.1ms.orders.expire", "delayin.soon.orders.expire", "delayin.1ms.$SYS.x", "delayin.1ms.payments.x")
+	before := o.must("dead", "ls", "--json")
+
+	dry := o.summary(1, "resend", "--target", "orders.>", "--dry-run")
+	want := `[{"did":"resent","letters":1},{"did":"left","letters":1,` +
+		`"why":"the request was invalid, so its due time is unknown: --now delivers it immediately, ` +
+		`--header Delay-Until=TIME at that time","number":2}]`
+	if got := dry.String(); got != want || !dry.DryRun {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	out, _, _ := o.run("dead", "resend", "--code", "bad_target", "--dry-run")
+	if !strings.Contains(out, "would be left") || !strings.Contains(out, "name one with --to") {
+		t.Errorf("got\n%s", out)
+	}
+	if after := o.must("dead", "ls", "--json"); after != before {
+		t.Errorf("a dry run changed\n%s\nto\n%s", before, after)
+	}
+
+	o.createOrders()
+	if out := o.must("dead", "resend", "--target", "orders.>", "--code", "undelivered"); !strings.Contains(out, "resent") {
+		t.Errorf("got\n%s", out)
+	}
+	o.summary(0, "resend", "--id", "2", "--now")
+	o.summary(0, "resend", "--code", "bad_target", "--to", "orders.late")
+	eventually(t, "three deliveries", func() bool { return o.messageCount("ORDERS") == 3 })
+	s, err := o.js.Stream(t.Context(), "ORDERS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, l := range decodeLines[letterView](t, before)[:3] {
+		m, err := s.GetMsg(t.Context(), uint64(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := m.Header.Get(message.HeaderID), l.ID
+		if got != want || string(m.Data) != "body of "+l.Subject && l.Code != "bad_target" {
+			t.Errorf("delivery %d: got %s %q, want %s", i, got, m.Data, want)
+		}
+	}
+	left := decodeLines[letterView](t, o.must("dead", "ls", "--json"))
+	if len(left) != 1 || left[0].Target != "payments.x" {
+		t.Errorf("the remaining letters are %+v, want only the one that was not selected", left)
+	}
+	if got := o.summary(1, "resend", "--id", "1"); len(got.Outcomes) != 0 {
+		t.Errorf("a removed letter: got %s", got)
+	}
+	wantCommandError(t, 2, []string{"--to"}, "dead", "resend", "--all", "--to", "$SYS.x")
+}
+
+func TestDeadExpiry(t *testing.T) {
+	o := newTestServer(t, server.Options{})
+	o.letters()
+	msg := nats.NewMsg("delayin.1ms.orders.expire")
+	msg.Header.Set("Delay-Expires", "1ms")
+	if _, err := o.js.PublishMsg(t.Context(), msg); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "dead letter", func() bool { return o.messageCount("DELAY_DEAD") == 1 })
+	if got := o.summary(1, "resend", "--all").String(); !strings.Contains(got, "--drop-expiry") {
+		t.Errorf("got %s", got)
+	}
+	o.createOrders()
+	o.summary(0, "resend", "--all", "--drop-expiry")
+	eventually(t, "delivery", func() bool { return o.messageCount("ORDERS") == 1 })
+	if got := o.messageCount("DELAY_DEAD"); got != 0 {
+		t.Errorf("%d letters, want none, since it did not expire again", got)
+	}
+}
+
+// The first failure ends a run. The run reports the finished letters.
+func TestDeadFails(t *testing.T) {
+	o := newTestServer(t, server.Options{})
+	o.letters("delayin.1ms.orders.a")
+	if err := o.js.DeleteStream(t.Context(), "DELAY_RETRY_1s"); err != nil {
+		t.Fatal(err)
+	}
+	wantCommandError(t, 1, []string{"dead letter 1", "nothing listens on delaysys.retry.1s.orders.a"},
+		"dead", "resend", "--all")
+	if got := o.messageCount("DELAY_DEAD"); got != 1 {
+		t.Errorf("%d letters, want 1: the letter is kept", got)
+	}
+}
+
+// An interrupted run finishes the letters that it has begun, begins no other, and reports the finished ones.
+func TestDeadInterrupted(t *testing.T) {
+	o := newTestServer(t, server.Options{})
+	o.must("provision")
+	const letters = 200
+	for range letters {
+		o.publish("delaydead.expired.x", "")
+	}
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	noticed, stop := withInterrupt(t.Context())
+	defer stop()
+	var out bytes.Buffer
+	var once sync.Once
+	a := &app{Printer: terminal.Printer{Out: &out, Err: io.Discard, JSON: true}}
+	err = a.withLetters(t.Context(), letterChoice{all: true}, func(ctx context.Context, d deadLetters) error {
+		w := deadWork{deadLetters: d, LetterWork: d.Removing(d.filter, false)}
+		w.Do = func(ctx context.Context, l deadletter.Letter) error {
+			once.Do(func() {
+				if err := self.Signal(os.Interrupt); err != nil {
+					t.Error(err)
+				}
+			})
+			<-noticed.Done()
+			return d.Remove(ctx, l)
+		}
+		return a.work(ctx, w)
+	})
+	if got, want := exitCode(err), 1; got != want {
+		t.Errorf("exit code %d (%v), want %d", got, err, want)
+	}
+	s := decode[letterSummary](t, out.String())
+	if len(s.Outcomes) != 1 || s.Complete || s.Outcomes[0].Letters >= letters {
+		t.Fatalf("got %+v, want some of %d removed", s, letters)
+	}
+	if got, want := o.messageCount("DELAY_DEAD"), uint64(letters-s.Outcomes[0].Letters); got != want {
+		t.Errorf("%d letters remain, want %d as in the output", got, want)
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/jsapi"
+)
+
+func TestLevelsRead(t *testing.T) {
+	o := newTestServer(t, server.Options{})
+	o.serve()
+	for _, stream := range []string{"DELAY_INTAKE", "DELAY_5s", "DELAY_RETRY_1s"} {
+		if got, want := o.laneOf(stream).Owner, inspect.OwnerRead; got != want {
+			t.Errorf("owner of %s: got %q, want %q", stream, got, want)
+		}
+	}
+	if got, want := o.laneOf("DELAY_DEAD").Owner, inspect.Owner(""); got != want {
+		t.Errorf("owner of dead letters: got %q, want %q", got, want)
+	}
+}
+
+// The table of owners names the owner of a lane. The stream of that table is not a lane.
+func TestLevelsInstance(t *testing.T) {
+	o := newTestServer(t, server.Options{})
+	t.Setenv("DELAY_INSTANCE", "kitchen")
+	o.serve()
+	l := o.laneOf("DELAY_5s")
+	if !strings.HasPrefix(l.Instance, "kitchen-") {
+		t.Errorf("got instance %q, want kitchen and a unique suffix", l.Instance)
+	}
+	out := o.must("levels")
+	if want := " " + l.Instance + " "; !strings.Contains(out, want) {
+		t.Errorf("got no %q in\n%s", want, out)
+	}
+	if strings.Contains(out, "DELAY_OWNERS") {
+		t.Errorf("got the instances' own stream as a lane in\n%s", out)
+	}
+}
+
+// fillIdleLane runs a broker, and publishes 6000 messages to the level 5m. It returns when the lane is idle: the broker
+// has read all messages that are due soon, and reads the others later.
+func (o *testServer) fillIdleLane() {
+	o.t.Helper()
+	o.t.Setenv("DELAY_LEVELS", "1s 5m")
+	o.serve()
+	for range 6000 {
+		if _, err := o.js.PublishAsync("delay.5m.x", nil); err != nil {
+			o.t.Fatal(err)
+		}
+	}
+	<-o.js.PublishAsyncComplete()
+	eventually(o.t, "idle lane", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
+}
+
+// The broker is still the owner of an idle lane, although it does not read the lane.
+func TestRestingLaneIsNotUnread(t *testing.T) {
+	if inOwnProcess(t) {
+		return
+	}
+	o := newTestServer(t, server.Options{})
+	t.Setenv("DELAY_INSTANCE", "kitchen")
+	o.fillIdleLane()
+	l := o.laneOf("DELAY_5m")
+	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute ||
+		!strings.HasPrefix(l.Instance, "kitchen-") {
+		t.Errorf("got %+v, want a part in memory, and the next read in some minutes", l)
+	}
+	out := o.must("levels")
+	wantParts(t, out, "0 unread", "later: kitchen-", "7 idle lanes; --all shows them")
+	if strings.Contains(out, "DELAY_RETRY_1s") || !strings.Contains(o.must("levels", "--all"), "DELAY_RETRY_1s") {
+		t.Errorf("got an idle lane without --all, or none with it:\n%s", out)
+	}
+	d := o.doctor()
+	d.want("lanes", "ok", "7 lanes, 6000 messages pending")
+	d.wantOnly("durability")
+	last := o.idOf("DELAY_5m", 6000).String()
+	if w := o.mustFind(last); !strings.HasPrefix(w.Answer, "waiting, due in 4m") {
+		t.Errorf("where: got %q", w.Answer)
+	}
+}
+
+// If the user may not ask the instances, the command does not report their silence as an absence.
+func TestLevelsWithoutTheRightToAsk(t *testing.T) {
+	o := newTestServer(t, userDenied("delayctl.status"))
+	o.fillIdleLane()
+	s, err := o.js.Stream(t.Context(), "DELAY_5m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range s.ConsumerNames(t.Context()).Name() { // as the server does after five minutes without activity
+		if err := o.js.DeleteConsumer(t.Context(), "DELAY_5m", name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	login(t, "tried", "tried")
+	eventually(t, "doubt", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerUnknown })
+	if got, want := o.laneOf("DELAY_1s").Owner, inspect.OwnerRead; got != want {
+		t.Errorf("got %q, want %q by its consumer", got, want)
+	}
+	d := o.doctor()
+	d.want("lanes", "ok", "the reader of DELAY_5m is unknown", "delayctl.status")
+	d.want("rights", "skipped", "delayctl.status")
+	d.wantOnly("durability", "rights")
+}
+
+func TestLevelsRefused(t *testing.T) {
+	o := newTestServer(t, userDenied("$JS.API.STREAM.LIST"))
+	login(t, "tried", "tried")
+	began := time.Now()
+	_, _, err := o.run("levels")
+	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
+		t.Errorf("got %v, want the refused subject", err)
+	}
+	if took := time.Since(began); took > jsapi.Timeout {
+		t.Errorf("took %s to report the refusal", took)
+	}
+}
+
+func TestLevelsHalfRefused(t *testing.T) {
+	o := newTestServer(t, userDenied("$JS.API.STREAM.MSG.GET.DELAY_5s"))
+	o.must("provision")
+	o.publish("delay.5s.x", "")
+	login(t, "tried", "tried")
+	out, _, err := o.run("levels")
+	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") || out != "" {
+		t.Errorf("got %v, want the refused subject and no table\n%s", err, out)
+	}
+}
