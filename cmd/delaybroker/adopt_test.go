@@ -11,7 +11,7 @@ import (
 )
 
 // A command without the broker's settings shows the streams that the broker created, and no other levels.
-func TestVerbsReadLevelsFromStreams(t *testing.T) {
+func TestCommandsReadLevelsFromStreams(t *testing.T) {
 	natstest.Long(t)
 	if inOwnProcess(t) {
 		return
@@ -49,7 +49,7 @@ func TestVerbsReadLevelsFromStreams(t *testing.T) {
 }
 
 // If all streams have one prefix, a command reads it from the streams.
-func TestVerbsReadThePrefixFromStreams(t *testing.T) {
+func TestCommandsReadPrefixFromStreams(t *testing.T) {
 	natstest.Long(t)
 	if inOwnProcess(t) {
 		return

@@ -139,8 +139,8 @@ func (a *app) printAccuracy(f inspect.Forecast, query inspect.ForecastQuery) {
 	if f.Exact {
 		lines = append(lines, pending+", exactly")
 	} else {
-		const how = "%s: %d read, %d counted by the order of their level; a sample of %d represents %d"
-		lines = append(lines, fmt.Sprintf(how, pending, f.Read, f.Ordered, f.Sampled, f.Of))
+		const format = "%s: %d read, %d counted by the order of their level; a sample of %d represents %d"
+		lines = append(lines, fmt.Sprintf(format, pending, f.Read, f.Ordered, f.Sampled, f.Of))
 	}
 	if f.Unplaced > 0 {
 		lines = append(lines, fmt.Sprintf("unknown: %d messages that no sample contained; raise --most to read more",

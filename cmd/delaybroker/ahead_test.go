@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// TestAheadShows checks that the output has a line for each hour, the numbers before and after, and the accuracy.
-func TestAheadShows(t *testing.T) {
+// TestAheadOutput checks that the output has a line for each hour, the numbers before and after, and the accuracy.
+func TestAheadOutput(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_LEVELS", "1s,1h,2h,2d")
 	o.must("provision")
@@ -64,7 +64,7 @@ func TestAheadShows(t *testing.T) {
 	}
 }
 
-func TestAheadRefusesWords(t *testing.T) {
+func TestAheadUsage(t *testing.T) {
 	newTestServer(t, server.Options{})
 	for args, part := range map[string]string{
 		"--for soon":               "--for: ",

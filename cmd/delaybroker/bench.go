@@ -27,7 +27,7 @@ type benchOptions struct {
 	wide        bool
 }
 
-// benchFlags maps a flag to its scenarios. A flag that is not listed is for all of them.
+// benchFlags maps a flag to the scenarios that it applies to. A flag that is not in the map applies to all scenarios.
 var benchFlags = map[string][]bench.Scenario{
 	"rate":       {bench.Steady, bench.Chain, bench.Timers},
 	"for":        {bench.Steady, bench.Chain, bench.Pending, bench.Idle, bench.Timers, bench.Rounds},
@@ -42,7 +42,7 @@ var benchFlags = map[string][]bench.Scenario{
 	"every":      {bench.Rounds},
 }
 
-// benchMessages are the scenarios that have messages.
+// benchMessages are the scenarios with messages.
 var benchMessages = slices.DeleteFunc(slices.Clone(bench.Scenarios), func(s bench.Scenario) bool {
 	return s == bench.Idle
 })
@@ -183,7 +183,8 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 	return plan, errors.Join(append(problems, plan.Check())...)
 }
 
-// bench runs the plan and prints the result. It first reads the report to compare with, since a run is long.
+// bench runs the plan and prints the result. It reads the report of --compare before the run, so that an unreadable
+// file is reported immediately.
 func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err error) {
 	var old *bench.Report
 	if o.compareFile != "" {

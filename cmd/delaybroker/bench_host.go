@@ -15,8 +15,8 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// benchHost returns the configured server or a server of the run, and the launcher of the other processes. End stops
-// the server.
+// benchHost returns the server to measure, which is the configured one or a temporary one, and the commands of the
+// other processes of the run. end stops a temporary server.
 func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, end func() error, err error) {
 	cfg, err := settings.Read()
 	if err != nil {

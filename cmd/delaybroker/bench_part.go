@@ -22,7 +22,7 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// benchParts runs this program again, for the processes of a run.
+// benchParts creates the commands that start this program again, as the processes of a run.
 type benchParts struct {
 	executable string
 	prefix     string

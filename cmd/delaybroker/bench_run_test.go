@@ -140,7 +140,7 @@ func benchStreams(t *testing.T, js jetstream.JetStream) []string {
 
 // On a shared server, a run removes its streams and changes no others. Its table compares the sides, and compares the
 // run with an earlier one.
-func TestBenchLeavesAServerAsItWas(t *testing.T) {
+func TestBenchRemovesItsStreams(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT RUN: -short, and it takes long")
 	}
@@ -195,7 +195,7 @@ func startBench(t *testing.T, url string) (cmd *exec.Cmd, rest *bytes.Buffer) {
 	return nil, nil
 }
 
-func TestAnInterruptedBenchRemovesWhatItMade(t *testing.T) {
+func TestBenchInterrupted(t *testing.T) {
 	t.Parallel()
 	s, js := startBenched(t)
 	cmd, _ := startBench(t, s.ClientURL())
@@ -214,7 +214,7 @@ func TestAnInterruptedBenchRemovesWhatItMade(t *testing.T) {
 }
 
 // If a run is killed, its processes end too. Its marker stays, by which the next run finds its streams.
-func TestAKilledBenchLeavesNoProcessAndItsMark(t *testing.T) {
+func TestBenchKilled(t *testing.T) {
 	t.Parallel()
 	s, js := startBenched(t)
 	before := s.NumClients()

@@ -22,8 +22,8 @@ const benchInterval = 100 * time.Millisecond
 type benchLine struct {
 	app    *app
 	rounds int
-	drawn  time.Time
-	last   string // the last printed step, if there is no terminal
+	drawn  time.Time // when the line was last drawn; zero if never
+	last   string    // the last printed step, if there is no terminal
 }
 
 func (l *benchLine) show(p bench.Progress) {
@@ -64,7 +64,7 @@ func (l *benchLine) clear() {
 	}
 }
 
-// showReport prints the results, the comparison of the systems, and the comparison with an earlier run.
+// showReport prints the results, the comparison of the sides, and the comparison with an earlier run.
 func (a *app) showReport(old, r *bench.Report, wide bool) error {
 	if a.AsJSON(r) {
 		return nil
@@ -94,8 +94,8 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 	return nil
 }
 
-// benchTable has a row for each turn, and a column for each main number with a value in some turn. If wide is set, it
-// has all numbers.
+// benchTable returns a table with a row for each turn of each side. It has a column for each main metric that has a
+// value in at least one turn. If wide is set, it has a column for each other metric too.
 func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	metrics := slices.DeleteFunc(slices.Clone(bench.Metrics), func(m bench.Metric) bool {
 		return !wide && !m.Main || !slices.ContainsFunc(r.Results, func(result bench.Result) bool {

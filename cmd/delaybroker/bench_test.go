@@ -56,7 +56,7 @@ func TestBenchOfTimersNeedsTimers(t *testing.T) {
 
 // The processes of a run get the settings of the environment, except settings that two brokers cannot share, and
 // settings that restrict targets. If the run has its own server, they get no setting that names a server.
-func TestBenchPartsGetTheSettings(t *testing.T) {
+func TestBenchPartSettings(t *testing.T) {
 	natstest.ClearEnv(t)
 	for _, variable := range []string{
 		"NATS_URL=nats://elsewhere:4222", "NATS_CREDS=file", "DELAY_PREFIX=ours", "DELAY_TARGETS=shop.>",
@@ -87,7 +87,7 @@ func TestBenchPartsGetTheSettings(t *testing.T) {
 }
 
 // A readyLog reports when the broker is ready. It passes on warnings and errors.
-func TestReadyLogSaysWhenABrokerIsReady(t *testing.T) {
+func TestReadyLog(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	l := &readyLog{stderr: &stderr, events: json.NewEncoder(&stdout)}
 	for _, line := range []string{
@@ -106,7 +106,7 @@ func TestReadyLogSaysWhenABrokerIsReady(t *testing.T) {
 	}
 }
 
-func TestFiguresHaveThreeDigits(t *testing.T) {
+func TestFormatFigure(t *testing.T) {
 	for n, want := range map[float64]string{
 		0: "0.00", 1.234: "1.23", 12.34: "12.3", 123.6: "124", 12345.6: "12,346", -2: "-2.00",
 	} {
@@ -117,7 +117,7 @@ func TestFiguresHaveThreeDigits(t *testing.T) {
 }
 
 // The table of bench has the main numbers. With --wide it has all.
-func TestBenchShowsTheMainColumns(t *testing.T) {
+func TestBenchColumns(t *testing.T) {
 	report := &bench.Report{
 		Plan: bench.Plan{Scenario: bench.Steady, Rounds: 1},
 		Results: []bench.Result{{

@@ -12,7 +12,7 @@ import (
 
 // Headers and bodies of waiting messages are shown: text unchanged, other bytes as hex, both up to a limit. JSON has
 // them completely.
-func TestBodiesAreShown(t *testing.T) {
+func TestBodyOutput(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_TIMERS", "on")
 	t.Setenv("DELAY_LEVELS", "1h")

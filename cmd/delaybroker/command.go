@@ -49,15 +49,15 @@ func (a *app) checkHelp(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		help(cmd, args)
-		isWord := len(args) > 0 && args[len(args)-1] == "--help" // typed after other arguments
-		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 && !isWord || f.NFlag() > 1) {
+		helpIsLast := len(args) > 0 && args[len(args)-1] == "--help" // as in "bench timers --help"
+		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 && !helpIsLast || f.NFlag() > 1) {
 			a.helpErr = fmt.Errorf("%w: the command did not run, since --help has no other arguments: remove them, "+
 				"or write -- before an argument that begins with -", errUsage)
 		}
 	})
 }
 
-// rootCommand runs serve if no command is given.
+// rootCommand returns the tree of commands. Its root runs serve.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "delaybroker",
@@ -107,7 +107,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%w: unknown command %q%s; see %s --help", errUsage, args[0], hint, cmd.CommandPath())
 }
 
-// argumentsBetween requires between low and high arguments.
+// argumentsBetween returns a check that requires at least low and at most high arguments.
 func argumentsBetween(low, high int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < low || len(args) > high {
@@ -125,7 +125,7 @@ func addCompletion(cmd *cobra.Command, flag string, values ...string) {
 	}
 }
 
-// withInterrupt ends ctx at the first signal. The command serve handles signals itself.
+// withInterrupt returns a context that ends at the first SIGINT or SIGTERM. The command serve handles signals itself.
 func withInterrupt(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 }

@@ -78,7 +78,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 }
 
 // A command fails if its output cannot be written. An endless command ends.
-func TestOutputIsLost(t *testing.T) {
+func TestOutputFails(t *testing.T) {
 	for _, args := range []string{
 		"version", "version --json", "size --rate 10", "size --rate 10 --json", "schedules next --every 1m",
 		"schedules next --every 1m -n 1000 --json", "streams",
@@ -109,9 +109,9 @@ func TestVersionFlag(t *testing.T) {
 	}
 }
 
-// TestHelpIsNotDone: help together with other arguments is a usage error, since the command does not run. So -h is a
-// key only after --.
-func TestHelpIsNotDone(t *testing.T) {
+// TestHelpWithArguments: help together with other arguments is a usage error, since the command does not run. So -h is
+// a key only after --.
+func TestHelpWithArguments(t *testing.T) {
 	o := streamsOnly(t)
 	o.must("pub", "orders.x", "x", "--in", "1h", "--key=-h")
 	for _, args := range [][]string{

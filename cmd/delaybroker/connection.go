@@ -26,9 +26,9 @@ func (c *connection) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.creds, "creds", "", "credentials file of a user; replaces the user in NATS_* variables")
 }
 
-// export writes the flags into the environment of this process, and so to every reader of settings and to the processes
-// of bench. A flag for a user hides the variables for another one. A context also hides the server: the command must
-// not reach the server of a forgotten variable.
+// export writes the flags into the environment of this process, from which the settings and the processes of bench read
+// them. A flag for a user hides the variables for another user. A context also hides the variable for a server: the
+// command must not reach the server of a forgotten variable.
 func (c connection) export() error {
 	user := []string{"NATS_CREDS", "NATS_NKEY", "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN"}
 	for _, flag := range []struct {

@@ -16,7 +16,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errNoLetter is returned when a named letter does not exist. It was already printed as the answer.
+// errNoLetter is returned when a letter that the user named does not exist. The output already says so.
 var errNoLetter = errors.New("there is no such dead letter")
 
 func (a *app) deadCommand() *cobra.Command {
@@ -71,7 +71,7 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 	return f, nil
 }
 
-// check returns an error if no flag selects letters: --all is required for all of them.
+// check returns an error unless either --all or a flag that selects letters is given.
 func (c letterChoice) check() error {
 	switch none := len(c.codes)+len(c.ids) == 0 && c.target+c.since+c.until == ""; {
 	case none && !c.all:

@@ -118,7 +118,8 @@ func (a *app) editLetter(
 	return edit, os.Remove(f.Name())
 }
 
-// editorCommand returns the command of the user's editor, with its arguments. It is empty if none is set.
+// editorCommand returns the command of the user's editor, with its arguments. It is empty if neither VISUAL nor EDITOR
+// is set.
 func editorCommand() []string {
 	return strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")))
 }

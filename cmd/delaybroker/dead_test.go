@@ -122,7 +122,7 @@ func TestDeadWithoutStreams(t *testing.T) {
 	wantCommandError(t, 1, []string{"DELAY_DEAD"}, "dead", "ls")
 }
 
-func TestDeadWords(t *testing.T) {
+func TestDeadUsage(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "127.0.0.1:1") // no request is sent
 	for _, test := range []struct {
@@ -151,7 +151,7 @@ func TestDeadWords(t *testing.T) {
 }
 
 // Progress is not written to a pipe: the mail of a cron job has only the result.
-func TestProgressIsForATerminal(t *testing.T) {
+func TestProgressNeedsTerminal(t *testing.T) {
 	var errs bytes.Buffer
 	told := progress{app: &app{Printer: terminal.Printer{Err: &errs}}}
 	synctest.Test(t, func(*testing.T) {

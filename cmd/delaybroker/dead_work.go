@@ -9,7 +9,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errLettersLeft is returned when some of the letters were left. It was already printed as the answer.
+// errLettersLeft is returned when some of the selected letters were left. The output already says so.
 var errLettersLeft = errors.New("some dead letters were left")
 
 // deadWork is a run that resends or removes letters.
@@ -69,7 +69,7 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 	t.Print()
 }
 
-// exitErr returns the error of a complete run: nil, or one that was already printed.
+// exitErr returns the error of a complete run. The output already reports that error.
 func (w deadWork) exitErr(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
 		if o.Did == inspect.LetterLeft {

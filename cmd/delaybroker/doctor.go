@@ -51,8 +51,8 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	}
 	findings := f.Findings(skip...)
 	state := doctor.Fine
-	for _, one := range findings {
-		state = max(state, one.State)
+	for _, f := range findings {
+		state = max(state, f.State)
 	}
 	if !a.AsJSON(struct {
 		State    doctor.Severity  `json:"state"`

@@ -21,8 +21,8 @@ const (
 // pagers.
 func (a *app) printFindings(findings []doctor.Finding) {
 	names, states := len("check"), len("state")
-	for _, one := range findings {
-		names, states = max(names, len(one.Check)), max(states, len(one.State.String()))
+	for _, f := range findings {
+		names, states = max(names, len(f.Check)), max(states, len(f.State.String()))
 	}
 	const gap = 2
 	indent := names + states + 2*gap
@@ -39,10 +39,10 @@ func (a *app) printFindings(findings []doctor.Finding) {
 		}
 	}
 	paragraph("CHECK", "STATE", "DETAIL")
-	for _, one := range findings {
-		paragraph(one.Check, one.State.String(), one.Detail)
-		if one.Do != "" {
-			paragraph("", "do", one.Do)
+	for _, f := range findings {
+		paragraph(f.Check, f.State.String(), f.Detail)
+		if f.Do != "" {
+			paragraph("", "do", f.Do)
 		}
 	}
 }

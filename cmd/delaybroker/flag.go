@@ -19,7 +19,7 @@ import (
 
 // A parsedFlag is a flag that is parsed when it is set, so that the error names the flag.
 type parsedFlag[T any] struct {
-	to    *T
+	to    *T     // receives the value
 	kind  string // type of the value, in the help
 	text  string
 	parse func(text string) (T, error)
@@ -46,7 +46,7 @@ func addFlag[T any](f *pflag.FlagSet, to *T, name, usage string, parse func(text
 	f.Var(&parsedFlag[T]{to: to, kind: "string", parse: parse}, name, usage)
 }
 
-// addPatternFlag adds a flag with a pattern of targets. Without it, the command applies to all targets.
+// addPatternFlag adds a flag for a pattern of targets. Without the flag, the command applies to all targets.
 func addPatternFlag(f *pflag.FlagSet, to *string, name, usage string) {
 	addFlag(f, to, name, usage, func(text string) (string, error) {
 		if !message.ValidPattern(text) {
@@ -56,7 +56,7 @@ func addPatternFlag(f *pflag.FlagSet, to *string, name, usage string) {
 	})
 }
 
-// addTimeFlag adds a flag with a time.
+// addTimeFlag adds a flag for a time with a zone.
 func addTimeFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
 	addFlag(f, to, name, usage, parseMoment)
 }
@@ -73,7 +73,7 @@ func parseMoment(text string) (time.Time, error) {
 // unbounded is the upper bound of a flag that has none.
 const unbounded = math.MaxInt
 
-// addCountFlag adds a flag with a whole number between two bounds.
+// addCountFlag adds a flag for a whole number from low to high, with the default value standard.
 func addCountFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, standard, low, high int, usage string) {
 	*to = N(standard)
 	f.VarP(&parsedFlag[N]{to: to, kind: "int", text: strconv.Itoa(standard), parse: func(text string) (N, error) {
@@ -104,7 +104,7 @@ func addListFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, u
 	addCompletion(c, name, terminal.Strings(known)...)
 }
 
-// countGiven returns the number of flags that are given.
+// countGiven returns the number of values that are not empty.
 func countGiven(values ...string) (n int) {
 	for _, v := range values {
 		if v != "" {
@@ -114,7 +114,7 @@ func countGiven(values ...string) (n int) {
 	return n
 }
 
-// parsePeriod parses --since and --until. Durations count back from now. An empty value is the zero time.
+// parsePeriod parses --since and --until. Durations count back from now. For an empty value it returns the zero time.
 func parsePeriod(since, until string, now time.Time) (from, to time.Time, err error) {
 	if from, err = parsePastTime("--since", since, now); err != nil {
 		return from, to, err
@@ -137,7 +137,7 @@ func parseTime(flag, value string) (time.Time, error) {
 	return t, err
 }
 
-// parsePastTime parses a time in the past. An empty value is the zero time.
+// parsePastTime parses a time, or a duration that counts back from now. For an empty value it returns the zero time.
 func parsePastTime(flag, value string, now time.Time) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil

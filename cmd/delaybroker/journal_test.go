@@ -22,9 +22,9 @@ func (o *testServer) records(args ...string) ([]recordView, completenessView) {
 	return decodeLines[recordView](o.t, strings.Join(lines[:len(lines)-1], "\n")), worth
 }
 
-// TestJournalTellsWhatWasDelivered: the commands journal and where find deliveries in a broker's journal, even after a
+// TestJournalFindsDeliveries: the commands journal and where find deliveries in a broker's journal, even after a
 // restart and after the journal was disabled.
-func TestJournalTellsWhatWasDelivered(t *testing.T) {
+func TestJournalFindsDeliveries(t *testing.T) {
 	natstest.Long(t)
 	if inOwnProcess(t) {
 		return
@@ -128,8 +128,8 @@ func (o *testServer) wantJournalLeft() {
 	o.doctor().want("journal", "ok", "no instance keeps a journal; the records in DELAY_JOURNAL expire within 7d")
 }
 
-// TestJournalRefusesWords: an error names the flag, the value, and the allowed values.
-func TestJournalRefusesWords(t *testing.T) {
+// TestJournalUsage: an error names the flag, the value, and the allowed values.
+func TestJournalUsage(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	for args, want := range map[string]string{
 		"--target a..b":                      `"a..b" for "--target"`,

@@ -58,7 +58,7 @@ func (o *testServer) fillIdleLane() {
 }
 
 // The broker is still the owner of an idle lane, although it does not read the lane.
-func TestRestingLaneIsNotUnread(t *testing.T) {
+func TestIdleLaneHasOwner(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
@@ -85,7 +85,7 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 }
 
 // If the user may not ask the instances, the command does not report their silence as an absence.
-func TestLevelsWithoutTheRightToAsk(t *testing.T) {
+func TestLevelsWithoutStatusPermission(t *testing.T) {
 	o := newTestServer(t, userDenied("delayctl.status"))
 	o.fillIdleLane()
 	s, err := o.js.Stream(t.Context(), "DELAY_5m")
@@ -121,7 +121,7 @@ func TestLevelsRefused(t *testing.T) {
 	}
 }
 
-func TestLevelsHalfRefused(t *testing.T) {
+func TestLevelsPartlyRefused(t *testing.T) {
 	o := newTestServer(t, userDenied("$JS.API.STREAM.MSG.GET.DELAY_5s"))
 	o.must("provision")
 	o.publish("delay.5s.x", "")

@@ -176,7 +176,7 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 	}
 }
 
-func TestWatchWords(t *testing.T) {
+func TestLevelsWatchUsage(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1") // no request is sent
 	for _, args := range []string{
 		"levels --watch=-1s", "levels --watch=0s", "levels --watch -1s", "levels --watch soon",
@@ -187,7 +187,7 @@ func TestWatchWords(t *testing.T) {
 	wantCommandError(t, 1, []string{"connect to NATS"}, "levels", "--watch", "1s")
 }
 
-func TestRateInWords(t *testing.T) {
+func TestFormatRate(t *testing.T) {
 	for _, test := range []struct {
 		rate *float64
 		want string

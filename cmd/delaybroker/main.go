@@ -1,5 +1,5 @@
 // Command delaybroker delivers NATS messages later: a message to delay.30m.orders.expire arrives on orders.expire
-// thirty minutes afterwards. Environment variables configure it. "delaybroker serve --help" lists them.
+// thirty minutes afterwards. Environment variables configure the command. "delaybroker serve --help" lists them.
 package main
 
 import (
@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	_ "time/tzdata" // time zones, for machines without them
+	_ "time/tzdata" // for machines without a time zone database
 
 	"delaybroker/broker"
 	"delaybroker/broker/streams"
@@ -20,10 +20,10 @@ import (
 // errUsage is returned for unknown commands, flags and arguments.
 var errUsage = errors.New("usage")
 
-// A reportedError is an error that is already in the log: main does not print it again.
+// A reportedError is an error that is already in the log or in the output. main does not print it again.
 type reportedError struct{ error }
 
-func (l reportedError) Unwrap() error { return l.error }
+func (e reportedError) Unwrap() error { return e.error }
 
 func main() {
 	err := run(context.Background(), os.Args[1:], os.Stdout, os.Stderr)

@@ -70,7 +70,7 @@ func command(t *testing.T, args []string, environ ...string) *exec.Cmd {
 	return cmd
 }
 
-func TestWords(t *testing.T) {
+func TestCommandLine(t *testing.T) {
 	for _, test := range []struct {
 		args           string
 		code           int

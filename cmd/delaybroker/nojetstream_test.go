@@ -89,7 +89,7 @@ func TestPubChecksBeforeItConnects(t *testing.T) {
 }
 
 // An unescaped @ in the password changes the host of the URL, which then has a part of the password. No error shows it.
-func TestPasswordWithAnAt(t *testing.T) {
+func TestPasswordWithUnescapedAt(t *testing.T) {
 	natstest.ClearEnv(t)
 	for _, url := range []string{
 		"nats://me:p@s3cret/word@127.0.0.1:4222",

@@ -51,7 +51,7 @@ func (a *app) inspect(cmd *cobra.Command, do func(ctx context.Context, i *inspec
 	return do(ctx, i)
 }
 
-// openConfigured reads the settings and opens an inspector with them. The caller closes it.
+// openConfigured reads the settings and opens an inspector with them. The caller closes the inspector.
 func (a *app) openConfigured(ctx context.Context) (*inspect.Inspector, error) {
 	cfg, err := settings.Read()
 	if err != nil {
@@ -60,8 +60,8 @@ func (a *app) openConfigured(ctx context.Context) (*inspect.Inspector, error) {
 	return a.open(ctx, cfg)
 }
 
-// open connects with the broker's settings. It reads unset prefixes and levels from the streams. The caller closes the
-// inspector.
+// open connects with the broker's settings. If the prefix, the levels or the retry waits are not set, it reads them
+// from the streams. The caller closes the inspector.
 func (a *app) open(ctx context.Context, cfg settings.Config) (*inspect.Inspector, error) {
 	i, err := a.openBySettings(ctx, cfg)
 	if err != nil {

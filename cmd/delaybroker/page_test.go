@@ -143,7 +143,7 @@ func post(t *testing.T, url, body string, answer any) {
 }
 
 // Every shell command that the page shows is valid: its name, its arguments and its flags.
-func TestPageShowsRealVerbs(t *testing.T) {
+func TestPageCommandsExist(t *testing.T) {
 	source, err := os.ReadFile("../../broker/web/page/testdata/lines.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestPageShowsRealVerbs(t *testing.T) {
 }
 
 // The commands of the page's form are those of the README.
-func TestPageShowsTheReadmesLines(t *testing.T) {
+func TestPageLinesMatchReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)

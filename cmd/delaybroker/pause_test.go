@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPauseVerbs pauses a target, checks the output of every command, and resumes the target.
-func TestPauseVerbs(t *testing.T) {
+// TestPauseCommands pauses a target, checks the output of every command, and resumes the target.
+func TestPauseCommands(t *testing.T) {
 	natstest.Long(t)
 	if inOwnProcess(t) {
 		return

@@ -11,9 +11,9 @@ import (
 	"delaybroker/broker/inspect"
 )
 
-// TestPendingShows checks that the list has a line for each message, the earliest first, and the flags of the next
+// TestPendingOutput checks that the list has a line for each message, the earliest first, and the flags of the next
 // page.
-func TestPendingShows(t *testing.T) {
+func TestPendingOutput(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
@@ -67,7 +67,7 @@ func TestPendingShows(t *testing.T) {
 	}
 }
 
-func TestPendingRefusesWords(t *testing.T) {
+func TestPendingUsage(t *testing.T) {
 	newTestServer(t, server.Options{})
 	for args, part := range map[string]string{
 		"ls --limit 0":        "want 1 to 100000",

@@ -158,9 +158,9 @@ func runbook(t *testing.T) (commands []string) {
 	return commands
 }
 
-// TestDoctorOfPersonAlone: if no broker runs, doctor does not advise a person to give their own user the broker's
-// permissions.
-func TestDoctorOfPersonAlone(t *testing.T) {
+// TestDoctorOfOperatorWithoutBroker: if no broker runs, doctor does not advise a person to give their own user the
+// broker's permissions.
+func TestDoctorOfOperatorWithoutBroker(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
@@ -196,7 +196,7 @@ func TestDoctorRightsOfLinks(t *testing.T) {
 	o.doctor().want("connection", "critical", "to read: ", "Authorization Violation")
 }
 
-func TestDoctorSkipsWhatIsThere(t *testing.T) {
+func TestDoctorSkipUsage(t *testing.T) {
 	externalEnv(t, "nats://127.0.0.1:1")
 	wantCommandError(t, 2, []string{`"--skip"`, "rights"}, "doctor", "--skip", "right")
 }

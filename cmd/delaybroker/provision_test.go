@@ -64,9 +64,9 @@ func TestProvisionDryRun(t *testing.T) {
 	}
 }
 
-// TestProvisionNamesTheReserve: if the server cannot reserve a bound in bytes, the error names the setting of the
+// TestProvisionReservation: if the server cannot reserve a bound in bytes, the error names the setting of the
 // bound.
-func TestProvisionNamesTheReserve(t *testing.T) {
+func TestProvisionReservation(t *testing.T) {
 	newTestServer(t, server.Options{JetStreamMaxStore: 1 << 20})
 	t.Setenv("DELAY_MAX_PENDING_BYTES", "1GiB")
 	wantCommandError(t, 1, []string{"the stream reserves 1073741824 bytes", "lower DELAY_MAX_PENDING_BYTES"}, "provision")
@@ -87,7 +87,7 @@ func TestProvisionReportsDrift(t *testing.T) {
 }
 
 // Changes before a failure are shown.
-func TestProvisionFailsHalfWay(t *testing.T) {
+func TestProvisionFailsPartly(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	mine := jetstream.StreamConfig{Name: "MINE", Subjects: []string{"delayin.>"}}
 	if _, err := o.js.CreateStream(t.Context(), mine); err != nil {
@@ -104,7 +104,7 @@ func TestProvisionFailsHalfWay(t *testing.T) {
 
 // A user without the permission to create streams can serve existing ones. If one is missing, serve, provision and
 // doctor name the permission.
-func TestProvisionWithoutTheRight(t *testing.T) {
+func TestProvisionWithoutPermission(t *testing.T) {
 	natstest.Long(t)
 	if inOwnProcess(t) {
 		return

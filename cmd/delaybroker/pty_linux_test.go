@@ -153,7 +153,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 
 // In 80 columns the owner of a lane is shown completely. The stream is left out, since lane and delay determine its
 // name.
-func TestOwnersAreWhole(t *testing.T) {
+func TestLevelsShowWholeOwner(t *testing.T) {
 	x := openScreen(t, 80, 24)
 	a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}
 	lane := inspect.Lane{Reader: inspect.Reader{Owner: inspect.OwnerLater, Instance: "vm-6a5276"}}

@@ -185,7 +185,7 @@ func TestPubInThePast(t *testing.T) {
 	}
 }
 
-func TestWhenSubject(t *testing.T) {
+func TestDeliveryTimeSubject(t *testing.T) {
 	names, err := message.NewNames("later")
 	if err != nil {
 		t.Fatal(err)

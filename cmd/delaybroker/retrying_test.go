@@ -27,9 +27,9 @@ func (o *testServer) storeRefused(n uint64, level, target, why string) string {
 	return id
 }
 
-// TestRetryingShows checks that the output has a line for each target, and the totals. Untrusted text has no control
+// TestRetryingOutput checks that the output has a line for each target, and the totals. Untrusted text has no control
 // characters.
-func TestRetryingShows(t *testing.T) {
+func TestRetryingOutput(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	if out := o.must("retrying"); out != "no message is in the retry lanes\n" {
@@ -78,7 +78,7 @@ func TestRetryingShows(t *testing.T) {
 	}
 }
 
-func TestRetryingRefusesWords(t *testing.T) {
+func TestRetryingUsage(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	for args, part := range map[string]string{

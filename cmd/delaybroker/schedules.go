@@ -78,8 +78,8 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 	return c
 }
 
-// withSecrets is withTimers for commands that write an entry as a broker does. They need the brokers' secret, from
-// DELAY_SECRET or the streams.
+// withSecrets is like withTimers, for commands that write an entry as a broker does. Such a command needs the brokers'
+// secret, from DELAY_SECRET or from the streams.
 func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		if err := i.Learn(ctx); err != nil {
@@ -243,7 +243,7 @@ func (a *app) showSchedule(name, target string, s timer.State, runs inspect.Runs
 	line("name", name, true)
 	line("target", target, true)
 	line("recurs", v.Table, true)
-	line("is", formatRound(recurring), true)
+	line("state", formatRound(recurring), true)
 	line("due", text.Moment(v.Due), !v.Due.IsZero())
 	line("first", text.Moment(v.First), true)
 	line("last", text.Moment(v.Last), !v.Last.IsZero())

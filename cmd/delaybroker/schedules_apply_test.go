@@ -70,8 +70,8 @@ func TestSchedulesApply(t *testing.T) {
 	}
 }
 
-// TestSchedulesApplyGoesOn: after a failed change, the others are still made. The exit code reports the failure.
-func TestSchedulesApplyGoesOn(t *testing.T) {
+// TestSchedulesApplyContinues: after a failed change, the others are still made. The exit code reports the failure.
+func TestSchedulesApplyContinues(t *testing.T) {
 	o := streamsOnly(t)
 	large := "'" + strings.Repeat("x", 1<<20) + "'"
 	text := "set: reports\nschedules:\n  a: {every: 1d, target: x.a, body: " + large + "}\n  b: {every: 1h, target: x.b}\n"
@@ -86,8 +86,9 @@ func TestSchedulesApplyGoesOn(t *testing.T) {
 	}
 }
 
-// TestSchedulesApplyAtOnce: concurrent runs of one file do no harm. Each schedule is added once, and all runs succeed.
-func TestSchedulesApplyAtOnce(t *testing.T) {
+// TestSchedulesApplyConcurrently: concurrent runs of one file do no harm. Each schedule is added once, and all runs
+// succeed.
+func TestSchedulesApplyConcurrently(t *testing.T) {
 	o := streamsOnly(t)
 	var text strings.Builder
 	text.WriteString("set: reports\nschedules:\n")

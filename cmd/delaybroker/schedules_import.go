@@ -13,7 +13,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-var errImportIncomplete = errors.New("some schedules were left, or are in both places")
+var errImportIncomplete = errors.New("some schedules were left in the stream, or are in both streams")
 
 func (a *app) schedulesImportCommand() *cobra.Command {
 	var stream string
@@ -86,7 +86,7 @@ func (a *app) showTaken(all []schedules.Took, dryRun bool) {
 	}
 	count := make(map[schedules.Fate]int)
 	t := a.Sheet([]terminal.Column{
-		{Name: "subject", Min: 10}, {Name: "target", Min: 10}, {Name: "when", Min: 10}, {Name: "due"}, {Name: "fate"},
+		{Name: "subject", Min: 10}, {Name: "target", Min: 10}, {Name: "when", Min: 10}, {Name: "due"}, {Name: "result"},
 		{Name: "because", Min: 12, Wrap: true},
 	})
 	for _, took := range all {

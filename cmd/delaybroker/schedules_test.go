@@ -222,9 +222,9 @@ func TestSchedulesWithABroker(t *testing.T) {
 	wantCommandError(t, 2, []string{"only a recurring timer"}, "schedules", "pause", "once", "--target", "reports.once")
 }
 
-// TestAddAsksAsLongAsAnyVerb: add finds another entry, and then JetStream does not answer. The command has the timeout
+// TestSchedulesAddTimeout: add finds another entry, and then JetStream does not answer. The command has the timeout
 // of the others.
-func TestAddAsksAsLongAsAnyVerb(t *testing.T) {
+func TestSchedulesAddTimeout(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	nc, err := nats.Connect(coreServer(t).ClientURL())

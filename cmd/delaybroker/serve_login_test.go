@@ -17,7 +17,7 @@ import (
 )
 
 // The log names a missing permission of the broker, with its subject. It does not repeat the line for every message.
-func TestRightRefused(t *testing.T) {
+func TestServeLogsMissingPermission(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}

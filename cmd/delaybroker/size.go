@@ -81,14 +81,14 @@ func (o sizeOptions) read() (l capacity.Load, err error) {
 			l.Every = time.Minute // a valid value, so that it is not refused twice
 		}
 	}
-	for _, room := range []struct {
+	for _, resource := range []struct {
 		flag, value string
 		to          *float64
 	}{{"server-memory", o.memory, &l.Server.Memory}, {"server-disk", o.disk, &l.Server.Disk}} {
-		n, err := humanize.ParseBytes(room.value)
-		if *room.to = float64(n); err != nil {
-			refuse(room.flag, room.value, "bytes, such as 64GB")
-			*room.to = 1 << 30 // a valid value, so that it is not refused twice
+		n, err := humanize.ParseBytes(resource.value)
+		if *resource.to = float64(n); err != nil {
+			refuse(resource.flag, resource.value, "bytes, such as 64GB")
+			*resource.to = 1 << 30 // a valid value, so that it is not refused twice
 		}
 	}
 	for _, p := range l.Check() {

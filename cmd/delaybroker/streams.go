@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) streamsCommand() *cobra.Command {
-	var as, maxPayload, sealed string
+	var format, maxPayload, sealed string
 	var replicas int
 	c := &cobra.Command{
 		Use:   "streams",
@@ -33,9 +33,9 @@ would generate another one. So set DELAY_SECRET, for this command too. The manif
 seal is required: from the beginning, or from the time in --sealed. Set --sealed if older brokers have stored
 messages.`,
 		Args: noArguments,
-		RunE: func(*cobra.Command, []string) error { return a.printStreams(as, maxPayload, sealed, replicas) },
+		RunE: func(*cobra.Command, []string) error { return a.printStreams(format, maxPayload, sealed, replicas) },
 	}
-	c.Flags().StringVar(&as, "as", "json", "json or nack")
+	c.Flags().StringVar(&format, "as", "json", "json or nack")
 	addCompletion(c, "as", "json", "nack")
 	c.Flags().StringVar(&maxPayload, "max-payload", "1MiB",
 		"the servers' max_payload; the streams accept slightly less")
@@ -46,13 +46,13 @@ messages.`,
 	return c
 }
 
-func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
+func (a *app) printStreams(format, maxPayload, sealed string, replicas int) error {
 	payload, err := parseSize(maxPayload)
-	from, bad := time.Parse(time.RFC3339, sealed)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("%w: --max-payload: %w", errUsage, err)
-	case bad != nil:
+	}
+	sealRequired, err := time.Parse(time.RFC3339, sealed)
+	if err != nil {
 		return fmt.Errorf("%w: --sealed %q: want RFC 3339, such as 2026-11-20T10:00:00Z", errUsage, sealed)
 	}
 	cfg, err := settings.Read()
@@ -69,10 +69,10 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 	specs := streams.Wanted(payload, true)
 	if len(cfg.Broker.Secrets) > 0 {
 		for i := range specs {
-			specs[i].Sealed = from
+			specs[i].Sealed = sealRequired
 		}
 	}
-	switch as {
+	switch format {
 	case "json":
 		all := make([]jetstream.StreamConfig, len(specs))
 		for i, s := range specs {
@@ -83,7 +83,7 @@ func (a *app) printStreams(as, maxPayload, sealed string, replicas int) error {
 	case "nack":
 		return nack.Print(a.Out, specs)
 	}
-	return fmt.Errorf("%w: --as %q: want json or nack", errUsage, as)
+	return fmt.Errorf("%w: --as %q: want json or nack", errUsage, format)
 }
 
 // parseSize parses a size as in NATS configurations: KB and KiB are both 1024 bytes.
@@ -93,8 +93,8 @@ func parseSize(s string) (int64, error) {
 		"": 1, "B": 1, "K": 1 << 10, "KB": 1 << 10, "KiB": 1 << 10, "M": 1 << 20, "MB": 1 << 20, "MiB": 1 << 20,
 	}[s[len(number):]]
 	n, err := strconv.ParseInt(number, 10, 64)
-	const least, most = 64 << 10, 64 << 20 // smaller leaves no room for messages; nats-server refuses a larger one
-	if !ok || err != nil || n < 1 || n > most || n*unit < least || n*unit > most {
+	const minBytes, maxBytes = 64 << 10, 64 << 20 // smaller leaves no room for messages; nats-server refuses a larger one
+	if !ok || err != nil || n < 1 || n > maxBytes || n*unit < minBytes || n*unit > maxBytes {
 		return 0, fmt.Errorf("%q: want bytes, KiB or MiB, from 64KiB to 64MiB", s)
 	}
 	return n * unit, nil

@@ -16,7 +16,7 @@ import (
 )
 
 // The broker neither changes nor reports streams that were created from the printed manifests.
-func TestStreamsAreWhatTheBrokerWants(t *testing.T) {
+func TestStreamsMatchTheBroker(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	t.Setenv("DELAY_SECRET", "not-in-any-manifest")
 	for _, cfg := range decode[[]jetstream.StreamConfig](t, o.must("streams", "--replicas", "1")) {

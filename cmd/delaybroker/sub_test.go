@@ -175,7 +175,7 @@ func startSub(t *testing.T, stderr io.Writer) (cancel context.CancelFunc, ended 
 }
 
 // The command tells the user when the connection is lost, and when it is back.
-func TestSubSaysDisconnects(t *testing.T) {
+func TestSubReportsDisconnect(t *testing.T) {
 	natstest.Long(t)
 	if inOwnProcess(t) {
 		return

@@ -21,7 +21,7 @@ import (
 // timersTimeout is the time for which a command on one timer retries before it reports an unknown outcome.
 const timersTimeout = 5 * time.Second
 
-// outcomeError is an outcome other than success, with its own exit code. It was already printed as the answer.
+// outcomeError is an outcome other than success, with its own exit code. The output already has the outcome.
 type outcomeError struct{ timer.Outcome }
 
 func (e outcomeError) Error() string { return "the outcome is " + string(e.Outcome) }

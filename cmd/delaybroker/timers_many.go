@@ -60,8 +60,8 @@ func usageErr(err error) error {
 }
 
 func (a *app) timersCancelCommand() *cobra.Command {
-	var one timerFlags
-	var many timerSelection
+	var single timerFlags
+	var selection timerSelection
 	c := &cobra.Command{
 		Use:   "cancel (KEY TARGET | --all --target PATTERN)",
 		Short: "Cancel one timer, or all that match",
@@ -72,24 +72,24 @@ func (a *app) timersCancelCommand() *cobra.Command {
   delaybroker timers cancel --all --target 'orders.>' --key 'order-*' --dry-run`,
 		Args: argumentsBetween(0, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch ok, err := many.selectsMany(args); {
+			switch ok, err := selection.selectsMany(args); {
 			case err != nil:
 				return err
 			case ok:
-				return a.executeBulk(cmd, many, store.Bulk{Verb: timer.Cancel})
+				return a.executeBulk(cmd, selection, store.Bulk{Verb: timer.Cancel})
 			}
-			return a.executeChange(cmd, one.change(timer.Cancel, args))
+			return a.executeChange(cmd, single.change(timer.Cancel, args))
 		},
 	}
-	one.addFlags(c)
-	many.addBulkFlags(c)
+	single.addFlags(c)
+	selection.addBulkFlags(c)
 	return c
 }
 
 func (a *app) timersMoveCommand() *cobra.Command {
-	var one timerFlags
-	var many timerSelection
-	var to moveFlags
+	var single timerFlags
+	var selection timerSelection
+	var move moveFlags
 	c := &cobra.Command{
 		Use:   "move (KEY TARGET | --all --target PATTERN) (--in DURATION | --at TIME | --by DURATION)",
 		Short: "Move one timer to another time, or shift all that match",
@@ -101,27 +101,27 @@ new. Of a schedule, only the pending round is moved. The following rounds keep t
   delaybroker timers move --all --target 'orders.>' --by +5m --dry-run`,
 		Args: argumentsBetween(0, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			all, err := many.selectsMany(args)
+			all, err := selection.selectsMany(args)
 			if err != nil {
 				return err
 			}
-			change, err := to.change(all)
+			change, err := move.change(all)
 			if err != nil {
 				return err
 			}
 			if all {
-				return a.executeBulk(cmd, many, store.Bulk{Verb: timer.Move, By: change.By})
+				return a.executeBulk(cmd, selection, store.Bulk{Verb: timer.Move, By: change.By})
 			}
-			base := one.change(timer.Move, args)
+			base := single.change(timer.Move, args)
 			change.Request, change.Key, change.Target = base.Request, base.Key, base.Target
 			return a.executeChange(cmd, change)
 		},
 	}
-	one.addFlags(c)
-	many.addBulkFlags(c)
-	c.Flags().StringVar(&to.in, "in", "", "due after a duration: 15m, 1h30m, 1500ms")
-	c.Flags().StringVar(&to.at, "at", "", "due at a time: RFC 3339 with a zone")
-	c.Flags().StringVar(&to.by, "by", "", "shift of the due time, later or earlier: +5m, -5m")
+	single.addFlags(c)
+	selection.addBulkFlags(c)
+	c.Flags().StringVar(&move.in, "in", "", "due after a duration: 15m, 1h30m, 1500ms")
+	c.Flags().StringVar(&move.at, "at", "", "due at a time: RFC 3339 with a zone")
+	c.Flags().StringVar(&move.by, "by", "", "shift of the due time, later or earlier: +5m, -5m")
 	return c
 }
 

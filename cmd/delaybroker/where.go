@@ -13,7 +13,7 @@ import (
 	"delaybroker/cmd/delaybroker/terminal"
 )
 
-// errNotStored is returned if a message is neither in a lane nor a dead letter. It was already printed as the answer.
+// errNotStored is returned if a message is neither in a lane nor a dead letter. The output already says so.
 var errNotStored = errors.New("the message is in no lane and is no dead letter")
 
 func (a *app) whereCommand() *cobra.Command {
@@ -96,6 +96,7 @@ func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.
 	return nil
 }
 
+// refusedTimes describes the refusals of a message, as in "1 time of 20, last at" a time.
 func refusedTimes(w inspect.Whereabouts) string {
 	times := terminal.Counted(w.Attempts, "time")
 	if w.Allowed > 0 {
@@ -125,7 +126,7 @@ func (a *app) showWhere(w inspect.Whereabouts, content *contentView) {
 	}
 	t, line := a.properties()
 	line("message", w.ID, true)
-	line("is", w.Answer, true)
+	line("state", w.Answer, true)
 	line("stored", fmt.Sprintf("%s, sequence %d", w.Stream, w.Sequence), w.Stream != "")
 	line("accepted", text.Moment(w.Accepted), !w.Accepted.IsZero())
 	line("due", text.Moment(w.Due), !w.Due.IsZero())

@@ -14,7 +14,7 @@ import (
 )
 
 // where follows a message through a hop and a refusal to the dead letters.
-func TestWhereOnItsWay(t *testing.T) {
+func TestWhereFollowsMessage(t *testing.T) {
 	natstest.Long(t)
 	if inOwnProcess(t) {
 		return
@@ -73,7 +73,7 @@ func TestWhereDelivered(t *testing.T) {
 }
 
 // The limits are those of the broker, not those of this command's settings.
-func TestWhereKnowsNoBoundOfAttempts(t *testing.T) {
+func TestWhereIgnoresAttemptLimit(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	msg := nats.NewMsg("delay.5s.orders.expire")
@@ -87,7 +87,7 @@ func TestWhereKnowsNoBoundOfAttempts(t *testing.T) {
 }
 
 // A due time that was refused, or that cannot be parsed, is not shown.
-func TestWhereHidesADueThatIsNone(t *testing.T) {
+func TestWhereHidesInvalidDueTime(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	o.publish("delayin.500d.orders.x", "")

@@ -66,7 +66,7 @@ func TestWhereInItsFirstStream(t *testing.T) {
 	}
 }
 
-func TestWhereNever(t *testing.T) {
+func TestWhereNeverStored(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	for _, test := range []struct {

@@ -124,7 +124,7 @@ func (b *board) record(m arrival) {
 	}
 }
 
-// draw draws all messages over the last drawing.
+// draw draws the table of all messages, in place of the last drawing.
 func (b *board) draw() {
 	if b.lines > 0 {
 		b.printer.Printf("\x1b[%dA\x1b[J", b.lines)

@@ -17,7 +17,7 @@ import (
 // Config is the configuration of an embedded NATS server. Without users, the server should listen on a loopback
 // address.
 type Config struct {
-	File           string // nats-server's configuration file, or empty; read at each start
+	File           string // path of a configuration file of nats-server, or empty; each start reads the file
 	User, Password string // the only user, unless the file has users; empty for none
 
 	RequiresTLS bool // the file requires TLS from clients

@@ -17,7 +17,8 @@ import (
 const (
 	// diskRetryInterval is the interval between two attempts to write to a failed disk.
 	diskRetryInterval = time.Second
-	// diskTrialBytes is the number of bytes that the disk must then accept. Less would be used up immediately.
+	// diskTrialBytes is the number of bytes that a failed disk must accept before the server restarts. The restarted
+	// server would immediately use up a smaller space.
 	diskTrialBytes = 4 << 20
 	// minRestartInterval is the minimum time between two restarts of the embedded server, if its disk fills up repeatedly.
 	minRestartInterval = 10 * time.Second
@@ -38,8 +39,8 @@ type disk struct {
 
 func newDisk(dir string) *disk { return &disk{dir: dir, failed: make(chan struct{}, 1)} }
 
-// checkLog notes the failure if a line of nats-server's log reports a failed write. The server holds locks during the
-// call.
+// checkLog notes the failure if a line of nats-server's log reports a failed write. It never blocks, since the server
+// holds locks during the call.
 func (d *disk) checkLog(line string) {
 	for _, words := range writeFailures {
 		if !strings.Contains(line, words) {

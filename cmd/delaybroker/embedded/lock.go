@@ -18,7 +18,7 @@ const lockFile = "delaybroker.lock"
 // ErrLocked is returned by Start when another process has locked the directory. Two servers on one store destroy it.
 var ErrLocked = errors.New("in use by another delaybroker")
 
-// LockedBy returns the process that has or had the lock; empty if unknown.
+// LockedBy returns the id of the process that has or had the lock, and "" if it is unknown.
 func LockedBy(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, lockFile))
 	pid := strings.TrimSpace(string(text))

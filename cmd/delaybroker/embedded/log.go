@@ -27,7 +27,8 @@ func (l *serverLog) Errorf(format string, v ...any) {
 	l.disk.checkLog(line)
 }
 
-// Fatalf is called when the server gives up. The process does not exit, and Start does not return the error.
+// Fatalf stores the error with which the server gives up, for fatal. Without it the error would be lost: nats-server's
+// Start returns none.
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

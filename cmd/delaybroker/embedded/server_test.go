@@ -102,7 +102,7 @@ func TestDirNotWritable(t *testing.T) {
 }
 
 // If nats-server cannot start, only its log has the reason.
-func TestGivesUp(t *testing.T) {
+func TestStartFailsInJetStream(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "jetstream"), nil, 0o600); err != nil { // a file in place of the directory
 		t.Fatal(err)

@@ -5,14 +5,16 @@
 //	deliver   publishes to the targets
 //	control   sends requests to JetStream and to other instances
 //
-// A broker has four, because one socket is a queue. A large backlog or a flood of one target would otherwise delay hops
-// and heartbeats. The four connections may have four users, each with only the permissions that it needs.
+// A broker has four connections, because the messages on one socket wait for each other: a large backlog, or a flood of
+// one target, would delay hops and heartbeats. The four connections may have four users, each with only the permissions
+// that it needs.
 //
 // # Lost connections
 //
-// A link never gives up: it reconnects for ever. Only the server can end it, by refusing the credentials twice. Then
-// Dialer.OnClosed is called, and the program ends. A link detects a dead connection within seconds, instead of the
-// client library's minutes, because each second adds to the lateness of all messages (see the constants).
+// A link never gives up: it reconnects for ever, even if the server rejects its credentials, since a password may just
+// be changed. Before the first connection, rejected credentials are an error: see [Set.Await]. A link detects a dead
+// connection within seconds, instead of the client library's minutes, because each second adds to the lateness of all
+// messages (see the constants).
 //
 // A publish on a disconnected link fails immediately and is not buffered. The broker decides itself when to send the
 // message again. A buffer would send it a second time.

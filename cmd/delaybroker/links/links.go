@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// pingInterval is such that a dead connection is detected after three intervals at most. nats.go's default of two
-	// minutes would be minutes of lateness.
+	// pingInterval and maxPingsOutstanding bound the time until a link detects a dead connection: three intervals. With
+	// nats.go's default interval of two minutes, all messages would be minutes late.
 	pingInterval        = 5 * time.Second
 	maxPingsOutstanding = 2
 

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// signalWindow is the time within which signals count as one: timeout(1) and others send a signal to the process and to
-// its group.
+// signalWindow is the time within which several signals count as one, because timeout(1) and other programs send a
+// signal to the process and again to its group.
 const signalWindow = 250 * time.Millisecond
 
-// lifetime is the time from the start to the end of all parts of a broker's process. A signal ends it, or the first
-// failure.
+// lifetime is the time from the start to the end of all parts of a broker's process. The first signal or the first
+// failure ends the lifetime.
 type lifetime struct {
 	ctx            context.Context
 	fail           context.CancelCauseFunc // ends ctx with the cause of the stop
@@ -25,7 +25,7 @@ type lifetime struct {
 	finished       chan struct{}           // closed when everything except running has stopped
 }
 
-// begin catches signals until end.
+// begin begins a lifetime. It catches signals until the call of end.
 func begin(parent context.Context, log *slog.Logger) *lifetime {
 	l := &lifetime{finished: make(chan struct{})}
 	l.signals, l.restoreSignals = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)

@@ -36,7 +36,7 @@ type Publisher struct {
 	Policy  message.Policy
 	Message *nats.Msg
 
-	timeForbidden atomic.Bool // skip storedTime: the server refused the request, and logs each refusal
+	timeForbidden atomic.Bool // the server refused the request of storedTime; a further one would only fill its log
 }
 
 // Published describes a message that was accepted.

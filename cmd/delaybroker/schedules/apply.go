@@ -18,7 +18,7 @@ var ErrEmpty = errors.New("the file has no schedules; nothing was changed")
 // maxTries is the maximum number of attempts to change one schedule while other clients change it.
 const maxTries = 5
 
-// Timers is the store of the schedules: *store.Timers, or a wrapper that retries.
+// Timers is the store of the schedules: a *store.Timers, or a wrapper of one.
 type Timers interface {
 	Read(ctx context.Context, key, target string) (timer.State, error)
 	Do(ctx context.Context, w store.Change) (store.Answer, error)

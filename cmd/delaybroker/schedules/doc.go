@@ -24,7 +24,7 @@
 // # Concurrent runs
 //
 // Each publish expects the sequence that was read. So if two runs conflict, or a run and a firing, the server refuses
-// one. That run reads again, and mostly finds nothing left to do. Two files with one set are like two versions of one
+// one. That run reads again, and usually finds nothing left to do. Two files with one set are like two versions of one
 // file: the later run wins, schedule by schedule.
 //
 // # Tried and rejected

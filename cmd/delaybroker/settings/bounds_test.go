@@ -114,7 +114,7 @@ var bounds = []struct {
 }
 
 // The broker defines the bounds: the command accepts the same values.
-func TestBoundsAreTheBrokers(t *testing.T) {
+func TestBoundsMatchTheBroker(t *testing.T) {
 	for _, test := range bounds {
 		natstest.ClearEnv(t)
 		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")

@@ -42,7 +42,7 @@ func TestClientConfig(t *testing.T) {
 }
 
 // An external server excludes the settings of the embedded one. Only serve checks that.
-func TestClientConfigBesideServe(t *testing.T) {
+func TestClientConfigIgnoresServeSettings(t *testing.T) {
 	natstest.ClearEnv(t)
 	t.Setenv("NATS_URL", "nats://a:1")
 	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())

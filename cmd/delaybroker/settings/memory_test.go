@@ -76,8 +76,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestGarbageOfTheEnvironment: GOGC and GOMEMLIMIT take precedence.
-func TestGarbageOfTheEnvironment(t *testing.T) {
+// TestConfigureGCEnvironment: GOGC and GOMEMLIMIT take precedence.
+func TestConfigureGCEnvironment(t *testing.T) {
 	const set = 1 << 40
 	limit, percent := debug.SetMemoryLimit(set), debug.SetGCPercent(77)
 	defer func() { debug.SetMemoryLimit(limit); debug.SetGCPercent(percent) }()

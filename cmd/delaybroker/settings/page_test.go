@@ -13,7 +13,7 @@ import (
 const pageToken = "0123456789abcdef0123"
 
 // By default, everybody may see rows on a loopback address. On another address, only viewers with a token may.
-func TestWhoSeesRows(t *testing.T) {
+func TestOpenRows(t *testing.T) {
 	for _, test := range []struct {
 		address, rows, token string
 		want                 bool

@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestProblemInWords: an error names the variable, the value and the bound, not the field of a struct.
-func TestProblemInWords(t *testing.T) {
+// TestProblemText: an error names the variable, the value and the bound, not the field of a struct.
+func TestProblemText(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
 		{"DELAY_ATTEMPTS", "0", `DELAY_ATTEMPTS="0": want a whole number from 1 to 1000000`},
 		{"DELAY_ATTEMPTS", "many", `DELAY_ATTEMPTS="many": want a whole number from 1 to 1000000`},
@@ -152,8 +152,8 @@ func TestAllProblemsAtOnce(t *testing.T) {
 	}
 }
 
-// TestEmptyWordsAreRefused: an empty element of a list may be a forgotten name.
-func TestEmptyWordsAreRefused(t *testing.T) {
+// TestEmptyListElements: an empty element of a list may be a forgotten name.
+func TestEmptyListElements(t *testing.T) {
 	for _, name := range []string{"DELAY_TARGETS", "DELAY_HEADER_TARGETS"} {
 		for value, ok := range map[string]bool{
 			"orders.>": true, "orders.>,mail.*": true, "orders.> mail.*": true, "orders.>, mail.*": true,

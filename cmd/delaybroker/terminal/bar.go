@@ -24,7 +24,8 @@ type Bar struct {
 	ended bool
 }
 
-// Bar returns nil for a single step, and if Err is not a terminal.
+// Bar returns a bar for total steps. It returns nil if total is below 2, if the output is JSON, or if Err is not a
+// terminal.
 func (p *Printer) Bar(what string, total int) *Bar {
 	if total < 2 || p.JSON || !IsTerminal(p.Err) {
 		return nil

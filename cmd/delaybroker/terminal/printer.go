@@ -16,7 +16,7 @@ import (
 // MaxCell is the maximum length of untrusted text in a table cell, in characters.
 const MaxCell = 1000
 
-// DefaultWidth and standardHeight are the size of a terminal that does not report its size.
+// DefaultWidth and defaultHeight are the size, in characters, of a terminal that does not report its size.
 const DefaultWidth, defaultHeight = 80, 24
 
 // A Printer writes a command's output, as tables or JSON. After a write error of Out it writes nothing more to Out, and

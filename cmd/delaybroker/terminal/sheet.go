@@ -88,7 +88,7 @@ func (s *Sheet) Print() {
 	s.printer.Printf("%s\n", t.Render())
 }
 
-// all returns the columns of a sheet without a maximum width. Their widths are zero, which means no limit.
+// all returns the columns that are not hidden. Their widths are zero, which means no limit.
 func (s *Sheet) all() (keep, widths []int) {
 	for i, c := range s.columns {
 		if !c.Hidden {
