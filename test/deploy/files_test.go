@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The types of the files. Decoding compose.yaml is strict: a key that is missing here is a spelling mistake. The
-// objects of Kubernetes are held against its own types by the program in render; here is what the tests look at.
+// The types of the files. Decoding compose.yaml is strict: an unknown key is an error. The program in render checks the
+// objects of Kubernetes against Kubernetes' own types, so the types here have only the fields that the tests need.
 type (
 	// workload is a Deployment or a StatefulSet.
 	workload struct {
@@ -139,7 +139,7 @@ type (
 	}
 )
 
-// environments are the settings of each broker in the files.
+// environments returns the settings of each broker in the files.
 func environments(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	c := readCompose(t)
@@ -149,19 +149,19 @@ func environments(t *testing.T) map[string]map[string]string {
 		"compose":          c.Services["broker"].Environment,
 		"compose embedded": c.Services["embedded"].Environment,
 	}
-	for _, dir := range shapes {
-		all[dir] = brokerIn(t, workloadOf(t, dir)).env()
+	for _, dir := range kustomizations {
+		all[dir] = brokerContainer(t, brokerWorkload(t, dir)).env()
 	}
 	return all
 }
 
-// containers are all of a pod's, sidecars first.
+// containers returns all containers of a pod, the init containers first.
 func (d workload) containers() []container {
 	return slices.Concat(d.Spec.Template.Spec.InitContainers, d.Spec.Template.Spec.Containers)
 }
 
-// brokerIn is the broker's container.
-func brokerIn(t *testing.T, d workload) container {
+// brokerContainer returns the broker's container.
+func brokerContainer(t *testing.T, d workload) container {
 	t.Helper()
 	for _, c := range d.containers() {
 		if strings.Contains(c.Image, "/delaybroker:") || strings.Contains(c.Image, "/delaybroker@") {
@@ -172,6 +172,7 @@ func brokerIn(t *testing.T, d workload) container {
 	return container{}
 }
 
+// env returns the variables of a container. A value that Kubernetes sets is "made-by-kubernetes".
 func (c container) env() map[string]string {
 	env := make(map[string]string)
 	for _, e := range c.Env {
@@ -186,6 +187,7 @@ func (c container) env() map[string]string {
 // A stage is a stage of the Dockerfile, with one line for each instruction.
 type stage [][2]string
 
+// all returns the values of all instructions of this name.
 func (s stage) all(instruction string) []string {
 	var all []string
 	for _, i := range s {
@@ -227,7 +229,7 @@ func readDockerfile(t *testing.T) []stage {
 	return stages
 }
 
-// readUnit returns the values by section/key.
+// readUnit returns the values of delaybroker.service, by "section/key".
 func readUnit(t *testing.T) map[string][]string {
 	t.Helper()
 	values := make(map[string][]string)
@@ -243,7 +245,7 @@ func readUnit(t *testing.T) map[string][]string {
 		}
 		key, value, ok := strings.Cut(line, "=")
 		if !ok || section == "" {
-			t.Errorf("delaybroker.service: %q is no setting", line)
+			t.Errorf("delaybroker.service: %q is not a key with a value", line)
 		}
 		values[section+"/"+key] = append(values[section+"/"+key], value)
 	}
@@ -257,12 +259,12 @@ func readCompose(t *testing.T) compose {
 	return c
 }
 
-// decode refuses unknown keys and a second document.
-func decode(t *testing.T, file string, into any) {
+// decode decodes a YAML file. Unknown keys and a second document are errors.
+func decode(t *testing.T, file string, value any) {
 	t.Helper()
 	d := yaml.NewDecoder(bytes.NewBufferString(read(t, file)))
 	d.KnownFields(true)
-	if err := d.Decode(into); err != nil {
+	if err := d.Decode(value); err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
 	if err := d.Decode(new(any)); err != io.EOF {

@@ -11,29 +11,29 @@ import (
 	"testing"
 )
 
-// TestImage checks the Dockerfile, and that the program built by it can do what the image needs.
+// TestImage checks the Dockerfile, and the defaults that it links into the program.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	stages := readDockerfile(t)
 	if len(stages) != 2 {
-		t.Fatalf("the Dockerfile has %d stages, want one that builds and one that is the image", len(stages))
+		t.Fatalf("the Dockerfile has %d stages, want a build stage and the image", len(stages))
 	}
 	build, image := stages[0], stages[1]
 	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "--mount=type=cache,target=/go/pkg/mod",
 		"--mount=type=cache,target=/root/.cache/go-build"} {
 		if !strings.Contains(build.get("RUN"), want) {
-			t.Errorf("the build has no %s", want)
+			t.Errorf("the build command has no %s", want)
 		}
 	}
 	major, _, _ := strings.Cut(strings.TrimPrefix(goVersion(t), "1."), ".")
 	if got, want := build.get("FROM"), "golang:1."+major; !strings.Contains(got, want+" ") {
-		t.Errorf("the image is built from %q, want the %s of go.mod", got, want)
+		t.Errorf("the build stage is from %q, want %s as in go.mod", got, want)
 	}
 	for instruction, want := range map[string]string{
-		"USER":       user + ":" + user,
+		"USER":       imageUser + ":" + imageUser,
 		"VOLUME":     dataDir,
 		"EXPOSE":     "4222 8422",
-		"ENTRYPOINT": `["/delaybroker"]`, // without a shell between it and signals
+		"ENTRYPOINT": `["/delaybroker"]`, // without a shell, which would not pass on signals
 		"CMD":        `["serve"]`,
 	} {
 		if got := image.get(instruction); got != want {
@@ -42,9 +42,9 @@ func TestImage(t *testing.T) {
 	}
 	if from := image.get("FROM"); !strings.HasPrefix(from, "gcr.io/distroless/static-") ||
 		!strings.HasSuffix(from, ":nonroot") {
-		t.Errorf("the image is from %q, want certificates and no shell", from)
+		t.Errorf("the image is from %q, want a distroless image, with certificates and without a shell", from)
 	}
-	if !slices.Contains(image.all("COPY"), "--from=build --chown="+user+":"+user+" /out/data "+dataDir) {
+	if !slices.Contains(image.all("COPY"), "--from=build --chown="+imageUser+":"+imageUser+" /out/data "+dataDir) {
 		t.Errorf("%s does not belong to the user, who could not write to it", dataDir)
 	}
 	if got, want := image.get("HEALTHCHECK"), `CMD ["/delaybroker","healthcheck"]`; !strings.HasSuffix(got, want) {
@@ -53,7 +53,7 @@ func TestImage(t *testing.T) {
 	for _, stage := range stages {
 		for _, env := range stage.all("ENV") {
 			if strings.Contains(env, "DELAY_") || strings.Contains(env, "NATS_") {
-				t.Errorf("ENV %s cannot be told from what the user of the image wants; link it in", env)
+				t.Errorf("ENV %s would look to the program like a setting of the user; link it into the program", env)
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("the data is in %q, want the volume %s", dir, dataDir)
 	}
 	for name, port := range map[string]string{"defaultHTTPAddr": "8422", "defaultEmbeddedListen": "4222"} {
-		if err := reachable(linked[name], port); err != nil {
+		if err := checkReachable(linked[name], port); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -74,11 +74,11 @@ func TestLinkedVariablesExist(t *testing.T) {
 	t.Parallel()
 	linked := linkFlag.FindAllStringSubmatch(buildFlags(t), -1)
 	if len(linked) != 5 {
-		t.Errorf("%d variables are linked in, want two of the version and three defaults", len(linked))
+		t.Errorf("the Dockerfile sets %d variables, want version, revision and three defaults", len(linked))
 	}
 	for _, x := range linked {
 		if pkg, name := x[1], x[2]; !declares(t, pkg, name) {
-			t.Errorf("the Dockerfile links in %s.%s, and there is no such variable", pkg, name)
+			t.Errorf("the Dockerfile sets %s.%s, and there is no such variable", pkg, name)
 		}
 	}
 	known, values := settings(t), linkedVariables(t)
@@ -141,7 +141,7 @@ func TestDockerignore(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(read(t, "../../.dockerignore"), "\n")
 	if !slices.Contains(lines, "*") {
-		t.Error("what is not named reaches the builder")
+		t.Error("the builder also gets files that .dockerignore does not name")
 	}
 	out, err := exec.Command("go", "list", "-deps", "delaybroker/cmd/delaybroker").Output()
 	if err != nil {
@@ -156,12 +156,12 @@ func TestDockerignore(t *testing.T) {
 	}
 	for name := range need {
 		if !slices.Contains(lines, "!"+name) {
-			t.Errorf("%s does not reach the builder", name)
+			t.Errorf("the builder does not get %s", name)
 		}
 	}
 	for _, line := range lines {
 		if name, ok := strings.CutPrefix(line, "!"); ok && !need[name] {
-			t.Errorf("%s reaches the builder and is not needed there", name)
+			t.Errorf("the builder gets %s, which it does not need", name)
 		}
 	}
 }

@@ -5,16 +5,17 @@ import (
 	"testing"
 )
 
-// TestServicesReachPods: each Service, budget and policy of a shape is about its pods, and names ports that they have.
+// TestServicesReachPods: each Service, disruption budget and network policy of a kustomization selects the pods of that
+// kustomization, and names ports of these pods.
 func TestServicesReachPods(t *testing.T) {
 	t.Parallel()
-	for _, shape := range shapes {
-		t.Run(shape, func(t *testing.T) {
+	for _, dir := range kustomizations {
+		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
-			all, d := rendered(t, shape), workloadOf(t, shape)
-			labels, ports := d.Spec.Template.Metadata.Labels, portsOf(d)
+			all, d := renderedObjects(t, dir), brokerWorkload(t, dir)
+			labels, ports := d.Spec.Template.Metadata.Labels, containerPorts(d)
 			headless := ""
-			for _, s := range of[struct {
+			for _, s := range decodeKinds[struct {
 				Metadata metadata
 				Spec     struct {
 					ClusterIP string `yaml:"clusterIP"`
@@ -26,11 +27,11 @@ func TestServicesReachPods(t *testing.T) {
 				}
 			}](t, all, "Service") {
 				if !selects(s.Spec.Selector, labels) || len(s.Spec.Ports) == 0 {
-					t.Errorf("service %s selects %v, and the pods have %v", s.Metadata.Name, s.Spec.Selector, labels)
+					t.Errorf("service %s selects %v, and the pods have the labels %v", s.Metadata.Name, s.Spec.Selector, labels)
 				}
 				for _, p := range s.Spec.Ports {
 					if ports[p.TargetPort] != p.Port {
-						t.Errorf("service %s goes to port %s, and the pods have %v", s.Metadata.Name, p.TargetPort, ports)
+						t.Errorf("service %s uses port %s, and the pods have %v", s.Metadata.Name, p.TargetPort, ports)
 					}
 				}
 				if s.Spec.ClusterIP == "None" {
@@ -38,16 +39,16 @@ func TestServicesReachPods(t *testing.T) {
 				}
 			}
 			if d.Kind == "StatefulSet" && (d.Spec.ServiceName == "" || d.Spec.ServiceName != headless) {
-				t.Errorf("the pods' service is %q, and the one without an address %q", d.Spec.ServiceName, headless)
+				t.Errorf("the pods' service is %q, want the headless service %q", d.Spec.ServiceName, headless)
 			}
 			checkBudget(t, all, d)
-			checkPolicies(t, shape, all, labels, ports)
+			checkPolicies(t, dir, all, labels, ports)
 		})
 	}
 }
 
-// portsOf are the ports of all containers, by name.
-func portsOf(d workload) map[string]int {
+// containerPorts returns the ports of all containers, by name.
+func containerPorts(d workload) map[string]int {
 	all := make(map[string]int)
 	for _, c := range d.containers() {
 		for _, p := range c.Ports {
@@ -57,10 +58,11 @@ func portsOf(d workload) map[string]int {
 	return all
 }
 
-// checkBudget: of several pods one may be away, also if all are unready. A single one has no budget.
+// checkBudget checks the disruption budget. Of several pods one may be unavailable, even if all are unready. A single
+// pod has no budget.
 func checkBudget(t *testing.T, all objects, d workload) {
 	t.Helper()
-	budgets := of[struct {
+	budgets := decodeKinds[struct {
 		Spec struct {
 			MaxUnavailable             int    `yaml:"maxUnavailable"`
 			UnhealthyPodEvictionPolicy string `yaml:"unhealthyPodEvictionPolicy"`
@@ -80,10 +82,11 @@ func checkBudget(t *testing.T, all objects, d workload) {
 	}
 }
 
-// checkPolicies: Prometheus reaches the pods, and they reach DNS, NATS and a collector.
-func checkPolicies(t *testing.T, shape string, all objects, labels map[string]string, ports map[string]int) {
+// checkPolicies checks the network policy. Prometheus can reach the pods, and the pods can reach DNS, NATS and a
+// collector of traces.
+func checkPolicies(t *testing.T, dir string, all objects, labels map[string]string, ports map[string]int) {
 	t.Helper()
-	policies := of[struct {
+	policies := decodeKinds[struct {
 		Spec struct {
 			PodSelector labelSelector `yaml:"podSelector"`
 			PolicyTypes []string      `yaml:"policyTypes"`
@@ -91,22 +94,22 @@ func checkPolicies(t *testing.T, shape string, all objects, labels map[string]st
 			Egress      []struct{ Ports []struct{ Port string } }
 		}
 	}](t, all, "NetworkPolicy")
-	if shape == "sidecar" { // a policy would be the application's
+	if dir == "sidecar" {
 		if len(policies) != 0 {
-			t.Error("the sidecar's policy is the application's too")
+			t.Error("the sidecar has a policy, which would apply to the application too")
 		}
 		return
 	}
 	if len(policies) != 1 {
 		t.Fatalf("%d policies, want one", len(policies))
 	}
-	p, let, out := policies[0].Spec, []string{}, []string{}
+	p, in, out := policies[0].Spec, []string{}, []string{}
 	for _, rule := range p.Ingress {
 		for _, port := range rule.Ports {
 			if ports[port.Port] == 0 {
-				t.Errorf("port %s is let in, and the pods have %v", port.Port, ports)
+				t.Errorf("the policy allows port %s, and the pods have %v", port.Port, ports)
 			}
-			let = append(let, port.Port)
+			in = append(in, port.Port)
 		}
 	}
 	for _, rule := range p.Egress {
@@ -115,11 +118,11 @@ func checkPolicies(t *testing.T, shape string, all objects, labels map[string]st
 		}
 	}
 	wantIn, wantOut := []string{"http"}, []string{"53", "53", "4222", "4318"}
-	if shape == "standalone" {
+	if dir == "standalone" {
 		wantIn, wantOut = []string{"http", "nats"}, []string{"53", "53", "4318"}
 	}
 	if !selects(p.PodSelector.MatchLabels, labels) || !slices.Equal(p.PolicyTypes, []string{"Ingress", "Egress"}) ||
-		!slices.Equal(let, wantIn) || !slices.Equal(out, wantOut) {
-		t.Errorf("the policy of %v lets in %v, want %v; and out %v, want %v", p.PodSelector, let, wantIn, out, wantOut)
+		!slices.Equal(in, wantIn) || !slices.Equal(out, wantOut) {
+		t.Errorf("the policy of %v allows in %v, want %v; and out %v, want %v", p.PodSelector, in, wantIn, out, wantOut)
 	}
 }

@@ -61,31 +61,31 @@ type dashboard struct {
 // TestAlerts parses every rule, and checks that a broker exports the metrics and labels in it.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
-	shown := shownMetrics(t)
+	exported := exportedMetrics(t)
 	var r rules
 	decode(t, "alerts.yaml", &r)
 	seen, operations := make(map[string]bool), read(t, "../../cmd/delaybroker/OPERATIONS.md")
 	for _, g := range r.Groups {
 		for _, a := range g.Rules {
 			if a.Alert == "" || seen[a.Alert] {
-				t.Errorf("%q is not a name of its own", a.Alert)
+				t.Errorf("the alert name %q is empty or not unique", a.Alert)
 			}
 			seen[a.Alert] = true
 			if !strings.Contains(operations, "`"+a.Alert+"`") {
-				t.Errorf("OPERATIONS.md does not say what to do when %s fires", a.Alert)
+				t.Errorf("OPERATIONS.md has no action for %s", a.Alert)
 			}
 			if s := a.Labels.Severity; s != "critical" && s != "warning" {
 				t.Errorf("%s: severity %q, want critical or warning", a.Alert, s)
 			}
 			if a.Annotations.Summary == "" || a.Annotations.Description == "" {
-				t.Errorf("%s says too little", a.Alert)
+				t.Errorf("%s has no summary or no description", a.Alert)
 			}
-			result := checkExpr(t, a.Alert, a.Expr, shown)
+			result := checkExpr(t, a.Alert, a.Expr, exported)
 			// The text may only use labels that the result of the expression has.
 			text := a.Annotations.Summary + a.Annotations.Description
 			for _, l := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
 				if result != nil && !slices.Contains(result, l[1]) {
-					t.Errorf("%s speaks of the label %s, and its result has %v", a.Alert, l[1], result)
+					t.Errorf("%s uses the label %s, and its result has %v", a.Alert, l[1], result)
 				}
 			}
 			checkCommand(t, a.Alert, a.Annotations.Command)
@@ -96,10 +96,11 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDashboard does the same for the queries of the dashboard.
+// TestDashboard checks the queries of the dashboard as TestAlerts checks those of the alerts. Each metric is on the
+// dashboard, and no panel covers another.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
-	shown := shownMetrics(t)
+	exported := exportedMetrics(t)
 	var d dashboard
 	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &d); err != nil {
 		t.Fatal(err)
@@ -110,12 +111,12 @@ func TestDashboard(t *testing.T) {
 	variables := make(map[string]bool)
 	for _, v := range d.Templating.List {
 		if v.Type == "query" {
-			asked := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(v.Query)
-			if asked == nil {
-				t.Errorf("variable %s: %q is no question for values", v.Name, v.Query)
+			query := regexp.MustCompile(`^label_values\((.+), (\w+)\)$`).FindStringSubmatch(v.Query)
+			if query == nil {
+				t.Errorf("variable %s: got the query %q, want label_values(…)", v.Name, v.Query)
 				continue
 			}
-			checkExpr(t, "variable "+v.Name, grafana(t, asked[1], variables), shown)
+			checkExpr(t, "variable "+v.Name, replaceVariables(t, query[1], variables), exported)
 		}
 		variables[v.Name] = true
 	}
@@ -123,7 +124,7 @@ func TestDashboard(t *testing.T) {
 	taken := make(map[[2]int]string)
 	for _, p := range d.Panels {
 		if p.Title == "" || p.Description == "" || len(p.Targets) == 0 {
-			t.Errorf("panel %d %q says or asks too little", p.ID, p.Title)
+			t.Errorf("panel %d %q has no title, description or query", p.ID, p.Title)
 		}
 		if p.GridPos.X+p.GridPos.W > 24 {
 			t.Errorf("panel %q is wider than the page", p.Title)
@@ -131,63 +132,62 @@ func TestDashboard(t *testing.T) {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" && other != p.Title {
-					t.Fatalf("panel %q lies over %q", p.Title, other)
+					t.Fatalf("panel %q covers %q", p.Title, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
 		}
 		for _, target := range p.Targets {
-			result := checkExpr(t, p.Title, grafana(t, target.Expr, variables), shown)
+			result := checkExpr(t, p.Title, replaceVariables(t, target.Expr, variables), exported)
 			for _, l := range regexp.MustCompile(`\{\{(\w+)\}\}`).FindAllStringSubmatch(target.LegendFormat, -1) {
 				if result != nil && !slices.Contains(result, l[1]) {
-					t.Errorf("panel %q names the label %s in its legend, and its result has %v", p.Title, l[1], result)
+					t.Errorf("the legend of panel %q has the label %s, and the result has %v", p.Title, l[1], result)
 				}
 			}
 			for _, name := range regexp.MustCompile(`delaybroker_\w+`).FindAllString(target.Expr, -1) {
-				used[family(name, shown)] = true
+				used[family(name, exported)] = true
 			}
 		}
 	}
-	for name := range shown {
-		if known := []string{"delaybroker_early_checks_total",
-			"delaybroker_lane_stream_max_bytes"}; strings.HasPrefix(name, "delaybroker_") && !used[name] &&
-			!slices.Contains(known, name) {
-			t.Errorf("nothing on the dashboard shows %s", name)
+	for name := range exported {
+		left := name == "delaybroker_early_checks_total" || name == "delaybroker_lane_stream_max_bytes"
+		if strings.HasPrefix(name, "delaybroker_") && !used[name] && !left {
+			t.Errorf("the dashboard does not show %s", name)
 		}
 	}
 }
 
-// TestMetricsThatAreTold checks that every metric named in the documents, or in comments of the files, exists.
-func TestMetricsThatAreTold(t *testing.T) {
+// TestDocumentedMetrics checks that every metric in the documents, and in comments of the files, exists.
+func TestDocumentedMetrics(t *testing.T) {
 	t.Parallel()
-	shown := shownMetrics(t)
+	exported := exportedMetrics(t)
 	name := regexp.MustCompile(`\bdelaybroker_[a-z_]*[a-z]\b`)
 	for _, file := range []string{"../../README.md", "../../cmd/delaybroker/OPERATIONS.md", "README.md", "alerts.yaml",
 		"dashboard.json"} {
 		for _, n := range name.FindAllString(read(t, file), -1) {
-			if shown[family(n, shown)] == nil {
-				t.Errorf("%s speaks of %s, and there is no such metric", file, n)
+			if exported[family(n, exported)] == nil {
+				t.Errorf("%s names %s, and there is no such metric", file, n)
 			}
 		}
 	}
 }
 
-// TestScrapeAnnotations checks that the annotations send Prometheus to the port where the program listens.
+// TestScrapeAnnotations checks that Prometheus finds the port of the program in the annotations.
 func TestScrapeAnnotations(t *testing.T) {
 	t.Parallel()
-	d := workloadOf(t, "cluster")
+	d := brokerWorkload(t, "cluster")
 	want := map[string]string{"prometheus.io/scrape": "true", "prometheus.io/port": "8422",
 		"prometheus.io/path": "/metrics"}
 	if got := d.Spec.Template.Metadata.Annotations; !maps.Equal(got, want) {
 		t.Errorf("annotations are %v, want %v", got, want)
 	}
-	if port := brokerIn(t, d).Ports[0].ContainerPort; port != 8422 {
-		t.Errorf("the port is %d, and 8422 is scraped", port)
+	if port := brokerContainer(t, d).Ports[0].ContainerPort; port != 8422 {
+		t.Errorf("the port is %d, want 8422 as in the annotations", port)
 	}
 }
 
-// shownMetrics are the names of all metrics, with their labels.
-func shownMetrics(t *testing.T) map[string][]string {
+// exportedMetrics returns the labels of all metrics, by the name of the metric.
+func exportedMetrics(t *testing.T) map[string][]string {
 	t.Helper()
 	traces := func() (sent, dropped uint64) { return 0, 0 }
 	ready := func() bool { return true }
@@ -223,23 +223,23 @@ func shownMetrics(t *testing.T) map[string][]string {
 	return all
 }
 
-// family is the metric to which a series belongs.
-func family(series string, shown map[string][]string) string {
+// family returns the metric to which a series belongs.
+func family(series string, exported map[string][]string) string {
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-		if base, ok := strings.CutSuffix(series, suffix); ok && shown[base] != nil {
+		if base, ok := strings.CutSuffix(series, suffix); ok && exported[base] != nil {
 			return base
 		}
 	}
 	return series
 }
 
-// grafana replaces variables by values. Each variable must exist.
-func grafana(t *testing.T, expr string, variables map[string]bool) string {
+// replaceVariables replaces the interval variable of Grafana, and checks that each other variable exists.
+func replaceVariables(t *testing.T, expr string, variables map[string]bool) string {
 	t.Helper()
 	expr = strings.ReplaceAll(expr, "$__rate_interval", "5m")
 	for _, v := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(expr, -1) {
 		if !variables[v[1]] {
-			t.Errorf("%s uses the variable %s, which is not there", expr, v[1])
+			t.Errorf("%s uses the variable %s, which does not exist", expr, v[1])
 		}
 	}
 	return expr
@@ -247,7 +247,7 @@ func grafana(t *testing.T, expr string, variables map[string]bool) string {
 
 // checkExpr parses an expression as Prometheus does, and checks that its metrics and labels exist. It returns the
 // labels of the result: those of an aggregation if it names them, otherwise those of the metric.
-func checkExpr(t *testing.T, where, expr string, shown map[string][]string) []string {
+func checkExpr(t *testing.T, where, expr string, exported map[string][]string) []string {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	if err != nil {
@@ -258,7 +258,7 @@ func checkExpr(t *testing.T, where, expr string, shown map[string][]string) []st
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.VectorSelector:
-			of := shown[family(n.Name, shown)]
+			of := exported[family(n.Name, exported)]
 			if of == nil {
 				t.Errorf("%s: there is no metric %s", where, n.Name)
 			}
@@ -275,7 +275,7 @@ func checkExpr(t *testing.T, where, expr string, shown map[string][]string) []st
 	})
 	for _, l := range result {
 		if !slices.Contains(has, l) {
-			t.Errorf("%s: groups by %s, which nothing in it has", where, l)
+			t.Errorf("%s: groups by %s, and none of its metrics has this label", where, l)
 		}
 	}
 	if result == nil {
@@ -297,6 +297,6 @@ func checkCommand(t *testing.T, where, command string) {
 			t.Errorf("%s: %s: %v, want its usage:\n%s", where, command, err, out)
 		}
 	default:
-		t.Errorf("%s: %q is no command to begin with", where, command)
+		t.Errorf("%s: got the command %q, want one of nats or delaybroker", where, command)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// buildFlags are the linker flags in the Dockerfile.
+// buildFlags returns the linker flags in the Dockerfile.
 func buildFlags(t *testing.T) string {
 	t.Helper()
 	flags := regexp.MustCompile(`-ldflags="([^"]*)"`).FindStringSubmatch(readDockerfile(t)[0].get("RUN"))
@@ -21,7 +21,7 @@ func buildFlags(t *testing.T) string {
 	return strings.NewReplacer("$VERSION", "v0.0.0", "$COMMIT", "c0ffee").Replace(flags[1])
 }
 
-// linkedVariables are the variables that the Dockerfile sets, by name.
+// linkedVariables returns the values of the variables that the Dockerfile links in, by name.
 func linkedVariables(t *testing.T) map[string]string {
 	t.Helper()
 	linked := make(map[string]string)
@@ -31,7 +31,7 @@ func linkedVariables(t *testing.T) map[string]string {
 	return linked
 }
 
-// linkFlag finds a package, a variable of it, and its value.
+// linkFlag matches a linker flag, with the package, the variable and the value.
 var linkFlag = regexp.MustCompile(`-X (\S+)\.(\w+)=(\S*)`)
 
 var build struct {
@@ -59,7 +59,7 @@ func buildImage(t *testing.T) string {
 	return build.binary
 }
 
-// binaries is the directory of the programs that buildImage builds.
+// binaries is the directory of the programs that the tests build.
 var binaries string
 
 func TestMain(m *testing.M) {
@@ -75,18 +75,19 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// settings are the names and defaults that the program of the image lists.
+// settings returns the defaults of all settings in the program of the image, by name.
 func settings(t *testing.T) map[string]string {
 	t.Helper()
 	out, err := exec.Command(buildImage(t), "serve", "--help").Output()
 	if err != nil {
 		t.Fatalf("serve --help: %v", err)
 	}
-	return table(t, string(out))
+	return parseSettings(t, string(out))
 }
 
-// table parses the columns NAME and DEFAULT. The default ends where the heading of the third column begins.
-func table(t *testing.T, help string) map[string]string {
+// parseSettings parses the columns NAME and DEFAULT of the output of serve --help. The default ends where the heading
+// of the third column begins.
+func parseSettings(t *testing.T, help string) map[string]string {
 	t.Helper()
 	_, rows, ok := strings.Cut(help, "\nNAME ")
 	heading, rows, _ := strings.Cut("NAME "+rows, "\n")
@@ -103,12 +104,12 @@ func table(t *testing.T, help string) map[string]string {
 	return values
 }
 
-// plainDefault is the default of a setting in a program built without the image's flags.
-func plainDefault(t *testing.T, name string) string {
+// defaultOutsideImage returns the default of a setting in a program that was built without the flags of the image.
+func defaultOutsideImage(t *testing.T, name string) string {
 	t.Helper()
 	out, err := exec.Command("go", "run", "delaybroker/cmd/delaybroker", "serve", "--help").Output()
 	if err != nil {
 		t.Fatalf("serve --help: %v", err)
 	}
-	return table(t, string(out))[name]
+	return parseSettings(t, string(out))[name]
 }

@@ -3,14 +3,12 @@ package operate
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -172,11 +170,6 @@ func TestJournalOfTwoInstances(t *testing.T) {
 	})
 }
 
-func journalConfig(c *harness.Client) jetstream.StreamConfig {
-	c.T.Helper()
-	return c.Stream(journalStream).CachedInfo().Config
-}
-
 // TestForgedRecordsAreNobodys: a record without a seal, or with the seal of another key or another text, is not
 // believed, and is counted. A batch that was stored twice counts once.
 func TestForgedRecordsAreNobodys(t *testing.T) {
@@ -231,130 +224,4 @@ func TestForgedRecordsAreNobodys(t *testing.T) {
 			t.Errorf("lately: found %+v, %+v, want nothing, and one copy", found, report)
 		}
 	})
-}
-
-// TestJournalIsKeptForAsLong: a changed duration is applied to the stream. A journal that is switched off stays, and
-// the reports say so. Records are removed after their time.
-func TestJournalIsKeptForAsLong(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		log := harness.NewCountingLog()
-		c := harness.NewClient(t, s)
-		c.Target("ORDERS", "orders.>")
-		start := func(kept time.Duration, bytes int64) *harness.Instance {
-			return harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: kept,
-				JournalBytes: bytes,
-				Log:          slog.New(log)})
-		}
-		start(time.Hour, 0).Stop()
-		if cfg := journalConfig(c); cfg.MaxAge != time.Hour || cfg.MaxBytes != 1<<30 ||
-			cfg.Discard != jetstream.DiscardOld {
-			t.Errorf("made as %+v", cfg)
-		}
-		start(time.Minute, 1<<20).Stop()
-		if cfg := journalConfig(c); cfg.MaxAge != time.Minute || cfg.MaxBytes != 1<<20 {
-			t.Errorf("changed to %+v", cfg)
-		}
-		i := start(2*time.Hour, 1<<20)
-		if got := log.Of("the configuration of a stream differs"); got != 0 {
-			t.Errorf("%d drifts were logged, want none", got)
-		}
-		c.Publish("delay.1s.orders.a", "x")
-		time.Sleep(2 * time.Second)
-		i.Stop()
-		start(0, 0)
-		if cfg := journalConfig(c); cfg.MaxAge != 2*time.Hour {
-			t.Errorf("switched off, it became %+v", cfg)
-		}
-		if got := log.Of("the configuration of a stream differs"); got != 1 {
-			t.Errorf("it was logged %d times that the journal is left, want once", got)
-		}
-		c.Publish("delay.1s.orders.b", "x")
-		time.Sleep(time.Hour)
-		if found, report := journaled(c, journal.Query{}); len(found) != 1 || report.Complete() {
-			t.Errorf("found %+v, %+v, want the first delivery, and that nobody writes", found, report)
-		}
-		time.Sleep(time.Hour)
-		if found, report := journaled(c, journal.Query{}); len(found) != 0 || !report.Begins.IsZero() {
-			t.Errorf("after its time: found %+v, %+v, want an empty journal", found, report)
-		}
-	})
-}
-
-// TestWithoutAJournal: the journal's stream cannot be created, since another stream has its name, or there is no room
-// for it. The broker logs that once, and delivers.
-func TestWithoutAJournal(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		room   int64 // of the server
-		theirs string
-	}{
-		"somebody else's": {1 << 40, journalStream},
-		"no room":         {1 << 29, "ANOTHER"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.BubbleWith(t, server.Options{JetStreamMaxStore: tt.room}, func(t *testing.T, s *natstest.Server) {
-				c := harness.NewClient(t, s)
-				c.Target(tt.theirs, "mine.>")
-				log := harness.NewCountingLog()
-				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
-					Log: slog.New(log)})
-				if got := log.Of("the journal's stream cannot be created or used"); got != 1 {
-					t.Errorf("it was logged %d times, want once", got)
-				}
-				in := c.Subscribe("orders.>")
-				c.Target("ORDERS", "orders.>")
-				c.Publish("delay.1s.orders.a", "x")
-				harness.CheckExactly(t, in, time.Now().Add(time.Second), 0)
-			})
-		})
-	}
-}
-
-// TestJournalDelaysNoStart: a broker does not wait for a journal's stream without a leader. If the server does not
-// answer the request to create the stream, the broker gives up at the first attempt after a quarter of a minute. Each
-// further request takes 5 s.
-func TestJournalDelaysNoStart(t *testing.T) {
-	for name, tt := range map[string]struct {
-		silent string // the question that is not answered; empty: the stream is listed by name only
-		ready  time.Duration
-	}{
-		"no leader": {ready: 0},
-		"not made":  {silent: "STREAM.CREATE." + journalStream, ready: 28 * time.Second}, // five times 5 s, and pauses
-	} {
-		t.Run(name, func(t *testing.T) {
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				api := s.Connect(nats.Name("list"))
-				hidden := false
-				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
-					if question != "STREAM.LIST" || !hidden {
-						return question == tt.silent
-					}
-					go func() { _ = m.Respond(harness.WithoutLeader(t, api, m.Data, journalStream)) }()
-					return true
-				})
-				cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), APIPrefix: natstest.ProxyAPI}
-				if tt.silent == "" {
-					cfg.Journal = time.Hour
-				}
-				harness.StartBroker(t, s, cfg).Stop()
-				hidden, cfg.Journal = tt.silent == "", time.Hour
-				began := time.Now()
-				i := harness.StartBroker(t, s, cfg)
-				if took := time.Since(began); took != tt.ready {
-					t.Errorf("ready after %s, want %s", took, tt.ready)
-				}
-				c := harness.NewClient(t, s)
-				in := c.Subscribe("orders.>")
-				c.Target("ORDERS", "orders.>")
-				c.Publish("delay.1s.orders.a", "x")
-				harness.CheckExactly(t, in, time.Now().Add(time.Second), 0)
-				time.Sleep(time.Second)
-				if kept := i.Broker.Status().Journal; (kept.Stored == 1) != (tt.silent == "") || !kept.Kept {
-					t.Errorf("the journal has %+v", kept)
-				}
-			})
-		})
-	}
 }

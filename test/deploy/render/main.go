@@ -1,7 +1,7 @@
-// Command render builds kustomizations, and holds what comes out against Kubernetes' own types: a key that none of them
-// has, or a value of another kind, is an error. It prints the objects of each directory as JSON.
+// Command render renders kustomizations, and checks the objects against Kubernetes' own types: an unknown key, or a
+// value of another type, is an error. It prints the objects of each directory as JSON.
 //
-// It is a module of its own, so that the project does not depend on Kubernetes.
+// The command has its own module, so that the project does not depend on Kubernetes.
 package main
 
 import (
@@ -61,7 +61,7 @@ func render(dir string) ([]json.RawMessage, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
-		unknown, err := strict.UnmarshalStrict(object, typed) // as the API server does: case counts
+		unknown, err := strict.UnmarshalStrict(object, typed) // like the API server, case-sensitive
 		if err := errors.Join(append(unknown, err)...); err != nil {
 			return nil, fmt.Errorf("%s: %w", id, err)
 		}
@@ -70,7 +70,7 @@ func render(dir string) ([]json.RawMessage, error) {
 	return objects, nil
 }
 
-// typeOf is an empty object of a kind.
+// typeOf returns an empty object of a kind.
 func typeOf(version, kind string) (any, error) {
 	switch version + " " + kind {
 	case "apps/v1 Deployment":
@@ -92,5 +92,5 @@ func typeOf(version, kind string) (any, error) {
 	case "monitoring.coreos.com/v1 PrometheusRule":
 		return &monitoring.PrometheusRule{}, nil
 	}
-	return nil, fmt.Errorf("a %s of %s is a kind that nobody checks: give it a type here", kind, version)
+	return nil, fmt.Errorf("unknown kind %s of %s: add its type to typeOf", kind, version)
 }

@@ -1,0 +1,172 @@
+package operate
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker"
+	"delaybroker/broker/deliver"
+	"delaybroker/broker/message"
+	"delaybroker/broker/stats/metrics"
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
+)
+
+// TestMetricsOfALaneThatIsNotRead publishes into a lane whose owner already holds the maximum number of messages.
+func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1h"), HoldMessages: 16})
+		c := harness.NewClient(t, s)
+		publish := func(n int) {
+			for range n {
+				c.Publish("delay.1h.orders.a", "x")
+			}
+		}
+		want := func(when string, pending, held float64) {
+			t.Helper()
+			got := scrape(t, i)
+			for key, want := range map[string]float64{"pending_messages": pending, "held_messages": held,
+				"overdue_seconds": 0} {
+				if got := got["lane_"+key+" DELAY_1h"]; got != want {
+					t.Errorf("%s: %s is %v, want %v", when, key, got, want)
+				}
+			}
+		}
+		publish(20)
+		time.Sleep(time.Second) // at the tail of a level, messages are read together
+		want("while all are read", 20, 20)
+		publish(80)
+		time.Sleep(time.Minute)
+		want("when it is full", 100, 32)
+		publish(1000)
+		time.Sleep(2 * time.Minute) // the loop turns once a minute, and asks when it was not asked for a minute
+		want("after others came behind it", 1100, 32)
+		lane := c.Stream("DELAY_1h")
+		if err := lane.Purge(context.Background(), jetstream.WithPurgeSequence(501)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if got := scrape(t, i)["lane_pending_messages DELAY_1h"]; got < 600 || got > 632 {
+			t.Errorf("after somebody purged 500, 32 of which are held: %v pending, want 600 to 632", got)
+		}
+	})
+}
+
+// TestMetricsOfALaneInDoubt: while an instance does not know whether it still owns a lane, messages that become due
+// there are overdue.
+func TestMetricsOfALaneInDoubt(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		f := &harness.Fickle{Of: "DELAY_INTAKE", Lease: make(chan *harness.FickleLease, 10)}
+		f.Held.Store(true)
+		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s"), Leaser: f})
+		lease := <-f.Lease
+		c := harness.NewClient(t, s)
+		c.Publish("delayin.500ms.orders.x", "x")
+		time.Sleep(100 * time.Millisecond)
+		f.Held.Store(false)
+		time.Sleep(time.Minute)
+		got := scrape(t, i)
+		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 1 ||
+			overdue < 59.5 || overdue > 59.6 {
+			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.6 less the lookahead at most", doubt, overdue)
+		}
+		f.Held.Store(true)
+		lease.Beat <- struct{}{}
+		time.Sleep(time.Second)
+		got = scrape(t, i)
+		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 0 ||
+			overdue != 0 {
+			t.Errorf("in doubt %v, overdue %v s when it is held again", doubt, overdue)
+		}
+	})
+}
+
+// TestMetricsOfLanesOfOthers: the metrics of a lane that another instance owns say only that it is not owned.
+func TestMetricsOfLanesOfOthers(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Leaser: harness.Owns("DELAY_5s")})
+		c := harness.NewClient(t, s)
+		c.Publish("delay.1s.orders.a", "x")
+		c.Publish("delay.5s.orders.a", "x")
+		synctest.Wait()
+		families, err := metrics.New(metrics.Source{Status: i.Broker.Status,
+			Ready: func() bool { return true }}).Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := make(map[string]float64)
+		for _, f := range families {
+			for _, m := range f.Metric {
+				for _, l := range m.Label {
+					if l.GetValue() == "DELAY_1s" {
+						said[f.GetName()] = m.GetGauge().GetValue()
+					}
+				}
+			}
+		}
+		if owned, ok := said["delaybroker_lane_owned"]; len(said) != 1 || !ok || owned != 0 {
+			t.Errorf("of a lane of another instance it says %v, want that it is not owned and nothing else", said)
+		}
+		if got := scrape(t, i)["lane_pending_messages DELAY_5s"]; got != 1 {
+			t.Errorf("%v pending in the lane that is ours, want 1", got)
+		}
+	})
+}
+
+// TestMetricsOfDeliveriesPutOff: messages that wait for their send time at a target with a rate do not count as late,
+// and raise no alert. Messages for a silent service count as late.
+func TestMetricsOfDeliveriesPutOff(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		i := harness.StartBroker(t, s, broker.Config{
+			Ladder: harness.Ladder(t, "1s 5s"), RetryLadder: harness.Ladder(t, "30s"),
+			Rates:     deliver.Rates{{Pattern: "slow.>", Value: 1}},
+			HoldBytes: 1 << 30,
+			Deliver: deliver.Modes{Default: message.ModeStream,
+				Rules: message.Rules[message.Mode]{{Pattern: "service", Value: message.ModeRequest}}},
+		})
+		c := harness.NewClient(t, s)
+		c.Target("SLOW", "slow.>")
+		c.Many("delay.1s.slow.a", 3)
+		want := func(when string, figures map[string]float64) {
+			t.Helper()
+			got := scrape(t, i)
+			for key, want := range figures {
+				if got[key] != want {
+					t.Errorf("%s: %s is %v, want %v", when, key, got[key], want)
+				}
+			}
+		}
+		time.Sleep(2500 * time.Millisecond)
+		want("while one waits for its turn", map[string]float64{
+			"deliveries_total delivered": 2, "deliveries_total paced": 2, "lane_pending_messages DELAY_1s": 1,
+			"lane_overdue_seconds DELAY_1s": 0,
+		})
+		time.Sleep(time.Second)
+		want("when all had theirs", map[string]float64{
+			"deliveries_total delivered": 3, "deliveries_total paced": 2, "lateness_seconds level sum": 0,
+			"lane_retries_total DELAY_1s": 0,
+		})
+
+		const share, more = 4096, 7 // the most that is outstanding to one target, and what waits behind it
+		c.Subscribe("service")
+		c.Many("delay.1s.service", share+more)
+		time.Sleep(1500 * time.Millisecond) // what waits behind is put off
+		want("with a silent service", map[string]float64{
+			"deliveries_total refused": 0, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": more,
+		})
+		time.Sleep(19500 * time.Millisecond) // twice more until, after 5 s of silence, those outstanding are refused
+		want("after some time", map[string]float64{
+			"deliveries_total refused": share + more, "deliveries_total stalled": 3 * more,
+			"lane_retries_total DELAY_1s":          share + more,
+			"lane_overdue_seconds DELAY_RETRY_30s": 20,
+		})
+	})
+}
