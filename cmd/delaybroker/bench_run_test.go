@@ -19,7 +19,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// benchEnv sets few levels, whose streams are created quickly, and a temporary directory of this test.
+// benchEnv returns an environment with few levels, whose streams are created quickly, and with a temporary directory.
 func benchEnv(t *testing.T, more ...string) (environ []string, dir string) {
 	t.Helper()
 	dir = natstest.Dir(t)
@@ -113,8 +113,8 @@ func wantMetrics(t *testing.T, r bench.Result, names string) {
 	}
 }
 
-// startBenched starts a server with a stream that does not belong to a run.
-func startBenched(t *testing.T) (*server.Server, jetstream.JetStream) {
+// startBenchServer starts a server with a stream that does not belong to a run.
+func startBenchServer(t *testing.T) (*server.Server, jetstream.JetStream) {
 	t.Helper()
 	s := startServer(t, server.Options{Port: server.RANDOM_PORT})
 	_, js := connect(t, s.ClientURL())
@@ -145,7 +145,7 @@ func TestBenchRemovesItsStreams(t *testing.T) {
 		t.Skip("NOT RUN: -short, and it takes long")
 	}
 	t.Parallel()
-	s, js := startBenched(t)
+	s, js := startBenchServer(t)
 	environ, _ := benchEnv(t, "NATS_URL="+s.ClientURL(), "DELAY_TARGETS=elsewhere.>")
 	text, err := json.Marshal(bench.Report{
 		When:    time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC),
@@ -173,10 +173,10 @@ func TestBenchRemovesItsStreams(t *testing.T) {
 }
 
 // startBench starts a long run, and returns when the run publishes.
-func startBench(t *testing.T, url string) (cmd *exec.Cmd, rest *bytes.Buffer) {
+func startBench(t *testing.T, url string) *exec.Cmd {
 	t.Helper()
 	environ, _ := benchEnv(t, "NATS_URL="+url)
-	cmd = command(t, strings.Fields("bench --rate 100 --for 10m"), environ...)
+	cmd := command(t, strings.Fields("bench --rate 100 --for 10m"), environ...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -184,21 +184,21 @@ func startBench(t *testing.T, url string) (cmd *exec.Cmd, rest *bytes.Buffer) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	rest = new(bytes.Buffer)
+	var shown bytes.Buffer
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		if strings.HasSuffix(lines.Text(), ": publishing") {
-			return cmd, rest
+			return cmd
 		}
-		rest.WriteString(lines.Text() + "\n")
+		shown.WriteString(lines.Text() + "\n")
 	}
-	t.Fatalf("the run has ended: %v\n%s", cmd.Wait(), rest)
-	return nil, nil
+	t.Fatalf("the run has ended: %v\n%s", cmd.Wait(), &shown)
+	return nil
 }
 
 func TestBenchInterrupted(t *testing.T) {
 	t.Parallel()
-	s, js := startBenched(t)
-	cmd, _ := startBench(t, s.ClientURL())
+	s, js := startBenchServer(t)
+	cmd := startBench(t, s.ClientURL())
 	if got := benchStreams(t, js); len(got) < 5 {
 		t.Fatalf("got %q, want the streams of a run", got)
 	}
@@ -216,9 +216,9 @@ func TestBenchInterrupted(t *testing.T) {
 // If a run is killed, its processes end too. Its marker stays, by which the next run finds its streams.
 func TestBenchKilled(t *testing.T) {
 	t.Parallel()
-	s, js := startBenched(t)
+	s, js := startBenchServer(t)
 	before := s.NumClients()
-	cmd, _ := startBench(t, s.ClientURL())
+	cmd := startBench(t, s.ClientURL())
 	if got := s.NumClients(); got <= before {
 		t.Fatalf("got %d connections, want %d and those of a run", got, before)
 	}

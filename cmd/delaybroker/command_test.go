@@ -65,15 +65,15 @@ func decodeLines[T any](t *testing.T, text string) []T {
 }
 
 // fullDisk is a writer that accepts a limited number of bytes.
-type fullDisk struct{ room, writes int }
+type fullDisk struct{ free, writes int }
 
 var errFullDisk = errors.New("no space left")
 
 func (d *fullDisk) Write(p []byte) (int, error) {
-	if d.writes++; len(p) > d.room {
+	if d.writes++; len(p) > d.free {
 		return 0, errFullDisk
 	}
-	d.room -= len(p)
+	d.free -= len(p)
 	return len(p), nil
 }
 
@@ -83,7 +83,7 @@ func TestOutputFails(t *testing.T) {
 		"version", "version --json", "size --rate 10", "size --rate 10 --json", "schedules next --every 1m",
 		"schedules next --every 1m -n 1000 --json", "streams",
 	} {
-		out := &fullDisk{room: 10}
+		out := &fullDisk{free: 10}
 		a := &app{Printer: terminal.Printer{Out: out, Err: io.Discard}}
 		root := a.rootCommand()
 		root.SetArgs(strings.Fields(args))

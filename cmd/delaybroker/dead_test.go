@@ -153,10 +153,10 @@ func TestDeadUsage(t *testing.T) {
 // Progress is not written to a pipe: the mail of a cron job has only the result.
 func TestProgressNeedsTerminal(t *testing.T) {
 	var errs bytes.Buffer
-	told := progress{app: &app{Printer: terminal.Printer{Err: &errs}}}
+	tracker := progress{app: &app{Printer: terminal.Printer{Err: &errs}}}
 	synctest.Test(t, func(*testing.T) {
 		for n := range uint64(5) {
-			told.update(n, 10)
+			tracker.update(n, 10)
 			time.Sleep(time.Minute)
 		}
 	})

@@ -43,7 +43,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	_ = broker.Wait() // reports the kill
 
 	ballast := filepath.Join(dir, "ballast")
-	fill(t, ballast)
+	fillDisk(t, ballast)
 	broker, log = startProcess(t, environ...)
 	hung := time.AfterFunc(timeout, func() { _ = broker.Process.Kill() }) // ends a broker that runs
 	err := broker.Wait()
@@ -65,8 +65,8 @@ func TestDiskFullAtStart(t *testing.T) {
 	terminate(t, broker, log)
 }
 
-// fill writes a file until the disk is full.
-func fill(t *testing.T, path string) {
+// fillDisk writes a file until the disk is full.
+func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
 	if err != nil {

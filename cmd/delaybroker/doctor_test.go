@@ -170,7 +170,7 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 	o.serve()
 	for _, test := range []struct {
 		name  string
-		ready func(look int) stats.Check
+		ready func(n int) stats.Check
 		alive stats.Check
 		state string
 		says  string
@@ -180,7 +180,7 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 			stats.Check{OK: true}, "ok", "",
 		},
 		{
-			"starting", func(look int) stats.Check { return stats.Check{Name: "started", OK: look > 2} },
+			"starting", func(n int) stats.Check { return stats.Check{Name: "started", OK: n > 2} },
 			stats.Check{OK: true}, "ok", "",
 		},
 		{
@@ -194,14 +194,14 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			looks := 0
+			requests := 0
 			probes := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/healthz" {
 					_ = json.NewEncoder(w).Encode(web.Answer{Checks: []stats.Check{test.alive}})
 					return
 				}
-				looks++
-				_ = json.NewEncoder(w).Encode(web.Answer{Checks: []stats.Check{test.ready(looks)}})
+				requests++
+				_ = json.NewEncoder(w).Encode(web.Answer{Checks: []stats.Check{test.ready(requests)}})
 			}))
 			defer probes.Close()
 			t.Setenv("DELAY_HTTP_ADDR", probes.Listener.Addr().String())

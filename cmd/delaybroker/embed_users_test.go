@@ -74,12 +74,12 @@ func TestEmbeddedUser(t *testing.T) {
 	if do := d.Findings[0].Do; !strings.Contains(do, "DELAY_EMBEDDED_USER") {
 		t.Errorf("doctor: got %q, want the settings", do)
 	}
-	said := r.log.String()
+	shown := r.log.String()
 	for _, path := range []string{"/status", "/readyz", "/metrics"} {
-		said += bodyOf(t, probes, path)
+		shown += bodyOf(t, probes, path)
 	}
-	if strings.Contains(said, embeddedSecret) {
-		t.Errorf("got the password in\n%s", said)
+	if strings.Contains(shown, embeddedSecret) {
+		t.Errorf("got the password in\n%s", shown)
 	}
 }
 
@@ -186,10 +186,10 @@ func TestEmbeddedExposed(t *testing.T) {
 		user       bool
 		want       bool
 	}{
-		{"nobody asked", "", false, true},
+		{"no user", "", false, true},
 		{"a user", "", true, false},
 		{"users of the file", "authorization { user: orders, password: " + embeddedSecret + " }", true, false},
-		{"anybody is somebody", "no_auth_user: any, authorization { users: [{user: any, password: any}] }", false, true},
+		{"no_auth_user", "no_auth_user: any, authorization { users: [{user: any, password: any}] }", false, true},
 		{"only limits", "max_connections: 100", false, true},
 		{"certificates", tlsSection(dir, ask), false, false},
 	} {

@@ -18,8 +18,8 @@ import (
 func (o *testServer) records(args ...string) ([]recordView, completenessView) {
 	o.t.Helper()
 	lines := strings.Split(strings.TrimSpace(o.must(append([]string{"journal", "--json"}, args...)...)), "\n")
-	worth := decode[completenessView](o.t, lines[len(lines)-1])
-	return decodeLines[recordView](o.t, strings.Join(lines[:len(lines)-1], "\n")), worth
+	completeness := decode[completenessView](o.t, lines[len(lines)-1])
+	return decodeLines[recordView](o.t, strings.Join(lines[:len(lines)-1], "\n")), completeness
 }
 
 // TestJournalFindsDeliveries: the commands journal and where find deliveries in a broker's journal, even after a
@@ -43,9 +43,9 @@ func TestJournalFindsDeliveries(t *testing.T) {
 	eventually(t, "dead letter", func() bool { return o.messageCount("DELAY_DEAD") == 1 })
 	r.stop(t) // a stop stores the last records
 
-	got, worth := o.records()
-	if len(got) != 2 || !worth.Complete || worth.Found != 2 || worth.Kept != 7*24*3600 {
-		t.Fatalf("got %+v with %+v, want both records and a complete answer", got, worth)
+	got, completeness := o.records()
+	if len(got) != 2 || !completeness.Complete || completeness.Found != 2 || completeness.Kept != 7*24*3600 {
+		t.Fatalf("got %+v with %+v, want both records and a complete answer", got, completeness)
 	}
 	one := got[0]
 	if one.ID != id {
@@ -68,7 +68,7 @@ func TestJournalFindsDeliveries(t *testing.T) {
 
 	o.wantWhereFromJournal(one)
 	o.doctor().want("journal", "ok", "kept for 7d")
-	o.wantJournalLeft()
+	o.wantRemainingJournal()
 }
 
 // wantRecordFilters selects between two records: the one with this id, and the one of a dead letter.
@@ -84,10 +84,10 @@ func (o *testServer) wantRecordFilters(id string) {
 			t.Errorf("%s: got %+v, want %d", args, got, want)
 		}
 	}
-	first, worth := o.records("--limit", "1")
-	rest, end := o.records("--from", worth.GoOn)
-	if worth.Complete || len(rest) != 1 || rest[0].ID == first[0].ID || !end.Complete {
-		t.Errorf("from %s: got %+v and %+v, want the other record", worth.GoOn, rest, end)
+	first, completeness := o.records("--limit", "1")
+	rest, end := o.records("--from", completeness.GoOn)
+	if completeness.Complete || len(rest) != 1 || rest[0].ID == first[0].ID || !end.Complete {
+		t.Errorf("from %s: got %+v and %+v, want the other record", completeness.GoOn, rest, end)
 	}
 }
 
@@ -104,15 +104,15 @@ func (o *testServer) wantWhereFromJournal(one recordView) {
 	if w := o.mustFind("DELAY_INTAKE-1"); w.ID != id {
 		t.Errorf("where by stream and sequence: got %+v", w)
 	}
-	made := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
+	invented := message.ID{Stream: "DELAY_INTAKE", Sequence: 1, At: one.Due}
 	const never = "has no delivery of it: it was purged, or the id is invented"
-	if w := o.mustNotFind(made.String()); !strings.Contains(w.Answer, never) {
+	if w := o.mustNotFind(invented.String()); !strings.Contains(w.Answer, never) {
 		t.Errorf("where of an unknown message: got %q", w.Answer)
 	}
 }
 
-// wantJournalLeft runs a broker without a journal, while older records exist.
-func (o *testServer) wantJournalLeft() {
+// wantRemainingJournal runs a broker without a journal, while older records exist.
+func (o *testServer) wantRemainingJournal() {
 	t := o.t
 	t.Helper()
 	t.Setenv("DELAY_JOURNAL", "off")
@@ -121,9 +121,9 @@ func (o *testServer) wantJournalLeft() {
 	if !strings.Contains(r.log.String(), "the earlier journal is left unchanged, and becomes empty within 7d") {
 		t.Errorf("without DELAY_JOURNAL: serve does not report the remaining journal:\n%s", r.log)
 	}
-	got, worth := o.records()
-	if len(got) != 2 || worth.Complete || len(worth.Without) != 1 {
-		t.Errorf("without DELAY_JOURNAL: got %+v with %+v, want the instance without a journal", got, worth)
+	got, completeness := o.records()
+	if len(got) != 2 || completeness.Complete || len(completeness.Without) != 1 {
+		t.Errorf("without DELAY_JOURNAL: got %+v with %+v, want the instance without a journal", got, completeness)
 	}
 	o.doctor().want("journal", "ok", "no instance keeps a journal; the records in DELAY_JOURNAL expire within 7d")
 }

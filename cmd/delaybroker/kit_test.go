@@ -144,11 +144,11 @@ func wantRows(t *testing.T, rows []string, parts [][]string) {
 }
 
 // eventually waits until the condition holds.
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	late, pause := time.Now().Add(timeout), 10*time.Millisecond
-	for !is() {
-		if time.Now().After(late) {
+	deadline, pause := time.Now().Add(timeout), 10*time.Millisecond
+	for !condition() {
+		if time.Now().After(deadline) {
 			t.Fatalf("got no %s", what)
 		}
 		time.Sleep(pause)

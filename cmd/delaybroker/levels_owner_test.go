@@ -98,7 +98,7 @@ func TestLevelsWithoutStatusPermission(t *testing.T) {
 		}
 	}
 	login(t, "tried", "tried")
-	eventually(t, "doubt", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerUnknown })
+	eventually(t, "unknown owner", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerUnknown })
 	if got, want := o.laneOf("DELAY_1s").Owner, inspect.OwnerRead; got != want {
 		t.Errorf("got %q, want %q by its consumer", got, want)
 	}

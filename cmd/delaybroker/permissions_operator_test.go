@@ -46,10 +46,10 @@ func TestEveryGrantOfOperatorIsNeeded(t *testing.T) {
 
 // operatorWorks reads everything, changes what an operator may change, and tries forbidden requests.
 func operatorWorks(t *testing.T, without ...natstest.Grant) error {
-	o := operateAs(t, without...)
+	o := newServerWithUsers(t, without...)
 	t.Setenv("DELAY_JOURNAL", "1h")
 	o.must("provision") // with a journal
-	lane, accepted, moved := o.scene()
+	lane, accepted, moved := o.storeMessages()
 	o.user("operator", "a")
 	if err := o.operatorReads(len(without) == 0, accepted, moved); err != nil {
 		return err
@@ -71,9 +71,9 @@ func operatorWorks(t *testing.T, without ...natstest.Grant) error {
 	return o.operatorIsRefused()
 }
 
-// scene stores a message at the head of a lane with a consumer, a message that has left its first lane, a refused
-// message, and two dead letters.
-func (o *testServer) scene() (lane, accepted, moved string) {
+// storeMessages stores a message at the head of a lane with a consumer, a message that has left its first lane, a
+// refused message, and two dead letters.
+func (o *testServer) storeMessages() (lane, accepted, moved string) {
 	t := o.t
 	front := o.publish("delay.5s.orders.front", "")
 	reader := jetstream.ConsumerConfig{Name: "delaybroker-x"}
@@ -105,8 +105,8 @@ func (o *testServer) scene() (lane, accepted, moved string) {
 	return front.Stream, accepted, moved
 }
 
-// listsNames sends the first request of "nats stream ls", as the operator.
-func (o *testServer) listsNames() error {
+// listStreamNames sends the first request of "nats stream ls", as the operator.
+func (o *testServer) listStreamNames() error {
 	nc, err := nats.Connect(o.server.ClientURL(), nats.UserInfo("operator", "a"),
 		nats.CustomInboxPrefix("_INBOX_operator"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	if err != nil {
@@ -171,7 +171,7 @@ func (o *testServer) operatorReads(all bool, accepted, moved string) error {
 	if err := o.wantOutput("journal --json", `"kept_seconds":3600`); err != nil {
 		return err
 	}
-	if err := o.listsNames(); err != nil {
+	if err := o.listStreamNames(); err != nil {
 		return err
 	}
 	return o.wantOutput("dead show DELAY_5s-0-1", "orders.x")

@@ -19,9 +19,9 @@ import (
 // tenantsConf has the users of the documentation. The tests in test/tenants cover all of them except the operator.
 const tenantsConf = "../../test/permissions/tenants.conf"
 
-// operateAs starts a server with the users of the documentation, without some of their permissions, and with all
-// streams.
-func operateAs(t *testing.T, without ...natstest.Grant) *testServer {
+// newServerWithUsers starts a server with the users of the documentation, without some of their permissions, and with
+// all streams.
+func newServerWithUsers(t *testing.T, without ...natstest.Grant) *testServer {
 	t.Helper()
 	opts := natstest.Options(t, tenantsConf, without...)
 	opts.Port = server.RANDOM_PORT
@@ -66,7 +66,7 @@ func TestServeAsFourUsers(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
-	o := operateAs(t)
+	o := newServerWithUsers(t)
 	o.context("NATS_CONTEXT", "control")
 	for _, link := range []string{"read", "write", "deliver"} {
 		o.context("DELAY_"+strings.ToUpper(link)+"_CONTEXT", link)
@@ -164,7 +164,7 @@ func TestDoctorOfOperatorWithoutBroker(t *testing.T) {
 	if inOwnProcess(t) {
 		return
 	}
-	o := operateAs(t)
+	o := newServerWithUsers(t)
 	o.user("operator", "a")
 	d := o.doctor()
 	d.want("rights", "ok", "operator may not commit as brokers do", "may use all commands")

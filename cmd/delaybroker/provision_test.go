@@ -38,7 +38,7 @@ func TestProvisionCreates(t *testing.T) {
 // A dry run shows the changes of the following real run, and makes none.
 func TestProvisionDryRun(t *testing.T) {
 	o := newTestServer(t, server.Options{})
-	same := func(when string) {
+	wantSameAsDryRun := func(when string) {
 		t.Helper()
 		dry := decode[inspect.Provisioned](t, o.must("provision", "--dry-run", "--json"))
 		again := decode[inspect.Provisioned](t, o.must("provision", "--dry-run", "--json"))
@@ -54,11 +54,11 @@ func TestProvisionDryRun(t *testing.T) {
 	if !strings.Contains(out, "DELAY_INTAKE     would be created") {
 		t.Errorf("got\n%s, want the streams to create", out)
 	}
-	same("first")
+	wantSameAsDryRun("first")
 	o.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Duplicates = time.Second })
 	t.Setenv("DELAY_LEVELS", "5s 20s")
 	t.Setenv("DELAY_MAX_PENDING", "1000")
-	same("other levels and bounds")
+	wantSameAsDryRun("other levels and bounds")
 	if out := o.must("provision", "--dry-run"); strings.Contains(out, "would be") {
 		t.Errorf("got\n%s, want nothing to do", out)
 	}

@@ -77,8 +77,8 @@ func (x *screen) text() string {
 	return strings.ReplaceAll(x.all.String(), "\r\n", "\n")
 }
 
-// shows waits until the output contains a part.
-func (x *screen) shows(t *testing.T, part string) {
+// await waits until the output contains a part.
+func (x *screen) await(t *testing.T, part string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%q on the terminal", part), func() bool { return strings.Contains(x.text(), part) })
 }
@@ -142,7 +142,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 				t.Fatalf("%q: %v", args, err)
 			}
 			fmt.Fprint(x.tty, "(end)")
-			x.shows(t, "(end)") // all output has arrived
+			x.await(t, "(end)") // all output has arrived
 			wantFit(t, width, x.text())
 			if lines := strings.Count(x.text(), "\n"); args[0] == "levels" && lines < 6 {
 				t.Errorf("%q at %d: got %d lines:\n%s", args, width, lines, x.text())
@@ -161,7 +161,7 @@ func TestLevelsShowWholeOwner(t *testing.T) {
 	lane.Stream = "DELAY_LEVEL_OF_THIRTY_MINUTES"
 	a.showLevels(inspect.Lanes{Lanes: []inspect.Lane{lane}}, levelsOptions{all: true})
 	fmt.Fprint(x.tty, "(end)")
-	x.shows(t, "(end)")
+	x.await(t, "(end)")
 	wantFit(t, 80, x.text())
 	if shown := x.text(); !strings.Contains(shown, " later: vm-6a5276 ") || strings.Contains(shown, "STREAM") {
 		t.Errorf("got\n%s", shown)
@@ -179,8 +179,8 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, []string{"levels", "--watch", "50ms"}, x.tty, io.Discard) }()
-	x.shows(t, "OUT/S")
-	x.shows(t, "more lanes not shown, for lack of room")
+	x.await(t, "OUT/S")
+	x.await(t, "more lanes not shown, for lack of room")
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("after SIGINT: got %v, want nil", err)
 	}
-	x.shows(t, "\x1b[?25h\x1b[?1049l")
+	x.await(t, "\x1b[?25h\x1b[?1049l")
 	text := x.text()
 	if !strings.HasPrefix(text, "\x1b[?1049h") || !strings.HasSuffix(text, "\x1b[?1049l") {
 		t.Errorf("got %q…, want all output on the alternate screen", text[:40])
@@ -227,7 +227,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		fmt.Fprint(x.tty, "(end)")
-		x.shows(t, "(end)")
+		x.await(t, "(end)")
 		drawn := strings.Split(x.text(), "\x1b[K")
 		if len(drawn) != 3 || !strings.HasPrefix(drawn[1], "scheduler 100 of 100: waiting for") {
 			t.Errorf("got %q, want one line, removed at the end", drawn)

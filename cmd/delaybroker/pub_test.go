@@ -151,13 +151,13 @@ func TestPubCount(t *testing.T) {
 	if got := o.messageCount("DELAY_5s"); got != count {
 		t.Errorf("%d messages are stored, want %d", got, count)
 	}
-	told := make(map[uint64]bool)
+	sequences := make(map[uint64]bool)
 	out = o.must("pub", "orders.x", "body", "--level", "5s", "--count", fmt.Sprint(count), "--json")
 	for _, m := range decodeLines[publisher.Published](t, out) {
-		told[m.Sequence] = true
+		sequences[m.Sequence] = true
 	}
-	if len(told) != count || !told[2*count] {
-		t.Errorf("%d are shown, want %d up to sequence %d", len(told), count, 2*count)
+	if len(sequences) != count || !sequences[2*count] {
+		t.Errorf("%d are shown, want %d up to sequence %d", len(sequences), count, 2*count)
 	}
 	out = o.must("pub", "orders.x", "body", "--level", "5s", "--count", "3", "-H", "Nats-Msg-Id: one")
 	if !strings.Contains(out, "STORED BEFORE") || !strings.Contains(out, "\n3         2 ") {

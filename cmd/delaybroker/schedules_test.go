@@ -182,9 +182,9 @@ func TestSchedulesWithABroker(t *testing.T) {
 	if got := o.must("timers", "ls", "--state", "paused"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers ls prints %q", got)
 	}
-	if _, said, err := o.run("schedules", "next", "pulse"); err != nil || !strings.Contains(said,
+	if _, stderr, err := o.run("schedules", "next", "pulse"); err != nil || !strings.Contains(stderr,
 		"the schedule is paused") {
-		t.Errorf("next: got %q, %v", said, err)
+		t.Errorf("next: got %q, %v", stderr, err)
 	}
 	wantCommandError(t, 2, []string{"resume it first"}, "timers", "move", "pulse", "reports.pulse", "--by", "5m")
 	const other = "set: x\nschedules: {pulse: {every: 2s, target: reports.pulse}}\n"
@@ -192,13 +192,13 @@ func TestSchedulesWithABroker(t *testing.T) {
 	if got := o.must("timers", "show", "pulse", "reports.pulse"); !strings.Contains(got, "every 1s, round ") {
 		t.Errorf("timers show prints %q", got)
 	}
-	came := 0
-	for ; came < 3; came++ {
+	rounds := 0
+	for ; rounds < 3; rounds++ {
 		if _, err := sub.NextMsg(2500 * time.Millisecond); err != nil {
 			break
 		}
 	}
-	if came > 1 { // one round may have fired before the pause
+	if rounds > 1 { // one round may have fired before the pause
 		t.Error("the schedule fires although it is paused")
 	}
 	wantOutcome(t, o, 0, "fired", "schedules", "fire", "nightly")
@@ -206,12 +206,13 @@ func TestSchedulesWithABroker(t *testing.T) {
 	wantOutcome(t, o, 0, "pending", "schedules", "resume", "pulse")
 	wantMessage(t, sub, "tick")
 	wantOutcome(t, o, 0, "cancelled", "schedules", "rm", "pulse")
-	if _, said, err := o.run("schedules", "next", "nightly"); err != nil || said != "" {
-		t.Errorf("next: got %q, %v", said, err)
+	if _, stderr, err := o.run("schedules", "next", "nightly"); err != nil || stderr != "" {
+		t.Errorf("next: got %q, %v", stderr, err)
 	}
 	wantOutcome(t, o, 0, "moved", "timers", "move", "nightly", "reports.run", "--in", "1h")
-	if _, said, err := o.run("schedules", "next", "nightly"); err != nil || !strings.Contains(said, "was moved: it is") {
-		t.Errorf("next: got %q, %v", said, err)
+	_, stderr, err := o.run("schedules", "next", "nightly")
+	if err != nil || !strings.Contains(stderr, "was moved: it is") {
+		t.Errorf("next: got %q, %v", stderr, err)
 	}
 	if got := o.must("timers", "move", "--all", "--target", "reports.>", "--by", "+1h"); !strings.Contains(got, "moved") ||
 		strings.Contains(got, "refused") {

@@ -181,8 +181,8 @@ func TestSubReportsDisconnect(t *testing.T) {
 		return
 	}
 	o := newTestServer(t, server.Options{})
-	var said syncBuffer
-	cancel, ended := startSub(t, &said)
+	var stderr syncBuffer
+	cancel, ended := startSub(t, &stderr)
 	clients, err := o.server.Connz(&server.ConnzOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -194,11 +194,11 @@ func TestSubReportsDisconnect(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "word of the disconnect", func() bool {
-		return strings.Contains(said.String(), "disconnected from NATS")
+	eventually(t, "report of the disconnect", func() bool {
+		return strings.Contains(stderr.String(), "disconnected from NATS")
 	})
-	eventually(t, "word of the connection", func() bool {
-		return strings.Contains(said.String(), "reconnected to NATS at nats://127.0.0.1")
+	eventually(t, "report of the reconnect", func() bool {
+		return strings.Contains(stderr.String(), "reconnected to NATS at nats://127.0.0.1")
 	})
 	cancel()
 	if err := <-ended; err != nil {

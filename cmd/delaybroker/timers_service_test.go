@@ -12,7 +12,7 @@ import (
 // If a tenant may not send the requests about its own timers to JetStream, the command asks a broker, and reports that.
 // It cannot do so for the timers of others.
 func TestTenantUsesTimers(t *testing.T) {
-	o := operateAs(t)
+	o := newServerWithUsers(t)
 	t.Setenv("DELAY_REPLY_PREFIXES", "_INBOX_orders")
 	t.Setenv("DELAY_PROVISION", "create")
 	login(t, "everything", "everything")

@@ -45,7 +45,7 @@ func TestTimersVerbs(t *testing.T) {
 	}
 	wantOutcome(t, o, 0, "fired", "timers", "fire", "order-1", "orders.x")
 	wantMessage(t, sub, "two")
-	eventually(t, "word that it is over", func() bool {
+	eventually(t, "end of the timer", func() bool {
 		out, _, err := o.run("timers", "show", "order-1", "orders.x")
 		return err == nil && strings.Contains(out, "delivered")
 	})

@@ -116,10 +116,10 @@ func TestWhereInARetryLane(t *testing.T) {
 		Allowed:  20,
 	}
 	refused := request.Refused(now, now.Add(time.Hour), "\x1b[2Jno stock")
-	again := refused
-	again.ID = message.ID{Stream: "DELAY_1s", Sequence: 2, At: accepted.At}.String()
-	again = again.Defer(now.Add(time.Hour), "JetStream has no room")
-	for _, r := range []message.Request{refused, again} {
+	deferred := refused
+	deferred.ID = message.ID{Stream: "DELAY_1s", Sequence: 2, At: accepted.At}.String()
+	deferred = deferred.Defer(now.Add(time.Hour), "JetStream has no room")
+	for _, r := range []message.Request{refused, deferred} {
 		hop := nats.NewMsg("delaysys.retry.30s.shop.mail")
 		hop.Header = nats.Header(r.HopHeader())
 		if _, err := o.js.PublishMsg(t.Context(), hop); err != nil {
@@ -132,7 +132,7 @@ func TestWhereInARetryLane(t *testing.T) {
 	)
 	for id, wanted := range map[string][]string{
 		refused.ID: {"refused, next attempt in 59m", "1 time of 20, last at " + text.Moment(now), reason, next},
-		again.ID: {
+		deferred.ID: {
 			"deferred, next attempt in 59m", "1 time of 20", reason, "deferred      JetStream has no room", next,
 		},
 	} {

@@ -17,15 +17,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// sightings counts the copies of each message that a core subscriber received.
-type sightings struct {
+// A copyCounter counts the copies of each message that a core subscriber receives.
+type copyCounter struct {
 	mu   sync.Mutex
 	seen map[string]int
 }
 
-func sight(c *harness.Client, subject string) *sightings {
+// countCopies subscribes to a subject, and counts the copies.
+func countCopies(c *harness.Client, subject string) *copyCounter {
 	c.T.Helper()
-	s := &sightings{seen: make(map[string]int)}
+	s := &copyCounter{seen: make(map[string]int)}
 	sub, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -41,7 +42,7 @@ func sight(c *harness.Client, subject string) *sightings {
 }
 
 // count returns the number of messages received, and the number of additional copies.
-func (s *sightings) count() (messages, copies int) {
+func (s *copyCounter) count() (messages, copies int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range s.seen {
@@ -51,14 +52,14 @@ func (s *sightings) count() (messages, copies int) {
 }
 
 // TestCoreSubscribersOfManySubjects publishes 50,000 messages for as many subjects of core subscribers, all due at the
-// same time, and then as many again at full speed. Each comes once. The test runs in real time, since late answers of
-// the server might cause copies.
+// same time, and then as many again at full speed. Each message arrives once. The test runs in real time, since late
+// answers of the server might cause copies.
 func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	natstest.Long(t)
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	b := harness.StartBroker(t, s, broker.Config{})
 	c := harness.NewClient(t, s)
-	seen := sight(c, "ui.>")
+	seen := countCopies(c, "ui.>")
 	const each = 50_000
 	at := time.Now().Add(8 * time.Second)
 	var last nats.PubAckFuture
@@ -83,10 +84,10 @@ func TestCoreSubscribersOfManySubjects(t *testing.T) {
 			break
 		}
 	}
-	time.Sleep(7 * time.Second) // copies would come when the broker has no answer for 5 s
+	time.Sleep(7 * time.Second) // without an answer, the broker would send copies after 5 s
 	messages, copies := seen.count()
 	if messages != 2*each || copies > 0 {
-		t.Errorf("%d of %d messages came, and %d copies; outcomes %v", messages, 2*each, copies,
+		t.Errorf("%d of %d messages arrived, and %d copies; outcomes %v", messages, 2*each, copies,
 			b.Broker.Status().Outcomes)
 	}
 }
@@ -96,8 +97,8 @@ func TestCoreSubscribersOfManySubjects(t *testing.T) {
 // streams. The journal, the metrics, the traces and the command where do not count that time.
 func TestLatenessOfCoreSubscribers(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		to := &spans{}
-		tr, stop := tracing(t, to)
+		spans := &collector{}
+		tr, stop := startTracing(t, spans)
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, Ended: tr.Ended}
 		i := harness.StartBroker(t, s, cfg)
 		c := harness.NewClient(t, s)
@@ -122,14 +123,14 @@ func TestLatenessOfCoreSubscribers(t *testing.T) { // not in parallel: see natst
 			t.Errorf("where: %+v, %v, want it delivered on time", w, err)
 		}
 		stop()
-		for n, span := range to.all {
-			said := said(span, want[n].Due)
-			if said != "-1s-0s hops=0 attempts=1 ui.a late=0, due at 0s" {
-				t.Errorf("span %d: %s, want it to end when it was due", n, said)
+		for n, span := range spans.all {
+			text := formatSpan(span, want[n].Due)
+			if text != "-1s-0s hops=0 attempts=1 ui.a late=0, due at 0s" {
+				t.Errorf("span %d: %s, want it to end when it was due", n, text)
 			}
 		}
-		if len(to.all) != 2 {
-			t.Errorf("%d spans, want 2", len(to.all))
+		if len(spans.all) != 2 {
+			t.Errorf("%d spans, want 2", len(spans.all))
 		}
 	})
 }

@@ -19,9 +19,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file tests the answers of all instances to an operator: what each has delivered, and its recent history if
-// requested, exact to the message and to the second. The answer of a stranger is not proven.
-func TestFleetTellsWhatItDid(t *testing.T) {
+// TestFleetTotals: each instance answers an operator with its totals and, if requested, with its history, exact to the
+// message and to the second. An answer without a valid seal is not proven.
+func TestFleetTotals(t *testing.T) {
 	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{MaxOwners: 2, Instance: "west", History: new(history.Book)}
 		harness.StartBroker(t, s, cfg)
@@ -47,7 +47,7 @@ func TestFleetTellsWhatItDid(t *testing.T) {
 		members, err = i.Fleet(t.Context(), broker.Asked{})
 		for _, m := range members {
 			if err != nil || m.History != nil {
-				t.Errorf("%s tells a history that nobody asked for; %v", m.Instance, err)
+				t.Errorf("%s answers with a history without a request for it; %v", m.Instance, err)
 			}
 		}
 		at := slices.IndexFunc(members, func(m inspect.Member) bool { return strings.HasPrefix(m.Instance, "west") })
@@ -55,15 +55,15 @@ func TestFleetTellsWhatItDid(t *testing.T) {
 		members, err = i.Fleet(t.Context(), broker.Asked{Except: except})
 		for _, m := range members {
 			if err != nil || m.Instance == except || len(members) != 2 {
-				t.Errorf("%s answers, one of %d, where %s knows itself; %v", m.Instance, len(members), except, err)
+				t.Errorf("%s answers, one of %d, although the request excludes %s; %v", m.Instance, len(members), except, err)
 			}
 		}
 	})
 }
 
-// TestFleetTellsWhatTargetsTook: if requested, each instance reports its deliveries to each target, in total and in
+// TestFleetTargets: if requested, each instance reports its deliveries to each target, in total and in
 // each of the last ten seconds. Together they report all deliveries.
-func TestFleetTellsWhatTargetsTook(t *testing.T) {
+func TestFleetTargets(t *testing.T) {
 	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{
 			MaxOwners: 2, Instance: "west", History: new(history.Book), Attempts: 1,
@@ -104,14 +104,14 @@ func TestFleetTellsWhatTargetsTook(t *testing.T) {
 			}
 		}
 		if rated != 40 {
-			t.Errorf("%d were delivered by the pattern of the rate, want 40", rated)
+			t.Errorf("%d deliveries have the pattern of the rate, want 40", rated)
 		}
 	})
 }
 
-// TestTargetsCountWhatTotalsDo: three silences in a row of a stream that should acknowledge count as one refusal, as in
+// TestTargetsMatchTotals: three silences in a row of a stream that should acknowledge count as one refusal, as in
 // all other figures.
-func TestTargetsCountWhatTotalsDo(t *testing.T) {
+func TestTargetsMatchTotals(t *testing.T) {
 	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		modes, err := deliver.ParseModes("mute.>=stream,auto")
 		if err != nil {
@@ -119,7 +119,7 @@ func TestTargetsCountWhatTotalsDo(t *testing.T) {
 		}
 		b := harness.StartBroker(t, s, broker.Config{Deliver: modes, Attempts: 1, History: new(history.Book)})
 		c := harness.NewClient(t, s)
-		c.Subscribe("mute.x") // and no stream
+		c.Subscribe("mute.x") // no stream has the subject
 		c.Subscribe("x")
 		c.Publish("delay.1s.mute.x", "x")
 		c.Publish("delay.1s.x", "x")
@@ -139,8 +139,8 @@ func TestTargetsCountWhatTotalsDo(t *testing.T) {
 	})
 }
 
-// checkMembers wants seven deliveries of all instances together, and the instance with a history to have its own
-// deliveries in it.
+// checkMembers checks that all instances together have seven deliveries, and that the history of an instance has the
+// deliveries of that instance.
 func checkMembers(t *testing.T, members []inspect.Member) {
 	t.Helper()
 	var delivered int64
@@ -153,21 +153,21 @@ func checkMembers(t *testing.T, members []inspect.Member) {
 		}
 		delivered += int64(m.Totals.Delivered)
 		if kept := m.History != nil; kept != (m.Instance[:4] == "west") {
-			t.Errorf("%s tells a history: %v", m.Instance, kept)
+			t.Errorf("%s answers with a history: %v", m.Instance, kept)
 		}
 		if m.History == nil {
 			continue
 		}
-		var lately int64
+		var sum int64
 		for _, n := range m.History.Delivered {
-			lately += max(0, n)
+			sum += max(0, n)
 		}
-		if lately != int64(m.Totals.Delivered) {
-			t.Errorf("the history has %d deliveries, and its instance made %d", lately, m.Totals.Delivered)
+		if sum != int64(m.Totals.Delivered) {
+			t.Errorf("the history of %s has %d deliveries, and its totals have %d", m.Instance, sum, m.Totals.Delivered)
 		}
 	}
 	if delivered != 7 {
-		t.Errorf("they delivered %d, want 7", delivered)
+		t.Errorf("the instances delivered %d messages, want 7", delivered)
 	}
 }
 

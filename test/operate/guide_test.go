@@ -46,30 +46,31 @@ func TestGuide(t *testing.T) {
 		t.Fatalf("the guide has %d blocks of commands", len(want))
 	}
 	address := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), 1+rand.IntN(250), 1+rand.IntN(250))
-	out := typed(t, strings.ReplaceAll(script, "127.0.0.1", address))
+	out := runScript(t, strings.ReplaceAll(script, "127.0.0.1", address))
 	for n, expected := range want {
 		_, got, ok := strings.Cut(out, fmt.Sprintf("== %d\n", n))
 		got, _, _ = strings.Cut(got, fmt.Sprintf("== %d\n", n+1))
 		if !ok {
 			t.Fatalf("command %d of the guide does not run:\n%s", n, out)
 		}
-		printed := strings.Split(masked(got), "\n")
-		at := 0
-		for line := range strings.FieldsFuncSeq(masked(expected), func(r rune) bool { return r == '\n' || r == '…' }) {
-			for at < len(printed) && !strings.Contains(printed[at], line) {
-				at++
+		printed := strings.Split(maskNumbers(got), "\n")
+		next := 0
+		for line := range strings.FieldsFuncSeq(maskNumbers(expected), func(r rune) bool { return r == '\n' || r == '…' }) {
+			for next < len(printed) && !strings.Contains(printed[next], line) {
+				next++
 			}
-			if at == len(printed) {
-				t.Errorf("command %d of the guide prints\n%s\nand not, in this order,\n%s", n, got, line)
+			if next == len(printed) {
+				t.Errorf("command %d of the guide prints\n%s\nwithout this line, or in another order:\n%s", n, got, line)
 				break
 			}
 		}
 	}
 }
 
-// masked returns a text with # for each number, #s for each duration, and with single spaces. The unit of a duration
-// depends on the machine: a delivery that meets the third attempt of a retry is late by seconds, a later one by "36s".
-func masked(text string) string {
+// maskNumbers returns a text with # for each number, #s for each duration, and with single spaces. The unit of a
+// duration depends on the machine: the guide's retried message is late by some seconds after its third attempt, and by
+// "36s" after its fourth.
+func maskNumbers(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		line = strings.Join(strings.Fields(numbers.ReplaceAllString(line, "#")), " ")
@@ -78,8 +79,8 @@ func masked(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// typed runs a script in the checkout, in its own environment, and returns the output.
-func typed(t *testing.T, script string) string {
+// runScript runs a script in the checkout, in its own environment, and returns the output.
+func runScript(t *testing.T, script string) string {
 	t.Helper()
 	env := []string{
 		"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH"), "GOFLAGS=" + os.Getenv("GOFLAGS") + " -buildvcs=false",

@@ -20,9 +20,9 @@ func journalConfig(c *harness.Client) jetstream.StreamConfig {
 	return c.Stream(journalStream).CachedInfo().Config
 }
 
-// TestJournalIsKeptForAsLong: a changed duration is applied to the stream. A journal that is switched off stays, and
+// TestJournalRetention: a changed duration is applied to the stream. A journal that is switched off stays, and
 // the reports say so. Records are removed after their time.
-func TestJournalIsKeptForAsLong(t *testing.T) {
+func TestJournalRetention(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()
@@ -36,11 +36,11 @@ func TestJournalIsKeptForAsLong(t *testing.T) {
 		start(time.Hour, 0).Stop()
 		if cfg := journalConfig(c); cfg.MaxAge != time.Hour || cfg.MaxBytes != 1<<30 ||
 			cfg.Discard != jetstream.DiscardOld {
-			t.Errorf("made as %+v", cfg)
+			t.Errorf("the stream was created with %+v", cfg)
 		}
 		start(time.Minute, 1<<20).Stop()
 		if cfg := journalConfig(c); cfg.MaxAge != time.Minute || cfg.MaxBytes != 1<<20 {
-			t.Errorf("changed to %+v", cfg)
+			t.Errorf("the stream was changed to %+v", cfg)
 		}
 		i := start(2*time.Hour, 1<<20)
 		if got := log.Of("the configuration of a stream differs"); got != 0 {
@@ -51,19 +51,19 @@ func TestJournalIsKeptForAsLong(t *testing.T) {
 		i.Stop()
 		start(0, 0)
 		if cfg := journalConfig(c); cfg.MaxAge != 2*time.Hour {
-			t.Errorf("switched off, it became %+v", cfg)
+			t.Errorf("without a journal, the stream was changed to %+v", cfg)
 		}
 		if got := log.Of("the configuration of a stream differs"); got != 1 {
-			t.Errorf("it was logged %d times that the journal is left, want once", got)
+			t.Errorf("the remaining journal was logged %d times, want once", got)
 		}
 		c.Publish("delay.1s.orders.b", "x")
 		time.Sleep(time.Hour)
 		if found, report := journaled(c, journal.Query{}); len(found) != 1 || report.Complete() {
-			t.Errorf("found %+v, %+v, want the first delivery, and that nobody writes", found, report)
+			t.Errorf("found %+v, %+v, want the first delivery, and an incomplete answer", found, report)
 		}
 		time.Sleep(time.Hour)
 		if found, report := journaled(c, journal.Query{}); len(found) != 0 || !report.Begins.IsZero() {
-			t.Errorf("after its time: found %+v, %+v, want an empty journal", found, report)
+			t.Errorf("after the retention time: found %+v, %+v, want an empty journal", found, report)
 		}
 	})
 }
@@ -73,22 +73,22 @@ func TestJournalIsKeptForAsLong(t *testing.T) {
 func TestWithoutAJournal(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		room   int64 // of the server
-		theirs string
+		maxStore int64  // of the server, in bytes
+		other    string // stream of another program
 	}{
-		"somebody else's": {1 << 40, journalStream},
-		"no room":         {1 << 29, "ANOTHER"},
+		"name in use": {1 << 40, journalStream},
+		"no room":     {1 << 29, "ANOTHER"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			natstest.BubbleWith(t, server.Options{JetStreamMaxStore: tt.room}, func(t *testing.T, s *natstest.Server) {
+			natstest.BubbleWith(t, server.Options{JetStreamMaxStore: tt.maxStore}, func(t *testing.T, s *natstest.Server) {
 				c := harness.NewClient(t, s)
-				c.Target(tt.theirs, "mine.>")
+				c.Target(tt.other, "mine.>")
 				log := harness.NewCountingLog()
 				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
 					Log: slog.New(log)})
 				if got := log.Of("the journal's stream cannot be created or used"); got != 1 {
-					t.Errorf("it was logged %d times, want once", got)
+					t.Errorf("the missing journal was logged %d times, want once", got)
 				}
 				in := c.Subscribe("orders.>")
 				c.Target("ORDERS", "orders.>")
@@ -104,19 +104,19 @@ func TestWithoutAJournal(t *testing.T) {
 // further request takes 5 s.
 func TestJournalDelaysNoStart(t *testing.T) {
 	for name, tt := range map[string]struct {
-		silent string // the question that is not answered; empty: the stream is listed by name only
+		silent string // the request without an answer; if empty, the stream is listed by name only
 		ready  time.Duration
 	}{
-		"no leader": {ready: 0},
-		"not made":  {silent: "STREAM.CREATE." + journalStream, ready: 28 * time.Second}, // five times 5 s, and pauses
+		"no leader":   {ready: 0},
+		"not created": {silent: "STREAM.CREATE." + journalStream, ready: 28 * time.Second}, // five times 5 s, and pauses
 	} {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				api := s.Connect(nats.Name("list"))
 				hidden := false
-				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
-					if question != "STREAM.LIST" || !hidden {
-						return question == tt.silent
+				natstest.Proxy(t, s, func(request string, m *nats.Msg) bool {
+					if request != "STREAM.LIST" || !hidden {
+						return request == tt.silent
 					}
 					go func() { _ = m.Respond(harness.WithoutLeader(t, api, m.Data, journalStream)) }()
 					return true

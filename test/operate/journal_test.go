@@ -114,7 +114,7 @@ func TestJournalHasEachDelivery(t *testing.T) {
 		found, report := journaled(c, journal.Query{})
 		const refused = "nobody listens on the subject (503)"
 		turn := onTime(second, "slow.f", after(2*time.Second))
-		turn.Due = after(time.Second) // and it is not late: it had no turn before
+		turn.Due = after(time.Second) // due before its turn at the rate, and so not late
 		wantRecords(t, found,
 			journal.Record{ID: unread, Target: "orders.e", At: began, Code: message.BadTime,
 				Reason: `bad duration "soon": "soon" is not a number; start with a digit, such as 30m`},
@@ -140,28 +140,28 @@ func TestJournalOfTwoInstances(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
 		cfg.Leaser = harness.Owns("DELAY_1s")
-		one := harness.StartBroker(t, s, cfg)
+		first := harness.StartBroker(t, s, cfg)
 		cfg.Leaser = harness.Owns("DELAY_5s")
-		two := harness.StartBroker(t, s, cfg)
+		second := harness.StartBroker(t, s, cfg)
 		c := harness.NewClient(t, s)
 		c.Target("ORDERS", "orders.>")
 		began := time.Now()
 		short := accepted(c.Publish("delay.1s.orders.a", "x"))
 		long := accepted(c.Publish("delay.5s.orders.b", "x"))
 		time.Sleep(5 * time.Second)
-		synctest.Wait() // the second is delivered, and its record is not stored yet
-		two.Stop()
+		synctest.Wait() // the second message is delivered, and its record is not stored yet
+		second.Stop()
 		found, report := journaled(c, journal.Query{})
 		wantRecords(t, found, onTime(short, "orders.a", began.Add(time.Second)),
 			onTime(long, "orders.b", began.Add(5*time.Second)))
 		if len(found) == 2 && found[0].Instance == found[1].Instance {
-			t.Errorf("both are of %s", found[0].Instance)
+			t.Errorf("both records are of instance %s", found[0].Instance)
 		}
 		wantHoles(t, report)
 		time.Sleep(10 * time.Minute)
 		_, report = journaled(c, journal.Query{})
-		wantHoles(t, report) // the other one writes on
-		one.Stop()
+		wantHoles(t, report) // the other instance still writes
+		first.Stop()
 		stopped := time.Now().UTC()
 		time.Sleep(10 * time.Minute)
 		_, report = journaled(c, journal.Query{})
@@ -170,9 +170,9 @@ func TestJournalOfTwoInstances(t *testing.T) {
 	})
 }
 
-// TestForgedRecordsAreNobodys: a record without a seal, or with the seal of another key or another text, is not
-// believed, and is counted. A batch that was stored twice counts once.
-func TestForgedRecordsAreNobodys(t *testing.T) {
+// TestForgedRecordsAreIgnored: a record without a seal, or with the seal of another key or another text, is not
+// believed, and is counted as unproven. A batch that was stored twice counts once.
+func TestForgedRecordsAreIgnored(t *testing.T) {
 	t.Parallel()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
@@ -209,7 +209,7 @@ func TestForgedRecordsAreNobodys(t *testing.T) {
 		put(forged, c.Keys("delay").Seal("delaysys.owners.table", []byte(forged)), nil)
 		k, h := c.Keys("delay"), message.Header{}
 		k.SealMessage(batch.Subject, h, []byte(forged), time.Now())
-		put(forged, "", nats.Header(h)) // the seal of a message is none of a batch
+		put(forged, "", nats.Header(h)) // a batch has another kind of seal than a message
 		put("", "", nil)
 		put(string(batch.Data), seal, nil)
 		time.Sleep(10 * time.Minute)
@@ -217,11 +217,11 @@ func TestForgedRecordsAreNobodys(t *testing.T) {
 		found, report := journaled(c, journal.Query{})
 		wantRecords(t, found, onTime(id, "orders.a", due))
 		if report.Unproven != 6 || report.Copies != 2 || !report.Complete() {
-			t.Errorf("reported %+v, want 6 messages that are not believed, and two copies", report)
+			t.Errorf("reported %+v, want 6 unproven messages, and two copies", report)
 		}
-		lately := journal.Query{Since: time.Now().Add(-time.Minute)} // of which the copy seems to be the first
-		if found, report = journaled(c, lately); len(found) > 0 || !report.Complete() || report.Copies != 1 {
-			t.Errorf("lately: found %+v, %+v, want nothing, and one copy", found, report)
+		lastMinute := journal.Query{Since: time.Now().Add(-time.Minute)} // begins with the copy
+		if found, report = journaled(c, lastMinute); len(found) > 0 || !report.Complete() || report.Copies != 1 {
+			t.Errorf("last minute: found %+v, %+v, want nothing, and one copy", found, report)
 		}
 	})
 }

@@ -17,40 +17,40 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestJournalHoldsUpNothing: while the journal's stream is deleted, silent or full, each delivery is exactly on time,
+// TestJournalDelaysNoDelivery: while the journal's stream is deleted, silent or full, each delivery is exactly on time,
 // and committed. Dropped records are counted, logged once a minute, and reported by the next batch.
-func TestJournalHoldsUpNothing(t *testing.T) {
+func TestJournalDelaysNoDelivery(t *testing.T) {
 	t.Parallel()
-	for name, trouble := range map[string]journalTrouble{
+	for name, fault := range map[string]journalFault{
 		"gone": {
-			makes: func(c *harness.Client) { c.Remove(journalStream) },
-			ends:  func(c *harness.Client) { provisionJournal(c) },
+			begin: func(c *harness.Client) { c.Remove(journalStream) },
+			end:   func(c *harness.Client) { provisionJournal(c) },
 		},
 		"silent": {
-			makes: func(c *harness.Client) { replaceJournal(c, func(s *jetstream.StreamConfig) { s.NoAck = true }) },
-			ends:  func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
+			begin: func(c *harness.Client) { replaceJournal(c, func(s *jetstream.StreamConfig) { s.NoAck = true }) },
+			end:   func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
 		},
 		"full": {
-			makes: func(c *harness.Client) {
+			begin: func(c *harness.Client) {
 				replaceJournal(c, func(s *jetstream.StreamConfig) { s.Discard, s.MaxBytes = jetstream.DiscardNew, 1 })
 			},
-			ends: func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
+			end: func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				trouble.holdsUpNothing(t, s)
+				fault.check(t, s)
 			})
 		})
 	}
 }
 
-// A journalTrouble is a fault of the journal's stream.
-type journalTrouble struct{ makes, ends func(c *harness.Client) }
+// A journalFault is a fault of the journal's stream.
+type journalFault struct{ begin, end func(c *harness.Client) }
 
-// holdsUpNothing wants deliveries to go on while the journal is in trouble, and their records to be missing.
-func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
+// check checks that deliveries continue during the fault, and that their records are missing.
+func (f journalFault) check(t *testing.T, s *natstest.Server) {
 	t.Helper()
 	log := harness.NewCountingLog()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)}
@@ -59,7 +59,7 @@ func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
 	c.Target("ORDERS", "orders.>")
 	in := c.Subscribe("orders.>")
 	time.Sleep(time.Second)
-	trouble.makes(c)
+	f.begin(c)
 	began := time.Now().UTC()
 	var ids []string
 	for n := range 3 {
@@ -70,13 +70,13 @@ func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
 	c.CheckEmptyBut(journalStream)
 	waiting := journal.Hole{From: began.Add(time.Second), Records: 3,
 		Why: "not stored yet: the journal's stream stores nothing, or too little"}
-	trouble.wantHole(t, s, cfg, waiting)
-	time.Sleep(7 * time.Minute) // longer than a batch is tried
+	f.wantHole(t, s, cfg, waiting)
+	time.Sleep(7 * time.Minute) // longer than the broker keeps a batch
 	if got := b.Broker.Status().Journal.Dropped; got != 3 {
 		t.Errorf("%d records were dropped, want 3", got)
 	}
-	trouble.wantHole(t, s, cfg, waiting) // now that they are dropped
-	trouble.ends(c)
+	f.wantHole(t, s, cfg, waiting) // also after the records were dropped
+	f.end(c)
 	time.Sleep(2 * time.Minute)
 	c.Publish("delay.1s.orders.b", "x")
 	time.Sleep(2 * time.Second)
@@ -92,19 +92,19 @@ func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
 		t.Errorf("holes %+v, want %+v among them", report.Holes, dropped)
 	}
 	if found, _ = journaled(c, journal.Query{Target: "orders.b"}); len(found) != 1 {
-		t.Errorf("after it: found %+v, want one", found)
+		t.Errorf("after the fault: found %+v, want one record", found)
 	}
 	if got := log.Of("cannot store the journal"); got < 5 || got > 10 {
-		t.Errorf("the log says it %d times in seven minutes, want about once a minute", got)
+		t.Errorf("the fault was logged %d times in seven minutes, want about once a minute", got)
 	}
 }
 
-// wantHole wants an operator's report to say that records are missing up to now.
-func (trouble journalTrouble) wantHole(t *testing.T, s *natstest.Server, cfg broker.Config, want journal.Hole) {
+// wantHole checks that the report to an operator has a hole that lasts until now.
+func (f journalFault) wantHole(t *testing.T, s *natstest.Server, cfg broker.Config, want journal.Hole) {
 	t.Helper()
 	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
 	if errors.Is(err, journal.ErrNone) {
-		return // it is gone
+		return // the stream is deleted
 	}
 	want.To = j.Asked
 	if err != nil || !slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { h.Instance = ""; return h == want }) {
@@ -134,9 +134,9 @@ func provisionJournal(c *harness.Client) {
 	}
 }
 
-// TestJournalOfOneThatIsKilled: the records of the last 150 ms of a killed instance are missing, and the report has the
+// TestJournalOfKilledInstance: the records of the last 150 ms of a killed instance are missing, and the report has the
 // interval. The messages themselves are delivered. A clean stop stores all records.
-func TestJournalOfOneThatIsKilled(t *testing.T) {
+func TestJournalOfKilledInstance(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
@@ -153,7 +153,7 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 		time.Sleep(time.Second)
 		missing := journal.Hole{From: began, To: time.Now().UTC(), // from a second before its last record that is stored
 			Why: "the instance does not answer, and its last records are missing: it was killed or lost its connection"}
-		wantHoles(t, worth(t, s, cfg), missing)
+		wantHoles(t, journalReport(t, s, cfg), missing)
 		i = harness.StartBroker(t, s, cfg)
 		again := accepted(c.Publish("delay.1s.orders.c", "x"))
 		due := time.Now().Add(time.Second)
@@ -161,19 +161,19 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 		synctest.Wait()
 		i.Stop() // right after the delivery
 		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "x×3" {
-			t.Errorf("came %q, want all three once", got)
+			t.Errorf("got %q, want all three messages once", got)
 		}
 		found, report := journaled(c, journal.Query{})
 		want := []journal.Record{onTime(stored, "orders.a", began.Add(time.Second)), onTime(again, "orders.c", due)}
-		if len(found) == 3 { // the second one was not committed, and its successor delivered it again
+		if len(found) == 3 { // the delivery of the second message was not committed, and the next instance repeated it
 			repeated := found[1].Record
 			if repeated.ID != lost || repeated.At.Before(began.Add(1300*time.Millisecond)) {
-				t.Errorf("%+v is too much", repeated)
+				t.Errorf("got the unexpected record %+v", repeated)
 			}
 			want = append(want, repeated)
 		}
 		wantRecords(t, found, want...)
-		wantHoles(t, report) // from the journal alone nobody can tell yet that the first is not merely quiet
+		wantHoles(t, report) // the journal alone does not show yet that the first instance was killed
 		time.Sleep(2 * time.Minute)
 		harness.StartBroker(t, s, cfg)
 		time.Sleep(time.Minute)
@@ -187,8 +187,8 @@ func TestJournalOfOneThatIsKilled(t *testing.T) {
 	})
 }
 
-// worth returns the report that an operator gets now.
-func worth(t *testing.T, s *natstest.Server, cfg broker.Config) journal.Report {
+// journalReport returns the report that an operator gets now.
+func journalReport(t *testing.T, s *natstest.Server, cfg broker.Config) journal.Report {
 	t.Helper()
 	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
 	if err != nil {

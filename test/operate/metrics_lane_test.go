@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestMetricsOfALaneThatIsNotRead publishes into a lane whose owner already holds the maximum number of messages.
-func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
+// TestMetricsOfFullLane publishes into a lane whose owner already holds the maximum number of messages.
+func TestMetricsOfFullLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1h"), HoldMessages: 16})
@@ -38,28 +38,28 @@ func TestMetricsOfALaneThatIsNotRead(t *testing.T) {
 			}
 		}
 		publish(20)
-		time.Sleep(time.Second) // at the tail of a level, messages are read together
-		want("while all are read", 20, 20)
+		time.Sleep(time.Second) // near the end of a level, the broker reads several messages together
+		want("with room", 20, 20)
 		publish(80)
 		time.Sleep(time.Minute)
-		want("when it is full", 100, 32)
+		want("without room", 100, 32)
 		publish(1000)
-		time.Sleep(2 * time.Minute) // the loop turns once a minute, and asks when it was not asked for a minute
-		want("after others came behind it", 1100, 32)
+		time.Sleep(2 * time.Minute) // the broker requests the number of messages once a minute
+		want("with more messages behind", 1100, 32)
 		lane := c.Stream("DELAY_1h")
 		if err := lane.Purge(context.Background(), jetstream.WithPurgeSequence(501)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
 		if got := scrape(t, i)["lane_pending_messages DELAY_1h"]; got < 600 || got > 632 {
-			t.Errorf("after somebody purged 500, 32 of which are held: %v pending, want 600 to 632", got)
+			t.Errorf("after a purge of 500 messages, with 32 in memory: %v pending, want 600 to 632", got)
 		}
 	})
 }
 
-// TestMetricsOfALaneInDoubt: while an instance does not know whether it still owns a lane, messages that become due
+// TestMetricsOfUncertainLane: while an instance does not know whether it still owns a lane, messages that become due
 // there are overdue.
-func TestMetricsOfALaneInDoubt(t *testing.T) {
+func TestMetricsOfUncertainLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		f := &harness.Fickle{Of: "DELAY_INTAKE", Lease: make(chan *harness.FickleLease, 10)}
@@ -74,7 +74,7 @@ func TestMetricsOfALaneInDoubt(t *testing.T) {
 		got := scrape(t, i)
 		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 1 ||
 			overdue < 59.5 || overdue > 59.6 {
-			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.6 less the lookahead at most", doubt, overdue)
+			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.5 to 59.6", doubt, overdue)
 		}
 		f.Held.Store(true)
 		lease.Beat <- struct{}{}
@@ -82,13 +82,13 @@ func TestMetricsOfALaneInDoubt(t *testing.T) {
 		got = scrape(t, i)
 		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 0 ||
 			overdue != 0 {
-			t.Errorf("in doubt %v, overdue %v s when it is held again", doubt, overdue)
+			t.Errorf("with a valid lease again: in doubt %v, overdue %v s, want zero", doubt, overdue)
 		}
 	})
 }
 
-// TestMetricsOfLanesOfOthers: the metrics of a lane that another instance owns say only that it is not owned.
-func TestMetricsOfLanesOfOthers(t *testing.T) {
+// TestMetricsOfForeignLanes: of a lane that another instance owns, the only metric is lane_owned, with the value 0.
+func TestMetricsOfForeignLanes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Leaser: harness.Owns("DELAY_5s")})
@@ -101,28 +101,28 @@ func TestMetricsOfLanesOfOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := make(map[string]float64)
+		gauges := make(map[string]float64)
 		for _, f := range families {
 			for _, m := range f.Metric {
 				for _, l := range m.Label {
 					if l.GetValue() == "DELAY_1s" {
-						said[f.GetName()] = m.GetGauge().GetValue()
+						gauges[f.GetName()] = m.GetGauge().GetValue()
 					}
 				}
 			}
 		}
-		if owned, ok := said["delaybroker_lane_owned"]; len(said) != 1 || !ok || owned != 0 {
-			t.Errorf("of a lane of another instance it says %v, want that it is not owned and nothing else", said)
+		if owned, ok := gauges["delaybroker_lane_owned"]; len(gauges) != 1 || !ok || owned != 0 {
+			t.Errorf("the metrics of another instance's lane are %v, want only lane_owned 0", gauges)
 		}
 		if got := scrape(t, i)["lane_pending_messages DELAY_5s"]; got != 1 {
-			t.Errorf("%v pending in the lane that is ours, want 1", got)
+			t.Errorf("%v pending in the instance's own lane, want 1", got)
 		}
 	})
 }
 
-// TestMetricsOfDeliveriesPutOff: messages that wait for their send time at a target with a rate do not count as late,
+// TestMetricsOfDeferredDeliveries: messages that wait for their send time at a target with a rate do not count as late,
 // and raise no alert. Messages for a silent service count as late.
-func TestMetricsOfDeliveriesPutOff(t *testing.T) {
+func TestMetricsOfDeferredDeliveries(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i := harness.StartBroker(t, s, broker.Config{
@@ -145,24 +145,24 @@ func TestMetricsOfDeliveriesPutOff(t *testing.T) {
 			}
 		}
 		time.Sleep(2500 * time.Millisecond)
-		want("while one waits for its turn", map[string]float64{
+		want("while a message waits for its turn", map[string]float64{
 			"deliveries_total delivered": 2, "deliveries_total paced": 2, "lane_pending_messages DELAY_1s": 1,
 			"lane_overdue_seconds DELAY_1s": 0,
 		})
 		time.Sleep(time.Second)
-		want("when all had theirs", map[string]float64{
+		want("after the last turn", map[string]float64{
 			"deliveries_total delivered": 3, "deliveries_total paced": 2, "lateness_seconds level sum": 0,
 			"lane_retries_total DELAY_1s": 0,
 		})
 
-		const share, more = 4096, 7 // the most that is outstanding to one target, and what waits behind it
+		const share, more = 4096, 7 // the maximum number of unanswered messages to one target, and the messages behind
 		c.Subscribe("service")
 		c.Many("delay.1s.service", share+more)
-		time.Sleep(1500 * time.Millisecond) // what waits behind is put off
+		time.Sleep(1500 * time.Millisecond) // the messages behind are deferred
 		want("with a silent service", map[string]float64{
 			"deliveries_total refused": 0, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": more,
 		})
-		time.Sleep(19500 * time.Millisecond) // twice more until, after 5 s of silence, those outstanding are refused
+		time.Sleep(19500 * time.Millisecond) // deferred twice more, until the unanswered messages are refused
 		want("after some time", map[string]float64{
 			"deliveries_total refused": share + more, "deliveries_total stalled": 3 * more,
 			"lane_retries_total DELAY_1s":          share + more,

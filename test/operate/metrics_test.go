@@ -48,7 +48,7 @@ func scrape(t *testing.T, i *harness.Instance) map[string]float64 {
 				all[key+" count"] = float64(m.Histogram.GetSampleCount())
 				all[key+" sum"] = m.Histogram.GetSampleSum()
 				for _, b := range m.Histogram.Bucket {
-					if n := b.GetCumulativeCount(); n > 0 { // the first bucket that has any
+					if n := b.GetCumulativeCount(); n > 0 { // the first bucket that is not empty
 						all[fmt.Sprintf("%s up to %v", key, b.GetUpperBound())] = float64(n)
 						break
 					}
@@ -64,12 +64,12 @@ func scrape(t *testing.T, i *harness.Instance) map[string]float64 {
 	return all
 }
 
-// wantFigures fails the test unless the metrics have these values. Metrics whose names begin with one of apart are not
-// compared.
-func wantFigures(t *testing.T, when string, got, want map[string]float64, apart ...string) {
+// wantFigures fails the test unless the metrics have these values. Metrics whose names begin with one of ignored are
+// not compared.
+func wantFigures(t *testing.T, when string, got, want map[string]float64, ignored ...string) {
 	t.Helper()
 	maps.DeleteFunc(got, func(key string, _ float64) bool {
-		return slices.ContainsFunc(apart, func(a string) bool { return strings.HasPrefix(key, a) })
+		return slices.ContainsFunc(ignored, func(a string) bool { return strings.HasPrefix(key, a) })
 	})
 	for _, key := range slices.Sorted(maps.Keys(got)) {
 		if got[key] != want[key] {
@@ -114,14 +114,14 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 
 			"lane_pending_messages DELAY_1m": 2, "lane_held_messages DELAY_1m": 2, "lane_span_messages DELAY_1m": 2,
 			"lane_wheel_messages DELAY_1m": 2,
-			// The one that was refused waits for its next attempt.
+			// The refused message waits for its next attempt.
 			"lane_pending_messages DELAY_RETRY_1s": 1, "lane_held_messages DELAY_RETRY_1s": 1,
 			"lane_span_messages DELAY_RETRY_1s": 1, "lane_wheel_messages DELAY_RETRY_1s": 1,
 			"lane_overdue_seconds DELAY_RETRY_1s": 0.7,
 		}
-		wantFigures(t, "while one waits for its second attempt", scrape(t, i), want, sizes...)
+		wantFigures(t, "while a message waits for its second attempt", scrape(t, i), want, sizes...)
 		if n := i.Broker.Status().EarlyChecks; n != 1 {
-			t.Errorf("%d looks could have shown a delivery to be early, want the one of the commit after three", n)
+			t.Errorf("%d checks of the clock, want one, by the commit after the three deliveries", n)
 		}
 
 		c.Target("NOBODY", "nobody.>")
@@ -136,7 +136,7 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 		got := scrape(t, i)
 		wantFigures(t, "after the second attempt", got, want, append(sizes, "lane_commit_age")...)
 		time.Sleep(time.Second)
-		wantFigures(t, "when that is committed", scrape(t, i), want, sizes...)
+		wantFigures(t, "after the commit", scrape(t, i), want, sizes...)
 
 		checkMetricsCutOff(t, s, i, want)
 	})
@@ -147,10 +147,10 @@ func TestMetrics(t *testing.T) { // not in parallel: see natstest.DropTimers
 func checkMetricsCutOff(t *testing.T, s *natstest.Server, i *harness.Instance, want map[string]float64) {
 	t.Helper()
 	s.Stop()
-	time.Sleep(61500 * time.Millisecond) // three seconds after they were published
+	time.Sleep(61500 * time.Millisecond) // the messages were published three seconds before
 	got := scrape(t, i)
 	want["lane_overdue_seconds DELAY_1m"] = 4.5
-	wantFigures(t, "cut off", got, want, append(sizes, "link_reconnects")...)
+	wantFigures(t, "without the server", got, want, append(sizes, "link_reconnects")...)
 	s.Start()
 	time.Sleep(time.Second)
 	maps.DeleteFunc(want, func(key string, _ float64) bool { return strings.Contains(key, "DELAY_1m") })
@@ -158,9 +158,10 @@ func checkMetricsCutOff(t *testing.T, s *natstest.Server, i *harness.Instance, w
 		"lateness_seconds level count": 5})
 	got = scrape(t, i)
 	if late := got["lateness_seconds level sum"]; late < 9 || late > 10 {
-		t.Errorf("two messages were late by %v s together, want 9 and what it takes to connect", late)
+		t.Errorf("two messages were late by %v s together, want 9 s, and at most one more for the reconnect", late)
 	}
-	wantFigures(t, "back again", got, want, append(sizes, "link_reconnects", "lateness_seconds level sum")...)
+	wantFigures(t, "after the restart of the server", got, want,
+		append(sizes, "link_reconnects", "lateness_seconds level sum")...)
 	for _, link := range []string{"read", "write", "deliver", "control"} {
 		if n := scrape(t, i)["link_reconnects_total "+link]; n != 1 {
 			t.Errorf("%s: %v reconnects, want 1", link, n)

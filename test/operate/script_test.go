@@ -19,11 +19,12 @@ import (
 type line struct {
 	env   []string // additional variables
 	args  string
-	code  int
+	code  int      // exit code
 	says  []string // parts of stdout and stderr
 	never []string // text that may not occur
 }
 
+// check runs the command, checks its output, and returns stdout.
 func (l line) check(t *testing.T, env []string) (stdout string) {
 	t.Helper()
 	stdout, stderr, code := natstest.RunCommand(t, slices.Concat(env, l.env), strings.Fields(l.args)...)
@@ -54,10 +55,10 @@ func listening(t *testing.T, o server.Options) string {
 	return natstest.RunWith(t, o).Server().ClientURL()
 }
 
-// TestADayAtTheTerminal runs the commands of a new user and of an operator, in their own processes, against a broker
-// with an embedded server. The commands never report a working broker as broken, and they report a mistake before they
-// change anything.
-func TestADayAtTheTerminal(t *testing.T) {
+// TestCommandsAtTheTerminal runs the commands of a new user and of an operator, in their own processes, against a
+// broker with an embedded server. The commands never report a working broker as broken, and they report a mistake
+// before they change anything.
+func TestCommandsAtTheTerminal(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	address, probes, dir := natstest.FreeAddress(t), natstest.FreeAddress(t), t.TempDir()
@@ -66,7 +67,7 @@ func TestADayAtTheTerminal(t *testing.T) {
 	p := natstest.StartBroker(t, append(env, "NATS_URL=")...)
 	defer p.Terminate()
 
-	for _, l := range firstDay(probes) {
+	for _, l := range commandsWithoutFaults(probes) {
 		l.check(t, env)
 	}
 
@@ -87,14 +88,14 @@ func TestADayAtTheTerminal(t *testing.T) {
 	}
 	tooFar := c.Dead()["too_far"][0]
 	toMail := func(a harness.Arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
-	c.Publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // nobody listens
+	c.Publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // the target has no subscriber
 	for late := time.Now().Add(natstest.Timeout); !slices.ContainsFunc(c.Arrivals("DELAY_RETRY_5s"), toMail); {
 		if time.Now().After(late) {
-			t.Fatal("nothing waits for its third attempt")
+			t.Fatal("no message waits for its third attempt")
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	for _, l := range nextDay(tooFar.ID) {
+	for _, l := range commandsWithFaults(tooFar.ID) {
 		l.check(t, env)
 	}
 
@@ -111,8 +112,9 @@ func TestADayAtTheTerminal(t *testing.T) {
 	}
 }
 
-// firstDay returns the commands of a day without faults, some with mistakes. The broker answers probes at an address.
-func firstDay(probes string) []line {
+// commandsWithoutFaults returns commands against a broker without faults. Some have mistakes. The broker answers probes
+// at an address.
+func commandsWithoutFaults(probes string) []line {
 	return []line{
 		{args: "pub t.t x --level 5m --count 10000", says: []string{"10000", "DELAY_5m", "1 to 10000"},
 			never: []string{"no broker answers"}},
@@ -149,9 +151,9 @@ func firstDay(probes string) []line {
 	}
 }
 
-// nextDay returns the commands of a day with dead letters, one of them due too far ahead, and with a target that
-// refuses.
-func nextDay(tooFar string) []line {
+// commandsWithFaults returns commands against a broker with dead letters, and with a target that refuses. The dead
+// letter tooFar is due too far ahead.
+func commandsWithFaults(tooFar string) []line {
 	return []line{
 		{args: "dead ls --by code,target,reason",
 			says: []string{"4 dead letters in 3 groups", "too_far", "bad_time", "bad_target"}},
@@ -197,8 +199,8 @@ func statusOf(t *testing.T, address string) []statusLane {
 	return status.Lanes
 }
 
-// TestADayWithoutJetStream runs these commands against a server without JetStream.
-func TestADayWithoutJetStream(t *testing.T) {
+// TestCommandsWithoutJetStream runs these commands against a server without JetStream.
+func TestCommandsWithoutJetStream(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	env := []string{"NATS_URL=" + listening(t, server.Options{}), "DELAY_HTTP_ADDR=off"}
@@ -209,14 +211,14 @@ func TestADayWithoutJetStream(t *testing.T) {
 	line{args: "doctor", code: 2, says: []string{"start nats-server with -js"}, never: []string{"nobody"}}.check(t, env)
 }
 
-// TestADayInAnotherPrefix runs these commands for a broker with another prefix, without that setting in the
+// TestCommandsWithAnotherPrefix runs these commands for a broker with another prefix, without that setting in the
 // environment.
-func TestADayInAnotherPrefix(t *testing.T) {
+func TestCommandsWithAnotherPrefix(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	url := listening(t, server.Options{JetStream: true})
-	made := []string{"NATS_URL=" + url, "DELAY_HTTP_ADDR=off", "DELAY_PREFIX=later", "DELAY_LEVELS=1s,5s,7s"}
-	line{args: "provision", says: []string{"LATER_7s", "created"}}.check(t, made)
+	env := []string{"NATS_URL=" + url, "DELAY_HTTP_ADDR=off", "DELAY_PREFIX=later", "DELAY_LEVELS=1s,5s,7s"}
+	line{args: "provision", says: []string{"LATER_7s", "created"}}.check(t, env)
 	nc, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
@@ -224,8 +226,8 @@ func TestADayInAnotherPrefix(t *testing.T) {
 	defer nc.Close()
 	harness.Connected(t, nc).Publish("later.7s.orders.x", "")
 	stored := []string{"no broker answers: the message is stored", "LATER_7s-2-"}
-	line{args: "pub orders.x y --level 7s", says: stored}.check(t, made)
-	bare := made[:2]
+	line{args: "pub orders.x y --level 7s", says: stored}.check(t, env)
+	bare := env[:2]
 	line{args: "levels", says: []string{"using the prefix later", "LATER_7s"},
 		never: []string{"missing", "LATER_30m"}}.check(t, bare)
 	line{args: "where LATER_7s-1", says: []string{"no instance reads its lane now"}}.check(t, bare)

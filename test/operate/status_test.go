@@ -48,9 +48,9 @@ func ask(t *testing.T, nc *nats.Conn, reply string) []broker.Answer {
 	}
 }
 
-// TestInstancesSayWhatTheyOwn: each instance answers with its own lanes, and together they own each lane once. A lane
+// TestInstancesReportTheirLanes: each instance answers with its own lanes, and together they own each lane once. A lane
 // whose owner has paused its reader is still owned; the answer says when reading continues.
-func TestInstancesSayWhatTheyOwn(t *testing.T) {
+func TestInstancesReportTheirLanes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
@@ -74,30 +74,30 @@ func TestInstancesSayWhatTheyOwn(t *testing.T) {
 			for _, l := range a.Lanes {
 				lanes = append(lanes, l.Stream)
 				if !l.Live || l.InDoubt || l.Overdue != 0 {
-					t.Errorf("got %+v, want it read and nothing overdue", l)
+					t.Errorf("got %+v, want a lane that is read, without overdue messages", l)
 				}
 				if l.Stream != "DELAY_10m" {
 					continue
 				}
 				if l.Held < 256 || l.Held >= 1000 || l.Read != uint64(l.Held) {
-					t.Errorf("got %+v, want it to rest behind what it holds", l)
+					t.Errorf("got %+v, want an idle lane, with the messages in memory read", l)
 				}
 				if until := l.ResumesAt.Sub(first); until < 10*time.Minute-10*time.Second || until > 10*time.Minute {
-					t.Errorf("it is read on %s after the first message, want some seconds before that leaves", until)
+					t.Errorf("reading continues %s after the first publish, want some seconds before the first due time", until)
 				}
 			}
 		}
 		slices.Sort(lanes)
 		if len(lanes) != harness.MemberLanes || len(slices.Compact(lanes)) != harness.MemberLanes {
-			t.Errorf("they own %v, want each of the %d lanes once", lanes, harness.MemberLanes)
+			t.Errorf("the instances own %v, want each of the %d lanes once", lanes, harness.MemberLanes)
 		}
 	})
 }
 
-// TestInstancesAnswerNowhereElse: a request with a reply subject outside the allowed ones gets no answer. Otherwise a
-// client could make an instance publish on a subject that only the instance may use, such as a JetStream API subject
-// that purges a stream.
-func TestInstancesAnswerNowhereElse(t *testing.T) {
+// TestInstancesAnswerOnlyAllowedSubjects: a request with a reply subject outside the allowed ones gets no answer.
+// Otherwise a client could make an instance publish on a subject that only the instance may use, such as a JetStream
+// API subject that purges a stream.
+func TestInstancesAnswerOnlyAllowedSubjects(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
@@ -125,14 +125,14 @@ func TestInstancesAnswerNowhereElse(t *testing.T) {
 			}
 		}
 		if got := len(c.Arrivals("DELAY_10m")); got != 1 {
-			t.Errorf("%d messages are stored, want the one", got)
+			t.Errorf("%d messages are stored, want 1", got)
 		}
 	})
 }
 
-// TestPendingOfALaneThatRests: while the reader of a lane is paused, the number of pending messages is correct within
+// TestPendingOfIdleLane: while the reader of a lane is paused, the number of pending messages is correct within
 // seconds.
-func TestPendingOfALaneThatRests(t *testing.T) {
+func TestPendingOfIdleLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
@@ -146,7 +146,7 @@ func TestPendingOfALaneThatRests(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		for _, l := range b.Broker.Status().Lanes {
 			if l.Stream == "DELAY_10m" && (l.Pending != 2000 || l.Held >= 1000) {
-				t.Errorf("%d pending and %d held, want 2000 and a part of them", l.Pending, l.Held)
+				t.Errorf("%d messages pending and %d in memory, want 2000, and less than 1000", l.Pending, l.Held)
 			}
 		}
 	})
@@ -187,7 +187,7 @@ func TestStatusInSeconds(t *testing.T) {
 		for _, l := range status.Lanes {
 			order = append(order, l.Stream)
 			if l.Stream == "DELAY_10m" && l.Delay != 600 || l.Stream == "DELAY_1s" && l.Delivered != 1 {
-				t.Errorf("got %+v, want seconds beside all that is counted", l)
+				t.Errorf("got %+v, want the delay in seconds, and the number of deliveries", l)
 			}
 		}
 		want := "DELAY_INTAKE DELAY_1s DELAY_5s DELAY_10s DELAY_1m DELAY_10m " +
@@ -201,8 +201,8 @@ func TestStatusInSeconds(t *testing.T) {
 	})
 }
 
-// TestLostConnectionIsNotSaidByEachLane: a lost connection is logged by the program, and not once more for each lane.
-func TestLostConnectionIsNotSaidByEachLane(t *testing.T) { // not in parallel: see natstest.DropTimers
+// TestLostConnectionIsLoggedOnce: a lost connection is logged by the program, and not once more for each lane.
+func TestLostConnectionIsLoggedOnce(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.Member(t, 3)
 		var interrupted atomic.Int64
@@ -214,7 +214,7 @@ func TestLostConnectionIsNotSaidByEachLane(t *testing.T) { // not in parallel: s
 		s.Restart(5 * time.Second)
 		time.Sleep(time.Minute)
 		if n := interrupted.Load(); n > 0 {
-			t.Errorf("%d lanes say so, want none", n)
+			t.Errorf("%d lanes log the lost connection, want none", n)
 		}
 	})
 }

@@ -18,15 +18,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// spans is a collector of OpenTelemetry.
-type spans struct {
-	silent bool // it never answers
+// A collector receives spans of OpenTelemetry.
+type collector struct {
+	silent bool // never answers
 
 	mu  sync.Mutex // guards all
 	all []sdk.ReadOnlySpan
 }
 
-func (s *spans) ExportSpans(ctx context.Context, some []sdk.ReadOnlySpan) error {
+func (s *collector) ExportSpans(ctx context.Context, some []sdk.ReadOnlySpan) error {
 	if s.silent {
 		<-ctx.Done()
 		return ctx.Err()
@@ -37,13 +37,13 @@ func (s *spans) ExportSpans(ctx context.Context, some []sdk.ReadOnlySpan) error 
 	return nil
 }
 
-func (s *spans) Shutdown(context.Context) error { return nil }
+func (s *collector) Shutdown(context.Context) error { return nil }
 
-// tracing sends the spans of a broker to a collector until the test ends, or stop is called.
-func tracing(t *testing.T, to *spans) (tr *trace.Tracer, stop func()) {
+// startTracing sends the spans of a broker to a collector until the test ends, or stop is called.
+func startTracing(t *testing.T, spans *collector) (tr *trace.Tracer, stop func()) {
 	t.Helper()
 	tr, err := trace.New(trace.Config{
-		Environment: func(string) string { return "" }, Exporter: to, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Environment: func(string) string { return "" }, Exporter: spans, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -65,8 +65,8 @@ func parent(n int, flags string) (header, traceID string) {
 	return fmt.Sprintf("00-%s-%016x-%s", traceID, 0xdef00+n, flags), traceID
 }
 
-// said returns a span as text, with times since the beginning of the test.
-func said(s sdk.ReadOnlySpan, began time.Time) string {
+// formatSpan returns a span as text, with times since the beginning of the test.
+func formatSpan(s sdk.ReadOnlySpan, began time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s-%s", s.StartTime().Sub(began), s.EndTime().Sub(began))
 	for _, a := range s.Attributes() {
@@ -89,8 +89,8 @@ func said(s sdk.ReadOnlySpan, began time.Time) string {
 func TestSpanOfEachMessage(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		to := &spans{}
-		tr, stop := tracing(t, to)
+		spans := &collector{}
+		tr, stop := startTracing(t, spans)
 		harness.StartBroker(t, s, broker.Config{
 			Ladder: harness.Ladder(t, "1s 5s 10s"), RetryLadder: harness.Ladder(t, "2s"), Attempts: 2, Ended: tr.Ended,
 		})
@@ -119,7 +119,7 @@ func TestSpanOfEachMessage(t *testing.T) {
 		c.Target("LATE", "late.>")
 		time.Sleep(20 * time.Second)
 		stop()
-		wantSpans(t, to.all, began, want, 2)
+		wantSpans(t, spans.all, began, want, 2)
 		for _, a := range c.Arrivals("ORDERS") {
 			got := a.Header["traceparent"]
 			if a.Subject == "orders.hostile" {
@@ -146,9 +146,9 @@ func wantSpans(t *testing.T, all []sdk.ReadOnlySpan, began time.Time, want map[s
 		case !ours && !span.Parent().IsValid():
 			roots++
 		case !ours:
-			t.Errorf("a span of the trace %s", id)
-		case said(span, began) != expect:
-			t.Errorf("trace %s:\n got %s\nwant %s", id, said(span, began), expect)
+			t.Errorf("got a span of the unknown trace %s", id)
+		case formatSpan(span, began) != expect:
+			t.Errorf("trace %s:\n got %s\nwant %s", id, formatSpan(span, began), expect)
 		}
 		delete(want, id)
 	}
@@ -163,13 +163,13 @@ func wantSpans(t *testing.T, all []sdk.ReadOnlySpan, began time.Time, want map[s
 }
 
 // TestSpanAcrossInstances: a message that hops from one instance to another has one span, which begins at the
-// acceptance. The instance that delivers the message sends it.
+// acceptance. The instance that delivers the message sends the span.
 func TestSpanAcrossInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		first, last := &spans{}, &spans{}
-		one, stopOne := tracing(t, first)
-		two, stopTwo := tracing(t, last)
+		first, last := &collector{}, &collector{}
+		one, stopOne := startTracing(t, first)
+		two, stopTwo := startTracing(t, last)
 		cfg := broker.Config{Ladder: harness.Ladder(t, "5s 10s")}
 		cfg.Leaser, cfg.Ended = harness.Owns("DELAY_INTAKE", "DELAY_5s"), one.Ended
 		harness.StartBroker(t, s, cfg)
@@ -188,7 +188,7 @@ func TestSpanAcrossInstances(t *testing.T) {
 			t.Fatalf("%d spans of the first, %d of the second; want none, and one", len(first.all), len(last.all))
 		}
 		const want = "0s-15s hops=1 attempts=1 orders.x late=0, hop at 0s, due at 15s"
-		if got := said(last.all[0], began); got != want || last.all[0].SpanContext().TraceID().String() != id {
+		if got := formatSpan(last.all[0], began); got != want || last.all[0].SpanContext().TraceID().String() != id {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
 	})
@@ -198,7 +198,7 @@ func TestSpanAcrossInstances(t *testing.T) {
 func TestSilentCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		tr, stop := tracing(t, &spans{silent: true})
+		tr, stop := startTracing(t, &collector{silent: true})
 		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Ended: tr.Ended})
 		c := harness.NewClient(t, s)
 		c.Target("ORDERS", "orders.>")
@@ -218,7 +218,8 @@ func TestSilentCollectorDelaysNothing(t *testing.T) {
 		i.Stop()
 		stop()
 		if sent, dropped := tr.Counts(); len(all) != many || sent != 0 || dropped != many {
-			t.Errorf("%d arrived, %d spans were sent and %d dropped; want %d, none and %d", len(all), sent, dropped, many, many)
+			t.Errorf("%d messages arrived, %d spans were sent and %d dropped; want %d, none and %d",
+				len(all), sent, dropped, many, many)
 		}
 	})
 }

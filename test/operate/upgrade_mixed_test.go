@@ -75,7 +75,7 @@ func TestLaneGoesToNewerInstance(t *testing.T) {
 		}
 		c.CheckArrive("ORDERS", start.Add(10*time.Minute), "newer in 10m", "newer in 10s", "newer in 1m", "newer in 5s")
 		if ownerOf("DELAY_INTAKE", a, b) == nil || len(a.Broker.Answer().Lanes) == 0 {
-			t.Error("the older instance owns no lane any more")
+			t.Error("no instance owns the intake, or the older instance owns no lane")
 		}
 		b.Stop()
 		time.Sleep(time.Second)
@@ -98,7 +98,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 		status := a.Broker.Status()
 		for _, l := range status.Lanes {
 			if l.Stream == "DELAY_5s" && (l.Newer != 1 || l.Overdue != 55*time.Second) {
-				t.Errorf("the metrics say %d of a newer format, overdue for %v; want 1 and 55s", l.Newer, l.Overdue)
+				t.Errorf("status: %d messages of a newer format, overdue for %v; want 1 and 55s", l.Newer, l.Overdue)
 			}
 		}
 		stopping := make(chan struct{})
@@ -109,7 +109,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 		if !slices.ContainsFunc(ready, func(c stats.Check) bool {
 			return c.Name == "lanes" && !c.OK && c.Detail == "hold messages that only a newer broker can read: DELAY_5s"
 		}) {
-			t.Errorf("readyz says %+v", ready)
+			t.Errorf("readyz has the checks %+v", ready)
 		}
 		o, name := harness.Operator(t, s), a.Broker.Instance()
 		v, err := o.Lanes(t.Context(), 0)
@@ -118,7 +118,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 		}
 		for _, l := range v.Lanes {
 			if l.Stream == "DELAY_5s" && (l.State != inspect.TooNew || l.Overdue != 55) {
-				t.Errorf("levels says %s, overdue for %v seconds", l.State, l.Overdue)
+				t.Errorf("levels: got %s, overdue for %v seconds", l.State, l.Overdue)
 			}
 		}
 		wanted, err := inspect.ParseMessageRef("DELAY_INTAKE-1-1")
@@ -128,9 +128,9 @@ func TestNewerMessageIsReported(t *testing.T) {
 		w, err := o.Where(t.Context(), wanted, 1000, func(uint64, uint64) {})
 		if want := name + " owns its lane and reads formats up to 3; the message has format 4"; err != nil ||
 			!strings.HasSuffix(w.Answer, want) {
-			t.Errorf("where says %q, %v; want %q", w.Answer, err, want)
+			t.Errorf("where: got %q, %v; want %q", w.Answer, err, want)
 		}
-		harness.StartBroker(t, s, harness.Member(t, 3)) // which takes the lane over in time
+		harness.StartBroker(t, s, harness.Member(t, 3)) // will take over the lane
 		for check, want := range map[string]string{
 			"lanes":    "their owner cannot read messages of a newer broker: DELAY_5s of " + name,
 			"versions": "instances of different formats: ",
@@ -139,7 +139,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 			if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
 				return f.Check == check && f.State > doctor.Fine && strings.Contains(f.Detail, want)
 			}) {
-				t.Errorf("doctor does not say %q in %+v", want, found)
+				t.Errorf("doctor: got no %q in %+v", want, found)
 			}
 		}
 	})

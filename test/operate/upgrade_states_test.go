@@ -27,15 +27,15 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 		"DELAY_SCHEDULES=schedules.orders.>=orders.>",
 		"DELAY_RETRY=1s 5s", // by default, a last retry after 30s, for which the test would wait
 	}
-	const phase = 4 * time.Second // of one version
+	const phase = 4 * time.Second // duration of one version
 	var want []string
-	var undo func() // what the next version does to that which this one leaves
+	var settle func() // changes the timers of the previous version; runs under the next version
 	for i, start := range []func(testing.TB, ...string) *natstest.Process{
 		natstest.StartOlderBroker, natstest.StartBroker, natstest.StartOlderBroker, natstest.StartBroker,
 	} {
 		p := start(t, env...)
-		if undo != nil {
-			undo()
+		if settle != nil {
+			settle()
 		}
 		began := time.Now()
 		key := func(name string) string { return fmt.Sprintf("delaytimer.%s-%d.orders.x", name, i) }
@@ -87,15 +87,15 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 		set("alone", "Delay-For", "1s")
 		arrives("alone")
 		stream, subject := fmt.Sprint("LATER", i), fmt.Sprintf("later.%d", i)
-		undo = func() {
+		settle = func() {
 			if c.Expect(late, key("late"), "", "Delay-Cancel", "x") == 0 {
-				t.Error("a pending timer of the version before cannot be cancelled")
+				t.Error("a pending timer of the previous version cannot be cancelled")
 			}
 			change(c, "resume", target("paused"), "{}")
 			c.Target(stream, subject)
 		}
 	}
-	undo()
+	settle()
 	var got []string
 	for deadline := time.Now().Add(40 * time.Second); len(got) < len(want) && time.Now().Before(deadline); {
 		time.Sleep(time.Second)
@@ -105,7 +105,7 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 	got = arrivals(c)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		t.Errorf("there arrived\n%q, want\n%q", got, want)
+		t.Errorf("arrivals: got\n%q, want\n%q", got, want)
 	}
 	c.CheckNoDead()
 }
@@ -125,7 +125,7 @@ func arrivals(c *harness.Client) (all []string) {
 	return all
 }
 
-// change requests a change of a timer, and wants it to be carried out.
+// change requests a change of a timer, which must succeed.
 func change(c *harness.Client, verb, timer, body string) {
 	c.T.Helper()
 	var answer struct{ Outcome, Why string }

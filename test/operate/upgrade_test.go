@@ -60,7 +60,7 @@ func TestNewerStream(t *testing.T) {
 	})
 }
 
-// TestBrokenMarks: somebody changed the metadata of a stream.
+// TestBrokenMarks: the broker's metadata of a stream is invalid.
 func TestBrokenMarks(t *testing.T) {
 	t.Parallel()
 	for name, marks := range map[string]map[string]string{
@@ -79,7 +79,7 @@ func TestBrokenMarks(t *testing.T) {
 
 // checkLeftAlone runs a broker beside a stream with this metadata. The broker logs a warning, does not touch the
 // stream, and serves the others.
-func checkLeftAlone(t *testing.T, said string, marks map[string]string) {
+func checkLeftAlone(t *testing.T, warning string, marks map[string]string) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
 		c.Target("ORDERS", "orders.>")
@@ -92,11 +92,11 @@ func checkLeftAlone(t *testing.T, said string, marks map[string]string) {
 		start := time.Now()
 		c.Publish("delay.1m.orders.ours", "ours")
 		c.CheckArrive("ORDERS", start.Add(time.Minute), "ours")
-		if got := log.Of(said); got != 1 {
-			t.Errorf("the log says %d times that %s, want once", got, said)
+		if got := log.Of(warning); got != 1 {
+			t.Errorf("the log has the warning %q %d times, want once", warning, got)
 		}
 		if got := harness.Bodies(c.Arrivals("DELAY_13s")); got != "theirs" {
-			t.Errorf("the stream holds %q, want its message unchanged", got)
+			t.Errorf("the stream has %q, want only its own message", got)
 		}
 		c.CheckNoDead()
 	})
@@ -121,17 +121,17 @@ func TestNewerMessage(t *testing.T) {
 		c.CheckArrive("ORDERS", start.Add(5*time.Second), "ours")
 		time.Sleep(time.Hour)
 		if got := harness.Bodies(c.Arrivals("DELAY_5s")); got != "theirs×3" {
-			t.Errorf("the level holds %q, want the messages of the newer broker and nothing else", got)
+			t.Errorf("the level has %q, want only the messages of the newer broker", got)
 		}
 		if got := log.Of("a message waits for a newer broker"); got < 50 || got > 70 {
-			t.Errorf("the log says so %d times in an hour, want about 60", got)
+			t.Errorf("the waiting messages were logged %d times in an hour, want about 60", got)
 		}
 		c.CheckNoDead()
 	})
 }
 
-// TestNewerStateHeader: an older broker that goes on with a message of a newer one drops the state headers that it does
-// not know. They stop nothing, and the target does not get them. That holds between lanes and among the dead letters.
+// TestNewerStateHeader: an older broker that continues with a message of a newer broker drops unknown state headers, in
+// the message at the target and in a dead letter. The unknown headers do not stop the delivery.
 func TestNewerStateHeader(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, broker.Config{Attempts: 2}, func(t *testing.T, c *harness.Client) {

@@ -18,9 +18,9 @@ import (
 )
 
 // TestUpgradeWithoutRoomForTimers: a broker with named timers replaces one without. Its account has no room for another
-// stream, or its user has no right to create the timers' stream. The broker starts and works as before, and requests
-// that set a timer get no answer. If the configuration requires timers, the broker does not start. With room, or with
-// the right, it creates the stream.
+// stream, or its user has no permission to create the timers' stream. The broker starts and works without timers, and
+// requests that set a timer get no answer. If the configuration requires timers, the broker does not start. With room,
+// or with the permission, the broker creates the stream.
 func TestUpgradeWithoutRoomForTimers(t *testing.T) {
 	t.Parallel()
 	const conf = `
@@ -37,7 +37,7 @@ no_auth_user: all
 	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, as := range map[string]string{"no room": "all", "no right": "app"} {
+	for name, userName := range map[string]string{"no room": "all", "no right": "app"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			opts, err := server.ProcessConfigFile(file)
@@ -45,11 +45,11 @@ no_auth_user: all
 				t.Fatal(err)
 			}
 			natstest.BubbleWith(t, *opts, func(t *testing.T, s *natstest.Server) {
-				cfg, user := broker.Config{Ladder: harness.Ladder(t, "1s 10s"), MaxOwners: 3}, nats.UserInfo(as, "a")
+				cfg, user := broker.Config{Ladder: harness.Ladder(t, "1s 10s"), MaxOwners: 3}, nats.UserInfo(userName, "a")
 				harness.StartBroker(t, s, cfg, user).Stop()
 				c := harness.NewClient(t, s)
 				in := c.Subscribe("orders.>")
-				if as == "all" {
+				if userName == "all" {
 					fillUp(c)
 				}
 				before := streamNames(c)
@@ -58,7 +58,7 @@ no_auth_user: all
 				c.Publish("delay.10s.orders.x", "x")
 				harness.CheckExactly(t, in, time.Now().Add(10*time.Second), 0)
 				if got := streamNames(c); fmt.Sprint(got) != fmt.Sprint(before) {
-					t.Errorf("there were the streams %v, and are %v", before, got)
+					t.Errorf("the streams were %v, and are %v", before, got)
 				}
 				m := &nats.Msg{Subject: "delaytimer.k.orders.x", Header: nats.Header{"Delay-For": {"1s"}}}
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -69,18 +69,18 @@ no_auth_user: all
 				b.Stop()
 
 				cfg.TimersSpare = false
-				insists := harness.LaunchBroker(t, s, cfg, user)
+				refusing := harness.LaunchBroker(t, s, cfg, user)
 				select {
-				case <-insists.Broker.Ready():
+				case <-refusing.Broker.Ready():
 					t.Error("the broker starts without timers although its configuration requires them")
-				case err := <-insists.Done:
+				case err := <-refusing.Done:
 					t.Log(err)
-					insists.Ended = true
-					insists.Close()
+					refusing.Ended = true
+					refusing.Close()
 				}
 
 				cfg.TimersSpare = true
-				if as == "all" {
+				if userName == "all" {
 					c.Remove("FILL0")
 				}
 				harness.StartBroker(t, s, cfg, nats.UserInfo("all", "a"))

@@ -17,14 +17,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// silence is a network that may become silent: it then transfers nothing, and closes no connection.
-type silence struct {
-	to   string
-	held atomic.Bool
+// A silentNetwork is a network that may become silent. Then it transfers nothing, and closes no connection.
+type silentNetwork struct {
+	to     string
+	silent atomic.Bool
 }
 
-func (s *silence) Dial(string, string) (net.Conn, error) {
-	if s.held.Load() {
+func (s *silentNetwork) Dial(string, string) (net.Conn, error) {
+	if s.silent.Load() {
 		return nil, net.ErrClosed
 	}
 	out, err := net.Dial("tcp", s.to)
@@ -46,18 +46,18 @@ func (s *silence) Dial(string, string) (net.Conn, error) {
 	}
 	_ = near.(*net.TCPConn).SetWriteBuffer(64 << 10) // a small buffer, so that a write blocks soon
 	_ = far.(*net.TCPConn).SetReadBuffer(64 << 10)
-	go s.carry(out, far)
-	go s.carry(far, out)
+	go s.copy(out, far)
+	go s.copy(far, out)
 	return near, nil
 }
 
-func (s *silence) carry(to, from net.Conn) {
+func (s *silentNetwork) copy(to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
-		for s.held.Load() {
+		for s.silent.Load() {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if _, e := to.Write(buf[:n]); e != nil || err != nil {
@@ -77,7 +77,7 @@ func TestSilentLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	network, down := &silence{to: at.Host}, make(chan time.Time, 1)
+	network, down := &silentNetwork{to: at.Host}, make(chan time.Time, 1)
 	b := serveOver(t, s.ClientURL(), network, down)
 	nc, err := nats.Connect(s.ClientURL())
 	if err != nil {
@@ -85,8 +85,8 @@ func TestSilentLink(t *testing.T) {
 	}
 	defer nc.Close()
 	body := make([]byte, 4<<10)
-	network.held.Store(true)
-	defer network.held.Store(false)
+	network.silent.Store(true)
+	defer network.silent.Store(false)
 	for range 1000 {
 		if err := nc.Publish("delay.1s.orders.x", body); err != nil {
 			t.Fatal(err)
@@ -94,9 +94,9 @@ func TestSilentLink(t *testing.T) {
 	}
 	start := time.Now()
 	time.Sleep(2500 * time.Millisecond) // now the lane of 1s is blocked in a publish
-	turning, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	limited, stop := context.WithTimeout(t.Context(), 2*time.Second)
 	defer stop()
-	if err := b.Alive(turning); err == nil {
+	if err := b.Alive(limited); err == nil {
 		t.Log("every loop runs")
 	} else if got := len(err.(interface{ Unwrap() []error }).Unwrap()); got > 1 {
 		t.Errorf("one link is silent, and %d loops do not run: %v", got, err)
@@ -111,7 +111,7 @@ func TestSilentLink(t *testing.T) {
 
 // serveOver runs a broker with the program's options until the test ends. It delivers over the network. The channel
 // down receives the time of the first disconnect of that link.
-func serveOver(t *testing.T, to string, network *silence, down chan<- time.Time) *broker.Broker {
+func serveOver(t *testing.T, to string, network *silentNetwork, down chan<- time.Time) *broker.Broker {
 	t.Helper()
 	d := Dialer{Log: slog.New(slog.DiscardHandler)}
 	dial := func(name string, more ...nats.Option) *nats.Conn {

@@ -47,34 +47,34 @@ func TestPlan(t *testing.T) {
 		differ  string // the names of the differences, or a part of Why
 		header  string // of the change: some headers, as in "Delay-Until=…"
 	}{
-		"nothing stands there": {file: "every: 15m", want: Add, header: "Delay-Every=15m Delay-Owner=reports"},
-		"it is cancelled":      {file: "every: 15m", current: stored(t, now, "", "Delay-Cancel", "1"), want: Add},
-		"it is as it should be": {
+		"no entry":  {file: "every: 15m", want: Add, header: "Delay-Every=15m Delay-Owner=reports"},
+		"cancelled": {file: "every: 15m", current: stored(t, now, "", "Delay-Cancel", "1"), want: Add},
+		"unchanged": {
 			file: "every: 900s, body: b", current: stored(t, now.Add(-day), "b", mine...), want: Same,
 		},
-		"it is of another set": {
+		"of another set": {
 			file: "every: 15m", want: Leave, differ: "in the set bills",
 			current: stored(t, now, "", "Delay-Every", "15m", "Delay-Owner", "bills"),
 		},
-		"somebody made it by hand": {
+		"without a set": {
 			file: "every: 15m", current: stored(t, now, "", "Delay-Every", "15m"), want: Leave, differ: "without a set",
 		},
-		"it is adopted": {
+		"adopted": {
 			file: "every: 15m", current: stored(t, now.Add(-7*time.Minute), "", "Delay-Every", "15m"), adopt: true,
 			want: Change, differ: "set", header: "Delay-Until=2026-11-22T12:08:00Z",
 		},
-		"it fires once": {
+		"fires once": {
 			file: "every: 15m", current: stored(t, now, "", "Delay-For", "1h"), want: Leave, differ: "not recur",
 		},
-		"another body keeps in step": {
+		"another body keeps the phase": {
 			file: "every: 15m, body: c", current: stored(t, now.Add(-day-7*time.Minute), "b", mine...), want: Change,
 			differ: "body", header: "Delay-Until=2026-11-21T12:08:00Z Delay-Every=15m",
 		},
-		"another interval begins anew": {
+		"another interval": {
 			file: "every: 10m", current: stored(t, now.Add(-day), "", mine...), want: Change, differ: "table",
 			header: "Delay-Until= Delay-Every=10m",
 		},
-		"all that can differ": {
+		"all differences": {
 			file: "cron: '0 3 * * *', tz: Asia/Tokyo, missed: all, jitter: 1h, last: 2030-01-01T00:00:00Z, body: c, " +
 				"headers: {X-A: [1, 2], Delay-Expires: 10m, Delay-Deliver: core, Delay-TTL: 1h, Delay-Max-Attempts: 2}",
 			current: stored(t, now, "b", of("X-B", "1", "Delay-Rounds", "9")...), want: Change,
@@ -92,16 +92,16 @@ func TestPlan(t *testing.T) {
 			file: "cron: '@daily', first: 2026-01-01T00:05:00Z", want: Same,
 			current: stored(t, now.Add(-day), "", "Delay-Cron", "@daily", "Delay-Owner", "reports"),
 		},
-		"first is to come": {
+		"first is in the future": {
 			file: "cron: '@daily', first: 2026-12-01T00:05:00Z", want: Change, differ: "first",
 			current: stored(t, now.Add(-day), "", "Delay-Cron", "@daily", "Delay-Owner", "reports"),
 		},
-		"its round waits for its jitter": {
+		"round waits for its jitter": {
 			file: "cron: '0 12 * * *', jitter: 1h, body: c", want: Change, differ: "body", header: "Delay-Until=due",
 			current: stored(t, now.Add(-day), "", "Delay-Cron", "0 12 * * *", "Delay-Jitter", "1h", "Delay-Owner", "reports"),
 		},
-		"its last round has been": {file: "every: 15m, last: 2026-11-22T12:14:00Z", want: Ended},
-		"its end has come earlier": {
+		"last round is past": {file: "every: 15m, last: 2026-11-22T12:14:00Z", want: Ended},
+		"end moved to the past": {
 			file: "every: 15m, last: 2026-11-22T11:00:00Z", current: stored(t, now, "", mine...), want: Remove,
 		},
 	} {
