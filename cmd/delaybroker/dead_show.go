@@ -19,33 +19,23 @@ import (
 
 // letterView is a dead letter as JSON. Unknown fields are left out.
 type letterView struct {
-	Number uint64    `json:"number"` // its sequence in the stream
-	Since  time.Time `json:"dead_since"`
-	Code   string    `json:"code"`
-	Reason string    `json:"reason"`
-	requestView
-	failuresView
+	Number       uint64    `json:"number"` // its sequence in the stream
+	Since        time.Time `json:"dead_since"`
+	Code         string    `json:"code"`
+	Reason       string    `json:"reason"`
+	ID           string    `json:"id,omitempty"`
+	Target       string    `json:"target,omitempty"`
+	Subject      string    `json:"subject,omitempty"` // subject of the original publish, escaped, at most 256 bytes
+	Accepted     time.Time `json:"accepted,omitzero"`
+	Due          time.Time `json:"due,omitzero"`
+	Expires      time.Time `json:"expires,omitzero"`
+	Attempts     int       `json:"attempts"` // failed ones
+	FirstFailure time.Time `json:"first_failure,omitzero"`
+	LastFailure  time.Time `json:"last_failure,omitzero"`
 	contentView
 	Unreadable string `json:"unreadable,omitempty"`
 	// Unproven is the reason to doubt that a broker wrote the letter. The command show also checks the payload.
 	Unproven string `json:"unproven,omitempty"`
-}
-
-// requestView is the client's request.
-type requestView struct {
-	ID       string    `json:"id,omitempty"`
-	Target   string    `json:"target,omitempty"`
-	Subject  string    `json:"subject,omitempty"` // subject of the original publish, escaped, at most 256 bytes
-	Accepted time.Time `json:"accepted,omitzero"`
-	Due      time.Time `json:"due,omitzero"`
-	Expires  time.Time `json:"expires,omitzero"`
-}
-
-// failuresView describes the failed attempts.
-type failuresView struct {
-	Attempts     int       `json:"attempts"`
-	FirstFailure time.Time `json:"first_failure,omitzero"`
-	LastFailure  time.Time `json:"last_failure,omitzero"`
 }
 
 // contentView is the content of the message.
@@ -58,11 +48,9 @@ type contentView struct {
 func newLetterView(l deadletter.Letter) letterView {
 	v := letterView{
 		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence,
-		requestView: requestView{
-			ID: l.ID, Target: l.Target, Subject: l.Letter.Subject, Accepted: l.Accepted, Due: l.Due, Expires: l.Expires,
-		},
-		failuresView: failuresView{Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure},
-		contentView:  contentView{Size: l.Size, Headers: l.User, Payload: l.Data},
+		ID: l.ID, Target: l.Target, Subject: l.Letter.Subject, Accepted: l.Accepted, Due: l.Due, Expires: l.Expires,
+		Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
+		contentView: contentView{Size: l.Size, Headers: l.User, Payload: l.Data},
 	}
 	if l.Problem != nil {
 		v.Unreadable = l.Problem.Sentence

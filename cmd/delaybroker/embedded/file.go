@@ -41,12 +41,21 @@ var forbiddenKeys = map[string]string{
 // unquoted password.
 var unsetVariable = regexp.MustCompile(`variable reference for '.*' on line (\d+).*`)
 
-// A File is a parsed configuration file.
-type File struct{ options *server.Options }
+// A File describes a configuration file.
+type File struct {
+	RequiresTLS         bool // clients must connect by TLS
+	RequiresCertificate bool // clients need a certificate
+	HasUsers            bool // the file defines users
+	RequiresUser        bool // clients need a user of the file
+	LimitsStore         bool // the file limits the storage
 
-// ReadFile reads a file. It returns nats-server's errors, which contain a line and a key, and no secret value.
-func ReadFile(path string) (f File, wrong []string) {
-	f.options = &server.Options{}
+	// Options are the options for a client of a server with this file, except the user. The client connects to no other
+	// server: it accepts only the server's certificate, so it needs neither an authority nor a name.
+	Options []nats.Option
+}
+
+// ReadFile reads a file. The problems are errors of nats-server, which contain a line and a key, and no secret value.
+func ReadFile(path string) (f File, problems []string) {
 	keys, err := conf.ParseFile(path)
 	if err != nil {
 		return f, []string{unsetVariable.ReplaceAllString(oneLine(err), "the variable on line $1 is not set"+
@@ -54,48 +63,27 @@ func ReadFile(path string) (f File, wrong []string) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(collectKeys(keys, ""))) {
 		if why := forbiddenKeys[key]; why != "" {
-			wrong = append(wrong, fmt.Sprintf("%s is set: %s", key, why))
+			problems = append(problems, fmt.Sprintf("%s is set: %s", key, why))
 		}
 	}
 	if disablesJetStream(keys) {
-		wrong = append(wrong, "jetstream is disabled, but the broker needs it")
+		problems = append(problems, "jetstream is disabled, but the broker needs it")
 	}
 	o, err := server.ProcessConfigFile(path)
 	if err != nil {
-		return f, append(wrong, oneLine(err))
+		return f, append(problems, oneLine(err))
 	}
-	return File{o}, wrong
-}
-
-// HasTLS reports whether clients connect by TLS.
-func (f File) HasTLS() bool { return f.options.TLSConfig != nil }
-
-// LimitsStore reports whether the file limits the storage.
-func (f File) LimitsStore() bool { return f.options.JetStreamMaxStore > 0 }
-
-// HasUsers reports whether the file defines users.
-func (f File) HasUsers() bool { return hasUsers(f.options) }
-
-// RequiresUser reports whether the server requires a user from every client.
-func (f File) RequiresUser() bool { return hasUsers(f.options) && f.options.NoAuthUser == "" }
-
-// RequiresCertificate reports whether clients need a certificate.
-func (f File) RequiresCertificate() bool {
-	return f.HasTLS() && f.options.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
-}
-
-// Options returns the options for a client of a server with this file, except the user. The client connects to no other
-// server: it accepts only the server's certificate, so it needs neither an authority nor a name.
-func (f File) Options() []nats.Option {
-	if !f.HasTLS() {
-		return nil
+	f.HasUsers, f.LimitsStore = hasUsers(o), o.JetStreamMaxStore > 0
+	f.RequiresUser = f.HasUsers && o.NoAuthUser == ""
+	if o.TLSConfig == nil {
+		return f, problems
 	}
-	certificates := f.options.TLSConfig.Certificates
-	options := []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return certificates }))}
-	if f.options.TLSHandshakeFirst {
-		options = append(options, nats.TLSHandshakeFirst())
+	f.RequiresTLS, f.RequiresCertificate = true, o.TLSConfig.ClientAuth == tls.RequireAndVerifyClientCert
+	f.Options = []nats.Option{nats.Secure(trustOnly(func() []tls.Certificate { return o.TLSConfig.Certificates }))}
+	if o.TLSHandshakeFirst {
+		f.Options = append(f.Options, nats.TLSHandshakeFirst())
 	}
-	return options
+	return f, problems
 }
 
 // collectKeys returns the keys of a file in lower case, since nats-server ignores their case. A key in a section has

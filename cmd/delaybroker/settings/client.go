@@ -29,7 +29,7 @@ func ReadClient() (Client, error) {
 	if s.NATSURL == "" {
 		s, login = s.embeddedAccess(&p), loginEmbedded
 		if s.EmbeddedConfig != "" {
-			tls = others.embeddedFile(s.EmbeddedConfig).Options()
+			tls = others.embeddedFile(s.EmbeddedConfig).Options
 		}
 	}
 	c := Client{Access: s.access(&p, cliContext)}

@@ -41,18 +41,18 @@ func (s settings) embedConfig(p *problems) (*embedded.Config, []nats.Option) {
 		return c, nil
 	}
 	f := p.embeddedFile(s.EmbeddedConfig)
-	c.RequiresTLS, c.LimitsStore = f.HasTLS(), f.LimitsStore()
-	if f.HasUsers() {
-		c.Anonymous = !f.RequiresUser()
+	c.RequiresTLS, c.LimitsStore = f.RequiresTLS, f.LimitsStore
+	if f.HasUsers {
+		c.Anonymous = !f.RequiresUser
 	}
-	if f.RequiresCertificate() {
+	if f.RequiresCertificate {
 		c.Anonymous = false
 		if s.NATSCert == "" {
 			p.refuse("DELAY_EMBEDDED_CONFIG", s.EmbeddedConfig,
 				"tls.verify is set: set NATS_CERT and NATS_KEY to a certificate for the broker's own connections")
 		}
 	}
-	return c, f.Options()
+	return c, f.Options
 }
 
 // embeddedFile reads the file in DELAY_EMBEDDED_CONFIG, and notes its problems.
