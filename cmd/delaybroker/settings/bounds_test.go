@@ -11,7 +11,6 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/levels"
-	"delaybroker/test/natstest"
 )
 
 // step is the smallest difference of a duration from its bound.
@@ -116,9 +115,7 @@ var bounds = []struct {
 // The broker defines the bounds: the command accepts the same values.
 func TestBoundsMatchTheBroker(t *testing.T) {
 	for _, test := range bounds {
-		natstest.ClearEnv(t)
-		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
-		t.Setenv(test.variable, test.value)
+		setEnv(t, "NATS_URL", "nats://127.0.0.1:4222", test.variable, test.value)
 		_, ours := Read()
 		theirs := test.config.Validate()
 		if (ours == nil) != test.good || (theirs == nil) != test.good {

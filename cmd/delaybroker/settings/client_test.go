@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
-
-	"delaybroker/test/natstest"
 )
 
 func mustReadClient(t *testing.T) Client {
@@ -31,8 +29,7 @@ func TestClientConfig(t *testing.T) {
 		{"NATS_CONTEXT", writeContext(t, `{"url": "nats://c:3", "jetstream_domain": "leaf"}`), "nats://c:3", "$JS.leaf.API"},
 		{"NATS_CONTEXT", writeContext(t, `{"jetstream_api_prefix": "hub.js"}`), nats.DefaultURL, "hub.js"},
 	} {
-		natstest.ClearEnv(t)
-		t.Setenv(test.name, test.value)
+		setEnv(t, test.name, test.value)
 		c := mustReadClient(t)
 		if c.Access.URL != test.url || c.APIPrefix != test.apiPrefix {
 			t.Errorf("%s=%s: got %s and %s, want %s and %s", test.name, test.value,
@@ -43,19 +40,16 @@ func TestClientConfig(t *testing.T) {
 
 // An external server excludes the settings of the embedded one. Only serve checks that.
 func TestClientConfigIgnoresServeSettings(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("NATS_URL", "nats://a:1")
-	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
-	t.Setenv("DELAY_ATTEMPTS", "none")
+	setEnv(t, "NATS_URL", "nats://a:1", "DELAY_EMBEDDED_DIR", t.TempDir(), "DELAY_ATTEMPTS", "none")
 	mustReadClient(t)
 }
 
 func TestClientConfigProblems(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("DELAY_PREFIX", "No")
-	t.Setenv("DELAY_JS_DOMAIN", "a.b")
-	t.Setenv("NATS_PASSWORD", "s3cret")
-	t.Setenv("DELAY_INBOX_PREFIX", "a.*")
+	setEnv(t,
+		"DELAY_PREFIX", "No",
+		"DELAY_JS_DOMAIN", "a.b",
+		"NATS_PASSWORD", "s3cret",
+		"DELAY_INBOX_PREFIX", "a.*")
 	_, err := ReadClient()
 	for _, part := range []string{"DELAY_PREFIX", "DELAY_JS_DOMAIN", "NATS_PASSWORD", "DELAY_INBOX_PREFIX"} {
 		if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), part) {

@@ -14,6 +14,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
+// setEnv replaces the settings in the environment by these variables, given as names and values in turn.
+func setEnv(t *testing.T, variables ...string) {
+	t.Helper()
+	natstest.ClearEnv(t)
+	for i := 0; i < len(variables); i += 2 {
+		t.Setenv(variables[i], variables[i+1])
+	}
+}
+
 func mustRead(t *testing.T) Config {
 	t.Helper()
 	c, err := Read()
@@ -84,10 +93,10 @@ func TestDefaultsAreTheBrokers(t *testing.T) {
 
 // TestSchedulesWithoutTargets: subjects of schedules without targets have the targets of DELAY_HEADER_TARGETS.
 func TestSchedulesWithoutTargets(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
-	t.Setenv("DELAY_SCHEDULES", "plans.a.>,plans.b.>=mail.>")
-	t.Setenv("DELAY_HEADER_TARGETS", "orders.>,bills.x")
+	setEnv(t,
+		"NATS_URL", "nats://127.0.0.1:4222",
+		"DELAY_SCHEDULES", "plans.a.>,plans.b.>=mail.>",
+		"DELAY_HEADER_TARGETS", "orders.>,bills.x")
 	cfg, err := Read()
 	if err != nil {
 		t.Fatal(err)
@@ -117,26 +126,19 @@ func TestEmptyMeansUnset(t *testing.T) {
 	}
 
 	// An empty variable with the prefix DELAY_ does not hide the one without it.
-	natstest.ClearEnv(t)
-	t.Setenv("NATS_URL", "nats://example.com")
-	t.Setenv("DELAY_NATS_URL", "")
+	setEnv(t, "NATS_URL", "nats://example.com", "DELAY_NATS_URL", "")
 	if got, want := mustRead(t).Access.URL, "nats://example.com"; got != want {
 		t.Errorf("url: got %q, want %q", got, want)
 	}
 }
 
 func TestOwnSettingsNeedThePrefix(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("HTTP_ADDR", "nonsense")
-	t.Setenv("LOG_LEVEL", "nonsense")
-	t.Setenv("LEVELS", "nonsense")
+	setEnv(t, "HTTP_ADDR", "nonsense", "LOG_LEVEL", "nonsense", "LEVELS", "nonsense")
 	mustRead(t)
 }
 
 func TestKubernetesServiceVariablesAreNoSettings(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("DELAY_PORT", "tcp://10.0.0.1:8422")
-	t.Setenv("NATS_PORT", "tcp://10.0.0.1:4222")
+	setEnv(t, "DELAY_PORT", "tcp://10.0.0.1:8422", "NATS_PORT", "tcp://10.0.0.1:4222")
 	mustRead(t)
 }
 
@@ -145,22 +147,18 @@ func TestEmbeddedNextToAServer(t *testing.T) {
 		{"NATS_URL", "nats://127.0.0.1:4222"},
 		{"NATS_CONTEXT", writeContext(t, `{"url": "nats://127.0.0.1:4222"}`)},
 	} {
-		natstest.ClearEnv(t)
-		t.Setenv(test.variable, test.value)
-		t.Setenv("DELAY_EMBEDDED_DIR", "/data")
+		setEnv(t, test.variable, test.value, "DELAY_EMBEDDED_DIR", "/data")
 		wantOneProblem(t, `DELAY_EMBEDDED_DIR="/data"`, test.variable)
 	}
 }
 
 func TestCredentialsWithoutAServer(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("NATS_TOKEN", "s3cret")
+	setEnv(t, "NATS_TOKEN", "s3cret")
 	wantOneProblem(t, "NATS_TOKEN", "NATS_URL")
 }
 
 func TestReplicasOfTheEmbeddedServer(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("DELAY_STREAM_REPLICAS", "3")
+	setEnv(t, "DELAY_STREAM_REPLICAS", "3")
 	wantOneProblem(t, `DELAY_STREAM_REPLICAS="3"`, "NATS_URL")
 }
 
@@ -176,9 +174,7 @@ func TestProvision(t *testing.T) {
 		{"nats://127.0.0.1:4222", "create", true},
 		{"nats://127.0.0.1:4222", "verify", false},
 	} {
-		natstest.ClearEnv(t)
-		t.Setenv("NATS_URL", test.url)
-		t.Setenv("DELAY_PROVISION", test.provision)
+		setEnv(t, "NATS_URL", test.url, "DELAY_PROVISION", test.provision)
 		if got := mustRead(t).Broker.Provision; got != test.want {
 			t.Errorf("NATS_URL=%q DELAY_PROVISION=%q: got %t, want %t", test.url, test.provision, got, test.want)
 		}

@@ -76,9 +76,7 @@ func TestContextProblems(t *testing.T) {
 		{writeContext(t, `{"user_jwt": "eyJ"}`), "user_jwt is not supported"},
 		{writeContext(t, `{"creds": "/nowhere/creds"}`), "open /nowhere/creds"},
 	} {
-		natstest.ClearEnv(t)
-		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-		t.Setenv("NATS_CONTEXT", test.context)
+		setEnv(t, "XDG_CONFIG_HOME", t.TempDir(), "NATS_CONTEXT", test.context)
 		wantOneProblem(t, test.want)
 	}
 }
@@ -128,13 +126,13 @@ func TestContextIsReadForEachLogin(t *testing.T) {
 
 // A link with its own context takes all settings from it. The variables NATS_* belong to another user.
 func TestLinkContexts(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("NATS_URL", "nats://control:s3cret@a:4222, b:4222")
-	t.Setenv("NATS_USER", "control")
-	t.Setenv("NATS_PASSWORD", "s3cret")
-	t.Setenv("DELAY_INBOX_PREFIX", "_INBOX_all")
-	t.Setenv("DELAY_READ_CONTEXT", writeContext(t, `{"user": "reader", "password": "r", "inbox_prefix": "_INBOX_reader"}`))
-	t.Setenv("DELAY_DELIVER_CONTEXT", writeContext(t, `{"url": "nats://c:4222", "token": "t"}`))
+	setEnv(t,
+		"NATS_URL", "nats://control:s3cret@a:4222, b:4222",
+		"NATS_USER", "control",
+		"NATS_PASSWORD", "s3cret",
+		"DELAY_INBOX_PREFIX", "_INBOX_all",
+		"DELAY_READ_CONTEXT", writeContext(t, `{"user": "reader", "password": "r", "inbox_prefix": "_INBOX_reader"}`),
+		"DELAY_DELIVER_CONTEXT", writeContext(t, `{"url": "nats://c:4222", "token": "t"}`))
 	c := mustRead(t)
 	read, deliver := c.LinkAccess["read"], c.LinkAccess["deliver"]
 	if _, apart := c.LinkAccess["write"]; apart || len(c.LinkAccess) != 2 {
@@ -157,9 +155,9 @@ func TestLinkContexts(t *testing.T) {
 	}
 
 	// The inbox prefix in control's context belongs to control's user only.
-	natstest.ClearEnv(t)
-	t.Setenv("NATS_CONTEXT", writeContext(t, `{"inbox_prefix": "_INBOX_control"}`))
-	t.Setenv("DELAY_WRITE_CONTEXT", writeContext(t, `{"user": "writer", "password": "w"}`))
+	setEnv(t,
+		"NATS_CONTEXT", writeContext(t, `{"inbox_prefix": "_INBOX_control"}`),
+		"DELAY_WRITE_CONTEXT", writeContext(t, `{"user": "writer", "password": "w"}`))
 	if got := optionsOf(t, mustRead(t).LinkAccess["write"]).InboxPrefix; got != "" {
 		t.Errorf("inbox of write: got %q, want the default", got)
 	}
@@ -177,17 +175,13 @@ func TestLinkContextProblems(t *testing.T) {
 			`jetstream_api_prefix is "JS.API", and "" for the other links`,
 		},
 	} {
-		natstest.ClearEnv(t)
-		t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
-		t.Setenv("DELAY_JS_DOMAIN", "hub")
+		setEnv(t, "XDG_CONFIG_HOME", t.TempDir(), "NATS_URL", "nats://127.0.0.1:4222", "DELAY_JS_DOMAIN", "hub")
 		t.Setenv("NATS_CREDS", "") // the link control has no credentials
 		t.Setenv("DELAY_WRITE_CONTEXT", test.context)
 		wantOneProblem(t, "DELAY_WRITE_CONTEXT", test.want)
 	}
 	// All problems of the three contexts are reported together.
-	natstest.ClearEnv(t)
-	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+	setEnv(t, "NATS_URL", "nats://127.0.0.1:4222")
 	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
 		t.Setenv(variable, writeContext(t, `{"password": "p", "user_jwt": "eyJ"}`))
 	}
@@ -195,7 +189,6 @@ func TestLinkContextProblems(t *testing.T) {
 		t.Errorf("got %d problems, want %d: %q", got, want, problemsOf(t))
 	}
 	// The embedded server does not support users for single links.
-	natstest.ClearEnv(t)
-	t.Setenv("DELAY_DELIVER_CONTEXT", "prod")
+	setEnv(t, "DELAY_DELIVER_CONTEXT", "prod")
 	wantOneProblem(t, "DELAY_DELIVER_CONTEXT", "would be embedded")
 }

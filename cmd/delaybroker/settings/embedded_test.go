@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"delaybroker/test/natstest"
 )
 
 const embeddedSecret = "s3cret-of-the-broker"
@@ -42,15 +40,13 @@ func TestEmbeddedConfigRefused(t *testing.T) {
 		{"authorization { user: a, password: $" + embeddedSecret + " }", []string{"line 1", "needs quotes"}},
 		{"authorization { user: a, password: ", []string{"DELAY_EMBEDDED_CONFIG"}},
 	} {
-		natstest.ClearEnv(t)
-		t.Setenv("DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", test.text))
+		setEnv(t, "DELAY_EMBEDDED_CONFIG", writeFile(t, "nats.conf", test.text))
 		wantOneProblem(t, append(test.want, "DELAY_EMBEDDED_CONFIG=")...)
 		if _, err := Read(); strings.Contains(fmt.Sprint(err), embeddedSecret) {
 			t.Errorf("got a password in %v", err)
 		}
 	}
-	natstest.ClearEnv(t)
-	t.Setenv("DELAY_EMBEDDED_CONFIG", filepath.Join(t.TempDir(), "none.conf"))
+	setEnv(t, "DELAY_EMBEDDED_CONFIG", filepath.Join(t.TempDir(), "none.conf"))
 	wantOneProblem(t, "DELAY_EMBEDDED_CONFIG=", "no such file")
 }
 
@@ -84,10 +80,7 @@ func TestEmbeddedUserRefused(t *testing.T) {
 			[]string{"DELAY_EMBEDDED_PASSWORD:", "NATS_URL is set"},
 		},
 	} {
-		natstest.ClearEnv(t)
-		for i := 0; i < len(test.environ); i += 2 {
-			t.Setenv(test.environ[i], test.environ[i+1])
-		}
+		setEnv(t, test.environ...)
 		wantOneProblem(t, test.want...)
 		if _, err := Read(); strings.Contains(fmt.Sprint(err), embeddedSecret) {
 			t.Errorf("got the password in %v", err)

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"delaybroker/broker/web/page"
-	"delaybroker/test/natstest"
 )
 
 const pageToken = "0123456789abcdef0123"
@@ -27,10 +26,7 @@ func TestOpenRows(t *testing.T) {
 		{":8422", "open", "", true},
 		{"127.0.0.1:8422", "token", pageToken, false},
 	} {
-		natstest.ClearEnv(t)
-		t.Setenv("DELAY_HTTP_ADDR", test.address)
-		t.Setenv("DELAY_HTTP_ROWS", test.rows)
-		t.Setenv("DELAY_HTTP_TOKEN", test.token)
+		setEnv(t, "DELAY_HTTP_ADDR", test.address, "DELAY_HTTP_ROWS", test.rows, "DELAY_HTTP_TOKEN", test.token)
 		if got := mustRead(t).Page.OpenRows; got != test.want {
 			t.Errorf("%+v: got open rows %v", test, got)
 		}
@@ -38,9 +34,7 @@ func TestOpenRows(t *testing.T) {
 }
 
 func TestPageTokens(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("DELAY_HTTP_ACTIONS", "on")
-	t.Setenv("DELAY_HTTP_TOKEN", "ann:"+pageToken+","+pageToken+"b")
+	setEnv(t, "DELAY_HTTP_ACTIONS", "on", "DELAY_HTTP_TOKEN", "ann:"+pageToken+","+pageToken+"b")
 	want := []page.Token{{Name: "ann", Secret: pageToken}, {Name: "token-2", Secret: pageToken + "b"}}
 	if got := mustRead(t).Page.Tokens; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -53,8 +47,7 @@ func TestPageTokens(t *testing.T) {
 		{"DELAY_HTTP_TOKEN", pageToken + "," + pageToken, "DELAY_HTTP_TOKEN", "given twice"},
 		{"DELAY_HTTP_TOKEN", pageToken + "é", "DELAY_HTTP_TOKEN", "printable ASCII"},
 	} {
-		natstest.ClearEnv(t)
-		t.Setenv(test.name, test.value)
+		setEnv(t, test.name, test.value)
 		wantOneProblem(t, test.problem, test.want)
 		if all := fmt.Sprint(problemsOf(t)); strings.Contains(all, "secret") || strings.Contains(all, pageToken) {
 			t.Errorf("%s shows the token", all)

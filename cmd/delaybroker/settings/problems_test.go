@@ -8,7 +8,6 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/link"
-	"delaybroker/test/natstest"
 )
 
 // TestProblemText: an error names the variable, the value and the bound, not the field of a struct.
@@ -36,9 +35,7 @@ func TestProblemText(t *testing.T) {
 		{"DELAY_DELIVER", "maybe", `DELAY_DELIVER="maybe": delivery mode "maybe": want auto, stream, core or request`},
 		{"DELAY_JS_DOMAIN", "a.b", `DELAY_JS_DOMAIN="a.b": want one token: no dots, wildcards or spaces`},
 	} {
-		natstest.ClearEnv(t)
-		t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
-		t.Setenv(test.name, test.value)
+		setEnv(t, "NATS_URL", "nats://127.0.0.1:4222", test.name, test.value)
 		if got := problemsOf(t); len(got) != 1 || got[0] != test.want {
 			t.Errorf("got  %q\nwant %q", got, test.want)
 		}
@@ -119,8 +116,7 @@ var wrong = map[string]string{
 }
 
 func TestAllProblemsAtOnce(t *testing.T) {
-	natstest.ClearEnv(t)
-	t.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+	setEnv(t, "NATS_URL", "nats://127.0.0.1:4222")
 	for name, value := range wrong {
 		t.Setenv(name, value)
 	}
@@ -159,8 +155,7 @@ func TestEmptyListElements(t *testing.T) {
 			"orders.>": true, "orders.>,mail.*": true, "orders.> mail.*": true, "orders.>, mail.*": true,
 			"orders.>,": false, ",orders.>": false, "orders.>,,mail.*": false, ",": false,
 		} {
-			natstest.ClearEnv(t)
-			t.Setenv(name, value)
+			setEnv(t, name, value)
 			if _, err := Read(); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), name) {
 				t.Errorf("%s=%q: got %v", name, value, err)
 			}
@@ -177,10 +172,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		{"NATS_TOKEN", secret},
 		{"NATS_PASSWORD", secret, "NATS_USER", secret},
 	} {
-		natstest.ClearEnv(t)
-		for i := 0; i < len(environ); i += 2 {
-			t.Setenv(environ[i], environ[i+1])
-		}
+		setEnv(t, environ...)
 		_, err := Read()
 		if err == nil {
 			t.Errorf("%q: got no problem, want one", environ)
