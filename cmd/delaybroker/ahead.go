@@ -51,7 +51,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			if err != nil {
 				return err
 			}
-			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.ahead(ctx, i, query) })
+			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.ahead(ctx, i, query) })
 		},
 	}
 	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultAhead), "length of the forecast")

@@ -65,7 +65,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 		edits[newEditedLetter(l)] = change.Edit
 		numbers = append(numbers, l.Sequence)
 	}
-	w := deadWork{deadLetters: d, dryRun: o.dryRun}
+	w := letterRun{deadLetters: d, dryRun: o.dryRun}
 	if unchanged.Letters > 0 {
 		w.skipped = []inspect.LetterOutcome{unchanged}
 	}
@@ -85,7 +85,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 		}
 		return resend(ctx, l)
 	}
-	return a.work(ctx, w)
+	return a.runLetters(ctx, w)
 }
 
 // editLetter lets a person edit one letter, and returns the changes. Check validates the edit. If the edit is invalid,
@@ -179,7 +179,7 @@ func editable(body []byte) bool {
 func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, err error) {
 	head, body, ok := strings.Cut("\n"+text, "\n\n")
 	if !ok {
-		return edit, errors.New("the text has no empty line after the headers")
+		return edit, errors.New("the edited text has no empty line after the headers")
 	}
 	var lines []string
 	for line := range strings.SplitSeq(strings.TrimPrefix(head, "\n"), "\n") {

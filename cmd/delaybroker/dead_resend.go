@@ -123,5 +123,5 @@ func (a *app) resend(ctx context.Context, d deadLetters, o resendOptions) error 
 	if o.edit {
 		return a.resendEdited(ctx, d, o)
 	}
-	return a.work(ctx, deadWork{deadLetters: d, dryRun: o.dryRun, LetterWork: d.Resending(d.filter, o.change, o.dryRun)})
+	return a.runLetters(ctx, letterRun{deadLetters: d, dryRun: o.dryRun, LetterWork: d.Resending(d.filter, o.change, o.dryRun)})
 }

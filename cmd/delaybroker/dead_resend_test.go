@@ -120,7 +120,7 @@ func TestDeadInterrupted(t *testing.T) {
 	var once sync.Once
 	a := &app{Printer: terminal.Printer{Out: &out, Err: io.Discard, JSON: true}}
 	err = a.withLetters(t.Context(), letterChoice{all: true}, func(ctx context.Context, d deadLetters) error {
-		w := deadWork{deadLetters: d, LetterWork: d.Removing(d.filter, false)}
+		w := letterRun{deadLetters: d, LetterWork: d.Removing(d.filter, false)}
 		w.Do = func(ctx context.Context, l deadletter.Letter) error {
 			once.Do(func() {
 				if err := self.Signal(os.Interrupt); err != nil {
@@ -130,7 +130,7 @@ func TestDeadInterrupted(t *testing.T) {
 			<-noticed.Done()
 			return d.Remove(ctx, l)
 		}
-		return a.work(ctx, w)
+		return a.runLetters(ctx, w)
 	})
 	if got, want := exitCode(err), 1; got != want {
 		t.Errorf("exit code %d (%v), want %d", got, err, want)

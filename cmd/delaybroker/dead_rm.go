@@ -24,7 +24,7 @@ exit codes: 0 all selected letters, 1 failed, 2 bad arguments or settings`,
 				return err
 			}
 			return a.withLetters(cmd.Context(), choice, func(ctx context.Context, d deadLetters) error {
-				return a.work(ctx, deadWork{deadLetters: d, LetterWork: d.Removing(d.filter, dryRun), dryRun: dryRun})
+				return a.runLetters(ctx, letterRun{deadLetters: d, LetterWork: d.Removing(d.filter, dryRun), dryRun: dryRun})
 			})
 		},
 	}

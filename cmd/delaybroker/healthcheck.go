@@ -44,7 +44,7 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 	}
 	asJSON := a.AsJSON(h)
 	if bad := stats.FailingChecks(h.Checks); len(bad) > 0 {
-		return fmt.Errorf("%s: %s", path, strings.Join(bad, "; "))
+		return fmt.Errorf("the broker fails checks of %s: %s", path, strings.Join(bad, "; "))
 	}
 	if !asJSON {
 		a.Printf("ok\n")

@@ -50,7 +50,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			if _, err := o.query(time.Now(), a.JSON); err != nil { // checks only the syntax; the query is by the server's clock
 				return err
 			}
-			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.journal(ctx, i, o) })
+			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.journal(ctx, i, o) })
 		},
 	}
 	f := c.Flags()

@@ -47,9 +47,9 @@ state        serving
 in/s, out/s  messages that entered and left since the last update, with --watch`,
 		Example: `  delaybroker levels --watch
   delaybroker levels --watch=500ms --all`,
-		Args: func(cmd *cobra.Command, args []string) error { return o.takeWatch(cmd, args) },
+		Args: func(cmd *cobra.Command, args []string) error { return o.parseWatch(cmd, args) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.levels(ctx, i, o) })
+			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.levels(ctx, i, o) })
 		},
 	}
 	c.Flags().DurationVar(&o.every, "watch", 0, "update the lanes at this interval, until interrupted")
@@ -58,8 +58,9 @@ in/s, out/s  messages that entered and left since the last update, with --watch`
 	return c
 }
 
-// takeWatch accepts "--watch 1s" like "--watch=1s". Since the flag's value is optional, cobra parses 1s as an argument.
-func (o *levelsOptions) takeWatch(cmd *cobra.Command, args []string) error {
+// parseWatch accepts "--watch 1s" like "--watch=1s". Since the flag's value is optional, cobra parses 1s as an
+// argument.
+func (o *levelsOptions) parseWatch(cmd *cobra.Command, args []string) error {
 	watch := cmd.Flags().Lookup("watch")
 	if len(args) == 1 && watch.Changed && watch.Value.String() == defaultWatch {
 		if every, err := time.ParseDuration(args[0]); err == nil {

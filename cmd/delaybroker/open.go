@@ -39,8 +39,9 @@ func (a *app) withSession(
 	return do(ctx, s)
 }
 
-// inspect connects with the settings, and runs a command with an inspector, until the command ends or is interrupted.
-func (a *app) inspect(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
+// withInspector connects with the settings, and runs a command with an inspector, until the command ends or is
+// interrupted.
+func (a *app) withInspector(cmd *cobra.Command, do func(ctx context.Context, i *inspect.Inspector) error) error {
 	ctx, stop := withInterrupt(cmd.Context())
 	defer stop()
 	i, err := a.openConfigured(ctx)

@@ -33,7 +33,7 @@ exit codes: 0 done, 1 failed, or instances have not confirmed the change, 2 bad 
 		Args: argumentsBetween(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.inspect(cmd, a.listPauses)
+				return a.withInspector(cmd, a.listPauses)
 			}
 			return a.changePauses(cmd, args[0], (*inspect.Inspector).Pause)
 		},
@@ -67,7 +67,7 @@ func (a *app) changePauses(
 	if !message.ValidPattern(pattern) {
 		return fmt.Errorf("%w: target pattern %q: %w", errUsage, pattern, errPattern)
 	}
-	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+	return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		c, err := change(i, ctx, pattern)
 		if err != nil && !errors.Is(err, inspect.ErrUnconfirmed) {
 			return fmt.Errorf("%s: %w", pattern, err)

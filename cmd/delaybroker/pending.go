@@ -58,7 +58,7 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
   delaybroker pending ls --due-after 2026-12-24T18:00:00Z --limit 1000 --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 				return a.pending(ctx, i, query, cmd.Flags())
 			})
 		},

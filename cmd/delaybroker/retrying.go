@@ -40,7 +40,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
   delaybroker retrying --from DELAY_RETRY_30s-1000001`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 				return a.retrying(ctx, i, query, limit)
 			})
 		},

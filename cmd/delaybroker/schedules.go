@@ -66,7 +66,7 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 				if change.Target, err = a.findTarget(ctx, timers, change.Key, ""); err != nil {
 					return err
 				}
-				answer, err := doTimer(ctx, timers, change)
+				answer, err := changeTimer(ctx, timers, change)
 				if err != nil {
 					return err
 				}
@@ -81,7 +81,7 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 // withSecrets is like withTimers, for commands that write an entry as a broker does. Such a command needs the brokers'
 // secret, from DELAY_SECRET or from the streams.
 func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
-	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+	return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		if err := i.Learn(ctx); err != nil {
 			return fmt.Errorf("read the secret of the brokers: %w", err)
 		}
@@ -112,7 +112,7 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 	var all []string
 	for row, err := range timers.Recurs(ctx, store.Filter{Key: name}) {
 		if mayNotRead(ctx, timers) {
-			return "", fmt.Errorf("%w, which has the target of %s: set --target, then the command asks a broker",
+			return "", fmt.Errorf("%w, which has the target of the schedule %s: set --target, and the command asks a broker",
 				errMayNotRead, name)
 		}
 		if err != nil {
@@ -122,7 +122,7 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 	}
 	switch len(all) {
 	case 0:
-		return "", reportedError{a.noSchedule(name)}
+		return "", reportedError{a.reportNoSchedule(name)}
 	case 1:
 		return all[0], nil
 	}
@@ -131,9 +131,9 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 		text.Printable(strings.Join(all, ", or "), 600))
 }
 
-// noSchedule prints that there is no such schedule, and returns the error for it. The time in the answer is by the
-// local clock.
-func (a *app) noSchedule(name string) error {
+// reportNoSchedule prints that there is no such schedule, and returns the error for it. The time in the answer is by
+// the local clock.
+func (a *app) reportNoSchedule(name string) error {
 	if err := a.showTimer(store.Answer{Outcome: timer.NotFound, Key: name, At: time.Now().UTC()}); err != nil {
 		return errors.Join(errNoSchedule, err)
 	}
@@ -158,7 +158,7 @@ func (a *app) withSchedule(
 		}
 		actual := s.Entry.Request.Target
 		if store.RecurringOf(s.Entry) == nil || target != "" && target != actual {
-			return reportedError{a.noSchedule(name)}
+			return reportedError{a.reportNoSchedule(name)}
 		}
 		return do(actual, s)
 	})

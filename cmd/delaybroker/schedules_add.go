@@ -63,7 +63,7 @@ func (a *app) addSchedule(cmd *cobra.Command, args []string, o addOptions) error
 		return err
 	}
 	return a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) error {
-		answer, err := doTimer(ctx, timers, change)
+		answer, err := changeTimer(ctx, timers, change)
 		if err == nil && answer.Outcome == timer.Unknown && mayNotRead(ctx, timers) {
 			answer.Why = unknownSetReason(change)
 		}
@@ -86,5 +86,5 @@ func replaceEnded(
 		return conflict, err
 	}
 	change.Generation = s.Sequence
-	return doTimer(ctx, timers, change)
+	return changeTimer(ctx, timers, change)
 }

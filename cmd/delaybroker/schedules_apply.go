@@ -149,7 +149,7 @@ func (l isolatedTimers) Now(ctx context.Context) (time.Time, error) {
 func (l isolatedTimers) Do(ctx context.Context, change store.Change) (store.Answer, error) {
 	ctx, cancel := l.session.Allowed(ctx)
 	defer cancel()
-	return doTimer(ctx, l.timers, change)
+	return changeTimer(ctx, l.timers, change)
 }
 
 func (l isolatedTimers) Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
@@ -260,7 +260,7 @@ func (d *diff) end() error {
 	case d.unknown:
 		return reportedError{outcomeError{timer.Unknown}}
 	case d.failed:
-		return errors.New("the schedules do not match the file")
+		return fmt.Errorf("some changes of the set %s failed: correct their causes, and apply the file again", d.set)
 	case d.prevented:
 		return reportedError{outcomeError{timer.Conflict}}
 	}

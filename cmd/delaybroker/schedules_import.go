@@ -43,7 +43,7 @@ exit codes: 0 all, 1 failed, or some were left, 2 bad arguments or settings`,
 			if stream == "" {
 				return fmt.Errorf("%w: --stream is missing: want the stream with the schedules", errUsage)
 			}
-			return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+			return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 				return a.importSchedules(ctx, i, stream, dryRun)
 			})
 		},

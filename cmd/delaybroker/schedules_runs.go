@@ -23,7 +23,7 @@ func (a *app) lastRuns(cmd *cobra.Command, series uint64, limit int) (runs inspe
 	if limit == 0 {
 		return runs, nil
 	}
-	err = a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+	err = a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
 		runs, err = i.Runs(ctx, series, limit)
 		return err
 	})

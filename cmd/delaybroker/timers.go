@@ -92,7 +92,7 @@ func (a *app) timersShowCommand() *cobra.Command {
 
 // showWholeTimer shows a timer with the headers and the body of its last entry.
 func (a *app) showWholeTimer(ctx context.Context, timers *store.Timers, get store.Change) error {
-	answer, err := doTimer(ctx, timers, get)
+	answer, err := changeTimer(ctx, timers, get)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ func (a *app) executeChange(cmd *cobra.Command, change store.Change) error {
 		change.ID = rand.Text() // the broker recognizes a change that this process has already made
 	}
 	err := a.withSecretsIfNeeded(cmd, func(ctx context.Context, timers *store.Timers) error {
-		answer, err := doTimer(ctx, timers, change)
+		answer, err := changeTimer(ctx, timers, change)
 		switch forbidden := mayNotRead(ctx, timers); {
 		case forbidden && change.Verb != timer.Set && (err != nil || answer.Outcome == timer.Unknown):
 			return errMayNotRead
@@ -181,8 +181,8 @@ func (a *app) withSecretsIfNeeded(cmd *cobra.Command, do func(context.Context, *
 	return err
 }
 
-// doTimer executes a change.
-func doTimer(ctx context.Context, timers *store.Timers, change store.Change) (store.Answer, error) {
+// changeTimer executes a change.
+func changeTimer(ctx context.Context, timers *store.Timers, change store.Change) (store.Answer, error) {
 	limited, cancel := context.WithTimeout(ctx, timersTimeout)
 	defer cancel()
 	answer, err := timers.Do(limited, change)

@@ -180,8 +180,8 @@ func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) strin
 		case errors.Is(err, nats.ErrNoResponders):
 			return fmt.Errorf("%w, and no broker answers on %s", errMayNotRead, subject)
 		case inspect.Forbidden(ctx) != nil:
-			return fmt.Errorf("%w, nor ask a broker: grant it permission to publish to %s, or to read: %w", errMayNotRead,
-				subject, inspect.Forbidden(ctx))
+			return fmt.Errorf("%w, nor ask a broker: grant the user permission to publish to %s, or to read that stream: %w",
+				errMayNotRead, subject, inspect.Forbidden(ctx))
 		case err != nil:
 			return fmt.Errorf("%w, and no broker answered on %s: the outcome is unknown: %w", errMayNotRead, subject, err)
 		}

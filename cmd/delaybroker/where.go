@@ -68,10 +68,10 @@ func (a *app) where(cmd *cobra.Command, id string, o whereOptions) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.findOne(ctx, i, wanted, o) })
+	return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.findMessage(ctx, i, wanted, o) })
 }
 
-func (a *app) findOne(ctx context.Context, i *inspect.Inspector, wanted inspect.MessageRef, o whereOptions) error {
+func (a *app) findMessage(ctx context.Context, i *inspect.Inspector, wanted inspect.MessageRef, o whereOptions) error {
 	w, err := i.Where(ctx, wanted, o.most, a.showSearchProgress)
 	if err != nil {
 		return err

@@ -95,8 +95,8 @@ func (p *Publisher) publish(ctx context.Context) (Published, error) {
 		return Published{}, err
 	}
 	if !strings.HasPrefix(ack.Stream, p.Policy.Names.LevelStream("")) {
-		return Published{}, fmt.Errorf("the stream %s stored %s, and is not a stream of the broker",
-			ack.Stream, p.Message.Subject)
+		return Published{}, fmt.Errorf("publish to %s: the stream %s stored the message, and is not a stream of the broker",
+			p.Message.Subject, ack.Stream)
 	}
 	m := Published{
 		Stream: ack.Stream, Sequence: ack.Sequence, Subject: p.Message.Subject, Duplicate: ack.Duplicate, Estimated: true,

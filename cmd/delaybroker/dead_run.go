@@ -12,8 +12,8 @@ import (
 // errLettersLeft is returned when some of the selected letters were left. The output already says so.
 var errLettersLeft = errors.New("some dead letters were left")
 
-// deadWork is a run that resends or removes letters.
-type deadWork struct {
+// letterRun is a run that resends or removes letters.
+type letterRun struct {
 	deadLetters
 	*inspect.LetterWork
 	dryRun  bool
@@ -27,8 +27,8 @@ type letterSummary struct {
 	Outcomes []inspect.LetterOutcome `json:"outcomes"`
 }
 
-// work resends or removes letters. It ends when all are done, after a failure, or at a signal.
-func (a *app) work(ctx context.Context, w deadWork) error {
+// runLetters resends or removes letters. It ends when all are done, after a failure, or at a signal.
+func (a *app) runLetters(ctx context.Context, w letterRun) error {
 	interrupted, stop := withInterrupt(ctx)
 	defer stop()
 	tracker := progress{app: a}
@@ -43,7 +43,7 @@ func (a *app) work(ctx context.Context, w deadWork) error {
 	return w.exitErr(outcomes)
 }
 
-func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complete bool) {
+func (a *app) showOutcomes(w letterRun, outcomes []inspect.LetterOutcome, complete bool) {
 	if a.AsJSON(letterSummary{DryRun: w.dryRun, Complete: complete, Outcomes: outcomes}) {
 		return
 	}
@@ -70,7 +70,7 @@ func (a *app) showOutcomes(w deadWork, outcomes []inspect.LetterOutcome, complet
 }
 
 // exitErr returns the error of a complete run. The output already reports that error.
-func (w deadWork) exitErr(outcomes []inspect.LetterOutcome) error {
+func (w letterRun) exitErr(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
 		if o.Did == inspect.LetterLeft {
 			return reportedError{errLettersLeft}
