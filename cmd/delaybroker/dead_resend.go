@@ -123,5 +123,6 @@ func (a *app) resend(ctx context.Context, d deadLetters, o resendOptions) error 
 	if o.edit {
 		return a.resendEdited(ctx, d, o)
 	}
-	return a.runLetters(ctx, letterRun{deadLetters: d, dryRun: o.dryRun, LetterWork: d.Resending(d.filter, o.change, o.dryRun)})
+	work := d.Resending(d.filter, o.change, o.dryRun)
+	return a.runLetters(ctx, letterRun{deadLetters: d, dryRun: o.dryRun, LetterWork: work})
 }

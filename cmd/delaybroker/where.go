@@ -68,7 +68,9 @@ func (a *app) where(cmd *cobra.Command, id string, o whereOptions) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error { return a.findMessage(ctx, i, wanted, o) })
+	return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
+		return a.findMessage(ctx, i, wanted, o)
+	})
 }
 
 func (a *app) findMessage(ctx context.Context, i *inspect.Inspector, wanted inspect.MessageRef, o whereOptions) error {
