@@ -5,7 +5,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 
@@ -30,17 +29,13 @@ func TestDeadResend(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	out, _, _ := o.run("dead", "resend", "--code", "bad_target", "--dry-run")
-	if !strings.Contains(out, "would be left") || !strings.Contains(out, "name one with --to") {
-		t.Errorf("got\n%s", out)
-	}
+	wantParts(t, out, "would be left", "name one with --to")
 	if after := o.must("dead", "ls", "--json"); after != before {
 		t.Errorf("a dry run changed\n%s\nto\n%s", before, after)
 	}
 
 	o.createOrders()
-	if out := o.must("dead", "resend", "--target", "orders.>", "--code", "undelivered"); !strings.Contains(out, "resent") {
-		t.Errorf("got\n%s", out)
-	}
+	wantParts(t, o.must("dead", "resend", "--target", "orders.>", "--code", "undelivered"), "resent")
 	o.summary(0, "resend", "--id", "2", "--now")
 	o.summary(0, "resend", "--code", "bad_target", "--to", "orders.late")
 	eventually(t, "three deliveries", func() bool { return o.messageCount("ORDERS") == 3 })
@@ -77,9 +72,7 @@ func TestDeadExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "dead letter", func() bool { return o.messageCount("DELAY_DEAD") == 1 })
-	if got := o.summary(1, "resend", "--all").String(); !strings.Contains(got, "--drop-expiry") {
-		t.Errorf("got %s", got)
-	}
+	wantParts(t, o.summary(1, "resend", "--all").String(), "--drop-expiry")
 	o.createOrders()
 	o.summary(0, "resend", "--all", "--drop-expiry")
 	eventually(t, "delivery", func() bool { return o.messageCount("ORDERS") == 1 })

@@ -34,9 +34,7 @@ func TestLevelsInstance(t *testing.T) {
 		t.Errorf("got instance %q, want kitchen and a unique suffix", l.Instance)
 	}
 	out := o.must("levels")
-	if want := " " + l.Instance + " "; !strings.Contains(out, want) {
-		t.Errorf("got no %q in\n%s", want, out)
-	}
+	wantParts(t, out, " "+l.Instance+" ")
 	if strings.Contains(out, "DELAY_OWNERS") {
 		t.Errorf("got the instances' own stream as a lane in\n%s", out)
 	}

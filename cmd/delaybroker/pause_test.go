@@ -78,7 +78,5 @@ func (o *testServer) wantPauseShown() {
 		t.Errorf("where: got %+v", w)
 	}
 	findings := o.must("doctor", "--json", "--skip", "durability,memory,versions,storage,clock")
-	if !strings.Contains(findings, "by an operator: orders.> since") || !strings.Contains(findings, "1 messages wait") {
-		t.Errorf("doctor: got %s", findings)
-	}
+	wantParts(t, findings, "by an operator: orders.> since", "1 messages wait")
 }

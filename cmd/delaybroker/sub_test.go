@@ -149,9 +149,7 @@ func TestSubShowsHeaders(t *testing.T) {
 	if err := nc.PublishMsg(m); err != nil {
 		t.Fatal(err)
 	}
-	if line := next(); !strings.Contains(line, "orders.now") {
-		t.Errorf("got %q, want the message first", line)
-	}
+	wantParts(t, next(), "orders.now")
 	if got, want := next()+next(), "    X-Kind: a·[31m\n    X-Kind: b\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
