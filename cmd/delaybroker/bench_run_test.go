@@ -50,17 +50,14 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		},
 		{"rounds --beside scheduler --count 50 --every 5s --for 10s --publishers 2", 100, "max ms,published/s,drained/s"},
 	}
-	if testing.Short() {
-		tests = tests[:1]
-	}
 	type process struct {
 		cmd            *exec.Cmd
 		dir            string
 		stdout, stderr bytes.Buffer
 	}
-	running := make([]process, len(tests))
+	processes := make([]process, len(tests))
 	for i, test := range tests {
-		p := &running[i]
+		p := &processes[i]
 		var environ []string
 		environ, p.dir = benchEnv(t)
 		p.cmd = command(t, append([]string{"bench", "--json"}, strings.Fields(test.args)...), environ...)
@@ -70,7 +67,7 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		}
 	}
 	for i, test := range tests {
-		p := &running[i]
+		p := &processes[i]
 		if err := p.cmd.Wait(); err != nil {
 			t.Errorf("%s: got %v, want exit code 0\n%s", test.args, err, &p.stderr)
 			continue
@@ -141,9 +138,7 @@ func benchStreams(t *testing.T, js jetstream.JetStream) []string {
 // On a shared server, a run removes its streams and changes no others. Its table compares the sides, and compares the
 // run with an earlier one.
 func TestBenchRemovesItsStreams(t *testing.T) {
-	if testing.Short() {
-		t.Skip("NOT RUN: -short, and it takes long")
-	}
+	natstest.Long(t)
 	t.Parallel()
 	s, js := startBenchServer(t)
 	environ, _ := benchEnv(t, "NATS_URL="+s.ClientURL(), "DELAY_TARGETS=elsewhere.>")

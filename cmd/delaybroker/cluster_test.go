@@ -24,9 +24,7 @@ import (
 // TestReadsOnCluster runs every reading command, and reads the page, on each server of a healthy cluster in turn, while
 // leaders change. No read may fail. READS is the number of reads, 100 by default.
 func TestReadsOnCluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("NOT RUN: -short, and it takes long")
-	}
+	natstest.Long(t)
 	if inOwnProcess(t) {
 		return
 	}

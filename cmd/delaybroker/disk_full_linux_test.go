@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"delaybroker/test/natstest"
 )
 
 // TestDiskFullAtStart fills the disk of the broker while messages wait, kills the broker, and starts it again. The
 // broker reports the full disk and ends. When the disk has room, it delivers the accepted messages. The test needs the
 // permission to mount a disk.
 func TestDiskFullAtStart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("NOT RUN: -short, and it mounts a disk")
-	}
+	natstest.Long(t)
 	if inOwnProcess(t) {
 		return
 	}

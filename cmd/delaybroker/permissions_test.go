@@ -60,9 +60,7 @@ func (o *testServer) context(variable, role string) {
 // The four links have four users, each with only the permissions of the documentation. The program becomes ready and
 // delivers. Doctor has no finding, except about requests that its user may not send.
 func TestServeAsFourUsers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("NOT RUN: -short, and it takes long")
-	}
+	natstest.Long(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -72,9 +72,7 @@ func TestServeEndsWithRejectedCredentials(t *testing.T) {
 // A password is rotated on the server first. The broker reports the rejection, and continues with the new password in
 // its context.
 func TestServeOutlivesRotatedPassword(t *testing.T) {
-	if testing.Short() {
-		t.Skip("NOT RUN: -short, and it takes long")
-	}
+	natstest.Long(t)
 	if inOwnProcess(t) {
 		return
 	}
