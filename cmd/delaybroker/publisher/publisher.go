@@ -60,6 +60,8 @@ func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) 
 	return p.publishRest(ctx, count-1, stored)
 }
 
+// publishFirst publishes one message. It uses its own context of [inspect.Session.Allowed], because a refused request of
+// storedTime ends that context.
 func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) error) error {
 	sending, cancel := p.Session.Allowed(ctx)
 	defer cancel()
@@ -70,6 +72,7 @@ func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) err
 	return stored(m)
 }
 
+// publishRest publishes count messages concurrently.
 func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Published) error) error {
 	allowed, cancel := p.Session.Allowed(ctx)
 	defer cancel()
@@ -88,6 +91,7 @@ func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Publ
 	return cmp.Or(context.Cause(allowed), err)
 }
 
+// publish publishes one message, and returns its due time and, if known, its id.
 func (p *Publisher) publish(ctx context.Context) (Published, error) {
 	now := time.Now()
 	ack, err := p.send(ctx)
