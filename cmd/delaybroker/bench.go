@@ -218,6 +218,7 @@ func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err e
 	return err
 }
 
+// readReport reads a file with the output of bench --json.
 func readReport(file string) (*bench.Report, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -48,6 +48,7 @@ func (l *benchLine) show(p bench.Progress) {
 	l.last = text
 }
 
+// formatProgress returns the bars and numbers of published and arrived messages, and "" before the first publish.
 func formatProgress(p bench.Progress) string {
 	if p.Count == 0 || p.Accepted == 0 {
 		return ""
@@ -131,6 +132,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	return t
 }
 
+// ratioTable returns a table of ratios. The headings from and to name the two compared values.
 func (a *app) ratioTable(ratios []bench.Ratio, from, to string) *terminal.Sheet {
 	spread := slices.ContainsFunc(ratios, func(r bench.Ratio) bool { return r.Lowest != r.Highest })
 	t := a.Sheet([]terminal.Column{{Name: "side"}, {Name: "metric"}, {Name: from}, {Name: to},

@@ -122,12 +122,14 @@ type progress struct {
 	started bool // update was called before
 }
 
-func (p *progress) update(looked, of uint64) {
+// update shows that the command has read a number of messages, of about total messages. The first call begins the
+// progress.
+func (p *progress) update(read, total uint64) {
 	if !p.started {
 		p.started = true
 		p.limiter.Allow(inspect.ProgressInterval) // a short run shows no progress
 		if !p.rows {
-			p.bar = p.app.Bar("dead letters", int(of))
+			p.bar = p.app.Bar("dead letters", int(total))
 		}
 	}
 	p.bar.Step()
@@ -135,6 +137,6 @@ func (p *progress) update(looked, of uint64) {
 		return
 	}
 	if _, ok := p.limiter.Allow(inspect.ProgressInterval); ok {
-		p.app.showSearchProgress(looked, of)
+		p.app.showSearchProgress(read, total)
 	}
 }

@@ -61,9 +61,9 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 	listed, matching := 0, 0
 	var all uint64 // number of letters that the server's filter selects
 	tracker := progress{app: a, rows: true}
-	q := deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: func(looked, of uint64) {
-		all = of
-		tracker.update(looked, of)
+	q := deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: func(read, total uint64) {
+		all = total
+		tracker.update(read, total)
 	}}
 	var failed error
 	for l, err := range d.List(ctx, q) {

@@ -66,16 +66,17 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 	f := c.Flags()
 	addPatternFlag(f, &query.Target, "target", "for this target; wildcards as in 'orders.>'")
 	addFlag(f, &query.After, "due-after",
-		"only due at this time or later: a duration from now (10m), or a time with a zone", parseBorder)
+		"only due at this time or later: a duration from now (10m), or a time with a zone", parseBound)
 	addFlag(f, &query.Before, "due-before",
-		"only due before this time: a duration from now, or a time with a zone", parseBorder)
+		"only due before this time: a duration from now, or a time with a zone", parseBound)
 	addFlag(f, &query.Cursor, "cursor", "continue at the end of an earlier list", inspect.ParseCursor)
 	addCountFlag(f, &query.Limit, "limit", "", defaultPending, 1, maxPending, "maximum number of messages")
 	addCountFlag(f, &query.MaxRead, "most", "", defaultPendingRead, 1, unbounded, "maximum number of headers to read")
 	return c
 }
 
-func parseBorder(text string) (inspect.Bound, error) {
+// parseBound parses a due time: a duration from now, or a time with a zone.
+func parseBound(text string) (inspect.Bound, error) {
 	b, err := inspect.ParseBound(text)
 	if err != nil {
 		err = errors.New("want a duration from now (10m), or a time with a zone (2026-11-20T10:00:00Z)")

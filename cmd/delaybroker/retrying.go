@@ -47,13 +47,14 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	}
 	f := c.Flags()
 	addPatternFlag(f, &query.Target, "target", "for this target; wildcards as in 'orders.>'")
-	addFlag(f, &query.From, "from", "continue at the end of an earlier run: a stream and a sequence", parseFrom)
+	addFlag(f, &query.From, "from", "continue at the end of an earlier run: a stream and a sequence", parseRetryPosition)
 	addCountFlag(f, &query.MaxRead, "most", "", defaultRetryLook, 1, unbounded, "maximum number of messages to read")
 	addCountFlag(f, &limit, "limit", "", defaultRetryGroups, 0, unbounded, "maximum number of lines; 0 for all")
 	return c
 }
 
-func parseFrom(text string) (inspect.MessageRef, error) {
+// parseRetryPosition parses the end of an earlier run: a stream and a sequence, and no time.
+func parseRetryPosition(text string) (inspect.MessageRef, error) {
 	from, err := inspect.ParseMessageRef(text)
 	if err != nil || !from.Partial {
 		return from, errors.New("want a stream and a sequence, as in DELAY_RETRY_5s-1000")

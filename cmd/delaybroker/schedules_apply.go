@@ -106,6 +106,7 @@ func (a *app) applySchedules(cmd *cobra.Command, o applyOptions) error {
 	return changes.end()
 }
 
+// readFile reads a file, or stdin for the name "-", up to the maximum size of a file of schedules.
 func readFile(stdin io.Reader, name string) ([]byte, error) {
 	from := stdin
 	if name != "-" {
@@ -183,6 +184,7 @@ var signs = map[schedules.Action]string{
 	schedules.Add: "+", schedules.Change: "~", schedules.Remove: "-", schedules.Leave: "!",
 }
 
+// add counts a result, and prints its lines.
 func (d *diff) add(r schedules.Result) {
 	switch {
 	case r.Good():

@@ -111,11 +111,11 @@ func refusedTimes(w inspect.Whereabouts) string {
 }
 
 // showSearchProgress shows the progress of the search to a person.
-func (a *app) showSearchProgress(searched, pending uint64) {
+func (a *app) showSearchProgress(searched, total uint64) {
 	if !terminal.IsTerminal(a.Err) {
 		return
 	}
-	fmt.Fprintf(a.Err, "searched %d of about %d messages\n", searched, pending)
+	fmt.Fprintf(a.Err, "searched %d of about %d messages\n", searched, total)
 }
 
 // showWhere prints the place of a message, and its content unless that is nil.

@@ -31,7 +31,7 @@ var writeFailures = []string{"Critical write error", "will be DISABLED", "disabl
 // disk is the state of the embedded server's directory.
 type disk struct {
 	dir    string
-	failed chan struct{} // capacity 1: signals a failed write since the last start
+	failed chan struct{} // one slot: receives a value at the first failed write since the last start
 
 	mu  sync.Mutex // guards err
 	err error      // the first failed write since the last start

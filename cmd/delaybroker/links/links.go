@@ -173,6 +173,7 @@ func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
+// await returns when the connection is established, or with the cause of ctx, or if the server rejects the credentials.
 func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	listener := c.conn.StatusChanged(nats.CONNECTED)
 	defer c.conn.RemoveStatusListener(listener)

@@ -60,8 +60,8 @@ func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) 
 	return p.publishRest(ctx, count-1, stored)
 }
 
-// publishFirst publishes one message. It uses its own context of [inspect.Session.Allowed], because a refused request of
-// storedTime ends that context.
+// publishFirst publishes one message. It uses its own context of [inspect.Session.Allowed], because a refused request
+// of storedTime ends that context.
 func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) error) error {
 	sending, cancel := p.Session.Allowed(ctx)
 	defer cancel()

@@ -46,6 +46,7 @@ type reader struct {
 	problems []string
 }
 
+// refuse notes a problem in a line.
 func (r *reader) refuse(line int, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf("%s:%d: %s", r.name, line, fmt.Sprintf(format, args...)))
 }

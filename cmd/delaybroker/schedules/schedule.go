@@ -36,6 +36,7 @@ var options = []string{
 	message.HeaderExpires, message.HeaderDeliver, message.HeaderTTL, message.HeaderMaxAttempts,
 }
 
+// schedule parses one schedule. ok is false if it has problems, which are noted.
 func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 	before := len(r.problems)
 	s = Schedule{Name: key.Value, Header: make(message.Header), Line: key.Line}

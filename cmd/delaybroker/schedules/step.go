@@ -106,6 +106,7 @@ func ownerText(set string) string {
 	return "in the set " + set
 }
 
+// leave returns the step that changes nothing, with the reason.
 func (p Step) leave(why string) Step {
 	p.Action, p.Why = Leave, why
 	return p

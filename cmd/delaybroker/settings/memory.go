@@ -80,6 +80,7 @@ func cgroupLimit(root, self string) int64 {
 	return lowest
 }
 
+// readLimit reads a limit in bytes from a file of a control group. It returns zero for no limit, and without the file.
 func readLimit(path string) int64 {
 	text, err := os.ReadFile(path)
 	if err != nil {

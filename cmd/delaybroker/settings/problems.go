@@ -35,6 +35,7 @@ func (p *problems) refuse(name, value, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s=%q: %w", name, value, fmt.Errorf(format, args...))})
 }
 
+// refuseSecret notes a problem with a setting, and does not show the value.
 func (p *problems) refuseSecret(name, format string, args ...any) {
 	*p = append(*p, problem{name, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...))})
 }
@@ -173,6 +174,7 @@ func (p *problems) bytes(name, value string) int64 {
 	return int64(n)
 }
 
+// oneOf checks that a value is one of the allowed ones, and returns the value in any case.
 func (p *problems) oneOf(name, value string, allowed ...string) string {
 	if !slices.Contains(allowed, value) {
 		p.refuse(name, value, "want one of %s", strings.Join(allowed, ", "))
