@@ -161,7 +161,8 @@ func formatInUnit(n float64, unit string) string {
 	return formatCount(n) + " " + unit
 }
 
-// size formats bytes with decimal units, and count a number. Both may exceed the range of an int.
+// formatBytes formats a number of bytes with decimal units. The number may exceed the range of an int.
 func formatBytes(n float64) string { return humanize.SIWithDigits(n, 1, "B") }
 
+// formatCount formats a number with commas. The number may exceed the range of an int.
 func formatCount(n float64) string { return humanize.CommafWithDigits(n, 0) }

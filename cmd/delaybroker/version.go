@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The Dockerfile links these in, because its build has no repository.
+// linkedVersion and linkedRevision are set by the Dockerfile, because its build has no repository.
 var linkedVersion, linkedRevision string
 
 // build is the build information in the binary. Empty fields are unknown, as in test binaries.
@@ -50,7 +50,7 @@ func readBuild() build {
 	return b
 }
 
-// name returns the version as connections and logs show it.
+// name returns the version for connections and logs.
 func (b build) name() string { return orUnknown(b.version) }
 
 func orUnknown(s string) string { return cmp.Or(s, "unknown") }

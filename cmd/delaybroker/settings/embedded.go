@@ -10,8 +10,8 @@ import (
 	"delaybroker/cmd/delaybroker/embedded"
 )
 
-// The bounds of DELAY_EMBEDDED_SYNC. Instead of a shorter interval, use "always". The upper bound is nats-server's
-// default.
+// minSync and maxSync are the bounds of DELAY_EMBEDDED_SYNC. For a shorter interval there is "always". The upper bound
+// is nats-server's default.
 const minSync, maxSync = 10 * time.Millisecond, 2 * time.Minute
 
 // loginEmbedded names the settings for a user that the embedded server accepts.
