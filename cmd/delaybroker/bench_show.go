@@ -84,7 +84,7 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 	if old == nil {
 		return nil
 	}
-	a.Printf("\nthe run of %s, compared with this one\n", text.Second(old.When))
+	a.Printf("\nthe run of %s, compared with this run\n", text.Second(old.When))
 	if differences := bench.Differences(old, r); len(differences) > 0 {
 		a.Printf("differences: %s\n", strings.Join(differences, ", "))
 	}

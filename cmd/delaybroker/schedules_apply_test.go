@@ -56,7 +56,7 @@ func TestSchedulesApply(t *testing.T) {
 	wantParts(t, o.must("schedules", "show", "byhand"), "reports")
 
 	const none = "set: reports\nschedules: {}\n"
-	o.wantApplied(none, 2, []string{"it would remove all 3", "--remove-all", "nothing was changed"})
+	o.wantApplied(none, 2, []string{"the file would remove all 3", "--remove-all", "nothing was changed"})
 	o.wantApplied(none, 0, []string{"0 removed"}, "--prune=false")
 	o.wantApplied(none, 0, []string{"3 to remove"}, "--remove-all", "--dry-run")
 	o.wantApplied(none, 0, []string{"3 removed"}, "--remove-all")

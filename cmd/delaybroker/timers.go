@@ -72,7 +72,7 @@ func (a *app) timersShowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show KEY TARGET",
 		Short: "Show the state of one timer",
-		Long: "Show the state of one timer. DELAY_TIMER_HISTORY is how long the state of an ended timer is kept.\n\n" +
+		Long: "Show the state of one timer. The state of an ended timer is kept for DELAY_TIMER_HISTORY.\n\n" +
 			outcomeCodes,
 		Example: "  delaybroker timers show order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
@@ -119,7 +119,7 @@ func (a *app) timersFireCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "fire KEY TARGET",
 		Short:   "Make one timer due immediately",
-		Long:    "Make one timer due immediately. It is delivered as soon as a broker runs.\n\n" + outcomeCodes,
+		Long:    "Make one timer due immediately. The timer is delivered as soon as a broker runs.\n\n" + outcomeCodes,
 		Example: "  delaybroker timers fire order-42 orders.expire",
 		Args:    argumentsBetween(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {

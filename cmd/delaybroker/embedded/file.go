@@ -135,7 +135,7 @@ func trustOnly(certificates func() []tls.Certificate) *tls.Config {
 				}
 			}
 			return errors.New("the certificate is not the embedded server's: if the file of DELAY_EMBEDDED_CONFIG has a new" +
-				" one, restart the broker, which reads the file at its start")
+				" certificate, restart the broker, which reads the file at its start")
 		},
 	}
 }

@@ -57,8 +57,8 @@ func Start(c Config, log *slog.Logger) (*Server, error) {
 		if pid := LockedBy(c.Dir); pid != "" {
 			err = fmt.Errorf("%w (pid %s)", err, pid)
 		}
-		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w; give each its own directory,"+
-			" or let this one use the other's server by NATS_URL", c.Dir, err)
+		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s: %w; give each broker its own"+
+			" directory, or set NATS_URL to the server of the other broker", c.Dir, err)
 	case err != nil:
 		return nil, fmt.Errorf("DELAY_EMBEDDED_DIR %s is not writable: %w", c.Dir, err)
 	}

@@ -83,7 +83,7 @@ func discardName(d jetstream.DiscardPolicy) string {
 
 // Print writes the manifests of streams, for kubectl apply -f -.
 func Print(w io.Writer, specs []streams.Spec) error {
-	const about = "# The streams of a delaybroker. With this setting, it creates and changes none:\n" +
+	const about = "# The streams of a delaybroker. With this setting, a broker creates and changes no streams:\n" +
 		"# DELAY_PROVISION=verify\n"
 	if _, err := fmt.Fprint(w, about); err != nil {
 		return err

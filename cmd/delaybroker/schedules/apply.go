@@ -56,7 +56,7 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 		return err
 	}
 	if len(a.File.Schedules) == 0 && len(stale) > 0 && !a.AllowEmpty {
-		return fmt.Errorf("%w: it would remove all %d schedules of the set %s", ErrEmpty, len(stale), a.File.Set)
+		return fmt.Errorf("%w: the file would remove all %d schedules of the set %s", ErrEmpty, len(stale), a.File.Set)
 	}
 	for _, s := range a.File.Schedules {
 		report(a.runStep(ctx, s.Name, s.Target, func(current timer.State, now time.Time) Step {

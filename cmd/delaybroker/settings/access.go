@@ -44,7 +44,7 @@ func (s settings) access(p *problems, cliContext natsContext) links.Access {
 		a.Options = append(a.Options, nats.TokenHandler(func() string { return s.withCurrentLogin(cliContext).NATSToken }))
 	}
 	if s.NATSCreds != "" && s.NATSNKey != "" {
-		p.refuse(cliContext.sourceName("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of them")
+		p.refuse(cliContext.sourceName("NATS_CREDS"), s.NATSCreds, "set together with NATS_NKEY; remove one of the two")
 	}
 	if s.NATSCreds != "" {
 		path := expandHome(s.NATSCreds)
@@ -99,11 +99,11 @@ func (s settings) linkAccess(p *problems, control natsContext) map[string]links.
 		cliContext := link.takeContext(p, v.name(), links.WithoutUsers(s.NATSURL))
 		// All links use the same JetStream: the engine has one API prefix.
 		if link.JSDomain != "" && link.JSDomain != s.JSDomain {
-			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; remove it",
+			p.refuseVariable(v, "jetstream_domain is %q, and %q for the other links; remove the key",
 				link.JSDomain, s.JSDomain)
 		}
 		if cliContext.JSAPIPrefix != "" && cliContext.JSAPIPrefix != control.JSAPIPrefix {
-			p.refuseVariable(v, "jetstream_api_prefix is %q, and %q for the other links; remove it",
+			p.refuseVariable(v, "jetstream_api_prefix is %q, and %q for the other links; remove the key",
 				cliContext.JSAPIPrefix, control.JSAPIPrefix)
 		}
 		a := link.access(p, cliContext)

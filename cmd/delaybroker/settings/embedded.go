@@ -112,7 +112,7 @@ func (s settings) refuseEmbedded(p *problems) {
 	}
 	for _, v := range s.variables() {
 		if strings.HasPrefix(v.name(), "DELAY_EMBEDDED_") && isSet(v.name()) {
-			p.refuseVariable(v, "there is no embedded server if %s is set; remove one of them", external)
+			p.refuseVariable(v, "there is no embedded server if %s is set; remove one of the two", external)
 		}
 	}
 }
