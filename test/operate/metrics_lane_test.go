@@ -29,13 +29,9 @@ func TestMetricsOfFullLane(t *testing.T) {
 		}
 		want := func(when string, pending, held float64) {
 			t.Helper()
-			got := scrape(t, i)
-			for key, want := range map[string]float64{"pending_messages": pending, "held_messages": held,
-				"overdue_seconds": 0} {
-				if got := got["lane_"+key+" DELAY_1h"]; got != want {
-					t.Errorf("%s: %s is %v, want %v", when, key, got, want)
-				}
-			}
+			wantValues(t, when, scrape(t, i), map[string]float64{
+				"lane_pending_messages DELAY_1h": pending, "lane_held_messages DELAY_1h": held, "lane_overdue_seconds DELAY_1h": 0,
+			})
 		}
 		publish(20)
 		time.Sleep(time.Second) // near the end of a level, the broker reads several messages together
@@ -135,22 +131,13 @@ func TestMetricsOfDeferredDeliveries(t *testing.T) {
 		c := harness.NewClient(t, s)
 		c.Target("SLOW", "slow.>")
 		c.Many("delay.1s.slow.a", 3)
-		want := func(when string, figures map[string]float64) {
-			t.Helper()
-			got := scrape(t, i)
-			for key, want := range figures {
-				if got[key] != want {
-					t.Errorf("%s: %s is %v, want %v", when, key, got[key], want)
-				}
-			}
-		}
 		time.Sleep(2500 * time.Millisecond)
-		want("while a message waits for its turn", map[string]float64{
+		wantValues(t, "while a message waits for its turn", scrape(t, i), map[string]float64{
 			"deliveries_total delivered": 2, "deliveries_total paced": 2, "lane_pending_messages DELAY_1s": 1,
 			"lane_overdue_seconds DELAY_1s": 0,
 		})
 		time.Sleep(time.Second)
-		want("after the last turn", map[string]float64{
+		wantValues(t, "after the last turn", scrape(t, i), map[string]float64{
 			"deliveries_total delivered": 3, "deliveries_total paced": 2, "lateness_seconds level sum": 0,
 			"lane_retries_total DELAY_1s": 0,
 		})
@@ -159,11 +146,11 @@ func TestMetricsOfDeferredDeliveries(t *testing.T) {
 		c.Subscribe("service")
 		c.Many("delay.1s.service", share+more)
 		time.Sleep(1500 * time.Millisecond) // the messages behind are deferred
-		want("with a silent service", map[string]float64{
+		wantValues(t, "with a silent service", scrape(t, i), map[string]float64{
 			"deliveries_total refused": 0, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": more,
 		})
 		time.Sleep(19500 * time.Millisecond) // deferred twice more, until the unanswered messages are refused
-		want("after some time", map[string]float64{
+		wantValues(t, "after some time", scrape(t, i), map[string]float64{
 			"deliveries_total refused": share + more, "deliveries_total stalled": 3 * more,
 			"lane_retries_total DELAY_1s":          share + more,
 			"lane_overdue_seconds DELAY_RETRY_30s": 20,

@@ -83,6 +83,16 @@ func wantFigures(t *testing.T, when string, got, want map[string]float64, ignore
 	}
 }
 
+// wantValues checks the values of some metrics. The value of a missing metric is zero.
+func wantValues(t *testing.T, when string, got, want map[string]float64) {
+	t.Helper()
+	for key, value := range want {
+		if got[key] != value {
+			t.Errorf("%s: %s is %v, want %v", when, key, got[key], value)
+		}
+	}
+}
+
 // sizes are metrics whose values depend on the storage formats of the broker and the server.
 var sizes = []string{"lane_held_bytes", "lane_stream_bytes", "lane_next_due"}
 

@@ -48,6 +48,16 @@ func (l line) check(t *testing.T, env []string) (stdout string) {
 	return stdout
 }
 
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(natstest.Timeout); !condition(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("got no %s", what)
+		}
+	}
+}
+
 // listening runs a server that other processes can reach, and returns its URL.
 func listening(t *testing.T, o server.Options) string {
 	t.Helper()
@@ -81,35 +91,21 @@ func TestCommandsAtTheTerminal(t *testing.T) {
 		"delayin.1s.$SYS.x"} {
 		c.Publish(subject, "")
 	}
-	for late := time.Now().Add(natstest.Timeout); len(c.Arrivals("DELAY_DEAD")) < 4; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal("got no dead letters")
-		}
-	}
+	eventually(t, "four dead letters", func() bool { return len(c.Arrivals("DELAY_DEAD")) == 4 })
 	tooFar := c.Dead()["too_far"][0]
 	toMail := func(a harness.Arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
 	c.Publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // the target has no subscriber
-	for late := time.Now().Add(natstest.Timeout); !slices.ContainsFunc(c.Arrivals("DELAY_RETRY_5s"), toMail); {
-		if time.Now().After(late) {
-			t.Fatal("no message waits for its third attempt")
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	eventually(t, "message that waits for its third attempt", func() bool {
+		return slices.ContainsFunc(c.Arrivals("DELAY_RETRY_5s"), toMail)
+	})
 	for _, l := range commandsWithFaults(tooFar.ID) {
 		l.check(t, env)
 	}
 
-	var lanes []statusLane
-	for late := time.Now().Add(natstest.Timeout); ; time.Sleep(100 * time.Millisecond) {
-		lanes = statusOf(t, probes)
-		known := slices.ContainsFunc(lanes, func(l statusLane) bool { return l == statusLane{"DELAY_5m", 300, 10000} })
-		if known && lanes[0].Stream == "DELAY_INTAKE" {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatalf("/status shows %+v, want the intake first, and 10,000 pending in a lane of 300 s", lanes)
-		}
-	}
+	eventually(t, "intake as the first lane of /status, and 10,000 pending messages in a lane of 300 s", func() bool {
+		lanes := statusOf(t, probes)
+		return slices.Contains(lanes, statusLane{"DELAY_5m", 300, 10000}) && lanes[0].Stream == "DELAY_INTAKE"
+	})
 }
 
 // commandsWithoutFaults returns commands against a broker without faults. Some have mistakes. The broker answers probes

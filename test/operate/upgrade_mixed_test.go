@@ -26,6 +26,15 @@ func older(t testing.TB) broker.Config {
 	return cfg
 }
 
+// publishNewer publishes a message of the newest format into a level, as a hop of the nth message of the intake.
+func publishNewer(c *harness.Client, n int, level, body string, delay time.Duration) {
+	now := time.Now().UTC()
+	c.PublishSealed(c.Keys("delay"), "delaysys.hop."+level+".orders.x", body,
+		message.HeaderFormat, strconv.Itoa(message.Format), message.HeaderHop, "1",
+		message.HeaderID, fmt.Sprintf("DELAY_INTAKE-%d-1", n), message.HeaderAccepted, now.Format(time.RFC3339Nano),
+		message.HeaderDue, now.Add(delay).Format(time.RFC3339Nano))
+}
+
 // ownerOf returns the instance that owns a lane, or nil.
 func ownerOf(stream string, all ...*harness.Instance) *harness.Instance {
 	for _, i := range all {
@@ -55,11 +64,7 @@ func TestLaneGoesToNewerInstance(t *testing.T) {
 			if ownerOf("DELAY_"+l, a, b) == a {
 				moved++
 			}
-			c.PublishSealed(c.Keys("delay"), "delaysys.hop."+l+".orders.x", "newer in "+l,
-				message.HeaderFormat, strconv.Itoa(message.Format), message.HeaderHop, "1",
-				message.HeaderID, fmt.Sprintf("DELAY_INTAKE-%d-1", n+1),
-				message.HeaderAccepted, start.UTC().Format(time.RFC3339Nano),
-				message.HeaderDue, start.Add(10*time.Minute).UTC().Format(time.RFC3339Nano))
+			publishNewer(c, n+1, l, "newer in "+l, 10*time.Minute)
 		}
 		if moved == 0 {
 			t.Fatal("the older instance owns none of the lanes")
@@ -90,10 +95,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		a := harness.StartBroker(t, s, older(t))
 		c := harness.NewClient(t, s)
-		c.PublishSealed(c.Keys("delay"), "delaysys.hop.5s.orders.x", "newer",
-			message.HeaderFormat, strconv.Itoa(message.Format), message.HeaderHop, "1",
-			message.HeaderID, "DELAY_INTAKE-1-1", message.HeaderAccepted, time.Now().UTC().Format(time.RFC3339Nano),
-			message.HeaderDue, time.Now().Add(5*time.Second).UTC().Format(time.RFC3339Nano))
+		publishNewer(c, 1, "5s", "newer", 5*time.Second)
 		time.Sleep(time.Minute)
 		status := a.Broker.Status()
 		for _, l := range status.Lanes {
