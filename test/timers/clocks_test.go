@@ -170,7 +170,7 @@ func TestApplyByTheServersClock(t *testing.T) {
 		got := make(map[string]declared.Action)
 		err = declared.Apply{File: file, Timers: c.Timers, Policy: c.Timers.Policy, DryRun: true}.Run(t.Context(),
 			func(r declared.Result) { got[r.Name] = r.Action })
-		if err != nil || got["k"] != declared.Add || got["over"] != declared.Over {
+		if err != nil || got["k"] != declared.Add || got["over"] != declared.Ended {
 			t.Errorf("it would do %v, %v", got, err)
 		}
 	})
