@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
@@ -76,9 +77,20 @@ type copied struct {
 }
 
 // startCopies begins reads of copies of entries, in order, while there is memory for their bodies. If there is none, a
-// timer that is not due yet is read when it is due.
-func (w *worker) startCopies(m moment) {
+// timer that is not due yet is read when it is due. It returns the time after which it must be called again without an
+// event.
+func (w *worker) startCopies(m moment) (wait time.Duration) {
 	t := w.timers
+	if len(t.uncopied) == 0 {
+		return forever
+	}
+	pause, failing := t.stream.CopiesPause(m.local)
+	if failing {
+		w.avoidCopies(m, pause > 0)
+	}
+	if pause > 0 {
+		return pause
+	}
 	for len(t.uncopied) > 0 && t.copying < maxCopying && !w.stopped.Load() {
 		batch, bytes := copied{}, 0
 		var subjects []string
@@ -104,7 +116,7 @@ func (w *worker) startCopies(m moment) {
 			batch.flights, subjects = append(batch.flights, f), append(subjects, f.timer.Subject)
 		}
 		if len(subjects) == 0 {
-			return
+			return forever
 		}
 		t.copying++
 		w.ask(func(ctx context.Context) event {
@@ -112,14 +124,36 @@ func (w *worker) startCopies(m moment) {
 			return batch
 		})
 	}
+	return forever
+}
+
+// avoidCopies handles the timers to be copied while replicas do not answer. It moves due timers to the reads from the
+// leader. It moves only as many as these reads take at once: thousands of reads would take longer than a replica's next
+// answer. During a pause, a timer that is not due waits until it is due.
+func (w *worker) avoidCopies(m moment, paused bool) {
+	t := w.timers
+	for len(t.uncopied) > 0 {
+		f := t.uncopied[0]
+		switch ahead := f.when().After(m.now); {
+		case ahead && paused:
+			w.flights.hold(f, f.when())
+		case ahead, len(t.unlooked)+t.looking >= maxLooking:
+			return
+		default:
+			f.timer.AskLeader()
+			w.examine(f, m)
+		}
+		t.uncopied = t.uncopied[1:]
+	}
 }
 
 func (e copied) handle(w *worker, m moment) {
 	w.flights.underway--
 	w.timers.copying--
 	if e.err != nil && !errors.Is(e.err, role.ErrNoCopies) {
-		w.notes.Log(slog.LevelWarn, "cannot read timers ahead from the replicas of their stream; each due timer is read "+
-			"from the leader: check the stream's allow_direct, and the permission to publish to DIRECT.GET",
+		w.notes.Log(slog.LevelWarn, "cannot read timers ahead from the replicas of their stream; due timers are read "+
+			"from the leader until replicas answer: if this lasts, check the stream's allow_direct, and the permission to "+
+			"publish to DIRECT.GET",
 			"err", e.err)
 	}
 	for _, f := range e.flights {

@@ -17,7 +17,8 @@ import (
 const (
 	// settleEvery is the interval at which drain retries to remove the entries of timers whose messages have arrived.
 	settleEvery = 100 * time.Millisecond
-	// Settlements wait while more than maxAnswers other answers are outstanding.
+	// Settlements wait while more than maxAnswers other answers are outstanding, or more than maxAnswers timers of the
+	// instance are between their claim and the end of their delivery.
 	maxAnswers = 64
 	// Settlements wait while due messages wait, unless there are more than maxSettlements settlements, or one has
 	// waited longer than maxSettlementWait. maxSettlementWait must be far less than the time after which another
@@ -112,13 +113,14 @@ func (w *worker) startSettlements(m moment, local time.Time) {
 	}
 }
 
-// settlementsWait reports whether settlements wait for due messages.
+// settlementsWait reports whether settlements wait for due messages, of this lane or of another lane's timers.
 func (w *worker) settlementsWait(local time.Time) bool {
 	t := w.timers
 	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].since) > maxSettlementWait {
 		return false
 	}
-	return w.flights.underway-t.settlements.underway > maxAnswers || len(t.uncopied)+len(t.unlooked) > 0
+	return w.flights.underway-t.settlements.underway > maxAnswers || len(t.uncopied)+len(t.unlooked) > 0 ||
+		t.stream.Firings() > maxAnswers
 }
 
 // nextRepeat returns the time of the next retry of a settlement.

@@ -6,6 +6,7 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
+	"delaybroker/broker/timer/role"
 )
 
 // TestSettlementsWait: settlements wait while many due messages are on their way or must be read. They do not wait for
@@ -17,12 +18,17 @@ func TestSettlementsWait(t *testing.T) {
 		after  time.Duration
 		want   bool
 	}{
-		"idle":                   {func(*worker) {}, 0, false},
-		"a few answers away":     {func(w *worker) { w.flights.underway = maxAnswers }, 0, false},
-		"busy":                   {func(w *worker) { w.flights.underway = maxAnswers + 1 }, 0, true},
-		"busy with settlements":  {func(w *worker) { w.flights.underway, w.timers.settlements.underway = 90, 30 }, 0, false},
-		"bodies are to be read":  {func(w *worker) { w.timers.uncopied = make([]*flight, 1) }, 0, true},
-		"and from the leader":    {func(w *worker) { w.timers.unlooked = make([]*flight, 1) }, 0, true},
+		"idle":                  {func(*worker) {}, 0, false},
+		"a few answers away":    {func(w *worker) { w.flights.underway = maxAnswers }, 0, false},
+		"busy":                  {func(w *worker) { w.flights.underway = maxAnswers + 1 }, 0, true},
+		"busy with settlements": {func(w *worker) { w.flights.underway, w.timers.settlements.underway = 90, 30 }, 0, false},
+		"bodies are to be read": {func(w *worker) { w.timers.uncopied = make([]*flight, 1) }, 0, true},
+		"and from the leader":   {func(w *worker) { w.timers.unlooked = make([]*flight, 1) }, 0, true},
+		"other lanes fire": {func(w *worker) {
+			for i := range uint64(maxAnswers + 1) {
+				w.timers.stream.Take(&role.Alarm{Generation: i})
+			}
+		}, 0, true},
 		"for long":               {func(w *worker) { w.flights.underway = 1000 }, maxSettlementWait + 1, false},
 		"many":                   {func(w *worker) { w.flights.underway, w.timers.count = 1000, maxSettlements+1 }, 0, false},
 		"the lane ends":          {func(w *worker) { w.flights.underway = 1000; w.stopped.Store(true) }, 0, false},

@@ -187,7 +187,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	if resume, ok := w.resumes(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
-	w.startCopies(m)
+	wait = min(wait, w.startCopies(m))
 	if able {
 		wait = min(wait, w.plan.kind.idle(w, m))
 		w.startSettlements(m, local)

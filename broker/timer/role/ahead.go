@@ -3,6 +3,7 @@ package role
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,10 +14,14 @@ import (
 )
 
 const (
-	// copiesTimeout is the timeout of a request to a replica. For copiesRetry after a failed request, the worker asks
-	// only the leader.
-	copiesTimeout = time.Second
-	copiesRetry   = time.Minute
+	// copiesTimeout is the timeout of a request to a replica. It is less than readAhead, so that the leader can be asked
+	// before the due time.
+	copiesTimeout = 2 * time.Second
+	// After a request without an answer, replicas are not asked for minCopiesPause. Each further one doubles that pause,
+	// up to maxCopiesPause, until a replica answers. The first pause is short: while thousands of timers fire, a server
+	// answers late, and reads from the leader are slower still.
+	minCopiesPause = time.Second
+	maxCopiesPause = time.Minute
 	// MaxCopies is the maximum number of timers in one request. CopiesBytes is the maximum size of their bodies together;
 	// a single body may be larger. While a replica answers such a request, it does not serve other requests of the stream.
 	MaxCopies   = jsapi.MaxDirect
@@ -37,7 +42,7 @@ func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]
 	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
 	defer cancel()
 	found, err := s.Copies.LastOfEach(ctx, s.Name(), subjects, CopiesBytes+len(subjects)*headerRoom)
-	s.noteCopies(err)
+	s.noteCopies(err, time.Now())
 	copies := make(map[string]message.Incoming, len(found))
 	for _, in := range found {
 		copies[in.Subject] = in
@@ -45,16 +50,40 @@ func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]
 	return copies, err
 }
 
-// noteCopies stops requests to replicas for copiesRetry, if err shows that the replicas do not answer.
-func (s *Stream) noteCopies(err error) {
-	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) && s.Copies.Conn.IsConnected() {
-		s.leaderOnly.Store(time.Now().Add(copiesRetry).UnixNano())
+// noteCopies begins a pause if err shows that a replica does not answer. An answer makes the next pause short again.
+func (s *Stream) noteCopies(err error, local time.Time) {
+	p := &s.copiesPause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case err == nil || errors.Is(err, jetstream.ErrMsgNotFound):
+		p.length = 0
+	case local.Before(p.until): // the request began before the pause
+	default:
+		if s.Copies.Conn.IsConnected() {
+			p.length *= 2
+		}
+		p.length = min(max(p.length, minCopiesPause), maxCopiesPause)
+		p.until = local.Add(p.length)
 	}
+}
+
+// CopiesPause returns the rest of the pause in which replicas get no request, at a local time. If the broker never asks
+// replicas, the pause does not end. Failing reports whether no replica has answered since the last failed request.
+func (s *Stream) CopiesPause(local time.Time) (left time.Duration, failing bool) {
+	if s.Copies.Conn == nil {
+		return math.MaxInt64, true
+	}
+	p := &s.copiesPause
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(0, p.until.Sub(local)), p.length > 0
 }
 
 // asksReplicas reports whether replicas may be asked at a local time.
 func (s *Stream) asksReplicas(local time.Time) bool {
-	return s.Copies.Conn != nil && local.UnixNano() >= s.leaderOnly.Load()
+	left, _ := s.CopiesPause(local)
+	return left == 0
 }
 
 // Copied records a replica's copy of the last entry of a marker's subject, and returns the next step. A replica may

@@ -80,8 +80,8 @@ func TestNextOfMarker(t *testing.T) {
 		moves bool
 		want  string
 	}{
-		{"long before", fresh, 0, false, "hold until 9m58.5s"},
-		{"just before", fresh, due - readAhead - 250*time.Millisecond - 1, false, "hold until 9m58.5s"},
+		{"long before", fresh, 0, false, "hold until 9m57.5s"},
+		{"just before", fresh, due - readAhead - 250*time.Millisecond - 1, false, "hold until 9m57.5s"},
 		{"it is time", fresh, due - readAhead - 250*time.Millisecond, false, "examine"},
 		{"late", fresh, due + time.Second, false, "examine"},
 		{"it moves on", fresh, 0, true, "as any"},
@@ -98,8 +98,9 @@ func TestNextOfMarker(t *testing.T) {
 	}
 }
 
-// TestLeaderOnly: if replicas do not answer, they get no further requests for some time.
-func TestLeaderOnly(t *testing.T) {
+// TestCopiesPause: after a request without an answer, replicas get no further request for a pause. Each further request
+// without an answer doubles the pause. After an answer, the next pause is short again.
+func TestCopiesPause(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {
 		nc := e.server.Connect()
@@ -108,19 +109,41 @@ func TestLeaderOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		natstest.Flush(t, nc)
-		e.Copies = jsapi.Client{Conn: nc, API: "silent"}
-		if _, err := e.ReadCopies(t.Context(), []string{subject}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("no answer: %v", err)
-		}
-		if _, err := e.ReadCopies(t.Context(), []string{subject}); !errors.Is(err, ErrNoCopies) || asked.Load() != 1 {
-			t.Errorf("again at once: %v, %d requests", err, asked.Load())
-		}
-		time.Sleep(copiesRetry)
-		e.Copies.API = "$JS.API"
 		e.write("set")
-		found, err := e.ReadCopies(t.Context(), []string{subject})
-		if err != nil || found[subject].Sequence != 1 {
-			t.Errorf("a minute later: %+v, %v", found, err)
+		const answers, silent = "$JS.API", "silent"
+		for i, tt := range []struct {
+			api   string
+			pause time.Duration // after the request
+		}{
+			{silent, minCopiesPause}, {silent, 2 * minCopiesPause}, {silent, 4 * minCopiesPause}, {answers, 0},
+			{silent, minCopiesPause}, {silent, 2 * minCopiesPause}, {answers, 0},
+		} {
+			e.Copies = jsapi.Client{Conn: nc, API: tt.api}
+			found, err := e.ReadCopies(t.Context(), []string{subject})
+			if tt.api == answers && found[subject].Sequence != 1 || tt.api == silent && !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("request %d: %+v, %v", i, found, err)
+			}
+			if left, failing := e.CopiesPause(time.Now()); left != tt.pause || failing != (tt.api == silent) {
+				t.Errorf("after request %d, a pause of %s, failing %t, want %s", i, left, failing, tt.pause)
+			}
+			if tt.pause > 0 {
+				if _, err := e.ReadCopies(t.Context(), []string{subject}); !errors.Is(err, ErrNoCopies) {
+					t.Errorf("in the pause after request %d: %v", i, err)
+				}
+			}
+			time.Sleep(tt.pause)
+		}
+		for range 10 {
+			e.Copies.API = silent
+			_, _ = e.ReadCopies(t.Context(), []string{subject})
+			left, _ := e.CopiesPause(time.Now())
+			time.Sleep(left)
+		}
+		if e.copiesPause.length != maxCopiesPause {
+			t.Errorf("after ten more, a pause of %s, want %s", e.copiesPause.length, maxCopiesPause)
+		}
+		if got := asked.Load(); got != 15 {
+			t.Errorf("%d requests without an answer, want 15: none in a pause", got)
 		}
 	})
 }

@@ -17,7 +17,7 @@ const (
 	armRoundAfter = time.Second
 	// readAhead is the time before the due time at which a marker's body is read: it is longer than one request to a
 	// replica and one to the leader. Timers that are due within readTogether are read in one request.
-	readAhead    = 1500 * time.Millisecond
+	readAhead    = 2500 * time.Millisecond
 	readTogether = 500 * time.Millisecond
 	// OtherFlight is the time after which the worker examines a timer again if another message of this process has claimed
 	// it.

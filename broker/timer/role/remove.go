@@ -76,7 +76,7 @@ func (s *Stream) copyFrom(ctx context.Context, subject string, from uint64) (mes
 	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
 	defer cancel()
 	in, err := s.Copies.FirstOf(ctx, s.Name(), subject, from)
-	s.noteCopies(err)
+	s.noteCopies(err, time.Now())
 	return in, err
 }
 

@@ -2,7 +2,7 @@ package role
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -40,7 +40,14 @@ type Stream struct {
 	claims  timer.Claims
 	settled timer.Settled
 
-	leaderOnly atomic.Int64 // Unix time in nanoseconds until which replicas are not asked
+	copiesPause copiesPause
+}
+
+// copiesPause is the pause after a replica has not answered.
+type copiesPause struct {
+	mu     sync.Mutex
+	length time.Duration // of the last pause; zero after an answer
+	until  time.Time     // local
 }
 
 // NewStream returns a Stream. It sends no request.
