@@ -335,6 +335,11 @@ func (s *stage) runBroker() (b *broker.Broker, stop func() error, err error) {
 		Read: s.as("delay-read", "r"), Write: s.as("delay-write", "w"), Deliver: s.as("delay-deliver", "d"),
 		Control: s.as("delay-control", "c"),
 	}
+	return runLinks(links, cfg)
+}
+
+// runLinks runs a broker on these connections until stop is called. Stop may be called several times.
+func runLinks(links broker.Links, cfg broker.Config) (b *broker.Broker, stop func() error, err error) {
 	if b, err = broker.New(links, cfg); err != nil {
 		return nil, nil, err
 	}
