@@ -150,7 +150,7 @@ func accountsWork(s *stage) error {
 			return fmt.Errorf("%s still waits for %d answers", account, n)
 		}
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(15 * time.Minute) // the last delivery is due after 10 minutes
 	for tenant := range names {
 		if err := s.tenantGot(ctx, tenant, heard[tenant]()); err != nil {
 			return err

@@ -154,7 +154,7 @@ func (s *stage) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	time.Sleep(5 * time.Minute) // both attempts
+	time.Sleep(time.Minute) // both attempts
 	for _, subject := range []string{"delayin.1s.orders.patient", "delayin.1h.payments.later"} {
 		if _, err := s.js.Publish(ctx, subject, nil); err != nil {
 			return err

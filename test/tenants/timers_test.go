@@ -137,7 +137,7 @@ func TestNeighboursTimers(t *testing.T) {
 	const timer = "delaytimer." + victimKey + "." + victimTarget
 	for name, tt := range map[string]struct {
 		attack func(t *testing.T, payments *harness.Client, generation uint64)
-		lost   bool // the timer is replaced by what is no timer
+		lost   bool // the timer is replaced by an entry that is not a timer
 	}{
 		"all that its grants refuse": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
 			publish := func(subject, reply string, headers ...string) {
