@@ -157,7 +157,7 @@ func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c clust
 func TestCleanStopBehindALaggingReplica(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	rounds, count := 1, 3000
+	rounds, count := 1, 1000 // beside other tests, a busy machine cannot remove many more before the broker has to end
 	if *long {
 		rounds, count = 6, 6000
 	}

@@ -86,7 +86,7 @@ func (l *Load) End(minAccepted int) (accepted int) {
 	return accepted
 }
 
-// AwaitCount waits until a stream holds this many messages, for at most the timeout, and returns the number of messages.
+// AwaitCount waits until a stream holds this many messages, for at most the timeout. It returns the number of messages.
 func (c *Client) AwaitCount(stream string, want int, timeout time.Duration) int {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

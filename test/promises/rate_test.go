@@ -74,7 +74,7 @@ func TestRateAfterKills(t *testing.T) {
 			time.Sleep(away)
 			b = harness.StartBroker(t, s, cfg)
 		}
-		time.Sleep(5 * time.Minute)
+		time.Sleep(2 * time.Minute)
 		got := c.Arrivals("SLOW")
 		harness.CheckCount(t, got, flood)
 		const turns = flood * time.Second / rate
