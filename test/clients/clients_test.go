@@ -1,11 +1,11 @@
-// Package clients shows that programs in other languages need no special library. It runs their ordinary NATS clients
-// against a broker in its own process.
+// Package clients shows that programs in other languages need no special library. It runs ordinary NATS clients against
+// a broker in a process of its own.
 //
-//	JavaScript  demo.mjs and the snippet run here, and have to in CI
-//	Go          the snippet runs here, and so does the one with package client
-//	Python      the snippet runs here where nats-py is installed
-//	NATS CLI    the snippets run here, and the lines of COOKBOOK.md, with the CLI of natscli/go.mod
-//	Rust        the snippet is text: it would need a crate to build in
+//	JavaScript  runs demo.mjs and the snippets; in CI, the tests fail without Node.js
+//	Go          runs the snippets, with and without package client
+//	Python      runs the snippets if nats-py is installed
+//	NATS CLI    runs the snippets and the lines of COOKBOOK.md, with the CLI of natscli/go.mod
+//	Rust        compares the text of the snippets only: a build would need a crate
 package clients
 
 import (
@@ -26,7 +26,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestJavaScript runs the demonstration, which checks its own results and prints how late each message was.
+// TestJavaScript runs the demonstration, which checks its own results and prints the lateness of each message.
 func TestJavaScript(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -53,13 +53,13 @@ func TestSnippets(t *testing.T) {
 	}, func(t *testing.T, p prepare) { checkSnippet(t, p(t)) })
 }
 
-// A snippet is a program of the README in one language.
+// A snippet is a program of the documents in one language.
 type snippet struct {
 	language string
 	prepare  prepare
 }
 
-// eachLanguage runs a check of each program, beside each other.
+// eachLanguage checks each program in a parallel subtest.
 func eachLanguage(t *testing.T, all []snippet, check func(*testing.T, prepare)) {
 	for _, s := range all {
 		t.Run(s.language, func(t *testing.T) {
@@ -69,7 +69,7 @@ func eachLanguage(t *testing.T, all []snippet, check func(*testing.T, prepare)) 
 	}
 }
 
-// A prepare makes what runs a program on a server. It skips the test if the language is missing.
+// A prepare returns a function that runs a program on a server. It skips the test if the language is not installed.
 type prepare func(t *testing.T) (play func(t *testing.T, url string))
 
 func goProgram(program func(context.Context, jetstream.JetStream) error) prepare {
@@ -129,8 +129,8 @@ func TestTimerSnippets(t *testing.T) {
 	}, func(t *testing.T, p prepare) { checkOneOfTwo(t, p, 2*time.Second) })
 }
 
-// TestScheduleSnippets runs the programs that ask for schedules as of nats-server, with what their clients have for
-// that. Of two schedules, the one that was cancelled does not arrive.
+// TestScheduleSnippets runs the programs that request schedules in nats-server's format, with the API of their NATS
+// clients. Of two schedules, the one that was cancelled does not arrive.
 func TestScheduleSnippets(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -140,8 +140,9 @@ func TestScheduleSnippets(t *testing.T) {
 	}, func(t *testing.T, p prepare) { checkOneOfTwo(t, p, 4*time.Second) })
 }
 
-// checkOneOfTwo runs a program that has one message arrive, and cancels another that would come within a while.
-func checkOneOfTwo(t *testing.T, prepare prepare, while time.Duration) {
+// checkOneOfTwo runs a program that requests two messages, and cancels one of them. Without the cancel, the second
+// message would arrive within maxWait after the first.
+func checkOneOfTwo(t *testing.T, prepare prepare, maxWait time.Duration) {
 	t.Helper()
 	play := prepare(t)
 	url := startBroker(t)
@@ -151,7 +152,7 @@ func checkOneOfTwo(t *testing.T, prepare prepare, while time.Duration) {
 	if err != nil || string(m.Data) != `{"id":42}` {
 		t.Fatalf("got %v, %v, want 42", m, err)
 	}
-	if m, err := sub.NextMsg(while); err == nil {
+	if m, err := sub.NextMsg(maxWait); err == nil {
 		t.Errorf("%s arrived too", m.Data)
 	}
 }
@@ -165,7 +166,7 @@ func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 	publish(t, url)
 	for _, want := range []struct {
 		body  string
-		delay time.Duration // since the start, at the least
+		delay time.Duration // the minimum, since the start
 	}{
 		{`{"id":43}`, 1500 * time.Millisecond},
 		{`{"id":42}`, 5 * time.Second},
@@ -183,15 +184,15 @@ func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 		if got := string(m.Data); got != want.body {
 			t.Errorf("got %s, want %s", got, want.body)
 		}
-		// In some languages the times in text have milliseconds.
+		// In some languages, times are formatted with milliseconds only.
 		if asked := started.Add(want.delay).Truncate(time.Millisecond); due.Before(asked) || now.Before(due) {
-			t.Errorf("%s was asked for not before %s, was due %s and came %s", want.body, asked, due, now)
+			t.Errorf("%s was due %s and arrived %s; want it due at %s or later, and not early", want.body, due, now, asked)
 		}
 		t.Logf("%s: %.1f ms after it was due", want.body, float64(now.Sub(due).Microseconds())/1000)
 	}
 }
 
-// TestSnippetsAgree compares the snippets that cannot run everywhere with the others: all make the same requests.
+// TestSnippetsAgree compares the text of all snippets, since some cannot run everywhere. All make the same requests.
 func TestSnippetsAgree(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("snippets/publish.*")
@@ -224,7 +225,7 @@ func installJavaScript(t *testing.T) string {
 	t.Helper()
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			lacking(t, tool+" is not installed; install Node.js 20 or later, with npm")
+			skip(t, tool+" is not installed; install Node.js 20 or later, with npm")
 		}
 	}
 	dir := t.TempDir()
@@ -236,19 +237,18 @@ func installJavaScript(t *testing.T) string {
 	npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	npm.Dir = dir
 	if out, err := npm.CombinedOutput(); err != nil {
-		lacking(t, fmt.Sprintf("npm ci: %v; it needs a package registry\n%s", err, out))
+		skip(t, fmt.Sprintf("npm ci: %v; it needs a package registry\n%s", err, out))
 	}
 	return dir
 }
 
-// lacking ends a test that cannot run on this machine: it is skipped on a laptop, where Go alone is enough, and fails
-// in CI.
-func lacking(t *testing.T, what string) {
+// skip skips a test that needs software which is not installed. In CI, the test fails instead.
+func skip(t *testing.T, reason string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
-		t.Fatalf("the JavaScript client has to be tested in CI: %s", what)
+		t.Fatalf("CI must test the JavaScript client: %s", reason)
 	}
-	t.Skipf("NOT RUN: the JavaScript client: %s", what)
+	t.Skipf("NOT RUN: the JavaScript client: %s", reason)
 }
 
 // startBroker runs the command with an embedded NATS server until the test ends, and returns the URL of the server.
@@ -260,7 +260,7 @@ func startBroker(t *testing.T) string {
 	return p.URL
 }
 
-// connect connects until the test ends.
+// connect returns a connection, which is closed when the test ends.
 func connect(t *testing.T, url string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -271,7 +271,7 @@ func connect(t *testing.T, url string) *nats.Conn {
 	return nc
 }
 
-// subscribe listens on the target of the snippets.
+// subscribe subscribes to the target of the snippets.
 func subscribe(t *testing.T, url string) *nats.Subscription {
 	t.Helper()
 	nc := connect(t, url)
@@ -285,7 +285,7 @@ func subscribe(t *testing.T, url string) *nats.Subscription {
 	return sub
 }
 
-// run runs a client to its end and returns its output.
+// run executes a program until it ends, and returns its output.
 func run(t *testing.T, dir, url, name string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

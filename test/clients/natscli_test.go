@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// cli is the directory of the NATS CLI. It is a module of its own, so that the project does not depend on it. The
-// toolchain keeps what it has built: the first time takes minutes, and every other time a second.
+// cli returns the directory of the NATS CLI, which it builds. The CLI is in a separate module, so that the project does
+// not depend on it. The first build takes minutes; Go's cache keeps the result.
 var cli = sync.OnceValues(func() (dir string, err error) {
 	tool := exec.Command("go", "tool", "-n", "nats")
 	tool.Dir = "natscli"
@@ -33,7 +33,7 @@ func buildCLI(t *testing.T) {
 	}
 }
 
-// sh runs a line of the shell, with the CLI, among the snippets. It has no settings but the server.
+// sh runs a shell command in the directory of the snippets. The CLI is in its path, and its only setting is the server.
 func sh(t *testing.T, url, line string) (out string, err error) {
 	t.Helper()
 	dir, err := cli()
@@ -48,10 +48,10 @@ func sh(t *testing.T, url, line string) (out string, err error) {
 	return string(text), err
 }
 
-// spoken is a line that a person has typed, and what came.
+// spoken is a command line of a document, and the output that the document shows.
 type spoken struct{ line, answer string }
 
-// conversation is what a document shows of the NATS CLI.
+// conversation returns the lines of the NATS CLI in a document.
 func conversation(t *testing.T, file string) (all []spoken) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -72,8 +72,8 @@ func conversation(t *testing.T, file string) (all []spoken) {
 
 var (
 	storedAt = regexp.MustCompile(`(?:Stored in Stream: DELAY_TIMERS Sequence: |"generation":)(\d+)`)
-	// varies is what is another each time: times, and how wide a table is because of them; sequences, which the broker's
-	// own entries take, too; the names of instances.
+	// varies replaces the parts of an output that differ from run to run: times, the widths of tables, sequences, and the
+	// names of instances.
 	varies = []struct {
 		is *regexp.Regexp
 		as string
@@ -89,6 +89,7 @@ var (
 	}
 )
 
+// plain returns an output without its varying parts.
 func plain(answer string) string {
 	for _, v := range varies {
 		answer = v.is.ReplaceAllString(answer, v.as)
@@ -96,8 +97,9 @@ func plain(answer string) string {
 	return strings.TrimSpace(answer)
 }
 
-// TestNATSCLI types the lines of the NATS CLI that COOKBOOK.md shows, and gets what it shows: set, only if there is
-// none, move, cancel, the requests to a broker, and the service as "nats micro" shows it.
+// TestNATSCLI runs the lines of the NATS CLI that COOKBOOK.md shows, and compares the output. The lines set a timer,
+// also on condition that there is none, move it, cancel it, send requests to a broker, and show its service with "nats
+// micro".
 func TestNATSCLI(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -107,16 +109,16 @@ func TestNATSCLI(t *testing.T) {
 	if len(said) < 8 {
 		t.Errorf("only %d lines are shown", len(said))
 	}
-	now := make(map[string]string) // the sequences of today, by those of the document
+	now := make(map[string]string) // the sequences of this run, by the sequences in the document
 	for _, s := range said {
 		line := regexp.MustCompile(`Sequence:\d+`).ReplaceAllStringFunc(s.line, func(was string) string {
 			_, number, _ := strings.Cut(was, ":")
-			if today, ok := now[number]; ok {
-				number = today
+			if current, ok := now[number]; ok {
+				number = current
 			}
 			return "Sequence:" + number
 		})
-		out, _ := sh(t, url, line) // some are refused
+		out, _ := sh(t, url, line) // some requests are refused
 		if want := plain(s.answer); plain(out) != want {
 			t.Errorf("$ %s\n%s\nis read as %s\nwant       %s", line, out, plain(out), want)
 		}

@@ -124,9 +124,9 @@ func (c cluster) awaitHealthy() error {
 	return nil
 }
 
-func (s *server) awaitHealthy(most time.Duration) error {
-	if err := await(most, func() error { return get("http://" + s.monitor + "/healthz") }); err != nil {
-		return fmt.Errorf("%s is not healthy after %s: %w", s.name, most, err)
+func (s *server) awaitHealthy(maxTime time.Duration) error {
+	if err := await(maxTime, func() error { return get("http://" + s.monitor + "/healthz") }); err != nil {
+		return fmt.Errorf("%s is not healthy after %s: %w", s.name, maxTime, err)
 	}
 	return nil
 }

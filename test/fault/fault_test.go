@@ -14,36 +14,39 @@ import (
 )
 
 var (
-	duration = flag.Duration("fault.duration", 0, "run random faults for so long, rather than each kind once")
-	seed     = flag.Uint64("fault.seed", 0, "seed of the first random run; alone, that run and no other")
-	runs     = flag.Int("fault.runs", 0, "how many random runs, with seeds from fault.seed on")
-	long     = flag.Bool("fault.long", false, "run the scenarios that take minutes, too")
-	keep     = flag.String("fault.keep", "",
-		"where every run leaves its history, logs and data; without it, those that fail leave them in the temporary "+
+	duration = flag.Duration("fault.duration", 0, "run random faults for this long, instead of each kind of fault once")
+	seed     = flag.Uint64("fault.seed", 0,
+		"seed of the first random run; the only run without -fault.duration and -fault.runs")
+	runs = flag.Int("fault.runs", 0, "number of random runs, with consecutive seeds from -fault.seed")
+	long = flag.Bool("fault.long", false, "also run the scenarios that take minutes")
+	keep = flag.String("fault.keep", "",
+		"directory for the history, logs and data of every run; by default, failed runs leave theirs in the temporary "+
 			"directory")
-	brokers = flag.Int("fault.brokers", 3, "how many brokers share the work")
-	other   = flag.String("fault.broker", "", "the command to break, rather than this tree's, such as an older version")
-	only    = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
-	raced   = flag.Int("fault.races", 0, "how many timers to race for while the leaders of their stream change")
-	broken  = flag.Bool("fault.mutants", false, "run brokers that are broken on purpose, too")
+	brokers = flag.Int("fault.brokers", 3, "number of brokers that share the lanes")
+	other   = flag.String("fault.broker", "",
+		"path of the broker to test instead of this tree's, such as an older version")
+	only   = flag.String("fault.only", "", "the faults of a single run, by name, separated by commas")
+	raced  = flag.Int("fault.races", 0, "number of timers that clients race for while the leader of their stream changes")
+	broken = flag.Bool("fault.mutants", false, "also run brokers that are broken on purpose")
 )
 
-// built are the programs under test.
+// built has the paths of the programs under test.
 var built programs
 
-// sideBySide is how many tests run at once, unless -parallel says otherwise: they mostly wait, on any number of cores.
-const sideBySide = 6
+// maxParallel is the number of tests that run at the same time, unless -parallel is given. It does not depend on the
+// number of cores, because the tests mostly wait.
+const maxParallel = 6
 
 func TestMain(m *testing.M) {
 	chosen := false
 	flag.Parse()
 	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
 	if !chosen {
-		if err := flag.Set("test.parallel", strconv.Itoa(sideBySide)); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(maxParallel)); err != nil {
 			panic(err)
 		}
 	}
-	if testing.Short() { // nothing runs that needs the programs
+	if testing.Short() { // no test that runs needs the programs
 		os.Exit(m.Run())
 	}
 	os.Exit(func() int {
@@ -60,8 +63,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// TestFaults breaks things under load. Nothing that was accepted is lost or early, the target's stream holds one copy
-// of each on every server, and a clean stop does not even send two.
+// TestFaults injects faults under load. No accepted message is lost or early, and on every server the target's stream
+// holds one copy of each message. A clean stop does not even send a second copy.
 func TestFaults(t *testing.T) {
 	natstest.Long(t)
 	sum := new(totals)
@@ -87,8 +90,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// eachFault is a few runs that hold the kinds of fault, the longest first. Longer faults have a scenario: see
-// TestScenarios.
+// eachFault returns a few plans that together have the usual faults, the longest run first. Faults that take longer are
+// in scenarios: see TestScenarios.
 func eachFault() []plan {
 	all := []plan{
 		{name: "servers", seed: 3, faults: []fault{leaderKilled, serverPaused, steppedDown, serverCut}},
@@ -98,17 +101,18 @@ func eachFault() []plan {
 			faults: []fault{brokerKilled, brokerBlink, brokerPaused, brokerReset, brokerCut, stoppedUnseen}},
 		{name: "clean stops", seed: 1, faults: []fault{brokersRolling, brokerStopped}},
 	}
-	if *brokers > 1 { // there is somebody to take over
+	if *brokers > 1 { // another broker can take over
 		all[2].faults = append(all[2].faults, ownersPurged)
 	}
 	for i := range all {
 		all[i].brokers, all[i].programs, all[i].ladder, all[i].players = *brokers, built, shortLadder, players
-		all[i].rate = 100 // some hundred messages are on their way at each fault; random runs have up to four times as many
+		all[i].rate = 100 // random runs have up to four times as many messages
+		all[i].brisk = true
 	}
 	return all
 }
 
-// BenchmarkRolling restarts all brokers one after the other under load, beside a run in which nothing happens.
+// BenchmarkRolling measures a run without faults, and a run in which all brokers are restarted in turn.
 func BenchmarkRolling(b *testing.B) {
 	calm := plan{name: "undisturbed", seed: 1, brokers: *brokers, rate: 999, programs: built, calm: 10 * time.Second}
 	rolling := calm
@@ -117,8 +121,8 @@ func BenchmarkRolling(b *testing.B) {
 	benchmark(b, rolling)
 }
 
-// BenchmarkTakeOver kills a broker for longer than the others wait for it, then one together with the server that leads
-// their bucket.
+// BenchmarkTakeOver measures a run in which a broker is killed for longer than its leases last, and a run in which the
+// leader of the stream of owners is killed with it.
 func BenchmarkTakeOver(b *testing.B) {
 	p := plan{name: "broker killed", seed: 1, brokers: *brokers, rate: 300, programs: built, faults: []fault{brokerLost}}
 	benchmark(b, p)
@@ -126,7 +130,7 @@ func BenchmarkTakeOver(b *testing.B) {
 	benchmark(b, p)
 }
 
-// benchmark makes a run and prints its lateness.
+// benchmark executes a plan, and reports the lateness.
 func benchmark(b *testing.B, p plan) {
 	b.Run(p.name, func(b *testing.B) {
 		for b.Loop() {

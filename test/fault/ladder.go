@@ -77,9 +77,9 @@ func (l ladder) direct(r request) bool {
 
 // longest returns the longest delay of the requests.
 func (l ladder) longest() time.Duration {
-	most := time.Duration(0)
+	longest := time.Duration(0)
 	for _, r := range l.requests {
-		most = max(most, r.delay)
+		longest = max(longest, r.delay)
 	}
-	return most
+	return longest
 }

@@ -34,8 +34,8 @@ func (w *world) lanes(ctx context.Context) (map[string]int, error) {
 }
 
 // awaitRest waits until the lanes are empty, and records their contents at the end.
-func (w *world) awaitRest(ctx context.Context, most time.Duration) error {
-	rest, stop := context.WithTimeout(ctx, most)
+func (w *world) awaitRest(ctx context.Context, maxTime time.Duration) error {
+	rest, stop := context.WithTimeout(ctx, maxTime)
 	defer stop()
 	var lanes map[string]int
 	_ = retry(rest, func(ctx context.Context) error { // the history records the remaining messages
@@ -59,7 +59,7 @@ func (w *world) awaitRest(ctx context.Context, most time.Duration) error {
 		return nil
 	})
 	if len(lanes) == 0 {
-		return fmt.Errorf("the lanes could not be listed within %s", most)
+		return fmt.Errorf("the lanes could not be listed within %s", maxTime)
 	}
 	for name, held := range lanes {
 		w.log.Add(history.Event{Op: history.Rest, Stream: name, Count: held})

@@ -20,8 +20,8 @@ import (
 type mutant struct {
 	name     string
 	edits    map[string][]string // by file below the module's root: texts, each followed by its replacement
-	fault    fault               // shows the error, unless a scenario is named
-	scenario string              // shows the error; may be empty
+	fault    fault               // the fault that reveals the defect, unless a scenario does
+	scenario string              // the name of the scenario that reveals the defect; empty if the fault does
 	players  int
 	want     history.Kind
 }
@@ -82,8 +82,8 @@ var mutants = []mutant{
 	},
 }
 
-// TestMutants: all mutants together can still be built. With -fault.mutants, each is built and run, and the judge finds
-// the error.
+// TestMutants builds a broker with the defects of all mutants. With -fault.mutants, it builds and runs each mutant, and
+// the judge must find a violation of the expected kind.
 func TestMutants(t *testing.T) {
 	if !*broken {
 		t.Parallel()
@@ -113,7 +113,7 @@ func TestMutants(t *testing.T) {
 			}
 			t.Log(report)
 			if report.Count(m.want) == 0 {
-				t.Errorf("the judge does not notice: want %q", m.want)
+				t.Errorf("the judge found no violation of the kind %q", m.want)
 			}
 		})
 	}

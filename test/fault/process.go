@@ -107,12 +107,12 @@ func (p *process) stop(signal syscall.Signal) (string, error) {
 
 // lastWords returns the end of the log.
 func (p *process) lastWords() []byte {
-	const most = 2000
+	const maxBytes = 2000
 	text, err := os.ReadFile(p.log)
 	if err != nil {
 		return []byte(err.Error())
 	}
-	return text[max(0, len(text)-most):]
+	return text[max(0, len(text)-maxBytes):]
 }
 
 // pause suspends the process, and returns the proof.
@@ -142,9 +142,9 @@ func (p *process) end() {
 	}
 }
 
-// await calls f until it returns nil. After the time most, await returns the last error of f.
-func await(most time.Duration, f func() error) error {
-	deadline := time.Now().Add(most)
+// await calls f until it returns nil. After maxTime, await returns the last error of f.
+func await(maxTime time.Duration, f func() error) error {
+	deadline := time.Now().Add(maxTime)
 	for {
 		err := f()
 		if err == nil || time.Now().After(deadline) {

@@ -18,14 +18,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestIdleLaneIsServedAfterItsConsumersServerDies: a server dies that leads neither a lane nor the cluster and to which
-// the broker is not connected; only the consumer of the lane's reader is there. A message published then is late by
-// 2.5 s at most. The test allows a busy machine much more; heartbeats of 5 s, which it is there to prevent, would make
-// it up to 12 s, and a minute's, as elsewhere, far more.
+// TestIdleLaneIsServedAfterItsConsumersServerDies kills a server that has the consumer of an idle lane's reader. The
+// server leads neither a lane nor the cluster, and the broker is not connected to it. A message that is published then
+// is at most 2.5 s late. The test allows 10 s, for a busy machine. With heartbeats every 5 s, it could be 12 s late.
 func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	const allowed = 10 * time.Second
+	const maxLate = 10 * time.Second
 	levels := []string{"1s", "2s", "3s", "4s", "5s"}
 	dir, c, js := newClusterOf(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -72,21 +71,21 @@ func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 	}
 	for body, d := range late {
 		t.Logf("%s: late by %s", body, d.Round(time.Millisecond))
-		if d > allowed {
-			t.Errorf("message %s on delay.%s was late by %s, want %s at most", body, level, d.Round(time.Millisecond), allowed)
+		if d > maxLate {
+			t.Errorf("message %s on delay.%s was late by %s, want %s at most", body, level, d.Round(time.Millisecond), maxLate)
 		}
 	}
 }
 
-// placeApart starts brokers, until the consumer of a level lives on a server that does nothing else for the level:
-// nats-server places consumers at random. It returns that server and the level.
+// placeApart replaces the broker until the consumer of a level is on a server that does nothing else for the level,
+// since nats-server places consumers at random. It returns that server and the level.
 func placeApart(
 	t *testing.T, ctx context.Context, js jetstream.JetStream, dir string, c cluster, levels []string,
 ) (*server, string) {
 	t.Helper()
 	for try := 1; ; try++ {
 		if try > 10 {
-			t.Fatal("no lane's consumer was placed on a server of its own")
+			t.Fatal("in ten attempts, no lane's consumer was placed on a server that does not lead the lane")
 		}
 		b := atServer(t, dir, try, c, c[0], strings.Join(levels, ","))
 		time.Sleep(6 * time.Second) // the lanes are idle, and their heartbeats slow
@@ -101,14 +100,10 @@ func placeApart(
 	}
 }
 
-// leadCluster makes a server the leader of the cluster, which alone can make a consumer anew.
+// leadCluster makes a server the leader of the cluster. Only the leader of the cluster can create a consumer again.
 func leadCluster(t *testing.T, s *server) {
 	t.Helper()
-	nc, err := nats.Connect(s.url(), nats.UserInfo("sys", "sys"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
+	nc := connect(t, s.url(), nats.UserInfo("sys", "sys"))
 	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
 	if err := await(timeout, func() error {
 		leader, err := s.clusterLeader()
@@ -124,7 +119,7 @@ func leadCluster(t *testing.T, s *server) {
 	}
 }
 
-// clusterLeader is the leader of the cluster, as this server knows it.
+// clusterLeader returns the name of the leader of the cluster, as far as this server knows.
 func (s *server) clusterLeader() (string, error) {
 	var js struct {
 		Cluster struct {
@@ -135,7 +130,7 @@ func (s *server) clusterLeader() (string, error) {
 	return js.Cluster.Leader, err
 }
 
-// onItsOwn is the server of a lane's consumer, if it does not lead the lane.
+// onItsOwn returns the server of a lane's consumer, or nil if that server also leads the lane.
 func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c cluster, stream string) *server {
 	t.Helper()
 	s, err := js.Stream(ctx, stream)
@@ -156,22 +151,23 @@ func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c clust
 	return found
 }
 
-// TestCleanStopBehindALaggingReplica: a clean stop removes one by one what arrived behind a message that is not due
-// yet. A replica that has not applied the removals shows them to the successor, which sends none of them again.
+// TestCleanStopBehindALaggingReplica: a clean stop removes, one by one, the delivered messages behind a message that is
+// not due yet. A replica that has not applied the removals still shows these messages to the next broker, which sends
+// none of them again.
 func TestCleanStopBehindALaggingReplica(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	rounds, count := 1, 3000
+	rounds, count := 1, 1000 // beside other tests, a busy machine cannot remove many more before the broker has to end
 	if *long {
 		rounds, count = 6, 6000
 	}
 	dir, c, js := newClusterOf(t)
 	leadCluster(t, c[0])
-	seen := newTally(t, js.Conn(), func(m *nats.Msg) string { return m.Header.Get(message.HeaderID) })
+	seen := newTally(t, js.Conn())
 	published := 0
 	for round := range rounds {
 		b := atServer(t, dir, 2*round+1, c, c[0], "10s,1m")
-		// waits on the wheel, and all others behind it
+		// This message waits on the wheel, with all others behind it.
 		if _, err := js.Publish(t.Context(), "delayin.9500ms.orders.head", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +181,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		published += count + 1
 		seen.await(t, 8*time.Second, published-1)
 		lead, cancel := context.WithTimeout(t.Context(), timeout)
-		err := leadFrom(lead, js, c[0]) // so that the slow one is missed by nobody
+		err := leadFrom(lead, js, c[0]) // so that the paused server leads no stream
 		cancel()
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +191,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		var slow *server
-		for _, other := range c[1:] { // we, and the broker, are connected to the first
+		for _, other := range c[1:] { // the test and the broker are connected to the first server
 			if other.name != s.CachedInfo().Cluster.Leader {
 				slow = other
 			}
@@ -214,8 +210,94 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		if _, err := successor.terminate(); err != nil {
 			t.Error(err)
 		}
-		if n, d := seen.count(""); d != n {
+		if n, d := seen.count(); d != n {
 			t.Errorf("round %d: after clean stops %d messages came %d times", round, n, d)
 		}
 	}
+}
+
+// tally counts the deliveries on orders.> of each message, by Delay-Id.
+type tally struct {
+	mu   sync.Mutex // guards seen
+	seen map[string]int
+}
+
+func newTally(t *testing.T, nc *nats.Conn) *tally {
+	t.Helper()
+	c := &tally{seen: make(map[string]int)}
+	if _, err := nc.Subscribe("orders.>", func(m *nats.Msg) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.seen[m.Header.Get(message.HeaderID)]++
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// count returns the number of messages, and of their deliveries.
+func (c *tally) count() (messages, deliveries int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.seen {
+		deliveries += n
+	}
+	return len(c.seen), deliveries
+}
+
+// await waits until this many messages have arrived.
+func (c *tally) await(t *testing.T, maxTime time.Duration, want int) {
+	t.Helper()
+	if err := await(maxTime, func() error {
+		if n, _ := c.count(); n < want {
+			return fmt.Errorf("%d of %d came", n, want)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atServer starts a broker that reaches only one server of a cluster.
+func atServer(t *testing.T, dir string, number int, c cluster, s *server, levels string) *broker {
+	t.Helper()
+	b, err := newBroker(dir, built.broker, number, c, levels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.stayAt(s)
+	t.Cleanup(b.end)
+	if err := b.run(); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// connect returns a connection, which is closed when the test ends.
+func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// newClusterOf starts a cluster without brokers, and returns its directory and a client.
+func newClusterOf(t *testing.T) (dir string, c cluster, js jetstream.JetStream) {
+	t.Helper()
+	dir = t.TempDir()
+	c, err := newCluster(dir, built.server, quota)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.end)
+	if err := c.start(); err != nil {
+		t.Fatal(err)
+	}
+	if js, err = jetstream.New(connect(t, c[0].url(), nats.MaxReconnects(-1))); err != nil {
+		t.Fatal(err)
+	}
+	return dir, c, js
 }

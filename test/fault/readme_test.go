@@ -30,15 +30,15 @@ func TestReadmeListsAll(t *testing.T) {
 		if i := slices.Index(all, name[1]); i >= 0 {
 			all = slices.Delete(all, i, i+1)
 		} else {
-			t.Errorf("the README tells of %q, which does not exist or is there twice", name[1])
+			t.Errorf("the README lists %q twice, or it does not exist", name[1])
 		}
 	}
 	for _, name := range all {
-		t.Errorf("the README does not tell of %q", name)
+		t.Errorf("the README does not list %q", name)
 	}
 	_, broken, _ := strings.Cut(string(text), "\n## Brokers broken on purpose\n")
 	broken, _, _ = strings.Cut(broken, "\n## ")
-	if strings.Count(broken, "\n| ") != len(mutants)+1 { // and the table's head
+	if strings.Count(broken, "\n| ") != len(mutants)+1 { // the header is a row, too
 		t.Errorf("the README does not list the %d mutants", len(mutants))
 	}
 	flag.VisitAll(func(f *flag.Flag) {

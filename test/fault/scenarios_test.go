@@ -13,16 +13,17 @@ import (
 // scenario is a run that is made for one danger.
 type scenario struct {
 	plan
-	short bool // it is made without -fault.long, too
+	short bool // TestScenarios runs it without -fault.long, too
 }
 
 func again(n int, faults ...fault) []fault { return slices.Repeat(faults, n) }
 
-// scenarios, by their kind of fault. With a home, brokers reach one server only, and others are killed.
+// scenarios returns all scenarios, by kind of fault. In a plan with a home, the brokers reach only that server, and the
+// faults kill other servers.
 func scenarios() []scenario {
 	return []scenario{
-		// A reader's consumer has no replica. Its server dies and comes back, and the server makes the consumer anew under
-		// its name, which counts from one. Between them no message may be lost, in any state of the reader.
+		// A reader's consumer has no replica. When its server restarts, the server creates the consumer again under its
+		// name, and the new consumer counts from one. No message may be lost, whatever the reader does at that time.
 		{short: true, plan: plan{name: createdAgain, seed: 11, rate: 50, home: 1, brokers: 1, ladder: quietLadder,
 			faults: []fault{readerReborn}}},
 		{plan: plan{name: "a reader's server is back, slow", seed: 12, rate: 50, home: 1, ladder: deepLadder, calm: readOn,
@@ -49,7 +50,7 @@ func scenarios() []scenario {
 		{plan: plan{name: "rolling retirement, fast", seed: 27, rate: 2000, ladder: wideLadder,
 			faults: []fault{serversLame}}},
 
-		// A leader that was paused gives old answers, before it hears that another leads.
+		// A leader that was paused answers from an old state until it learns that another server leads.
 		{plan: plan{name: "leaders paused", seed: 31, rate: 300, ladder: wideLadder, calm: 2 * time.Second,
 			faults: []fault{serverBlink, lanePaused, laneStale, serverPaused, laneStale, laneGone}}},
 
@@ -65,7 +66,7 @@ func scenarios() []scenario {
 		// Cancel, move, replace and fire, while the leader of the timers changes.
 		{short: true, plan: races(71, 2)},
 
-		// A tenant with its documented grants makes no copies, and forges nothing.
+		// A tenant with its documented grants causes no duplicates, and forges no message.
 		{short: true, plan: plan{name: "a tenant attacks", seed: 51, rate: 200, faults: []fault{tenantAttacks}}},
 		{plan: plan{name: "a tenant attacks meanwhile", seed: 52, rate: 200, attacked: true,
 			faults: []fault{leaderKilled, brokerKilled, serverCut, brokerStopped}}},
@@ -76,8 +77,8 @@ func scenarios() []scenario {
 	}
 }
 
-// races is a run in which many timers are raced for while their stream has one leader after the other, with so many
-// faults. Most is in memory, and all of it is near its due time.
+// races returns a plan with a number of faults, in which clients race for many timers while the leader of their stream
+// changes repeatedly. All timers are near their due times, and most are in the memory of a broker.
 func races(seed uint64, faults int) plan {
 	p := plan{name: "timers are raced for", seed: seed, brokers: *brokers, rate: 20, players: 40, races: true,
 		ladder: shortLadder, brisk: true}
@@ -89,21 +90,21 @@ func races(seed uint64, faults int) plan {
 	return p
 }
 
-// scenarioNamed is the plan of the scenario of that name.
+// scenarioNamed returns the plan of the scenario with a name.
 func scenarioNamed(name string) plan {
 	all := scenarios()
 	return all[slices.IndexFunc(all, func(s scenario) bool { return s.name == name })].plan
 }
 
-// readOn is long enough for a new consumer to have delivered more than the one before.
+// readOn is a time in which a new consumer delivers more messages than the consumer before it.
 const readOn = 14 * time.Second
 
-// calmFor is so long that no fault excuses a copy in the time behind it.
+// calmFor is longer than the time after a fault in which the fault excuses a duplicate.
 const calmFor = 20 * time.Second
 
-// TestTimerRacesWithFaults makes runs until so many timers were raced for as -fault.races says. Every answer is right,
-// in one order: nothing is delivered whose cancel was acknowledged, and none is too late without a delivery. The short
-// run of it is a scenario.
+// TestTimerRacesWithFaults repeats the plan of races until clients have raced for -fault.races timers. One order of all
+// requests and deliveries must explain every answer: no timer is delivered after an acknowledged cancel, and a cancel
+// is refused only if the timer is delivered. TestScenarios has a short run.
 func TestTimerRacesWithFaults(t *testing.T) {
 	natstest.Long(t)
 	var sum totals
@@ -118,8 +119,8 @@ func TestTimerRacesWithFaults(t *testing.T) {
 	}
 }
 
-// TestScenarios: nothing is lost, early or stored twice in situations that random runs meet rarely. Without -fault.long
-// it makes the short ones.
+// TestScenarios: no message is lost, early or stored twice in situations that random runs meet rarely. Without
+// -fault.long, only the short scenarios run.
 func TestScenarios(t *testing.T) {
 	natstest.Long(t)
 	if !*long {
@@ -142,7 +143,7 @@ func TestScenarios(t *testing.T) {
 			}
 			report := sum.run(t, p)
 			if p.ready > 0 {
-				t.Logf("target: ready within 1s, which took %s; late by at most 2s, which was %s", report.SlowestStart,
+				t.Logf("ready after at most %s, with a target of 1s; late by at most %s, with a target of 2s", report.SlowestStart,
 					report.Worst)
 			}
 		})

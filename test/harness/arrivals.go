@@ -26,6 +26,11 @@ type Arrival struct {
 	Header  nats.Header
 }
 
+func newArrival(at time.Time, subject string, h nats.Header, body []byte) Arrival {
+	due, _ := time.Parse(time.RFC3339Nano, h.Get(message.HeaderDue)) // zero for a message without a due time
+	return Arrival{At: at, Due: due, ID: h.Get(message.HeaderID), Body: string(body), Subject: subject, Header: h}
+}
+
 // Arrivals returns all messages of a stream.
 func (c *Client) Arrivals(stream string) []Arrival {
 	c.T.Helper()
@@ -37,9 +42,7 @@ func (c *Client) Arrivals(stream string) []Arrival {
 		if err != nil {
 			continue // deleted
 		}
-		due, _ := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
-		all = append(all, Arrival{At: m.Time, Due: due, ID: m.Header.Get(message.HeaderID), Body: string(m.Data),
-			Subject: m.Subject, Header: m.Header})
+		all = append(all, newArrival(m.Time, m.Subject, m.Header, m.Data))
 	}
 	return all
 }
@@ -47,8 +50,14 @@ func (c *Client) Arrivals(stream string) []Arrival {
 // Dead returns the dead letters by code.
 func (c *Client) Dead() map[string][]Arrival {
 	c.T.Helper()
+	return c.letters("DELAY_DEAD")
+}
+
+// letters returns the dead letters in a stream by code.
+func (c *Client) letters(stream string) map[string][]Arrival {
+	c.T.Helper()
 	byCode := make(map[string][]Arrival)
-	for _, a := range c.Arrivals("DELAY_DEAD") {
+	for _, a := range c.Arrivals(stream) {
 		code := a.Header.Get(message.HeaderErrorCode)
 		byCode[code] = append(byCode[code], a)
 	}
@@ -58,22 +67,36 @@ func (c *Client) Dead() map[string][]Arrival {
 // CheckNoDead fails the test for every dead letter.
 func (c *Client) CheckNoDead() {
 	c.T.Helper()
-	for code, letters := range c.Dead() {
+	c.checkNoDead("DELAY_DEAD")
+}
+
+func (c *Client) checkNoDead(stream string) {
+	c.T.Helper()
+	for code, letters := range c.letters(stream) {
 		c.T.Errorf("%d dead letters %s, the first: %s", len(letters), code, letters[0].Header.Get(message.HeaderError))
 	}
 }
 
-// CheckEmpty fails the test for every stream of the broker that still holds messages.
-func (c *Client) CheckEmpty() { c.CheckEmptyBut("") }
-
-// CheckEmptyBut is like CheckEmpty, but ignores one stream.
-func (c *Client) CheckEmptyBut(stream string) {
+// CheckEmpty fails the test for every stream of the broker that still holds messages, and so for every dead letter.
+func (c *Client) CheckEmpty() {
 	c.T.Helper()
-	list := c.JS.ListStreams(context.Background())
-	for info := range list.Info() {
-		kind := info.Config.Metadata["delaybroker.kind"]
-		if n := c.Waiting(info); kind != "" && kind != "owners" && n > 0 && info.Config.Name != stream {
-			c.T.Errorf("%s still holds %d messages", info.Config.Name, n)
+	c.CheckEmptyBut()
+}
+
+// CheckEmptyBut is like CheckEmpty, but ignores some streams.
+func (c *Client) CheckEmptyBut(streams ...string) {
+	c.T.Helper()
+	for info := range c.JS.ListStreams(context.Background()).Info() {
+		name, kind := info.Config.Name, info.Config.Metadata["delaybroker.kind"]
+		if kind == "" || kind == "owners" || slices.Contains(streams, name) {
+			continue
+		}
+		switch n := c.Waiting(info); {
+		case n == 0:
+		case kind == "dead":
+			c.checkNoDead(name)
+		default:
+			c.T.Errorf("%s still holds %d messages", name, n)
 		}
 	}
 }
@@ -109,12 +132,47 @@ func Bodies(all []Arrival) string {
 	return strings.Join(words, " ")
 }
 
+// CheckBodies compares the bodies of messages, as Bodies returns them.
+func CheckBodies(t testing.TB, all []Arrival, want string) {
+	t.Helper()
+	if got := Bodies(all); got != want {
+		t.Errorf("arrived %q, want %q", got, want)
+	}
+}
+
+// CheckCount ends the test unless a list has this length.
+func CheckCount[T any](t testing.TB, all []T, want int) {
+	t.Helper()
+	if len(all) != want {
+		t.Fatalf("there are %d, want %d", len(all), want)
+	}
+}
+
+// CheckOnTime expects this many messages, each at the nanosecond at which it was due.
+func CheckOnTime(t testing.TB, all []Arrival, count int) {
+	t.Helper()
+	CheckCount(t, all, count)
+	for _, a := range all {
+		if !a.At.Equal(a.Due) {
+			t.Fatalf("%s on %s arrived %s after it was due", a.Body, a.Subject, a.At.Sub(a.Due))
+		}
+	}
+}
+
+// CheckSpread expects an interval between each message and the message that arrived a number of places before it.
+func CheckSpread(t testing.TB, all []Arrival, places int, minInterval time.Duration) {
+	t.Helper()
+	for i := places; i < len(all); i++ {
+		if took := all[i].At.Sub(all[i-places].At); took < minInterval {
+			t.Fatalf("%d messages arrived within %s, up to number %d; want at least %s", places+1, took, i, minInterval)
+		}
+	}
+}
+
 // CheckInOrder expects a number of arrivals, whose bodies are the numbers from zero, in order.
 func CheckInOrder(t *testing.T, got []Arrival, count int) {
 	t.Helper()
-	if len(got) != count {
-		t.Fatalf("%d arrived, want %d", len(got), count)
-	}
+	CheckCount(t, got, count)
 	for i, m := range got {
 		if want := fmt.Sprintf("%06d", i); m.Body != want {
 			t.Fatalf("number %d is %s", i, m.Body)
@@ -128,7 +186,5 @@ func (c *Client) CheckArrive(stream string, at time.Time, want ...string) {
 	time.Sleep(time.Until(at))
 	synctest.Wait()
 	slices.Sort(want)
-	if got := Bodies(c.Arrivals(stream)); got != strings.Join(want, " ") {
-		c.T.Errorf("at %s: arrived %q, want %q", at, got, want)
-	}
+	CheckBodies(c.T, c.Arrivals(stream), strings.Join(want, " "))
 }

@@ -38,6 +38,9 @@ type Instance struct {
 	Cancel context.CancelFunc
 	Done   chan error
 	Ended  bool
+
+	server *natstest.Server
+	cfg    broker.Config
 }
 
 // Bubble runs f under fake time with a client of a broker of this configuration. See natstest.Bubble.
@@ -46,6 +49,15 @@ func Bubble(t *testing.T, cfg broker.Config, f func(t *testing.T, c *Client)) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		StartBroker(t, s, cfg)
 		f(t, NewClient(t, s))
+	})
+}
+
+// BubbleWithBroker is like Bubble, and also passes the broker.
+func BubbleWithBroker(t *testing.T, cfg broker.Config, f func(t *testing.T, c *Client, b *Instance)) {
+	t.Helper()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		b := StartBroker(t, s, cfg)
+		f(t, NewClient(t, s), b)
 	})
 }
 
@@ -101,10 +113,18 @@ func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts .
 		t.Fatalf("New: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	i := &Instance{t: t, Broker: b, Links: links, Cancel: cancel, Done: make(chan error, 1)}
+	i := &Instance{
+		t: t, Broker: b, Links: links, Cancel: cancel, Done: make(chan error, 1), server: s, cfg: cfg,
+	}
 	go func() { i.Done <- b.Run(ctx) }()
 	t.Cleanup(i.Stop)
 	return i
+}
+
+// Replace starts another broker with the same server and configuration.
+func (i *Instance) Replace() *Instance {
+	i.t.Helper()
+	return StartBroker(i.t, i.server, i.cfg)
 }
 
 // Stop stops the broker cleanly.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
@@ -24,11 +23,9 @@ func (c *Client) Subscribe(subject string) *Inbox {
 	c.T.Helper()
 	in := &Inbox{}
 	if _, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
-		due, _ := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
 		in.Mu.Lock()
 		defer in.Mu.Unlock()
-		in.Msgs = append(in.Msgs, Arrival{At: time.Now(), Due: due, ID: m.Header.Get(message.HeaderID),
-			Body: string(m.Data), Subject: m.Subject, Header: m.Header})
+		in.Msgs = append(in.Msgs, newArrival(time.Now(), m.Subject, m.Header, m.Data))
 	}); err != nil {
 		c.T.Fatalf("subscribe %s: %v", subject, err)
 	}
@@ -43,7 +40,7 @@ func (in *Inbox) All() []Arrival {
 	return slices.Clone(in.Msgs)
 }
 
-// Await waits until a number of messages has come, for at most natstest.Timeout.
+// Await waits until this many messages have arrived, for at most natstest.Timeout.
 func (in *Inbox) Await(count int) {
 	for end := time.Now().Add(natstest.Timeout); len(in.All()) < count && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)

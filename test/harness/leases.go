@@ -21,8 +21,8 @@ const (
 )
 
 // Member is the configuration of one of several instances.
-func Member(t testing.TB, most int) broker.Config {
-	return broker.Config{Ladder: Ladder(t, manyLevels), MaxOwners: most}
+func Member(t testing.TB, maxOwners int) broker.Config {
+	return broker.Config{Ladder: Ladder(t, manyLevels), MaxOwners: maxOwners}
 }
 
 // CheckOwned compares the numbers of lanes that the instances own, in ascending order. It fails for a lane with two

@@ -86,10 +86,10 @@ func (l *Load) End(minAccepted int) (accepted int) {
 	return accepted
 }
 
-// AwaitCount waits until a stream holds this many messages, for at most the time given, and returns how many it holds.
-func (c *Client) AwaitCount(stream string, want int, most time.Duration) int {
+// AwaitCount waits until a stream holds this many messages, for at most the timeout. It returns the number of messages.
+func (c *Client) AwaitCount(stream string, want int, timeout time.Duration) int {
 	c.T.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), most)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	got := 0
 	for ctx.Err() == nil && got < want {

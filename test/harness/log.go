@@ -39,7 +39,7 @@ func (l *CountingLog) Of(prefix string) int {
 	defer l.mu.Unlock()
 	n := 0
 	for msg, count := range l.Count {
-		if len(msg) >= len(prefix) && msg[:len(prefix)] == prefix {
+		if strings.HasPrefix(msg, prefix) {
 			n += count
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The floors of the project, lowest first. A package imports packages of lower floors, and of its own floor only those
-// that beside names.
+// floors are the layers of the project, lowest first. A package may import packages of lower floors, and packages of
+// its own floor that beside names.
 var floors = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/stats/history",
@@ -31,7 +31,7 @@ var floors = [][]string{
 	{"cmd/delaybroker"},
 }
 
-// beside is what a package may import of its own floor, and why.
+// beside has the packages of its own floor that a package may import, each with the reason.
 var beside = map[string]map[string]string{
 	"broker/message": {
 		"levels": "a request names a level or a duration",
@@ -46,7 +46,7 @@ var beside = map[string]map[string]string{
 	"broker/lane":              {"broker/streams": "the consumer of a reader is one that the streams allow"},
 }
 
-// TestImportsPointDown keeps the floors: each package can be understood, and tested, with nothing but what is below.
+// TestImportsPointDown checks the imports of each package against floors and beside.
 func TestImportsPointDown(t *testing.T) {
 	t.Parallel()
 	floorOf := make(map[string]int)
@@ -64,7 +64,7 @@ func TestImportsPointDown(t *testing.T) {
 		}
 		floor, known := floorOf[pkg]
 		if !known {
-			t.Errorf("%s stands on no floor: give it one", pkg)
+			t.Errorf("%s is on no floor: add it to floors", pkg)
 			continue
 		}
 		for _, path := range words[1:] {
@@ -79,7 +79,7 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// The beginnings of import paths.
+// The prefixes of the import paths of some dependencies.
 const (
 	ofClients = "github.com/nats-io/nats.go"
 	ofServers = "github.com/nats-io/nats-server/"
@@ -87,16 +87,16 @@ const (
 	ofSpans   = "go.opentelemetry.io/"
 )
 
-// ofCommands is what only commands depend on.
+// ofCommands are the prefixes of dependencies that only commands may have.
 var ofCommands = []string{
 	ofServers, "github.com/kelseyhightower/envconfig", "github.com/lmittmann/tint", "github.com/spf13/",
 }
 
-// foreign says what a package must not depend on, directly or otherwise, and why.
+// foreign has the dependencies that a package must not have, directly or indirectly, with the reason.
 var foreign = []struct {
-	pkg  string
-	must []string
-	why  string
+	pkg       string
+	forbidden []string // prefixes of import paths
+	reason    string
 }{
 	{
 		"delaybroker/wheel",
@@ -203,22 +203,22 @@ var foreign = []struct {
 	{"delaybroker/cmd/...", []string{ofMetrics + "prometheus"}, "Prometheus itself is for tests of rules"},
 }
 
-// TestForeignImports keeps what is pure free of NATS, and the engine free of what only a command needs.
+// TestForeignImports: pure packages do not depend on NATS, and the engine has no dependency that only commands need.
 func TestForeignImports(t *testing.T) {
 	t.Parallel()
 	for _, rule := range foreign {
 		for dep := range strings.FieldsSeq(list(t, "-deps", rule.pkg)) {
-			if i := slices.IndexFunc(rule.must, func(not string) bool {
+			if i := slices.IndexFunc(rule.forbidden, func(not string) bool {
 				return dep == not || strings.HasPrefix(dep, strings.TrimSuffix(not, "/")+"/")
 			}); i >= 0 {
-				t.Errorf("%s depends on %s: %s", rule.pkg, dep, rule.why)
+				t.Errorf("%s depends on %s: %s", rule.pkg, dep, rule.reason)
 			}
 		}
 	}
 }
 
-// TestClientIsLight: a program that asks for delays gets nats.go, the contract, and what these need: no server, no
-// engine.
+// TestClientIsLight: package client depends only on nats.go, the contract, and their dependencies. It depends neither
+// on the server nor on the engine.
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
 	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/broker/jsapi",
@@ -233,6 +233,7 @@ func TestClientIsLight(t *testing.T) {
 	}
 }
 
+// list returns the output of go list.
 func list(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list"}, args...)...).Output()

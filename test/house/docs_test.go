@@ -14,8 +14,8 @@ import (
 // root is the directory of the module.
 const root = "../.."
 
-// readTree returns the files of the module with these endings, by their path in it. It leaves out hidden directories,
-// what npm installs and the data of a broker.
+// readTree returns the contents of the module's files with these endings, by path. It skips hidden directories, npm
+// packages, and the data of a broker.
 func readTree(t *testing.T, endings ...string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -49,7 +49,7 @@ func readTree(t *testing.T, endings ...string) map[string]string {
 	return files
 }
 
-// documents are all Markdown files, by path.
+// documents returns the contents of all Markdown files, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := readTree(t, ".md")
@@ -73,7 +73,7 @@ var (
 	span    = regexp.MustCompile("`([^`\n]+)`")
 )
 
-// anchors are the fragments by which GitHub links to a document's headings.
+// anchors returns the URL fragments that GitHub gives to a document's headings.
 func anchors(text string) map[string]bool {
 	all := make(map[string]bool)
 	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -90,7 +90,7 @@ func anchors(text string) map[string]bool {
 	return all
 }
 
-// TestDocumentLinks follows each link of each document to a file and a heading in it.
+// TestDocumentLinks: each link in a document leads to an existing file and, with an anchor, to an existing heading.
 func TestDocumentLinks(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
@@ -98,7 +98,7 @@ func TestDocumentLinks(t *testing.T) {
 		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 			to, anchor, _ := strings.Cut(l[1], "#")
 			if strings.Contains(to, "://") {
-				t.Errorf("%s: %s leads out of the repository, where no test sees that it is there", doc, l[1])
+				t.Errorf("%s: %s leads out of the repository, where no test can check it", doc, l[1])
 				continue
 			}
 			path := doc
@@ -116,8 +116,8 @@ func TestDocumentLinks(t *testing.T) {
 	}
 }
 
-// TestDocumentedNamesExist checks that what the documents name exists: files (beside the document or below the root),
-// tests, and our own command-line flags.
+// TestDocumentedNamesExist: the files, tests and command-line flags of tests that a document names exist. A file name
+// is relative to the document or to the root.
 func TestDocumentedNamesExist(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
@@ -127,7 +127,7 @@ func TestDocumentedNamesExist(t *testing.T) {
 	file := regexp.MustCompile(`^[\w./-]+\.(go|md|yaml|json|conf|service|mjs|py|rs|sh)$`)
 	folder := regexp.MustCompile(`(?:\./|\b)(?:broker|cmd|levels|test|wheel)/[\w./-]*\w`)
 	named := regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz|Example)[A-Z]\w*`)
-	chosen := regexp.MustCompile(`-(run|bench)\s+(\w+)`) // the beginning of a name is enough
+	chosen := regexp.MustCompile(`-(run|bench)\s+(\w+)`) // a prefix of a name is enough
 	flag := regexp.MustCompile(`-((?:fault|memory)\.\w+)`)
 	for doc, text := range documents(t) {
 		exists := func(name string) bool {

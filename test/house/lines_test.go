@@ -9,14 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxColumns is how wide a line of Go may be. Each character counts as one column, a tab too.
+// maxColumns is the maximum width of a line of Go. Each character counts as one column, also a tab.
 const maxColumns = 120
 
-// unbreakable finds lines that may be wider, because they cannot be broken: struct tags, URLs, and comments that draw
-// with lines.
+// unbreakable matches lines that may be wider, because they cannot be broken: struct tags, URLs, and diagrams.
 var unbreakable = regexp.MustCompile("`[a-z_]+:\"" + `|https?://|^\s*//.*[\x{2500}-\x{257f}]`)
 
-// TestLinesFit keeps the code readable where two files are side by side, as in a review.
+// TestLinesFit: no line is too wide for two files side by side, as in a review.
 func TestLinesFit(t *testing.T) {
 	t.Parallel()
 	files := readTree(t, ".go")
@@ -37,13 +36,13 @@ func TestLinesFit(t *testing.T) {
 
 var (
 	// bubble matches the beginning of a bubble.
-	bubble = regexp.MustCompile(`(natstest|harness)\.Bubble|synctest\.Test\(`)
+	bubble = regexp.MustCompile(`(natstest|harness)\.(Bubble|Subtest)|synctest\.Test\(`)
 	// pooled matches the calls that take a timer out of nats.go's pool.
 	pooled = regexp.MustCompile(`\.(Flush\(\)|FlushTimeout\(|Request\(|RequestMsg\(|NextMsg\()`)
 )
 
-// TestNoPooledTimersInBubbles: of bubbles that run at the same time, one that gets another's timer panics. See
-// natstest.Flush.
+// TestNoPooledTimersInBubbles: no test with a bubble calls a function that takes a timer out of nats.go's pool. If two
+// bubbles run at the same time, a bubble that gets the timer of the other one panics. See natstest.Flush.
 func TestNoPooledTimersInBubbles(t *testing.T) {
 	t.Parallel()
 	looked := 0
@@ -59,6 +58,6 @@ func TestNoPooledTimersInBubbles(t *testing.T) {
 		}
 	}
 	if looked < 50 {
-		t.Errorf("%d files have bubbles, want some more", looked)
+		t.Errorf("%d files have bubbles, want at least 50", looked)
 	}
 }

@@ -25,8 +25,8 @@ func document(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestReadmeNamesTests checks that test/README.md has tests for each promise of the README, and that some of them are
-// in the files to which the README links. TestDocumentedNamesExist checks that the tests exist.
+// TestReadmeNamesTests: test/README.md names tests for each promise of the README. If the README links to a file of
+// tests, that file has at least one of these tests. TestDocumentedNamesExist checks that the tests exist.
 func TestReadmeNamesTests(t *testing.T) {
 	t.Parallel()
 	row := regexp.MustCompile(`(?m)^\| \*\*(.+?)\.?\*\*.*\| (.*) \|$`)
@@ -59,12 +59,12 @@ func TestReadmeNamesTests(t *testing.T) {
 			source := document(t, l[1])
 			if !slices.ContainsFunc(listed[r[1]],
 				func(name string) bool { return strings.Contains(source, "func "+name+"(") }) {
-				t.Errorf("for %q the README links to %s, and none of its tests is there", r[1], l[1])
+				t.Errorf("for %q the README links to %s, which has none of its tests", r[1], l[1])
 			}
 		}
 	}
 	if len(made) < 8 {
-		t.Errorf("the README has %d promises: %v", len(made), made)
+		t.Errorf("the README has %d promises, want at least 8: %v", len(made), made)
 	}
 	for promise := range listed {
 		if !made[promise] {
@@ -91,12 +91,12 @@ func TestReadmeIsTrue(t *testing.T) {
 			"\\)").FindStringSubmatch(readme)
 		shown := func(line string) bool { return row != nil && strings.TrimSpace(line) == row[1] }
 		if !slices.ContainsFunc(strings.Split(code, "\n"), shown) {
-			t.Errorf("the README does not show a line of clients/snippets/%s as it is: %q", snippet, row)
+			t.Errorf("the README shows %q, which is not a line of clients/snippets/%s", row, snippet)
 		}
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readme, -1)
 	if len(blocks) != 2 {
-		t.Fatalf("the README has %d pieces of Go, want a program and the client", len(blocks))
+		t.Fatalf("the README has %d blocks of Go, want a program and the client", len(blocks))
 	}
 	for line := range strings.Lines(blocks[1][1]) {
 		if !strings.Contains(document(t, "test/clients/snippets/client.go"), line) {
@@ -117,7 +117,7 @@ func TestReadmeIsTrue(t *testing.T) {
 	}
 }
 
-// TestReadmeHasEachTest checks that test/README.md has each test in the folders of one subject.
+// TestReadmeHasEachTest: test/README.md names each test of the folders below.
 func TestReadmeHasEachTest(t *testing.T) {
 	t.Parallel()
 	rows := document(t, "test/README.md")
@@ -142,11 +142,11 @@ func TestReadmeHasEachTest(t *testing.T) {
 		}
 	}
 	if found < 200 {
-		t.Errorf("the folders have %d tests", found)
+		t.Errorf("the folders have %d tests, want at least 200", found)
 	}
 }
 
-// TestReadmeProgram runs the README's program against a broker. It must print what the README shows.
+// TestReadmeProgram runs the README's program against a broker, and compares the output with the README.
 func TestReadmeProgram(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -171,6 +171,6 @@ func TestReadmeProgram(t *testing.T) {
 	numbers := regexp.MustCompile(`[0-9]+\.[0-9]`)
 	want := regexp.MustCompile("(?s)```\n(accepted.*?)```").FindStringSubmatch(text)
 	if want == nil || numbers.ReplaceAllString(string(out), "#") != numbers.ReplaceAllString(want[1], "#") {
-		t.Errorf("the program printed\n%s\nwant, but for the milliseconds, what the README shows", out)
+		t.Errorf("the program printed\n%s\nwant the output in the README, except for the milliseconds", out)
 	}
 }

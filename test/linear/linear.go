@@ -58,7 +58,7 @@ type Op struct {
 	Return   time.Time // ignored if the result is unknown
 }
 
-// Explain reports whether such an order exists. Porcupine searches for it.
+// Explain reports whether some order of the operations explains all answers. Package porcupine searches for the order.
 func Explain(ops []Op) bool {
 	told := make(map[uint64]bool)
 	var end int64
@@ -87,7 +87,7 @@ func Explain(ops []Op) bool {
 	}, history)
 }
 
-// again reports whether an op is correctly answered as done because its effect already existed.
+// again reports whether the answer "done" to an op is correct because the op's effect already existed.
 func (o Op) again(was state) bool {
 	switch {
 	case o.Result != Done:

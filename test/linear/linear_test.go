@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// at is a time of call, and one of return.
+// at returns a time of call and a time of return, in nanoseconds after a fixed start.
 func at(from, to int) (time.Time, time.Time) {
 	start := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	return start.Add(time.Duration(from)), start.Add(time.Duration(to))
 }
 
+// op returns a completed operation. Without a sequence, its result is Refused.
 func op(kind Kind, expects int64, sequence uint64, from, to int) Op {
 	o := Op{Kind: kind, Expects: expects, Result: Done, Sequence: sequence}
 	if sequence == 0 {
@@ -21,12 +22,14 @@ func op(kind Kind, expects int64, sequence uint64, from, to int) Op {
 	return o
 }
 
+// unanswered returns an operation without an answer.
 func unanswered(kind Kind, expects int64, from int) Op {
 	o := op(kind, expects, 0, from, from)
 	o.Result = Unknown
 	return o
 }
 
+// asked returns a cancel by a request to a broker, which answers "cancelled".
 func asked(expects int64, from int) Op {
 	o := op(Cancel, expects, 0, from, from+1)
 	o.Result = Done
@@ -39,7 +42,7 @@ var (
 	late      = op(Cancel, 1, 0, 10, 11)
 )
 
-// explained are operations, and whether they can be explained.
+// explained has lists of operations. The want is true if some order explains them.
 var explained = map[string]struct {
 	ops  []Op
 	want bool
@@ -88,7 +91,7 @@ var explained = map[string]struct {
 	"decided and replaced where none had been": {[]Op{set, late, op(Set, 0, 4, 12, 13), op(Fire, 0, 4, 13, 30)}, false},
 }
 
-// TestExplain: what cannot have been is found, and nothing else.
+// TestExplain: Explain finds an order exactly for the histories that are possible.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	for name, tt := range explained {
@@ -96,7 +99,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// check holds a judgement against what it should be, whatever the order in which the operations are given.
+// check compares the result of Explain, for the operations in the given order and in the reverse order.
 func check(t *testing.T, name string, ops []Op, want bool) {
 	t.Helper()
 	for range 2 {

@@ -2,13 +2,14 @@ package linear
 
 import "testing"
 
-// every is the set of a series of three rounds, and round a delivery of it.
+// every returns the set of a series of three rounds.
 func every(expects int64, sequence uint64, from int) Op {
 	o := op(Set, expects, sequence, from, from+1)
 	o.Rounds = 3
 	return o
 }
 
+// round returns the delivery of a round of the series with sequence 1.
 func round(number int, sequence uint64, from, to int) Op {
 	o := op(Fire, 0, sequence, from, to)
 	o.Round, o.Series = number, 1
@@ -21,7 +22,7 @@ var (
 	paused               = op(Pause, Standing, 2, 12, 13)
 )
 
-// TestExplainSeries: each round comes once and in turn, until the series is stopped.
+// TestExplainSeries: the rounds of a series must be delivered once and in order, until the series is stopped.
 func TestExplainSeries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

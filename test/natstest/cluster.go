@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -57,10 +56,6 @@ func RunCluster(t testing.TB, options func() server.Options) Cluster {
 	leads := func(s *server.Server) bool {
 		return s.JetStreamIsLeader() && len(s.JetStreamClusterPeers()) == len(servers)
 	}
-	for late := time.Now().Add(time.Minute); !slices.ContainsFunc(servers, leads); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal("no leader after a minute")
-		}
-	}
+	Await(t, "the cluster has a leader", func() bool { return slices.ContainsFunc(servers, leads) })
 	return Cluster{servers, strings.Join(all, ",")}
 }

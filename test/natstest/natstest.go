@@ -33,6 +33,16 @@ import (
 // immediately, but the machine may be busy.
 const Timeout = time.Minute
 
+// Await waits in real time until a condition holds. It ends the test after Timeout.
+func Await(t testing.TB, condition string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(Timeout); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %s it is not true that %s", Timeout, condition)
+		}
+	}
+}
+
 func init() {
 	ats.Register() // rule 1
 	if os.Getenv("GOGC") == "" {
@@ -61,6 +71,15 @@ func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Serve
 		s := RunWith(t, opts)
 		defer synctest.Wait()
 		f(t, s)
+	})
+}
+
+// Subtest runs f as a subtest with Bubble, in parallel with other subtests.
+func Subtest(t *testing.T, name string, f func(t *testing.T, s *Server)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		Bubble(t, f)
 	})
 }
 
@@ -101,6 +120,12 @@ type Server struct {
 func Run(t testing.TB, dir string) *Server {
 	t.Helper()
 	return RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir})
+}
+
+// RunListening starts a server that listens on a free port, for processes and tests in real time.
+func RunListening(t testing.TB) *Server {
+	t.Helper()
+	return RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 }
 
 // RunWith starts a server, and stops it when the test ends. It adds the options that all tests need. Without a

@@ -1,12 +1,8 @@
 package owners
 
 import (
-	"fmt"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -23,23 +19,9 @@ func TestEmbeddedShares(t *testing.T) {
 	t.Parallel()
 	address := natstest.FreeAddress(t)
 	natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+natstest.Dir(t), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
-	nc, err := nats.Connect("nats://" + address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	c := harness.Connected(t, nc)
-	in := c.Subscribe("orders.>")
+	c := harness.Reconnecting(t, address)
 	other := natstest.StartBroker(t, "NATS_URL=nats://"+address)
-	for i := range 80 {
-		c.Publish("delay.1s.orders.x", fmt.Sprint(i))
-		time.Sleep(100 * time.Millisecond)
-	}
-	in.Await(80)
-	time.Sleep(time.Second) // for copies
-	if got := len(in.All()); got != 80 {
-		t.Errorf("%d deliveries of 80 messages", got)
-	}
+	checkEachOnce(c, 80, 100*time.Millisecond)
 	other.Terminate()
 }
 
@@ -49,7 +31,7 @@ func TestEmbeddedShares(t *testing.T) {
 func TestKilledComesBackAtOnce(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
+	s := natstest.RunListening(t)
 	for name, env := range map[string][]string{
 		"address": {"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create",
 			"DELAY_HTTP_ADDR=" + natstest.FreeAddress(t)},

@@ -21,42 +21,38 @@ func TestFullAccountDrains(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
 		for _, restart := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d instances, restart %t", n, restart), func(t *testing.T) {
-				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-					cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 10m"), MaxOwners: 3, Log: harness.Quiet}
-					var all []*harness.Instance
-					for range n {
-						all = append(all, harness.StartBroker(t, s, cfg))
+			name := fmt.Sprintf("%d instances, restart %t", n, restart)
+			natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
+				cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 10m"), MaxOwners: 3, Log: harness.Quiet}
+				all := harness.StartBrokers(t, s, n, cfg)
+				time.Sleep(12 * time.Second)
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("ui.>")
+				room := harness.AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxStore = 300 << 10 })
+				room.Fill()
+				sent := 0
+				for size := 1000; size > 0; size /= 2 {
+					for c.TryPublish("delay.1m.ui.x", string(make([]byte, size))) == nil {
+						sent++
 					}
-					time.Sleep(12 * time.Second)
-					c := harness.NewClient(t, s)
-					in := c.Subscribe("ui.>")
-					room := harness.AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxStore = 300 << 10 })
-					room.Fill()
-					sent := 0
-					for size := 1000; size > 0; size /= 2 {
-						for c.TryPublish("delay.1m.ui.x", string(make([]byte, size))) == nil {
-							sent++
-						}
-					}
-					if restart {
-						all[0].Crash()
-						harness.LaunchBroker(t, s, cfg)
-					}
-					time.Sleep(2 * time.Minute)
-					seen := make(map[string]bool)
-					for _, a := range in.All() {
-						seen[a.ID] = true
-					}
-					if len(seen) != sent || sent < 100 {
-						t.Errorf("%d of %d messages were delivered a minute after they were due", len(seen), sent)
-					}
-					if !restart && len(in.All()) != sent {
-						t.Errorf("%d were delivered %d times", sent, len(in.All()))
-					}
-					room.Lift()
-					time.Sleep(30 * time.Second)
-				})
+				}
+				if restart {
+					all[0].Crash()
+					harness.LaunchBroker(t, s, cfg)
+				}
+				time.Sleep(2 * time.Minute)
+				seen := make(map[string]bool)
+				for _, a := range in.All() {
+					seen[a.ID] = true
+				}
+				if len(seen) != sent || sent < 100 {
+					t.Errorf("%d of %d messages were delivered a minute after they were due", len(seen), sent)
+				}
+				if !restart && len(in.All()) != sent {
+					t.Errorf("%d were delivered %d times", sent, len(in.All()))
+				}
+				room.Lift()
+				time.Sleep(30 * time.Second)
 			})
 		}
 	}
@@ -85,14 +81,7 @@ func TestOwnersPurgedThenCrash(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(2 * time.Minute)
-		got := c.Arrivals("ORDERS")
-		var worst time.Duration
-		for _, m := range got {
-			worst = max(worst, m.At.Sub(m.Due))
-		}
-		if len(got) != sent || worst > 6*time.Second {
-			t.Errorf("%d of %d came, the latest %s late, want all within 6s", len(got), sent, worst)
-		}
+		checkPrompt(t, c.Arrivals("ORDERS"), sent, 6*time.Second)
 		harness.CheckOwned(t, []int{5, 5}, a, b)
 	})
 }
@@ -120,21 +109,12 @@ func TestOwnersGone(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(2 * time.Second)
-		for _, m := range in.All() {
-			if late := m.At.Sub(m.Due); late > 0 {
-				t.Errorf("%s came %s late", m.Body, late)
-			}
-		}
-		if got := len(in.All()); got != 600 {
-			t.Errorf("%d deliveries of 600 messages", got)
-		}
+		harness.CheckOnTime(t, in.All(), 600)
 		a.Crash()
 		b.Crash()
 		verify()
 		c.Publish("delay.1s.ui.x", "to one that starts without")
 		time.Sleep(30 * time.Second)
-		if got := len(in.All()); got != 601 {
-			t.Errorf("%d deliveries of 601 messages", got)
-		}
+		harness.CheckCount(t, in.All(), 601)
 	})
 }

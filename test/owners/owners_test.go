@@ -43,6 +43,67 @@ func TestInstancesShare(t *testing.T) {
 	})
 }
 
+// TestOwnersShareLanes runs two instances that own different lanes by configuration (lease.Static). Together they do
+// the work of one, and neither reads the other's lanes.
+func TestOwnersShareLanes(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		l := harness.Ladder(t, "1s 10s 1m 10m")
+		a := harness.StartBroker(t, s,
+			broker.Config{Ladder: l, Leaser: harness.Owns("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
+		b := harness.StartBroker(t, s, broker.Config{Ladder: l,
+			Leaser: harness.Owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
+		const want = "DELAY_INTAKE DELAY_10s DELAY_10m | " +
+			"DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
+		if got := harness.OwnedLanes(a) + " | " + harness.OwnedLanes(b); got != want {
+			t.Errorf("they own %s, want %s", got, want)
+		}
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		start := time.Now()
+		c.Publish("delayin.11m11s.orders.x", "chained") // 10m and 10s are a's, 1m is b's
+		c.Publish("delay.1s.orders.x", "second")
+		harness.CheckExactly(t, in, start.Add(time.Second), 0)
+		harness.CheckExactly(t, in, start.Add(11*time.Minute+11*time.Second), 1)
+		for _, name := range []string{"DELAY_INTAKE", "DELAY_1s", "DELAY_1m", "DELAY_10m"} {
+			st := c.Stream(name)
+			if got := st.CachedInfo().State.Consumers; got != 1 {
+				t.Errorf("%s has %d consumers, want its owner's alone", name, got)
+			}
+		}
+		b.Stop()
+		c.Publish("delay.1s.orders.x", "orphan")
+		time.Sleep(time.Hour)
+		harness.CheckBodies(t, in.All(), "chained second")
+		harness.StartBroker(t, s, broker.Config{Ladder: l, Leaser: harness.Owns("DELAY_1s")})
+		synctest.Wait()
+		harness.CheckBodies(t, in.All(), "chained orphan second")
+	})
+}
+
+// mixedRoots begin the subjects of requests that together use several levels, hops, the intake and the wheel.
+var mixedRoots = []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s", "delay.30s"}
+
+// checkPrompt expects this many messages, each once, none early, and none later than a maximum after it was due. It
+// returns the lateness of the latest message.
+func checkPrompt(t *testing.T, got []harness.Arrival, count int, maxLate time.Duration) (worst time.Duration) {
+	t.Helper()
+	harness.CheckCount(t, got, count)
+	ids := make(map[string]bool)
+	for _, a := range got {
+		if a.At.Before(a.Due) || ids[a.ID] {
+			t.Errorf("%s arrived %s early, or twice", a.Body, a.Due.Sub(a.At))
+		}
+		ids[a.ID] = true
+		worst = max(worst, a.At.Sub(a.Due))
+	}
+	if worst > maxLate {
+		t.Errorf("the latest of %d messages arrived %s late, want at most %s", count, worst, maxLate)
+	}
+	t.Logf("the latest of %d messages arrived %s late", count, worst)
+	return worst
+}
+
 // TestTakeOverAfterCrash: one of three instances crashes under load. Six seconds later everything that was due has been
 // delivered. No message is lost or early, and each is stored once.
 func TestTakeOverAfterCrash(t *testing.T) {
@@ -58,8 +119,7 @@ func TestTakeOverAfterCrash(t *testing.T) {
 			sent := 0
 			send := func(n int) {
 				for range n {
-					for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s",
-						"delay.30s"} {
+					for _, root := range mixedRoots {
 						c.Publish(root+".orders.x", fmt.Sprint(sent))
 						sent++
 					}
@@ -72,28 +132,15 @@ func TestTakeOverAfterCrash(t *testing.T) {
 			instances[seed].Crash()
 			send(100)
 			time.Sleep(time.Minute)
-			worst, seen, ids := time.Duration(0), make(map[string]bool), make(map[string]bool)
-			for _, a := range c.Arrivals("ORDERS") {
-				if a.At.Before(a.Due) {
-					t.Errorf("%s came %s early", a.Body, a.Due.Sub(a.At))
+			got := c.Arrivals("ORDERS")
+			for _, a := range got {
+				if a.At.Before(crashed) && a.At.After(a.Due) {
+					t.Errorf("%s arrived %s late, before the crash", a.Body, a.At.Sub(a.Due))
 				}
-				if ids[a.ID] {
-					t.Errorf("%s is stored twice", a.Body)
-				}
-				ids[a.ID], seen[a.Body] = true, true
-				late := a.At.Sub(a.Due)
-				if due := a.At; due.Before(crashed) && late > 0 {
-					t.Errorf("%s came %s late before anything happened", a.Body, late)
-				}
-				worst = max(worst, late)
 			}
-			if len(seen) != sent || len(ids) != sent {
-				t.Errorf("%d of %d came, under %d ids", len(seen), sent, len(ids))
+			if worst := checkPrompt(t, got, sent, 6*time.Second); worst < 3*time.Second {
+				t.Errorf("the latest arrived %s late, want at least 3s after a crash", worst)
 			}
-			if worst > 6*time.Second || worst < 3*time.Second {
-				t.Errorf("the latest came %s late, want between 3s and 6s", worst)
-			}
-			t.Logf("seed %d: the latest came %s late", seed, worst)
 			c.CheckNoDead()
 		})
 	}
@@ -112,8 +159,7 @@ func TestRollingRestart(t *testing.T) {
 		go func() {
 			defer close(stopped)
 			for range 300 {
-				for _, root := range []string{"delay.1s", "delay.5s", "delay.10s", "delayin.1700ms", "delayin.16s",
-					"delay.30s"} {
+				for _, root := range mixedRoots {
 					c.Publish(root+".orders.x", fmt.Sprint(sent))
 					sent++
 				}
@@ -130,27 +176,7 @@ func TestRollingRestart(t *testing.T) {
 		<-stopped
 		time.Sleep(time.Minute)
 		harness.CheckOwned(t, []int{3, 3, 4}, instances...)
-		var worst time.Duration
-		seen := make(map[string]int)
-		for _, a := range in.All() {
-			seen[a.Body]++
-			worst = max(worst, a.At.Sub(a.Due))
-			if a.At.Before(a.Due) {
-				t.Errorf("%s came early", a.Body)
-			}
-		}
-		for body, n := range seen {
-			if n > 1 {
-				t.Errorf("%s came %d times", body, n)
-			}
-		}
-		if len(seen) != sent {
-			t.Errorf("%d of %d came", len(seen), sent)
-		}
-		if worst > 200*time.Millisecond {
-			t.Errorf("the latest came %s late", worst)
-		}
-		t.Logf("the latest came %s late", worst)
+		checkPrompt(t, in.All(), sent, 200*time.Millisecond)
 		c.CheckEmpty()
 	})
 }
@@ -177,15 +203,11 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 			t.Errorf("%d messages hopped out of a lane that was not held", n)
 		}
 		time.Sleep(time.Minute)
-		if got := harness.Bodies(in.All()); got != "" {
-			t.Errorf("came while the lane was not held: %q", got)
-		}
+		harness.CheckBodies(t, in.All(), "")
 		f.Held.Store(true)
 		lease.Beat <- struct{}{}
 		synctest.Wait()
-		if got := harness.Bodies(in.All()); got != "far held in memory unread" {
-			t.Errorf("came when it was held again: %q", got)
-		}
+		harness.CheckBodies(t, in.All(), "far held in memory unread")
 		f.Held.Store(false) // before the commit
 		time.Sleep(time.Minute)
 		if n := harness.Pending(c, "DELAY_INTAKE"); n != 3 {
@@ -206,9 +228,7 @@ func TestOwnerStopsInDoubt(t *testing.T) {
 			c.Publish("delayin.500ms.orders.x", fmt.Sprint("again ", round))
 			time.Sleep(time.Second)
 		}
-		if got := harness.Bodies(in.All()); got != "again 0 again 1 again 2 far held in memory unread" {
-			t.Errorf("came in the end: %q", got)
-		}
+		harness.CheckBodies(t, in.All(), "again 0 again 1 again 2 far held in memory unread")
 	})
 }
 

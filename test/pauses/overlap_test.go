@@ -1,7 +1,6 @@
 package pauses
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -42,17 +41,6 @@ func pausedSlowly(t *testing.T, s *natstest.Server, patterns ...string) (*harnes
 	return harness.NewClient(t, s), o
 }
 
-// numberToEach publishes a number to each of some targets, and waits a millisecond.
-func numberToEach(c *harness.Client, n int, targets ...string) {
-	c.T.Helper()
-	for _, target := range targets {
-		if err := c.NC.Publish("delay.1s."+target, fmt.Appendf(nil, "%06d", n)); err != nil {
-			c.T.Fatal(err)
-		}
-	}
-	time.Sleep(time.Millisecond)
-}
-
 // TestOverlappingPausesKeepTheOrder: two pauses match the same target. They are resumed while a third pause drains, and
 // the lane of the first is too long for one pass. Messages that move from this lane into the lane of the second pause
 // stay before messages that are due later.
@@ -65,11 +53,11 @@ func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 		c.Target("FIRST", "first.>")
 		const count = 600
 		for n := range count { // each lies between two of another pause
-			targets := []string{"shop.mail", "other.x", "first.x"}
-			if n >= 100 {
-				targets = targets[:2]
+			publishNumber(c, n, "delay.1s.shop.mail", "delay.1s.other.x")
+			if n < 100 {
+				publishNumber(c, n, "delay.1s.first.x")
 			}
-			numberToEach(c, n, targets...)
+			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Minute)
 		harness.MustResume(t, o, "first.>")
@@ -92,7 +80,8 @@ func TestResumedIsNotHeldUpByALongLane(t *testing.T) {
 		c.Target("MAIL", "mail.>")
 		const count = 600
 		for n := range count {
-			numberToEach(c, n, "shop.x", "other.x")
+			publishNumber(c, n, "delay.1s.shop.x", "delay.1s.other.x")
+			time.Sleep(time.Millisecond)
 		}
 		c.Publish("delay.1s.mail.x", "000000")
 		time.Sleep(time.Minute)

@@ -9,23 +9,11 @@ import (
 	"time"
 
 	"delaybroker/broker"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
-
-// checkPunctual expects each arrival at its due time.
-func checkPunctual(t *testing.T, got []harness.Arrival, count int) {
-	t.Helper()
-	if len(got) != count {
-		t.Errorf("%d arrived for the other target, want %d", len(got), count)
-	}
-	for _, m := range got {
-		if !m.At.Equal(m.Due) {
-			t.Fatalf("%s for the other target came at %s, due %s", m.Body, m.At, m.Due)
-		}
-	}
-}
 
 // TestPausedWaitsAndGoesOutInOrder: at 1,000 messages a second for each of two targets, one of them is paused. Its due
 // messages wait, also while the broker and the server are restarted. When the target is resumed, they come in the order
@@ -43,16 +31,12 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 		count, others := 0, 0
 		send := func(n int, delay string, both bool) {
 			for range n {
-				body := fmt.Appendf(nil, "%06d", count)
-				if err := c.NC.Publish(delay+".orders.x", body); err != nil {
-					t.Fatal(err)
-				}
-				if count++; both {
-					if err := c.NC.Publish(delay+".mail.x", body); err != nil {
-						t.Fatal(err)
-					}
+				publishNumber(c, count, delay+".orders.x")
+				if both {
+					publishNumber(c, count, delay+".mail.x")
 					others++
 				}
+				count++
 				time.Sleep(time.Millisecond)
 			}
 		}
@@ -63,7 +47,7 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Second)
-		checkPunctual(t, c.Arrivals("MAIL"), others)
+		harness.CheckOnTime(t, c.Arrivals("MAIL"), others)
 		send(500, "delay.1s", false)
 		a.Crash()
 		natstest.Flush(t, c.NC)
@@ -74,9 +58,7 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 		c, o = harness.NewClient(t, s), harness.Operator(t, s)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := c.Arrivals("ORDERS"); len(got) > 0 {
-			t.Fatalf("%d arrived while paused", len(got))
-		}
+		harness.CheckCount(t, c.Arrivals("ORDERS"), 0)
 		st := a.Broker.Status()
 		if !st.Ready || len(st.Paused) != 1 || st.Paused[0].Pattern != "orders.>" || st.Waiting != uint64(count) {
 			t.Errorf("ready %v, paused %+v, %d wait; want ready, orders.> and %d", st.Ready, st.Paused, st.Waiting, count)
@@ -86,8 +68,7 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 		time.Sleep(time.Minute)
 		got := c.Arrivals("ORDERS")
 		harness.CheckInOrder(t, got, count)
-		checkPunctual(t, got[count-500:], 500)
-		c.CheckNoDead()
+		harness.CheckOnTime(t, got[count-500:], 500)
 		c.CheckEmpty()
 	})
 }
@@ -96,9 +77,7 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 // and the messages that waited in memory have been taken back.
 func TestNothingToPausedFromReturn(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{HoldMessages: 1024})
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+	bubble(t, broker.Config{HoldMessages: 1024}, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
 		c.SlowService("svc.x", 300)
 		in := c.Subscribe("svc.x")
 		c.Many("delay.1s.svc.x", 3000, message.HeaderDeliver, "request")
@@ -145,16 +124,12 @@ func TestPausedByAllInstances(t *testing.T) {
 		harness.StartBroker(t, s, cfg)
 		send(100)
 		time.Sleep(time.Minute)
-		if got := c.Arrivals("ORDERS"); len(got) > 0 {
-			t.Fatalf("%d arrived while paused", len(got))
-		}
+		harness.CheckCount(t, c.Arrivals("ORDERS"), 0)
 		harness.MustResume(t, o, "orders.>")
 		send(300)
 		time.Sleep(time.Minute)
 		got := c.Arrivals("ORDERS")
-		if len(got) != count {
-			t.Fatalf("%d arrived, want %d", len(got), count)
-		}
+		harness.CheckCount(t, got, count)
 		var latest time.Time
 		for i, m := range got {
 			if latest.Sub(m.Due) > 50*time.Millisecond {
@@ -164,7 +139,6 @@ func TestPausedByAllInstances(t *testing.T) {
 				latest = m.Due
 			}
 		}
-		c.CheckNoDead()
 		c.CheckEmpty()
 	})
 }
@@ -174,8 +148,7 @@ func TestPausedByAllInstances(t *testing.T) {
 func TestPausedCountsNoAttempts(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Attempts: 3})
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c, o := start(t, s, broker.Config{Attempts: 3})
 		ack := c.Publish("delay.1s.orders.x", "refused", message.HeaderDeliver, "stream")
 		time.Sleep(1500 * time.Millisecond) // nobody listens, and it waits for its second attempt
 		harness.MustPause(t, o, "orders.>")
@@ -199,10 +172,7 @@ func TestPausedCountsNoAttempts(t *testing.T) {
 // TestPausedExpires: Delay-Expires is checked when the target is resumed. An expired message becomes a dead letter.
 func TestPausedExpires(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
-		c.Target("ORDERS", "orders.>")
+	bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
 		harness.MustPause(t, o, "orders.>")
 		c.Publish("delay.1s.orders.x", "short", message.HeaderExpires, "10m")
 		c.Publish("delay.1s.orders.x", "long", message.HeaderExpires, "2h")
@@ -210,11 +180,29 @@ func TestPausedExpires(t *testing.T) {
 		c.CheckNoDead()
 		harness.MustResume(t, o, "orders.>")
 		time.Sleep(time.Minute)
-		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "long" {
-			t.Errorf("%q arrived, want long", got)
+		harness.CheckBodies(t, c.Arrivals("ORDERS"), "long")
+		harness.CheckBodies(t, c.Dead()["expired"], "short")
+	})
+}
+
+// TestTimersOfPausedTarget: timers that become due for a paused target, near ones and ones that waited in a level, fire
+// into the lane of the pause. When the target is resumed, each reaches it once, in the order of due times. A timer that
+// is cancelled before it is due never does.
+func TestTimersOfPausedTarget(t *testing.T) {
+	t.Parallel()
+	bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
+		c.Publish("delaytimer.far.orders.x", "000001", "Delay-For", "10m")
+		cancelled := c.Expect(0, "delaytimer.gone.orders.x", "never", "Delay-For", "10m")
+		harness.MustPause(t, o, "orders.>")
+		c.Publish("delaytimer.near.orders.x", "000000", "Delay-For", "2s")
+		if c.Expect(cancelled, "delaytimer.gone.orders.x", "", "Delay-Cancel", "paid") == 0 {
+			t.Error("a timer for a paused target cannot be cancelled before it is due")
 		}
-		if got := harness.Bodies(c.Dead()["expired"]); got != "short" {
-			t.Errorf("%q are dead letters for having expired, want short", got)
-		}
+		time.Sleep(20 * time.Minute)
+		harness.CheckCount(t, c.Arrivals("ORDERS"), 0)
+		harness.MustResume(t, o, "orders.>")
+		time.Sleep(5 * time.Minute)
+		harness.CheckInOrder(t, c.Arrivals("ORDERS"), 2)
+		c.CheckNoTimers()
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/deliver"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/pause"
 	"delaybroker/test/harness"
@@ -22,51 +23,47 @@ import (
 func TestOverlappingPauses(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"orders.>", "orders.eu.*"} {
-		t.Run(first, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, broker.Config{})
-				c, o := harness.NewClient(t, s), harness.Operator(t, s)
-				c.Target("EU", "orders.eu.>")
-				c.Target("US", "orders.us.>")
-				count := 0
-				send := func() {
-					for range 100 {
-						for _, land := range []string{"eu", "us"} {
-							c.Publish("delay.1s.orders."+land+".x", fmt.Sprintf("%06d", count))
-						}
-						count++
-						time.Sleep(10 * time.Millisecond)
+		natstest.Subtest(t, first, func(t *testing.T, s *natstest.Server) {
+			c, o := start(t, s, broker.Config{})
+			c.Target("EU", "orders.eu.>")
+			c.Target("US", "orders.us.>")
+			count := 0
+			send := func() {
+				for range 100 {
+					for _, land := range []string{"eu", "us"} {
+						c.Publish("delay.1s.orders."+land+".x", fmt.Sprintf("%06d", count))
 					}
+					count++
+					time.Sleep(10 * time.Millisecond)
 				}
-				harness.MustPause(t, o, "orders.>")
-				send()
-				harness.MustPause(t, o, "orders.eu.*")
-				send()
-				_, err := o.Resume(context.Background(), "orders.eu.x")
-				if !errors.Is(err, pause.ErrNotPaused) || !strings.Contains(err.Error(), "orders.>, orders.eu.*") {
-					t.Errorf("resume of a part: %v, want the two patterns", err)
+			}
+			harness.MustPause(t, o, "orders.>")
+			send()
+			harness.MustPause(t, o, "orders.eu.*")
+			send()
+			_, err := o.Resume(context.Background(), "orders.eu.x")
+			if !errors.Is(err, pause.ErrNotPaused) || !strings.Contains(err.Error(), "orders.>, orders.eu.*") {
+				t.Errorf("resume of a part: %v, want the two patterns", err)
+			}
+			harness.MustResume(t, o, first)
+			send()
+			time.Sleep(time.Minute)
+			us := count
+			if first == "orders.eu.*" {
+				us = 0
+			}
+			harness.CheckInOrder(t, c.Arrivals("US"), us)
+			harness.CheckInOrder(t, c.Arrivals("EU"), 0)
+			for _, pattern := range []string{"orders.>", "orders.eu.*"} {
+				if pattern != first {
+					harness.MustResume(t, o, pattern)
 				}
-				harness.MustResume(t, o, first)
-				send()
-				time.Sleep(time.Minute)
-				us := count
-				if first == "orders.eu.*" {
-					us = 0
-				}
-				harness.CheckInOrder(t, c.Arrivals("US"), us)
-				harness.CheckInOrder(t, c.Arrivals("EU"), 0)
-				for _, pattern := range []string{"orders.>", "orders.eu.*"} {
-					if pattern != first {
-						harness.MustResume(t, o, pattern)
-					}
-				}
-				send()
-				time.Sleep(time.Minute)
-				harness.CheckInOrder(t, c.Arrivals("US"), count)
-				harness.CheckInOrder(t, c.Arrivals("EU"), count)
-				c.CheckEmpty()
-			})
+			}
+			send()
+			time.Sleep(time.Minute)
+			harness.CheckInOrder(t, c.Arrivals("US"), count)
+			harness.CheckInOrder(t, c.Arrivals("EU"), count)
+			c.CheckEmpty()
 		})
 	}
 }
@@ -76,10 +73,8 @@ func TestOverlappingPauses(t *testing.T) {
 func TestResumedAtItsRate(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "orders.>", Value: 10}}})
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
-		c.Target("ORDERS", "orders.>")
+	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "orders.>", Value: 10}}}
+	bubble(t, cfg, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
 		for i := range 200 {
 			c.Publish("delay.1s.orders.x", fmt.Sprintf("%06d", i))
 		}
@@ -94,11 +89,7 @@ func TestResumedAtItsRate(t *testing.T) {
 		time.Sleep(time.Hour)
 		got := c.Arrivals("ORDERS")
 		harness.CheckInOrder(t, got, 200)
-		for i := before + 1; i < len(got); i++ {
-			if apart := got[i].At.Sub(got[i-1].At); apart < 99*time.Millisecond {
-				t.Fatalf("number %d came %s behind the one before it", i, apart)
-			}
-		}
+		harness.CheckSpread(t, got[before:], 1, 99*time.Millisecond)
 	})
 }
 
@@ -107,18 +98,13 @@ func TestResumedAtItsRate(t *testing.T) {
 func TestPausedAgainWhileResumed(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
-		c.Target("ORDERS", "orders.>")
+	bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
 		ctx, cancel := context.WithCancel(context.Background())
 		count, ended := 0, make(chan struct{})
 		go func() {
 			defer close(ended)
 			for ; ctx.Err() == nil; count++ {
-				if err := c.NC.Publish("delay.1s.orders.x", fmt.Appendf(nil, "%06d", count)); err != nil {
-					t.Error(err)
-				}
+				publishNumber(c, count, "delay.1s.orders.x")
 				time.Sleep(10 * time.Millisecond)
 			}
 		}()
@@ -144,8 +130,7 @@ func TestPausedAgainWhileResumed(t *testing.T) {
 func TestDeadResentToPaused(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Attempts: 1})
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c, o := start(t, s, broker.Config{Attempts: 1})
 		c.Publish("delay.1s.orders.x", "again", message.HeaderDeliver, "stream")
 		time.Sleep(time.Minute)
 		c.Target("ORDERS", "orders.>")
@@ -166,9 +151,7 @@ func TestDeadResentToPaused(t *testing.T) {
 		harness.CheckInOrder(t, c.Arrivals("ORDERS"), 0)
 		harness.MustResume(t, o, "orders.>")
 		time.Sleep(time.Minute)
-		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "again" {
-			t.Errorf("%q arrived, want again", got)
-		}
+		harness.CheckBodies(t, c.Arrivals("ORDERS"), "again")
 		c.CheckEmpty()
 	})
 }

@@ -3,7 +3,6 @@ package pauses
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +19,9 @@ import (
 // This file tests pauses whose stream is in trouble.
 
 // limit sets the maximum number of messages in the stream of paused messages.
-func limit(c *harness.Client, most int64) {
+func limit(c *harness.Client, maxMsgs int64) {
 	c.T.Helper()
-	c.Reconfigure(harness.PausedStream, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = most })
+	c.Reconfigure(harness.PausedStream, func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = maxMsgs })
 }
 
 // silence leaves publishes into the stream of paused messages unanswered, as in a stream without a leader, until the
@@ -56,48 +55,40 @@ func TestPausedStreamTroubles(t *testing.T) {
 			return func() {}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, broker.Config{}).Stop() // makes the streams
-				b := harness.LaunchVerifying(t, s, broker.Config{Log: harness.Quiet, Provision: name == "deleted"})
-				<-b.Broker.Ready()
-				c, o := harness.NewClient(t, s), harness.Operator(t, s)
-				c.Target("ORDERS", "orders.>")
-				c.Target("MAIL", "mail.>")
-				harness.MustPause(t, o, "orders.>")
-				end := begin(c)
-				count := 0
-				send := func(n int) {
-					for range n {
-						for _, target := range []string{"orders", "mail"} {
-							if err := c.NC.Publish("delay.1s."+target+".x", fmt.Appendf(nil, "%06d", count)); err != nil {
-								t.Fatal(err)
-							}
-						}
-						count++
-						time.Sleep(4 * time.Millisecond)
-					}
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
+			harness.StartBroker(t, s, broker.Config{}).Stop() // makes the streams
+			b := harness.LaunchVerifying(t, s, broker.Config{Log: harness.Quiet, Provision: name == "deleted"})
+			<-b.Broker.Ready()
+			c, o := harness.NewClient(t, s), harness.Operator(t, s)
+			c.Target("ORDERS", "orders.>")
+			c.Target("MAIL", "mail.>")
+			harness.MustPause(t, o, "orders.>")
+			end := begin(c)
+			count := 0
+			send := func(n int) {
+				for range n {
+					publishNumber(c, count, "delay.1s.orders.x", "delay.1s.mail.x")
+					count++
+					time.Sleep(4 * time.Millisecond)
 				}
-				send(1500)
-				for _, l := range b.Broker.Status().Lanes {
-					if l.Held > 1300 {
-						t.Errorf("%s holds %d messages", l.Stream, l.Held)
-					}
+			}
+			send(1500)
+			for _, l := range b.Broker.Status().Lanes {
+				if l.Held > 1300 {
+					t.Errorf("%s holds %d messages", l.Stream, l.Held)
 				}
-				time.Sleep(time.Minute)
-				end()
-				time.Sleep(time.Minute)
-				harness.CheckInOrder(t, c.Arrivals("ORDERS"), 0)
-				checkPunctual(t, c.Arrivals("MAIL"), count)
-				harness.MustResume(t, o, "orders.>")
-				time.Sleep(2 * time.Minute)
-				if got := c.Arrivals("ORDERS"); len(got) != count {
-					t.Errorf("%d arrived, want %d", len(got), count)
-				}
-				c.CheckNoDead()
-				c.CheckEmpty()
-			})
+			}
+			time.Sleep(time.Minute)
+			end()
+			time.Sleep(time.Minute)
+			harness.CheckInOrder(t, c.Arrivals("ORDERS"), 0)
+			harness.CheckOnTime(t, c.Arrivals("MAIL"), count)
+			harness.MustResume(t, o, "orders.>")
+			time.Sleep(2 * time.Minute)
+			if got := c.Arrivals("ORDERS"); len(got) != count {
+				t.Errorf("%d arrived, want %d", len(got), count)
+			}
+			c.CheckEmpty()
 		})
 	}
 }
@@ -120,9 +111,7 @@ func TestPausedStreamPurged(t *testing.T) {
 		harness.CheckInOrder(t, c.Arrivals("ORDERS"), 0)
 		harness.MustResume(t, o, "orders.>")
 		time.Sleep(time.Minute)
-		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "kept" {
-			t.Errorf("%q arrived, want kept", got)
-		}
+		harness.CheckBodies(t, c.Arrivals("ORDERS"), "kept")
 	})
 }
 
@@ -131,8 +120,7 @@ func TestPausedStreamPurged(t *testing.T) {
 func TestResumedInFullAccount(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c, o := start(t, s, broker.Config{Log: harness.Quiet})
 		in := c.Subscribe("ui.>")
 		harness.MustPause(t, o, "ui.>")
 		c.Many("delay.1s.ui.x", 100)
@@ -147,9 +135,7 @@ func TestResumedInFullAccount(t *testing.T) {
 			t.Errorf("resume: %+v, %v, want it told, and why it is not stored", change, err)
 		}
 		time.Sleep(time.Minute)
-		if got := len(in.All()); got != 100 {
-			t.Errorf("%d arrived, want 100", got)
-		}
+		harness.CheckCount(t, in.All(), 100)
 		account.Lift()
 		time.Sleep(10 * time.Minute)
 		if left, err := o.Pauses(context.Background()); err != nil || len(left) > 0 {
@@ -174,7 +160,7 @@ func TestPauseWithoutItsStream(t *testing.T) {
 		}
 		c.Publish("delay.1s.orders.x", "000000")
 		time.Sleep(time.Minute)
-		checkPunctual(t, c.Arrivals("ORDERS"), 1)
+		harness.CheckOnTime(t, c.Arrivals("ORDERS"), 1)
 	})
 }
 
@@ -184,8 +170,7 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s"), MaxOwners: 3}
-		harness.StartBroker(t, s, cfg)
-		c, o := harness.NewClient(t, s), harness.Operator(t, s)
+		c, o := start(t, s, cfg)
 		older, err := c.NC.Subscribe("delayctl.status", func(m *nats.Msg) {
 			_ = c.NC.Publish(m.Reply, []byte(`{"instance":"older","lanes":[]}`))
 		})
@@ -218,41 +203,35 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 func TestLatePauseIsFound(t *testing.T) {
 	t.Parallel()
 	for after, want := range map[time.Duration]string{time.Second: "late", 3 * time.Hour: "late×2"} {
-		t.Run(after.String(), func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, broker.Config{})
-				c, o := harness.NewClient(t, s), harness.Operator(t, s)
-				c.Target("ORDERS", "orders.>")
-				if after == time.Second { // then it is not enough to look while nothing is paused
-					harness.MustPause(t, o, "mail.>")
-				}
-				harness.MustPause(t, o, "orders.>")
-				list, err := o.Pauses(context.Background())
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.Publish("delay.1s.orders.x", "late")
-				time.Sleep(time.Minute)
-				parked, err := c.Stream(harness.PausedStream).GetLastMsgForSubject(context.Background(),
-					"delaysys.paused."+list[len(list)-1].ID+".orders.x")
-				if err != nil {
-					t.Fatal(err)
-				}
-				harness.MustResume(t, o, "orders.>")
-				time.Sleep(5*time.Second + after)
-				if after > time.Hour { // the next list does not name it any more
-					harness.MustPause(t, o, "mail.>")
-					harness.MustResume(t, o, "mail.>")
-				}
-				parked.Header.Del("Nats-Msg-Id")
-				c.Store(&nats.Msg{Subject: parked.Subject, Header: parked.Header, Data: parked.Data})
-				time.Sleep(2 * time.Hour)
-				if got := harness.Bodies(c.Arrivals("ORDERS")); got != want { // within its duplicate window, or after
-					t.Errorf("%q arrived, want %q", got, want)
-				}
-				c.CheckEmpty()
-			})
+		natstest.Subtest(t, after.String(), func(t *testing.T, s *natstest.Server) {
+			c, o := start(t, s, broker.Config{})
+			c.Target("ORDERS", "orders.>")
+			if after == time.Second { // then it is not enough to look while nothing is paused
+				harness.MustPause(t, o, "mail.>")
+			}
+			harness.MustPause(t, o, "orders.>")
+			list, err := o.Pauses(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Publish("delay.1s.orders.x", "late")
+			time.Sleep(time.Minute)
+			parked, err := c.Stream(harness.PausedStream).GetLastMsgForSubject(context.Background(),
+				"delaysys.paused."+list[len(list)-1].ID+".orders.x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			harness.MustResume(t, o, "orders.>")
+			time.Sleep(5*time.Second + after)
+			if after > time.Hour { // the next list does not name it any more
+				harness.MustPause(t, o, "mail.>")
+				harness.MustResume(t, o, "mail.>")
+			}
+			parked.Header.Del("Nats-Msg-Id")
+			c.Store(&nats.Msg{Subject: parked.Subject, Header: parked.Header, Data: parked.Data})
+			time.Sleep(2 * time.Hour)
+			harness.CheckBodies(t, c.Arrivals("ORDERS"), want) // within its duplicate window, or after
+			c.CheckEmpty()
 		})
 	}
 }

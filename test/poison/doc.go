@@ -1,4 +1,3 @@
-// Package poison is what strangers write to hurt a broker, its targets or their consumers. The unit tests feed it to
-// the parsers, and the tests of promises feed it to a broker on a real server. One list serves both, so that neither
-// misses what the other knows.
+// Package poison has lists of hostile input: headers and targets that could harm a broker, its targets or their
+// consumers. Unit tests pass these lists to the parsers, and package promises passes them to a broker on a real server.
 package poison

@@ -2,8 +2,8 @@ package poison
 
 import "strings"
 
-// Headers are those that must not be passed on to a target, each with a value that does harm. TestCanaryHeaders
-// compares them with the sources of the server and of its client.
+// Headers are header lines that the broker must not pass on to a target, each with a harmful value. TestCanaryHeaders
+// compares their names with the source code of nats-server and nats.go.
 var Headers = []string{
 	"Nats-Msg-Id: forged", "Nats-Expected-Stream: OTHER", "Nats-Expected-Last-Sequence: 1",
 	"Nats-Expected-Last-Subject-Sequence: 1", "Nats-Expected-Last-Subject-Sequence-Subject: a",
@@ -28,13 +28,13 @@ var Headers = []string{
 	"Delay-Error-Code: a", "Delay-Error: a", "Delay-Subject: a",
 }
 
-// A Way is a way to write a header line so that somebody does not see it, as raw lines of a block.
+// A Way is a way to hide a header line from some parsers. Write returns the raw lines of a header block.
 type Way struct {
 	Name  string
 	Write func(line string) string
 }
 
-// Ways are those that have worked somewhere.
+// Ways are all known ways. Each has worked with some parser.
 var Ways = []Way{
 	{"plain", func(l string) string { return l }},
 	{"lower case", strings.ToLower},

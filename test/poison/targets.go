@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Targets are the subjects to which nobody may have a message delivered, each with a part of the sentence that says
-// why. Roots are the first tokens that the broker keeps for itself.
+// Targets returns the forbidden targets, each with a part of the error text that gives the reason. Roots are the first
+// tokens that the broker reserves for its own subjects.
 func Targets(roots []string) map[string]string {
 	m := map[string]string{
 		"": "no target", ".": "empty token", "..": "empty token", ".x": "empty token", "x.": "empty token",
@@ -20,7 +20,7 @@ func Targets(roots []string) map[string]string {
 		"ｏrders.x": "0xef", "x\xff": "0xff",
 		"＄SYS.REQ": "0xef", "＿INBOX.x": "0xef", "ｄelay.30m.x": "0xef", "\u200b$SYS.REQ": "0xe2", "$SYS\u2024REQ": "0xe2",
 	}
-	for c := range 256 { // every byte that is not printable ASCII, at either end and inside
+	for c := range 256 { // every byte that is not printable ASCII, at the beginning, inside, and at the end
 		if c > ' ' && c < 0x7f {
 			continue
 		}

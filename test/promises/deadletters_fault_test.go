@@ -29,11 +29,8 @@ func TestResendInTrouble(t *testing.T) {
 	for _, request := range []string{"STREAM.INFO.DELAY_DEAD", "CONSUMER.MSG.NEXT.DELAY_DEAD",
 		"STREAM.MSG.GET.DELAY_DEAD", "STREAM.MSG.DELETE.DELAY_DEAD"} {
 		for _, how := range []string{"lost", "done", "refused"} {
-			t.Run(request+" is "+how, func(t *testing.T) {
-				t.Parallel()
-				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-					resendInTrouble(t, s, request, how)
-				})
+			natstest.Subtest(t, request+" is "+how, func(t *testing.T, s *natstest.Server) {
+				resendInTrouble(t, s, request, how)
 			})
 		}
 	}
@@ -76,9 +73,7 @@ func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 		t.Errorf("again: %+v, %v", outcomes, err)
 	}
 	time.Sleep(time.Minute)
-	if got, want := harness.Bodies(in.All()), "0 1 2 3 4"; got != want {
-		t.Errorf("%q arrived, want %q", got, want)
-	}
+	harness.CheckBodies(t, in.All(), "0 1 2 3 4")
 	c.CheckEmpty()
 }
 
@@ -119,9 +114,7 @@ func TestResentByTwo(t *testing.T) {
 		working.Wait()
 		harness.StartBroker(t, s, impatient(t))
 		time.Sleep(time.Minute)
-		if got, want := harness.Bodies(c.Arrivals("ORDERS")), fmt.Sprintf("x×%d", letters); got != want {
-			t.Errorf("there are %q, want %q", got, want)
-		}
+		harness.CheckBodies(t, c.Arrivals("ORDERS"), fmt.Sprintf("x×%d", letters))
 		c.CheckEmpty()
 	})
 }

@@ -25,9 +25,7 @@ import (
 func letter(c *harness.Client, box *deadletter.Store) deadletter.Letter {
 	c.T.Helper()
 	all := c.Letters(box)
-	if len(all) != 1 {
-		c.T.Fatalf("%d dead letters, want one", len(all))
-	}
+	harness.CheckCount(c.T, all, 1)
 	return all[0]
 }
 
@@ -45,9 +43,7 @@ func impatient(t *testing.T) broker.Config {
 // resent, the message arrives at once, one time, under its first id, and the letter is gone.
 func TestResentKeepsItsID(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, impatient(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, impatient(t), func(t *testing.T, c *harness.Client) {
 		box := c.Box()
 		start := time.Now()
 		c.Publish("delay.10s.orders.expire", "body", "X-Order", "42", "Nats-Msg-Id", "order-42")
@@ -66,9 +62,7 @@ func TestResentKeepsItsID(t *testing.T) {
 		}
 		synctest.Wait()
 		got := c.Arrivals("ORDERS")
-		if len(got) != 1 {
-			t.Fatalf("%d arrivals, want one", len(got))
-		}
+		harness.CheckCount(t, got, 1)
 		a := got[0]
 		if a.ID != l.ID || a.Header.Get("Nats-Msg-Id") != l.ID || a.Body != "body" || a.Header.Get("X-Order") != "42" ||
 			a.Header.Get("Delay-Msg-Id") != "order-42" || !a.Due.Equal(l.Due) || !a.At.Equal(resent) {
@@ -79,9 +73,7 @@ func TestResentKeepsItsID(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		c.CheckEmpty()
-		if got := len(c.Arrivals("ORDERS")); got != 1 {
-			t.Errorf("%d arrivals after an hour, want one", got)
-		}
+		harness.CheckCount(t, c.Arrivals("ORDERS"), 1)
 	})
 }
 
@@ -100,9 +92,7 @@ func TestResentHasAllItsRetries(t *testing.T) {
 		}
 		time.Sleep(time.Second - 1) // one retry follows after a second: the second and last attempt
 		synctest.Wait()
-		if got := len(c.Letters(box)); got != 0 {
-			t.Errorf("%d letters before the retry, want none", got)
-		}
+		harness.CheckCount(t, c.Letters(box), 0)
 		time.Sleep(time.Minute)
 		second := letter(c, box)
 		if second.ID != first.ID || second.Hop <= first.Hop || !second.FirstFailure.Equal(died) ||
@@ -116,16 +106,7 @@ func TestResentHasAllItsRetries(t *testing.T) {
 // again. The message arrives once, although the target's duplicate window is over.
 func TestResentOnce(t *testing.T) {
 	t.Parallel()
-	opts := server.Options{
-		NoAuthUser: "all",
-		Users: []*server.User{
-			{Username: "all", Password: "a"},
-			{Username: "cut", Password: "c", Permissions: &server.Permissions{Publish: &server.SubjectPermission{
-				Deny: []string{"$JS.API.STREAM.MSG.DELETE.>"},
-			}}},
-		},
-	}
-	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleAs(t, "cut", natstest.Denied("$JS.API.STREAM.MSG.DELETE.>"), func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, impatient(t))
 		c := harness.NewClient(t, s)
 		c.Publish("delayin.0s.orders.expire", "body")
@@ -134,24 +115,20 @@ func TestResentOnce(t *testing.T) {
 		c.Create(jetstream.StreamConfig{
 			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // forgets at once
 		})
-		cut := harness.Connected(t, s.Connect(nats.UserInfo("cut", "c")))
+		cut := harness.Connected(t, s.Connect(nats.UserInfo("cut", "cut")))
 		l := letter(c, c.Box())
 		if err := cut.Box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
 			errors.Is(err, deadletter.ErrStays) {
 			t.Fatalf("cut off: got %v", err)
 		}
 		synctest.Wait()
-		if got := len(in.All()); got != 1 {
-			t.Fatalf("%d arrivals, want one", got)
-		}
+		harness.CheckCount(t, in.All(), 1)
 		time.Sleep(10 * time.Second)
 		if err := c.Box().Resend(context.Background(), letter(c, c.Box()), deadletter.Change{}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		if got := len(in.All()); got != 1 {
-			t.Errorf("%d arrivals, want one", got)
-		}
+		harness.CheckCount(t, in.All(), 1)
 		c.CheckEmpty()
 	})
 }
@@ -198,7 +175,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 		}
 		for _, other := range others {
 			if got := other.All(); len(got) > 0 {
-				t.Errorf("orders sees %q, which is not its own", told(got))
+				t.Errorf("orders sees %q, which is not its own", described(got))
 			}
 		}
 
@@ -232,14 +209,14 @@ func checkOwnLetters(c *harness.Client, name string, live *harness.Inbox) {
 		"delaydead.bad_time." + name + ".expire: unreadable of " + name,
 		"delaydead.undelivered." + name + ".expire: refused of " + name,
 	}
-	if got := told(live.All()); !slices.Equal(got, want) {
+	if got := described(live.All()); !slices.Equal(got, want) {
 		c.T.Errorf("%s sees %q, want %q", name, got, want)
 	}
-	if got := told(pushed(c, "_INBOX_"+name+".dead")); !slices.Equal(got, want) {
+	if got := described(pushed(c, "_INBOX_"+name+".dead")); !slices.Equal(got, want) {
 		c.T.Errorf("%s reads %q, want %q", name, got, want)
 	}
 	if again := pushed(c, "_INBOX_"+name+".dead"); len(again) > 0 {
-		c.T.Errorf("%s reads %q again, which it has acknowledged", name, told(again))
+		c.T.Errorf("%s reads %q again, which it has acknowledged", name, described(again))
 	}
 }
 
@@ -257,7 +234,9 @@ func tryOthersLetters(t *testing.T, orders *harness.Client) {
 			}
 		}
 	}
-	if _, err := orders.JS.CreatePushConsumer(expiring(t), "DELAY_DEAD",
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := orders.JS.CreatePushConsumer(ctx, "DELAY_DEAD",
 		jetstream.ConsumerConfig{DeliverSubject: "payments.capture"}); err == nil {
 		t.Error("orders can make a consumer")
 	}
@@ -288,18 +267,12 @@ func pushed(c *harness.Client, subject string) []harness.Arrival {
 	return in.All()
 }
 
-// told returns arrivals as sorted text.
-func told(all []harness.Arrival) []string {
+// described returns the subjects and bodies of arrivals, sorted.
+func described(all []harness.Arrival) []string {
 	var words []string
 	for _, a := range all {
 		words = append(words, fmt.Sprintf("%s: %s", a.Subject, a.Body))
 	}
 	slices.Sort(words)
 	return words
-}
-
-func expiring(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	t.Cleanup(cancel)
-	return ctx
 }

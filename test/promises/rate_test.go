@@ -29,12 +29,7 @@ func TestRateAfterTheServerWasAway(t *testing.T) { // not in parallel: see natst
 		time.Sleep(2 * time.Minute)
 		got := c.Arrivals("SLOW")
 		harness.CheckInOrder(t, got, flood)
-		for i := rate; i < len(got); i++ {
-			if took := got[i].At.Sub(got[i-rate].At); took < time.Second-time.Millisecond {
-				t.Fatalf("%d came within %s, up to number %d", rate+1, took, i)
-			}
-		}
-		c.CheckNoDead()
+		harness.CheckSpread(t, got, rate, time.Second-time.Millisecond)
 		c.CheckEmpty()
 	})
 }
@@ -43,17 +38,13 @@ func TestRateAfterTheServerWasAway(t *testing.T) { // not in parallel: see natst
 // message has a send time, and its silences are counted: it becomes a dead letter after the third.
 func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const flood = 20
-		harness.StartBroker(t, s,
-			broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}}, Attempts: 1, Log: harness.Quiet})
-		c := harness.NewClient(t, s)
+	const flood = 20
+	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}}, Attempts: 1, Log: harness.Quiet}
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		c.Silent("slow.>")
 		c.Many("delay.1s.slow.x", flood, message.HeaderDeliver, "stream")
 		time.Sleep(time.Minute)
-		if got := len(c.Dead()[string(message.Undelivered)]); got != flood {
-			t.Errorf("%d dead letters after a minute, want %d", got, flood)
-		}
+		harness.CheckCount(t, c.Dead()[string(message.Undelivered)], flood)
 	})
 }
 
@@ -83,11 +74,9 @@ func TestRateAfterKills(t *testing.T) {
 			time.Sleep(away)
 			b = harness.StartBroker(t, s, cfg)
 		}
-		time.Sleep(5 * time.Minute)
+		time.Sleep(2 * time.Minute)
 		got := c.Arrivals("SLOW")
-		if len(got) != flood {
-			t.Fatalf("%d arrived, want %d", len(got), flood)
-		}
+		harness.CheckCount(t, got, flood)
 		const turns = flood * time.Second / rate
 		if took := got[flood-1].At.Sub(got[0].At); took > turns+kills*(away+time.Second) {
 			t.Errorf("it took %s, want the %s of the turns, and little more than a second for each kill", took, turns)
@@ -96,12 +85,7 @@ func TestRateAfterKills(t *testing.T) {
 		if copies := len(all) - flood; copies > kills*rate {
 			t.Errorf("%d copies were sent, want no more than a second's for each of %d kills", copies, kills)
 		}
-		for i := rate + 1; i < len(all); i++ {
-			if took := all[i].At.Sub(all[i-rate-1].At); took < time.Second-time.Millisecond {
-				t.Fatalf("%d came within %s, up to number %d", rate+2, took, i)
-			}
-		}
-		c.CheckNoDead()
+		harness.CheckSpread(t, all, rate+1, time.Second-time.Millisecond)
 		c.CheckEmpty()
 	})
 }
@@ -119,56 +103,52 @@ func TestPausedAgainAtItsRate(t *testing.T) {
 		"three lanes": {"delay.1s.slow.x", "delayin.1s.slow.x", "delaytimer.k%d.slow.x"},
 	} {
 		for resumptions := 1; resumptions <= 4; resumptions++ {
-			t.Run(fmt.Sprintf("%s, resumed %d times", name, resumptions), func(t *testing.T) {
-				t.Parallel()
-				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-					harness.StartBroker(t, s, broker.Config{Timers: true, Log: harness.Quiet,
-						Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
-					c, o := harness.NewClient(t, s), harness.Operator(t, s)
-					c.Target("SLOW", "slow.>")
-					count := 0
-					publish := func() {
-						subject, headers := subjects[count%len(subjects)], []string(nil)
-						if strings.HasPrefix(subject, "delaytimer.") {
-							subject, headers = fmt.Sprintf(subject, count), []string{message.HeaderFor, "1s"}
-						}
-						c.Publish(subject, fmt.Sprintf("%06d", count), headers...)
-						count++
-						time.Sleep(2 * time.Millisecond)
+			natstest.Subtest(t, fmt.Sprintf("%s, resumed %d times", name, resumptions), func(t *testing.T, s *natstest.Server) {
+				harness.StartBroker(t, s, broker.Config{Timers: true, Log: harness.Quiet,
+					Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
+				c, o := harness.NewClient(t, s), harness.Operator(t, s)
+				c.Target("SLOW", "slow.>")
+				count := 0
+				publish := func() {
+					subject, headers := subjects[count%len(subjects)], []string(nil)
+					if strings.HasPrefix(subject, "delaytimer.") {
+						subject, headers = fmt.Sprintf(subject, count), []string{message.HeaderFor, "1s"}
 					}
-					for range flood {
-						publish()
+					c.Publish(subject, fmt.Sprintf("%06d", count), headers...)
+					count++
+					time.Sleep(2 * time.Millisecond)
+				}
+				for range flood {
+					publish()
+				}
+				for i := range resumptions {
+					harness.MustPause(t, o, "slow.>")
+					publish()
+					before := harness.Pending(c, "SLOW")
+					time.Sleep([]time.Duration{10 * time.Second, 3 * time.Second, time.Second / 2, 7 * time.Second}[i])
+					if got := harness.Pending(c, "SLOW"); got != before {
+						t.Errorf("paused, %d came", got-before)
 					}
-					for i := range resumptions {
-						harness.MustPause(t, o, "slow.>")
-						publish()
-						before := harness.Pending(c, "SLOW")
-						time.Sleep([]time.Duration{10 * time.Second, 3 * time.Second, time.Second / 2, 7 * time.Second}[i])
-						if got := harness.Pending(c, "SLOW"); got != before {
-							t.Errorf("paused, %d came", got-before)
-						}
-						harness.MustResume(t, o, "slow.>")
-						publish()
-						time.Sleep(time.Duration(4-i) * time.Second)
+					harness.MustResume(t, o, "slow.>")
+					publish()
+					time.Sleep(time.Duration(4-i) * time.Second)
+				}
+				time.Sleep(time.Minute)
+				got := c.Arrivals("SLOW")
+				harness.CheckInOrder(t, got, count)
+				waits := 0
+				for i := 1; i < len(got); i++ {
+					switch apart := got[i].At.Sub(got[i-1].At); {
+					case apart < time.Second/rate:
+						t.Fatalf("number %d came %s behind the one before it", i, apart)
+					case apart > time.Second/rate:
+						waits++
 					}
-					time.Sleep(time.Minute)
-					got := c.Arrivals("SLOW")
-					harness.CheckInOrder(t, got, count)
-					waits := 0
-					for i := 1; i < len(got); i++ {
-						switch apart := got[i].At.Sub(got[i-1].At); {
-						case apart < time.Second/rate:
-							t.Fatalf("number %d came %s behind the one before it", i, apart)
-						case apart > time.Second/rate:
-							waits++
-						}
-					}
-					if waits != resumptions {
-						t.Errorf("%d messages came later than in the next turn, want one for each of %d pauses", waits, resumptions)
-					}
-					c.CheckNoDead()
-					c.CheckEmptyBut("DELAY_TIMERS")
-				})
+				}
+				if waits != resumptions {
+					t.Errorf("%d messages came later than in the next turn, want one for each of %d pauses", waits, resumptions)
+				}
+				c.CheckEmptyBut("DELAY_TIMERS")
 			})
 		}
 	}

@@ -55,16 +55,14 @@ func TestRefusalsOfManyTargets(t *testing.T) {
 			c.Publish(fmt.Sprint("delay.5s.orders.", n), "x", message.HeaderDeliver, "core")
 		}
 		time.Sleep(30 * time.Second)
-		const most = 65 // in a minute
-		if got := len(log.All()); got != most {
-			t.Fatalf("%d lines, want %d", got, most)
-		}
+		const maxLines = 65 // in a minute
+		harness.CheckCount(t, log.All(), maxLines)
 		time.Sleep(time.Minute)
-		more := log.All()[most:]
-		if got := len(more); got > most {
-			t.Errorf("%d lines in another minute, want %d at most", got, most)
+		more := log.All()[maxLines:]
+		if got := len(more); got > maxLines {
+			t.Errorf("%d lines in another minute, want %d at most", got, maxLines)
 		}
-		if want := fmt.Sprint("others=", targets-most); !strings.Contains(strings.Join(more, "\n"), want) {
+		if want := fmt.Sprint("others=", targets-maxLines); !strings.Contains(strings.Join(more, "\n"), want) {
 			t.Errorf("got no %q in\n%s", want, strings.Join(more, "\n"))
 		}
 	})
@@ -89,9 +87,7 @@ func TestDeadLettersAreLogged(t *testing.T) {
 // TestLastReasonTravels: between lanes, a message has the reason of its last refusal. At its target it does not.
 func TestLastReasonTravels(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Attempts: 5})
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, broker.Config{Attempts: 5}, func(t *testing.T, c *harness.Client) {
 		in := service(c, "svc", func(n int) *nats.Msg {
 			if n > 2 {
 				return &nats.Msg{}
@@ -115,9 +111,7 @@ func TestLastReasonTravels(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		if got := len(in.All()); got != 3 {
-			t.Errorf("%d deliveries, want 3", got)
-		}
+		harness.CheckCount(t, in.All(), 3)
 		for _, a := range in.All() {
 			for _, name := range []string{message.HeaderLastError, message.HeaderDeferred, message.HeaderAllowed} {
 				if a.Header.Get(name) != "" {
@@ -125,7 +119,6 @@ func TestLastReasonTravels(t *testing.T) {
 				}
 			}
 		}
-		c.CheckNoDead()
 		c.CheckEmpty()
 	})
 }
@@ -135,27 +128,19 @@ func TestLastReasonTravels(t *testing.T) {
 // held in memory.
 func TestRetriesWithJitter(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const count = 40
-		harness.StartBroker(t, s, broker.Config{
-			RetryLadder: harness.Ladder(t, "1m"), RetryJitter: config.RetryJitter{{Pattern: "svc", Value: 20}},
-		})
-		c := harness.NewClient(t, s)
-		in := service(c, "svc", func(n int) *nats.Msg {
-			if n <= count {
-				return fails("not yet")
-			}
-			return &nats.Msg{}
-		})
+	const count = 40
+	cfg := broker.Config{
+		RetryLadder: harness.Ladder(t, "1m"), RetryJitter: config.RetryJitter{{Pattern: "svc", Value: 20}},
+	}
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
+		in := failing(c, "svc", count)
 		due := time.Now().Add(5 * time.Second)
 		for i := range count {
 			c.Publish(fmt.Sprintf("delayat.%d.svc", due.UnixMilli()), strconv.Itoa(i), message.HeaderDeliver, "request")
 		}
 		time.Sleep(10 * time.Minute)
 		all := in.All()
-		if len(all) != 2*count {
-			t.Fatalf("%d attempts, want two for each of %d", len(all), count)
-		}
+		harness.CheckCount(t, all, 2*count)
 		times := make(map[time.Duration]int)
 		for _, a := range all[count:] {
 			after := a.At.Sub(due)
@@ -169,7 +154,6 @@ func TestRetriesWithJitter(t *testing.T) {
 				t.Errorf("%d of %d came again after %s", n, count, after)
 			}
 		}
-		c.CheckNoDead()
 		c.CheckEmpty()
 	})
 }

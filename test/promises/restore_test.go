@@ -17,49 +17,56 @@ import (
 // server, even the stream's time of creation is the same. The owner's next commit must not remove the new messages.
 func TestRestoredUnderABlockedReader(t *testing.T) {
 	t.Parallel()
-	for name, backUp := range backupKinds {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, broker.Config{})
-				c := harness.NewClient(t, s)
-				c.Target("ORDERS", "orders.>")
-				start := time.Now()
-				c.Many("delay.1h.orders.before", 50)
-				time.Sleep(time.Second)
-				backup := backUp(s, c, "DELAY_1h")
-				c.Many("delay.1h.orders.forgotten", 50)
-				time.Sleep(30 * time.Minute)
-				c.Many("delay.1h.orders.forgotten", 900) // more than are read half an hour ahead
-				time.Sleep(time.Minute)
-				c.Remove("DELAY_1h")
-				natstest.Restore(t, c.NC, backup)
-				const later = 1000
-				c.Many("delay.1h.orders.new", later)
-				time.Sleep(time.Until(start.Add(3 * time.Hour)))
-				count := make(map[string]int)
-				for _, a := range c.Arrivals("ORDERS") {
-					count[strings.TrimPrefix(a.Subject, "orders.")]++
-				}
-				if count["new"] != later || count["before"] != 50 {
-					t.Errorf("%d of %d new messages arrived, and %d of 50 older ones; want all, once", count["new"],
-						later, count["before"])
-				}
-				c.CheckNoDead()
-				c.CheckEmpty()
-			})
-		})
-	}
+	forEachBackup(t, func(t *testing.T, s *natstest.Server, c *harness.Client, backUp backupKind) {
+		start := time.Now()
+		c.Many("delay.1h.orders.before", 50)
+		time.Sleep(time.Second)
+		backup := backUp(s, c, "DELAY_1h")
+		c.Many("delay.1h.orders.forgotten", 50)
+		time.Sleep(30 * time.Minute)
+		c.Many("delay.1h.orders.forgotten", 900) // more than are read half an hour ahead
+		time.Sleep(time.Minute)
+		c.Remove("DELAY_1h")
+		natstest.Restore(t, c.NC, backup)
+		const later = 1000
+		c.Many("delay.1h.orders.new", later)
+		time.Sleep(time.Until(start.Add(3 * time.Hour)))
+		count := make(map[string]int)
+		for _, a := range c.Arrivals("ORDERS") {
+			count[strings.TrimPrefix(a.Subject, "orders.")]++
+		}
+		if count["new"] != later || count["before"] != 50 {
+			t.Errorf("%d of %d new messages arrived, and %d of 50 older ones; want all, once", count["new"],
+				later, count["before"])
+		}
+		c.CheckEmpty()
+	})
 }
 
+// A backupKind makes a backup of a stream.
+type backupKind func(s *natstest.Server, c *harness.Client, stream string) natstest.Backup
+
 // backupKinds are the formats of backups: of current servers, and of servers before 2.15.
-var backupKinds = map[string]func(*natstest.Server, *harness.Client, string) natstest.Backup{
+var backupKinds = map[string]backupKind{
 	"backup": func(_ *natstest.Server, c *harness.Client, stream string) natstest.Backup {
 		return natstest.SaveStream(c.T, c.NC, stream)
 	},
 	"backup before 2.15": func(s *natstest.Server, c *harness.Client, stream string) natstest.Backup {
 		return s.SaveFiles(c.NC, stream)
 	},
+}
+
+// forEachBackup runs f as a subtest for each format of backups, with a broker and a stream as the target orders.>.
+func forEachBackup(t *testing.T, f func(t *testing.T, s *natstest.Server, c *harness.Client, backUp backupKind)) {
+	t.Helper()
+	for name, backUp := range backupKinds {
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
+			harness.StartBroker(t, s, broker.Config{})
+			c := harness.NewClient(t, s)
+			c.Target("ORDERS", "orders.>")
+			f(t, s, c, backUp)
+		})
+	}
 }
 
 // TestRestoredElsewhere restores the streams on another server. Pending messages arrive there when they are due, under
@@ -112,7 +119,6 @@ func TestRestoredElsewhere(t *testing.T) {
 						t.Errorf("its id is %q, want %q as before", a.ID, id)
 					}
 				}
-				c.CheckNoDead()
 				c.CheckEmpty()
 			})
 		})
@@ -123,37 +129,28 @@ func TestRestoredElsewhere(t *testing.T) {
 // are delivered again, at once and under the same ids. Later messages arrive on time.
 func TestRestoredOverLiveHistory(t *testing.T) {
 	t.Parallel()
-	for name, backUp := range backupKinds {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, broker.Config{})
-				c := harness.NewClient(t, s)
-				c.Target("ORDERS", "orders.>")
-				c.Publish("delay.1m.orders.x", "before")
-				time.Sleep(time.Second)
-				backup := backUp(s, c, "DELAY_1m")
-				c.Publish("delay.1m.orders.x", "since")
-				time.Sleep(time.Hour)
-				c.Remove("DELAY_1m")
-				natstest.Restore(t, c.NC, backup)
-				restored := time.Now()
-				c.Publish("delay.1m.orders.x", "after")
-				time.Sleep(time.Hour)
-				got := c.Arrivals("ORDERS")
-				if got, want := harness.Bodies(got), "after before×2 since"; got != want {
-					t.Fatalf("arrived %q, want %q", got, want)
-				}
-				if got[0].ID != got[2].ID || got[2].Body != "before" || got[2].At.Sub(restored) > 5*time.Second {
-					t.Errorf("the third is %s with id %s, %s after the restore; want the first at once, with id %s",
-						got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
-				}
-				if want := restored.Add(time.Minute); !got[3].At.Equal(want) {
-					t.Errorf("%s came at %s, want %s", got[3].Body, got[3].At, want)
-				}
-				c.CheckNoDead()
-				c.CheckEmpty()
-			})
-		})
-	}
+	forEachBackup(t, func(t *testing.T, s *natstest.Server, c *harness.Client, backUp backupKind) {
+		c.Publish("delay.1m.orders.x", "before")
+		time.Sleep(time.Second)
+		backup := backUp(s, c, "DELAY_1m")
+		c.Publish("delay.1m.orders.x", "since")
+		time.Sleep(time.Hour)
+		c.Remove("DELAY_1m")
+		natstest.Restore(t, c.NC, backup)
+		restored := time.Now()
+		c.Publish("delay.1m.orders.x", "after")
+		time.Sleep(time.Hour)
+		got := c.Arrivals("ORDERS")
+		if got, want := harness.Bodies(got), "after before×2 since"; got != want {
+			t.Fatalf("arrived %q, want %q", got, want)
+		}
+		if got[0].ID != got[2].ID || got[2].Body != "before" || got[2].At.Sub(restored) > 5*time.Second {
+			t.Errorf("the third is %s with id %s, %s after the restore; want the first at once, with id %s",
+				got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
+		}
+		if want := restored.Add(time.Minute); !got[3].At.Equal(want) {
+			t.Errorf("%s came at %s, want %s", got[3].Body, got[3].At, want)
+		}
+		c.CheckEmpty()
+	})
 }

@@ -20,9 +20,8 @@ func TestSlack(t *testing.T) {
 	for _, slack := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 250 * time.Millisecond} {
 		t.Run(slack.String(), func(t *testing.T) {
 			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), Slack: slack})
-				c := harness.NewClient(t, s)
+			cfg := broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), Slack: slack}
+			harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 				in := c.Subscribe("orders.>")
 				time.Sleep(time.Second) // until the leaders' clocks are known to the nanosecond
 				random := rand.New(rand.NewPCG(1, 2))
@@ -37,9 +36,7 @@ func TestSlack(t *testing.T) {
 				}
 				time.Sleep(4 * time.Minute)
 				all := in.All()
-				if len(all) != count {
-					t.Fatalf("%d messages arrived, want %d", len(all), count)
-				}
+				harness.CheckCount(t, all, count)
 				batches := make(map[time.Time]bool)
 				for _, m := range all {
 					due, err := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
@@ -57,7 +54,6 @@ func TestSlack(t *testing.T) {
 					batches[m.At] = true
 				}
 				t.Logf("%d messages in %d batches", count, len(batches))
-				c.CheckNoDead()
 				c.CheckEmpty()
 			})
 		})
@@ -89,18 +85,14 @@ func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(10 * time.Second)
-		if got := len(paused.All()); got != 0 {
-			t.Errorf("%d messages came although their target is paused", got)
-		}
+		harness.CheckCount(t, paused.All(), 0)
 		resumed := time.Now()
 		harness.MustResume(t, o, "paused.>")
 		time.Sleep(time.Minute)
-		late := func(in *harness.Inbox, want int, since time.Time, most time.Duration) (batches int) {
+		late := func(in *harness.Inbox, want int, since time.Time, maxLate time.Duration) (batches int) {
 			t.Helper()
 			all := in.All()
-			if len(all) != want {
-				t.Fatalf("%d messages arrived, want %d", len(all), want)
-			}
+			harness.CheckCount(t, all, want)
 			at := make(map[time.Time]bool)
 			for _, m := range all {
 				at[m.At] = true
@@ -108,30 +100,24 @@ func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
 				if since.After(from) {
 					from = since
 				}
-				if m.At.Before(from) || m.At.Sub(from) > most {
+				if m.At.Before(from) || m.At.Sub(from) > maxLate {
 					t.Errorf("%s arrived %s after %s", m.Subject, m.At.Sub(from), from.Format(time.StampMicro))
 				}
 			}
 			return len(at)
 		}
-		if got, most := late(plain, count, time.Time{}, slack), count/int(slack/time.Millisecond)+1; got > most {
-			t.Errorf("%d messages came in %d passes, want %d at most", count, got, most)
+		if got, maxPasses := late(plain, count, time.Time{}, slack), count/int(slack/time.Millisecond)+1; got > maxPasses {
+			t.Errorf("%d messages came in %d passes, want %d at most", count, got, maxPasses)
 		}
 		late(timers, count/10, time.Time{}, slack)
 		late(paused, count/10, resumed, time.Second) // a lane of a pause is opened first
 		turns := slow.All()
-		if len(turns) != count/10 {
-			t.Fatalf("%d messages with a rate arrived, want %d", len(turns), count/10)
-		}
-		for i, m := range turns {
+		harness.CheckCount(t, turns, count/10)
+		for _, m := range turns {
 			if m.At.Before(m.Due) {
 				t.Errorf("a message with a rate arrived %s early", m.Due.Sub(m.At))
 			}
-			if i >= 20 {
-				if took := m.At.Sub(turns[i-20].At); took < 20*time.Second/rate-slack {
-					t.Errorf("21 messages came within %s, at %d a second", took, rate)
-				}
-			}
 		}
+		harness.CheckSpread(t, turns, 20, 20*time.Second/rate-slack)
 	})
 }

@@ -55,9 +55,7 @@ func TestStartWithoutALeader(t *testing.T) {
 				c.Publish("delay.10s.orders.y", "")
 				time.Sleep(time.Minute)
 				got := in.All()
-				if len(got) != 2 {
-					t.Fatalf("%d messages came, want 2", len(got))
-				}
+				harness.CheckCount(t, got, 2)
 				if !got[1].At.Equal(due) {
 					t.Errorf("the second came %s after it was due", got[1].At.Sub(due))
 				}

@@ -64,7 +64,7 @@ func TestForbiddenTargets(t *testing.T) {
 		if len(on) != healthy {
 			t.Errorf("%d healthy messages arrived, want %d", len(on), healthy)
 		}
-		checkEmptyLanes(c)
+		c.CheckEmptyBut("DELAY_DEAD", "NARROW_DEAD")
 	})
 }
 

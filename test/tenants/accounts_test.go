@@ -38,20 +38,10 @@ func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
 // answer there.
 func TestAnswersBetweenAccounts(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(accountsConf))); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(dir, "broker-control.conf")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	less := strings.Replace(string(text), strconv.Quote(answerElsewhere), "", 1)
-	if err := os.WriteFile(file, []byte(less), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	err = onAccounts(t, filepath.Join(dir, filepath.Base(accountsConf)), "auto", accountsWork)
+	file := changedAccounts(t, "broker-control.conf", func(text string) string {
+		return strings.Replace(text, strconv.Quote(answerElsewhere), "", 1)
+	})
+	err := onAccounts(t, file, "auto", accountsWork)
 	if err == nil || !strings.Contains(err.Error(), "asks delayctl.timer.get.") {
 		t.Errorf("without the right: %v, want that nobody can ask", err)
 	}
@@ -73,20 +63,31 @@ func TestEveryImportIsNeeded(t *testing.T) {
 		t.Fatalf("found %d imports and exports and %d thresholds, want 28 and 2", len(imports), len(thresholds))
 	}
 	for _, cut := range append(imports, thresholds...) {
-		dir := t.TempDir()
-		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(accountsConf))); err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(dir, "less.conf")
-		if err := os.WriteFile(file, []byte(text[:cut[0]]+text[cut[1]:]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		file := changedAccounts(t, "accounts.conf", func(text string) string { return text[:cut[0]] + text[cut[1]:] })
 		err := onAccounts(t, file, "auto", accountsWork)
 		if err == nil {
 			t.Errorf("nothing breaks without %s", text[cut[0]:cut[1]])
 		}
 		t.Logf("without %s: %v", text[cut[0]:cut[1]], err)
 	}
+}
+
+// changedAccounts copies the folder of accounts.conf, changes one of its files, and returns the path of accounts.conf.
+func changedAccounts(t *testing.T, name string, change func(string) string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(accountsConf))); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, name)
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, []byte(change(string(text))), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, filepath.Base(accountsConf))
 }
 
 // onAccounts runs a scene on a server with a configuration file.
@@ -149,7 +150,7 @@ func accountsWork(s *stage) error {
 			return fmt.Errorf("%s still waits for %d answers", account, n)
 		}
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(15 * time.Minute) // the last delivery is due after 10 minutes
 	for tenant := range names {
 		if err := s.tenantGot(ctx, tenant, heard[tenant]()); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package tenants
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"strings"
@@ -84,25 +83,16 @@ func runReader(t *testing.T, url, reader string, anew func()) {
 		t.Fatal(err)
 	}
 	cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading the lane was interrupted", Heard: anew}, nil))
-	b, err := broker.New(broker.Links{
+	_, stop, err := runLinks(broker.Links{
 		Read: dial(t, url, reader, "r"), Write: dial(t, url, "delay-write", "w"),
 		Deliver: dial(t, url, "delay-deliver", "d"), Control: dial(t, url, "delay-control", "c"),
 	}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- b.Run(ctx) }()
 	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil && !errors.Is(err, broker.ErrGrace) {
-			t.Errorf("Run: %v", err)
+		if err := stop(); err != nil && !errors.Is(err, broker.ErrGrace) {
+			t.Errorf("stop the broker: %v", err)
 		}
 	})
-	select {
-	case <-b.Ready():
-	case <-time.After(time.Minute):
-		t.Fatal("the broker is not ready")
-	}
 }

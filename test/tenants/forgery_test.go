@@ -17,6 +17,7 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/deadletter"
+	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
@@ -38,10 +39,7 @@ func asTenants(
 	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		cfg.Ladder, cfg.Attempts = harness.Ladder(t, "1s 3s 5s 1m"), 3
 		harness.StartBroker(t, s, cfg, natstest.Everything())
-		as := func(name, password string) *harness.Client {
-			return harness.Connected(t, s.Connect(nats.UserInfo(name, password), nats.CustomInboxPrefix("_INBOX_"+name)))
-		}
-		f(t, harness.Connected(t, s.Connect(natstest.Everything())), as("orders", "o"), as("payments", "p"))
+		f(t, harness.Connected(t, s.Connect(natstest.Everything())), connect(t, s, "orders"), connect(t, s, "payments"))
 	})
 }
 
@@ -113,9 +111,7 @@ func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		letters := slices.DeleteFunc(admin.Dead()[string(message.Undelivered)],
 			func(a harness.Arrival) bool { return a.Body != "held" })
-		if len(letters) != 1 {
-			t.Errorf("%d dead letters, want one: no stream holds the subject", len(letters))
-		}
+		harness.CheckCount(t, letters, 1)
 	})
 }
 
@@ -240,9 +236,7 @@ func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
 		}
 		orders.Publish("delayin.soon.orders.x", "unreadable")
 		time.Sleep(10 * time.Minute)
-		if got := harness.Bodies(admin.Arrivals("DELAY_INTAKE")); got != "unreadable" {
-			t.Errorf("the intake holds %q, want what no stream of dead letters has", got)
-		}
+		harness.CheckBodies(t, admin.Arrivals("DELAY_INTAKE"), "unreadable")
 	})
 }
 
@@ -270,11 +264,60 @@ func TestForgedCopyIsNotOurs(t *testing.T) {
 			Data: []byte("forged")})
 		harness.StartBroker(t, s, cfg)
 		time.Sleep(time.Hour)
-		if got := harness.Bodies(in.All()); got != "victim" {
-			t.Errorf("came %q, want the message that was accepted", got)
+		harness.CheckBodies(t, in.All(), "victim")
+		harness.CheckBodies(t, c.Dead()[string(message.BadInternal)], "forged")
+	})
+}
+
+// TestForgedPauses: a tenant redirects acknowledgements of its own messages, and an earlier list of another broker, to
+// the subjects of the list of pauses and of the paused messages. None is believed, before and after a restart.
+func TestForgedPauses(t *testing.T) {
+	t.Parallel()
+	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
+		o, err := inspect.Open(admin.NC, broker.Config{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if got := harness.Bodies(c.Dead()[string(message.BadInternal)]); got != "forged" {
-			t.Errorf("became bad_internal: %q", got)
+		payments.Subscribe("payments.>")
+		in := admin.Subscribe("payments.x")
+		harness.MustPause(t, o, "payments.>")
+		list, err := o.Pauses(context.Background())
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%v, %v", list, err)
+		}
+		earlier, err := admin.Stream(harness.PausedStream).GetLastMsgForSubject(context.Background(), "delaysys.pauses")
+		if err != nil {
+			t.Fatal(err)
+		}
+		harness.MustPause(t, o, "orders.>")
+		for range 200 {
+			for _, subject := range []string{"delaysys.pauses", "delaysys.paused." + list[0].ID + ".payments.x",
+				"delaysys.paused.other.payments.x"} {
+				if err := orders.NC.PublishRequest("delay.1m.orders.x", subject, []byte("x")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		again := &nats.Msg{Subject: "delaysys.pauses", Data: earlier.Data, Header: nats.Header{
+			message.HeaderSeal: earlier.Header[message.HeaderSeal],
+		}}
+		none := &nats.Msg{Subject: "delaysys.pauses", Data: []byte(`{"version":9000000000000000000,"pauses":[]}`)}
+		for _, m := range []*nats.Msg{again, none} {
+			admin.Store(m) // as by a direct get
+		}
+		payments.Publish("delay.1s.payments.x", "real")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if all, err := o.Pauses(context.Background()); err != nil || len(all) != 2 {
+			t.Errorf("paused: %v, %v, want both patterns", all, err)
+		}
+		harness.CheckCount(t, in.All(), 0)
+		harness.MustResume(t, o, "payments.>")
+		harness.MustResume(t, o, "orders.>")
+		time.Sleep(10 * time.Minute)
+		harness.CheckBodies(t, in.All(), "real")
+		if letters := admin.Dead()[string(message.BadInternal)]; len(letters) != 400 {
+			t.Errorf("%d dead letters that nobody has proven, want 400", len(letters))
 		}
 	})
 }

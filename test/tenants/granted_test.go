@@ -1,15 +1,10 @@
 package tenants
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
 	"delaybroker/test/harness"
@@ -29,32 +24,21 @@ func TestOnlyGrantedTargets(t *testing.T) {
 		tenants := map[string]string{"orders": "payments", "payments": "orders"}
 		accepted := make(map[string]int)
 		for tenant, other := range tenants {
-			own := s.Connect(nats.UserInfo(tenant, tenant[:1]), nats.CustomInboxPrefix("_INBOX_"+tenant))
-			js, err := jetstream.New(own)
-			if err != nil {
-				t.Fatal(err)
-			}
+			own := connect(t, s, tenant)
 			for _, subject := range forms(tenant + ".expire") {
-				if !harness.Accepts(js, subject, tenant) {
+				if !harness.Accepts(own.JS, subject, tenant) {
 					t.Errorf("%s may not publish %s", tenant, subject)
 				}
 				accepted[tenant]++
 			}
-			foreign := foreignTo(tenant, other)
-			for _, subject := range foreign {
-				if harness.Accepts(js, subject, tenant) {
+			for _, subject := range foreignTo(tenant, other) {
+				if harness.Accepts(own.JS, subject, tenant) {
 					t.Errorf("%s may publish %s", tenant, subject)
 				}
 			}
 			// A header does not help either.
 			for _, subject := range forms(tenant + ".expire") {
-				m := &nats.Msg{Subject: subject, Data: []byte(tenant),
-					Header: nats.Header{"Delay-Target": {other + ".capture"}, "Delay-Deliver": {"core"}}}
-				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-				if _, err := js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0)); err != nil {
-					t.Errorf("publish with a header: %v", err)
-				}
-				cancel()
+				own.Publish(subject, tenant, "Delay-Target", other+".capture", "Delay-Deliver", "core")
 			}
 		}
 		time.Sleep(time.Hour)
@@ -101,46 +85,4 @@ func foreignTo(tenant, other string) []string {
 		"delaydead.expired."+other+".x", "delaysys.hop.1s."+tenant+".x", other+".capture", "delay.1s",
 		"delay.timer."+tenant+"."+other+".capture")
 	return foreign
-}
-
-// TestOwnersShareLanes runs two instances that own different lanes by configuration (lease.Static). Together they do
-// the work of one, and neither reads the other's lanes.
-func TestOwnersShareLanes(t *testing.T) {
-	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		l := harness.Ladder(t, "1s 10s 1m 10m")
-		a := harness.StartBroker(t, s,
-			broker.Config{Ladder: l, Leaser: harness.Owns("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
-		b := harness.StartBroker(t, s, broker.Config{Ladder: l,
-			Leaser: harness.Owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
-		const want = "DELAY_INTAKE DELAY_10s DELAY_10m | " +
-			"DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
-		if got := harness.OwnedLanes(a) + " | " + harness.OwnedLanes(b); got != want {
-			t.Errorf("they own %s, want %s", got, want)
-		}
-		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>")
-		start := time.Now()
-		c.Publish("delayin.11m11s.orders.x", "chained") // 10m and 10s are a's, 1m is b's
-		c.Publish("delay.1s.orders.x", "second")
-		harness.CheckExactly(t, in, start.Add(time.Second), 0)
-		harness.CheckExactly(t, in, start.Add(11*time.Minute+11*time.Second), 1)
-		for _, name := range []string{"DELAY_INTAKE", "DELAY_1s", "DELAY_1m", "DELAY_10m"} {
-			st := c.Stream(name)
-			if got := st.CachedInfo().State.Consumers; got != 1 {
-				t.Errorf("%s has %d consumers, want its owner's alone", name, got)
-			}
-		}
-		b.Stop()
-		c.Publish("delay.1s.orders.x", "orphan")
-		time.Sleep(time.Hour)
-		if got := harness.Bodies(in.All()); got != "chained second" {
-			t.Errorf("without the owner of DELAY_1s came %q, want nothing more", got)
-		}
-		harness.StartBroker(t, s, broker.Config{Ladder: l, Leaser: harness.Owns("DELAY_1s")})
-		synctest.Wait()
-		if got := harness.Bodies(in.All()); got != "chained orphan second" {
-			t.Errorf("with an owner again came %q", got)
-		}
-	})
 }

@@ -18,15 +18,17 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/history"
 	"delaybroker/broker/web/page"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
-// This file tests the user of the page, with the rights of permissions/page.conf.
+// This file tests the page, and the rights of its user in permissions/page.conf.
 
 // pageActs are the rights that the page needs only for its actions.
 var pageActs = []string{
@@ -108,16 +110,21 @@ func (s *stage) viewPage() (v viewer, stop func() error, err error) {
 		return v, nil, err
 	}
 	cfg, err := s.config()
+	return newViewer(b, func(context.Context) (*inspect.Inspector, error) {
+		return inspect.Open(s.as(s.user, s.password), cfg)
+	}), stop, err
+}
+
+// newViewer returns a viewer of the page of a broker.
+func newViewer(b *broker.Broker, open func(context.Context) (*inspect.Inspector, error)) viewer {
 	return viewer{page.New(page.Config{
 		Engine: b, Checks: func() []stats.Check { return nil }, History: new(history.Book),
 		Durability: new(atomic.Pointer[string]), Version: "v1", Prefix: "delay", Log: slog.New(slog.DiscardHandler),
 		Access: page.Access{
 			Tokens: []page.Token{{Name: "ann", Secret: viewerToken}}, Actions: true, Bodies: true,
 		},
-		Open: func(context.Context) (*inspect.Inspector, error) {
-			return inspect.Open(s.as(s.user, s.password), cfg)
-		},
-	})}, stop, err
+		Open: open,
+	})}
 }
 
 // ask returns an answer of the page, or the text of a failure as an error.
@@ -147,7 +154,7 @@ func (s *stage) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	time.Sleep(5 * time.Minute) // both attempts
+	time.Sleep(time.Minute) // both attempts
 	for _, subject := range []string{"delayin.1s.orders.patient", "delayin.1h.payments.later"} {
 		if _, err := s.js.Publish(ctx, subject, nil); err != nil {
 			return err
@@ -227,17 +234,65 @@ func (v viewer) acts() (err error) {
 
 // act plans an action, and carries it out.
 func (v viewer) act(deed string) error {
+	ticket, err := v.plan(deed)
+	if err == nil {
+		err = v.carryOut(ticket)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", deed, err)
+	}
+	return nil
+}
+
+// plan returns the ticket of a planned action.
+func (v viewer) plan(deed string) (ticket string, err error) {
 	said, err := v.ask("POST", "/api/plan", deed)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var plan struct{ Ticket, Sentence string }
 	if err := json.Unmarshal([]byte(said), &plan); err != nil || plan.Ticket == "" {
-		return fmt.Errorf("%s: %s", deed, said)
+		return "", fmt.Errorf("no ticket: %s", said)
 	}
-	said, err = v.ask("POST", "/api/act", fmt.Sprintf(`{"ticket":%q}`, plan.Ticket))
+	return plan.Ticket, nil
+}
+
+// carryOut returns an error unless the page carries out a planned action.
+func (v viewer) carryOut(ticket string) error {
+	said, err := v.ask("POST", "/api/act", fmt.Sprintf(`{"ticket":%q}`, ticket))
 	if err == nil && !strings.Contains(said, `"good":true`) {
-		err = fmt.Errorf("%s: %s", deed, said)
+		err = errors.New(said)
 	}
 	return err
+}
+
+// TestTicketActsOnce: a plan of the page is carried out several times while it is valid, and makes one extra delivery
+// of a series. Another plan makes another.
+func TestTicketActsOnce(t *testing.T) {
+	t.Parallel()
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := harness.TimersOn(t)
+		b := harness.StartBroker(t, s, cfg)
+		c := harness.NewClient(t, s)
+		in := c.Subscribe("orders.>")
+		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1d")
+		v := newViewer(b.Broker, func(context.Context) (*inspect.Inspector, error) {
+			return inspect.Open(s.Connect(nats.Name("page")), cfg)
+		})
+		for plans := 1; plans <= 2; plans++ {
+			ticket, err := v.plan(`{"verb":"fire","key":"k","target":"orders.x"}`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				if err := v.carryOut(ticket); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(50 * time.Second)
+			}
+			if n := len(in.All()); n != plans {
+				t.Errorf("after %d plans %d arrived", plans, n)
+			}
+		}
+	})
 }

@@ -21,11 +21,11 @@ import (
 
 const tenantsConf = "../permissions/tenants.conf"
 
-// A role is a user of permissions/tenants.conf, with its scene and its forbidden actions.
+// A role is a user of permissions/tenants.conf, with a scene that needs all of its rights.
 type role struct {
 	user, password string
-	can            func(*stage) error
-	cannot         []string // publish on
+	scene          func(*stage) error
+	forbidden      []string // subjects that the user must not publish on
 }
 
 var roles = []role{
@@ -101,11 +101,11 @@ func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 		if err = s.prepare(); err != nil {
 			t.Fatal(err)
 		}
-		if err = r.can(s); err != nil {
+		if err = r.scene(s); err != nil {
 			return
 		}
 		nc := s.as(r.user, r.password)
-		for _, subject := range r.cannot {
+		for _, subject := range r.forbidden {
 			if !s.refuses(nc, subject) {
 				err = errors.Join(err, fmt.Errorf("it may publish on %s", subject))
 			}
@@ -114,7 +114,7 @@ func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 	return err
 }
 
-// A stage is a server with the users of tenants.conf, and what the scenes have in common.
+// A stage is a server with the users of tenants.conf, and the state that the scenes share.
 type stage struct {
 	*natstest.Server
 	role
@@ -124,7 +124,7 @@ type stage struct {
 	maxOwners int
 
 	mu      sync.Mutex
-	refused []string // what the server reported to connections made by as
+	refused []string // the errors that the server reported to connections made by as
 }
 
 // as connects as a user, with the inbox prefix of that user.

@@ -50,7 +50,7 @@ func brokerWorks(s *stage) error {
 		return err
 	}
 	if _, err := intake.GetMsg(ctx, early.Sequence); !errors.Is(err, jetstream.ErrMsgNotFound) {
-		return fmt.Errorf("what was delivered out of order is still stored: %v", err)
+		return fmt.Errorf("a message that was delivered out of order is still stored: %v", err)
 	}
 	time.Sleep(5 * time.Minute)
 	for subject, want := range map[string]int{
@@ -71,7 +71,7 @@ func brokerWorks(s *stage) error {
 	if err := s.pauseAndResume(ctx, heard); err != nil {
 		return err
 	}
-	if err := s.fireBesides(ctx, heard); err != nil {
+	if err := s.fireExtra(ctx, heard); err != nil {
 		return err
 	}
 	if err := s.shareLanes(b, stop); err != nil {
@@ -161,8 +161,8 @@ func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int)
 	return nil
 }
 
-// fireBesides has the broker make an extra delivery of a series.
-func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) error {
+// fireExtra has the broker make an extra delivery of a series.
+func (s *stage) fireExtra(ctx context.Context, heard func() map[string]int) error {
 	m := &nats.Msg{Subject: "delaytimer.k.orders.again", Header: nats.Header{"Delay-Every": {"1d"}}}
 	if _, err := s.js.PublishMsg(ctx, m); err != nil {
 		return err
@@ -174,9 +174,9 @@ func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) er
 	if err := askTimer(ctx, nc, "cancel.k.orders.again", "cancelled"); err != nil {
 		return err
 	}
-	time.Sleep(entry.RepeatTime + 2*time.Minute) // then nothing tells of it any more
+	time.Sleep(entry.RepeatTime + 2*time.Minute) // by then, no entry of the series is left
 	if got := heard()["orders.again"]; got != 1 {
-		return fmt.Errorf("what recurs came %d times, want once", got)
+		return fmt.Errorf("the series was delivered %d times, want once", got)
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	}
 	time.Sleep(100 * time.Millisecond)
 	if got := owned(second); got != all {
-		return fmt.Errorf("the one that is left has %d of %d lanes", got, all)
+		return fmt.Errorf("the second instance has %d of %d lanes", got, all)
 	}
 	if err := stopSecond(); err != nil {
 		return fmt.Errorf("stop the second: %w", err)
@@ -335,6 +335,11 @@ func (s *stage) runBroker() (b *broker.Broker, stop func() error, err error) {
 		Read: s.as("delay-read", "r"), Write: s.as("delay-write", "w"), Deliver: s.as("delay-deliver", "d"),
 		Control: s.as("delay-control", "c"),
 	}
+	return runLinks(links, cfg)
+}
+
+// runLinks runs a broker on these connections until stop is called. Stop may be called several times.
+func runLinks(links broker.Links, cfg broker.Config) (b *broker.Broker, stop func() error, err error) {
 	if b, err = broker.New(links, cfg); err != nil {
 		return nil, nil, err
 	}
@@ -423,7 +428,7 @@ func clientWorks(s *stage) error {
 			return err
 		}
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(20 * time.Minute) // the last delivery is due after 15 minutes
 	if got := heard(); got[s.user+".x"] != want || got["delaydead.bad_time."+s.user+".x"] != 1 {
 		return fmt.Errorf("came: %v, want all %d and the dead letter", got, want)
 	}

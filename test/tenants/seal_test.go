@@ -19,6 +19,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
+// hopState returns the headers of a message between two lanes, which is due now. Its id has this sequence.
+func hopState(sequence int) []string {
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	return []string{message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID,
+		fmt.Sprintf("DELAY_5s-%d-1", sequence), message.HeaderDue, now, message.HeaderAccepted, now}
+}
+
 // TestUnknownKeyIsLookedFor: another instance that provisioned at the same time may have stored a key which this
 // instance has not read. It reads the keys again before it gives the message up.
 func TestUnknownKeyIsLookedFor(t *testing.T) {
@@ -29,26 +36,17 @@ func TestUnknownKeyIsLookedFor(t *testing.T) {
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>")
 		const theirs = "a secret of another instance"
-		natstest.Reconfigure(t, c.JS, "DELAY_DEAD", func(cfg *jetstream.StreamConfig) {
+		c.Reconfigure("DELAY_DEAD", func(cfg *jetstream.StreamConfig) {
 			cfg.Metadata["delaybroker.secret"] = theirs
 		})
-		now := time.Now().UTC().Format(time.RFC3339Nano)
-		state := func(n int) []string {
-			return []string{message.HeaderFormat, "1", message.HeaderHop, "1", message.HeaderID,
-				fmt.Sprintf("DELAY_5s-%d-1", n), message.HeaderDue, now, message.HeaderAccepted, now}
-		}
 		c.PublishSealed(message.NewKeys([]string{theirs}, time.Unix(0, 0)), "delaysys.hop.1s.orders.x", "theirs",
-			state(1)...)
+			hopState(1)...)
 		c.PublishSealed(message.NewKeys([]string{"nobody's secret at all"}, time.Unix(0, 0)),
-			"delaysys.hop.1s.orders.x", "nobody's", state(2)...)
-		c.PublishSealed(c.Keys("delay"), "delaysys.hop.1s.orders.x", "ours", state(3)...)
+			"delaysys.hop.1s.orders.x", "nobody's", hopState(2)...)
+		c.PublishSealed(c.Keys("delay"), "delaysys.hop.1s.orders.x", "ours", hopState(3)...)
 		time.Sleep(time.Minute)
-		if got := harness.Bodies(in.All()); got != "ours theirs" {
-			t.Errorf("came %q, want ours and theirs", got)
-		}
-		if got := harness.Bodies(c.Dead()[string(message.BadInternal)]); got != "nobody's" {
-			t.Errorf("became bad_internal: %q, want the messages without a known key", got)
-		}
+		harness.CheckBodies(t, in.All(), "ours theirs")
+		harness.CheckBodies(t, c.Dead()[string(message.BadInternal)], "nobody's")
 	})
 }
 
@@ -56,7 +54,7 @@ func TestUnknownKeyIsLookedFor(t *testing.T) {
 func strip(c *harness.Client, names ...string) {
 	c.T.Helper()
 	for stream := range c.JS.StreamNames(context.Background()).Name() {
-		natstest.Reconfigure(c.T, c.JS, stream, func(cfg *jetstream.StreamConfig) {
+		c.Reconfigure(stream, func(cfg *jetstream.StreamConfig) {
 			maps.DeleteFunc(cfg.Metadata, func(name, _ string) bool { return slices.Contains(names, name) })
 		})
 	}
@@ -67,46 +65,35 @@ func strip(c *harness.Client, names ...string) {
 // messages without a seal are not trusted.
 func TestUpgradeFromUnsealed(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		older := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m")})
-		c := harness.NewClient(t, s)
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m")}
+	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, older *harness.Instance) {
 		older.Stop()
 		strip(c, "delaybroker.secret", "delaybroker.sealed")
 		in := c.Subscribe("orders.>")
 		unsealed := func(n int, body string) {
-			now := time.Now().UTC().Format(time.RFC3339Nano)
-			c.Publish("delaysys.hop.1s.orders.x", body, message.HeaderFormat, "1", message.HeaderHop, "1",
-				message.HeaderID, fmt.Sprintf("DELAY_5s-%d-1", n), message.HeaderDue, now, message.HeaderAccepted, now)
+			c.Publish("delaysys.hop.1s.orders.x", body, hopState(n)...)
+		}
+		checkFormat := func(want string) {
+			time.Sleep(time.Second) // until the message has hopped
+			got := c.Arrivals("DELAY_1m")
+			if len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != want || got[0].Header.Get(message.HeaderSeal) == "" {
+				t.Errorf("a level holds %+v, want a message of format %s with a seal", got, want)
+			}
 		}
 		unsealed(1, "before")
 		start := time.Now()
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m")})
+		older.Replace()
 		time.Sleep(time.Until(start.Add(59 * time.Minute)))
 		unsealed(2, "beside")
 		c.Publish("delayin.61s.orders.x", "hops")
-		if got := c.Arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "1" ||
-			got[0].Header.Get(message.HeaderSeal) == "" {
-			time.Sleep(time.Second)
-			if got = c.Arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "1" ||
-				got[0].Header.Get(message.HeaderSeal) == "" {
-				t.Errorf("a level holds %+v, want a message of format 1 with a seal", got)
-			}
-		}
+		checkFormat("1")
 		time.Sleep(time.Until(start.Add(61 * time.Minute)))
 		unsealed(3, "after")
 		c.Publish("delayin.61s.orders.x", "hops sealed")
-		time.Sleep(time.Second)
-		if got := c.Arrivals("DELAY_1m"); len(got) != 1 || got[0].Header.Get(message.HeaderFormat) != "2" ||
-			got[0].Header.Get(message.HeaderSeal) == "" {
-			t.Errorf("a level holds %+v, want a message of format 2 with a seal", got)
-		}
+		checkFormat("2")
 		time.Sleep(time.Hour)
-		if got := harness.Bodies(in.All()); got != "before beside hops hops sealed" {
-			t.Errorf("came %q", got)
-		}
-		if got := harness.Bodies(c.Dead()[string(message.BadInternal)]); got != "after" {
-			t.Errorf("became bad_internal: %q, want the unsealed messages after the hour", got)
-		}
+		harness.CheckBodies(t, in.All(), "before beside hops hops sealed")
+		harness.CheckBodies(t, c.Dead()[string(message.BadInternal)], "after")
 	})
 }
 
@@ -119,14 +106,13 @@ func TestNoStreamTakesTheSecretAlong(t *testing.T) {
 		b := harness.StartBroker(t, s, cfg)
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>")
-		secrets := func() map[string]string {
-			all := make(map[string]string)
-			list := c.JS.ListStreams(context.Background())
-			for info := range list.Info() {
+		secrets := func() (distinct []string) {
+			for info := range c.JS.ListStreams(context.Background()).Info() {
 				marks := info.Config.Metadata
-				all[marks["delaybroker.secret"]+" "+marks["delaybroker.sealed"]] = info.Config.Name
+				distinct = append(distinct, marks["delaybroker.secret"]+" "+marks["delaybroker.sealed"])
 			}
-			return all
+			slices.Sort(distinct)
+			return slices.Compact(distinct)
 		}
 		before := secrets()
 		for _, stream := range []string{"DELAY_OWNERS", "DELAY_INTAKE", "DELAY_DEAD", "DELAY_1s", "DELAY_RETRY_30s"} {
@@ -135,26 +121,14 @@ func TestNoStreamTakesTheSecretAlong(t *testing.T) {
 			b.Stop()
 			c.Remove(stream)
 			b = harness.StartBroker(t, s, cfg)
-			if got := secrets(); fmt.Sprint(len(got), len(before)) != "1 1" ||
-				!slices.Equal(sortedKeys(got), sortedKeys(before)) {
+			if got := secrets(); len(got) != 1 || !slices.Equal(got, before) {
 				t.Errorf("without %s: the streams say %v, want %v", stream, got, before)
 			}
 			time.Sleep(2 * time.Minute)
 		}
-		if got := harness.Bodies(in.All()); got != "DELAY_1s DELAY_DEAD DELAY_INTAKE DELAY_OWNERS DELAY_RETRY_30s" {
-			t.Errorf("came %q, want one for each stream that was lost", got)
-		}
+		harness.CheckBodies(t, in.All(), "DELAY_1s DELAY_DEAD DELAY_INTAKE DELAY_OWNERS DELAY_RETRY_30s")
 		c.CheckNoDead()
 	})
-}
-
-func sortedKeys(m map[string]string) []string {
-	var all []string
-	for k := range m {
-		all = append(all, k)
-	}
-	slices.Sort(all)
-	return all
 }
 
 // TestSecretIsNeededWhereOthersSeal: a broker without the secret of the other instances does not start, since they
@@ -179,32 +153,17 @@ func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
 		second := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m"),
 			Secrets: []string{"a new one, while it is changed", secret[0]}})
 		time.Sleep(2 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "sealed" {
-			t.Errorf("after the change of the secret came %q", got)
-		}
+		harness.CheckBodies(t, in.All(), "sealed")
 		second.Stop()
 
 		strip(c, "delaybroker.sealed")
 		log := harness.NewCountingLog()
-		b, err := broker.New(broker.Links{Read: s.Connect(), Write: s.Connect(), Deliver: s.Connect(),
-			Control: s.Connect()},
-			broker.Config{Ladder: harness.Ladder(t, "1s 1m"), Log: slog.New(log)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(context.Background())
-		done := make(chan error, 1)
-		go func() { done <- b.Run(ctx) }()
-		<-b.Ready()
+		b := harness.LaunchVerifying(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m"), Log: slog.New(log)})
+		<-b.Broker.Ready()
 		c.Publish("delayin.61s.orders.x", "unsealed")
 		time.Sleep(2 * time.Minute)
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		if got := harness.Bodies(in.All()); got != "sealed unsealed" {
-			t.Errorf("without a secret came %q", got)
-		}
+		b.Stop()
+		harness.CheckBodies(t, in.All(), "sealed unsealed")
 		if got := log.Of("messages between lanes need no seal"); got != 1 {
 			t.Errorf("the log says %d times what that means, want once", got)
 		}

@@ -92,10 +92,10 @@ func TestSecretIsChanged(t *testing.T) {
 		harness.MustPause(t, operator, "news.>")
 		stranger := operatorWith(t, s, secretB)
 		if _, err := stranger.Pause(context.Background(), "more.>"); !errors.Is(err, inspect.ErrUnopened) {
-			t.Errorf("who cannot open the list pauses: %v", err)
+			t.Errorf("a pause without the secret of the list: %v, want %v", err, inspect.ErrUnopened)
 		}
 		if _, err := stranger.Pauses(context.Background()); !errors.Is(err, inspect.ErrUnopened) {
-			t.Errorf("who cannot open the list lists: %v", err)
+			t.Errorf("the pauses, read without the secret of the list: %v, want %v", err, inspect.ErrUnopened)
 		}
 		c.Publish("delay.1s.mail.x", "parked")
 		time.Sleep(25 * time.Hour) // the second round of daily is sealed
@@ -127,8 +127,8 @@ func TestSecretIsChanged(t *testing.T) {
 			strings.Contains(said, "DELAY_TIMERS") || strings.Contains(said, secretA) {
 			t.Errorf("doctor says %s", said)
 		}
-		harness.MustResume(t, operator, "mail.>") // what waits is not sealed anew
-		time.Sleep(2 * time.Hour)                 // what hops is in its next level by then
+		harness.MustResume(t, operator, "mail.>") // waiting messages keep their seal
+		time.Sleep(2 * time.Hour)                 // by then, hopping messages are in their next level
 		if said := sealFindings(t, operator); !strings.Contains(said, "ok: no message is sealed with key 2 (") ||
 			!strings.Contains(said, "any more; remove it from DELAY_SECRET") {
 			t.Errorf("doctor says %s", said)
@@ -138,9 +138,7 @@ func TestSecretIsChanged(t *testing.T) {
 		operator = operatorWith(t, s, secretB)
 		c.Publish("delay.1s.news.x", "news")
 		time.Sleep(time.Minute)
-		if got := harness.Bodies(news.All()); got != "" {
-			t.Errorf("while news.> was paused arrived %q", got)
-		}
+		harness.CheckBodies(t, news.All(), "")
 		harness.MustResume(t, operator, "news.>")
 		resumed := of(timer.Resume, "paused")
 		if resumed.Outcome != timer.Pending {
@@ -195,12 +193,8 @@ func TestUnknownSecretIsSaid(t *testing.T) {
 			}
 		}
 		time.Sleep(58 * time.Minute)
-		if got := len(held.All()); got > 0 {
-			t.Errorf("%d arrived at the target that was paused with the secret that is gone", got)
-		}
-		if got := harness.Bodies(in.All()); got != "body found" {
-			t.Errorf("%q arrived, want the first round, and the timer that lost its marker", got)
-		}
+		harness.CheckCount(t, held.All(), 0)
+		harness.CheckBodies(t, in.All(), "body found")
 		for _, what := range []string{"timers do not fire, since they are sealed with a secret that is not set here",
 			"the list of paused targets is sealed with a secret that DELAY_SECRET does not name"} {
 			if log.Of(what) == 0 {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -87,11 +86,7 @@ func TestTenantsTimersApart(t *testing.T) {
 	for file, name := range map[string]string{"../permissions/isolated-accounts.conf": "orders.", accountsConf: ""} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			opts, err := server.ProcessConfigFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			natstest.BubbleWith(t, *opts, func(t *testing.T, s *natstest.Server) {
+			natstest.BubbleWith(t, natstest.Options(t, file), func(t *testing.T, s *natstest.Server) {
 				stage := &stage{Server: s, modes: "auto"}
 				if file == accountsConf {
 					stop, err := stage.provisionAndRun()
@@ -106,7 +101,7 @@ func TestTenantsTimersApart(t *testing.T) {
 							nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
 					}
 				}
-				orders, payments := harness.Connected(t, stage.as("orders", "o")), harness.Connected(t, stage.as("payments", "p"))
+				orders, payments := connect(t, s, "orders"), connect(t, s, "payments")
 				in, spied := orders.Subscribe("orders.>"), payments.Subscribe(">")
 				evil(payments)
 				start := time.Now()
@@ -124,9 +119,7 @@ func TestTenantsTimersApart(t *testing.T) {
 				}
 				harness.CheckExactly(t, in, start.Add(time.Hour), 0)
 				time.Sleep(time.Hour)
-				if got := harness.Bodies(in.All()); got != "secret" {
-					t.Errorf("%q arrived, want the secret alone", got)
-				}
+				harness.CheckBodies(t, in.All(), "secret")
 				for _, a := range spied.All() {
 					if a.Body == "secret" {
 						t.Errorf("the other heard on %s %q", a.Subject, a.Body)
@@ -144,7 +137,7 @@ func TestNeighboursTimers(t *testing.T) {
 	const timer = "delaytimer." + victimKey + "." + victimTarget
 	for name, tt := range map[string]struct {
 		attack func(t *testing.T, payments *harness.Client, generation uint64)
-		lost   bool // the timer is replaced by what is no timer
+		lost   bool // the timer is replaced by an entry that is not a timer
 	}{
 		"all that its grants refuse": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
 			publish := func(subject, reply string, headers ...string) {
@@ -192,7 +185,7 @@ func TestNeighboursTimers(t *testing.T) {
 					return err
 				}
 				defer stop()
-				orders, payments := harness.Connected(t, s.as("orders", "o")), harness.Connected(t, s.as("payments", "p"))
+				orders, payments := connect(t, s.Server, "orders"), connect(t, s.Server, "payments")
 				in, spied := orders.Subscribe("orders.>"), payments.Subscribe("payments.>")
 				letters := orders.Subscribe("delaydead.*.orders.>")
 				start := time.Now()

@@ -133,8 +133,8 @@ func (c *checker) take(e *Event) {
 	case Ready:
 		c.report.Starts++
 		c.report.SlowestStart = max(c.report.SlowestStart, e.Delay)
-		if most := c.conditions.Ready; most > 0 && e.Delay > most {
-			c.violate(TooSlow, "", "%s was ready after %s, want %s", e.Text, short(e.Delay), most)
+		if maxReady := c.conditions.Ready; maxReady > 0 && e.Delay > maxReady {
+			c.violate(TooSlow, "", "%s was ready after %s, want %s", e.Text, short(e.Delay), maxReady)
 		}
 	case Broken:
 		c.violate(NotKept, "", "%s", e.Text)

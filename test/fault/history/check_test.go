@@ -18,8 +18,8 @@ const (
 
 var threeServers = []string{"n1", "n2", "n3"}
 
-// sound is a history in which all went well: thirty messages of two publishers, two of them unknown of which one was
-// stored, one that failed, and a fault in the middle.
+// sound returns a history without violations: thirty messages of two publishers, and a fault in the middle. Two
+// publishes have no answer, and one of these messages was stored. One publish failed.
 func sound() []Event {
 	events := []Event{{At: start, Op: Run, Conditions: &Conditions{
 		Name: "sound", Servers: threeServers, Window: time.Minute, Bound: 10 * time.Second, Rate: 10, Least: 5, Clean: true,
@@ -63,17 +63,26 @@ func sound() []Event {
 			DelayID:  message.ID{Stream: "DELAY_1s", Sequence: uint64(n + 1), At: time.Unix(0, accepted)}.String(),
 		})
 	}
+	for _, e := range stored {
+		events = store(events, e)
+	}
 	for _, server := range threeServers {
-		for _, e := range stored {
-			e.At, e.Server = e.Stored, server
-			events = append(events, Event{At: e.Stored, Op: Seen, ID: e.ID, Subject: e.Subject, Server: server}, e)
-		}
 		events = append(events, Event{Op: Read, Server: server})
 	}
 	return append(events, Event{Op: Rest, Stream: "DELAY_1s"})
 }
 
-// TestSound: a history in which all went well has nothing to say against it, also after it was written and read again.
+// store adds the events of a message that arrives on every server: a witness sees it, and the target's stream has it.
+func store(events []Event, e Event) []Event {
+	for _, server := range threeServers {
+		e.At, e.Server = e.Stored, server
+		seen := Event{At: e.At, Op: Seen, ID: e.ID, Subject: e.Subject, Server: server, DelayID: e.DelayID}
+		events = append(events, seen, e)
+	}
+	return events
+}
+
+// TestSound: the judge finds no violation in a sound history, also after the history was written and read again.
 func TestSound(t *testing.T) {
 	var file bytes.Buffer
 	if err := Write(&file, sound()); err != nil {
@@ -84,7 +93,7 @@ func TestSound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(read, sound()) {
-		t.Error("what was read is not what was written")
+		t.Error("the events that were read differ from the events that were written")
 	}
 	r := Check(read)
 	for _, v := range r.Violations {
@@ -97,8 +106,8 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// of changes every event of a kind that belongs to one message.
-func of(events []Event, op Op, id string, change func(*Event)) {
+// edit changes every event of a kind that belongs to one message.
+func edit(events []Event, op Op, id string, change func(*Event)) {
 	for i := range events {
 		if events[i].Op == op && events[i].ID == id {
 			change(&events[i])
@@ -106,9 +115,35 @@ func of(events []Event, op Op, id string, change func(*Event)) {
 	}
 }
 
-// without removes events.
-func without(events []Event, remove func(Event) bool) []Event {
-	return slices.DeleteFunc(events, remove)
+// changed returns a function that changes every event of a kind that belongs to one message.
+func changed(op Op, id string, change func(*Event)) func([]Event) []Event {
+	return func(events []Event) []Event {
+		edit(events, op, id, change)
+		return events
+	}
+}
+
+// copied returns a function that adds changed copies of some events.
+func copied(original func(Event) bool, change func(*Event)) func([]Event) []Event {
+	return func(events []Event) []Event {
+		for _, e := range slices.Clone(events) {
+			if original(e) {
+				change(&e)
+				events = append(events, e)
+			}
+		}
+		return events
+	}
+}
+
+// removed returns a function that removes matching events.
+func removed(match func(Event) bool) func([]Event) []Event {
+	return func(events []Event) []Event { return remove(events, match) }
+}
+
+// remove removes matching events.
+func remove(events []Event, match func(Event) bool) []Event {
+	return slices.DeleteFunc(events, match)
 }
 
 // arrived reports whether an event shows a message at its target.
@@ -116,151 +151,127 @@ func arrived(id string) func(Event) bool {
 	return func(e Event) bool { return e.ID == id && (e.Op == Stored || e.Op == Seen) }
 }
 
-// again adds a copy of a message in the target's stream, on every server, so much later.
-func again(events []Event, id string, later time.Duration) []Event {
-	for _, e := range slices.Clone(events) {
-		if e.Op == Stored && e.ID == id {
-			e.Sequence, e.Stored = 100, e.Stored+int64(later)
-			events = append(events, e)
-		}
-	}
-	return events
+// storeAgain adds a copy of a message to the target's stream, on every server, at a later time.
+func storeAgain(events []Event, id string, later time.Duration) []Event {
+	add := copied(storedAs(id), func(e *Event) { e.Sequence, e.Stored = 100, e.Stored+int64(later) })
+	return add(events)
 }
 
-// coreOnly makes a message one to core subscribers: seen, and in no stream.
+// storedAs reports whether an event shows a message in the target's stream.
+func storedAs(id string) func(Event) bool {
+	return func(e Event) bool { return e.Op == Stored && e.ID == id }
+}
+
+// coreOnly turns a message into a message to core subscribers, which the witnesses saw and no stream has.
 func coreOnly(events []Event, id string) []Event {
-	events = without(events, func(e Event) bool { return e.ID == id && e.Op == Stored })
-	of(events, Publish, id, func(e *Event) { e.Core = e.Phase == Invoke })
+	events = remove(events, storedAs(id))
+	edit(events, Publish, id, func(e *Event) { e.Core = e.Phase == Invoke })
 	return events
 }
 
-// TestCore: a message that core subscribers saw has arrived.
+// TestCore: a message to core subscribers counts as delivered if a witness saw it.
 func TestCore(t *testing.T) {
 	if r := Check(coreOnly(sound(), "p0-5")); len(r.Violations) > 0 || r.Delivered != 28 {
 		t.Errorf("%d delivered, want 28: %v", r.Delivered, r.Violations)
 	}
 }
 
-// mutants are changes of a sound history, and the kind of violation that each must be found as.
-var mutants = []struct {
-	name   string
+// A mutation changes a sound history, so that the judge must find a violation.
+type mutation struct {
 	change func([]Event) []Event
 	want   Kind
-}{
-	{"the first delivery is missing", func(e []Event) []Event { return without(e, arrived("p0-0")) }, Lost},
-	{"a delivery is missing", func(e []Event) []Event { return without(e, arrived("p1-6")) }, Lost},
-	{"the last delivery is missing", func(e []Event) []Event { return without(e, arrived("p1-14")) }, Lost},
-	{"it was seen and not stored", func(e []Event) []Event {
-		return without(e, func(e Event) bool { return e.ID == "p0-5" && e.Op == Stored })
-	}, Lost},
-	{"one server lacks one", func(e []Event) []Event {
-		return without(e, func(e Event) bool { return e.ID == "p0-5" && e.Server == "n2" && e.Op == Stored })
-	}, LostOnServer},
-	{"one server has another time", func(e []Event) []Event {
-		of(e, Stored, "p0-5", func(e *Event) {
-			if e.Server == "n3" {
-				e.Stored++
+}
+
+// checkNoticed expects the judge to notice each mutation of a sound history, under its own kind.
+func checkNoticed(t *testing.T, sound func() []Event, mutations map[string]mutation) {
+	t.Helper()
+	for name, m := range mutations {
+		t.Run(name, func(t *testing.T) {
+			if r := Check(m.change(sound())); r.Count(m.want) == 0 {
+				t.Errorf("not noticed as %q: %v", m.want, r.Violations)
 			}
 		})
-		return e
-	}, LostOnServer},
-	{"one is early by a nanosecond", func(e []Event) []Event {
-		of(e, Stored, "p0-5", func(e *Event) { e.Stored-- })
-		return e
-	}, Early},
-	{"one for a given time is early by a nanosecond", func(e []Event) []Event {
-		of(e, Stored, "p0-2", func(e *Event) { e.Stored-- })
-		return e
-	}, Early},
-	{"due was rounded down, and kept", func(e []Event) []Event {
-		of(e, Stored, "p0-5", func(e *Event) { e.Due--; e.Stored-- })
-		return e
-	}, Early},
-	{"due was rounded up", func(e []Event) []Event {
-		of(e, Stored, "p0-5", func(e *Event) { e.Due += ms; e.Stored += ms })
-		return e
-	}, WrongDue},
-	{"it says that it was accepted before it was published", func(e []Event) []Event {
-		of(e, Stored, "p0-5", func(e *Event) {
-			e.Accepted -= 3 * ms
-			e.Due -= 3 * ms
-			e.DelayID = message.ID{Stream: "DELAY_1s", Sequence: 11, At: time.Unix(0, e.Accepted)}.String()
-		})
-		return e
-	}, WrongDue},
-	{"a copy within the window", func(e []Event) []Event { return again(e, "p0-5", time.Minute) }, Duplicate},
-	{"seen twice", func(e []Event) []Event {
+	}
+}
+
+// mutants are mutations of the history that sound returns.
+var mutants = map[string]mutation{
+	"the first delivery is missing": {removed(arrived("p0-0")), Lost},
+	"a delivery is missing":         {removed(arrived("p1-6")), Lost},
+	"the last delivery is missing":  {removed(arrived("p1-14")), Lost},
+	"it was seen and not stored":    {removed(storedAs("p0-5")), Lost},
+	"one server lacks one": {removed(func(e Event) bool {
+		return e.ID == "p0-5" && e.Server == "n2" && e.Op == Stored
+	}), LostOnServer},
+	"one server has another time": {changed(Stored, "p0-5", func(e *Event) {
+		if e.Server == "n3" {
+			e.Stored++
+		}
+	}), LostOnServer},
+	"one is early by a nanosecond":                  {changed(Stored, "p0-5", func(e *Event) { e.Stored-- }), Early},
+	"one for a given time is early by a nanosecond": {changed(Stored, "p0-2", func(e *Event) { e.Stored-- }), Early},
+	"due was rounded down, and kept": {changed(Stored, "p0-5", func(e *Event) {
+		e.Due--
+		e.Stored--
+	}), Early},
+	"due was rounded up": {changed(Stored, "p0-5", func(e *Event) {
+		e.Due += ms
+		e.Stored += ms
+	}), WrongDue},
+	"it says that it was accepted before it was published": {changed(Stored, "p0-5", func(e *Event) {
+		e.Accepted -= 3 * ms
+		e.Due -= 3 * ms
+		e.DelayID = message.ID{Stream: "DELAY_1s", Sequence: 11, At: time.Unix(0, e.Accepted)}.String()
+	}), WrongDue},
+	"a copy within the window": {func(e []Event) []Event { return storeAgain(e, "p0-5", time.Minute) }, Duplicate},
+	"seen twice": {func(e []Event) []Event {
 		return append(e, Event{Op: Seen, ID: "p0-5", Subject: "orders.a", Server: "n1"})
 	}, Repeated},
-	{"stored and never published", func(e []Event) []Event {
-		of(e, Stored, "p0-5", func(e *Event) { e.ID = "p7-1" })
-		return e
-	}, Unexpected},
-	{"seen and never published", func(e []Event) []Event {
+	"stored and never published": {changed(Stored, "p0-5", func(e *Event) { e.ID = "p7-1" }), Unexpected},
+	"seen and never published": {func(e []Event) []Event {
 		return append(e, Event{Op: Seen, ID: "p7-1", Subject: "orders.a", Server: "n1"})
 	}, Unexpected},
-	{"its publish failed", func(e []Event) []Event {
-		of(e, Publish, "p1-3", func(e *Event) {
-			if e.Phase == Unknown {
-				e.Phase = Fail
-			}
-		})
-		return e
-	}, Unexpected},
-	{"another payload", func(e []Event) []Event {
-		of(e, Stored, "p0-5", func(e *Event) { e.Sum = "sum-p0-6" })
-		return e
-	}, WrongPayload},
-	{"another target", func(e []Event) []Event {
-		of(e, Stored, "p0-5", func(e *Event) { e.Subject = "orders.b" })
-		return e
-	}, WrongTarget},
-	{"another's Delay-Id", func(e []Event) []Event {
+	"its publish failed": {changed(Publish, "p1-3", func(e *Event) {
+		if e.Phase == Unknown {
+			e.Phase = Fail
+		}
+	}), Unexpected},
+	"another payload": {changed(Stored, "p0-5", func(e *Event) { e.Sum = "sum-p0-6" }), WrongPayload},
+	"another target":  {changed(Stored, "p0-5", func(e *Event) { e.Subject = "orders.b" }), WrongTarget},
+	"another's Delay-Id": {func(e []Event) []Event {
 		var other Event
-		of(e, Stored, "p0-6", func(e *Event) { other = *e })
-		of(e, Stored, "p0-5", func(e *Event) { e.DelayID = other.DelayID })
+		edit(e, Stored, "p0-6", func(e *Event) { other = *e })
+		edit(e, Stored, "p0-5", func(e *Event) { e.DelayID = other.DelayID })
 		return e
 	}, WrongID},
-	{"a Delay-Id that is none", func(e []Event) []Event {
-		of(e, Stored, "p0-5", func(e *Event) { e.DelayID = "" })
-		return e
-	}, WrongID},
-	{"the copy has another Delay-Id", func(e []Event) []Event {
-		e = again(e, "p0-5", time.Hour)
-		of(e, Stored, "p0-5", func(e *Event) {
+	"a Delay-Id that is none": {changed(Stored, "p0-5", func(e *Event) { e.DelayID = "" }), WrongID},
+	"the copy has another Delay-Id": {func(e []Event) []Event {
+		e = storeAgain(e, "p0-5", time.Hour)
+		edit(e, Stored, "p0-5", func(e *Event) {
 			if e.Sequence == 100 {
 				e.DelayID = message.ID{Stream: "DELAY_1s", Sequence: 99, At: time.Unix(0, e.Accepted)}.String()
 			}
 		})
 		return e
 	}, WrongID},
-	{"a dead letter", func(e []Event) []Event {
+	"a dead letter": {func(e []Event) []Event {
 		return append(e, Event{Op: Dead, ID: "p0-5", Text: "bad_time"})
 	}, DeadLetter},
-	{"late beyond the bound", func(e []Event) []Event {
-		of(e, Stored, "p1-14", func(e *Event) { e.Stored += int64(11 * time.Second) })
-		return e
-	}, TooLate},
-	{"a lane is not empty", func(e []Event) []Event {
+	"late beyond the bound": {changed(Stored, "p1-14", func(e *Event) { e.Stored += int64(11 * time.Second) }), TooLate},
+	"a lane is not empty": {func(e []Event) []Event {
 		e[len(e)-1].Count = 1
 		return e
 	}, LeftBehind},
-	{"one server was not read", func(e []Event) []Event {
-		return without(e, func(e Event) bool { return e.Op == Read && e.Server == "n2" })
-	}, Incomplete},
-	{"nothing proves the fault", func(e []Event) []Event {
-		return without(e, func(e Event) bool { return e.Op == Fault && e.Phase == OK })
-	}, Incomplete},
-	{"the fault did not end", func(e []Event) []Event {
-		return without(e, func(e Event) bool { return e.Op == Fault && e.Phase == Healed })
-	}, Incomplete},
-	{"too little was published after the fault", func(e []Event) []Event {
-		return without(e, func(e Event) bool {
+	"one server was not read":  {removed(func(e Event) bool { return e.Op == Read && e.Server == "n2" }), Incomplete},
+	"nothing proves the fault": {removed(func(e Event) bool { return e.Op == Fault && e.Phase == OK }), Incomplete},
+	"the fault did not end":    {removed(func(e Event) bool { return e.Op == Fault && e.Phase == Healed }), Incomplete},
+	"too little was published after the fault": {func(e []Event) []Event {
+		return remove(e, func(e Event) bool {
 			return e.Op == Publish && e.At > start+2300*ms ||
 				e.Op != Publish && e.ID != "" && e.Accepted+e.At > 0 && e.Stored > start+3300*ms
 		})
 	}, Incomplete},
-	{"sent twice long after the last fault", func(e []Event) []Event {
+	"sent twice long after the last fault": {func(e []Event) []Event {
 		e[0].Conditions.Clean = false
 		for i := range e {
 			if e[i].Op == Fault { // as if it had been earlier
@@ -269,53 +280,48 @@ var mutants = []struct {
 		}
 		return append(e, Event{Op: Seen, ID: "p0-14", Subject: "orders.a", Server: "n1"})
 	}, Settled},
-	{"core subscribers did not see it", func(e []Event) []Event {
-		e = without(e, arrived("p0-5"))
-		of(e, Publish, "p0-5", func(e *Event) { e.Core = e.Phase == Invoke })
+	"core subscribers did not see it": {func(e []Event) []Event {
+		e = remove(e, arrived("p0-5"))
+		edit(e, Publish, "p0-5", func(e *Event) { e.Core = e.Phase == Invoke })
 		return e
 	}, Lost},
-	{"core subscribers saw it early", func(e []Event) []Event {
+	"core subscribers saw it early": {func(e []Event) []Event {
 		e = coreOnly(e, "p0-5")
-		of(e, Seen, "p0-5", func(e *Event) { e.At -= 2 * ms })
+		edit(e, Seen, "p0-5", func(e *Event) { e.At -= 2 * ms })
 		return e
 	}, Early},
-	{"core subscribers saw it late", func(e []Event) []Event {
+	"core subscribers saw it late": {func(e []Event) []Event {
 		e = coreOnly(e, "p0-5")
-		of(e, Publish, "p0-5", func(e *Event) { e.Within = 2 * time.Second })
-		of(e, Seen, "p0-5", func(e *Event) { e.At += int64(3 * time.Second) })
+		edit(e, Publish, "p0-5", func(e *Event) { e.Within = 2 * time.Second })
+		edit(e, Seen, "p0-5", func(e *Event) { e.At += int64(3 * time.Second) })
 		return e
 	}, TooLate},
-	{"a broker was ready late", func(e []Event) []Event {
+	"a broker was ready late": {func(e []Event) []Event {
 		e[0].Conditions.Ready = time.Second
 		return append(e, Event{Op: Ready, Text: "b1", Delay: time.Second + 1})
 	}, TooSlow},
-	{"one is late in a run that allows for little", func(e []Event) []Event {
+	"one is late in a run that allows for little": {func(e []Event) []Event {
 		e[0].Conditions.Late = 2 * time.Second
-		of(e, Stored, "p0-5", func(e *Event) { e.Stored += 2*int64(time.Second) + 1 })
+		edit(e, Stored, "p0-5", func(e *Event) { e.Stored += 2*int64(time.Second) + 1 })
 		return e
 	}, TooLate},
-	{"the run saw a promise broken", func(e []Event) []Event { return append(e, Event{Op: Broken, Text: "two owners"}) },
+	"the run saw a promise broken": {func(e []Event) []Event { return append(e, Event{Op: Broken, Text: "two owners"}) },
 		NotKept},
-	{"it has no beginning", func(e []Event) []Event { return e[1:] }, Incomplete},
-	{"it is empty", func([]Event) []Event { return nil }, Incomplete},
+	"it has no beginning": {func(e []Event) []Event { return e[1:] }, Incomplete},
+	"it is empty":         {func([]Event) []Event { return nil }, Incomplete},
 }
 
-// TestMutants: every error of a history is noticed, under its own kind.
+// TestMutants: the judge notices each mutation.
 func TestMutants(t *testing.T) {
-	for _, mutant := range mutants {
-		t.Run(mutant.name, func(t *testing.T) {
-			if r := Check(mutant.change(sound())); r.Count(mutant.want) == 0 {
-				t.Errorf("not noticed as %q: %v", mutant.want, r.Violations)
-			}
-		})
-	}
+	checkNoticed(t, sound, mutants)
 }
 
-// TestExcused: what is no broken promise is none. A copy beyond the window is counted; copies that are only sent are,
-// in runs that excuse them; lateness is counted from the end of a fault.
+// TestExcused: excused duplicates and excused lateness are no violations. A copy beyond the duplicate window is only
+// counted, and so is a second delivery in a run whose faults excuse duplicates. Lateness counts from the end of a
+// fault.
 func TestExcused(t *testing.T) {
-	events := again(sound(), "p0-5", time.Minute+1)
-	of(events, Stored, "p0-5", func(e *Event) { e.At = e.Stored })
+	events := storeAgain(sound(), "p0-5", time.Minute+1)
+	edit(events, Stored, "p0-5", func(e *Event) { e.At = e.Stored })
 	events[0].Conditions.Clean = false
 	events[0].Conditions.Bound = time.Hour
 	events = append(events, Event{Op: Seen, ID: "p0-5", Subject: "orders.a", Server: "n1"})
@@ -329,8 +335,8 @@ func TestExcused(t *testing.T) {
 
 	events = sound()
 	healed := start + 1900*ms
-	of(events, Stored, "p0-5", func(e *Event) { e.Stored = healed + int64(10*time.Second) })
+	edit(events, Stored, "p0-5", func(e *Event) { e.Stored = healed + int64(10*time.Second) })
 	if r := Check(events); len(r.Violations) > 0 {
-		t.Errorf("late by the bound, counted from the end of the fault: %v", r.Violations)
+		t.Errorf("late by exactly the bound after the fault, and not excused: %v", r.Violations)
 	}
 }

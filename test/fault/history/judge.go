@@ -31,14 +31,14 @@ func (c *checker) judge(s *sent) {
 
 // judgeRepeats reports duplicates that were sent.
 func (c *checker) judgeRepeats(s *sent) {
-	if most := slices.Max(append(slices.Collect(maps.Values(s.seen)), 1)); most > 1 {
-		c.report.Repeats += most - 1
+	if count := slices.Max(append(slices.Collect(maps.Values(s.seen)), 1)); count > 1 {
+		c.report.Repeats += count - 1
 		if c.conditions.Clean {
-			c.violate(Repeated, s.ID, "seen %d times", most)
+			c.violate(Repeated, s.ID, "seen %d times", count)
 		}
 		if c.settled(s) {
 			c.report.Settled++
-			c.violate(Settled, s.ID, "seen %d times, published %s after the last fault", most,
+			c.violate(Settled, s.ID, "seen %d times, published %s after the last fault", count,
 				short(time.Duration(s.At-c.lastFault(s.At))))
 		}
 	}

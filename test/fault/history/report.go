@@ -65,7 +65,7 @@ func (t *Timers) Add(o Timers) {
 	t.Changed += o.Changed
 }
 
-// String returns the judgement as text. Its second line is an equation that must hold.
+// String returns the counts as text.
 func (t Timers) String() string {
 	return fmt.Sprintf("%d timers raced for: %d deliveries, %d of them rounds of series, which were changed %d times, %d "+
 		"cancels acknowledged and %d refused, %d requests without an answer",
@@ -91,7 +91,7 @@ func (r *Report) Count(kind Kind) int {
 	return n
 }
 
-// String is the whole judgement for people, and in the second line the equation that must hold.
+// String returns the judgement as text. Its second line is an equation that must hold.
 func (r *Report) String() string {
 	var b strings.Builder
 	c := r.Conditions
