@@ -38,11 +38,11 @@ var Metrics = []Metric{
 	{"server us", false, nonzero(func(r Result) float64 { return orZero(r.Cost).Server })},
 	{"sidecar us", false, nonzero(func(r Result) float64 { return orZero(r.Cost).Sidecar })},
 	{"peak MB", false, nonzero(func(r Result) float64 { return orZero(r.Cost).Peak })},
-	{"server B", true, nonzero(func(r Result) float64 { return orZero(r.Rest).ServerBytes })},
-	{"sidecar B", true, nonzero(func(r Result) float64 { return orZero(r.Rest).SidecarBytes })},
-	{"ready ms", true, nonzero(func(r Result) float64 { return orZero(r.Rest).ReadyMS })},
-	{"server idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Rest).ServerIdle })},
-	{"sidecar idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Rest).SidecarIdle })},
+	{"server B", true, nonzero(func(r Result) float64 { return orZero(r.Idle).ServerBytes })},
+	{"sidecar B", true, nonzero(func(r Result) float64 { return orZero(r.Idle).SidecarBytes })},
+	{"ready ms", true, nonzero(func(r Result) float64 { return orZero(r.Idle).ReadyMS })},
+	{"server idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Idle).ServerIdle })},
+	{"sidecar idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Idle).SidecarIdle })},
 }
 
 func late(r Result) *Spread          { return r.Late }

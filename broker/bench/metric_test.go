@@ -86,7 +86,7 @@ func TestReportsSurviveJSON(t *testing.T) {
 	want := newReport(plan)
 	want.Results = []Result{{
 		Side: Broker, Round: 1, Tally: Tally{Count: 3, Lost: 1}, Late: &Spread{Min: -1, P999: 3},
-		Cost: &Cost{Server: 1}, Rest: &Rest{ReadyMS: 4}, Histogram: "abc",
+		Cost: &Cost{Server: 1}, Idle: &IdleCost{ReadyMS: 4}, Histogram: "abc",
 	}}
 	text, err := json.Marshal(want)
 	if err != nil {

@@ -70,23 +70,23 @@ func (t *turn) pending(ctx context.Context) (result Result, err error) {
 		return Result{}, err
 	}
 	count := float64(t.plan.Count)
-	rest := &Rest{
+	idle := &IdleCost{
 		ServerBytes:  float64(after.server.Memory-before.server.Memory) / count,
 		SidecarBytes: float64(after.sidecar.Memory-before.sidecar.Memory) / count,
 	}
-	result.Published, result.Rest = loaded.Rate, rest
+	result.Published, result.Idle = loaded.Rate, idle
 	if t.side == Broker {
 		t.sidecar.Kill()
 		began := time.Now()
 		if err := t.startSidecar(ctx); err != nil {
 			return Result{}, err
 		}
-		rest.ReadyMS = Milliseconds(time.Since(began))
+		idle.ReadyMS = Milliseconds(time.Since(began))
 		if err := sleep(ctx, idleTime); err != nil {
 			return Result{}, err
 		}
 	}
-	if err := t.measureIdle(ctx, rest); err != nil {
+	if err := t.measureIdle(ctx, idle); err != nil {
 		return Result{}, err
 	}
 	result.Tally, err = t.countPending(ctx)
@@ -98,8 +98,8 @@ func (t *turn) idle(ctx context.Context) (result Result, err error) {
 	if err := t.becomeIdle(ctx); err != nil {
 		return Result{}, err
 	}
-	result.Rest = new(Rest)
-	return result, t.measureIdle(ctx, result.Rest)
+	result.Idle = new(IdleCost)
+	return result, t.measureIdle(ctx, result.Idle)
 }
 
 // becomeIdle waits for idleTime.
@@ -109,7 +109,7 @@ func (t *turn) becomeIdle(ctx context.Context) error {
 }
 
 // measureIdle measures the CPU time of idle processes.
-func (t *turn) measureIdle(ctx context.Context, rest *Rest) error {
+func (t *turn) measureIdle(ctx context.Context, idle *IdleCost) error {
 	t.show("measuring the idle processes")
 	before, err := t.usage()
 	if err != nil {
@@ -124,7 +124,7 @@ func (t *turn) measureIdle(ctx context.Context, rest *Rest) error {
 	if err != nil {
 		return err
 	}
-	rest.ServerIdle = float64(after.server.CPU-before.server.CPU) / float64(took)
-	rest.SidecarIdle = float64(after.sidecar.CPU-before.sidecar.CPU) / float64(took)
+	idle.ServerIdle = float64(after.server.CPU-before.server.CPU) / float64(took)
+	idle.SidecarIdle = float64(after.sidecar.CPU-before.sidecar.CPU) / float64(took)
 	return nil
 }

@@ -59,9 +59,9 @@ type Result struct {
 
 	Timers *Phases `json:"timers,omitempty"`
 
-	Passes float64 `json:"passes,omitempty"` // number of lanes that store a message, averaged over all messages
-	Cost   *Cost   `json:"cost,omitempty"`
-	Rest   *Rest   `json:"rest,omitempty"`
+	Passes float64   `json:"passes,omitempty"` // number of lanes that store a message, averaged over all messages
+	Cost   *Cost     `json:"cost,omitempty"`
+	Idle   *IdleCost `json:"rest,omitempty"`
 }
 
 // A Cost is the cost of one message. The fields of a process are zero if the run did not start that process.
@@ -81,9 +81,9 @@ type Phases struct {
 	Plain     *Spread `json:"late_plain_ms,omitempty"` // lateness of the plain messages published with them
 }
 
-// A Rest is the cost while no message is due. The scenario pending measures it with pending messages, and the scenario
-// idle with empty streams.
-type Rest struct {
+// An IdleCost is the cost while no message is due. The scenario pending measures this cost with pending messages, and
+// the scenario idle with empty streams.
+type IdleCost struct {
 	ServerBytes  float64 `json:"server_bytes"`  // resident memory per message
 	SidecarBytes float64 `json:"sidecar_bytes"` // likewise
 	ReadyMS      float64 `json:"ready_ms"`      // from the start to readiness, after the broker was killed

@@ -40,7 +40,7 @@ func (t *turn) recur(ctx context.Context) (Result, error) {
 	t.target = rounds{t.target.(Stored), t.plan.Count, fires, every} // no plain subscribers in this scenario
 	ledger, err := t.await(ctx, Wait{Target: t.target, Count: count, Due: last, Complete: func() (err error) {
 		next := last.Add(every - prepareTime).Add(-t.report.Clock)
-		result.Cost, err = t.costAtRest(ctx, before, count, next)
+		result.Cost, err = t.costWhenIdle(ctx, before, count, next)
 		return err
 	}})
 	if err != nil {

@@ -80,7 +80,7 @@ func (p Plan) checkTimers(all *problems) {
 func (p Plan) evenTimers() int    { return int(p.For.Seconds() * float64(p.Timers)) }
 func (p Plan) plainMessages() int { return int(p.For.Seconds() * float64(p.Rate)) }
 
-// timers sets timers for one due time, cancels and moves some of them, and measures the lateness of the rest. Then it
+// timers sets timers for one due time, cancels and moves some of them, and measures the lateness of the others. Then it
 // measures timers that are due one after the other, together with plain messages.
 func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	due := t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond)
@@ -96,7 +96,7 @@ func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	}
 	kept := t.plan.Count - t.plan.cancelled()
 	ledger, err := t.await(ctx, Wait{Target: t.target, Count: kept, Due: due, Complete: func() (err error) {
-		result.Cost, err = t.costAtRest(ctx, before, kept, time.Now().Add(maxCleanUp))
+		result.Cost, err = t.costWhenIdle(ctx, before, kept, time.Now().Add(maxCleanUp))
 		return err
 	}})
 	if err != nil {
@@ -201,9 +201,9 @@ func (t *turn) sleepUntil(ctx context.Context, at time.Time) error {
 	return sleep(ctx, at.Sub(t.serverTime()))
 }
 
-// costAtRest waits until the processes are idle, at most until end, and returns the cost. A broker deletes entries
+// costWhenIdle waits until the processes are idle, at most until end, and returns the cost. A broker deletes entries
 // after its deliveries.
-func (t *turn) costAtRest(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
+func (t *turn) costWhenIdle(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
 	const interval, maxCPU = 500 * time.Millisecond, 15 * time.Millisecond // /proc counts CPU time in 10 ms
 	t.show("waiting until the processes are idle")
 	last, err := t.usage()
