@@ -183,7 +183,7 @@ func Differences(old, now *Report) (all []string) {
 	a, b := old.Plan, now.Plan
 	differ("scenario", a.Scenario, b.Scenario)
 	differ("rate", a.Rate, b.Rate)
-	differ("for", a.For, b.For)
+	differ("for", a.Duration, b.Duration)
 	differ("count", a.Count, b.Count)
 	differ("size", a.Size, b.Size)
 	differ("delay", fmt.Sprint(a.Delays), fmt.Sprint(b.Delays))
@@ -192,7 +192,7 @@ func Differences(old, now *Report) (all []string) {
 	differ("core", a.Core, b.Core)
 	differ("cancelled percent", a.Cancel, b.Cancel)
 	differ("timers", a.Timers, b.Timers)
-	differ("every", a.Every, b.Every)
+	differ("every", a.Interval, b.Interval)
 	differ("cpus", old.CPUs, now.CPUs)
 	differ("os", old.OS, now.OS)
 	differ("nats-server", old.Server, now.Server)

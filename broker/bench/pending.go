@@ -116,7 +116,7 @@ func (t *turn) measureIdle(ctx context.Context, idle *IdleCost) error {
 		return err
 	}
 	began := time.Now()
-	if err := sleep(ctx, t.plan.For); err != nil {
+	if err := sleep(ctx, t.plan.Duration); err != nil {
 		return err
 	}
 	took := time.Since(began)

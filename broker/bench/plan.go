@@ -44,10 +44,10 @@ type Plan struct {
 	Sides    []Side   `json:"sides"`  // in the order of their turns
 	Rounds   int      `json:"rounds"` // turns of each side
 
-	Rate  int           `json:"rate,omitempty"`   // messages per second
-	For   time.Duration `json:"for_ns,omitempty"` // duration of the publishing, or of the watch
-	Count int           `json:"count,omitempty"`  // messages; with a rate it is Rate times For
-	Size  int           `json:"size,omitempty"`   // bytes of a payload
+	Rate     int           `json:"rate,omitempty"`   // messages per second
+	Duration time.Duration `json:"for_ns,omitempty"` // duration of the publishing, or of the watch
+	Count    int           `json:"count,omitempty"`  // messages; with a rate, Rate times Duration
+	Size     int           `json:"size,omitempty"`   // bytes of a payload
 	// Delays are used in turn. If all messages are due at one time, the only delay is the time until then. Empty
 	// means a default.
 	Delays     []Delay `json:"delays,omitempty"`
@@ -55,9 +55,9 @@ type Plan struct {
 	Publishers int     `json:"publishers,omitempty"`
 	Core       bool    `json:"core,omitempty"` // plain subscribers instead of a stream
 
-	Cancel int           `json:"cancel_percent,omitempty"` // percentage of timers to cancel
-	Timers int           `json:"timers,omitempty"`         // timers due each second, plus Rate plain messages
-	Every  time.Duration `json:"every_ns,omitempty"`       // interval of the rounds
+	Cancel   int           `json:"cancel_percent,omitempty"` // percentage of timers to cancel
+	Timers   int           `json:"timers,omitempty"`         // timers due each second, plus Rate plain messages
+	Interval time.Duration `json:"every_ns,omitempty"`       // interval of the rounds
 }
 
 // NewPlan returns the default plan of a scenario.
@@ -66,9 +66,9 @@ func NewPlan(s Scenario) (Plan, error) {
 	second := []Delay{{Duration: time.Second}}
 	switch s {
 	case Steady:
-		p.Rate, p.For, p.Delays = 5_000, 10*time.Second, second
+		p.Rate, p.Duration, p.Delays = 5_000, 10*time.Second, second
 	case Chain:
-		p.Rate, p.For, p.Delays = 1_000, 10*time.Second, []Delay{{Duration: 20 * time.Second, Random: true}}
+		p.Rate, p.Duration, p.Delays = 1_000, 10*time.Second, []Delay{{Duration: 20 * time.Second, Random: true}}
 	case Burst:
 		p.Count = 100_000
 	case Core:
@@ -76,13 +76,13 @@ func NewPlan(s Scenario) (Plan, error) {
 	case Ingest:
 		p.Count, p.Delays = 200_000, []Delay{{Duration: time.Hour}}
 	case Pending:
-		p.Count, p.Delays, p.For = 1_000_000, []Delay{{Duration: 2 * time.Hour}}, 20*time.Second
+		p.Count, p.Delays, p.Duration = 1_000_000, []Delay{{Duration: 2 * time.Hour}}, 20*time.Second
 	case Idle:
-		p = Plan{Scenario: s, Sides: p.Sides, Rounds: 1, For: 30 * time.Second}
+		p = Plan{Scenario: s, Sides: p.Sides, Rounds: 1, Duration: 30 * time.Second}
 	case Timers:
-		p.Count, p.Cancel, p.Timers, p.Rate, p.For = 50_000, 50, 500, 5_000, 5*time.Second
+		p.Count, p.Cancel, p.Timers, p.Rate, p.Duration = 50_000, 50, 500, 5_000, 5*time.Second
 	case Rounds:
-		p.Count, p.Every, p.For = 20_000, 10*time.Second, 20*time.Second
+		p.Count, p.Interval, p.Duration = 20_000, 10*time.Second, 20*time.Second
 	default:
 		return Plan{}, fmt.Errorf("there is no scenario %q: want one of %s", s, list(Scenarios))
 	}
@@ -120,10 +120,10 @@ func (p *Plan) Check() error {
 	all.checkRange("rounds", p.Rounds, 1, maxRounds)
 	if p.Scenario.paced() {
 		all.checkRange("rate", p.Rate, 1, maxRate)
-		p.Count = int(p.For.Seconds() * float64(p.Rate))
+		p.Count = int(p.Duration.Seconds() * float64(p.Rate))
 	}
-	all.addIf((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.For <= 0,
-		"for %s: want a longer duration", p.For)
+	all.addIf((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.Duration <= 0,
+		"for %s: want a longer duration", p.Duration)
 	if p.Scenario != Idle {
 		all.checkRange("count", p.Count, 1, maxCount)
 		all.checkRange("size", p.Size, MinSize, maxSize)

@@ -13,7 +13,7 @@ import (
 // recur sets timers that recur at the same times, and measures the lateness of each round. It sets the timers right
 // after one of these times, so their first round is due at the next one.
 func (t *turn) recur(ctx context.Context) (Result, error) {
-	every, fires := t.plan.Every, t.plan.instants()
+	every, fires := t.plan.Interval, t.plan.instants()
 	begin := t.serverTime().Truncate(every).Add(every)
 	if err := t.sleepUntil(ctx, begin); err != nil {
 		return Result{}, err

@@ -37,10 +37,10 @@ func (p Plan) setupTime() time.Duration {
 
 // instants returns the number of different times at which timers are due.
 func (p Plan) instants() int {
-	if p.Every == 0 {
+	if p.Interval == 0 {
 		return 1
 	}
-	return int(p.For / p.Every)
+	return int(p.Duration / p.Interval)
 }
 
 // cron returns a cron expression with a round at each multiple of an interval that divides a minute.
@@ -68,17 +68,17 @@ func (p Plan) checkTimers(all *problems) {
 	}
 	const minEvery = 5 * time.Second // a broker prepares, delivers and becomes idle within an interval
 	switch {
-	case p.Every < minEvery || p.Every%time.Second != 0 || time.Minute%p.Every != 0:
-		all.addIf(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, which divide a minute", p.Every)
-	case p.For < p.Every || p.For%p.Every != 0:
-		all.addIf(true, "for %s: want a multiple of every (%s)", p.For, p.Every)
+	case p.Interval < minEvery || p.Interval%time.Second != 0 || time.Minute%p.Interval != 0:
+		all.addIf(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, which divide a minute", p.Interval)
+	case p.Duration < p.Interval || p.Duration%p.Interval != 0:
+		all.addIf(true, "for %s: want a multiple of every (%s)", p.Duration, p.Interval)
 	default:
 		all.checkRange("count of all rounds", p.Count*p.instants(), 1, maxCount)
 	}
 }
 
-func (p Plan) evenTimers() int    { return int(p.For.Seconds() * float64(p.Timers)) }
-func (p Plan) plainMessages() int { return int(p.For.Seconds() * float64(p.Rate)) }
+func (p Plan) evenTimers() int    { return int(p.Duration.Seconds() * float64(p.Timers)) }
+func (p Plan) plainMessages() int { return int(p.Duration.Seconds() * float64(p.Rate)) }
 
 // timers sets timers for one due time, cancels and moves some of them, and measures the lateness of the others. Then it
 // measures timers that are due one after the other, together with plain messages.
@@ -185,7 +185,7 @@ func (t *turn) even(ctx context.Context, result *Result) error {
 		}
 	}
 	ledger, err := t.await(ctx, Wait{
-		Target: target, Count: timers + plain, Plain: timers, Due: due.Add(t.plan.For + delay),
+		Target: target, Count: timers + plain, Plain: timers, Due: due.Add(t.plan.Duration + delay),
 	})
 	if err != nil {
 		return err

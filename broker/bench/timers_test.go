@@ -19,16 +19,16 @@ func TestWhatIsWrongWithAPlanOfTimersIsSaid(t *testing.T) {
 			Timers, func(p *Plan) { p.Cancel, p.Rate, p.Timers, p.Sides = 100, -1, -1, []Side{Broker, Pipeline} },
 			[]string{"cancel 100: want 0 to 99", "rate -1", "timers -1", "beside pipeline: the pipeline has no timers"},
 		},
-		{Timers, func(p *Plan) { p.For = 0 }, []string{"count of timers that are due evenly 0"}},
-		{Timers, func(p *Plan) { p.For, p.Timers = 0, 0 }, nil}, // without that phase
+		{Timers, func(p *Plan) { p.Duration = 0 }, []string{"count of timers that are due evenly 0"}},
+		{Timers, func(p *Plan) { p.Duration, p.Timers = 0, 0 }, nil}, // without that phase
 		{Timers, func(p *Plan) { p.Size = 64<<10 + 1 }, []string{"size 65537: want 16 to 65536"}},
 		{Timers, func(p *Plan) { p.Delays = []Delay{{time.Minute, true}} }, []string{"exactly one fixed delay"}},
-		{Rounds, func(p *Plan) { p.Every = 7 * time.Second }, []string{"every 7s: want 5s, 6s"}},
-		{Rounds, func(p *Plan) { p.Every = time.Second }, []string{"every 1s: want 5s, 6s"}},
-		{Rounds, func(p *Plan) { p.Every = 0 }, []string{"every 0s: want 5s, 6s"}},
-		{Rounds, func(p *Plan) { p.For = 5 * time.Second }, []string{"for 5s: want a multiple of every (10s)"}},
-		{Rounds, func(p *Plan) { p.Count, p.For = maxCount, time.Hour }, []string{"count of all rounds"}},
-		{Rounds, func(p *Plan) { p.Every, p.For = time.Minute, time.Minute }, nil},
+		{Rounds, func(p *Plan) { p.Interval = 7 * time.Second }, []string{"every 7s: want 5s, 6s"}},
+		{Rounds, func(p *Plan) { p.Interval = time.Second }, []string{"every 1s: want 5s, 6s"}},
+		{Rounds, func(p *Plan) { p.Interval = 0 }, []string{"every 0s: want 5s, 6s"}},
+		{Rounds, func(p *Plan) { p.Duration = 5 * time.Second }, []string{"for 5s: want a multiple of every (10s)"}},
+		{Rounds, func(p *Plan) { p.Count, p.Duration = maxCount, time.Hour }, []string{"count of all rounds"}},
+		{Rounds, func(p *Plan) { p.Interval, p.Duration = time.Minute, time.Minute }, nil},
 	} {
 		p, err := NewPlan(test.scenario)
 		if err != nil {

@@ -111,7 +111,7 @@ func (o *benchOptions) register(c *cobra.Command) {
 	f.IntVar(&o.plan.Count, "count", 0, "number of messages, in scenarios without a rate; number of timers")
 	f.IntVar(&o.plan.Cancel, "cancel", 0, "percentage of the timers to cancel, 0 to 99 (default 50)")
 	f.IntVar(&o.plan.Timers, "timers", 0, "timers a second in the even phase; 0 leaves the phase out (default 500)")
-	f.DurationVar(&o.plan.Every, "every", 0, "interval of the rounds: 5s to 1m, a divisor of a minute (default 10s)")
+	f.DurationVar(&o.plan.Interval, "every", 0, "interval of the rounds: 5s to 1m, a divisor of a minute (default 10s)")
 	f.IntVar(&o.plan.Size, "size", 0, "bytes of a payload (default 256)")
 	f.StringVar(&o.delay, "delay", "",
 		"delays in turns: 1s,5s,random:1m; for burst and core, the time from the first publish")
@@ -160,10 +160,10 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 		}
 	}
 	if given("for") {
-		plan.For = o.duration
+		plan.Duration = o.duration
 	}
 	if given("every") {
-		plan.Every = o.plan.Every
+		plan.Interval = o.plan.Interval
 	}
 	if given("delay") {
 		plan.Delays, err = bench.ParseDelays(o.delay)
@@ -242,8 +242,8 @@ func scenarioWords(r *bench.Report) string {
 	add(named, "%s timers", whole(p.Count))
 	add(p.Cancel > 0, "%d%% cancelled", p.Cancel)
 	add(p.Timers > 0, "then %s timers/s", whole(p.Timers))
-	add(p.Every > 0, "every %s for %s", p.Every, p.For)
-	add(p.Rate > 0 && (!named || p.Timers > 0), "%s msg/s for %s", whole(p.Rate), p.For)
+	add(p.Interval > 0, "every %s for %s", p.Interval, p.Duration)
+	add(p.Rate > 0 && (!named || p.Timers > 0), "%s msg/s for %s", whole(p.Rate), p.Duration)
 	add(p.Rate == 0 && p.Count > 0 && !named, "%s messages", whole(p.Count))
 	add(p.Size > 0, "%d bytes", p.Size)
 	for _, d := range p.Delays {
