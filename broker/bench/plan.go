@@ -55,9 +55,9 @@ type Plan struct {
 	Publishers int     `json:"publishers,omitempty"`
 	Core       bool    `json:"core,omitempty"` // plain subscribers instead of a stream
 
-	Cancel   int           `json:"cancel_percent,omitempty"` // percentage of timers to cancel
-	Timers   int           `json:"timers,omitempty"`         // timers due each second, plus Rate plain messages
-	Interval time.Duration `json:"every_ns,omitempty"`       // interval of the rounds
+	CancelPercent int           `json:"cancel_percent,omitempty"` // percentage of timers to cancel
+	TimerRate     int           `json:"timers,omitempty"`         // timers due each second, plus Rate plain messages
+	Interval      time.Duration `json:"every_ns,omitempty"`       // interval of the rounds
 }
 
 // NewPlan returns the default plan of a scenario.
@@ -80,7 +80,7 @@ func NewPlan(s Scenario) (Plan, error) {
 	case Idle:
 		p = Plan{Scenario: s, Sides: p.Sides, Rounds: 1, Duration: 30 * time.Second}
 	case Timers:
-		p.Count, p.Cancel, p.Timers, p.Rate, p.Duration = 50_000, 50, 500, 5_000, 5*time.Second
+		p.Count, p.CancelPercent, p.TimerRate, p.Rate, p.Duration = 50_000, 50, 500, 5_000, 5*time.Second
 	case Rounds:
 		p.Count, p.Interval, p.Duration = 20_000, 10*time.Second, 20*time.Second
 	default:

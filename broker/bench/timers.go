@@ -19,7 +19,7 @@ const (
 
 // cancelled returns the number of cancelled timers. They have the last numbers, so the numbers of the others begin at
 // zero.
-func (p Plan) cancelled() int { return p.Count * p.Cancel / 100 }
+func (p Plan) cancelled() int { return p.Count * p.CancelPercent / 100 }
 
 // moved returns the number of moved timers. They have the first numbers.
 func (p Plan) moved() int {
@@ -57,10 +57,10 @@ func (p Plan) checkTimers(all *problems) {
 	all.addIf(slices.Contains(p.Sides, Pipeline), "beside %s: the pipeline has no timers; want %s", Pipeline, Scheduler)
 	if p.Scenario == Timers {
 		const maxCancel = 99 // per cent, so that at least one timer fires
-		all.checkRange("cancel", p.Cancel, 0, maxCancel)
-		all.checkRange("timers", p.Timers, 0, maxRate)
+		all.checkRange("cancel", p.CancelPercent, 0, maxCancel)
+		all.checkRange("timers", p.TimerRate, 0, maxRate)
 		all.checkRange("rate", p.Rate, 0, maxRate)
-		if p.Timers > 0 {
+		if p.TimerRate > 0 {
 			all.checkRange("count of timers that are due evenly", p.evenTimers(), 1, maxCount)
 			all.checkRange("count of plain messages", p.plainMessages(), 0, maxCount)
 		}
@@ -77,7 +77,7 @@ func (p Plan) checkTimers(all *problems) {
 	}
 }
 
-func (p Plan) evenTimers() int    { return int(p.Duration.Seconds() * float64(p.Timers)) }
+func (p Plan) evenTimers() int    { return int(p.Duration.Seconds() * float64(p.TimerRate)) }
 func (p Plan) plainMessages() int { return int(p.Duration.Seconds() * float64(p.Rate)) }
 
 // timers sets timers for one due time, cancels and moves some of them, and measures the lateness of the others. Then it
@@ -102,7 +102,7 @@ func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if result, err = t.plan.addLedger(result, ledger); err == nil && t.plan.Timers > 0 {
+	if result, err = t.plan.addLedger(result, ledger); err == nil && t.plan.TimerRate > 0 {
 		err = t.even(ctx, &result)
 	}
 	return result, err
@@ -166,7 +166,7 @@ func (t *turn) even(ctx context.Context, result *Result) error {
 	t.target = target
 	due := t.serverTime().Add(margin + time.Duration(timers)*time.Second/sets).Truncate(time.Millisecond)
 	set := t.load(t.side, due)
-	set.Verb, set.Rate, set.Count, set.Step = Set, 0, timers, time.Second/time.Duration(t.plan.Timers)
+	set.Verb, set.Rate, set.Count, set.Step = Set, 0, timers, time.Second/time.Duration(t.plan.TimerRate)
 	loaded, err := t.publish(ctx, set)
 	if err == nil {
 		err = checkPublished(loaded, due, "fewer --timers")

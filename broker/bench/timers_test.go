@@ -16,11 +16,11 @@ func TestWhatIsWrongWithAPlanOfTimersIsSaid(t *testing.T) {
 		want     []string
 	}{
 		{
-			Timers, func(p *Plan) { p.Cancel, p.Rate, p.Timers, p.Sides = 100, -1, -1, []Side{Broker, Pipeline} },
+			Timers, func(p *Plan) { p.CancelPercent, p.Rate, p.TimerRate, p.Sides = 100, -1, -1, []Side{Broker, Pipeline} },
 			[]string{"cancel 100: want 0 to 99", "rate -1", "timers -1", "beside pipeline: the pipeline has no timers"},
 		},
 		{Timers, func(p *Plan) { p.Duration = 0 }, []string{"count of timers that are due evenly 0"}},
-		{Timers, func(p *Plan) { p.Duration, p.Timers = 0, 0 }, nil}, // without that phase
+		{Timers, func(p *Plan) { p.Duration, p.TimerRate = 0, 0 }, nil}, // without that phase
 		{Timers, func(p *Plan) { p.Size = 64<<10 + 1 }, []string{"size 65537: want 16 to 65536"}},
 		{Timers, func(p *Plan) { p.Delays = []Delay{{time.Minute, true}} }, []string{"exactly one fixed delay"}},
 		{Rounds, func(p *Plan) { p.Interval = 7 * time.Second }, []string{"every 7s: want 5s, 6s"}},
@@ -49,7 +49,7 @@ func TestWhatIsWrongWithAPlanOfTimersIsSaid(t *testing.T) {
 
 // Of 100 timers the last half is cancelled, and of the rest the first tenth is moved.
 func TestTimersAreCancelledAndMovedByTheirNumbers(t *testing.T) {
-	p := Plan{Scenario: Timers, Count: 100, Cancel: 50}
+	p := Plan{Scenario: Timers, Count: 100, CancelPercent: 50}
 	if got := p.cancelled(); got != 50 {
 		t.Errorf("got %d cancelled, want 50", got)
 	}

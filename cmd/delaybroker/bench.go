@@ -109,8 +109,8 @@ func (o *benchOptions) register(c *cobra.Command) {
 	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second; for timers, plain messages together with the even timers")
 	f.DurationVar(&o.duration, "for", 0, "duration of the publishing; for pending, idle and rounds, of the measurement")
 	f.IntVar(&o.plan.Count, "count", 0, "number of messages, in scenarios without a rate; number of timers")
-	f.IntVar(&o.plan.Cancel, "cancel", 0, "percentage of the timers to cancel, 0 to 99 (default 50)")
-	f.IntVar(&o.plan.Timers, "timers", 0, "timers a second in the even phase; 0 leaves the phase out (default 500)")
+	f.IntVar(&o.plan.CancelPercent, "cancel", 0, "percentage of the timers to cancel, 0 to 99 (default 50)")
+	f.IntVar(&o.plan.TimerRate, "timers", 0, "timers a second in the even phase; 0 leaves the phase out (default 500)")
 	f.DurationVar(&o.plan.Interval, "every", 0, "interval of the rounds: 5s to 1m, a divisor of a minute (default 10s)")
 	f.IntVar(&o.plan.Size, "size", 0, "bytes of a payload (default 256)")
 	f.StringVar(&o.delay, "delay", "",
@@ -152,8 +152,8 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 	}{
 		{"rate", &o.plan.Rate, &plan.Rate}, {"count", &o.plan.Count, &plan.Count}, {"size", &o.plan.Size, &plan.Size},
 		{"targets", &o.plan.Targets, &plan.Targets}, {"publishers", &o.plan.Publishers, &plan.Publishers},
-		{"rounds", &o.plan.Rounds, &plan.Rounds}, {"cancel", &o.plan.Cancel, &plan.Cancel},
-		{"timers", &o.plan.Timers, &plan.Timers},
+		{"rounds", &o.plan.Rounds, &plan.Rounds}, {"cancel", &o.plan.CancelPercent, &plan.CancelPercent},
+		{"timers", &o.plan.TimerRate, &plan.TimerRate},
 	} {
 		if given(number.flag) {
 			*number.to = *number.from
@@ -240,10 +240,10 @@ func scenarioWords(r *bench.Report) string {
 	}
 	named := p.Scenario.Named()
 	add(named, "%s timers", whole(p.Count))
-	add(p.Cancel > 0, "%d%% cancelled", p.Cancel)
-	add(p.Timers > 0, "then %s timers/s", whole(p.Timers))
+	add(p.CancelPercent > 0, "%d%% cancelled", p.CancelPercent)
+	add(p.TimerRate > 0, "then %s timers/s", whole(p.TimerRate))
 	add(p.Interval > 0, "every %s for %s", p.Interval, p.Duration)
-	add(p.Rate > 0 && (!named || p.Timers > 0), "%s msg/s for %s", whole(p.Rate), p.Duration)
+	add(p.Rate > 0 && (!named || p.TimerRate > 0), "%s msg/s for %s", whole(p.Rate), p.Duration)
 	add(p.Rate == 0 && p.Count > 0 && !named, "%s messages", whole(p.Count))
 	add(p.Size > 0, "%d bytes", p.Size)
 	for _, d := range p.Delays {
