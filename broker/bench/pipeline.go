@@ -36,16 +36,16 @@ type pipe struct {
 	done   atomic.Uint64 // source sequence up to which all messages have arrived
 }
 
-func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err error) {
+func (p *pipe) run(ctx context.Context, dialer Dialer, ready func() error) (err error) {
 	if p.names, err = NewNames(p.Prefix); err != nil {
 		return err
 	}
-	readConn, js, err := dial.jetStream()
+	readConn, js, err := dialer.jetStream()
 	if err != nil {
 		return err
 	}
 	defer readConn.Close()
-	if p.conn, err = dial.Connect(); err != nil {
+	if p.conn, err = dialer.Connect(); err != nil {
 		return err
 	}
 	defer p.conn.Close()

@@ -18,7 +18,7 @@ const removeTimeout = time.Minute
 
 // A Host is the environment of a run: its connection, and the processes of its parts.
 type Host struct {
-	Dial
+	Dialer
 	// Command returns the command of a part. A broker that it starts uses Prefix as its prefix.
 	Command  func(part Part) *exec.Cmd
 	Server   *Child // nil if the run does not own the server
