@@ -9,6 +9,6 @@ var (
 	ErrRefused = errors.New("not accepted")
 	// ErrSlow is returned if messages were due before all of them were published.
 	ErrSlow = errors.New("published too slowly")
-	// ErrCannot is returned if a side does not support the scenario.
-	ErrCannot = errors.New("cannot do this")
+	// ErrUnsupported is returned if a side does not support the scenario.
+	ErrUnsupported = errors.New("not supported")
 )

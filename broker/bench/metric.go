@@ -147,7 +147,7 @@ func ratios(sides []Side, pairs func(Side, Metric) [][2]float64) (all []Ratio) {
 
 func (r *Report) resultsOf(side Side) (all []Result) {
 	for _, result := range r.Results {
-		if result.Side == side && result.Cannot == "" {
+		if result.Side == side && result.Unsupported == "" {
 			all = append(all, result)
 		}
 	}

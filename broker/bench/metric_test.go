@@ -52,7 +52,7 @@ func TestSidesAreComparedRoundByRound(t *testing.T) {
 func TestWhatIsNotInBothIsNotCompared(t *testing.T) {
 	old := reportOf(map[Side][]float64{Broker: {4, 2, 6}, Scheduler: {400, 400, 400}})
 	now := reportOf(map[Side][]float64{Broker: {1, 3}, Pipeline: {1, 1}})
-	now.Results = append(now.Results, Result{Side: Scheduler, Cannot: "it has no such thing", Late: &Spread{P99: 1}})
+	now.Results = append(now.Results, Result{Side: Scheduler, Unsupported: "not supported", Late: &Spread{P99: 1}})
 	now.Plan.Sides = append(now.Plan.Sides, Scheduler)
 	all := Compare(old, now)
 	if got, want := len(all), 1; got != want {

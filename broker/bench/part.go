@@ -56,7 +56,7 @@ func RunPart(ctx context.Context, part Part, dialer Dialer, stdin io.Reader, std
 		go cancelAtEOF()
 		return p.run(ctx, dialer, func() error { return out.Encode(PartOutput{Ready: true}) })
 	}
-	return fmt.Errorf("%w: there is no part %q", ErrCannot, part)
+	return fmt.Errorf("%w: there is no part %q", ErrUnsupported, part)
 }
 
 func runLoad(ctx context.Context, load Load, dialer Dialer, out *json.Encoder) error {

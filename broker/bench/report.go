@@ -43,9 +43,9 @@ func (r *Report) Err() error {
 
 // A Result has the measurements of one turn. A value that the turn did not measure is zero or nil.
 type Result struct {
-	Side   Side   `json:"side"`
-	Round  int    `json:"round"`
-	Cannot string `json:"cannot,omitempty"` // the reason why the side does not support the scenario
+	Side        Side   `json:"side"`
+	Round       int    `json:"round"`
+	Unsupported string `json:"cannot,omitempty"` // the reason why the side does not support the scenario
 	Tally
 	Dead int `json:"dead,omitempty"` // dead letters of the broker
 

@@ -31,7 +31,7 @@ type Host struct {
 type Progress struct {
 	Side              Side
 	Round             int
-	Doing             string
+	Activity          string
 	Accepted, Arrived int
 	Count             int // messages in this turn; zero if it has none
 }
@@ -148,8 +148,8 @@ func (r *run) runTurn(ctx context.Context, side Side) (result Result, err error)
 	t := &turn{run: r, side: side}
 	defer func() { err = errors.Join(err, t.cleanUp(ctx)) }()
 	switch err := t.prepare(ctx); {
-	case errors.Is(err, ErrCannot):
-		return Result{Cannot: err.Error()}, nil
+	case errors.Is(err, ErrUnsupported):
+		return Result{Unsupported: err.Error()}, nil
 	case err != nil:
 		return Result{}, err
 	}
@@ -169,8 +169,8 @@ func (r *run) runTurn(ctx context.Context, side Side) (result Result, err error)
 }
 
 // show reports the progress.
-func (r *run) show(doing string) {
-	r.progress.Doing = doing
+func (r *run) show(activity string) {
+	r.progress.Activity = activity
 	r.host.Show(r.progress)
 }
 

@@ -22,7 +22,7 @@ type turn struct {
 // prepare creates the streams and starts the sidecar.
 func (t *turn) prepare(ctx context.Context) error {
 	if t.side == Scheduler && t.plan.Core {
-		return fmt.Errorf("%w: its targets must be in its own stream", ErrCannot)
+		return fmt.Errorf("%w: its targets must be in its own stream", ErrUnsupported)
 	}
 	if t.plan.Core {
 		var err error
@@ -49,7 +49,7 @@ func (t *turn) prepare(ctx context.Context) error {
 		target := Stored{Stream: s, Subject: subject}
 		if t.side == Scheduler {
 			if !s.CachedInfo().Config.AllowMsgSchedules {
-				return fmt.Errorf("%w: nats-server %s has no schedules", ErrCannot, t.report.Server)
+				return fmt.Errorf("%w: nats-server %s has no schedules", ErrUnsupported, t.report.Server)
 			}
 			target.Others = t.plan.Count + t.plan.moved() // the schedules
 		}
