@@ -22,7 +22,7 @@ func TestParseDelays(t *testing.T) {
 }
 
 // The delay of a message depends only on its number. The delays are uniform up to the maximum.
-func TestRandomDelays(t *testing.T) {
+func TestRandomDelayOfMessage(t *testing.T) {
 	d := Delay{Duration: time.Minute, Random: true}
 	quarters := make(map[time.Duration]int)
 	for n := range 1000 {

@@ -17,10 +17,11 @@ function ink(kind) {
 
 const soft = (color) => color.replace(/^rgb\((.*)\)$/, "rgba($1, 0.13)");
 
-// Properties: title. series is a list of [name, class, unit]. data is uPlot's: the times, then a column for each series.
-// bars draws bars with an edge, so that the smallest is visible beside the largest. log draws a scale of powers of ten.
-// value formats a number, and unit a number of the axis. since is a text in the caption, and extra an element after it.
-// open is called with the index of a bar that the viewer chooses with the mouse, or with arrow keys and Enter.
+// Properties: title. series is a list of [name, class, unit]. data is uPlot's: the times, then a column for each
+// series. bars draws bars with an edge, so that the smallest is visible beside the largest. log draws a scale of powers
+// of ten. value formats a number, and unit a number of the axis. since is a text in the caption, and extra an element
+// after it. open is called with the index of a bar that the viewer chooses with the mouse, or with arrow keys and
+// Enter.
 export class Chart extends Component {
   state = { at: null };
 
