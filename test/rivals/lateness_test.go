@@ -9,16 +9,17 @@ import (
 	"delaybroker/broker/bench"
 )
 
-// A delayer is what makes messages wait: a side of "delaybroker bench" in processes of its own, on a server of its own.
+// A delayer is a system that delays messages: a side of "delaybroker bench", with its own server.
 type delayer struct {
 	name string
 	side bench.Side
-	// start starts the processes. Messages are published to the first.
-	start func(b *testing.B) processes
-	over  func(l *load) // called when all has arrived, before the processes end; nil for nothing
+	// start starts the processes of the system. The load publishes to the first process.
+	start    func(b *testing.B) processes
+	finished func(l *load) // called after the last arrival, before the processes end; may be nil
 }
 
-// embedded is the broker with a nats-server in the same process, which "delaybroker bench" does not have.
+// delayers are the compared systems. The system "embedded" is a broker with a nats-server in the same process, which
+// "delaybroker bench" does not measure.
 var delayers = []delayer{
 	{name: "broker", side: bench.Broker, start: func(b *testing.B) processes { return startBoth(b) }},
 	{name: "embedded", side: bench.Broker, start: func(b *testing.B) processes {
@@ -27,21 +28,22 @@ var delayers = []delayer{
 	{name: "scheduler", side: bench.Scheduler, start: func(b *testing.B) processes { return processes{startServer(b)} }},
 }
 
-// startBoth runs a server, and a broker beside it with these settings.
+// startBoth starts a server, and then a broker with the given settings.
 func startBoth(b *testing.B, env ...string) processes {
 	s := startServer(b)
 	return processes{s, startBroker(b, append(env, "NATS_URL="+s.url, "DELAY_PROVISION=create")...)}
 }
 
-// BenchmarkLateness measures the time between a message's due time and its storage in the target's stream: messages of
-// 256 bytes with a delay of one second, at rising rates, for four seconds each.
+// BenchmarkLateness measures the lateness: the time at which the target's stream stored a message, minus the message's
+// due time. The messages have 256 bytes and a delay of one second. Each rate is published for four seconds.
 //
 //	go test -run '^$' -bench Lateness -benchtime 1x ./test/rivals
 //
-// It takes two minutes. Server, broker and publisher are separate processes, connected over TCP loopback. The rivals
-// take turns at each rate, so compare results of one run, by their ratio. A message of the broker is due one second
-// after its level stored it, a message of the scheduler one second after it was published. CPU is the time of the
-// server and of the broker, if that is another process, from the first publish until the last arrival.
+// It takes two minutes. The server, the broker and the publisher are separate processes that are connected over TCP
+// loopback. The systems take turns at each rate. The machine's speed changes from run to run, so compare only ratios of
+// results of the same run. A message of the broker is due one second after its level has stored it, and a message of
+// the scheduler one second after its publish. CPU is the CPU time from the first publish to the last arrival: of the
+// server, and of the broker if it is another process.
 func BenchmarkLateness(b *testing.B) {
 	const delay, load = time.Second, 4 * time.Second
 	t := table{head: []string{"msg/s", "rival", "p50 ms", "p99 ms", "max ms", "min ms", "achieved/s", "lost", "twice",
@@ -63,12 +65,12 @@ func BenchmarkLateness(b *testing.B) {
 	t.print("BenchmarkLateness: stored at the target after due")
 }
 
-// BenchmarkInstant measures how long it takes to deliver 100,000 messages that are due at one instant, ten seconds
-// after the first was published.
+// BenchmarkInstant measures the delivery of 100,000 messages that have the same due time, ten seconds after the first
+// publish.
 //
 //	go test -run '^$' -bench Instant -benchtime 1x ./test/rivals
 //
-// It takes three quarters of a minute.
+// It takes 45 seconds.
 func BenchmarkInstant(b *testing.B) {
 	const count, ahead = 100_000, 10 * time.Second
 	t := table{head: []string{"rival", "first ms", "p50 ms", "last ms", "lost", "twice", "CPU µs/msg"}}
@@ -84,8 +86,8 @@ func BenchmarkInstant(b *testing.B) {
 	t.print("BenchmarkInstant: 100,000 messages due at one instant, stored at the target after due")
 }
 
-// run starts the delayer, publishes to it, and measures what arrives. Unless ahead is zero, all messages are due at one
-// instant, so long after the delayer has started.
+// run starts the system, publishes the load, and measures the arrivals. If ahead is not zero, all messages have the
+// same due time, which is ahead of the start of the load.
 func (d delayer) run(b *testing.B, order bench.Load, ahead time.Duration) result {
 	b.Helper()
 	ps := d.start(b)
@@ -103,12 +105,12 @@ func (d delayer) run(b *testing.B, order bench.Load, ahead time.Duration) result
 	var r result
 	loaded := l.order(order)
 	if !order.Due.IsZero() && loaded.Last.After(order.Due) {
-		b.Error("it was due before it was published")
+		b.Error("the last message was accepted after the due time")
 	}
 	r.rate = loaded.Rate
-	r.judge(b, l.await(target, 0, order.Count, func() { r.cpu = ps.cpu().since(before, order.Count) }))
-	if d.over != nil {
-		d.over(l)
+	r.report(b, l.await(target, 0, order.Count, func() { r.cpu = ps.cpu().since(before, order.Count) }))
+	if d.finished != nil {
+		d.finished(l)
 	}
 	for _, p := range slices.Backward(ps) {
 		p.kill()

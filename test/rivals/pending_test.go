@@ -10,17 +10,17 @@ import (
 	"delaybroker/broker/bench"
 )
 
-// BenchmarkPending measures the cost of a million messages of 256 bytes that wait, in one level and in five. None is
-// due during the run.
+// BenchmarkPending measures the cost of a million pending messages of 256 bytes, in one level and in five levels. No
+// message is due during the run.
 //
 //	go test -run '^$' -bench Pending -benchtime 1x ./test/rivals
 //
-// It takes two minutes, and reads /proc. Memory is the resident memory of the broker and of its server, garbage
-// included, before the first message and a few seconds after the last. Then the broker is killed and started again:
-// "ready" is the time until it is ready, "idle" the share of a core that each process uses in the following twenty
-// seconds.
+// It takes two minutes, and reads /proc. Memory is the resident memory of the broker and of the server, before the
+// first publish and five seconds after the last. Then the benchmark kills the broker and starts another: "ready" is the
+// time until this broker is ready, and "restarted" its memory. "idle" is the CPU time of a process in the following
+// twenty seconds, in per cent of one core.
 func BenchmarkPending(b *testing.B) {
-	const count, settle, watch = 1_000_000, 5 * time.Second, 20 * time.Second
+	const count, settle, duration = 1_000_000, 5 * time.Second, 20 * time.Second
 	t := table{head: []string{"pending in", "broker MB", "with 1M", "restarted", "server MB", "with 1M", "ready ms",
 		"broker idle %", "server idle %"}}
 	for _, v := range []struct {
@@ -48,12 +48,11 @@ func BenchmarkPending(b *testing.B) {
 				ready := time.Since(start)
 				time.Sleep(settle)
 				restarted := broker.memory()
-				brokerIdle, serverIdle := idle(watch, broker, server)
+				brokerIdle, serverIdle := idle(duration, broker, server)
 				broker.kill()
 				server.kill()
 
-				t.row(v.name, whole(brokerBefore), whole(brokerAfter), whole(restarted), whole(serverBefore),
-					whole(serverAfter),
+				t.row(v.name, whole(brokerBefore), whole(brokerAfter), whole(restarted), whole(serverBefore), whole(serverAfter),
 					millis(bench.Milliseconds(ready)), percent(brokerIdle), percent(serverIdle))
 				b.ReportMetric(0, "ns/op")
 				b.ReportMetric(brokerAfter-brokerBefore, "broker-MB")
@@ -66,13 +65,13 @@ func BenchmarkPending(b *testing.B) {
 	t.print("BenchmarkPending: 1,000,000 messages of 256 bytes pending")
 }
 
-// idle returns the share of a core that each of two processes uses for a while.
-func idle(d time.Duration, one, other *process) (float64, float64) {
+// idle returns the CPU time that each of two processes uses during the time d, as a share of one core.
+func idle(d time.Duration, first, second *process) (float64, float64) {
 	start := time.Now()
-	oneBefore, otherBefore := one.cpu(), other.cpu()
+	firstBefore, secondBefore := first.cpu(), second.cpu()
 	time.Sleep(d)
 	took := time.Since(start)
-	return float64(one.cpu()-oneBefore) / float64(took), float64(other.cpu()-otherBefore) / float64(took)
+	return float64(first.cpu()-firstBefore) / float64(took), float64(second.cpu()-secondBefore) / float64(took)
 }
 
 func whole(f float64) string   { return strconv.FormatFloat(f, 'f', 0, 64) }
