@@ -84,6 +84,11 @@ together for one message, in microseconds. --wide shows the two separately, and 
 publish is acknowledged, promised the lateness relative to the message's Delay-Due, passes the number of lanes that
 stored a message, and peak MB the maximum memory of the broker.
 
+The sidecar is the broker or the pipeline. server B and sidecar B are bytes of memory for each waiting message. ready ms
+is the time from the start of a broker until it is ready, after a kill of another broker. server idle % and sidecar
+idle % are CPU time while no message is due, in per cent of one core. requested/s are timers that the broker cancels on
+request. even p99 ms is the lateness of timers that are due one after the other.
+
 exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arguments or settings`,
 		Example: `  delaybroker bench --rate 5000 --for 30s --size 256 --delay 1s,5s,random:1m --targets 10 --publishers 4
   delaybroker bench burst --beside scheduler,pipeline --rounds 5 --json > new.json

@@ -38,7 +38,7 @@ func TestPage(t *testing.T) {
 		"pause and resume":        pauseAndResume,
 		"resend a letter":         resendLetter,
 		"publish form":            publishForm,
-		"colour scheme":            colorScheme,
+		"colour scheme":           colorScheme,
 		"screenshots":             screenshots,
 		"shell commands":          shellCommands,
 		"eight tabs":              eightTabs,
