@@ -52,6 +52,6 @@ func withJournal(b *testing.B, retention string, rate, count int) (r result, byt
 			bytes = int(journal.CachedInfo().State.Bytes) / count
 		}
 	}
-	r = d.run(b, bench.Load{Rate: rate, Count: count, Delays: []bench.Delay{{Duration: time.Second}}}, 0)
+	r = d.run(b, bench.Load{Rate: rate, Count: count, Delays: []bench.Delay{{Duration: time.Second}}})
 	return r, bytes
 }

@@ -54,7 +54,7 @@ func BenchmarkLateness(b *testing.B) {
 				for b.Loop() {
 					r := d.run(b, bench.Load{
 						Rate: rate, Count: rate * int(load/time.Second), Delays: []bench.Delay{{Duration: delay}},
-					}, 0)
+					})
 					t.row(thousands(rate), d.name, millis(r.late.P50), millis(r.late.P99), millis(r.late.Max),
 						millis(r.late.Min), thousands(int(r.rate)), thousands(r.Lost), thousands(r.Twice),
 						r.cpu.String())
@@ -65,30 +65,8 @@ func BenchmarkLateness(b *testing.B) {
 	t.print("BenchmarkLateness: stored at the target after due")
 }
 
-// BenchmarkInstant measures the delivery of 100,000 messages that have the same due time, ten seconds after the first
-// publish.
-//
-//	go test -run '^$' -bench Instant -benchtime 1x ./test/rivals
-//
-// It takes 45 seconds.
-func BenchmarkInstant(b *testing.B) {
-	const count, ahead = 100_000, 10 * time.Second
-	t := table{head: []string{"rival", "first ms", "p50 ms", "last ms", "lost", "twice", "CPU µs/msg"}}
-	for _, d := range delayers {
-		b.Run(d.name, func(b *testing.B) {
-			for b.Loop() {
-				r := d.run(b, bench.Load{Count: count, Delays: []bench.Delay{{Duration: ahead}}}, ahead)
-				t.row(d.name, millis(r.late.Min), millis(r.late.P50), millis(r.late.Max), thousands(r.Lost),
-					thousands(r.Twice), r.cpu.String())
-			}
-		})
-	}
-	t.print("BenchmarkInstant: 100,000 messages due at one instant, stored at the target after due")
-}
-
-// run starts the system, publishes the load, and measures the arrivals. If ahead is not zero, all messages have the
-// same due time, which is ahead of the start of the load.
-func (d delayer) run(b *testing.B, order bench.Load, ahead time.Duration) result {
+// run starts the system, publishes the load, and measures the arrivals.
+func (d delayer) run(b *testing.B, order bench.Load) result {
 	b.Helper()
 	ps := d.start(b)
 	l := newLoad(b, ps[0].connect())
@@ -98,16 +76,8 @@ func (d delayer) run(b *testing.B, order bench.Load, ahead time.Duration) result
 		target.Others = order.Count
 	}
 	order.Side, order.Prefix, order.Size, order.Targets, order.Publishers = d.side, prefix, bodySize, 1, 1
-	if ahead > 0 {
-		order.Due = time.Now().Add(ahead).Truncate(time.Millisecond)
-	}
 	before := ps.cpu()
-	var r result
-	loaded := l.order(order)
-	if !order.Due.IsZero() && loaded.Last.After(order.Due) {
-		b.Error("the last message was accepted after the due time")
-	}
-	r.rate = loaded.Rate
+	r := result{rate: l.order(order).Rate}
 	r.report(b, l.await(target, 0, order.Count, func() { r.cpu = ps.cpu().since(before, order.Count) }))
 	if d.finished != nil {
 		d.finished(l)

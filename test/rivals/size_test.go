@@ -37,7 +37,7 @@ func BenchmarkSize(b *testing.B) {
 			for b.Loop() {
 				r := delayers[0].run(b, bench.Load{
 					Rate: rate, Count: rate * int(duration/time.Second), Delays: []bench.Delay{{Duration: time.Second}},
-				}, 0)
+				})
 				need := capacity.Of(plainLoad(float64(rate), time.Second))
 				cores := func(perMessage time.Duration) float64 { return perMessage.Seconds() * float64(rate) }
 				load := thousands(rate) + " msg/s"

@@ -56,3 +56,6 @@ func thousands(n int) string {
 	}
 	return s
 }
+
+// percent formats a share of one in per cent.
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) }
