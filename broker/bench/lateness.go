@@ -62,10 +62,10 @@ func (l *Lateness) Spread() *Spread {
 	}
 	at := func(percentile float64) float64 {
 		d := time.Duration(l.histogram.ValueAtPercentile(percentile)) * time.Microsecond
-		return Milliseconds(max(min(d, l.max), l.min))
+		return milliseconds(max(min(d, l.max), l.min))
 	}
 	return &Spread{
-		Min: Milliseconds(l.min), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: Milliseconds(l.max),
+		Min: milliseconds(l.min), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: milliseconds(l.max),
 	}
 }
 
@@ -75,5 +75,5 @@ func (l *Lateness) Encode() (string, error) {
 	return string(encoded), err
 }
 
-// Milliseconds returns a duration in milliseconds, with microsecond precision.
-func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+// milliseconds returns a duration in milliseconds, with microsecond precision.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

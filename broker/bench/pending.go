@@ -82,7 +82,7 @@ func (t *turn) pending(ctx context.Context) (result Result, err error) {
 		if err := t.startSidecar(ctx); err != nil {
 			return Result{}, err
 		}
-		idle.ReadyMS = Milliseconds(time.Since(began))
+		idle.ReadyMS = milliseconds(time.Since(began))
 		if err := sleep(ctx, idleTime); err != nil {
 			return Result{}, err
 		}

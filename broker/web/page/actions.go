@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
@@ -48,12 +51,7 @@ func operationFor(a action) (operation, error) {
 }
 
 // counted formats a number with its noun.
-func counted(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.FormatUint(n, 10) + " " + noun + "s"
-}
+func counted(n uint64, noun string) string { return english.Plural(int(n), noun, "") }
 
 // change returns the change of one timer that an action requests.
 func (a action) change() (w store.Change, err error) {
@@ -228,20 +226,20 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 	if err != nil {
 		return result{}, err
 	}
-	done := result{Sentence: "the timer was not changed: " + string(got.Outcome)}
-	switch got.Outcome {
-	case timer.Paused:
-		done = result{Sentence: "paused: the timer does not fire until it is resumed", Good: true}
-	case timer.Pending:
-		done = result{Sentence: "resumed: due " + text.Moment(got.Due), Good: true}
-	case timer.Cancelled:
-		done = result{Sentence: "cancelled: the timer will not be delivered", Good: true}
-	case timer.Moved:
-		done = result{Sentence: "moved: due " + text.Moment(got.Due), Good: true}
-	case timer.Fired:
-		done = result{Sentence: "fired: the timer is delivered now", Good: true}
-	case timer.TooLate:
-		done.Sentence = "too late: the timer has fired"
+	done := result{Sentence: map[timer.Outcome]string{
+		timer.Paused:    "paused: the timer does not fire until it is resumed",
+		timer.Pending:   "resumed: due " + text.Moment(got.Due),
+		timer.Cancelled: "cancelled: the timer will not be delivered",
+		timer.Moved:     "moved: due " + text.Moment(got.Due),
+		timer.Fired:     "fired: the timer is delivered now",
+	}[got.Outcome]}
+	if done.Good = done.Sentence != ""; !done.Good {
+		done.Sentence = cmp.Or(map[timer.Outcome]string{
+			timer.TooLate:  "too late: the timer has fired",
+			timer.NotFound: "not changed: the timer has ended",
+			timer.Conflict: "not changed: the timer was set again after the plan: plan the action again",
+			timer.Unknown:  "no answer: the timer may have been changed: plan the action again",
+		}[got.Outcome], string(got.Outcome))
 	}
 	if got.Why != "" {
 		done.Notes = append(done.Notes, got.Why)
@@ -256,7 +254,7 @@ func refusalNote(all store.Done) string {
 
 // bulkResult returns the result of a change of many timers. If err is not nil, the change has stopped early.
 func bulkResult(a action, all store.Done, err error) result {
-	good := map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[timer.Verb(a.Verb)]
+	good := timer.Outcome(participles[a.Verb])
 	done := result{
 		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counted(a.Count, "timer"), good),
 		Good:     err == nil && uint64(all.Outcomes[good]) == a.Count,

@@ -51,13 +51,10 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 		line = nil // the command has no such filter
 	}
 	l, err := i.Pending(ctx, query)
-	if l.Messages == nil {
-		l.Messages = []inspect.Waiting{}
-	}
 	return answer{line.String(), struct {
 		Rows []inspect.Waiting `json:"rows"`
 		inspect.End
-	}{l.Messages, l.End}}, err
+	}{append([]inspect.Waiting{}, l.Messages...), l.End}}, err
 }
 
 // where finds one message by its Delay-Id, or by its stream and sequence.

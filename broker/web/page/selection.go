@@ -12,7 +12,7 @@ import (
 // maxNotes is the maximum number of notes about selected timers.
 const maxNotes = 20
 
-// participles are the participles of the verbs of actions on timers.
+// participles are the participles of the verbs of actions on timers. Those of cancel and move are also outcomes.
 var participles = map[string]string{
 	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
 }
