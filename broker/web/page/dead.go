@@ -103,7 +103,7 @@ func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell,
 
 // letters lists dead letters, the oldest first.
 func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	limit, err := number(v, "limit", defaultRows, maxRows)
+	limit, err := parseLimit(v)
 	if err != nil {
 		return nil, err
 	}
