@@ -21,7 +21,8 @@
 //
 // A side is one of the compared systems, each of which delays messages. The sides use the same server, one after the
 // other. A turn is the measurement of one side. A round is one turn of each side. A ratio compares two turns of the
-// same round, since a disturbance of the machine probably affects both. Each turn has new streams and a new sidecar.
+// same round, since a disturbance of the machine probably affects both turns. Each turn has new streams and a new
+// sidecar.
 //
 //   - Broker: delaybroker serve with the settings of the environment. The load publishes a plain duration, such as 5m,
 //     to <prefix>.5m.<target>, another delay to <prefix>in.<delay>.<target>, and a due time to
@@ -62,7 +63,7 @@
 // two seconds before the next round.
 //
 // All recurring timers of a run have the same cron expression, with a round at each multiple of the interval. The load
-// sets them right after a multiple, because a schedule of the server cannot have a start time. A message of a broker
+// sets them right after a multiple, because a schedule of the server begins when it is set. A message of a broker
 // contains the number of its round. A message of the server's scheduler does not, so the run numbers these messages in
 // the order of their arrival. A missed round counts as lost.
 //

@@ -31,8 +31,7 @@ func find(t *testing.T, all []Ratio, side Side, metric string) Ratio {
 	return all[i]
 }
 
-// A ratio compares two turns of the same round. If the machine was slow in one round, the ratio of the round is not
-// affected.
+// A ratio compares two turns of the same round. If the machine was slow in the whole round, the ratio does not change.
 func TestRatiosToBroker(t *testing.T) {
 	r := reportOf(map[Side][]float64{Broker: {2, 20, 4}, Scheduler: {200, 2200, 360}})
 	got := find(t, r.RatiosToBroker(), Scheduler, "p99 ms")

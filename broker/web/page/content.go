@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -87,11 +86,8 @@ func locate(ctx context.Context, i *inspect.Inspector, v url.Values) (stream str
 	names := i.Policy().Names
 	switch {
 	case v.Get("number") != "":
-		sequence, err = strconv.ParseUint(v.Get("number"), 10, 63)
-		if err != nil || sequence == 0 {
-			return "", 0, fmt.Errorf("%w: number %q: want the number of a dead letter", errRequest, v.Get("number"))
-		}
-		return names.DeadStream(), sequence, nil
+		sequence, err = parseNumber(v.Get("number"))
+		return names.DeadStream(), sequence, err
 	case v.Get("key") != "":
 		get := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
 		a, err := doTimer(ctx, i, get)

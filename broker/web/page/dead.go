@@ -90,15 +90,24 @@ func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell,
 		return f, line, err
 	}
 	for _, text := range v["number"] {
-		n, err := strconv.ParseUint(text, 10, 63)
-		if err != nil || n == 0 {
-			return f, line, fmt.Errorf("%w: number %q: want the number of a dead letter", errRequest, text)
+		n, err := parseNumber(text)
+		if err != nil {
+			return f, line, err
 		}
 		f.Sequences = append(f.Sequences, n)
 	}
 	line = line.flag("--code", v.Get("code")).flag("--target", f.Target).flag("--since", v.Get("since")).
 		flag("--id", strings.Join(v["number"], ","))
 	return f, line, nil
+}
+
+// parseNumber parses the number of a dead letter.
+func parseNumber(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("%w: number %q: want the number of a dead letter", errRequest, text)
+	}
+	return n, nil
 }
 
 // letters lists dead letters, the oldest first.

@@ -55,13 +55,11 @@ func (w *watch) check(ctx context.Context, s *session) {
 	if err == nil {
 		err = ctx.Err() // after a timeout, the findings are incomplete
 	}
-	if err != nil {
-		w.mu.Lock()
-		f = w.found
-		w.mu.Unlock()
-		f.Trouble = "the check of the fleet failed: " + explain(err)
-	}
 	w.mu.Lock()
+	if err != nil {
+		f = w.found
+		f.Trouble = "the check of the fleet failed, so the findings may be old: " + explain(err)
+	}
 	w.found = f
 	w.mu.Unlock()
 	w.send("findings", countsOf(f))

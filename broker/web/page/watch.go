@@ -24,7 +24,7 @@ const (
 	scanPauseFactor = 100
 	minScanPause    = time.Minute
 	// aheadRead is the maximum number of messages whose headers a forecast reads. If there are more messages, the
-	// forecast is an estimate, from a sample of aheadSample messages of each large lane. Each of them needs a request.
+	// forecast is an estimate from a sample: aheadSample messages of each large lane, each read by its own request.
 	aheadRead, aheadSample = 2000, 200
 	// scanTimeout is the timeout of a scan.
 	scanTimeout = 20 * time.Second
@@ -33,10 +33,12 @@ const (
 // A watch collects the data for the viewers, and makes the frames.
 type watch struct {
 	*Page
-	before  lastTotals
 	rescan  chan struct{} // capacity 1: requests a scan after an action
 	recheck chan struct{} // capacity 1: requests a check after an action
-	lateP50 *float64
+
+	// Only the goroutine that makes the overviews uses these fields.
+	before  lastTotals
+	lateP50 *float64 // lateness in the overview, in milliseconds
 	lateP99 *float64
 
 	mu        sync.Mutex // guards the fields below

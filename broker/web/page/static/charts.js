@@ -18,11 +18,11 @@ function colorOf(kind) {
 
 const translucent = (color) => color.replace(/^rgb\((.*)\)$/, "rgba($1, 0.13)");
 
-// Properties: title. series is a list of [name, class, unit]. data is uPlot's: the times, then a column for each
-// series. bars draws bars with an edge, so that the smallest is visible beside the largest. log draws a scale of powers
-// of ten. value formats a number, and unit a number of the axis. since is a text in the caption, and extra an element
-// after it. open is called with the index of a bar that the viewer chooses with the mouse, or with arrow keys and
-// Enter.
+// Properties of a chart: title is the heading. series is a list of [name, class, unit]. data has the format of uPlot: a
+// column of times, and a column for each series. If bars is set, the chart has bars with an edge, so that a small bar is
+// visible beside a large bar. If log is set, the scale is logarithmic. value(n) formats a number in the caption, and
+// unit(n) a number of the axis. since is a text in the caption, and extra an element after the text. open(i) is called
+// when the viewer chooses a bar, with the mouse, or with arrow keys and Enter.
 export class Chart extends Component {
   state = { at: null };
 

@@ -22,7 +22,7 @@ export const tokens = (text = "–") => (text.length < 33 ? el("span", { class: 
 
 export const linkTo = (text, view, params) => el("a", { href: link(view, params), class: "wide" }, tokens(text));
 
-// A row of buttons, one of which is pressed.
+// A row of buttons. One button is pressed.
 export function choice(label, options, chosen, onchoose) {
   return el("span", { class: "switch", role: "group", "aria-label": label }, options.map(([value, text]) =>
     el("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => onchoose(value) }, text)));

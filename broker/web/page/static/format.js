@@ -1,4 +1,4 @@
-// Numbers for people.
+// Formats of numbers.
 
 export function count(n) {
   if (n === undefined || n === null) return "–";

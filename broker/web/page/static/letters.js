@@ -1,4 +1,4 @@
-// Dead letters: their groups, the list, and one letter.
+// The views of dead letters: groups, a list, and one letter.
 
 import { el, facts, linkTo, tokens } from "./dom.js";
 import { access } from "./api.js";

@@ -91,7 +91,7 @@ export function overview(_, { redraw }) {
   };
 }
 
-// Reports whether the broker has had no message.
+// Reports whether the broker has no messages and had no deliveries in the last hour.
 const isFresh = (s) => s.numbers.pending === 0 && s.numbers.dead === 0 && !s.numbers.delivered_per_second
   && !live.history?.delivered.some((v) => v > 0);
 
@@ -142,7 +142,7 @@ function charts(past, f, extra) {
       held: k && [k.times, k.cut(past.pending)] };
   }
   if (drawnAhead.of !== f) {
-    // The first bucket begins now, within a minute or an hour. Its bar is drawn at the begin of this minute or hour.
+    // The first bucket begins now, within a minute or an hour. Its bar is drawn at the start of this minute or hour.
     const step = f?.step_seconds, from = (b) => Math.floor(new Date(b.from) / 1000 / step) * step;
     drawnAhead = { of: f, due: f && [f.buckets.map(from), f.buckets.map((b) => b.messages || null)] };
   }

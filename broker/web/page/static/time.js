@@ -1,5 +1,5 @@
 // Times. The current time is that of the server's clock. The viewer chooses the zone. A time in a row is relative, as
-// in "in 5m", with the exact time beside it.
+// in "in 5m", with the short time beside it.
 
 import { el } from "./dom.js";
 import { duration } from "./format.js";
