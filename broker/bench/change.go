@@ -14,33 +14,37 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// A Verb is the operation of a load on named timers, or on the server's schedules.
+// A Verb is the operation of a load on named timers, or on the schedules of the server's scheduler.
 type Verb string
 
 // The verbs of a load.
 const (
-	Set     Verb = "set"
-	Cancel  Verb = "cancel"  // an entry that the client publishes; a schedule is deleted
-	Request Verb = "request" // a cancel request to the broker
-	Move    Verb = "move"
+	Set           Verb = "set"
+	Cancel        Verb = "cancel"  // by an entry that the client publishes; for a schedule, by a delete request
+	RequestCancel Verb = "request" // by a request to the broker
+	Move          Verb = "move"
 )
 
 const (
-	// maxRequests is the maximum number of concurrent requests about single timers. Above it, a broker answers "busy".
+	// maxRequests is the maximum number of unanswered requests to a broker. A broker handles at most as many requests
+	// about single timers concurrently.
 	maxRequests = 64
-	// postponement is the initial extra delay of timers that the load will move to the due time of the others.
+	// postponement is the extra delay with which the load sets the timers that it will move to the due time of the
+	// others.
 	postponement = time.Hour
 )
 
-// A Change is the operation of a load on named timers.
+// A Change describes the operation of a load on named timers.
 type Change struct {
 	Verb Verb `json:"verb,omitempty"`
 	// Step is the time between the due times of two consecutive timers. Load.Due is the due time of the first.
 	Step time.Duration `json:"step,omitempty"`
 	Cron string        `json:"cron,omitempty"` // the cron expression of recurring timers; empty for others
-	// Postponed is the number of timers that are first set for a later time, since the load will move them.
+	// Postponed is the number of timers that the load sets for a later time, since it will move them. They have the
+	// first numbers.
 	Postponed int `json:"postponed,omitempty"`
-	// Sequences are the sequences of the sets that a cancel, request or move expects, in the order of the messages.
+	// Sequences are the sequences that Cancel, RequestCancel or Move expects, one for each message of the load. They are
+	// from Loaded.Sequences.
 	Sequences []uint64 `json:"sequences,omitempty"`
 	API       string   `json:"api,omitempty"` // prefix of the JetStream API
 }
@@ -48,14 +52,14 @@ type Change struct {
 // operation describes the operation of a load, for the progress.
 func (l Load) operation() string {
 	return cmp.Or(map[Verb]string{
-		Set: "setting timers", Cancel: "cancelling timers", Request: "having the broker cancel timers",
+		Set: "setting timers", Cancel: "cancelling timers", RequestCancel: "requesting the broker to cancel timers",
 		Move: "moving timers",
 	}[l.Verb], "publishing")
 }
 
-// window returns the maximum number of messages without an answer.
+// window returns the maximum number of unanswered messages.
 func (l Load) window() int {
-	if l.Verb == Request {
+	if l.Verb == RequestCancel {
 		return maxRequests
 	}
 	return maxOutstanding
@@ -68,7 +72,7 @@ func (l Load) change(n Names, number int) *nats.Msg {
 	m := &nats.Msg{Subject: n.timer(l.Side, key, target), Header: nats.Header{}}
 	due := l.Due.Add(time.Duration(i) * l.Step)
 	switch l.Verb {
-	case Cancel, Request:
+	case Cancel, RequestCancel:
 		return l.cancel(n, m, key, target, l.Sequences[i])
 	case Move:
 		m.Header.Set(message.HeaderExpected, strconv.FormatUint(l.Sequences[i], 10))
@@ -91,13 +95,13 @@ func (l Load) change(n Names, number int) *nats.Msg {
 	return m
 }
 
-// cancel returns the message that cancels the timer or schedule set with a sequence.
+// cancel returns the message that cancels a timer or a schedule. The sequence is from the answer to its set.
 func (l Load) cancel(n Names, m *nats.Msg, key string, target int, sequence uint64) *nats.Msg {
 	switch {
 	case l.Side == Scheduler:
 		m.Subject = l.API + ".STREAM.MSG.DELETE." + n.ScheduleStream()
 		m.Header, m.Data = nil, fmt.Appendf(nil, `{"seq":%d,"no_erase":true}`, sequence)
-	case l.Verb == Request:
+	case l.Verb == RequestCancel:
 		m.Subject = n.broker.TimerCall("cancel") + key + "." + n.Target(target)
 		m.Header, m.Data = nil, fmt.Appendf(nil, `{"generation":%d}`, sequence)
 	default:
@@ -106,17 +110,17 @@ func (l Load) cancel(n Names, m *nats.Msg, key string, target int, sequence uint
 	return m
 }
 
-// parseAnswer parses the answer to a message of the load. It returns the sequence of the stored message, or the reason
-// of the refusal.
+// parseAnswer parses the answer to a message of the load. It returns the sequence of the stored message, or zero for
+// the answer to a request. It returns an error if the message was refused.
 func (l Load) parseAnswer(m *nats.Msg) (sequence uint64, err error) {
-	if l.Verb == Request || l.Verb == Cancel && l.Side == Scheduler {
+	if l.Verb == RequestCancel || l.Verb == Cancel && l.Side == Scheduler {
 		var done struct {
 			Outcome string // in an answer of the broker
 			Success bool   // in an answer of the server
 		}
 		err := json.Unmarshal(m.Data, &done)
 		if err != nil || !done.Success && done.Outcome != "cancelled" {
-			return 0, fmt.Errorf("a cancel got the answer %.200q%.100q",
+			return 0, fmt.Errorf("refused to cancel a timer: %.200q%.100q",
 				m.Header.Get("Nats-Service-Error"), m.Data)
 		}
 		return 0, nil
@@ -124,7 +128,7 @@ func (l Load) parseAnswer(m *nats.Msg) (sequence uint64, err error) {
 	return parseAck(m)
 }
 
-// parseAck returns the sequence of a stored message, or the reason why the stream has not stored it.
+// parseAck returns the sequence of a stored message. It returns an error if the stream has not stored the message.
 func parseAck(m *nats.Msg) (sequence uint64, err error) {
 	switch ack, ok := jsapi.ParseAck(m); {
 	case !ok:

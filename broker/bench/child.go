@@ -24,24 +24,24 @@ const (
 )
 
 const (
-	// startTimeout is the timeout for a part to become ready. A broker creates some forty streams, each with an
-	// election.
+	// startTimeout is the timeout for a part to become ready. A broker creates about forty streams, and in a cluster,
+	// each has an election.
 	startTimeout = 2 * time.Minute
 	// stopTimeout is the timeout for a part to exit after its stdin has been closed.
 	stopTimeout = 30 * time.Second
-	// maxStderr is the maximum number of bytes of a part's stderr in an error: the last ones.
+	// maxStderr is the number of bytes from the end of a part's stderr that an error contains at most.
 	maxStderr = 4 << 10
 )
 
-// PartOutput is one line of a part's stdout. A line has Ready (for the server with URL), Accepted or Loaded.
+// PartOutput is one line of a part's stdout. A line has Ready, Accepted or Loaded. The line of a server also has URL.
 type PartOutput struct {
 	Ready    bool    `json:"ready,omitempty"`
-	URL      string  `json:"url,omitempty"`      // of the nats-server; only for PartServer
-	Accepted int     `json:"accepted,omitempty"` // progress of a load, in messages
-	Loaded   *Loaded `json:"loaded,omitempty"`   // result of a load
+	URL      string  `json:"url,omitempty"`      // of the nats-server
+	Accepted int     `json:"accepted,omitempty"` // number of messages that the load has published and the server accepted
+	Loaded   *Loaded `json:"loaded,omitempty"`   // the result of the load
 }
 
-// A Child is a running part. It exits when its stdin is closed, so no part outlives a killed run.
+// A Child is the process of a part. It exits when its stdin is closed, so no part outlives a killed run.
 type Child struct {
 	URL string // of the nats-server; empty unless the part is PartServer
 
@@ -54,8 +54,8 @@ type Child struct {
 	stderr []byte     // the end of the part's stderr
 }
 
-// StartChild starts a part, writes the order to its stdin, and waits until it is ready. The context limits only this
-// wait: the caller stops the child.
+// StartChild starts a part, writes the order to its stdin as JSON, and waits until the part is ready. The end of ctx
+// ends only this wait. The caller must stop or kill the child.
 func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Child, error) {
 	c := &Child{part: part, cmd: cmd, lines: make(chan PartOutput, 16)}
 	stdin, err := cmd.StdinPipe()
@@ -86,7 +86,7 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 	return c, nil
 }
 
-// Next returns the next line of the part's stdout. After the last line it returns an error with the end of the part's
+// Next returns the next line of the part's stdout. After the last line, it returns an error with the end of the part's
 // stderr.
 func (c *Child) Next(ctx context.Context) (PartOutput, error) {
 	select {
@@ -109,7 +109,7 @@ func (c *Child) Stop() error {
 	if c == nil {
 		return nil
 	}
-	_ = c.stdin.Close() // the part may have closed its end
+	_ = c.stdin.Close() // fails if the part has exited, which Wait reports
 	kill := time.AfterFunc(stopTimeout, func() { _ = c.cmd.Process.Kill() })
 	for range c.lines { // until the end of the part's stdout
 	}
@@ -123,12 +123,12 @@ func (c *Child) Stop() error {
 	return nil
 }
 
-// Kill kills the part immediately, like kill -9.
+// Kill kills the part, like kill -9, and waits until it has exited.
 func (c *Child) Kill() {
 	_ = c.cmd.Process.Kill() // the part may have exited
 	for range c.lines {
 	}
-	_ = c.cmd.Wait() // the error reports the kill
+	_ = c.cmd.Wait() // always fails: the part was killed
 }
 
 func (c *Child) listen(stdout io.Reader) {

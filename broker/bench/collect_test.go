@@ -8,13 +8,11 @@ import (
 	"time"
 )
 
-// A record is a target with known messages and times of arrival.
-type record struct {
-	arrivals []Arrival
-}
+// fakeTarget is a target with given arrivals. An arrival is visible from its time on.
+type fakeTarget []Arrival
 
-func (r record) Arrived(context.Context) (n int, _ error) {
-	for _, a := range r.arrivals {
+func (f fakeTarget) Arrived(context.Context) (n int, _ error) {
+	for _, a := range f {
 		if !a.At.After(time.Now()) {
 			n++
 		}
@@ -22,8 +20,8 @@ func (r record) Arrived(context.Context) (n int, _ error) {
 	return n, nil
 }
 
-func (r record) Note(_ context.Context, l *Ledger, _ uint32) error {
-	for _, a := range r.arrivals {
+func (f fakeTarget) Note(_ context.Context, l *Ledger, _ uint32) error {
+	for _, a := range f {
 		if !a.At.After(time.Now()) {
 			l.Note(a)
 		}
@@ -31,21 +29,21 @@ func (r record) Note(_ context.Context, l *Ledger, _ uint32) error {
 	return nil
 }
 
-// collected runs a turn of three messages that are due after a second. Each duration in at is an arrival, by its
-// lateness.
-func collected(t *testing.T, at map[uint32][]time.Duration) (Report, time.Duration) {
+// collectTurn collects a turn of three messages that are due after a second. The argument has the lateness of each
+// arrival, by the number of the message. It returns the report, and the duration of the collecting.
+func collectTurn(t *testing.T, lateness map[uint32][]time.Duration) (Report, time.Duration) {
 	t.Helper()
 	began := time.Now()
 	due := began.Add(time.Second)
-	var r record
-	for number, all := range at {
+	var target fakeTarget
+	for number, all := range lateness {
 		for _, late := range all {
-			r.arrivals = append(r.arrivals, Arrival{Number: number, Due: due, At: due.Add(late)})
+			target = append(target, Arrival{Number: number, Due: due, At: due.Add(late)})
 		}
 	}
 	plan := Plan{Scenario: Burst, Count: 3}
 	report := newReport(plan)
-	turn := &turn{run: &run{host: Host{Show: func(Progress) {}}, plan: plan, report: report}, target: r}
+	turn := &turn{run: &run{host: Host{Show: func(Progress) {}}, plan: plan, report: report}, target: target}
 	ledger, _, err := turn.collect(t.Context(), usage{}, due)
 	if err != nil {
 		t.Fatal(err)
@@ -59,14 +57,14 @@ func collected(t *testing.T, at map[uint32][]time.Duration) (Report, time.Durati
 	return *report, took
 }
 
-func TestARunWithEverythingOnTimeIsGood(t *testing.T) {
+func TestTurnOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		report, took := collected(t, map[uint32][]time.Duration{0: {0}, 1: {time.Millisecond}, 2: {100 * time.Millisecond}})
+		report, took := collectTurn(t, map[uint32][]time.Duration{0: {0}, 1: {time.Millisecond}, 2: {100 * time.Millisecond}})
 		if err := report.Err(); err != nil {
 			t.Errorf("got %v, want nil", err)
 		}
 		if want := time.Second + 100*time.Millisecond + duplicateWait; took != want {
-			t.Errorf("it was judged after %s, want %s", took, want)
+			t.Errorf("the collecting took %s, want %s", took, want)
 		}
 		if got, want := report.Results[0].Drained, 30.0; got != want {
 			t.Errorf("drained: got %v/s, want %v", got, want)
@@ -74,10 +72,10 @@ func TestARunWithEverythingOnTimeIsGood(t *testing.T) {
 	})
 }
 
-// A message that does not arrive is lost after a wait.
-func TestALostMessageFailsTheRun(t *testing.T) {
+// A message that has not arrived within lossTimeout is lost.
+func TestTurnWithLostMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		report, took := collected(t, map[uint32][]time.Duration{0: {0}, 2: {0}})
+		report, took := collectTurn(t, map[uint32][]time.Duration{0: {0}, 2: {0}})
 		if err := report.Err(); !errors.Is(err, ErrBroken) {
 			t.Errorf("got %v, want %v", err, ErrBroken)
 		}
@@ -85,29 +83,29 @@ func TestALostMessageFailsTheRun(t *testing.T) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		if took < time.Second+lossTimeout {
-			t.Errorf("it was given up after %s, want %s after it was due", took, lossTimeout)
+			t.Errorf("the collecting took %s, want %s after the due time", took, lossTimeout)
 		}
 	})
 }
 
-func TestAnEarlyMessageFailsTheRun(t *testing.T) {
+func TestTurnWithEarlyMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		report, _ := collected(t, map[uint32][]time.Duration{0: {0}, 1: {-time.Nanosecond}, 2: {0}})
+		report, _ := collectTurn(t, map[uint32][]time.Duration{0: {0}, 1: {-time.Nanosecond}, 2: {0}})
 		if err := report.Err(); !errors.Is(err, ErrBroken) {
 			t.Errorf("got %v, want %v", err, ErrBroken)
 		}
 	})
 }
 
-// A copy is one more arrival, and does not replace a message that has not arrived.
-func TestCopiesDoNotHideWhatIsStillToCome(t *testing.T) {
+// A duplicate does not count as a missing message: collect waits for the missing message.
+func TestTurnWithDuplicate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		report, _ := collected(t, map[uint32][]time.Duration{0: {0, 1}, 1: {0}, 2: {10 * time.Second}})
+		report, _ := collectTurn(t, map[uint32][]time.Duration{0: {0, 1}, 1: {0}, 2: {10 * time.Second}})
 		if got, want := report.Results[0].Tally, (Tally{Count: 3, Twice: 1}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		if got, want := report.Results[0].Late.Max, 10_000.0; got != want {
-			t.Errorf("the last: got %v ms, want %v", got, want)
+			t.Errorf("maximum lateness: got %v ms, want %v", got, want)
 		}
 	})
 }

@@ -9,16 +9,17 @@ import (
 	"delaybroker/levels"
 )
 
-// randomPrefix is the prefix of a delay with a different value for each message.
+// randomPrefix is the prefix of a random delay in text.
 const randomPrefix = "random:"
 
-// A Delay is the delay of messages: constant, or a random whole number of milliseconds up to a bound.
+// A Delay is a constant delay. If Random is set, it is a different delay for each message: a random number of
+// milliseconds, with the Duration as the maximum.
 type Delay struct {
 	time.Duration
 	Random bool
 }
 
-// ParseDelays parses delays that messages use in turns, as in "1s,5s,random:1m".
+// ParseDelays parses a list of delays, as in "1s,5s,random:1m".
 func ParseDelays(s string) ([]Delay, error) {
 	var all []Delay
 	var problems []error
@@ -59,16 +60,17 @@ func (d *Delay) UnmarshalText(text []byte) error {
 	return err
 }
 
-// forMessage returns the delay of the message with that number. It is the same for all sides.
+// forMessage returns the delay of the message with a number. The delay is a function of the number, so all sides get
+// the same delays.
 func (d Delay) forMessage(number int) time.Duration {
 	if !d.Random {
 		return d.Duration
 	}
-	return time.Duration(1+scatter(uint64(number))%uint64(d.Milliseconds())) * time.Millisecond
+	return time.Duration(1+splitmix64(uint64(number))%uint64(d.Milliseconds())) * time.Millisecond
 }
 
-// scatter is the hash function of splitmix64. Its results for consecutive arguments look random.
-func scatter(x uint64) uint64 {
+// splitmix64 is the hash function of the random number generator of this name.
+func splitmix64(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

@@ -3,12 +3,12 @@ package bench
 import "errors"
 
 var (
-	// ErrBroken is returned if a message was lost or early. The measurements of such a run are worthless.
+	// ErrBroken is returned if a message is lost, early or unknown. The measurements of such a run are worthless.
 	ErrBroken = errors.New("a promise is broken")
-	// ErrRefused is returned if the server refused a message or did not answer.
-	ErrRefused = errors.New("not accepted")
-	// ErrSlow is returned if messages were due before all of them were published.
-	ErrSlow = errors.New("published too slowly")
-	// ErrCannot is returned if a side does not support the scenario.
-	ErrCannot = errors.New("cannot do this")
+	// ErrRefused is returned if a published message is refused or gets no answer.
+	ErrRefused = errors.New("a published message was not accepted")
+	// ErrSlow is returned if the first messages were due before all messages were accepted.
+	ErrSlow = errors.New("the load was published too slowly")
+	// ErrUnsupported is returned if a side does not support the scenario.
+	ErrUnsupported = errors.New("not supported")
 )

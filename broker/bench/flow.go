@@ -18,7 +18,8 @@ func (t *turn) flow(ctx context.Context) (result Result, err error) {
 	}
 	var due time.Time
 	if t.plan.Scenario.oneInstant() {
-		due = t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond) // a broker's subject has milliseconds
+		// The time in a broker's subject is in milliseconds.
+		due = t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond)
 	}
 	loaded, err := t.publish(ctx, t.load(t.side, due))
 	if err != nil {
@@ -42,7 +43,7 @@ func (t *turn) flow(ctx context.Context) (result Result, err error) {
 	return t.plan.addLedger(result, ledger)
 }
 
-// collect waits for all messages and returns the ledger and the cost.
+// collect waits for all messages. It returns the ledger, and the cost since the usage before.
 func (t *turn) collect(ctx context.Context, before usage, due time.Time) (l *Ledger, cost *Cost, err error) {
 	w := Wait{Target: t.target, Count: t.plan.Count, Due: due, Complete: func() (err error) {
 		cost, err = t.cost(before, t.plan.Count)
@@ -52,7 +53,7 @@ func (t *turn) collect(ctx context.Context, before usage, due time.Time) (l *Led
 	return l, cost, err
 }
 
-// await waits for the messages of this turn and returns the ledger. The due time in w is a time of the server's clock.
+// await waits for the messages of this turn and returns the ledger. W.Due is a time by the server's clock.
 func (t *turn) await(ctx context.Context, w Wait) (*Ledger, error) {
 	w.Turn, w.Due, w.ClockError = t.turnNumber, w.Due.Add(-t.report.Clock), t.report.ClockError
 	w.Arrived = func(n int) {
@@ -62,7 +63,7 @@ func (t *turn) await(ctx context.Context, w Wait) (*Ledger, error) {
 	return w.Ledger(ctx)
 }
 
-// checkPublished returns ErrSlow with the remedy if the last message was accepted after the due time.
+// checkPublished returns an error with ErrSlow and the remedy if the last message was accepted after the due time.
 func checkPublished(loaded Loaded, due time.Time, remedy string) error {
 	if late := loaded.Last.Sub(due); late > 0 {
 		return fmt.Errorf("%w: the last message was accepted %s after the due time; use %s",
@@ -71,7 +72,7 @@ func checkPublished(loaded Loaded, due time.Time, remedy string) error {
 	return nil
 }
 
-// addLedger adds the numbers of a ledger to a result.
+// addLedger adds the tally, the lateness and the rates of a ledger to a result.
 func (p Plan) addLedger(result Result, l *Ledger) (_ Result, err error) {
 	result.Tally = l.Tally()
 	result.Late, result.Promised = l.Late.Spread(), l.Promised.Spread()
@@ -87,8 +88,8 @@ func (p Plan) addLedger(result Result, l *Ledger) (_ Result, err error) {
 	return result, nil
 }
 
-// laneTotals returns the number of messages that the broker's lanes have stored since they were created, and the number
-// of dead letters. For the other sides, both are zero.
+// laneTotals returns the number of messages that the broker's lanes have stored since their creation, and the number of
+// dead letters. For the other sides, both numbers are zero.
 func (t *turn) laneTotals(ctx context.Context) (stored, dead int, err error) {
 	if t.side != Broker {
 		return 0, 0, nil

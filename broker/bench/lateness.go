@@ -6,16 +6,16 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The range and precision of a histogram. Its values are microseconds, and a longer duration counts as a day.
+// The range and the precision of a histogram. Its values are in microseconds.
 const (
-	maxLateness = 24 * time.Hour
-	digits      = 3 // significant
+	maxLateness = 24 * time.Hour // the value of a longer duration
+	digits      = 3              // significant digits of a value
 )
 
 // Lateness is a distribution of durations. It uses constant memory.
 type Lateness struct {
 	histogram *hdrhistogram.Histogram
-	min, max  time.Duration // exact; the minimum may be negative, and the histogram cannot store that
+	min, max  time.Duration // exact; the minimum may be negative, unlike a value of the histogram
 }
 
 // NewLateness returns an empty Lateness.
@@ -23,7 +23,7 @@ func NewLateness() *Lateness {
 	return &Lateness{histogram: hdrhistogram.New(1, maxLateness.Microseconds(), digits)}
 }
 
-// Record adds a duration. A negative one counts as zero for the percentiles.
+// Record adds a duration. In the histogram, a negative duration has the value zero.
 func (l *Lateness) Record(d time.Duration) {
 	if l.histogram.TotalCount() == 0 {
 		l.min, l.max = d, d
@@ -54,25 +54,26 @@ type Spread struct {
 	Max  float64 `json:"max"`
 }
 
-// Spread returns the percentiles, or nil if nothing was recorded. All are between the exact minimum and maximum.
+// Spread returns the percentiles, or nil if nothing was recorded. The minimum and the maximum are exact, and each
+// percentile is between them.
 func (l *Lateness) Spread() *Spread {
 	if l.histogram.TotalCount() == 0 {
 		return nil
 	}
 	at := func(percentile float64) float64 {
 		d := time.Duration(l.histogram.ValueAtPercentile(percentile)) * time.Microsecond
-		return Milliseconds(max(min(d, l.max), l.min))
+		return milliseconds(max(min(d, l.max), l.min))
 	}
 	return &Spread{
-		Min: Milliseconds(l.min), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: Milliseconds(l.max),
+		Min: milliseconds(l.min), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: milliseconds(l.max),
 	}
 }
 
-// Encode returns the histogram, in microseconds, in the compressed V2 format of HdrHistogram.
+// Encode returns the histogram in the compressed V2 format of HdrHistogram. The values are in microseconds.
 func (l *Lateness) Encode() (string, error) {
 	encoded, err := l.histogram.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
 	return string(encoded), err
 }
 
-// Milliseconds returns a duration in milliseconds, with microsecond precision.
-func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+// milliseconds returns a duration in milliseconds, with microsecond precision.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

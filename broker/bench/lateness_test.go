@@ -8,7 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-func TestPercentilesAreThoseOfWhatWasRecorded(t *testing.T) {
+func TestPercentiles(t *testing.T) {
 	l := NewLateness()
 	for ms := 1000; ms >= 1; ms-- {
 		l.Record(time.Duration(ms) * time.Millisecond)
@@ -21,52 +21,53 @@ func TestPercentilesAreThoseOfWhatWasRecorded(t *testing.T) {
 		{"min", got.Min, 1}, {"p50", got.P50, 500}, {"p90", got.P90, 900}, {"p99", got.P99, 990},
 		{"p99.9", got.P999, 999}, {"max", got.Max, 1000},
 	} {
-		if math.Abs(test.got-test.want) > test.want/1000 { // three digits
+		if math.Abs(test.got-test.want) > test.want/1000 { // a histogram has three significant digits
 			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
 		}
 	}
 }
 
-// The extremes are exact even outside the bounds of a histogram, and no percentile is beyond them.
-func TestExtremesAreExact(t *testing.T) {
+// The minimum and the maximum are exact even outside the range of a histogram. Each percentile is between them.
+func TestMinAndMaxAreExact(t *testing.T) {
 	l := NewLateness()
 	if got := l.Spread(); got != nil {
-		t.Errorf("of nothing: got %+v, want nil", got)
+		t.Errorf("empty: got %+v, want nil", got)
 	}
 	l.Record(-3 * time.Millisecond)
 	l.Record(1234567 * time.Microsecond)
 	l.Record(72 * time.Hour)
 	got := l.Spread()
 	if got.Min != -3 || got.Max != 72*3600e3 {
-		t.Errorf("got %+v, want -3 and 72 hours for the extremes", *got)
+		t.Errorf("got %+v, want the minimum -3 ms and the maximum 72 hours", *got)
 	}
 	if got.P50 < 1234 || got.P50 > 1236 || got.P99 > got.Max {
-		t.Errorf("got %+v, want 1234.567 in the middle, and nothing beyond the longest", *got)
+		t.Errorf("got %+v, want the median 1234.567 ms, and each percentile at most the maximum", *got)
 	}
 	early := NewLateness()
 	early.Record(-2 * time.Millisecond)
 	if got, want := *early.Spread(), (Spread{-2, -2, -2, -2, -2, -2}); got != want {
-		t.Errorf("of one that is early: got %+v, want %+v", got, want)
+		t.Errorf("one early arrival: got %+v, want %+v", got, want)
 	}
 }
 
-func TestAddedLatenessIsThatOfBoth(t *testing.T) {
-	all, one, none := NewLateness(), NewLateness(), NewLateness()
+func TestAddLateness(t *testing.T) {
+	sum, part, empty := NewLateness(), NewLateness(), NewLateness()
 	for ms := 1; ms <= 100; ms++ {
-		one.Record(time.Duration(ms) * time.Millisecond)
+		part.Record(time.Duration(ms) * time.Millisecond)
 	}
-	all.Add(none)
-	all.Add(one)
-	all.Add(one)
-	if got, want := *all.Spread(), *one.Spread(); got != want {
+	sum.Add(empty)
+	sum.Add(part)
+	sum.Add(part)
+	if got, want := *sum.Spread(), *part.Spread(); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	if got, want := all.histogram.TotalCount(), int64(200); got != want {
+	if got, want := sum.histogram.TotalCount(), int64(200); got != want {
 		t.Errorf("got %d, want %d", got, want)
 	}
 }
 
-func TestHistogramsAreReadByTheirLibraries(t *testing.T) {
+// The library of HdrHistogram decodes an encoded histogram.
+func TestEncodeHistogram(t *testing.T) {
 	l := NewLateness()
 	for us := range 1000 {
 		l.Record(time.Duration(us) * 10 * time.Microsecond)
@@ -80,6 +81,6 @@ func TestHistogramsAreReadByTheirLibraries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !got.Equals(l.histogram) {
-		t.Errorf("got another histogram: %d of %d values", got.TotalCount(), l.histogram.TotalCount())
+		t.Errorf("got a different histogram, with %d of %d values", got.TotalCount(), l.histogram.TotalCount())
 	}
 }

@@ -9,24 +9,24 @@ import (
 // An Arrival is a message at its target.
 type Arrival struct {
 	Number uint32
-	At     time.Time // time of storage, by the server's clock, or time of receipt
-	Due    time.Time // as the publisher requested
-	// Promised is the due time that the broker wrote into the headers, or zero. It is a little after Due, since a delay
-	// begins when the first stream has stored the message.
+	At     time.Time // time of the storage or of the receipt, by the server's clock
+	Due    time.Time // the due time that the publisher requested
+	// Promised is the due time in the header Delay-Due, or zero. It is a little after Due, since a delay begins when the
+	// first stream has stored the message.
 	Promised time.Time
-	Received bool // a plain subscriber received it, so At comes from the local clock
+	Received bool // At is the time of receipt, converted from the local clock
 }
 
-// A Tally is the number of accepted messages by outcome.
+// A Tally has the numbers of messages by outcome.
 type Tally struct {
-	Count   int `json:"count"` // accepted
-	Lost    int `json:"lost"`
-	Early   int `json:"early"`
-	Twice   int `json:"twice"`   // duplicates of a message that had arrived
-	Unknown int `json:"unknown"` // arrivals of messages that were not published, or of cancelled timers
+	Count   int `json:"count"`   // accepted messages
+	Lost    int `json:"lost"`    // accepted messages that have not arrived
+	Early   int `json:"early"`   // early arrivals
+	Twice   int `json:"twice"`   // arrivals of duplicates
+	Unknown int `json:"unknown"` // arrivals of messages that the load did not publish, or of cancelled timers
 }
 
-// add adds the tally of another phase.
+// add adds another tally.
 func (t *Tally) add(other Tally) {
 	t.Count += other.Count
 	t.Lost += other.Lost
@@ -35,7 +35,8 @@ func (t *Tally) add(other Tally) {
 	t.Unknown += other.Unknown
 }
 
-// Err returns ErrBroken with the numbers of lost, early and unknown messages, or nil. Duplicates are allowed.
+// Err returns an error with ErrBroken if messages are lost, early or unknown, and otherwise nil. Duplicates are
+// allowed.
 func (t Tally) Err() error {
 	var words []string
 	for _, outcome := range []struct {
@@ -49,28 +50,29 @@ func (t Tally) Err() error {
 	if len(words) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: of %d accepted messages %s", ErrBroken, t.Count, strings.Join(words, ", "))
+	return fmt.Errorf("%w: of %d accepted messages, %s", ErrBroken, t.Count, strings.Join(words, ", "))
 }
 
-// A Ledger counts the arrivals of accepted messages. It is for one goroutine.
+// A Ledger counts the arrivals of accepted messages. It is not safe for concurrent use.
 type Ledger struct {
 	tally      Tally
 	clockError time.Duration // see NewLedger
 	seen       []bool        // by number
 	arrived    int           // number of true values in seen
-	first      time.Time
-	last       time.Time // first and last arrival
-	// Late is the lateness relative to the requested time, Promised relative to the promised time. Duplicates are in
-	// neither.
+	first      time.Time     // time of the first arrival
+	last       time.Time     // time of the last arrival, duplicates excluded
+	// Late has the lateness relative to Arrival.Due, and Promised the lateness relative to Arrival.Promised. Duplicates
+	// are in neither.
 	Late, Promised *Lateness
-	// Plain is the number of the first plain message, or zero if there are none. The lateness of plain messages is in
-	// PlainLate, and not in Late.
+	// If Plain is not zero, the messages from this number on are plain messages. PlainLate has their lateness, and Late
+	// has the lateness of the timers before them.
 	Plain     int
 	PlainLate *Lateness
 }
 
-// NewLedger returns a ledger for messages numbered from zero. ClockError is the maximum difference between the clock of
-// the requested times and that of the arrivals. An arrival that is early by at most ClockError does not count as early.
+// NewLedger returns a ledger for messages that are numbered from zero. ClockError is the maximum error in the
+// comparison of a local time with a time by the server's clock. An arrival counts as early only if it is earlier by
+// more than ClockError.
 func NewLedger(count int, clockError time.Duration) *Ledger {
 	return &Ledger{
 		tally: Tally{Count: count}, clockError: clockError, seen: make([]bool, count),
@@ -78,7 +80,7 @@ func NewLedger(count int, clockError time.Duration) *Ledger {
 	}
 }
 
-// Note counts an arrival.
+// Note adds an arrival.
 func (l *Ledger) Note(a Arrival) {
 	if int64(a.Number) >= int64(len(l.seen)) {
 		l.tally.Unknown++
@@ -109,7 +111,8 @@ func (l *Ledger) Note(a Arrival) {
 	}
 }
 
-// early reports whether a message arrived too early. If both times come from servers, there is no margin.
+// early reports whether a message arrived before its requested or its promised due time. The margin clockError is not
+// for two times by the server's clock.
 func (l *Ledger) early(a Arrival) bool {
 	promised := a.Promised
 	if a.Received && !promised.IsZero() {
@@ -118,7 +121,7 @@ func (l *Ledger) early(a Arrival) bool {
 	return a.At.Before(a.Due.Add(-l.clockError)) || a.At.Before(promised)
 }
 
-// Arrived returns the number of messages that have arrived, without duplicates.
+// Arrived returns the number of messages that have arrived, duplicates excluded.
 func (l *Ledger) Arrived() int { return l.arrived }
 
 // Rate returns the average number of arrivals per second between the first and the last.
@@ -129,7 +132,7 @@ func (l *Ledger) Rate() float64 {
 	return 0
 }
 
-// Tally returns the counts. It counts each message that has not arrived as lost.
+// Tally returns the counts. Each message that has not arrived counts as lost.
 func (l *Ledger) Tally() Tally {
 	t := l.tally
 	t.Lost = t.Count - l.arrived

@@ -13,43 +13,43 @@ import (
 )
 
 const (
-	// maxOutstanding is the maximum number of unanswered publishes. If the server is too slow for the rate, the rate
-	// drops, and no queue grows.
+	// maxOutstanding is the maximum number of unanswered publishes. It bounds the queue of a server that is too slow for
+	// the rate: the achieved rate is lower.
 	maxOutstanding = 20_000
-	// publishInterval is the interval at which a publisher computes the number of messages to publish.
+	// publishInterval is the interval at which a publisher publishes the messages that the rate allows.
 	publishInterval = time.Millisecond
-	// answerTimeout is the timeout for the answers to the last publishes.
+	// answerTimeout is the maximum time between the last publish and the last answer.
 	answerTimeout = 10 * time.Second
 )
 
-// A Load describes the messages to publish to one side. They are numbered from First.
+// A Load describes the messages to publish for one side. They are numbered from First.
 type Load struct {
 	Side   Side   `json:"side"`
 	Prefix string `json:"prefix"`
 	Turn   uint32 `json:"turn"`
 	Count  int    `json:"count"`
 	Size   int    `json:"size"`
-	// Rate is the messages per second of all publishers together. Zero means as fast as the server answers.
+	// Rate is in messages per second, of all publishers together. Zero means as fast as the server answers.
 	Rate int `json:"rate,omitempty"`
-	// Delays are used in turn. Each begins with the publish. If Due is set, all messages are due at that time, and
-	// Delays is not used.
+	// Delays are the delays of the messages: the first message has the first delay, and so on, in a cycle. A delay
+	// begins with the publish. If Due is set, it is the due time of all messages, and Delays is not used.
 	Delays     []Delay       `json:"delays"`
 	Due        time.Time     `json:"due,omitzero"`
-	Targets    int           `json:"targets"`
-	Publishers int           `json:"publishers"`
+	Targets    int           `json:"targets"`          // number of target subjects
+	Publishers int           `json:"publishers"`       // number of connections that publish
 	Core       bool          `json:"core,omitempty"`   // the targets are plain subscribers
 	Offset     time.Duration `json:"offset,omitempty"` // the server's clock minus the local clock
 	First      int           `json:"first,omitempty"`  // number of the first message
 
-	Change // of named timers; zero for plain messages
+	Change // the operation on named timers; zero for plain messages
 }
 
 // Loaded is the result of a load.
 type Loaded struct {
 	Rate float64   `json:"rate"` // achieved, in messages per second
 	Last time.Time `json:"last"` // time of the last answer, by the server's clock
-	Acks *Spread   `json:"acks"` // from publish to answer
-	// Sequences are the sequences of the sets of timers, in the order of their numbers; nil for other loads.
+	Acks *Spread   `json:"acks"` // time from a publish to its answer
+	// Sequences are the sequences of the stored messages, in the order of their numbers. They are nil unless Verb is Set.
 	Sequences []uint64 `json:"sequences,omitempty"`
 }
 
@@ -59,13 +59,14 @@ type publisher struct {
 	next  func(number int, now time.Time) *nats.Msg
 	conn  *nats.Conn
 	inbox string
-	first int // its messages are first, first+step, and so on
+	first int // the publisher publishes the messages first, first+step, first+2*step, and so on
 	step  int
 
-	sent []atomic.Int64 // by index; time of the publish in unix nanoseconds, zero after the answer
+	// The index of a message is its position among the messages of the publisher.
+	sent []atomic.Int64 // by index; the time of the publish in unix nanoseconds, zero after the answer
 	// Until finished is closed, only the goroutine of the subscription uses acks and sequences.
 	acks      *Lateness
-	sequences []uint64 // by index; nil if not needed
+	sequences []uint64 // by index; nil unless the load is a Set
 
 	accepted atomic.Int64
 	finished chan struct{} // closed when all messages are accepted
@@ -73,7 +74,7 @@ type publisher struct {
 }
 
 // Run publishes the load and returns when all messages are accepted. It calls progress with the number of accepted
-// messages about ten times a second. The first refusal ends it.
+// messages about ten times a second. If a message is refused or gets no answer, Run returns an error with ErrRefused.
 func (l Load) Run(
 	ctx context.Context, connect func() (*nats.Conn, error), progress func(accepted int),
 ) (Loaded, error) {
@@ -85,8 +86,8 @@ func (l Load) Run(
 	return l.RunWith(ctx, connect, next, progress)
 }
 
-// RunWith runs the load with other messages. Next returns a message for a number and the time by the server's clock.
-// With several publishers, several goroutines call next.
+// RunWith is like Run with the messages that next returns. The arguments of next are the number of the message, from
+// zero, and the time by the server's clock. If the load has several publishers, next must be safe for concurrent use.
 func (l Load) RunWith(
 	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
 	progress func(accepted int),
@@ -139,9 +140,8 @@ func (l Load) RunWith(
 		}
 	}
 	progress(accepted())
-	took := time.Since(began)
 	loaded := Loaded{
-		Rate: float64(l.Count) / took.Seconds(), Last: time.Now().Add(l.Offset), Acks: acks.Spread(),
+		Rate: float64(l.Count) / time.Since(began).Seconds(), Last: time.Now().Add(l.Offset), Acks: acks.Spread(),
 	}
 	if l.Verb == Set {
 		loaded.Sequences = sequences
@@ -212,12 +212,12 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 	}
 }
 
-// answered handles an answer. It runs on the goroutine of the subscription.
+// answered handles an answer, on the goroutine of the subscription.
 func (p *publisher) answered(m *nats.Msg) {
 	now := time.Now().UnixNano()
 	index, err := strconv.Atoi(strings.TrimPrefix(m.Subject, p.inbox))
 	if err == nil && (index < 0 || index >= len(p.sent)) {
-		err = fmt.Errorf("an answer to publish %d", index)
+		err = fmt.Errorf("an answer has the unknown index %d", index)
 	}
 	var sequence uint64
 	if err == nil {
@@ -226,13 +226,13 @@ func (p *publisher) answered(m *nats.Msg) {
 	if err != nil {
 		select {
 		case p.refused <- fmt.Errorf("%w: %w", ErrRefused, err):
-		default: // only the first refusal counts
+		default: // the first refusal ends the publisher
 		}
 		return
 	}
 	sent := p.sent[index].Swap(0)
 	if sent == 0 {
-		return // a repeated answer
+		return // a duplicate of an answer
 	}
 	p.acks.Record(time.Duration(now - sent))
 	if p.sequences != nil {

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// metaBench is the metadata key of the streams that a run creates. Its value is the prefix of the run. The streams
+	// metaBench is the metadata key of the streams that a run creates. The value is the prefix of the run. The streams
 	// of a run's broker have only the broker's metadata.
 	metaBench = "delaybroker.bench"
-	// heartbeatInterval is the interval of a run's heartbeats. A run without a heartbeat for longer than
-	// heartbeatTimeout is dead. Its processes have exited with it, so no process uses its streams.
+	// heartbeatInterval is the interval of a run's heartbeats. A run whose last heartbeat is older than heartbeatTimeout
+	// is dead: the run was killed. The processes of its parts have exited, so no process uses its streams.
 	heartbeatInterval = 5 * time.Second
 	heartbeatTimeout  = time.Minute
 )
 
-// A site is a server and the streams of a run on it.
+// A site has the access to a server and to the streams of a run on this server.
 type site struct {
 	js       jetstream.JetStream
 	api      jsapi.Client
@@ -36,7 +36,7 @@ type site struct {
 func (s site) createMarker(ctx context.Context) error {
 	_, err := s.create(ctx, jetstream.StreamConfig{
 		Name: s.names.runStream(), Subjects: []string{s.names.run()}, MaxMsgs: 1,
-		Description: "delaybroker bench: run marker; remove it when its last message is older than a minute",
+		Description: "delaybroker bench: marker of a run; the run is dead if the last message is older than a minute",
 	})
 	if err == nil {
 		err = s.heartbeat(ctx)
@@ -57,13 +57,14 @@ func (s site) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstream
 	return stream, nil
 }
 
-// heartbeat publishes a heartbeat.
+// heartbeat publishes a heartbeat to the run marker.
 func (s site) heartbeat(ctx context.Context) error {
 	_, err := s.js.Publish(ctx, s.names.run(), nil)
 	return err
 }
 
-// keepAlive publishes heartbeats until ctx ends. It ignores a failed heartbeat: several fit into heartbeatTimeout.
+// keepAlive publishes heartbeats until ctx ends. It ignores a failed heartbeat, since the next heartbeats come before
+// heartbeatTimeout.
 func (s site) keepAlive(ctx context.Context) {
 	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
@@ -97,8 +98,8 @@ func (s site) sweep(ctx context.Context) (prefixes []string, err error) {
 	return prefixes, nil
 }
 
-// deadRun returns the names of a dead run if the stream is its run marker. The marker's name and prefix have forms that
-// only runs use.
+// deadRun returns the names of a run if the stream is the marker of this run and the run is dead. The name of the
+// stream and the prefix in its metadata must have the forms that only runs use.
 func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	prefix := info.Config.Metadata[metaBench]
 	names, err := NewNames(prefix)
@@ -109,10 +110,10 @@ func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	if info.State.LastTime.After(last) {
 		last = info.State.LastTime
 	}
-	return names, info.TimeStamp.Sub(last) > heartbeatTimeout // both are times of the server
+	return names, info.TimeStamp.Sub(last) > heartbeatTimeout // both times are by the server's clock
 }
 
-// remove deletes all streams of the run, its run marker last.
+// remove deletes all streams of the run, the run marker last. It keeps the run marker if another stream remains.
 func (s site) remove(ctx context.Context) error {
 	all, leaderless, err := s.list(ctx)
 	if err != nil {
@@ -131,7 +132,7 @@ func (s site) remove(ctx context.Context) error {
 	for _, name := range leaderless {
 		if strings.HasPrefix(name, s.names.stem()) {
 			problems = append(problems,
-				fmt.Errorf("remove %s: the stream has no leader; a later run will remove it", name))
+				fmt.Errorf("remove the stream %s: it has no leader", name))
 		}
 	}
 	err = errors.Join(problems...)
@@ -141,7 +142,7 @@ func (s site) remove(ctx context.Context) error {
 	return err
 }
 
-// removeBroker deletes the streams of the broker, so that each turn of the broker begins with new streams.
+// removeBroker deletes the streams of the run's broker, so that each turn of the broker begins with new streams.
 func (s site) removeBroker(ctx context.Context) error {
 	all, _, err := s.list(ctx)
 	if err != nil {
@@ -156,7 +157,7 @@ func (s site) removeBroker(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// own reports whether a stream belongs to this run: the run created it, or the broker with the run's prefix did.
+// own reports whether the run or its broker created a stream. Both write the prefix of the run into the metadata.
 func (n Names) own(info *jetstream.StreamInfo) bool {
 	if info.Config.Metadata[metaBench] == n.prefix {
 		return true
@@ -173,8 +174,8 @@ func (s site) drop(ctx context.Context, stream string) error {
 	return fmt.Errorf("remove %s: %w", stream, err)
 }
 
-// list returns the streams, and the names of those without a leader. It tries again if other clients created or removed
-// streams meanwhile.
+// list returns the streams, and the names of the streams without a leader. It retries if streams were created or
+// deleted during the listing.
 func (s site) list(ctx context.Context) (all []*jetstream.StreamInfo, leaderless []string, err error) {
 	const tries = 20
 	for range tries {

@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// siteOf returns a run on a server under fake time.
-func siteOf(t *testing.T, s *natstest.Server, prefix string) site {
+// newSite returns the site of a run on a server under fake time.
+func newSite(t *testing.T, s *natstest.Server, prefix string) site {
 	t.Helper()
 	names, err := NewNames(prefix)
 	if err != nil {
@@ -29,8 +29,8 @@ func siteOf(t *testing.T, s *natstest.Server, prefix string) site {
 	}
 }
 
-// furnish creates the streams of a run: its own, and those of its broker.
-func furnish(t *testing.T, s site) {
+// createStreams creates the streams of a run and of its broker.
+func createStreams(t *testing.T, s site) {
 	t.Helper()
 	if err := s.createMarker(t.Context()); err != nil {
 		t.Fatal(err)
@@ -41,10 +41,10 @@ func furnish(t *testing.T, s site) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	makeBroker(t, s.js, s.names.prefix)
+	createBrokerStreams(t, s.js, s.names.prefix)
 }
 
-func makeBroker(t *testing.T, js jetstream.JetStream, prefix string) {
+func createBrokerStreams(t *testing.T, js jetstream.JetStream, prefix string) {
 	t.Helper()
 	ladder, err := levels.Parse("1s")
 	if err != nil {
@@ -75,12 +75,12 @@ func streamNames(t *testing.T, s site) []string {
 	return names
 }
 
-// others creates streams that a run must not touch: a broker's, one with the name of a run but no metadata, and one
-// with the metadata of a run and another name.
-func others(t *testing.T, s site) []string {
+// createForeignStreams creates streams that a run must not remove: those of brokers, a stream that has the name of a
+// run marker but no metadata, and streams with such metadata and other names. It returns the names of all streams.
+func createForeignStreams(t *testing.T, s site) []string {
 	t.Helper()
-	makeBroker(t, s.js, "delay")
-	makeBroker(t, s.js, "bench-zzzzzzzz")
+	createBrokerStreams(t, s.js, "delay")
+	createBrokerStreams(t, s.js, "bench-zzzzzzzz")
 	for _, cfg := range []jetstream.StreamConfig{
 		{Name: "BENCH-YYYYYYYY-RUN", Subjects: []string{"y"}},
 		{Name: "ORDERS", Subjects: []string{"orders.>"}},
@@ -94,11 +94,11 @@ func others(t *testing.T, s site) []string {
 	return streamNames(t, s)
 }
 
-func TestARunRemovesWhatItMadeAndNothingElse(t *testing.T) {
+func TestRemoveOwnStreamsOnly(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		run := siteOf(t, s, "bench-aaaaaaaa")
-		want := others(t, run)
-		furnish(t, run)
+		run := newSite(t, s, "bench-aaaaaaaa")
+		want := createForeignStreams(t, run)
+		createStreams(t, run)
 		if err := run.remove(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -108,15 +108,15 @@ func TestARunRemovesWhatItMadeAndNothingElse(t *testing.T) {
 	})
 }
 
-// A killed run leaves a run marker without a heartbeat. A live run has one, however long it takes.
-func TestTheNextRunRemovesWhatAKilledOneLeft(t *testing.T) {
+// A run removes the streams of a killed run, whose marker gets no more heartbeats. It keeps the streams of a run that
+// is alive.
+func TestSweepKilledRun(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		killed, alive := siteOf(t, s, "bench-aaaaaaaa"), siteOf(t, s, "bench-bbbbbbbb")
-		want := others(t, killed)
-		furnish(t, alive)
-		want = slices.Sorted(slices.Values(slices.Concat(want, slices.DeleteFunc(streamNames(t, alive),
-			func(name string) bool { return slices.Contains(want, name) }))))
-		furnish(t, killed)
+		killed, alive := newSite(t, s, "bench-aaaaaaaa"), newSite(t, s, "bench-bbbbbbbb")
+		createForeignStreams(t, killed)
+		createStreams(t, alive)
+		want := streamNames(t, alive)
+		createStreams(t, killed)
 		ctx, cancel := context.WithCancel(t.Context())
 		beating := make(chan struct{})
 		go func() {
@@ -125,10 +125,10 @@ func TestTheNextRunRemovesWhatAKilledOneLeft(t *testing.T) {
 		}()
 		defer func() { cancel(); <-beating }()
 
-		next := siteOf(t, s, "bench-cccccccc")
+		next := newSite(t, s, "bench-cccccccc")
 		time.Sleep(heartbeatTimeout)
 		if swept, err := next.sweep(t.Context()); err != nil || len(swept) > 0 {
-			t.Errorf("after %s: got %q (%v), want nothing: it may be alive", heartbeatTimeout, swept, err)
+			t.Errorf("after %s: got %q (%v), want nothing, since the run may be alive", heartbeatTimeout, swept, err)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -142,11 +142,11 @@ func TestTheNextRunRemovesWhatAKilledOneLeft(t *testing.T) {
 	})
 }
 
-// Between two turns of the broker all streams of its own are removed, and none of the run.
-func TestEachTurnOfTheBrokerHasNewStreams(t *testing.T) {
+// removeBroker removes all streams of the broker, and no stream of the run.
+func TestRemoveBroker(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		run := siteOf(t, s, "bench-aaaaaaaa")
-		furnish(t, run)
+		run := newSite(t, s, "bench-aaaaaaaa")
+		createStreams(t, run)
 		if err := run.removeBroker(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -156,12 +156,12 @@ func TestEachTurnOfTheBrokerHasNewStreams(t *testing.T) {
 	})
 }
 
-func TestPrefixesOfRunsAreTheirOwn(t *testing.T) {
+func TestPrefixesAreUnique(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 100 {
 		p := NewPrefix()
 		if _, err := NewNames(p); err != nil || !runPrefix.MatchString(p) || seen[p] {
-			t.Fatalf("got %q (%v), want a new one of the form %s", p, err, runPrefix)
+			t.Fatalf("got %q (%v), want a new prefix that matches %s", p, err, runPrefix)
 		}
 		seen[p] = true
 	}

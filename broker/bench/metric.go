@@ -7,14 +7,14 @@ import (
 
 // A Metric is one number of a result.
 type Metric struct {
-	Name string
-	Main bool // ratios are computed for it
-	// Value returns the number, or false if the result has none.
+	Name string // with the unit: the head of a column
+	// Main metrics have ratios. The table has the others only with the flag --wide.
+	Main bool
+	// Value returns the number. It returns false if the result does not have the number.
 	Value func(Result) (float64, bool)
 }
 
-// Metrics are the numbers that the table of results can show. The table shows lost, early and twice in columns of their
-// own.
+// Metrics are all metrics. The table of results also has the columns lost, early and twice, which are not metrics.
 var Metrics = []Metric{
 	{"min ms", false, spread(late, func(s *Spread) float64 { return s.Min })},
 	{"p50 ms", true, spread(late, func(s *Spread) float64 { return s.P50 })},
@@ -22,15 +22,15 @@ var Metrics = []Metric{
 	{"p99 ms", true, spread(late, func(s *Spread) float64 { return s.P99 })},
 	{"p99.9 ms", false, spread(late, func(s *Spread) float64 { return s.P999 })},
 	{"max ms", true, spread(late, func(s *Spread) float64 { return s.Max })},
-	{"promised p99 ms", false, spread(promise, func(s *Spread) float64 { return s.P99 })},
+	{"promised p99 ms", false, spread(promisedLate, func(s *Spread) float64 { return s.P99 })},
 	{"published/s", true, nonzero(func(r Result) float64 { return r.Published })},
 	{"arrived/s", true, nonzero(func(r Result) float64 { return r.Arrived })},
 	{"drained/s", true, nonzero(func(r Result) float64 { return r.Drained })},
 	{"cancelled/s", true, nonzero(func(r Result) float64 { return orZero(r.Timers).Cancelled })},
 	{"requested/s", true, nonzero(func(r Result) float64 { return orZero(r.Timers).Requested })},
 	{"moved/s", true, nonzero(func(r Result) float64 { return orZero(r.Timers).Moved })},
-	{"even p99 ms", true, spread(even, func(s *Spread) float64 { return s.P99 })},
-	{"plain p99 ms", true, spread(plainMessages, func(s *Spread) float64 { return s.P99 })},
+	{"even p99 ms", true, spread(evenLate, func(s *Spread) float64 { return s.P99 })},
+	{"plain p99 ms", true, spread(plainLate, func(s *Spread) float64 { return s.P99 })},
 	{"ack p50 ms", false, spread(acks, func(s *Spread) float64 { return s.P50 })},
 	{"ack p99 ms", false, spread(acks, func(s *Spread) float64 { return s.P99 })},
 	{"passes", false, nonzero(func(r Result) float64 { return r.Passes })},
@@ -38,18 +38,18 @@ var Metrics = []Metric{
 	{"server us", false, nonzero(func(r Result) float64 { return orZero(r.Cost).Server })},
 	{"sidecar us", false, nonzero(func(r Result) float64 { return orZero(r.Cost).Sidecar })},
 	{"peak MB", false, nonzero(func(r Result) float64 { return orZero(r.Cost).Peak })},
-	{"server B", true, nonzero(func(r Result) float64 { return orZero(r.Rest).ServerBytes })},
-	{"sidecar B", true, nonzero(func(r Result) float64 { return orZero(r.Rest).SidecarBytes })},
-	{"ready ms", true, nonzero(func(r Result) float64 { return orZero(r.Rest).ReadyMS })},
-	{"server idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Rest).ServerIdle })},
-	{"sidecar idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Rest).SidecarIdle })},
+	{"server B", true, nonzero(func(r Result) float64 { return orZero(r.Idle).ServerBytes })},
+	{"sidecar B", true, nonzero(func(r Result) float64 { return orZero(r.Idle).SidecarBytes })},
+	{"ready ms", true, nonzero(func(r Result) float64 { return orZero(r.Idle).ReadyMS })},
+	{"server idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Idle).ServerIdle })},
+	{"sidecar idle %", true, nonzero(func(r Result) float64 { return 100 * orZero(r.Idle).SidecarIdle })},
 }
 
-func late(r Result) *Spread          { return r.Late }
-func promise(r Result) *Spread       { return r.Promised }
-func acks(r Result) *Spread          { return r.Acks }
-func even(r Result) *Spread          { return orZero(r.Timers).Even }
-func plainMessages(r Result) *Spread { return orZero(r.Timers).Plain }
+func late(r Result) *Spread         { return r.Late }
+func promisedLate(r Result) *Spread { return r.Promised }
+func acks(r Result) *Spread         { return r.Acks }
+func evenLate(r Result) *Spread     { return orZero(r.Timers).EvenLate }
+func plainLate(r Result) *Spread    { return orZero(r.Timers).PlainLate }
 
 // orZero returns a part of a result, or the zero value if the result does not have the part.
 func orZero[T any](part *T) (v T) {
@@ -59,7 +59,7 @@ func orZero[T any](part *T) (v T) {
 	return v
 }
 
-// nonzero returns the Value function of a number for which zero means none.
+// nonzero returns the Value function of a number. Zero means that the result does not have the number.
 func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		n := number(r)
@@ -67,7 +67,7 @@ func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	}
 }
 
-// spread returns the Value function of a percentile, which may be zero.
+// spread returns the Value function of a percentile. The percentile may be zero.
 func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		if s := part(r); s != nil {
@@ -77,20 +77,21 @@ func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Re
 	}
 }
 
-// A Ratio compares a metric of two sides or of two runs. From belongs to the broker, or to the earlier run. To belongs
-// to Side, or to the later run. Each pair of measurements gives one ratio, to/from.
+// A Ratio compares a metric of two sides in one run, or of one side in two runs. A pair has the metric of the broker
+// and the metric of Side, or the metrics of the earlier run and of the later run. The ratio of a pair is its second
+// metric divided by its first.
 type Ratio struct {
 	Side    Side    `json:"side"`
 	Metric  string  `json:"metric"`
-	From    float64 `json:"from"`    // median of the measurements
-	To      float64 `json:"to"`      // median of the measurements
+	From    float64 `json:"from"`    // median of the first metrics
+	To      float64 `json:"to"`      // median of the second metrics
 	Median  float64 `json:"ratio"`   // median of the ratios of all pairs
 	Lowest  float64 `json:"lowest"`  // lowest ratio of a pair
 	Highest float64 `json:"highest"` // highest ratio of a pair
 }
 
-// RatiosToBroker returns the ratios of the other sides to the broker. Each pair is from one round, since a disturbance
-// of the machine affects both turns of a round.
+// RatiosToBroker returns the ratios of the other sides to the broker. The two metrics of a pair are from the same
+// round.
 func (r *Report) RatiosToBroker() []Ratio {
 	return ratios(r.Plan.Sides, func(side Side, m Metric) (pairs [][2]float64) {
 		if side == Broker {
@@ -109,8 +110,8 @@ func (r *Report) RatiosToBroker() []Ratio {
 	})
 }
 
-// Compare returns the ratios of a later run to an earlier run, for each side in both. The pair consists of the medians
-// of the rounds.
+// Compare returns the ratios of a later run to an earlier run, for each side that is in both runs. A pair has the
+// medians of the rounds.
 func Compare(old, now *Report) []Ratio {
 	return ratios(now.Plan.Sides, func(side Side, m Metric) [][2]float64 {
 		a, ok := old.median(side, m)
@@ -147,7 +148,7 @@ func ratios(sides []Side, pairs func(Side, Metric) [][2]float64) (all []Ratio) {
 
 func (r *Report) resultsOf(side Side) (all []Result) {
 	for _, result := range r.Results {
-		if result.Side == side && result.Cannot == "" {
+		if result.Side == side && result.Unsupported == "" {
 			all = append(all, result)
 		}
 	}
@@ -167,34 +168,34 @@ func (r *Report) median(side Side, m Metric) (float64, bool) {
 	return median(all), true
 }
 
-// median returns the median. For an even count, it returns the mean of the middle two numbers.
-func median(all []float64) float64 {
-	all = slices.Sorted(slices.Values(all))
-	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+// median returns the median of at least one number. For an even count, it returns the mean of the middle two numbers.
+func median(numbers []float64) float64 {
+	numbers = slices.Sorted(slices.Values(numbers))
+	return (numbers[(len(numbers)-1)/2] + numbers[len(numbers)/2]) / 2
 }
 
-// Differences describes the differences between two runs that make a comparison unfair.
-func Differences(old, now *Report) (all []string) {
+// Differences returns the differences between the plans and the systems of two runs. They make a comparison unfair.
+func Differences(old, now *Report) (differences []string) {
 	differ := func(what string, a, b any) {
 		if a != b {
-			all = append(all, fmt.Sprintf("%s %v → %v", what, a, b))
+			differences = append(differences, fmt.Sprintf("%s %v → %v", what, a, b))
 		}
 	}
 	a, b := old.Plan, now.Plan
 	differ("scenario", a.Scenario, b.Scenario)
 	differ("rate", a.Rate, b.Rate)
-	differ("for", a.For, b.For)
+	differ("for", a.Duration, b.Duration)
 	differ("count", a.Count, b.Count)
 	differ("size", a.Size, b.Size)
 	differ("delay", fmt.Sprint(a.Delays), fmt.Sprint(b.Delays))
 	differ("targets", a.Targets, b.Targets)
 	differ("publishers", a.Publishers, b.Publishers)
 	differ("core", a.Core, b.Core)
-	differ("cancelled percent", a.Cancel, b.Cancel)
-	differ("timers", a.Timers, b.Timers)
-	differ("every", a.Every, b.Every)
+	differ("cancelled percent", a.CancelPercent, b.CancelPercent)
+	differ("timers", a.TimerRate, b.TimerRate)
+	differ("every", a.Interval, b.Interval)
 	differ("cpus", old.CPUs, now.CPUs)
 	differ("os", old.OS, now.OS)
 	differ("nats-server", old.Server, now.Server)
-	return all
+	return differences
 }

@@ -31,9 +31,8 @@ func find(t *testing.T, all []Ratio, side Side, metric string) Ratio {
 	return all[i]
 }
 
-// A ratio compares two turns of one round: a round in which the machine was slow for both has the same weight as
-// others.
-func TestSidesAreComparedRoundByRound(t *testing.T) {
+// A ratio compares two turns of the same round. If the machine was slow in the whole round, the ratio does not change.
+func TestRatiosToBroker(t *testing.T) {
 	r := reportOf(map[Side][]float64{Broker: {2, 20, 4}, Scheduler: {200, 2200, 360}})
 	got := find(t, r.RatiosToBroker(), Scheduler, "p99 ms")
 	want := Ratio{Side: Scheduler, Metric: "p99 ms", From: 4, To: 360, Median: 100, Lowest: 90, Highest: 110}
@@ -42,21 +41,20 @@ func TestSidesAreComparedRoundByRound(t *testing.T) {
 	}
 	for _, ratio := range r.RatiosToBroker() {
 		if ratio.Side == Broker {
-			t.Errorf("got %+v: the broker beside itself", ratio)
+			t.Errorf("got %+v, want no ratio of the broker to itself", ratio)
 		}
 	}
 }
 
-// A side that does not support the scenario, or is in only one of two runs, has no ratio. A number of zero has none
-// either.
-func TestWhatIsNotInBothIsNotCompared(t *testing.T) {
+// A side has no ratio if it does not support the scenario, or if it is in only one of the two runs.
+func TestCompare(t *testing.T) {
 	old := reportOf(map[Side][]float64{Broker: {4, 2, 6}, Scheduler: {400, 400, 400}})
 	now := reportOf(map[Side][]float64{Broker: {1, 3}, Pipeline: {1, 1}})
-	now.Results = append(now.Results, Result{Side: Scheduler, Cannot: "it has no such thing", Late: &Spread{P99: 1}})
+	now.Results = append(now.Results, Result{Side: Scheduler, Unsupported: "not supported", Late: &Spread{P99: 1}})
 	now.Plan.Sides = append(now.Plan.Sides, Scheduler)
 	all := Compare(old, now)
-	if got, want := len(all), 1; got != want {
-		t.Fatalf("got %+v, want one", all)
+	if len(all) != 1 {
+		t.Fatalf("got %+v, want one ratio", all)
 	}
 	want := Ratio{Side: Broker, Metric: "p99 ms", From: 4, To: 2, Median: 0.5, Lowest: 0.5, Highest: 0.5}
 	if all[0] != want {
@@ -64,10 +62,10 @@ func TestWhatIsNotInBothIsNotCompared(t *testing.T) {
 	}
 }
 
-func TestDifferencesOfTwoRunsAreNamed(t *testing.T) {
+func TestDifferences(t *testing.T) {
 	old, now := reportOf(nil), reportOf(nil)
 	if got := Differences(old, now); len(got) > 0 {
-		t.Errorf("of two that are the same: got %q", got)
+		t.Errorf("equal runs: got %q, want no difference", got)
 	}
 	now.Plan.Rate, now.Plan.Delays = 5000, []Delay{{Duration: time.Minute, Random: true}}
 	now.Server = "2.99.0"
@@ -86,7 +84,7 @@ func TestReportsSurviveJSON(t *testing.T) {
 	want := newReport(plan)
 	want.Results = []Result{{
 		Side: Broker, Round: 1, Tally: Tally{Count: 3, Lost: 1}, Late: &Spread{Min: -1, P999: 3},
-		Cost: &Cost{Server: 1}, Rest: &Rest{ReadyMS: 4}, Histogram: "abc",
+		Cost: &Cost{Server: 1}, Idle: &IdleCost{ReadyMS: 4}, Histogram: "abc",
 	}}
 	text, err := json.Marshal(want)
 	if err != nil {

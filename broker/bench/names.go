@@ -12,16 +12,17 @@ import (
 	"delaybroker/broker/message"
 )
 
-// runPrefix matches the prefix of a run. A run removes only streams with such a prefix: see site.sweep.
+// runPrefix matches the prefix of a run. A run removes only streams with such a prefix: see deadRun.
 var runPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
 
-// Names are the names of the subjects and streams of a run. All have one prefix. The run's broker uses the same prefix.
+// Names are the names of the subjects and streams of a run. All names begin with the prefix of the run. The run's
+// broker has the same prefix.
 type Names struct {
-	prefix string // common prefix; streams have it in upper case
+	prefix string // of subjects, in lower case; the names of streams begin with the prefix in upper case
 	broker message.Names
 }
 
-// NewNames returns the names with a prefix.
+// NewNames returns the names with a prefix. It returns an error if the prefix is not valid for a broker.
 func NewNames(prefix string) (Names, error) {
 	broker, err := message.NewNames(prefix)
 	if err != nil {
@@ -33,25 +34,26 @@ func NewNames(prefix string) (Names, error) {
 // NewPrefix returns a unique prefix for a run.
 func NewPrefix() string { return "bench-" + strings.ToLower(rand.Text()[:8]) }
 
-// Target returns a subject of TargetStream, at which the messages of a broker or of the pipeline arrive.
+// Target returns the subject of a target, by its number. TargetStream stores the messages of this subject. The broker
+// and the pipeline deliver to it.
 func (n Names) Target(i int) string  { return n.prefix + "-to." + strconv.Itoa(i) }
 func (n Names) targets() string      { return n.prefix + "-to.>" }
 func (n Names) TargetStream() string { return n.stem() + "-TO" }
 
-// core returns a subject of plain subscribers.
+// core returns the subject of a target with a plain subscriber, by the number of the target.
 func (n Names) core(i int) string { return n.prefix + "-core." + strconv.Itoa(i) }
 func (n Names) cores() string     { return n.prefix + "-core.>" }
 
-// ScheduleStream returns the stream of the server's own scheduler. It has one subject for each schedule. It also has
-// the delivered messages, since a schedule and its target must be in the same stream.
+// ScheduleStream returns the stream of the side Scheduler. The stream has one subject for each schedule. It also stores
+// the delivered messages, since the server wants a schedule and its target in the same stream.
 func (n Names) ScheduleStream() string { return n.stem() + "-SCHEDULES" }
 func (n Names) schedule(i int) string  { return n.prefix + "-schedule." + strconv.Itoa(i) }
 func (n Names) schedules() string      { return n.prefix + "-schedule.*" }
 func (n Names) fired(i int) string     { return n.prefix + "-fired." + strconv.Itoa(i) }
 func (n Names) allFired() string       { return n.prefix + "-fired.>" }
 
-// timer returns the subject on which the load sets the timer with this key. For the scheduler, it is the subject of a
-// schedule. The key contains the turn.
+// timer returns the subject on which the load sets the timer with a key. For the side Scheduler, this is the subject of
+// a schedule.
 func (n Names) timer(side Side, key string, target int) string {
 	if side == Scheduler {
 		return n.prefix + "-schedule." + key
@@ -59,7 +61,7 @@ func (n Names) timer(side Side, key string, target int) string {
 	return n.broker.Timer(key, n.Target(target))
 }
 
-// SourceStream returns the stream that the pipeline reads. The subject of a message contains the number of its target.
+// SourceStream returns the stream that the pipeline reads. Each target has a subject in the stream: see Names.source.
 func (n Names) SourceStream() string { return n.stem() + "-SOURCE" }
 func (n Names) source(i int) string  { return n.prefix + "-source." + strconv.Itoa(i) }
 func (n Names) sources() string      { return n.prefix + "-source.*" }

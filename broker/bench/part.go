@@ -10,13 +10,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Dial has the connection settings of a process.
-type Dial struct {
-	Connect   func() (*nats.Conn, error)
-	APIPrefix string // of the JetStream API
+// Dialer has the connection settings of a process.
+type Dialer struct {
+	Connect   func() (*nats.Conn, error) // opens a connection that the caller closes
+	APIPrefix string                     // of the JetStream API
 }
 
-func (d Dial) jetStream() (*nats.Conn, jetstream.JetStream, error) {
+func (d Dialer) jetStream() (*nats.Conn, jetstream.JetStream, error) {
 	nc, err := d.Connect()
 	if err != nil {
 		return nil, nil, err
@@ -29,10 +29,10 @@ func (d Dial) jetStream() (*nats.Conn, jetstream.JetStream, error) {
 	return nc, js, nil
 }
 
-// RunPart is the main function of a part's process: it runs the load or the pipeline in the calling process. It reads
-// its job from stdin and writes its results to stdout. The load ends with its result. Both parts end when stdin is
-// closed.
-func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout io.Writer) error {
+// RunPart is the main function of the processes PartLoad and PartPipeline. It reads the order, a JSON object, from
+// stdin, and writes a PartOutput for each event to stdout. The load ends when all messages are accepted. Both parts end
+// when stdin is closed.
+func RunPart(ctx context.Context, part Part, dialer Dialer, stdin io.Reader, stdout io.Writer) error {
 	orders, out := json.NewDecoder(stdin), json.NewEncoder(stdout)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -44,27 +44,27 @@ func RunPart(ctx context.Context, part Part, dial Dial, stdin io.Reader, stdout 
 	case PartLoad:
 		var load Load
 		if err := orders.Decode(&load); err != nil {
-			return fmt.Errorf("read the job from stdin: %w", err)
+			return fmt.Errorf("read the order of the load from stdin: %w", err)
 		}
 		go cancelAtEOF() // the goroutine ends with the process
-		return runLoad(ctx, load, dial, out)
+		return runLoad(ctx, load, dialer, out)
 	case PartPipeline:
 		var p pipe
 		if err := orders.Decode(&p); err != nil {
-			return fmt.Errorf("read the job from stdin: %w", err)
+			return fmt.Errorf("read the order of the pipeline from stdin: %w", err)
 		}
 		go cancelAtEOF()
-		return p.run(ctx, dial, func() error { return out.Encode(PartOutput{Ready: true}) })
+		return p.run(ctx, dialer, func() error { return out.Encode(PartOutput{Ready: true}) })
 	}
-	return fmt.Errorf("%w: there is no part %q", ErrCannot, part)
+	return fmt.Errorf("unknown part %q", part)
 }
 
-func runLoad(ctx context.Context, load Load, dial Dial, out *json.Encoder) error {
+func runLoad(ctx context.Context, load Load, dialer Dialer, out *json.Encoder) error {
 	if err := out.Encode(PartOutput{Ready: true}); err != nil {
 		return err
 	}
-	loaded, err := load.Run(ctx, dial.Connect, func(accepted int) {
-		_ = out.Encode(PartOutput{Accepted: accepted}) // fails only if the run has ended, and then stdin is closed too
+	loaded, err := load.Run(ctx, dialer.Connect, func(accepted int) {
+		_ = out.Encode(PartOutput{Accepted: accepted}) // fails only if the run has ended, which also ends this process
 	})
 	if err != nil {
 		return err

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// idleTime is the wait before a measurement, in which the processes become idle.
+// idleTime is the time that the processes get to become idle before a measurement.
 const idleTime = 3 * time.Second
 
-// ingest publishes as fast as the server answers. No message becomes due meanwhile, so all accepted messages must be
-// in the streams afterwards.
+// ingest publishes as fast as the server answers. No message becomes due during the publishing, so all accepted
+// messages must be in the streams at its end.
 func (t *turn) ingest(ctx context.Context) (result Result, err error) {
 	before, err := t.usage()
 	if err != nil {
@@ -27,7 +27,8 @@ func (t *turn) ingest(ctx context.Context) (result Result, err error) {
 	return result, err
 }
 
-// countPending counts the pending messages in the streams of the run. There is no ledger, since no message arrives.
+// countPending counts the pending messages in the streams of the run. A missing message counts as lost. There is no
+// ledger, since no message arrives.
 func (t *turn) countPending(ctx context.Context) (Tally, error) {
 	all, _, err := t.site.list(ctx)
 	if err != nil {
@@ -70,53 +71,53 @@ func (t *turn) pending(ctx context.Context) (result Result, err error) {
 		return Result{}, err
 	}
 	count := float64(t.plan.Count)
-	rest := &Rest{
+	idle := &IdleCost{
 		ServerBytes:  float64(after.server.Memory-before.server.Memory) / count,
 		SidecarBytes: float64(after.sidecar.Memory-before.sidecar.Memory) / count,
 	}
-	result.Published, result.Rest = loaded.Rate, rest
+	result.Published, result.Idle = loaded.Rate, idle
 	if t.side == Broker {
 		t.sidecar.Kill()
 		began := time.Now()
 		if err := t.startSidecar(ctx); err != nil {
 			return Result{}, err
 		}
-		rest.ReadyMS = Milliseconds(time.Since(began))
+		idle.ReadyMS = milliseconds(time.Since(began))
 		if err := sleep(ctx, idleTime); err != nil {
 			return Result{}, err
 		}
 	}
-	if err := t.measureIdle(ctx, rest); err != nil {
+	if err := t.measureIdle(ctx, idle); err != nil {
 		return Result{}, err
 	}
 	result.Tally, err = t.countPending(ctx)
 	return result, err
 }
 
-// idle measures the cost of streams without pending messages.
+// idle measures the cost of the processes when the streams are empty.
 func (t *turn) idle(ctx context.Context) (result Result, err error) {
 	if err := t.becomeIdle(ctx); err != nil {
 		return Result{}, err
 	}
-	result.Rest = new(Rest)
-	return result, t.measureIdle(ctx, result.Rest)
+	result.Idle = new(IdleCost)
+	return result, t.measureIdle(ctx, result.Idle)
 }
 
 // becomeIdle waits for idleTime.
 func (t *turn) becomeIdle(ctx context.Context) error {
-	t.show("letting the processes become idle")
+	t.show("waiting until the processes are idle")
 	return sleep(ctx, idleTime)
 }
 
-// measureIdle measures the CPU time of idle processes.
-func (t *turn) measureIdle(ctx context.Context, rest *Rest) error {
+// measureIdle measures the CPU time of the idle processes for the duration of the plan.
+func (t *turn) measureIdle(ctx context.Context, idle *IdleCost) error {
 	t.show("measuring the idle processes")
 	before, err := t.usage()
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	if err := sleep(ctx, t.plan.For); err != nil {
+	if err := sleep(ctx, t.plan.Duration); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -124,7 +125,7 @@ func (t *turn) measureIdle(ctx context.Context, rest *Rest) error {
 	if err != nil {
 		return err
 	}
-	rest.ServerIdle = float64(after.server.CPU-before.server.CPU) / float64(took)
-	rest.SidecarIdle = float64(after.sidecar.CPU-before.sidecar.CPU) / float64(took)
+	idle.ServerIdle = float64(after.server.CPU-before.server.CPU) / float64(took)
+	idle.SidecarIdle = float64(after.sidecar.CPU-before.sidecar.CPU) / float64(took)
 	return nil
 }

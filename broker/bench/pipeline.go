@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// readAhead is the maximum number of messages in the pipeline's memory, as for a broker's lane.
+	// readAhead is the maximum number of messages in the pipeline's memory. A lane of a broker has the same maximum.
 	readAhead = 32 << 10
-	// commitInterval is the interval at which the pipeline purges delivered messages, as a broker does.
+	// commitInterval is the interval at which the pipeline purges delivered messages. A broker has the same interval.
 	commitInterval = 100 * time.Millisecond
 )
 
@@ -26,26 +26,26 @@ const (
 type pipe struct {
 	Prefix string        `json:"prefix"`
 	Core   bool          `json:"core,omitempty"`   // deliver to plain subscribers, which do not answer
-	Offset time.Duration `json:"offset,omitempty"` // minimum of the server's clock minus the local clock
+	Offset time.Duration `json:"offset,omitempty"` // lower bound of the server's clock minus the local clock
 
 	names  Names
 	conn   *nats.Conn
 	inbox  string // subject of the answers
 	source jetstream.Stream
-	sent   chan uint64   // source sequences of the unanswered publishes; its capacity bounds their number
-	done   atomic.Uint64 // source sequence up to which all messages have arrived
+	sent   chan uint64   // source sequences of the unanswered publishes; the capacity bounds their number
+	done   atomic.Uint64 // source sequence of the last message before which all messages have arrived
 }
 
-func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err error) {
+func (p *pipe) run(ctx context.Context, dialer Dialer, ready func() error) (err error) {
 	if p.names, err = NewNames(p.Prefix); err != nil {
 		return err
 	}
-	readConn, js, err := dial.jetStream()
+	readConn, js, err := dialer.jetStream()
 	if err != nil {
 		return err
 	}
 	defer readConn.Close()
-	if p.conn, err = dial.Connect(); err != nil {
+	if p.conn, err = dialer.Connect(); err != nil {
 		return err
 	}
 	defer p.conn.Close()
@@ -78,7 +78,7 @@ func (p *pipe) run(ctx context.Context, dial Dial, ready func() error) (err erro
 	return nil
 }
 
-// listen subscribes to the answers. A stream answers in order.
+// listen subscribes to the answers. The target's stream answers in the order of the publishes.
 func (p *pipe) listen(fail func(error)) error {
 	p.sent, p.inbox = make(chan uint64, maxOutstanding), p.conn.NewInbox()
 	sub, err := p.conn.Subscribe(p.inbox, func(m *nats.Msg) {
@@ -151,7 +151,7 @@ func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 	}
 }
 
-// delivery returns the message that a broker would publish.
+// delivery returns the message that a broker would deliver.
 func (p *pipe) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.Time) *nats.Msg {
 	root := strings.TrimSuffix(p.names.targets(), ">")
 	if p.Core {
@@ -168,13 +168,13 @@ func (p *pipe) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.T
 	}}
 }
 
-// publishCore publishes a message to plain subscribers. A message counts as arrived when the server has received it,
-// which one round trip proves for all earlier messages.
-func (p *pipe) publishCore(m *nats.Msg, sequence uint64, last bool) error {
+// publishCore publishes a message to plain subscribers. A message counts as arrived when the server has received it. A
+// flush confirms this for all earlier messages, so publishCore flushes only at intervals and if flush is true.
+func (p *pipe) publishCore(m *nats.Msg, sequence uint64, flush bool) error {
 	if err := p.conn.PublishMsg(m); err != nil {
 		return fmt.Errorf("publish to %s: %w", m.Subject, err)
 	}
-	if last || sequence%(maxOutstanding/4) == 0 {
+	if flush || sequence%(maxOutstanding/4) == 0 {
 		if err := p.conn.Flush(); err != nil {
 			return fmt.Errorf("flush: %w", err)
 		}

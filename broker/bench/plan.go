@@ -3,14 +3,13 @@ package bench
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 )
 
-// A Scenario is a kind of run.
+// A Scenario is the kind of load and measurement of a run.
 type Scenario string
 
-// The scenarios. The package documentation has their measurements.
+// The scenarios. The help of "delaybroker bench" describes them.
 const (
 	Steady  Scenario = "steady"
 	Burst   Scenario = "burst"
@@ -26,7 +25,7 @@ const (
 // Scenarios are all scenarios.
 var Scenarios = []Scenario{Steady, Burst, Chain, Core, Ingest, Pending, Idle, Timers, Rounds}
 
-// The maximums of a Plan.
+// The limits of a Plan.
 const (
 	maxCount      = 10_000_000
 	maxRate       = 1_000_000
@@ -34,7 +33,7 @@ const (
 	maxPublishers = 64
 	maxRounds     = 100
 	maxTimerSize  = 64 << 10 // bytes; the broker's maximum body of a timer that recurs every second
-	// minPendingDelay is longer than any load takes to publish, so no message becomes due meanwhile.
+	// minPendingDelay is longer than any load takes to publish, so no message becomes due during the publishing.
 	minPendingDelay = 10 * time.Minute
 )
 
@@ -44,31 +43,32 @@ type Plan struct {
 	Sides    []Side   `json:"sides"`  // in the order of their turns
 	Rounds   int      `json:"rounds"` // turns of each side
 
-	Rate  int           `json:"rate,omitempty"`   // messages per second
-	For   time.Duration `json:"for_ns,omitempty"` // duration of the publishing, or of the watch
-	Count int           `json:"count,omitempty"`  // messages; with a rate it is Rate times For
-	Size  int           `json:"size,omitempty"`   // bytes of a payload
-	// Delays are used in turn. If all messages are due at one time, the only delay is the time until then. Empty
-	// means a default.
+	Rate     int           `json:"rate,omitempty"`   // messages per second
+	Duration time.Duration `json:"for_ns,omitempty"` // of the publishing; in Pending, Idle and Rounds, of the measurement
+	Count    int           `json:"count,omitempty"`  // messages; with a rate, Rate times Duration
+	Size     int           `json:"size,omitempty"`   // bytes of a payload
+	// Delays are the delays of the messages: the first message has the first delay, and so on, in a cycle. If all
+	// messages are due at the same time, the only delay is the time from the first publish to the due time. Empty means
+	// a default.
 	Delays     []Delay `json:"delays,omitempty"`
 	Targets    int     `json:"targets,omitempty"`
 	Publishers int     `json:"publishers,omitempty"`
 	Core       bool    `json:"core,omitempty"` // plain subscribers instead of a stream
 
-	Cancel int           `json:"cancel_percent,omitempty"` // percentage of timers to cancel
-	Timers int           `json:"timers,omitempty"`         // timers due each second, plus Rate plain messages
-	Every  time.Duration `json:"every_ns,omitempty"`       // interval of the rounds
+	CancelPercent int           `json:"cancel_percent,omitempty"` // percentage of the timers to cancel
+	TimerRate     int           `json:"timers,omitempty"`         // due timers per second, in addition to Rate
+	Interval      time.Duration `json:"every_ns,omitempty"`       // of the rounds of recurring timers
 }
 
-// NewPlan returns the default plan of a scenario.
+// NewPlan returns the default plan of a scenario. It returns an error if the scenario is unknown.
 func NewPlan(s Scenario) (Plan, error) {
 	p := Plan{Scenario: s, Sides: []Side{Broker}, Rounds: 1, Size: 256, Targets: 10, Publishers: 1}
 	second := []Delay{{Duration: time.Second}}
 	switch s {
 	case Steady:
-		p.Rate, p.For, p.Delays = 5_000, 10*time.Second, second
+		p.Rate, p.Duration, p.Delays = 5_000, 10*time.Second, second
 	case Chain:
-		p.Rate, p.For, p.Delays = 1_000, 10*time.Second, []Delay{{Duration: 20 * time.Second, Random: true}}
+		p.Rate, p.Duration, p.Delays = 1_000, 10*time.Second, []Delay{{Duration: 20 * time.Second, Random: true}}
 	case Burst:
 		p.Count = 100_000
 	case Core:
@@ -76,20 +76,20 @@ func NewPlan(s Scenario) (Plan, error) {
 	case Ingest:
 		p.Count, p.Delays = 200_000, []Delay{{Duration: time.Hour}}
 	case Pending:
-		p.Count, p.Delays, p.For = 1_000_000, []Delay{{Duration: 2 * time.Hour}}, 20*time.Second
+		p.Count, p.Delays, p.Duration = 1_000_000, []Delay{{Duration: 2 * time.Hour}}, 20*time.Second
 	case Idle:
-		p = Plan{Scenario: s, Sides: p.Sides, Rounds: 1, For: 30 * time.Second}
+		p = Plan{Scenario: s, Sides: p.Sides, Rounds: 1, Duration: 30 * time.Second}
 	case Timers:
-		p.Count, p.Cancel, p.Timers, p.Rate, p.For = 50_000, 50, 500, 5_000, 5*time.Second
+		p.Count, p.CancelPercent, p.TimerRate, p.Rate, p.Duration = 50_000, 50, 500, 5_000, 5*time.Second
 	case Rounds:
-		p.Count, p.Every, p.For = 20_000, 10*time.Second, 20*time.Second
+		p.Count, p.Interval, p.Duration = 20_000, 10*time.Second, 20*time.Second
 	default:
-		return Plan{}, fmt.Errorf("there is no scenario %q: want one of %s", s, list(Scenarios))
+		return Plan{}, fmt.Errorf("unknown scenario %q: want one of %v", s, Scenarios)
 	}
 	return p, nil
 }
 
-// paced reports whether messages are published at a rate, and not all at once.
+// paced reports whether messages are published at a rate. Otherwise, they are published as fast as possible.
 func (s Scenario) paced() bool { return s == Steady || s == Chain }
 
 // oneInstant reports whether all messages are due at the same time.
@@ -98,10 +98,10 @@ func (s Scenario) oneInstant() bool { return s == Burst || s == Core || s == Tim
 // Named reports whether the scenario uses named timers.
 func (s Scenario) Named() bool { return s == Timers || s == Rounds }
 
-// nothingDue reports whether nothing becomes due during the run.
+// nothingDue reports whether no message becomes due during the run.
 func (s Scenario) nothingDue() bool { return s == Ingest || s == Pending }
 
-// problems are the problems that Check found in a plan.
+// problems are the invalid values that Check found in a plan.
 type problems []error
 
 func (p *problems) addIf(found bool, format string, args ...any) {
@@ -114,16 +114,16 @@ func (p *problems) checkRange(what string, n, low, high int) {
 	p.addIf(n < low || n > high, "%s %d: want %d to %d", what, n, low, high)
 }
 
-// Check returns all problems of a plan. If the scenario has a rate, Check sets Count.
+// Check returns an error with all invalid values of a plan, or nil. If the scenario has a rate, Check sets Count.
 func (p *Plan) Check() error {
 	var all problems
 	all.checkRange("rounds", p.Rounds, 1, maxRounds)
 	if p.Scenario.paced() {
 		all.checkRange("rate", p.Rate, 1, maxRate)
-		p.Count = int(p.For.Seconds() * float64(p.Rate))
+		p.Count = int(p.Duration.Seconds() * float64(p.Rate))
 	}
-	all.addIf((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.For <= 0,
-		"for %s: want a longer duration", p.For)
+	all.addIf((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.Duration <= 0,
+		"for %s: want a longer duration", p.Duration)
 	if p.Scenario != Idle {
 		all.checkRange("count", p.Count, 1, maxCount)
 		all.checkRange("size", p.Size, MinSize, maxSize)
@@ -131,15 +131,15 @@ func (p *Plan) Check() error {
 		all.checkRange("publishers", p.Publishers, 1, maxPublishers)
 	}
 	all.addIf(p.Scenario.oneInstant() && (len(p.Delays) > 1 || len(p.Delays) == 1 && p.Delays[0].Random),
-		"delay: this scenario needs exactly one fixed delay: all messages are due at one instant")
+		"delay: want one constant delay at most, since all messages of this scenario are due at the same time")
 	for _, d := range p.Delays {
 		all.addIf(p.Scenario.nothingDue() && (d.Random || d.Duration < minPendingDelay),
-			"delay %s: want %s or more, so that no message is due during the run", d, minPendingDelay)
+			"delay %s: want a constant delay of at least %s, so that no message is due during the run", d, minPendingDelay)
 	}
 	if p.Scenario.Named() {
 		p.checkTimers(&all)
 	}
-	all.addIf(p.Core && p.Scenario.nothingDue(), "core: this scenario delivers no message")
+	all.addIf(p.Core && p.Scenario.nothingDue(), "core subscribers: this scenario delivers no message")
 	return errors.Join(all...)
 }
 
@@ -148,7 +148,7 @@ func (p Plan) dueAfter() time.Duration {
 	if len(p.Delays) > 0 {
 		return p.Delays[0].Duration
 	}
-	const minRate, margin = 20_000, 5 * time.Second // any server accepts minRate messages per second
+	const minRate, margin = 20_000, 5 * time.Second // even a slow server accepts minRate messages per second
 	if p.Scenario == Timers {
 		return margin + p.setupTime()
 	}
@@ -165,12 +165,4 @@ func (p Plan) maxDelay() time.Duration {
 		longest = max(longest, d.Duration)
 	}
 	return longest
-}
-
-func list(all []Scenario) string {
-	var words []string
-	for _, s := range all {
-		words = append(words, string(s))
-	}
-	return strings.Join(words, ", ")
 }

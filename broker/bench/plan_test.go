@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestDelaysAreRead(t *testing.T) {
+func TestParseDelays(t *testing.T) {
 	got, err := ParseDelays("1s, 5s,random:1m")
 	want := []Delay{{Duration: time.Second}, {Duration: 5 * time.Second}, {Duration: time.Minute, Random: true}}
 	if err != nil || !slices.Equal(got, want) {
@@ -21,8 +21,8 @@ func TestDelaysAreRead(t *testing.T) {
 	}
 }
 
-// All sides get the same delays, and all lengths occur.
-func TestRandomDelaysAreTheSameForAll(t *testing.T) {
+// The delay of a message depends only on its number. The delays are uniform up to the maximum.
+func TestRandomDelayOfMessage(t *testing.T) {
 	d := Delay{Duration: time.Minute, Random: true}
 	quarters := make(map[time.Duration]int)
 	for n := range 1000 {
@@ -34,19 +34,20 @@ func TestRandomDelaysAreTheSameForAll(t *testing.T) {
 	}
 	for q := range time.Duration(4) {
 		if got := quarters[q]; got < 200 || got > 300 {
-			t.Errorf("quarter %d of the minute: got %d of 1000 delays", q, got)
+			t.Errorf("quarter %d of the minute: got %d of 1000 delays, want 200 to 300", q, got)
 		}
 	}
 }
 
-func TestAllThatIsWrongWithAPlanIsSaid(t *testing.T) {
+// The default plans are valid. The error of an invalid plan names all invalid values.
+func TestCheckPlan(t *testing.T) {
 	for _, s := range Scenarios {
 		p, err := NewPlan(s)
 		if err == nil {
 			err = p.Check()
 		}
 		if err != nil {
-			t.Errorf("%s as it is: got %v", s, err)
+			t.Errorf("default plan of %s: got %v, want nil", s, err)
 		}
 	}
 	p := Plan{Scenario: Steady, Rate: 0, Size: 3, Rounds: 1, Targets: 1, Publishers: 100}
@@ -62,12 +63,12 @@ func TestAllThatIsWrongWithAPlanIsSaid(t *testing.T) {
 	}
 	ingest.Delays[0].Duration = time.Minute
 	if err := ingest.Check(); err == nil {
-		t.Error("ingest with a delay of a minute: got nil, want an error: it may be due while it is published")
+		t.Error("ingest with a delay of a minute: got nil, want an error, since messages may be due during the publishing")
 	}
 }
 
-// Each side gets the same due time, in its own form.
-func TestSidesAreAskedForTheSameTime(t *testing.T) {
+// The messages of all sides have the same due time. If delays differ, a message of the pipeline is due immediately.
+func TestMessagesOfSides(t *testing.T) {
 	names, err := NewNames("bench-abcdefgh")
 	if err != nil {
 		t.Fatal(err)

@@ -10,17 +10,17 @@ import (
 	"delaybroker/broker/message"
 )
 
-// recur sets timers that recur at the same times, and measures the lateness of each round. It sets the timers right
-// after one of these times, so their first round is due at the next one.
-func (t *turn) recur(ctx context.Context) (Result, error) {
-	every, fires := t.plan.Every, t.plan.instants()
-	begin := t.serverTime().Truncate(every).Add(every)
+// recurring sets timers that recur at the same times, and measures the lateness of their rounds. It sets the timers
+// right after one of these times, so their first round is due at the next of these times.
+func (t *turn) recurring(ctx context.Context) (Result, error) {
+	interval, rounds := t.plan.Interval, t.plan.instants()
+	begin := t.serverTime().Truncate(interval).Add(interval)
 	if err := t.sleepUntil(ctx, begin); err != nil {
 		return Result{}, err
 	}
-	first := begin.Add(every)
+	first := begin.Add(interval)
 	set := t.load(t.side, first)
-	set.Verb, set.Cron = Set, cron(every)
+	set.Verb, set.Cron = Set, cron(interval)
 	loaded, err := t.publish(ctx, set)
 	if err == nil {
 		err = checkPublished(loaded, first, "fewer --count, or a longer --every")
@@ -36,11 +36,11 @@ func (t *turn) recur(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{Published: loaded.Rate, Acks: loaded.Acks}
-	count, last := t.plan.Count*fires, first.Add(time.Duration(fires-1)*every)
-	t.target = rounds{t.target.(Stored), t.plan.Count, fires, every} // no plain subscribers in this scenario
+	count, last := t.plan.Count*rounds, first.Add(time.Duration(rounds-1)*interval)
+	t.target = recurringTarget{t.target.(Stored), t.plan.Count, rounds, interval} // this scenario has no plain subscribers
 	ledger, err := t.await(ctx, Wait{Target: t.target, Count: count, Due: last, Complete: func() (err error) {
-		next := last.Add(every - prepareTime).Add(-t.report.Clock)
-		result.Cost, err = t.costAtRest(ctx, before, count, next)
+		end := last.Add(interval - prepareTime).Add(-t.report.Clock)
+		result.Cost, err = t.costWhenIdle(ctx, before, count, end)
 		return err
 	}})
 	if err != nil {
@@ -49,49 +49,47 @@ func (t *turn) recur(ctx context.Context) (Result, error) {
 	return t.plan.addLedger(result, ledger)
 }
 
-// rounds is a stream as the target of recurring timers. A missed round counts as lost.
-type rounds struct {
+// recurringTarget is a stream as the target of recurring timers. In the ledger, each round of each timer has its own
+// number: the timer's number plus the round times the number of timers.
+type recurringTarget struct {
 	Stored
-	count int // of timers
-	fires int // counted rounds of each timer; the run does not wait for later ones
-	every time.Duration
+	timers   int
+	rounds   int // rounds of each timer that the run measures; later rounds are ignored
+	interval time.Duration
 }
 
-// Arrived returns the number of arrivals, but at most the number that the run waits for: later rounds arrive too.
-func (r rounds) Arrived(ctx context.Context) (int, error) {
+// Arrived returns the number of arrivals, but at most the number of measured rounds. Later rounds arrive, too.
+func (r recurringTarget) Arrived(ctx context.Context) (int, error) {
 	n, err := r.Stored.Arrived(ctx)
-	return min(n, r.count*r.fires), err
+	return min(n, r.timers*r.rounds), err
 }
 
-// Note adds the arrivals. The ledger's number of a round is the timer's number plus the round times the number of
-// timers.
-func (r rounds) Note(ctx context.Context, l *Ledger, turn uint32) error {
+// Note adds the arrivals of the measured rounds to the ledger.
+func (r recurringTarget) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	fired := make(map[uint32]int)
 	return ReadStream(ctx, r.Stream, r.Subject, func(m jetstream.Msg, stored time.Time) {
-		stamp, ours := ReadStamp(m.Data())
+		stamp, stamped := ReadStamp(m.Data())
 		round := fired[stamp.Number]
 		if number, err := strconv.Atoi(m.Headers().Get(message.HeaderRound)); err == nil {
 			round = number - 1
 		}
 		fired[stamp.Number]++
-		if ours && r.next(&stamp, round) {
+		stamp, measured := r.roundStamp(stamp, round)
+		if stamped && !measured {
 			return
 		}
-		l.addArrival(turn, stamp, ours, Arrival{At: stored, Promised: promised(m.Headers())})
+		l.addArrival(turn, stamp, stamped, Arrival{At: stored, Promised: promised(m.Headers())})
 	})
 }
 
-// next changes the stamp of a timer to that of its round. Rounds are numbered from zero. Over is true if the round is
-// after the last counted round.
-func (r rounds) next(s *Stamp, round int) (over bool) {
-	if round >= r.fires {
-		return true
-	}
-	if int(s.Number) < r.count {
-		s.Number += uint32(round * r.count)
+// roundStamp returns the stamp of a round. The given stamp is that of the timer. Rounds are numbered from zero.
+// Measured is false if the run does not measure this round.
+func (r recurringTarget) roundStamp(s Stamp, round int) (_ Stamp, measured bool) {
+	if int(s.Number) < r.timers {
+		s.Number += uint32(round * r.timers)
 	} else {
-		s.Number = uint32(r.count * r.fires) // the ledger counts this number as unknown
+		s.Number = uint32(r.timers * r.rounds) // the ledger counts this number as unknown
 	}
-	s.Due = s.Due.Add(time.Duration(round) * r.every)
-	return false
+	s.Due = s.Due.Add(time.Duration(round) * r.interval)
+	return s, round < r.rounds
 }

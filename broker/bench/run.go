@@ -13,30 +13,32 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// removeTimeout is the timeout for the removal of some forty streams.
+// removeTimeout is the timeout for the removal of about forty streams.
 const removeTimeout = time.Minute
 
 // A Host is the environment of a run: its connection, and the processes of its parts.
 type Host struct {
-	Dial
-	// Command returns the command of a part. A broker that it starts uses Prefix as its prefix.
-	Command  func(part Part) *exec.Cmd
-	Server   *Child // nil if the run does not own the server
-	Prefix   string
-	Replicas func(clustered bool) int // replicas of a stream, the same number as the broker uses
-	Show     func(Progress)           // called several times a second
+	Dialer
+	// Command returns the command of a part. The broker of the command must have the prefix Prefix.
+	Command func(part Part) *exec.Cmd
+	Server  *Child // nil if another program started the server
+	Prefix  string // see NewPrefix
+	// Replicas returns the number of replicas that the broker's streams have. The streams of the run have as many.
+	Replicas func(clustered bool) int
+	Show     func(Progress) // called several times a second
 }
 
 // Progress is the state of a run.
 type Progress struct {
-	Side              Side
-	Round             int
-	Doing             string
-	Accepted, Arrived int
-	Count             int // messages in this turn; zero if it has none
+	Side     Side // empty between two turns
+	Round    int  // from 1
+	Activity string
+	// Accepted, Arrived and Count are numbers of messages in the turn. Count includes the messages that the load has not
+	// published yet.
+	Accepted, Arrived, Count int
 }
 
-// run is the state of one call of Run. It is for one goroutine.
+// run is the state of one call of Run. It is not safe for concurrent use.
 type run struct {
 	host       Host
 	plan       Plan
@@ -47,8 +49,8 @@ type run struct {
 	progress   Progress
 }
 
-// Run runs a plan and removes everything that it created, even if ctx ends. The report has all finished turns, even
-// with an error. A broken promise is not an error of Run: see [Report.Err].
+// Run runs a plan. Before it returns, it removes all streams that the run created, even if ctx ends. If Run returns an
+// error, the report has the finished turns. A broken promise is not an error of Run: see [Report.Err].
 func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) {
 	report = newReport(plan)
 	r := &run{host: host, plan: plan, report: report}
@@ -75,7 +77,7 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 		r.progress = Progress{}
 		r.show("removing the streams of the run")
 		if problem := r.site.remove(removing); problem != nil {
-			err = errors.Join(err, fmt.Errorf("%w; a later run will remove it", problem))
+			err = errors.Join(err, fmt.Errorf("%w; a later run will remove the streams of this run", problem))
 		}
 	}()
 	if err := r.site.createMarker(ctx); err != nil {
@@ -91,11 +93,11 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 			return report, err
 		}
 	}
-	return report, r.rounds(ctx)
+	return report, r.runRounds(ctx)
 }
 
-// rounds runs the turns of all sides.
-func (r *run) rounds(ctx context.Context) error {
+// runRounds runs the turns of all rounds, and adds their results to the report.
+func (r *run) runRounds(ctx context.Context) error {
 	for round := range r.plan.Rounds {
 		for _, side := range r.plan.Sides {
 			r.progress = Progress{Side: side, Round: round + 1, Count: r.plan.Count}
@@ -110,7 +112,7 @@ func (r *run) rounds(ctx context.Context) error {
 	return nil
 }
 
-// sweep removes the streams of killed runs, and shows their prefixes.
+// sweep removes the streams of killed runs, and shows the prefixes of these runs.
 func (r *run) sweep(ctx context.Context) error {
 	r.show("looking for streams of killed runs")
 	swept, err := r.site.sweep(ctx)
@@ -120,7 +122,8 @@ func (r *run) sweep(ctx context.Context) error {
 	return err
 }
 
-// readClock compares the server's clock with the local clock. It uses the answer with the shortest round trip.
+// readClock compares the server's clock with the local clock, and sets Clock and ClockError in the report. Of several
+// answers, it uses the one with the shortest round trip.
 func (r *run) readClock(ctx context.Context) error {
 	const tries = 20
 	stream, err := r.site.js.Stream(ctx, r.site.names.runStream())
@@ -141,15 +144,15 @@ func (r *run) readClock(ctx context.Context) error {
 	return nil
 }
 
-// runTurn runs the turn of one side.
+// runTurn runs the turn of one side. If the side does not support the scenario, the result has only the reason.
 func (r *run) runTurn(ctx context.Context, side Side) (result Result, err error) {
 	r.turnNumber++
 	r.show("creating streams")
 	t := &turn{run: r, side: side}
 	defer func() { err = errors.Join(err, t.cleanUp(ctx)) }()
 	switch err := t.prepare(ctx); {
-	case errors.Is(err, ErrCannot):
-		return Result{Cannot: err.Error()}, nil
+	case errors.Is(err, ErrUnsupported):
+		return Result{Unsupported: err.Error()}, nil
 	case err != nil:
 		return Result{}, err
 	}
@@ -163,18 +166,18 @@ func (r *run) runTurn(ctx context.Context, side Side) (result Result, err error)
 	case Timers:
 		return t.timers(ctx)
 	case Rounds:
-		return t.recur(ctx)
+		return t.recurring(ctx)
 	}
 	return t.flow(ctx)
 }
 
 // show reports the progress.
-func (r *run) show(doing string) {
-	r.progress.Doing = doing
+func (r *run) show(activity string) {
+	r.progress.Activity = activity
 	r.host.Show(r.progress)
 }
 
-// load returns the load of the plan for a side. If due is not zero, all messages are due then.
+// load returns the load of the plan for a side. If due is not zero, it is the due time of all messages.
 func (r *run) load(side Side, due time.Time) Load {
 	l := Load{
 		Side: side, Prefix: r.site.names.prefix, Turn: r.turnNumber, Count: r.plan.Count, Size: r.plan.Size,

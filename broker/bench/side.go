@@ -15,17 +15,17 @@ import (
 	"delaybroker/levels"
 )
 
-// A Side is a system that delays messages.
+// A Side is one of the compared systems, each of which delays messages.
 type Side string
 
-// The sides of a run. The package documentation describes them.
+// The sides. The package documentation describes them.
 const (
 	Broker    Side = "broker"
 	Scheduler Side = "scheduler"
 	Pipeline  Side = "pipeline"
 )
 
-// ParseSides parses the sides to measure with the broker, as in "scheduler,pipeline".
+// ParseSides parses the sides to compare with the broker, as in "scheduler,pipeline".
 func ParseSides(s string) ([]Side, error) {
 	var all []Side
 	var problems []error
@@ -42,10 +42,10 @@ func ParseSides(s string) ([]Side, error) {
 	return all, errors.Join(problems...)
 }
 
-// MinSize is the number of bytes that a run needs in a payload.
+// MinSize is the minimum size of a payload, in bytes. A Stamp has this size.
 const MinSize = 16
 
-// A Stamp is the beginning of a payload: the turn and the number of the message, and its due time.
+// A Stamp is the beginning of a payload: the turn, the number of the message, and its requested due time.
 type Stamp struct {
 	Turn, Number uint32
 	Due          time.Time
@@ -71,7 +71,7 @@ func ReadStamp(data []byte) (s Stamp, ok bool) {
 	}, true
 }
 
-// plainDurations returns the durations for which a broker accepts a level's subject.
+// plainDurations returns the set of levels.PlainDurations.
 var plainDurations = sync.OnceValue(func() map[string]bool {
 	all := make(map[string]bool)
 	for _, name := range levels.PlainDurations() {
@@ -80,7 +80,7 @@ var plainDurations = sync.OnceValue(func() map[string]bool {
 	return all
 })
 
-// Message returns a message of the load. The delay begins at now, by the server's clock.
+// Message returns a message of the load. Its delay begins at now, a time by the server's clock.
 func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	if l.Verb != "" {
 		return l.change(n, number)
@@ -90,7 +90,7 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	if !l.Due.IsZero() {
 		due = l.Due
 	} else if l.Side == Pipeline && !l.ordered() {
-		due = now // the pipeline reads in order, so a waiting message would block earlier ones
+		due = now // the pipeline reads in order, so a waiting message would delay later messages that are due earlier
 	}
 	target := number % l.Targets
 	m := &nats.Msg{Data: Stamp{Turn: l.Turn, Number: uint32(number), Due: due}.Payload(l.Size)}
@@ -104,16 +104,16 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	case Pipeline:
 		m.Subject = n.source(target)
 	default:
-		m.Subject = l.request(n, delay, target)
+		m.Subject = l.requestSubject(n, delay, target)
 	}
 	return m
 }
 
-// request returns the broker's subject for the message.
-func (l Load) request(n Names, delay time.Duration, i int) string {
-	target := n.Target(i)
+// requestSubject returns the subject on which the load publishes a message to the broker.
+func (l Load) requestSubject(n Names, delay time.Duration, targetNumber int) string {
+	target := n.Target(targetNumber)
 	if l.Core {
-		target = n.core(i)
+		target = n.core(targetNumber)
 	}
 	if !l.Due.IsZero() {
 		return n.broker.At(strconv.FormatInt(l.Due.UnixMilli(), 10), target)
@@ -124,5 +124,5 @@ func (l Load) request(n Names, delay time.Duration, i int) string {
 	return n.broker.In(strconv.FormatInt(delay.Milliseconds(), 10)+"ms", target)
 }
 
-// ordered reports whether messages are due in the order of their publishing.
+// ordered reports whether the messages become due in the order in which they are published.
 func (l Load) ordered() bool { return len(l.Delays) == 1 && !l.Delays[0].Random }

@@ -21,15 +21,17 @@ type Target interface {
 	Note(ctx context.Context, l *Ledger, turn uint32) error
 }
 
-// Stored is a stream as a target. The stream has the time of each arrival.
+// Stored is a target that is a stream. The time of an arrival is the time of storage.
 type Stored struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals
-	Others  int    // messages of the stream that are not arrivals, once the turn's schedules are stored, too
+	// Others is the number of the stream's other messages, such as schedules. It includes messages that are not stored
+	// yet, and messages that are removed already.
+	Others int
 }
 
-// Arrived returns the number of arrivals: the stream's last sequence without Others. A count by subject would cost the
-// server more.
+// Arrived returns the number of arrivals: the stream's last sequence minus Others. A request for the number of messages
+// by subject would cost the server more.
 func (s Stored) Arrived(ctx context.Context) (int, error) {
 	info, err := s.Stream.Info(ctx)
 	if err != nil {
@@ -38,17 +40,18 @@ func (s Stored) Arrived(ctx context.Context) (int, error) {
 	return max(0, int(info.State.LastSeq)-s.Others), nil
 }
 
-// Note reads the stream and adds the arrivals.
+// Note reads the stream and adds the arrivals to the ledger.
 func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	return ReadStream(ctx, s.Stream, s.Subject, func(m jetstream.Msg, stored time.Time) {
-		stamp, ours := ReadStamp(m.Data())
-		l.addArrival(turn, stamp, ours, Arrival{At: stored, Promised: promised(m.Headers())})
+		stamp, stamped := ReadStamp(m.Data())
+		l.addArrival(turn, stamp, stamped, Arrival{At: stored, Promised: promised(m.Headers())})
 	})
 }
 
-// addArrival adds an arrival to the ledger. A message of another turn counts as unknown.
-func (l *Ledger) addArrival(turn uint32, s Stamp, ours bool, a Arrival) {
-	if !ours || s.Turn != turn {
+// addArrival adds an arrival to the ledger. If the payload has no stamp, stamped is false. Then the message counts as
+// unknown, like a message of another turn.
+func (l *Ledger) addArrival(turn uint32, s Stamp, stamped bool, a Arrival) {
+	if !stamped || s.Turn != turn {
 		l.tally.Unknown++
 		return
 	}
@@ -56,13 +59,13 @@ func (l *Ledger) addArrival(turn uint32, s Stamp, ours bool, a Arrival) {
 	l.Note(a)
 }
 
-// promised returns the due time that a broker wrote into the headers, or zero if it is missing.
+// promised returns the due time in the header Delay-Due, or zero if the header is missing or invalid.
 func promised(h nats.Header) time.Time {
 	due, _ := time.Parse(time.RFC3339Nano, h.Get(message.HeaderDue))
 	return due
 }
 
-// ReadStream calls read for each message that the stream now has on the subject, in order, with its time of storage.
+// ReadStream calls read for each message that the stream now has on a subject, in order, with the time of its storage.
 func ReadStream(
 	ctx context.Context, s jetstream.Stream, subject string, read func(m jetstream.Msg, stored time.Time),
 ) error {
@@ -98,7 +101,7 @@ func ReadStream(
 	return nil
 }
 
-// subscribers is a target with one plain subscriber for each subject. A message arrives when a subscriber receives it.
+// subscribers is a target with a plain subscriber for each subject. The time of an arrival is the time of receipt.
 type subscribers struct {
 	subs     []*nats.Subscription
 	messages chan *nats.Msg
@@ -109,70 +112,67 @@ type subscribers struct {
 	arrivals  []received
 }
 
+// received is a message that a subscriber received.
 type received struct {
 	stamp   Stamp
-	ours    bool // the payload begins with a Stamp
+	stamped bool // the payload begins with a Stamp
 	arrival Arrival
 }
 
-// subscribe subscribes with a buffer for all messages of a turn and a duplicate of each. If the client library dropped
-// a message, the run would count it as lost.
+// subscribe subscribes to the subjects of all targets. The buffer has space for each message of a turn and for one
+// duplicate of each, because the run would count a message as lost if the client library dropped it.
 func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Duration) (*subscribers, error) {
-	h := &subscribers{messages: make(chan *nats.Msg, 2*count), offset: offset}
-	h.listening.Go(h.listen)
+	s := &subscribers{messages: make(chan *nats.Msg, 2*count), offset: offset}
+	s.listening.Go(s.listen)
 	var err error
 	for i := 0; i < targets && err == nil; i++ {
 		var sub *nats.Subscription
-		if sub, err = nc.ChanSubscribe(names.core(i), h.messages); err == nil {
-			h.subs = append(h.subs, sub)
+		if sub, err = nc.ChanSubscribe(names.core(i), s.messages); err == nil {
+			s.subs = append(s.subs, sub)
 		}
 	}
 	if err == nil {
 		err = nc.Flush()
 	}
 	if err != nil {
-		h.end()
+		s.close()
 		return nil, fmt.Errorf("subscribe to the targets: %w", err)
 	}
-	return h, nil
+	return s, nil
 }
 
-func (h *subscribers) listen() {
-	for m := range h.messages {
-		at := Arrival{At: time.Now().Add(h.offset), Received: true, Promised: promised(m.Header)}
-		stamp, ours := ReadStamp(m.Data)
-		h.mu.Lock()
-		h.arrivals = append(h.arrivals, received{stamp, ours, at})
-		h.mu.Unlock()
+func (s *subscribers) listen() {
+	for m := range s.messages {
+		arrival := Arrival{At: time.Now().Add(s.offset), Received: true, Promised: promised(m.Header)}
+		stamp, stamped := ReadStamp(m.Data)
+		s.mu.Lock()
+		s.arrivals = append(s.arrivals, received{stamp, stamped, arrival})
+		s.mu.Unlock()
 	}
 }
 
-// Arrived returns the number of messages that the subscribers received.
-func (h *subscribers) Arrived(context.Context) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.arrivals), nil
+// Arrived returns the number of messages that the subscribers have received.
+func (s *subscribers) Arrived(context.Context) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.arrivals), nil
 }
 
-// Note adds the messages that the subscribers received.
-func (h *subscribers) Note(_ context.Context, l *Ledger, turn uint32) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, a := range h.arrivals {
-		l.addArrival(turn, a.stamp, a.ours, a.arrival)
+// Note adds the messages that the subscribers have received to the ledger.
+func (s *subscribers) Note(_ context.Context, l *Ledger, turn uint32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.arrivals {
+		l.addArrival(turn, r.stamp, r.stamped, r.arrival)
 	}
 	return nil
 }
 
-// end unsubscribes. It may be called more than once.
-func (h *subscribers) end() {
-	if h.messages == nil {
-		return
+// close unsubscribes from all subjects. The end of the connection does the same, so close ignores errors.
+func (s *subscribers) close() {
+	for _, sub := range s.subs {
+		_ = sub.Unsubscribe()
 	}
-	for _, sub := range h.subs {
-		_ = sub.Unsubscribe() // the end of the connection unsubscribes too
-	}
-	close(h.messages)
-	h.listening.Wait()
-	h.messages = nil
+	close(s.messages)
+	s.listening.Wait()
 }

@@ -8,39 +8,38 @@ import (
 )
 
 const (
-	// prepareTime is how long before the due time the run reads the CPU time. A broker begins to prepare firings
-	// after that.
+	// prepareTime is the time between the start of the cost measurement and the due time. A broker prepares firings
+	// within that time.
 	prepareTime = 2 * time.Second
-	// maxCleanUp is the maximum time in which a broker deletes entries after the last arrival.
+	// maxCleanUp is the maximum time that the run gives a broker to delete entries after the last arrival.
 	maxCleanUp = 30 * time.Second
-	// The load moves one in movedShare of the timers that it does not cancel.
-	movedShare = 10
+	// timersPerMove is the number of uncancelled timers for each timer that the load moves.
+	timersPerMove = 10
 )
 
-// cancelled returns the number of cancelled timers. They have the last numbers, so the numbers of the others begin at
-// zero.
-func (p Plan) cancelled() int { return p.Count * p.Cancel / 100 }
+// cancelled returns the number of cancelled timers. They have the last numbers.
+func (p Plan) cancelled() int { return p.Count * p.CancelPercent / 100 }
 
 // moved returns the number of moved timers. They have the first numbers.
 func (p Plan) moved() int {
 	if p.Scenario != Timers {
 		return 0
 	}
-	return (p.Count - p.cancelled()) / movedShare
+	return (p.Count - p.cancelled()) / timersPerMove
 }
 
-// setupTime returns how long the phases before the due time take on a slow machine.
+// setupTime returns the time that a slow machine needs to set, cancel and move the timers.
 func (p Plan) setupTime() time.Duration {
-	const sets, requests = 5_000, 1_000 // per second; a set includes the broker's marker
+	const sets, requests = 5_000, 1_000 // per second; for each set, a broker publishes another message
 	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled()/2)*time.Second/requests
 }
 
-// instants returns the number of different times at which timers are due.
+// instants returns the number of due times that all timers have in common.
 func (p Plan) instants() int {
-	if p.Every == 0 {
+	if p.Interval == 0 {
 		return 1
 	}
-	return int(p.For / p.Every)
+	return int(p.Duration / p.Interval)
 }
 
 // cron returns a cron expression with a round at each multiple of an interval that divides a minute.
@@ -51,40 +50,40 @@ func cron(every time.Duration) string {
 	return fmt.Sprintf("*/%d * * * * *", int(every.Seconds()))
 }
 
-// checkTimers checks the part of a plan about named timers.
+// checkTimers checks a plan with named timers.
 func (p Plan) checkTimers(all *problems) {
 	all.checkRange("size", p.Size, MinSize, maxTimerSize)
 	all.addIf(slices.Contains(p.Sides, Pipeline), "beside %s: the pipeline has no timers; want %s", Pipeline, Scheduler)
 	if p.Scenario == Timers {
-		const maxCancel = 99 // per cent, so that at least one timer fires
-		all.checkRange("cancel", p.Cancel, 0, maxCancel)
-		all.checkRange("timers", p.Timers, 0, maxRate)
+		const maxCancel = 99 // per cent: the scenario measures the firing of the other timers
+		all.checkRange("cancel", p.CancelPercent, 0, maxCancel)
+		all.checkRange("timers", p.TimerRate, 0, maxRate)
 		all.checkRange("rate", p.Rate, 0, maxRate)
-		if p.Timers > 0 {
-			all.checkRange("count of timers that are due evenly", p.evenTimers(), 1, maxCount)
+		if p.TimerRate > 0 {
+			all.checkRange("count of timers of the even phase", p.evenTimers(), 1, maxCount)
 			all.checkRange("count of plain messages", p.plainMessages(), 0, maxCount)
 		}
 		return
 	}
-	const minEvery = 5 * time.Second // a broker prepares, delivers and becomes idle within an interval
+	const minInterval = 5 * time.Second // a broker prepares, delivers and becomes idle within an interval
 	switch {
-	case p.Every < minEvery || p.Every%time.Second != 0 || time.Minute%p.Every != 0:
-		all.addIf(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, which divide a minute", p.Every)
-	case p.For < p.Every || p.For%p.Every != 0:
-		all.addIf(true, "for %s: want a multiple of every (%s)", p.For, p.Every)
+	case p.Interval < minInterval || p.Interval%time.Second != 0 || time.Minute%p.Interval != 0:
+		all.addIf(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, which divide a minute", p.Interval)
+	case p.Duration < p.Interval || p.Duration%p.Interval != 0:
+		all.addIf(true, "for %s: want a multiple of every (%s)", p.Duration, p.Interval)
 	default:
 		all.checkRange("count of all rounds", p.Count*p.instants(), 1, maxCount)
 	}
 }
 
-func (p Plan) evenTimers() int    { return int(p.For.Seconds() * float64(p.Timers)) }
-func (p Plan) plainMessages() int { return int(p.For.Seconds() * float64(p.Rate)) }
+func (p Plan) evenTimers() int    { return int(p.Duration.Seconds() * float64(p.TimerRate)) }
+func (p Plan) plainMessages() int { return int(p.Duration.Seconds() * float64(p.Rate)) }
 
-// timers sets timers for one due time, cancels and moves some of them, and measures the lateness of the rest. Then it
-// measures timers that are due one after the other, together with plain messages.
+// timers sets timers, cancels some, and moves some. All others have the same due time: timers measures their lateness
+// and cost. Then it runs the even phase.
 func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	due := t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond)
-	if result, err = t.change(ctx, due); err != nil {
+	if result, err = t.setAndChange(ctx, due); err != nil {
 		return Result{}, err
 	}
 	if err := t.sleepUntil(ctx, due.Add(-prepareTime)); err != nil {
@@ -96,27 +95,27 @@ func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	}
 	kept := t.plan.Count - t.plan.cancelled()
 	ledger, err := t.await(ctx, Wait{Target: t.target, Count: kept, Due: due, Complete: func() (err error) {
-		result.Cost, err = t.costAtRest(ctx, before, kept, time.Now().Add(maxCleanUp))
+		result.Cost, err = t.costWhenIdle(ctx, before, kept, time.Now().Add(maxCleanUp))
 		return err
 	}})
 	if err != nil {
 		return Result{}, err
 	}
-	if result, err = t.plan.addLedger(result, ledger); err == nil && t.plan.Timers > 0 {
-		err = t.even(ctx, &result)
+	if result, err = t.plan.addLedger(result, ledger); err == nil && t.plan.TimerRate > 0 {
+		err = t.evenPhase(ctx, &result)
 	}
 	return result, err
 }
 
-// change sets all timers, and cancels and moves some of them. Half of a broker's cancels are requests.
-func (t *turn) change(ctx context.Context, due time.Time) (result Result, err error) {
+// setAndChange sets all timers, and then cancels some and moves some. For a broker, half of the cancels are requests.
+func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, err error) {
 	set := t.load(t.side, due)
 	set.Verb, set.Rate, set.Postponed = Set, 0, t.plan.moved()
-	all, err := t.publish(ctx, set)
+	loaded, err := t.publish(ctx, set)
 	if err != nil {
 		return Result{}, err
 	}
-	result.Published, result.Acks, result.Timers = all.Rate, all.Acks, new(Phases)
+	result.Published, result.Acks, result.Timers = loaded.Rate, loaded.Acks, new(Phases)
 	kept, published := t.plan.Count-t.plan.cancelled(), t.plan.cancelled()
 	if t.side == Broker {
 		published -= published / 2
@@ -127,7 +126,7 @@ func (t *turn) change(ctx context.Context, due time.Time) (result Result, err er
 		rate       *float64
 	}{
 		{Cancel, kept, kept + published, &result.Timers.Cancelled},
-		{Request, kept + published, t.plan.Count, &result.Timers.Requested},
+		{RequestCancel, kept + published, t.plan.Count, &result.Timers.Requested},
 		{Move, 0, t.plan.moved(), &result.Timers.Moved},
 	} {
 		if phase.first == phase.end {
@@ -135,20 +134,20 @@ func (t *turn) change(ctx context.Context, due time.Time) (result Result, err er
 		}
 		l := set
 		l.Verb, l.First, l.Count, l.Sequences = phase.verb, phase.first, phase.end-phase.first,
-			all.Sequences[phase.first:phase.end]
+			loaded.Sequences[phase.first:phase.end]
 		done, err := t.publish(ctx, l)
 		if err != nil {
 			return Result{}, err
 		}
-		*phase.rate, all.Last = done.Rate, done.Last
+		*phase.rate, loaded.Last = done.Rate, done.Last
 	}
-	return result, checkPublished(all, due, "a longer --delay")
+	return result, checkPublished(loaded, due, "a longer --delay")
 }
 
-// even measures timers that are due one after the other, together with plain messages. The plain messages have the
-// numbers after those of the timers.
-func (t *turn) even(ctx context.Context, result *Result) error {
-	const margin, sets, delay = 3 * time.Second, 5_000, time.Second // a slow machine makes 5,000 sets per second
+// evenPhase measures timers that are due one after the other, together with plain messages. The timers have the first
+// numbers, and the plain messages the others.
+func (t *turn) evenPhase(ctx context.Context, result *Result) error {
+	const margin, sets, delay = 3 * time.Second, 5_000, time.Second // a slow machine sets 5,000 timers per second
 	timers, plain := t.plan.evenTimers(), t.plan.plainMessages()
 	t.turnNumber++
 	target := t.target.(Stored) // no plain subscribers in this scenario
@@ -166,7 +165,7 @@ func (t *turn) even(ctx context.Context, result *Result) error {
 	t.target = target
 	due := t.serverTime().Add(margin + time.Duration(timers)*time.Second/sets).Truncate(time.Millisecond)
 	set := t.load(t.side, due)
-	set.Verb, set.Rate, set.Count, set.Step = Set, 0, timers, time.Second/time.Duration(t.plan.Timers)
+	set.Verb, set.Rate, set.Count, set.Step = Set, 0, timers, time.Second/time.Duration(t.plan.TimerRate)
 	loaded, err := t.publish(ctx, set)
 	if err == nil {
 		err = checkPublished(loaded, due, "fewer --timers")
@@ -185,26 +184,27 @@ func (t *turn) even(ctx context.Context, result *Result) error {
 		}
 	}
 	ledger, err := t.await(ctx, Wait{
-		Target: target, Count: timers + plain, Plain: timers, Due: due.Add(t.plan.For + delay),
+		Target: target, Count: timers + plain, Plain: timers, Due: due.Add(t.plan.Duration + delay),
 	})
 	if err != nil {
 		return err
 	}
 	result.Tally.add(ledger.Tally())
-	result.Timers.Even, result.Timers.Plain = ledger.Late.Spread(), ledger.PlainLate.Spread()
+	result.Timers.EvenLate, result.Timers.PlainLate = ledger.Late.Spread(), ledger.PlainLate.Spread()
 	return nil
 }
 
 // sleepUntil sleeps until a time by the server's clock.
 func (t *turn) sleepUntil(ctx context.Context, at time.Time) error {
-	t.show("waiting for the instant")
+	t.show("waiting for the due time")
 	return sleep(ctx, at.Sub(t.serverTime()))
 }
 
-// costAtRest waits until the processes are idle, at most until end, and returns the cost. A broker deletes entries
-// after its deliveries.
-func (t *turn) costAtRest(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
-	const interval, maxCPU = 500 * time.Millisecond, 15 * time.Millisecond // /proc counts CPU time in 10 ms
+// costWhenIdle waits until the processes are idle, but at most until end, and returns the cost. A broker is not idle
+// immediately after its deliveries, since it deletes entries.
+func (t *turn) costWhenIdle(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
+	// The unit of CPU time in /proc is 10 ms, so maxCPU allows one unit.
+	const interval, maxCPU = 500 * time.Millisecond, 15 * time.Millisecond
 	t.show("waiting until the processes are idle")
 	last, err := t.usage()
 	for err == nil && time.Now().Before(end) {

@@ -9,26 +9,26 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-func TestWhatIsWrongWithAPlanOfTimersIsSaid(t *testing.T) {
+func TestCheckPlanOfTimers(t *testing.T) {
 	for _, test := range []struct {
 		scenario Scenario
 		change   func(*Plan)
 		want     []string
 	}{
 		{
-			Timers, func(p *Plan) { p.Cancel, p.Rate, p.Timers, p.Sides = 100, -1, -1, []Side{Broker, Pipeline} },
+			Timers, func(p *Plan) { p.CancelPercent, p.Rate, p.TimerRate, p.Sides = 100, -1, -1, []Side{Broker, Pipeline} },
 			[]string{"cancel 100: want 0 to 99", "rate -1", "timers -1", "beside pipeline: the pipeline has no timers"},
 		},
-		{Timers, func(p *Plan) { p.For = 0 }, []string{"count of timers that are due evenly 0"}},
-		{Timers, func(p *Plan) { p.For, p.Timers = 0, 0 }, nil}, // without that phase
+		{Timers, func(p *Plan) { p.Duration = 0 }, []string{"count of timers of the even phase 0"}},
+		{Timers, func(p *Plan) { p.Duration, p.TimerRate = 0, 0 }, nil}, // without the even phase
 		{Timers, func(p *Plan) { p.Size = 64<<10 + 1 }, []string{"size 65537: want 16 to 65536"}},
-		{Timers, func(p *Plan) { p.Delays = []Delay{{time.Minute, true}} }, []string{"exactly one fixed delay"}},
-		{Rounds, func(p *Plan) { p.Every = 7 * time.Second }, []string{"every 7s: want 5s, 6s"}},
-		{Rounds, func(p *Plan) { p.Every = time.Second }, []string{"every 1s: want 5s, 6s"}},
-		{Rounds, func(p *Plan) { p.Every = 0 }, []string{"every 0s: want 5s, 6s"}},
-		{Rounds, func(p *Plan) { p.For = 5 * time.Second }, []string{"for 5s: want a multiple of every (10s)"}},
-		{Rounds, func(p *Plan) { p.Count, p.For = maxCount, time.Hour }, []string{"count of all rounds"}},
-		{Rounds, func(p *Plan) { p.Every, p.For = time.Minute, time.Minute }, nil},
+		{Timers, func(p *Plan) { p.Delays = []Delay{{time.Minute, true}} }, []string{"one constant delay at most"}},
+		{Rounds, func(p *Plan) { p.Interval = 7 * time.Second }, []string{"every 7s: want 5s, 6s"}},
+		{Rounds, func(p *Plan) { p.Interval = time.Second }, []string{"every 1s: want 5s, 6s"}},
+		{Rounds, func(p *Plan) { p.Interval = 0 }, []string{"every 0s: want 5s, 6s"}},
+		{Rounds, func(p *Plan) { p.Duration = 5 * time.Second }, []string{"for 5s: want a multiple of every (10s)"}},
+		{Rounds, func(p *Plan) { p.Count, p.Duration = maxCount, time.Hour }, []string{"count of all rounds"}},
+		{Rounds, func(p *Plan) { p.Interval, p.Duration = time.Minute, time.Minute }, nil},
 	} {
 		p, err := NewPlan(test.scenario)
 		if err != nil {
@@ -47,9 +47,9 @@ func TestWhatIsWrongWithAPlanOfTimersIsSaid(t *testing.T) {
 	}
 }
 
-// Of 100 timers the last half is cancelled, and of the rest the first tenth is moved.
-func TestTimersAreCancelledAndMovedByTheirNumbers(t *testing.T) {
-	p := Plan{Scenario: Timers, Count: 100, Cancel: 50}
+// CancelPercent is of all timers, and a tenth of the other timers is moved.
+func TestNumbersOfCancelledAndMovedTimers(t *testing.T) {
+	p := Plan{Scenario: Timers, Count: 100, CancelPercent: 50}
 	if got := p.cancelled(); got != 50 {
 		t.Errorf("got %d cancelled, want 50", got)
 	}
@@ -58,8 +58,8 @@ func TestTimersAreCancelledAndMovedByTheirNumbers(t *testing.T) {
 	}
 }
 
-// Each change is for the timer with its number in this turn, and expects the sequence of its set.
-func TestChangesOfTimers(t *testing.T) {
+// Each message changes the timer with its number in the turn, and expects the sequence of the timer's set.
+func TestMessagesOfChanges(t *testing.T) {
 	names, err := NewNames("bench-abcdefgh")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestChangesOfTimers(t *testing.T) {
 			Broker, Change{Verb: Cancel}, timer, nats.Header{"Delay-Cancel": {"bench"}, expected: {"91"}}, time.Time{}, "",
 		},
 		{
-			Broker, Change{Verb: Request}, "bench-abcdefghctl.timer.cancel.7-5.bench-abcdefgh-to.1", nil, time.Time{},
+			Broker, Change{Verb: RequestCancel}, "bench-abcdefghctl.timer.cancel.7-5.bench-abcdefgh-to.1", nil, time.Time{},
 			`{"generation":91}`,
 		},
 		{
@@ -133,9 +133,9 @@ func TestChangesOfTimers(t *testing.T) {
 	}
 }
 
-// A load goes on only after an answer that confirms the change.
-func TestAnswersToChangesOfTimers(t *testing.T) {
-	request, deletion := Load{Change: Change{Verb: Request}}, Load{Side: Scheduler, Change: Change{Verb: Cancel}}
+// An answer is an error unless it confirms the change.
+func TestAnswersToChanges(t *testing.T) {
+	request, deletion := Load{Change: Change{Verb: RequestCancel}}, Load{Side: Scheduler, Change: Change{Verb: Cancel}}
 	for _, test := range []struct {
 		load     Load
 		answer   string
@@ -163,13 +163,13 @@ func TestAnswersToChangesOfTimers(t *testing.T) {
 	}
 }
 
-// Plain messages count with the timers, but have their own lateness.
-func TestPlainMessagesAreMeasuredApart(t *testing.T) {
+// Plain messages are in the same tally as the timers, and have their own lateness.
+func TestLatenessOfPlainMessages(t *testing.T) {
 	l := NewLedger(3, 0)
 	l.Plain = 2
-	l.Note(on(0, time.Millisecond))
-	l.Note(on(1, 2*time.Millisecond))
-	l.Note(on(2, time.Second))
+	l.Note(arrival(0, time.Millisecond))
+	l.Note(arrival(1, 2*time.Millisecond))
+	l.Note(arrival(2, time.Second))
 	if got, want := l.Late.Spread().Max, 2.0; got != want {
 		t.Errorf("timers: got %v ms, want %v", got, want)
 	}
@@ -183,32 +183,37 @@ func TestPlainMessagesAreMeasuredApart(t *testing.T) {
 	}
 }
 
-// Each round has its own number and due time. Rounds after the last counted one are ignored.
-func TestRoundsAreNumbered(t *testing.T) {
-	r := rounds{count: 10, fires: 2, every: time.Minute}
+// In the ledger, each round of each timer has its own number and due time.
+func TestStampsOfRounds(t *testing.T) {
+	r := recurringTarget{timers: 10, rounds: 2, interval: time.Minute}
 	for _, test := range []struct {
 		number uint32
 		round  int
 		want   uint32
 		due    time.Time
-		over   bool
 	}{
 		{number: 3, round: 0, want: 3, due: due},
 		{number: 3, round: 1, want: 13, due: due.Add(time.Minute)},
-		{number: 3, round: 2, over: true},
-		{number: 10, round: 0, want: 20, due: due}, // not a number of a timer: the ledger has 20, from 0 to 19
+		{number: 3, round: 2, want: 23, due: due.Add(2 * time.Minute)},
+		{number: 10, round: 0, want: 20, due: due}, // unknown to the ledger, which has the numbers 0 to 19
 	} {
-		s := Stamp{Number: test.number, Due: due}
-		if over := r.next(&s, test.round); over != test.over {
-			t.Errorf("round %d: got over %v, want %v", test.round, over, test.over)
+		s, measured := r.roundStamp(Stamp{Number: test.number, Due: due}, test.round)
+		if want := test.round < 2; measured != want {
+			t.Errorf("round %d of timer %d: got measured %v, want %v", test.round, test.number, measured, want)
 		}
-		if !test.over && (s.Number != test.want || !s.Due.Equal(test.due)) {
-			t.Errorf("round %d of %d: got %+v, want number %d, due %s", test.round, test.number, s, test.want, test.due)
+		if s.Number != test.want || !s.Due.Equal(test.due) {
+			t.Errorf("round %d of timer %d: got %+v, want number %d, due %s", test.round, test.number, s, test.want,
+				test.due)
 		}
 	}
-	for every, want := range map[time.Duration]string{10 * time.Second: "*/10 * * * * *", time.Minute: "0 * * * * *"} {
-		if got := cron(every); got != want {
-			t.Errorf("every %s: got %s, want %s", every, got, want)
+}
+
+func TestCron(t *testing.T) {
+	for interval, want := range map[time.Duration]string{
+		10 * time.Second: "*/10 * * * * *", time.Minute: "0 * * * * *",
+	} {
+		if got := cron(interval); got != want {
+			t.Errorf("interval %s: got %s, want %s", interval, got, want)
 		}
 	}
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A turn is the measurement of one side in one round. It has the streams, the target, and the broker or pipeline.
+// A turn is the measurement of one side in one round.
 type turn struct {
 	*run
 	side    Side
 	target  Target       // nil if the scenario delivers no message
-	sidecar *Child       // the broker or pipeline; nil for the scheduler, which is in the server
-	streams []string     // streams that the run created for this turn; the broker creates its own
+	sidecar *Child       // the broker or the pipeline; nil if the turn needs neither
+	streams []string     // the streams that the run created for this turn, without the streams of the broker
 	core    *subscribers // the target, if the plan has plain subscribers; otherwise nil
 }
 
 // prepare creates the streams and starts the sidecar.
 func (t *turn) prepare(ctx context.Context) error {
 	if t.side == Scheduler && t.plan.Core {
-		return fmt.Errorf("%w: its targets must be in its own stream", ErrCannot)
+		return fmt.Errorf("%w: its targets must be in its own stream", ErrUnsupported)
 	}
 	if t.plan.Core {
 		var err error
@@ -49,9 +49,9 @@ func (t *turn) prepare(ctx context.Context) error {
 		target := Stored{Stream: s, Subject: subject}
 		if t.side == Scheduler {
 			if !s.CachedInfo().Config.AllowMsgSchedules {
-				return fmt.Errorf("%w: nats-server %s has no schedules", ErrCannot, t.report.Server)
+				return fmt.Errorf("%w: nats-server %s has no schedules", ErrUnsupported, t.report.Server)
 			}
-			target.Others = t.plan.Count + t.plan.moved() // the schedules
+			target.Others = t.plan.Count + t.plan.moved() // each move stores another schedule
 		}
 		t.target = target
 	}
@@ -73,7 +73,7 @@ func (t *turn) startSidecar(ctx context.Context) (err error) {
 		t.show("starting the broker")
 		t.sidecar, err = StartChild(ctx, PartBroker, t.host.Command(PartBroker), struct{}{})
 	case t.side == Pipeline && !t.plan.Scenario.nothingDue():
-		// Delay-Due is a time of the server. The offset has the maximum error subtracted, so no message is early.
+		// Delay-Due is a time by the server's clock. The subtraction of the maximum error prevents early messages.
 		order := pipe{Prefix: t.site.names.prefix, Core: t.plan.Core, Offset: t.report.Clock - t.report.ClockError}
 		t.sidecar, err = StartChild(ctx, PartPipeline, t.host.Command(PartPipeline), &order)
 	}
@@ -85,7 +85,7 @@ func (t *turn) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	if t.core != nil {
-		t.core.end()
+		t.core.close()
 	}
 	problems := []error{t.sidecar.Stop()}
 	for _, name := range t.streams {
@@ -97,7 +97,7 @@ func (t *turn) cleanUp(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// publish runs the load in a process of its own, and shows its progress.
+// publish runs the load in another process, and shows the progress of the load.
 func (t *turn) publish(ctx context.Context, load Load) (Loaded, error) {
 	child, err := StartChild(ctx, PartLoad, t.host.Command(PartLoad), load)
 	if err != nil {
@@ -137,7 +137,7 @@ func (t *turn) usage() (u usage, err error) {
 	return u, err
 }
 
-// cost returns the CPU time per message since the usage before, and the peak memory.
+// cost returns the CPU time per message since the given usage, and the peak memory.
 func (t *turn) cost(before usage, count int) (*Cost, error) {
 	now, err := t.usage()
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// tick is the unit of times in /proc: USER_HZ, the same on every Linux that Go supports.
+// tick is the unit of CPU times in /proc, which is the same on every Linux that Go supports.
 const tick = time.Second / 100
 
-// UsageOf returns the usage of a running process.
+// UsageOf returns the usage of a running process by its id.
 func UsageOf(pid int) (u Usage, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -21,7 +21,7 @@ func UsageOf(pid int) (u Usage, err error) {
 	// The second field is the program's name in parentheses. The name may contain spaces and parentheses.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 13 {
-		return Usage{}, fmt.Errorf("read the usage of a process: %q", stat)
+		return Usage{}, fmt.Errorf("read the usage of a process: unexpected content of /proc/%d/stat: %q", pid, stat)
 	}
 	for _, field := range fields[11:13] { // utime, stime
 		ticks, err := strconv.ParseInt(field, 10, 64)

@@ -8,10 +8,10 @@ import (
 const (
 	// pollInterval is the interval at which the run requests the number of arrivals.
 	pollInterval = 100 * time.Millisecond
-	// lossTimeout is the maximum time without an arrival after the last due time. After that time, the missing messages
-	// are lost.
+	// lossTimeout is the time after which missing messages count as lost. It begins with the last due time, or with the
+	// last arrival if that is later.
 	lossTimeout = 15 * time.Second
-	// duplicateWait is the time for duplicates to arrive after the last message.
+	// duplicateWait is the time between the last arrival and the count, in which duplicates may arrive.
 	duplicateWait = 500 * time.Millisecond
 )
 
@@ -23,15 +23,14 @@ type Wait struct {
 	Due        time.Time     // due time of the last message, by the local clock
 	ClockError time.Duration // see NewLedger
 	Plain      int           // see Ledger
-	// Arrived is called with the number of arrivals, several times a second. Complete is called when the number of
-	// arrivals, duplicates included, has reached the number of messages, or when the wait has timed out. Either may be
-	// nil.
-	Arrived  func(n int)
+	// Arrived is called with the number of arrivals, several times a second. Nil means that the caller does not need it.
+	Arrived func(n int)
+	// Complete is called when all messages have arrived, or when the missing messages are lost. It may be called more
+	// than once, because a duplicate first counts as a message. Nil means that the caller does not need it.
 	Complete func() error
 }
 
-// Ledger waits until all messages have arrived or the missing ones are lost, and returns the ledger. If some arrivals
-// were duplicates, it waits again for the missing messages, and calls Complete again.
+// Ledger waits until all messages have arrived, or until the missing messages are lost. Then it returns the ledger.
 func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	for want := w.Count; ; {
 		arrived, timedOut, err := w.await(ctx, want)
@@ -52,12 +51,12 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 		if timedOut || ledger.Arrived() == w.Count {
 			return ledger, nil
 		}
-		want = arrived + 1
+		want = arrived + 1 // some arrivals were duplicates
 	}
 }
 
-// await waits for the wanted number of arrivals, duplicates included. TimedOut is true if, after the last due time,
-// nothing has arrived for lossTimeout.
+// await waits for the wanted number of arrivals, duplicates included. TimedOut is true if await has stopped waiting
+// because of lossTimeout.
 func (w Wait) await(ctx context.Context, want int) (arrived int, timedOut bool, err error) {
 	lastArrival := time.Now()
 	for {

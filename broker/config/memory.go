@@ -42,12 +42,12 @@ func (m Memory) Hold(embedded bool) int {
 	return int(hold)
 }
 
-// Collect returns the runtime's memory limit, and the percentage by which the heap may grow before a garbage
+// GCSettings returns the runtime's memory limit, and the percentage by which the heap may grow before a garbage
 // collection: see debug.SetMemoryLimit and debug.SetGCPercent. Rare collections make a busy level up to a fifth faster.
 // If the environment sets no limit, the returned limit has room for hold bytes of messages and as much garbage. Below
 // smallLimit the percentage is Go's default. The memory of an embedded server is unknown, so with such a server and no
 // limit, both are Go's defaults.
-func (m Memory) Collect(hold int, embedded bool) (limit int64, percent int) {
+func (m Memory) GCSettings(hold int, embedded bool) (limit int64, percent int) {
 	const rare, normal = 400, 100 // percent
 	switch limit := m.Soft(); {
 	case limit < smallLimit:

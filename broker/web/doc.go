@@ -1,11 +1,11 @@
-// Package web reports a broker's state over HTTP: to supervisors, to Prometheus, and to subcommands.
+// Package web serves a broker's state over HTTP: to supervisors, to Prometheus, and to subcommands.
 //
-//	/healthz, /livez   whether the engine's loops run; if not, the process must be restarted
-//	/readyz            whether messages are delivered now: connections, lanes, the embedded server's storage
+//	/healthz, /livez   reports whether the engine's loops run; if not, the process must be restarted
+//	/readyz            reports whether the broker delivers messages: connections, lanes, the embedded server's storage
 //	/status            broker.Status as JSON
-//	/metrics           package metrics
-//	/                  package page, by Source.Page
+//	/metrics           the metrics of package metrics
+//	/                  the page of package page
 //
-// /healthz and /livez do not depend on NATS. If they did, supervisors would restart every broker in an outage of NATS,
-// although a restart does not help then. No probe changes the state of the broker.
+// /healthz and /livez do not depend on NATS. Otherwise, in an outage of NATS, supervisors would restart every broker,
+// and a restart would not help. No probe changes the state of the broker.
 package web

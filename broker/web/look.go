@@ -9,12 +9,13 @@ import (
 
 const (
 	// maxProbes is the maximum number of probes of a broker that is not ready, and probeInterval is the time between
-	// two probes. Because Look probes several times, it does not report a short transition, such as a start.
+	// two probes. So a broker may become ready during Look.
 	maxProbes     = 5
 	probeInterval = 500 * time.Millisecond
 )
 
-// Look probes whether the broker at a URL is alive and ready. For an empty URL it sends no request.
+// Look requests /healthz and /readyz from the broker at a URL. If the URL is empty, Look sends no request, and returns
+// the zero Probe.
 func Look(ctx context.Context, broker string) doctor.Probe {
 	if broker == "" {
 		return doctor.Probe{}

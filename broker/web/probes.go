@@ -16,12 +16,13 @@ import (
 	"delaybroker/broker/stats/metrics"
 )
 
-// aliveTimeout is the time after which a loop of the engine counts as stuck. One iteration of a loop takes far less.
+// aliveTimeout is the time after which a loop of the engine counts as stuck. An iteration of a loop takes far less
+// time.
 const aliveTimeout = 2 * time.Second
 
-// newerLate is how late a newer broker's messages must be for /readyz to fail. Normally an instance that can read these
-// messages takes the lane over before that.
-const newerLate = 10 * time.Second
+// maxNewerOverdue is the time after which /readyz reports overdue messages that only a newer broker can read. Usually,
+// an instance of the newer broker takes over the lane before that.
+const maxNewerOverdue = 10 * time.Second
 
 // maxScrapes is the maximum number of concurrent scrapes of the metrics.
 const maxScrapes = 4
@@ -36,17 +37,17 @@ type Engine interface {
 // Source has the sources of the responses.
 type Source struct {
 	Engine   Engine
-	Down     func() map[string]string // the links that are not connected, each with the reason
-	Storage  func() []stats.Check     // of the embedded server; nil without one
-	Stopping <-chan struct{}          // closed when a stop was requested
-	// Durability is the durability of an acknowledged message; nil until it is known.
+	Down     func() map[string]string // returns the reasons why links are not connected, by the name of the link
+	Storage  func() []stats.Check     // returns the checks of the embedded server's storage; nil without such a server
+	Stopping <-chan struct{}          // closed when the broker begins to stop
+	// Durability describes the durability of an acknowledged message. The pointer contains nil until it is known.
 	Durability *atomic.Pointer[string]
-	// Traces returns the numbers of spans sent and dropped; nil without tracing.
+	// Traces returns the numbers of sent and dropped spans. It is nil without tracing.
 	Traces func() (sent, dropped uint64)
 
 	Version, Revision, GoVersion string // of the program
 
-	Page http.Handler // serves all other paths; nil if there is no page
+	Page http.Handler // serves all other paths; nil if the page is off
 }
 
 // Handler returns the handler of the probes, the metrics and the page.
@@ -92,10 +93,10 @@ func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
 	writeChecks(w, s.Checks())
 }
 
-// Checks returns the readiness checks. The check durability is informative, and never fails.
+// Checks returns the readiness checks. The check "durability" is only information: it never fails.
 func (s Source) Checks() []stats.Check {
 	status := s.Engine.Status()
-	var serving, started string // the problems
+	var serving, started string // the problems of these checks
 	if status.Draining || isClosed(s.Stopping) {
 		serving = "draining"
 	}
@@ -115,12 +116,12 @@ func (s Source) Checks() []stats.Check {
 	return all
 }
 
-// check returns a check that fails if there is a problem.
+// check returns a check with a problem. The check passes if the problem is empty.
 func check(name, problem string) stats.Check {
 	return stats.Check{Name: name, OK: problem == "", Detail: problem}
 }
 
-// linkProblem returns the links that are not connected with the reasons, or "" if there are none.
+// linkProblem lists the links that are not connected, grouped by the reason. It returns "" if all links are connected.
 func (s Source) linkProblem() string {
 	links := make(map[string][]string) // by reason
 	for name, reason := range s.Down() {
@@ -133,27 +134,28 @@ func (s Source) linkProblem() string {
 	return strings.Join(down, "; ")
 }
 
-// laneProblem returns the worst problem of the lanes with the lanes that have it, or "" if there is none.
+// laneProblem returns the worst problem of the lanes, with the names of the affected lanes. It returns "" if no lane
+// has a problem.
 func laneProblem(s stats.Status) string {
-	var dead, doubt, newer []string
+	var notRead, uncertain, newer []string
 	for _, l := range s.Lanes {
 		switch {
 		case !l.Owned:
-		case l.Newer > 0 && l.Overdue >= newerLate:
+		case l.Newer > 0 && l.Overdue >= maxNewerOverdue:
 			newer = append(newer, l.Stream)
 		case !l.Live:
-			dead = append(dead, l.Stream)
+			notRead = append(notRead, l.Stream)
 		case l.InDoubt:
-			doubt = append(doubt, l.Stream)
+			uncertain = append(uncertain, l.Stream)
 		}
 	}
 	switch {
-	case len(dead) > 0:
-		return "no longer read: " + strings.Join(dead, " ")
+	case len(notRead) > 0:
+		return "no longer read: " + strings.Join(notRead, " ")
 	case len(newer) > 0:
 		return "hold messages that only a newer broker can read: " + strings.Join(newer, " ")
-	case len(doubt) > 0:
-		return "no delivery while their ownership is uncertain: " + strings.Join(doubt, " ")
+	case len(uncertain) > 0:
+		return "no delivery while their ownership is uncertain: " + strings.Join(uncertain, " ")
 	}
 	return ""
 }
@@ -172,9 +174,9 @@ func Fine(checks []stats.Check) bool {
 	return !slices.ContainsFunc(checks, func(c stats.Check) bool { return !c.OK })
 }
 
-// An Answer is the body of a probe's response.
+// An Answer is the body of a response to /healthz, /livez or /readyz.
 type Answer struct {
-	Status string        `json:"status"`
+	Status string        `json:"status"` // "ok" or "unavailable"
 	Checks []stats.Check `json:"checks"`
 }
 

@@ -15,79 +15,78 @@ import (
 	"delaybroker/broker/stats"
 )
 
-var quiet = slog.New(slog.DiscardHandler)
-
-// state is an engine in a state that the test sets.
-type state struct {
+// fakeEngine is an engine with a given state.
+type fakeEngine struct {
 	ready  chan struct{}
 	alive  func(ctx context.Context) error
 	status stats.Status
 }
 
-func (s state) Ready() <-chan struct{}          { return s.ready }
-func (s state) Alive(ctx context.Context) error { return s.alive(ctx) }
-func (s state) Status() stats.Status            { return s.status }
+func (e fakeEngine) Ready() <-chan struct{}          { return e.ready }
+func (e fakeEngine) Alive(ctx context.Context) error { return e.alive(ctx) }
+func (e fakeEngine) Status() stats.Status            { return e.status }
 
-// closed returns a closed channel, which stands for an event that has occurred.
-func closed() chan struct{} {
+// closedChannel returns a closed channel.
+func closedChannel() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c
 }
 
-// good returns a healthy broker. Each test breaks one part.
-func good() (state, Source) {
-	ours := stats.Ownership{Owned: true, Live: true}
-	s := state{
-		ready: closed(),
+// newSource returns the engine and the other sources of a healthy broker.
+func newSource() (fakeEngine, Source) {
+	owned := stats.Ownership{Owned: true, Live: true}
+	e := fakeEngine{
+		ready: closedChannel(),
 		alive: func(context.Context) error { return nil },
 		status: stats.Status{Ready: true, Lanes: []stats.LaneStatus{
-			{Stream: "DELAY_1s", Ownership: ours}, {Stream: "DELAY_5s", Ownership: ours},
+			{Stream: "DELAY_1s", Ownership: owned}, {Stream: "DELAY_5s", Ownership: owned},
 		}},
 	}
-	h := Source{
+	s := Source{
 		Down:     func() map[string]string { return nil },
 		Stopping: make(chan struct{}), Durability: new(atomic.Pointer[string]),
 	}
-	return s, h
+	return e, s
 }
 
-func probe(s state, h Source, method, path string) *httptest.ResponseRecorder {
-	h.Engine = s
+func probe(e fakeEngine, s Source, method, path string) *httptest.ResponseRecorder {
+	s.Engine = e
 	w := httptest.NewRecorder()
-	h.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	s.Handler().ServeHTTP(w, httptest.NewRequest(method, path, nil))
 	return w
 }
 
 func TestProbes(t *testing.T) {
 	for _, test := range []struct {
 		name         string
-		spoil        func(*state, *Source)
-		alive, ready int
+		fault        func(*fakeEngine, *Source)
+		alive, ready int    // the status codes of /healthz and /readyz
 		failed       string // name and detail of the failed check
 	}{
-		{"good", func(*state, *Source) {}, 200, 200, ""},
-		{"loop stuck", func(s *state, _ *Source) {
-			s.alive = func(context.Context) error { return errors.New("the loop of DELAY_1s does not turn") }
-		}, 503, 200, "engine: the loop of DELAY_1s does not turn"},
-		{"not started", func(s *state, _ *Source) { s.ready = make(chan struct{}) }, 200, 503,
+		{"healthy", func(*fakeEngine, *Source) {}, 200, 200, ""},
+		{"stuck loop", func(e *fakeEngine, _ *Source) {
+			e.alive = func(context.Context) error { return errors.New("the loop of DELAY_1s is stuck") }
+		}, 503, 200, "engine: the loop of DELAY_1s is stuck"},
+		{"not started", func(e *fakeEngine, _ *Source) { e.ready = make(chan struct{}) }, 200, 503,
 			"started: not all lanes are read yet"},
-		{"disconnected", func(_ *state, h *Source) {
-			h.Down = func() map[string]string { return map[string]string{"control": "not connected"} }
+		{"disconnected", func(_ *fakeEngine, s *Source) {
+			s.Down = func() map[string]string { return map[string]string{"control": "not connected"} }
 		}, 200, 503, "nats: not connected: control"},
-		{"lane lost", func(s *state, _ *Source) { s.status.Lanes[1].Live = false }, 200, 503,
+		{"lane not read", func(e *fakeEngine, _ *Source) { e.status.Lanes[1].Live = false }, 200, 503,
 			"lanes: no longer read: DELAY_5s"},
-		{"lane in doubt", func(s *state, _ *Source) { s.status.Lanes[1].InDoubt = true }, 200, 503,
+		{"ownership uncertain", func(e *fakeEngine, _ *Source) { e.status.Lanes[1].InDoubt = true }, 200, 503,
 			"lanes: no delivery while their ownership is uncertain: DELAY_5s"},
-		{"lane of another", func(s *state, _ *Source) { s.status.Lanes[1] = stats.LaneStatus{} }, 200, 200, ""},
-		{"draining", func(s *state, _ *Source) { s.status.Draining = true }, 200, 503, "serving: draining"},
-		{"stop asked for", func(_ *state, h *Source) { h.Stopping = closed() }, 200, 503, "serving: draining"},
+		{"lane of another instance", func(e *fakeEngine, _ *Source) { e.status.Lanes[1] = stats.LaneStatus{} }, 200, 200,
+			""},
+		{"draining", func(e *fakeEngine, _ *Source) { e.status.Draining = true }, 200, 503, "serving: draining"},
+		{"stopping", func(_ *fakeEngine, s *Source) { s.Stopping = closedChannel() }, 200, 503, "serving: draining"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, h := good()
-			test.spoil(&s, &h)
+			e, s := newSource()
+			test.fault(&e, &s)
 			for path, want := range map[string]int{"/healthz": test.alive, "/livez": test.alive, "/readyz": test.ready} {
-				w := probe(s, h, "GET", path)
+				w := probe(e, s, "GET", path)
 				if got := w.Code; got != want {
 					t.Errorf("%s: got %d, want %d", path, got, want)
 				}
@@ -115,55 +114,56 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A blocked loop delays the response by aliveTimeout at most.
-func TestAliveIsBounded(t *testing.T) {
+// A stuck loop delays the response by at most aliveTimeout.
+func TestAliveTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, h := good()
-		s.alive = func(ctx context.Context) error {
+		e, s := newSource()
+		e.alive = func(ctx context.Context) error {
 			<-ctx.Done()
 			return errors.New("stuck")
 		}
-		if got, want := probe(s, h, "GET", "/healthz").Code, 503; got != want {
+		if got, want := probe(e, s, "GET", "/healthz").Code, 503; got != want {
 			t.Errorf("got %d, want %d", got, want)
 		}
 	})
 }
 
-func TestProbesChangeNothing(t *testing.T) {
-	s, h := good()
+// The probes accept only the methods GET and HEAD.
+func TestMethodsOfProbes(t *testing.T) {
+	e, s := newSource()
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
 		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "PUT": 405, "DELETE": 405} {
-			if got := probe(s, h, method, path).Code; got != want {
+			if got := probe(e, s, method, path).Code; got != want {
 				t.Errorf("%s %s: got %d, want %d", method, path, got, want)
 			}
 		}
 	}
-	if got, want := probe(s, h, "GET", "/").Code, 404; got != want {
+	if got, want := probe(e, s, "GET", "/").Code, 404; got != want {
 		t.Errorf("/: got %d, want %d", got, want)
 	}
 }
 
 func TestStatus(t *testing.T) {
-	s, h := good()
-	w := probe(s, h, "GET", "/status")
+	e, s := newSource()
+	w := probe(e, s, "GET", "/status")
 	var got stats.Status
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Lanes) != 2 || got.Lanes[0] != s.status.Lanes[0] {
-		t.Errorf("got %+v, want %+v", got, s.status)
+	if len(got.Lanes) != 2 || got.Lanes[0] != e.status.Lanes[0] {
+		t.Errorf("got %+v, want %+v", got, e.status)
 	}
 	if got, want := w.Header().Get("Content-Type"), "application/json"; got != want {
 		t.Errorf("content type: got %q, want %q", got, want)
 	}
 }
 
-func TestWebRefusesLargeHeaders(t *testing.T) {
-	s, h := good()
-	h.Engine = s
+func TestServerRefusesLargeHeaders(t *testing.T) {
+	e, s := newSource()
+	s.Engine = e
 	server := httptest.NewUnstartedServer(nil)
-	server.Config = NewServer(quiet)
-	server.Config.Handler = h.Handler()
+	server.Config = NewServer(slog.New(slog.DiscardHandler))
+	server.Config.Handler = s.Handler()
 	server.Start()
 	defer server.Close()
 	for size, want := range map[int]int{100: http.StatusOK, 64 << 10: http.StatusRequestHeaderFieldsTooLarge} {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// webGrace is how long a stop waits for responses in progress.
-	webGrace = time.Second
-	// askTimeout is the timeout of a probe. It is longer than aliveTimeout, for which the handler of /healthz waits for
-	// the engine.
+	// closeTimeout is the time that Close gives responses in progress.
+	closeTimeout = time.Second
+	// askTimeout is the timeout of Ask. It is longer than aliveTimeout, because the handler of /healthz may wait so long.
 	askTimeout = aliveTimeout + 2*time.Second
 )
 
-// NewServer returns the HTTP server for the probes. Its limits bound the memory and goroutines that clients can use.
+// NewServer returns an HTTP server without a handler. Its timeouts and limits bound the memory and the goroutines that
+// clients can use.
 func NewServer(log *slog.Logger) *http.Server {
 	return &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
@@ -31,24 +31,25 @@ func NewServer(log *slog.Logger) *http.Server {
 	}
 }
 
-// Serve answers requests until Close. If the server fails, Serve calls fail with the error.
+// Serve answers requests until Close is called. If the server fails, Serve calls fail with the error.
 func Serve(web *http.Server, listener net.Listener, fail context.CancelCauseFunc) {
 	if err := web.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		fail(fmt.Errorf("serve HTTP: %w", err))
 	}
 }
 
-// Close shuts the server down. Responses in progress have webGrace to finish.
+// Close stops the server. Responses in progress have closeTimeout to finish.
 func Close(web *http.Server, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), webGrace)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := web.Shutdown(ctx); err != nil {
-		log.Debug("closed the HTTP server with responses in progress", "err", err)
+		log.Debug("the HTTP server cuts off responses in progress", "err", err)
 		web.Close()
 	}
 }
 
-// Ask requests the URL of a broker's probe.
+// Ask requests the URL of a broker's probe: /healthz, /livez or /readyz. It returns an error if it receives no answer
+// in the broker's format. A failed check is not an error of Ask.
 func Ask(ctx context.Context, url string) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -60,12 +61,13 @@ func Ask(ctx context.Context, url string) (Answer, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(request)
 	if err != nil {
-		return Answer{}, errors.Unwrap(err) // without url.Error, which repeats the address
+		return Answer{}, errors.Unwrap(err) // without the method and the URL, which url.Error adds
 	}
 	defer response.Body.Close()
 	var a Answer
 	if err := json.NewDecoder(response.Body).Decode(&a); err != nil || len(a.Checks) == 0 {
-		return Answer{}, fmt.Errorf("%s, not in the broker's format: does another program listen there?", response.Status)
+		return Answer{}, fmt.Errorf("the response %q is not in the broker's format: does another program listen there?",
+			response.Status)
 	}
 	return a, nil
 }

@@ -84,6 +84,11 @@ together for one message, in microseconds. --wide shows the two separately, and 
 publish is acknowledged, promised the lateness relative to the message's Delay-Due, passes the number of lanes that
 stored a message, and peak MB the maximum memory of the broker.
 
+The sidecar is the broker or the pipeline. server B and sidecar B are bytes of memory for each waiting message. ready ms
+is the time from the start of a broker until it is ready, after a kill of another broker. server idle % and sidecar
+idle % are CPU time while no message is due, in per cent of one core. requested/s are timers that the broker cancels on
+request. even p99 ms is the lateness of timers that are due one after the other.
+
 exit codes: 0 done, 1 failed, or a message was lost, early or unknown, 2 bad arguments or settings`,
 		Example: `  delaybroker bench --rate 5000 --for 30s --size 256 --delay 1s,5s,random:1m --targets 10 --publishers 4
   delaybroker bench burst --beside scheduler,pipeline --rounds 5 --json > new.json
@@ -109,9 +114,9 @@ func (o *benchOptions) addFlags(c *cobra.Command) {
 	f.IntVar(&o.plan.Rate, "rate", 0, "messages a second; for timers, plain messages together with the even timers")
 	f.DurationVar(&o.duration, "for", 0, "duration of the publishing; for pending, idle and rounds, of the measurement")
 	f.IntVar(&o.plan.Count, "count", 0, "number of messages, in scenarios without a rate; number of timers")
-	f.IntVar(&o.plan.Cancel, "cancel", 0, "percentage of the timers to cancel, 0 to 99 (default 50)")
-	f.IntVar(&o.plan.Timers, "timers", 0, "timers a second in the even phase; 0 leaves the phase out (default 500)")
-	f.DurationVar(&o.plan.Every, "every", 0, "interval of the rounds: 5s to 1m, a divisor of a minute (default 10s)")
+	f.IntVar(&o.plan.CancelPercent, "cancel", 0, "percentage of the timers to cancel, 0 to 99 (default 50)")
+	f.IntVar(&o.plan.TimerRate, "timers", 0, "timers a second in the even phase; 0 leaves the phase out (default 500)")
+	f.DurationVar(&o.plan.Interval, "every", 0, "interval of the rounds: 5s to 1m, a divisor of a minute (default 10s)")
 	f.IntVar(&o.plan.Size, "size", 0, "bytes of a payload (default 256)")
 	f.StringVar(&o.delay, "delay", "",
 		"delays in turns: 1s,5s,random:1m; for burst and core, the time from the first publish")
@@ -152,18 +157,18 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 	}{
 		{"rate", &o.plan.Rate, &plan.Rate}, {"count", &o.plan.Count, &plan.Count}, {"size", &o.plan.Size, &plan.Size},
 		{"targets", &o.plan.Targets, &plan.Targets}, {"publishers", &o.plan.Publishers, &plan.Publishers},
-		{"rounds", &o.plan.Rounds, &plan.Rounds}, {"cancel", &o.plan.Cancel, &plan.Cancel},
-		{"timers", &o.plan.Timers, &plan.Timers},
+		{"rounds", &o.plan.Rounds, &plan.Rounds}, {"cancel", &o.plan.CancelPercent, &plan.CancelPercent},
+		{"timers", &o.plan.TimerRate, &plan.TimerRate},
 	} {
 		if given(number.flag) {
 			*number.to = *number.from
 		}
 	}
 	if given("for") {
-		plan.For = o.duration
+		plan.Duration = o.duration
 	}
 	if given("every") {
-		plan.Every = o.plan.Every
+		plan.Interval = o.plan.Interval
 	}
 	if given("delay") {
 		plan.Delays, err = bench.ParseDelays(o.delay)
@@ -242,10 +247,10 @@ func describeScenario(r *bench.Report) string {
 	}
 	named := p.Scenario.Named()
 	add(named, "%s timers", formatWhole(p.Count))
-	add(p.Cancel > 0, "%d%% cancelled", p.Cancel)
-	add(p.Timers > 0, "then %s timers/s", formatWhole(p.Timers))
-	add(p.Every > 0, "every %s for %s", p.Every, p.For)
-	add(p.Rate > 0 && (!named || p.Timers > 0), "%s msg/s for %s", formatWhole(p.Rate), p.For)
+	add(p.CancelPercent > 0, "%d%% cancelled", p.CancelPercent)
+	add(p.TimerRate > 0, "then %s timers/s", formatWhole(p.TimerRate))
+	add(p.Interval > 0, "every %s for %s", p.Interval, p.Duration)
+	add(p.Rate > 0 && (!named || p.TimerRate > 0), "%s msg/s for %s", formatWhole(p.Rate), p.Duration)
 	add(p.Rate == 0 && p.Count > 0 && !named, "%s messages", formatWhole(p.Count))
 	add(p.Size > 0, "%d bytes", p.Size)
 	for _, d := range p.Delays {

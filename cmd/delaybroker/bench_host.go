@@ -43,12 +43,12 @@ func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, 
 		parts.url, access = host.Server.URL, links.Access{URL: host.Server.URL}
 	}
 	host.Command, host.Prefix, host.Replicas = parts.command, parts.prefix, cfg.Broker.Copies
-	host.Dial = a.benchDial(ctx, access, cfg.Broker)
+	host.Dialer = a.benchDialer(ctx, access, cfg.Broker)
 	return host, end, nil
 }
 
-func (a *app) benchDial(ctx context.Context, access links.Access, cfg broker.Config) bench.Dial {
-	return bench.Dial{
+func (a *app) benchDialer(ctx context.Context, access links.Access, cfg broker.Config) bench.Dialer {
+	return bench.Dialer{
 		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, access) },
 		APIPrefix: cmp.Or(cfg.APIPrefix, config.APIPrefix(cfg.JSDomain)),
 	}

@@ -103,7 +103,7 @@ func (a *app) benchPart(ctx context.Context, part bench.Part, stdin io.Reader) e
 	if err != nil {
 		return err
 	}
-	return bench.RunPart(ctx, part, a.benchDial(ctx, cfg.Access, cfg.Broker), stdin, a.Out)
+	return bench.RunPart(ctx, part, a.benchDialer(ctx, cfg.Access, cfg.Broker), stdin, a.Out)
 }
 
 // benchServer is a NATS server with the fsync policy of the embedded server. Its directory is removed at the end.

@@ -78,7 +78,7 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		}
 		for _, r := range report.Results {
 			if r.Side == bench.Scheduler && report.Plan.Core {
-				if r.Cannot == "" {
+				if r.Unsupported == "" {
 					t.Errorf("%s: got %+v of the scheduler, want the reason why it cannot run", test.args, r)
 				}
 				continue

@@ -27,12 +27,12 @@ type benchLine struct {
 }
 
 func (l *benchLine) show(p bench.Progress) {
-	text := p.Doing
+	text := p.Activity
 	switch {
 	case p.Side != "" && l.rounds > 1:
-		text = fmt.Sprintf("%s %d of %d: %s", p.Side, p.Round, l.rounds, p.Doing)
+		text = fmt.Sprintf("%s %d of %d: %s", p.Side, p.Round, l.rounds, p.Activity)
 	case p.Side != "":
-		text = fmt.Sprintf("%s: %s", p.Side, p.Doing)
+		text = fmt.Sprintf("%s: %s", p.Side, p.Activity)
 	}
 	width, _, isScreen := terminal.Size(l.app.Err)
 	switch {
@@ -73,8 +73,8 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 	a.Printf("%s\n\n", describeScenario(r))
 	a.benchTable(r, wide).Print()
 	for _, result := range r.Results {
-		if result.Cannot != "" {
-			a.Printf("%s: %s\n", result.Side, result.Cannot)
+		if result.Unsupported != "" {
+			a.Printf("%s: %s\n", result.Side, result.Unsupported)
 		}
 	}
 	if len(r.Ratios) > 0 {
@@ -115,7 +115,7 @@ func (a *app) benchTable(r *bench.Report, wide bool) *terminal.Sheet {
 	columns = append(columns, []terminal.Column{{Name: "lost"}, {Name: "early"}, {Name: "twice"}}...)
 	t := a.Sheet(columns)
 	for _, result := range r.Results {
-		if result.Cannot != "" {
+		if result.Unsupported != "" {
 			continue
 		}
 		cells := []any{string(result.Side), strconv.Itoa(result.Round)}

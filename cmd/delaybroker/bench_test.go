@@ -16,7 +16,7 @@ func TestBenchFlags(t *testing.T) {
 	natstest.ClearEnv(t)
 	file := writeFile(t, "old.json", "steady: 5,000 msg/s")
 	for args, want := range map[string]string{
-		"bench frobnicate":                     "steady, burst, chain",
+		"bench frobnicate":                     "steady burst chain",
 		"bench burst --rate 3":                 "--rate has no meaning for burst",
 		"bench --beside river":                 `"river": want scheduler or pipeline`,
 		"bench --to mars":                      `--to "mars"`,
@@ -27,7 +27,7 @@ func TestBenchFlags(t *testing.T) {
 		"bench timers --cancel 100":            "cancel 100: want 0 to 99",
 		"bench timers --beside pipeline":       "beside pipeline: the pipeline has no timers; want scheduler",
 		"bench timers --every 10s":             "--every has no meaning for timers",
-		"bench timers --timers 1 --for 1ms":    "timers that are due evenly 0",
+		"bench timers --timers 1 --for 1ms":    "timers of the even phase 0",
 		"bench rounds --every 7s":              "every 7s: want 5s, 6s",
 		"bench rounds --for 15s":               "for 15s: want a multiple of every (10s)",
 		"bench rounds --delay 1s":              "--delay has no meaning for rounds",

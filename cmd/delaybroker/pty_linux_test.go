@@ -210,7 +210,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 		Plan: bench.Plan{Scenario: bench.Burst, Rounds: 2},
 		Results: []bench.Result{
 			{Side: bench.Broker, Late: &bench.Spread{Max: 1e6}, Acks: &bench.Spread{}, Cost: &bench.Cost{Server: 1, Sidecar: 2}},
-			{Side: bench.Scheduler, Cannot: "cannot do this"},
+			{Side: bench.Scheduler, Unsupported: "not supported"},
 		},
 		Ratios: []bench.Ratio{{Side: bench.Scheduler, Metric: "p99 ms", From: 1e6, Highest: 1e6}},
 	}
@@ -219,7 +219,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 		a := &app{Printer: terminal.Printer{Out: x.tty, Err: x.tty}}
 		l := &benchLine{app: a, rounds: 100}
 		l.show(bench.Progress{
-			Side: bench.Scheduler, Round: 100, Doing: "waiting for the last", Accepted: 1e6, Arrived: 5e5, Count: 1e6,
+			Side: bench.Scheduler, Round: 100, Activity: "waiting for the last", Accepted: 1e6, Arrived: 5e5, Count: 1e6,
 		})
 		l.clear()
 		fmt.Fprintln(x.tty)
@@ -235,7 +235,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 		wantFit(t, width, drawn[1])
 		_, table, _ := strings.Cut(drawn[2], "\n\n") // after the description of the scenario, which wraps
 		wantFit(t, width, table)
-		for _, want := range []string{"p50 ms", "lost", "early", "ratio", "scheduler: cannot"} {
+		for _, want := range []string{"p50 ms", "lost", "early", "ratio", "scheduler: not supported"} {
 			if !strings.Contains(strings.ToLower(table), want) {
 				t.Errorf("in a terminal of %d columns: got no %q in\n%s", width, want, table)
 			}

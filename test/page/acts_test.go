@@ -13,17 +13,17 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A timer that is cancelled on the page is cancelled for good: TestPage waits until it would have been due.
-func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
+// cancelTimer cancels a timer. After all cases, TestPage checks that the timer was not delivered.
+func cancelTimer(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers", 1280, 900, "light")
 	b.unlock()
-	c.timer("cancelled", "orders.soon", soonAfter.String())
-	c.soonDue = time.Now().Add(soonAfter)
+	c.timer("cancelled", "orders.soon", soonDelay.String())
+	c.soonDue = time.Now().Add(soonDelay)
 	b.view("#/timer?key=cancelled&target=orders.soon")
 	b.press("main", "Cancel")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: cancelled to orders.soon")`)
 	if got := value[string](b, `document.querySelector("dialog h2").textContent`); got != "Cancel timer cancelled?" {
-		t.Errorf("the dialog asks %q", got)
+		t.Errorf("got the heading %q of the dialog, want the action and its object", got)
 	}
 	b.press("dialog", "Cancel timer")
 	b.until(`document.querySelector("#done")?.textContent === "cancelled: the timer will not be delivered"`)
@@ -33,20 +33,21 @@ func cancelIsFinal(t *testing.T, browser context.Context, c *scene) {
 		"who=ann", "verb=cancel", "timers cancel --generation ", " cancelled orders.soon", "the timer will not be delivered",
 	} {
 		if !strings.Contains(c.log.String(), want) {
-			t.Errorf("the log does not say %s:\n%s", want, c.log)
+			t.Errorf("the log does not contain %s:\n%s", want, c.log)
 		}
 	}
 }
 
-func nothingWithoutToken(t *testing.T, browser context.Context, c *scene) {
+// withoutToken: without a token, no button acts and every request for an action is refused.
+func withoutToken(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-2*", 1280, 900, "light")
-	b.mayBeRefused()
+	b.allowRefusals()
 	b.until(`document.querySelectorAll("tbody tr").length > 5`)
 	const unlocked = `document.querySelectorAll("main td button:not(.locked), main .bulk, main td.pick").length`
 	if n := value[int](b, unlocked); n != 0 {
-		t.Errorf("there are %d buttons to act", n)
+		t.Errorf("got %d buttons that act, want 0", n)
 	}
-	b.press("main td", "Cancel") // which asks for the token
+	b.press("main td", "Cancel") // asks for the token
 	b.until(`document.querySelector("dialog input[name=token]")`)
 	b.press("dialog", "Close")
 	for _, test := range []struct{ header, path, body string }{
@@ -64,14 +65,15 @@ func nothingWithoutToken(t *testing.T, browser context.Context, c *scene) {
 	}
 	b.press("header", "Unlock")
 	b.run(chromedp.SendKeys(`dialog input[name=token]`, "not the token at all\r", chromedp.ByQuery))
-	b.until(`document.querySelector("dialog .bad")?.textContent === "wrong token"`)
+	b.until(`document.querySelector("dialog .bad")?.textContent.startsWith("the token is wrong")`)
 	b.press("dialog", "Close")
 	if n := value[int](b, unlocked); n != 0 {
-		t.Errorf("after a wrong token there are %d buttons to act", n)
+		t.Errorf("after a wrong token, got %d buttons that act, want 0", n)
 	}
 }
 
-func hostileBody(t *testing.T, browser context.Context, c *scene) {
+// hostileBodies: the body of a message never becomes HTML, and a long body is cut.
+func hostileBodies(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/letters?target=hostile.>", 400, 800, "light")
 	b.run(chromedp.Evaluate(`window.boom = () => { window.boomed = true }`, nil))
 	b.until(`document.querySelectorAll("tbody tr").length === 3`)
@@ -86,45 +88,38 @@ func hostileBody(t *testing.T, browser context.Context, c *scene) {
 			t.Errorf("body %d became HTML", n)
 		}
 		if n := value[int](b, `document.querySelector("pre#body").textContent.length`); n > 400_000 {
-			t.Errorf("%d characters of a body are shown", n)
+			t.Errorf("got %d characters of a body, want at most 400,000", n)
 		}
-		b.wantFits(fmt.Sprint("hostile body ", n))
+		b.wantFit(fmt.Sprint("hostile body ", n))
 	}
 	b.press("main", "Hex")
 	b.until(`document.querySelector("pre#body").textContent.startsWith("00000000  ")`)
-	// A script of a stranger's would not run, even if one got in. This is a line in the console.
-	b.mayBeRefused()
+	// The browser itself does not make HTML from text: it throws an exception and logs an error in the console.
+	b.allowRefusals()
 	if !value[bool](b, `(() => {
 		try { document.createElement("div").innerHTML = "<b>x</b>"; return false } catch { return true }
 	})()`) {
-		t.Error("the browser lets text become HTML")
+		t.Error("the browser made HTML from text")
 	}
 }
 
-// keyboardActs gives the token, cancels a timer and puts the dialog away, without a mouse. The way back is short: the
-// focus is at the rows. On a narrow screen, the dialogs fit.
-func keyboardActs(t *testing.T, browser context.Context, c *scene) {
+// cancelByKeyboard enters the token, cancels a timer and closes the dialog, without a mouse. After a dialog, the focus
+// is at the row. On a narrow screen, the dialogs fit.
+func cancelByKeyboard(t *testing.T, browser context.Context, c *scene) {
 	c.timer("typed", "orders.typed", "2h")
 	b := open(t, browser, c.url, "#/timers?key=typed", 375, 800, "dark")
 	b.until(`document.querySelectorAll("tbody tr").length === 1`)
-	looks := func(what string) {
-		t.Helper()
-		b.wantFits(what)
-		if bad := value[string](b, contrasts); bad != "" {
-			t.Errorf("%s: the contrast is too low of %s", what, bad)
-		}
-	}
 	b.tabTo("#token")
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.activeElement.matches("dialog input[name=token]")`)
-	looks("the dialog for the token")
+	b.wantReadable("the dialog for the token")
 	b.run(chromedp.KeyEvent(token), chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("td.act button.danger")`)
 	b.tabTo("td.act button.danger")
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("cancel 1 timer: typed") &&
 		document.activeElement.textContent === "Keep"`)
-	looks("the plan of an action")
+	b.wantReadable("the plan of an action")
 	b.run(chromedp.KeyEvent("\u001b"))
 	b.until(`!document.querySelector("dialog").open && document.activeElement.matches("td.act button.danger")`)
 	b.run(chromedp.KeyEvent("\r"))
@@ -132,13 +127,14 @@ func keyboardActs(t *testing.T, browser context.Context, c *scene) {
 	b.tabTo("#do")
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("#done")?.textContent === "cancelled: the timer will not be delivered"`)
-	b.until(`document.querySelector("main .none")`) // it is no longer pending
+	b.until(`document.querySelector("main .none")`) // the timer is no longer pending
 	b.until(`document.activeElement.matches("dialog .foot button")`)
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`!document.querySelector("dialog").open && document.activeElement.matches("main h1")`)
 }
 
-func pauses(t *testing.T, browser context.Context, c *scene) {
+// pauseAndResume: a message for a paused target is delivered only after the resumption.
+func pauseAndResume(t *testing.T, browser context.Context, c *scene) {
 	sub := c.subscribe("held.back")
 	b := open(t, browser, c.url, "#/targets?show=paused", 1280, 900, "light")
 	b.unlock()
@@ -147,25 +143,26 @@ func pauses(t *testing.T, browser context.Context, c *scene) {
 	b.press("main form", "Pause target")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause held.>: ")`)
 	if text := value[string](b, `document.querySelector("dialog").textContent`); strings.Contains(text, "null") {
-		t.Errorf("the dialog shows what is not there: %s", text)
+		t.Errorf("the dialog contains null: %s", text)
 	}
 	b.press("dialog", "Pause target")
 	b.until(`document.querySelector("#done")?.textContent.includes("held.> is paused; confirmed by 2 of 2 instances")`)
 	b.press("dialog", "Done")
 	c.publish("delay.1s.held.back", "x", nil)
 	if m, err := sub.NextMsg(2500 * time.Millisecond); err == nil {
-		t.Errorf("it was delivered: %s", m.Data)
+		t.Errorf("a message for a paused target was delivered: %s", m.Data)
 	}
 	b.press("main td", "Resume")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("resume held.>: 1 message ")`)
 	b.press("dialog", "Resume target")
 	b.until(`document.querySelector("#done")?.textContent.includes("resumed")`)
 	if _, err := sub.NextMsg(natstest.Timeout); err != nil {
-		t.Errorf("after the resume: %v", err)
+		t.Errorf("after the resumption, no message was delivered: %v", err)
 	}
 }
 
-func resends(t *testing.T, browser context.Context, c *scene) {
+// resendLetter resends one dead letter to another target, and removes all others that match.
+func resendLetter(t *testing.T, browser context.Context, c *scene) {
 	sub := c.subscribe("rescued")
 	b := open(t, browser, c.url, "#/letters?code=undelivered&target=shop.sms", 1280, 900, "light")
 	b.unlock()
@@ -187,7 +184,7 @@ func resends(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("#done")?.textContent === "11 of 11 dead letters removed"`)
 }
 
-// publishForm publishes what the form shows for the NATS CLI and for Go, by the subject and body in them.
+// publishForm: the form shows a line for each language, with the subject and the body. The broker accepts the subject.
 func publishForm(t *testing.T, browser context.Context, c *scene) {
 	sub := c.subscribe("form.filled")
 	b := open(t, browser, c.url, "#/publish", 1280, 900, "light")
@@ -213,8 +210,8 @@ func publishForm(t *testing.T, browser context.Context, c *scene) {
 	}
 	c.publish("delayin.1s500ms.form.filled", "{}", nil)
 	if _, err := sub.NextMsg(natstest.Timeout); err != nil {
-		t.Errorf("the subject of the form: %v", err)
+		t.Errorf("a message on the subject of the form was not delivered: %v", err)
 	}
 	fill("when", "tomorrow")
-	b.until(`document.querySelector("#lines .bad")?.textContent.startsWith("Want ")`)
+	b.until(`document.querySelector("#lines .bad")?.textContent.startsWith("The time is invalid")`)
 }

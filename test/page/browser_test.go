@@ -1,7 +1,7 @@
-// Package page_test looks at the broker's page with a real Chromium, at a real broker under load.
+// Package page_test uses the broker's page in Chromium. The page belongs to a real broker under load.
 //
-// Without a Chromium the tests say so and are not run, unless TEST_CHROMIUM=must says that there has to be one, as in
-// CI. TEST_CHROMIUM may also name the program.
+// Without Chromium, the tests are skipped, unless TEST_CHROMIUM is set. Then they fail. CI sets TEST_CHROMIUM=must. The
+// value may also be the name of the program.
 package page_test
 
 import (
@@ -27,7 +27,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestMain has more tabs open than there are processors: they wait most of the time.
+// TestMain runs more parallel cases than the machine has processors, because a case waits most of the time.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startChromium starts one browser for all tabs.
+// startChromium starts the browser for all tabs.
 func startChromium(t *testing.T) context.Context {
 	t.Helper()
 	wanted, path := os.Getenv("TEST_CHROMIUM"), ""
@@ -50,16 +50,16 @@ func startChromium(t *testing.T) context.Context {
 	}
 	if path == "" {
 		if wanted != "" {
-			t.Fatalf("TEST_CHROMIUM=%s, and there is no Chromium", wanted)
+			t.Fatalf("TEST_CHROMIUM is %s, but Chromium is not installed", wanted)
 		}
-		t.Skip("NOT RUN: there is no Chromium; apt-get install chromium")
+		t.Skip("NOT RUN: Chromium is not installed: run apt-get install chromium")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
 		chromedp.WSURLReadTimeout(natstest.Timeout), chromedp.Flag("disable-dev-shm-usage", true))
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
-	unheard := chromedp.WithErrorf(func(string, ...any) {}) // the library does not know all events
-	browser, close := chromedp.NewContext(allocated, unheard)
+	noErrors := chromedp.WithErrorf(func(string, ...any) {}) // the library logs events that it does not know
+	browser, close := chromedp.NewContext(allocated, noErrors)
 	t.Cleanup(close)
 	if err := chromedp.Run(browser); err != nil {
 		t.Fatalf("start %s: %v", path, err)
@@ -67,28 +67,29 @@ func startChromium(t *testing.T) context.Context {
 	return browser
 }
 
-// tabTimeout is how long a case may take with its tab: many steps, beside all other cases.
+// tabTimeout is the timeout of all steps in a tab. Other cases run at the same time.
 const tabTimeout = 3 * natstest.Timeout
 
-// A tab is one page, and what went wrong on it.
+// A tab is a tab of the browser with the page.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context
-	base string
+	base string // URL of the page
 
-	mu       sync.Mutex // guards what follows
-	errors   []string
-	requests []string
-	refused  bool // requests may be refused: that is what the case is about
+	mu        sync.Mutex // guards the fields below
+	errors    []string   // from the console
+	requests  []string   // URLs
+	mayRefuse bool       // errors about refused requests are not in errors
 }
 
-// open opens a tab of a size and a scheme, and closes it when the case ends. Then nothing may have gone wrong.
+// open opens the page in a tab with its own window. At the end of the case, it closes the tab and calls check.
 func open(t *testing.T, browser context.Context, base, hash string, width, height int64, scheme string) *tab {
 	t.Helper()
 	id, _ := newWindow(t, browser)
 	return openIn(t, browser, id, base, hash, width, height, scheme)
 }
 
+// openIn opens the page in an existing tab, like open.
 func openIn(
 	t *testing.T, browser context.Context, id target.ID, base, hash string, width, height int64, scheme string,
 ) *tab {
@@ -101,7 +102,7 @@ func openIn(
 		cancel()
 		close()
 	})
-	chromedp.ListenTarget(ctx, b.hear)
+	chromedp.ListenTarget(ctx, b.record)
 	b.run(log.Enable(), network.Enable(), chromedp.EmulateViewport(width, height),
 		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
@@ -111,22 +112,22 @@ func openIn(
 	return b
 }
 
-// newWindow makes a window with one tab, whose storage is its own. Chromium refuses a storage without a window.
+// newWindow opens a window with one tab. The window has its own storage, which a single tab cannot have.
 func newWindow(t *testing.T, browser context.Context) (target.ID, cdp.BrowserContextID) {
 	t.Helper()
 	ctx := cdp.WithExecutor(browser, chromedp.FromContext(browser).Browser)
-	apart, err := target.CreateBrowserContext().Do(ctx)
+	window, err := target.CreateBrowserContext().Do(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := target.CreateTarget("about:blank").WithBrowserContextID(apart).WithNewWindow(true).Do(ctx)
+	id, err := target.CreateTarget("about:blank").WithBrowserContextID(window).WithNewWindow(true).Do(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return id, apart
+	return id, window
 }
 
-// newTab makes another tab of a window, in front of the others.
+// newTab opens another tab of a window, in front of the other tabs.
 func newTab(t *testing.T, browser context.Context, window cdp.BrowserContextID) target.ID {
 	t.Helper()
 	ctx := cdp.WithExecutor(browser, chromedp.FromContext(browser).Browser)
@@ -140,8 +141,8 @@ func newTab(t *testing.T, browser context.Context, window cdp.BrowserContextID) 
 	return id
 }
 
-// hear notes errors, and where requests go.
-func (b *tab) hear(event any) {
+// record records the errors in the console and the URLs of the requests.
+func (b *tab) record(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch e := event.(type) {
@@ -153,8 +154,8 @@ func (b *tab) hear(event any) {
 			b.errors = append(b.errors, string(text))
 		}
 	case *log.EventEntryAdded:
-		refusal := e.Entry.Source == log.SourceNetwork || strings.Contains(e.Entry.Text, "TrustedHTML")
-		if e.Entry.Level == log.LevelError && !(b.refused && refusal) {
+		isRefusal := e.Entry.Source == log.SourceNetwork || strings.Contains(e.Entry.Text, "TrustedHTML")
+		if e.Entry.Level == log.LevelError && !(b.mayRefuse && isRefusal) {
 			b.errors = append(b.errors, e.Entry.Text+" "+e.Entry.URL)
 		}
 	case *network.EventRequestWillBeSent:
@@ -162,31 +163,31 @@ func (b *tab) hear(event any) {
 	}
 }
 
-// check is true of every case: no error in the console, and no request to anywhere else.
+// check fails the case if the console has an error, if a request went to another host, or if a URL contains the token.
 func (b *tab) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.errors {
-		b.t.Errorf("the console shows %s", e)
+		b.t.Errorf("the console has the error %s", e)
 	}
 	if len(b.requests) == 0 {
-		b.t.Error("no request was seen")
+		b.t.Error("the tab sent no request")
 	}
 	for _, r := range b.requests {
-		if !strings.HasPrefix(r, b.base) && !strings.HasPrefix(r, "data:") { // an icon of the browser's own
-			b.t.Errorf("a request to %s, not below %s", r, b.base)
+		if !strings.HasPrefix(r, b.base) && !strings.HasPrefix(r, "data:") { // the browser has icons in data URLs
+			b.t.Errorf("the tab sent a request to %s, want only URLs below %s", r, b.base)
 		}
 		if strings.Contains(r, token) {
-			b.t.Errorf("the token is in a URL: %s", r)
+			b.t.Errorf("the URL %s contains the token", r)
 		}
 	}
 }
 
-// mayBeRefused lets requests be refused from now on.
-func (b *tab) mayBeRefused() {
+// allowRefusals makes record ignore errors about refused requests from now on.
+func (b *tab) allowRefusals() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.refused = true
+	b.mayRefuse = true
 }
 
 func (b *tab) run(actions ...chromedp.Action) {
@@ -196,25 +197,25 @@ func (b *tab) run(actions ...chromedp.Action) {
 	}
 }
 
-// until waits for a condition.
+// until waits until a JavaScript condition is true.
 func (b *tab) until(condition string) {
 	b.t.Helper()
 	var text string
 	for {
-		var is bool
-		err := chromedp.Run(b.ctx, chromedp.Evaluate(`Boolean(`+condition+`)`, &is))
+		var isTrue bool
+		err := chromedp.Run(b.ctx, chromedp.Evaluate(`Boolean(`+condition+`)`, &isTrue))
 		switch {
 		case b.ctx.Err() != nil:
-			b.t.Fatalf("it was never so that %s\n%s", condition, text)
-		case err == nil && is:
+			b.t.Fatalf("timeout while waiting until %s; the page shows:\n%s", condition, text)
+		case err == nil && isTrue:
 			return
 		}
-		_ = chromedp.Run(b.ctx, chromedp.Evaluate(`document.body.innerText.slice(0, 3000)`, &text)) // for the message
+		_ = chromedp.Run(b.ctx, chromedp.Evaluate(`document.body.innerText.slice(0, 3000)`, &text)) // for Fatalf
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// value is that of an expression.
+// value returns the value of a JavaScript expression.
 func value[T any](b *tab, expression string) (v T) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate(expression, &v, func(e *runtime.EvaluateParams) *runtime.EvaluateParams {
@@ -223,26 +224,27 @@ func value[T any](b *tab, expression string) (v T) {
 	return v
 }
 
-// view shows another view.
+// view opens another view in the tab.
 func (b *tab) view(hash string) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate(fmt.Sprintf(`location.hash = %q`, hash), nil))
 }
 
-// press presses the button with a text.
-func (b *tab) press(within, text string) {
+// press waits for a button with a text, and presses it. The button is inside an element that matches the selector.
+func (b *tab) press(selector, text string) {
 	b.t.Helper()
 	b.click(fmt.Sprintf(`[...document.querySelectorAll(%q)].find((b) => b.textContent === %q && !b.disabled)`,
-		within+" button", text))
+		selector+" button", text))
 }
 
-// click waits for an element and clicks on it, at once: the page may put another in its place at any time.
-func (b *tab) click(find string) {
+// click waits for an element and clicks on it. One expression does both, since the page may replace the element at any
+// time.
+func (b *tab) click(element string) {
 	b.t.Helper()
-	b.until(`((e) => e && (e.click(), true))(` + find + `)`)
+	b.until(`((e) => e && (e.click(), true))(` + element + `)`)
 }
 
-// unlock gives the token, as a person does.
+// unlock enters the token.
 func (b *tab) unlock() {
 	b.t.Helper()
 	b.press("header", "Unlock")

@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	costRate    = 10_000 // messages a second
-	costViewers = 5
-	costSpan    = 55 * time.Second // more than the page pauses between looks at the streams
+	costRate    = 10_000           // messages per second
+	costViewers = 5                // number of event streams
+	costTime    = 55 * time.Second // duration of a measurement with viewers, which includes a scan of the streams
 )
 
-// BenchmarkPage measures the CPU of a broker that does nothing, and of one that delivers 10,000 messages a second: each
-// without a viewer of its page, with five, and without again. Under load two spans differ by a percent anyway, so that
-// the page's share is told twice: by what it adds to the load, and by what it adds to a broker that does nothing.
+// BenchmarkPage measures the CPU time of a broker with five viewers of its page, and without a viewer before and after
+// that. It measures an idle broker, and a broker that delivers 10,000 messages a second. Under load, two equal
+// measurements differ by a percent. So the benchmark reports the cost of the page relative to the broker's cost under
+// load twice: as the increase under load, and as the increase of the idle broker.
 func BenchmarkPage(b *testing.B) {
 	s := natstest.RunWith(b, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	nc := s.Connect()
@@ -39,45 +40,45 @@ func BenchmarkPage(b *testing.B) {
 	address := natstest.FreeAddress(b)
 	broker := natstest.StartBroker(b, "NATS_URL="+s.Server().ClientURL(), "DELAY_HTTP_ADDR="+address)
 	compare := func() (without, with time.Duration) {
-		const settle = 7 * time.Second // until as much comes out as goes in, and the page lingers no more
+		const settle = 7 * time.Second // longer than the delays, and longer than the page keeps its connections
 		time.Sleep(settle)
-		without = spend(b, broker.Pid, costSpan/2)
-		leave := look(b, address)
-		with = spend(b, broker.Pid, costSpan)
-		leave()
+		without = cpuDuring(b, broker.Pid, costTime/2)
+		disconnect := connectViewers(b, address)
+		with = cpuDuring(b, broker.Pid, costTime)
+		disconnect()
 		time.Sleep(settle)
-		return without + spend(b, broker.Pid, costSpan/2), with
+		return without + cpuDuring(b, broker.Pid, costTime/2), with
 	}
-	core := func(d time.Duration) float64 { return 100 * d.Seconds() / costSpan.Seconds() }
+	percentOfCore := func(d time.Duration) float64 { return 100 * d.Seconds() / costTime.Seconds() }
 	for b.Loop() {
 		idle, watched := compare()
 		stop := flood(nc)
 		without, with := compare()
 		stop()
-		b.ReportMetric(core(idle), "%core-idle")
-		b.ReportMetric(core(watched-idle), "%core-idle-5-more")
-		b.ReportMetric(core(without), "%core-loaded")
-		b.ReportMetric(core(with-without), "%core-loaded-5-more")
+		b.ReportMetric(percentOfCore(idle), "%core-idle")
+		b.ReportMetric(percentOfCore(watched-idle), "%core-idle-5-more")
+		b.ReportMetric(percentOfCore(without), "%core-loaded")
+		b.ReportMetric(percentOfCore(with-without), "%core-loaded-5-more")
 		b.ReportMetric(100*(with-without).Seconds()/without.Seconds(), "%of-the-broker")
 		b.ReportMetric(100*(watched-idle).Seconds()/without.Seconds(), "%of-the-broker-by-idle")
 	}
 }
 
-// flood publishes until it is stopped.
+// flood publishes messages with a delay of a second, at costRate, until the caller calls stop.
 func flood(nc *nats.Conn) (stop func()) {
 	done := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
 		body := []byte(strings.Repeat("x", 256))
-		const each = 10 * time.Millisecond
-		for tick := time.NewTicker(each); ; {
+		const interval = 10 * time.Millisecond
+		for tick := time.NewTicker(interval); ; {
 			select {
 			case <-done:
 				tick.Stop()
 				return
 			case <-tick.C:
-				for range costRate * int(each) / int(time.Second) {
-					_ = nc.Publish("delay.1s.orders.x", body) // what is missed is missed
+				for range costRate * int(interval) / int(time.Second) {
+					_ = nc.Publish("delay.1s.orders.x", body) // a lost message does not change the result
 				}
 			}
 		}
@@ -88,15 +89,15 @@ func flood(nc *nats.Conn) (stop func()) {
 	}
 }
 
-// look opens the stream of events for all viewers, and reads what comes.
-func look(b *testing.B, address string) (leave func()) {
+// connectViewers opens costViewers event streams, and reads them until the caller calls disconnect.
+func connectViewers(b *testing.B, address string) (disconnect func()) {
 	b.Helper()
 	var reading sync.WaitGroup
 	var open []*http.Response
 	for range costViewers {
 		res, err := http.Get(fmt.Sprintf("http://%s/api/events", address))
 		if err != nil || res.StatusCode != 200 {
-			b.Fatalf("look at the page: %v %v", res, err)
+			b.Fatalf("open an event stream: %v, %v", res, err)
 		}
 		open = append(open, res)
 		reading.Go(func() {
@@ -116,20 +117,21 @@ func look(b *testing.B, address string) (leave func()) {
 	}
 }
 
-// spend is how much CPU a process takes in a while.
-func spend(b *testing.B, pid int, while time.Duration) time.Duration {
+// cpuDuring returns the CPU time that a process uses during the time d.
+func cpuDuring(b *testing.B, pid int, d time.Duration) time.Duration {
 	b.Helper()
-	before := cpu(b, pid)
-	time.Sleep(while)
-	return cpu(b, pid) - before
+	before := cpuTime(b, pid)
+	time.Sleep(d)
+	return cpuTime(b, pid) - before
 }
 
-// cpu is how much a process has taken: the first number of each thread's schedstat, in nanoseconds.
-func cpu(b *testing.B, pid int) (sum time.Duration) {
+// cpuTime returns the CPU time that the threads of a process have used. In /proc, it is the first number in the file
+// schedstat of each thread, in nanoseconds.
+func cpuTime(b *testing.B, pid int) (sum time.Duration) {
 	b.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(threads) == 0 {
-		b.Fatalf("the process has no threads: %v", err)
+		b.Fatalf("list the threads of the process: got %d, %v", len(threads), err)
 	}
 	for _, thread := range threads {
 		text, err := os.ReadFile(thread)

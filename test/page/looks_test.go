@@ -16,16 +16,24 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-func behindPrefix(t *testing.T, browser context.Context, c *scene) {
+// startProxy starts a reverse proxy for the page, below a path.
+func (c *scene) startProxy(t *testing.T, path string) *httptest.Server {
+	t.Helper()
 	to, err := url.Parse(c.url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.FlushInterval = -1
-	front := httptest.NewServer(http.StripPrefix("/tools/delay", proxy))
-	t.Cleanup(front.Close)
-	b := open(t, browser, front.URL+"/tools/delay/", "#/pending?target=orders.>", 1280, 900, "light")
+	server := httptest.NewServer(http.StripPrefix(path, proxy))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// behindPrefix: the page works below the path of a reverse proxy.
+func behindPrefix(t *testing.T, browser context.Context, c *scene) {
+	const path = "/tools/delay"
+	b := open(t, browser, c.startProxy(t, path).URL+path+"/", "#/pending?target=orders.>", 1280, 900, "light")
 	b.until(`document.querySelectorAll("tbody tr").length >= 50`)
 	b.unlock()
 	b.view("#/timers?key=order-3")
@@ -37,15 +45,24 @@ func behindPrefix(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("#done")?.textContent.startsWith("moved: due ")`)
 }
 
-// views are all of them, with rows.
+// views are the addresses of all views.
 var views = []string{
 	"#/", "#/pending", "#/where?id=DELAY_1h-1", "#/timers", "#/schedules", "#/timer?key=order-5&target=orders.remind",
 	"#/retrying", "#/dead", "#/letters?code=bad_time", "#/letter?number=1", "#/targets?show=delivered",
 	"#/targets?show=refusing", "#/targets?show=paused", "#/lanes", "#/publish", "#/find?find=order-5", "#/nowhere",
 }
 
-// wantFits wants nothing to be wider than the window.
-func (b *tab) wantFits(what string) {
+// wantReadable fails the case if the page is wider than the window, or if a contrast is too low.
+func (b *tab) wantReadable(what string) {
+	b.t.Helper()
+	b.wantFit(what)
+	if low := value[string](b, lowContrasts); low != "" {
+		b.t.Errorf("%s: the contrast of these texts is too low: %s", what, low)
+	}
+}
+
+// wantFit fails the case if the page is wider than the window.
+func (b *tab) wantFit(what string) {
 	b.t.Helper()
 	wide := value[string](b, `(() => {
 		const width = document.documentElement.clientWidth;
@@ -58,7 +75,8 @@ func (b *tab) wantFits(what string) {
 	}
 }
 
-func fits(t *testing.T, browser context.Context, c *scene) {
+// widthAndContrast: on narrow and wide screens and in both colour schemes, each view fits and has enough contrast.
+func widthAndContrast(t *testing.T, browser context.Context, c *scene) {
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{375, 1280} {
 			t.Run(fmt.Sprint(scheme, width), func(t *testing.T) {
@@ -68,23 +86,20 @@ func fits(t *testing.T, browser context.Context, c *scene) {
 				for _, view := range views {
 					b.view(view)
 					b.until(`document.querySelector("h1") && !document.querySelector("[aria-busy]")`)
-					b.wantFits(view)
-					if bad := value[string](b, contrasts); bad != "" {
-						t.Errorf("%s: the contrast is too low of %s", view, bad)
-					}
+					b.wantReadable(view)
 				}
 			})
 		}
 	}
 }
 
-// contrasts computes that of every text with its ground, as WCAG does, and returns those below 4.5.
-const contrasts = `(() => {
+// lowContrasts is an expression for the texts whose contrast to their background is below 4.5, as WCAG computes it.
+const lowContrasts = `(() => {
 	const parse = (c) => c.match(/[\d.]+/g).map(Number);
 	const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
 		.map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
 		.reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-	const ground = (n) => {
+	const background = (n) => {
 		for (; n; n = n.parentElement) {
 			const c = parse(getComputedStyle(n).backgroundColor);
 			if (c.length === 3 || c[3] === 1) return c;
@@ -97,7 +112,7 @@ const contrasts = `(() => {
 		const n = walk.currentNode.parentElement;
 		if (!walk.currentNode.data.trim() || n.closest("[hidden], noscript, script, .skip")) continue;
 		if (n.getClientRects().length === 0) continue;
-		const [a, b] = [light(parse(getComputedStyle(n).color)), light(ground(n))];
+		const [a, b] = [light(parse(getComputedStyle(n).color)), light(background(n))];
 		const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 		const what = n.tagName + "." + n.className + " " + walk.currentNode.data.slice(0, 20);
 		if (ratio < 4.5) bad.add(what + " " + ratio.toFixed(2));
@@ -105,59 +120,60 @@ const contrasts = `(() => {
 	return [...bad].join("; ");
 })()`
 
-// keyboard goes to a view, searches, and opens what was found, without a mouse. What is pressed has a name and shows
-// that it is the one.
-func keyboard(t *testing.T, browser context.Context, c *scene) {
+// searchByKeyboard opens a view, searches, and opens a result, without a mouse. All buttons and fields have names.
+func searchByKeyboard(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "", 1280, 900, "light")
-	focus := b.tabTo
-	focus(`nav a[href="#/timers"]`)
+	b.tabTo(`nav a[href="#/timers"]`)
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("input[name=key]")`)
-	focus(`input[name=key]`)
+	b.tabTo(`input[name=key]`)
 	b.run(chromedp.KeyEvent("order-7"), chromedp.KeyEvent("\r"))
 	b.until(`document.querySelectorAll("tbody tr").length === 1`)
-	focus(`tbody a`)
+	b.tabTo(`tbody a`)
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("dl")?.textContent.includes("order-7")`)
 	nameless := value[int](b, `[...document.querySelectorAll("button, input, select, a")].filter((n) =>
 		!(n.textContent.trim() || n.getAttribute("aria-label") || n.labels?.length)).length`)
 	if nameless > 0 {
-		t.Errorf("%d things to press or fill in have no name", nameless)
+		t.Errorf("got %d buttons, fields and links without a name, want 0", nameless)
 	}
 }
 
-// tabTo presses Tab until an element has the focus.
-func (b *tab) tabTo(what string) {
+// tabTo presses Tab until an element that matches the selector has the focus. The element must have an outline.
+func (b *tab) tabTo(selector string) {
 	b.t.Helper()
 	for range 60 {
 		b.run(chromedp.KeyEvent("\t"))
-		if value[bool](b, `document.activeElement.matches(`+strconv.Quote(what)+`)`) {
+		if value[bool](b, `document.activeElement.matches(`+strconv.Quote(selector)+`)`) {
 			if value[string](b, `getComputedStyle(document.activeElement).outlineStyle`) == "none" {
-				b.t.Errorf("%s does not show that it has the focus", what)
+				b.t.Errorf("%s has the focus, but no outline", selector)
 			}
 			return
 		}
 	}
-	b.t.Fatalf("Tab never comes to %s", what)
+	b.t.Fatalf("60 presses of Tab have not moved the focus to %s", selector)
 }
 
-func switchesScheme(t *testing.T, browser context.Context, c *scene) {
+// colorScheme: the button changes the colour scheme, and a reload keeps it.
+func colorScheme(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "", 1280, 900, "dark")
-	ground := func() string { return value[string](b, `getComputedStyle(document.body).backgroundColor`) }
-	dark := ground()
+	background := func() string { return value[string](b, `getComputedStyle(document.body).backgroundColor`) }
+	dark := background()
 	b.run(chromedp.Click("#theme", chromedp.ByQuery))
-	light := ground()
+	light := background()
 	if light == dark {
-		t.Errorf("the ground stays %s", dark)
+		t.Errorf("got the background %s in both schemes", dark)
 	}
 	b.run(chromedp.Reload())
 	b.until(`document.querySelector("#ready").textContent === "ready"`)
-	if got := ground(); got != light {
-		t.Errorf("after a reload it is %s, want %s", got, light)
+	if got := background(); got != light {
+		t.Errorf("after a reload, got the background %s, want %s", got, light)
 	}
 }
 
-// screenshots makes the pictures of the documents: go test ./test/page -run TestPage -page.shots ../../broker/web/page
+// screenshots makes the screenshots for the documents, which must be small. This command writes them to the folder:
+//
+//	go test ./test/page -run TestPage -page.shots ../../broker/web/page
 func screenshots(t *testing.T, browser context.Context, c *scene) {
 	for _, shot := range []struct {
 		name, hash, scheme string

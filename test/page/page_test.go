@@ -14,50 +14,50 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPage looks at one broker in many tabs at once.
+// TestPage runs all cases with the same two brokers and the same browser. Each case has its own tab.
 func TestPage(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	browser := startChromium(t)
-	c := play(t, web.Access{
+	c := startScene(t, web.Access{
 		Tokens: []web.Token{{Name: "ann", Secret: token}}, Actions: true, OpenRows: true, Bodies: true,
 	})
 	cases := map[string]func(t *testing.T, b context.Context, c *scene){
-		"live numbers change":         liveNumbers,
-		"one page shows the fleet":    showsFleet,
-		"a search finds a timer":      findsTimer,
-		"targets show their rates":    showsTargets,
-		"a cancel is final":           cancelIsFinal,
-		"schedules show what comes":   schedules,
-		"nothing acts without token":  nothingWithoutToken,
-		"a hostile body is harmless":  hostileBody,
-		"it works behind a prefix":    behindPrefix,
-		"it fits, light and dark":     fits,
-		"the keyboard is enough":      keyboard,
-		"the keyboard acts":           keyboardActs,
-		"a pause holds, and resumes":  pauses,
-		"a letter is resent":          resends,
-		"the form shows real lines":   publishForm,
-		"light and dark are switched": switchesScheme,
-		"screenshots are small":       screenshots,
-		"shell lines are real":        shellLines,
-		"eight tabs of one window":    manyTabs,
-		"a selection is acted on":     actsOnSelection,
-		"rows are sorted":             sortsRows,
-		"one switch for all times":    switchesZone,
-		"times move on":               timesMoveOn,
-		"stale numbers look stale":    staleNumbers,
-		"doctor's findings are shown": showsFindings,
-		"a minute opens its messages": opensMinute,
-		"every view can search":       searchesEverywhere,
-		"buttons say what they are":   namesButtons,
-		"an unknown view says so":     unknownView,
-		"a letter is edited":          editsLetter,
-		"a schedule has a history":    showsRuns,
-		"bodies are shown and logged": showsBodies,
+		"live numbers":            liveNumbers,
+		"fleet":                   fleet,
+		"search for timers":       searchForTimers,
+		"rates of targets":        ratesOfTargets,
+		"cancel a timer":          cancelTimer,
+		"schedules":               schedules,
+		"without a token":         withoutToken,
+		"hostile bodies":          hostileBodies,
+		"behind a prefix":         behindPrefix,
+		"width and contrast":      widthAndContrast,
+		"search by keyboard":      searchByKeyboard,
+		"cancel by keyboard":      cancelByKeyboard,
+		"pause and resume":        pauseAndResume,
+		"resend a letter":         resendLetter,
+		"publish form":            publishForm,
+		"colour scheme":           colorScheme,
+		"screenshots":             screenshots,
+		"shell commands":          shellCommands,
+		"eight tabs":              eightTabs,
+		"act on a selection":      actOnSelection,
+		"sort rows":               sortRows,
+		"time zone":               timeZone,
+		"relative times":          relativeTimes,
+		"lost connection":         lostConnection,
+		"findings":                findings,
+		"open a minute":           openMinute,
+		"search from every view":  searchFromEveryView,
+		"names of buttons":        namesOfButtons,
+		"unknown view":            unknownView,
+		"edit a letter":           editLetter,
+		"runs of a schedule":      runsOfSchedule,
+		"show and log the bodies": showBodies,
 	}
 	soon := c.subscribe("orders.soon")
-	t.Run("in a tab", func(t *testing.T) { // returns when all have
+	t.Run("case", func(t *testing.T) { // returns at the end of all cases
 		for name, test := range cases {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -66,13 +66,14 @@ func TestPage(t *testing.T) {
 		}
 	})
 	if m, err := soon.NextMsg(max(time.Second, time.Until(c.soonDue)+time.Second)); err == nil {
-		t.Errorf("what was cancelled was delivered: %s", m.Data)
+		t.Errorf("the cancelled timer was delivered: %s", m.Data)
 	}
 }
 
-// soonAfter is how long after it was set the timer that a case cancels is due.
-const soonAfter = 20 * time.Second
+// soonDelay is the delay of the timer that cancelTimer cancels.
+const soonDelay = 20 * time.Second
 
+// liveNumbers: the numbers and charts of the overview change with the messages.
 func liveNumbers(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "light")
 	b.until(`/^[\d\s]+$/.test(document.querySelector("#n-pending").textContent)`)
@@ -80,7 +81,7 @@ func liveNumbers(t *testing.T, browser context.Context, c *scene) {
 	before := value[string](b, `document.querySelector("#n-pending").textContent`)
 	c.publish("delay.2h.orders.later", "{}", nil)
 	b.until(fmt.Sprintf(`document.querySelector("#n-pending").textContent !== %q`, before))
-	// Deliveries are counted, and the forecast sees what is due.
+	// The note has the rate of deliveries, and the forecast has due messages.
 	b.until(`parseFloat(document.querySelector("#n-pending ~ .note").textContent) > 10`)
 	b.until(`parseInt(document.querySelector("#n-minute").textContent) > 0`)
 	b.until(`document.querySelectorAll("figure canvas").length === 4`)
@@ -89,8 +90,9 @@ func liveNumbers(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("main table")?.textContent.includes("DELAY_INTAKE")`)
 }
 
-// manyTabs opens more tabs than a browser makes connections to a host. The first one is live again when it is in front.
-func manyTabs(t *testing.T, browser context.Context, c *scene) {
+// eightTabs opens more tabs of one window than a browser opens connections to a host. A tab is live again when it comes
+// to the front.
+func eightTabs(t *testing.T, browser context.Context, c *scene) {
 	id, window := newWindow(t, browser)
 	first := openIn(t, browser, id, c.url, "#/", 1280, 900, "light")
 	for range 7 {
@@ -102,7 +104,8 @@ func manyTabs(t *testing.T, browser context.Context, c *scene) {
 	first.until(fmt.Sprintf(`document.querySelector("#n-pending").textContent !== %q`, before))
 }
 
-func showsFleet(t *testing.T, browser context.Context, c *scene) {
+// fleet: the page of one instance shows all instances.
+func fleet(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "dark")
 	b.until(`["east-", "west-"].every((name, n) =>
 		document.querySelectorAll("tbody tr td:first-child")[n]?.textContent.startsWith(name))`)
@@ -111,45 +114,46 @@ func showsFleet(t *testing.T, browser context.Context, c *scene) {
 	b.until(`["east", "west"].every((name) => document.querySelector("main table")?.textContent.includes(name))`)
 }
 
-func findsTimer(t *testing.T, browser context.Context, c *scene) {
+// searchForTimers: a search filters the timers, shows the equivalent command, and is in the address.
+func searchForTimers(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers", 1280, 900, "light")
 	b.until(`document.querySelectorAll("tbody tr").length >= 30`)
 	b.run(chromedp.SendKeys(`input[name=key]`, "order-1*\r", chromedp.ByQuery))
 	b.until(`document.querySelectorAll("tbody tr").length === 11`)
 	if line, want := value[string](b, `document.querySelector(".verb code").textContent`),
 		"delaybroker timers ls --key 'order-1*' --state pending"; line != want {
-		t.Errorf("it shows %q, want %q", line, want)
+		t.Errorf("got the command %q, want %q", line, want)
 	}
 	if hash := value[string](b, `location.hash`); !strings.Contains(hash, "key=order-1") {
-		t.Errorf("the search is not in the address: %s", hash)
+		t.Errorf("got the address %s, want the key of the search in it", hash)
 	}
 	b.click(`document.querySelector("tbody tr a")`)
 	b.until(`document.querySelector("dl")?.textContent.includes("pending")`)
 }
 
-// showsTargets waits until the fleet has said what it delivers to each target.
-func showsTargets(t *testing.T, browser context.Context, c *scene) {
+// ratesOfTargets: the view of the targets has the rate of deliveries, the refusals and the limit of a target.
+func ratesOfTargets(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/targets?show=delivered", 1280, 900, "light")
 	cell := func(target string, column int) string {
 		return fmt.Sprintf(`[...document.querySelectorAll("main tbody tr")].find((r) => r.cells.length === 6 &&
 			r.cells[0].textContent === %q && r.cells[1].dataset.label === "Delivered")?.cells[%d].textContent`, target, column)
 	}
-	for !value[bool](b, `parseFloat(`+cell("orders.paid", 1)+`) > 10`) { // of the last ten seconds
+	for !value[bool](b, `parseFloat(`+cell("orders.paid", 1)+`) > 10`) { // the average of the last ten seconds
 		time.Sleep(time.Second)
 		b.view("#/lanes")
 		b.view("#/targets?show=delivered")
 		b.until(`document.querySelector("h1")?.textContent === "Targets" && !document.querySelector("[aria-busy]")`)
 	}
 	if got, want := value[string](b, cell("shop.mail", 3)), "50/s"; got != want {
-		t.Errorf("shop.mail has the rate %q, want %q", got, want)
+		t.Errorf("shop.mail has the limit %q, want %q", got, want)
 	}
 	refused := value[string](b, cell("shop.mail", 2))
 	if strings.HasPrefix(refused, "–") || !strings.HasSuffix(refused, " in total") {
-		t.Errorf("shop.mail refused %q", refused)
+		t.Errorf("shop.mail has the refusals %q, want a rate and a total", refused)
 	}
 }
 
-// schedules shows what recurs, with the times behind the pending round, and pauses and resumes one.
+// schedules: a row has the times of the rounds after the pending round. A schedule can be paused and resumed.
 func schedules(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/schedules?key=night*", 1280, 900, "light")
 	b.unlock()
@@ -159,12 +163,12 @@ func schedules(t *testing.T, browser context.Context, c *scene) {
 		"nightly", "reports.run", "cron 0 3 * * * Europe/Berlin", "set reports",
 	} {
 		if !strings.Contains(row, want) {
-			t.Errorf("the row shows no %q: %s", want, row)
+			t.Errorf("got the row %s, want %q in it", row, want)
 		}
 	}
 	if n := value[int](b, `[...document.querySelectorAll("tbody .next")]
 		.filter((n) => n.title.includes("03:00:00 CE")).length`); n != 3 {
-		t.Errorf("%d times behind the pending round are shown, want 3", n)
+		t.Errorf("got %d times after the pending round, want 3", n)
 	}
 	b.press("main td", "Pause")
 	b.until(`document.querySelector("#plan")?.textContent.startsWith("pause 1 timer: nightly to reports.run, due ")`)
@@ -177,7 +181,7 @@ func schedules(t *testing.T, browser context.Context, c *scene) {
 	b.press("dialog", "Resume schedule")
 	b.until(`document.querySelector("#done")?.textContent.startsWith("resumed: due ")`)
 	b.press("dialog", "Done")
-	b.until(`!document.querySelector("tbody tr").textContent.includes("paused")`) // the row is shown anew, with its link
+	b.until(`!document.querySelector("tbody tr").textContent.includes("paused")`)
 	b.click(`document.querySelector("tbody tr a")`)
 	b.until(`document.querySelector("dl")?.textContent.includes("cron 0 3 * * * Europe/Berlin, round 1")`)
 }

@@ -33,41 +33,41 @@ import (
 	"delaybroker/test/natstest"
 )
 
-var shots = flag.String("page.shots", "", "a directory to write screenshots to")
+var shots = flag.String("page.shots", "", "directory for the screenshots")
 
 const token = "0123456789abcdef0123"
 
-// A scene is two brokers under load, one of them with a page.
+// A scene is two instances of a broker under load, each with a page.
 type scene struct {
 	t   *testing.T
-	url string // of the page, with a final slash
+	url string // of the first instance's page, with a final slash
 	nc  *nats.Conn
 	js  jetstream.JetStream
-	log *buffer // of the page
+	log *buffer // log of the first instance's page
 
-	soonDue time.Time // when the timer is due that is cancelled; set by that case
+	soonDue time.Time // due time of the timer that cancelTimer cancels; set by cancelTimer
 }
 
-// buffer is a log that is read while it is written.
+// A buffer is a log that is safe for concurrent use.
 type buffer struct {
-	mu  sync.Mutex // guards all
-	all bytes.Buffer
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.all.Write(p)
+	return b.text.Write(p)
 }
 
 func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.all.String()
+	return b.text.String()
 }
 
-// play starts everything, and the load.
-func play(t *testing.T, access page.Access) *scene {
+// startScene starts the server, both instances and the load.
+func startScene(t *testing.T, access page.Access) *scene {
 	t.Helper()
 	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 	nc := s.Connect()
@@ -83,14 +83,14 @@ func play(t *testing.T, access page.Access) *scene {
 		t.Fatal(err)
 	}
 	cfg.AttemptRules = rules
-	first := c.serve(s, cfg, "west", access, true)
-	c.serve(s, cfg, "east", access, false)
-	c.url = first
+	c.url = c.serve(s, cfg, "west", access, slog.New(slog.NewTextHandler(c.log, nil)))
+	c.serve(s, cfg, "east", access, slog.New(slog.DiscardHandler))
 	c.fill()
 	c.load()
 	return c
 }
 
+// must returns a function that returns the value, or fails the test because of the error.
 func must[T any](v T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -101,9 +101,9 @@ func must[T any](v T, err error) func(t *testing.T) T {
 	}
 }
 
-// serve runs a broker with its page, as the command does.
+// serve runs an instance with its page, like the command, and returns the URL of the page.
 func (c *scene) serve(
-	s *natstest.Server, cfg broker.Config, name string, access page.Access, logged bool,
+	s *natstest.Server, cfg broker.Config, name string, access page.Access, log *slog.Logger,
 ) (url string) {
 	t := c.t
 	t.Helper()
@@ -117,13 +117,8 @@ func (c *scene) serve(
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.DiscardHandler)
-	if logged {
-		log = slog.New(slog.NewTextHandler(c.log, nil))
-	}
 	var durability atomic.Pointer[string]
-	words := "acknowledged means written to a file by one server: a crash of it takes nothing"
-	durability.Store(&words)
+	durability.Store(new("acknowledged means written to a file by one server: a crash of the server loses nothing"))
 	ctx, cancel := context.WithCancel(context.Background())
 	source := web.Source{
 		Engine: b, Down: func() map[string]string { return nil }, Stopping: ctx.Done(), Durability: &durability,
@@ -147,7 +142,7 @@ func (c *scene) serve(
 	return "http://" + listener.Addr().String() + "/"
 }
 
-// runAll runs a broker and its page until the test ends, and waits until it is ready.
+// runAll runs an instance and its page until the test ends. It returns when the instance is ready.
 func (c *scene) runAll(
 	ctx context.Context, cancel func(), b *broker.Broker, p *page.Page, web *http.Server, listener net.Listener,
 ) {
@@ -177,11 +172,11 @@ func (c *scene) runAll(
 	}
 }
 
-// pastHour is a history of this instance that was not lived through, for pictures: an hour of traffic with a trouble
-// in it. What the other instance adds to it is real.
+// pastHour returns an invented history of an instance, for the screenshots: an hour of deliveries, with refusals in a
+// part of the hour.
 func pastHour(now time.Time) *history.Book {
 	book, c := new(history.Book), history.Counts{Late: make([]uint64, len(stats.LatenessBounds())+1)}
-	const ahead = time.Minute // the test goes on for as long
+	const ahead = time.Minute // the history includes the next minute, in which the cases run
 	now = now.Truncate(history.FineStep).Add(ahead - time.Hour)
 	book.Add(now, c)
 	for step := range 360 {
@@ -203,7 +198,7 @@ func pastHour(now time.Time) *history.Book {
 	return book
 }
 
-// fill stores what the cases look for.
+// fill stores the messages, the timers and the dead letters that the cases expect.
 func (c *scene) fill() {
 	t := c.t
 	t.Helper()
@@ -216,7 +211,7 @@ func (c *scene) fill() {
 		c.publish(fmt.Sprintf("delayin.%dm.orders.expire", 2+n%58), fmt.Sprintf(`{"id":%d}`, n), nil)
 	}
 	for range 40 {
-		c.publish("delay.1s.shop.mail", "{}", nil) // no service answers there
+		c.publish("delay.1s.shop.mail", "{}", nil) // the target has no responder
 	}
 	for range 12 {
 		c.publish("delay.1s.shop.sms", "{}", nil)
@@ -240,7 +235,7 @@ func (c *scene) fill() {
 	}
 }
 
-// hostile is what a stranger would have a page run.
+// hostile is text that a page must not interpret as HTML.
 const hostile = `<img src=x onerror="boom()"><script>boom()</script>`
 
 func (c *scene) publish(subject, body string, header nats.Header) {
@@ -269,7 +264,7 @@ func (c *scene) timer(key, target, wait string) {
 	c.publish("delaytimer."+key+"."+target, `{"key":"`+key+`"}`, nats.Header{"Delay-For": {wait}})
 }
 
-// load publishes until the test ends: short delays, so that something is delivered all the time.
+// load publishes messages with a short delay until the test ends, so the brokers always have deliveries.
 func (c *scene) load() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -281,7 +276,7 @@ func (c *scene) load() {
 				return
 			case <-tick.C:
 				for range 4 {
-					_ = c.nc.Publish("delayin.1500ms.orders.paid", []byte(`{"paid":true}`)) // a missed one is missed
+					_ = c.nc.Publish("delayin.1500ms.orders.paid", []byte(`{"paid":true}`)) // a lost message does not matter
 				}
 			}
 		}

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// shellLines are what the page shows for a shell, in all its views and plans: those that a test of the command holds
-// against its verbs and flags.
-func shellLines(t *testing.T, _ context.Context, c *scene) {
+// shellCommands: the equivalent commands of views and plans are those in testdata/lines.txt. A test of the command
+// checks that the command accepts these lines.
+func shellCommands(t *testing.T, _ context.Context, c *scene) {
 	c.timer("shown", "orders.shown", "2h")
 	c.timer("-h", "orders.shown", "2h")
 	var got []string
-	note := func(method, path, body string) {
-		var said struct{ Shell, Error string }
-		c.call(t, method, path, body, &said)
-		if said.Error != "" {
-			t.Errorf("%s %s: %s", path, body, said.Error)
+	request := func(method, path, body string) {
+		var answer struct{ Shell, Error string }
+		c.call(t, method, path, body, &answer)
+		if answer.Error != "" {
+			t.Errorf("%s %s: %s", path, body, answer.Error)
 			return
 		}
-		line := regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`).ReplaceAllString(said.Shell, "2026-12-24T18:00:00Z")
+		line := regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`).ReplaceAllString(answer.Shell, "2026-12-24T18:00:00Z")
 		got = append(got, regexp.MustCompile(`--generation \d+`).ReplaceAllString(line, "--generation 7"))
 	}
 	for _, path := range []string{
@@ -36,7 +36,7 @@ func shellLines(t *testing.T, _ context.Context, c *scene) {
 		"retrying", "retrying?target=shop.>", "dead", "dead?target=shop.>", "letters",
 		"letters?code=bad_time&target=orders.>&since=2h", "letter?number=1", "targets", "dead?by=target",
 	} {
-		note("GET", path, "")
+		request("GET", path, "")
 	}
 	for _, body := range []string{
 		`{"verb":"cancel","key":"shown","target":"orders.shown"}`,
@@ -58,7 +58,7 @@ func shellLines(t *testing.T, _ context.Context, c *scene) {
 		`{"verb":"remove","numbers":[1,2]}`,
 		`{"verb":"pause","target":"nobody.>"}`, `{"verb":"resume","target":"nobody.>"}`,
 	} {
-		note("POST", "plan", body)
+		request("POST", "plan", body)
 	}
 	const file = "../../broker/web/page/testdata/lines.txt"
 	text, err := os.ReadFile(file)
@@ -66,11 +66,11 @@ func shellLines(t *testing.T, _ context.Context, c *scene) {
 		t.Error(err)
 	}
 	if want := strings.Split(strings.TrimSpace(string(text)), "\n"); !slices.Equal(got, want) {
-		t.Errorf("%s does not have what is shown:\n%s", file, strings.Join(got, "\n"))
+		t.Errorf("%s is not equal to the commands of the page:\n%s", file, strings.Join(got, "\n"))
 	}
 }
 
-// call asks the page, with the token.
+// call sends a request with the token, and decodes the response.
 func (c *scene) call(t *testing.T, method, path, body string, into any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

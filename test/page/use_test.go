@@ -3,9 +3,6 @@ package page_test
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -19,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// actsOnSelection selects two of three timers by the keyboard, and cancels both at once.
-func actsOnSelection(t *testing.T, browser context.Context, c *scene) {
+// actOnSelection selects two of three timers by keyboard, and cancels these two with one action.
+func actOnSelection(t *testing.T, browser context.Context, c *scene) {
 	for _, key := range []string{"pick-1", "pick-2", "pick-3"} {
 		c.timer(key, "orders.picked", "2h")
 	}
@@ -35,24 +32,24 @@ func actsOnSelection(t *testing.T, browser context.Context, c *scene) {
 	b.press("main .bulk", "Cancel")
 	b.until(`document.querySelector("#plan")?.textContent === "cancel 2 timers"`)
 	if got := value[string](b, `document.querySelector("dialog h2").textContent`); got != "Cancel 2 timers?" {
-		t.Errorf("the dialog asks %q", got)
+		t.Errorf("got the heading %q of the dialog, want the action and its objects", got)
 	}
 	if lines := value[string](b, `document.querySelector("dialog code").textContent`); strings.Count(lines, "\n") != 1 ||
 		!strings.HasSuffix(lines, " pick-3 orders.picked") {
-		t.Errorf("the lines for a shell are %q", lines)
+		t.Errorf("got the commands %q, want one for each selected timer", lines)
 	}
 	b.press("dialog", "Cancel 2 timers")
 	b.until(`document.querySelector("#done")?.textContent === "2 of 2 timers cancelled"`)
 	b.press("dialog", "Done")
 	b.until(`document.querySelectorAll("tbody tr").length === 1`)
-	if left := value[string](b, `document.querySelector("tbody a").textContent`); left != "pick-2" {
-		t.Errorf("%s is left, want pick-2", left)
+	if key := value[string](b, `document.querySelector("tbody a").textContent`); key != "pick-2" {
+		t.Errorf("the remaining timer is %s, want pick-2", key)
 	}
 	b.until(`!document.querySelector(".bulk")`)
 }
 
-// sortsRows sorts by a head, by the keyboard, and back.
-func sortsRows(t *testing.T, browser context.Context, c *scene) {
+// sortRows sorts the rows by keyboard, first ascending, then descending.
+func sortRows(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-*&target=orders.remind", 1280, 900, "light")
 	b.until(`document.querySelectorAll("tbody tr").length >= 29`)
 	first := func() string { return value[string](b, `document.querySelector("tbody a").textContent`) }
@@ -60,36 +57,37 @@ func sortsRows(t *testing.T, browser context.Context, c *scene) {
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("th").getAttribute("aria-sort") === "ascending"`)
 	if got := first(); got != "order-0" {
-		t.Errorf("the first of the keys is %s, want order-0", got)
+		t.Errorf("ascending: the first key is %s, want order-0", got)
 	}
 	b.run(chromedp.KeyEvent("\r"))
 	b.until(`document.querySelector("th").getAttribute("aria-sort") === "descending"`)
 	if got := first(); got != "order-29" {
-		t.Errorf("the last of the keys is %s, want order-29", got)
+		t.Errorf("descending: the first key is %s, want order-29", got)
 	}
 }
 
-// switchesZone shows the same time in the person's zone and in UTC: in tables, in facts and on the axes.
-func switchesZone(t *testing.T, browser context.Context, c *scene) {
+// timeZone: the page shows a time in the browser's zone, or in UTC if the viewer chooses UTC. A reload keeps the
+// choice.
+func timeZone(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timer?key=order-5&target=orders.remind", 1280, 900, "light")
 	b.run(emulation.SetTimezoneOverride("America/New_York"), chromedp.Reload())
 	b.until(`document.querySelector("dl time")`)
 	due := func() string { return value[string](b, `document.querySelector("dl time").textContent`) }
 	if got := due(); !strings.Contains(got, " -05:00 (in ") {
-		t.Errorf("in New York it is due %s", got)
+		t.Errorf("in New York, got the due time %s, want the offset -05:00", got)
 	}
 	b.press("header", "UTC")
 	b.until(`document.querySelector("dl time").textContent.includes(" UTC (in ")`)
 	iso := value[string](b, `document.querySelector("dl time").getAttribute("datetime").slice(0, 19).replace("T", " ")`)
 	if got := due(); !strings.HasPrefix(got, iso) {
-		t.Errorf("in UTC it is due %s, want %s", got, iso)
+		t.Errorf("in UTC, got the due time %s, want %s", got, iso)
 	}
-	b.run(chromedp.Reload()) // it is remembered
+	b.run(chromedp.Reload())
 	b.until(`document.querySelector("dl time")?.textContent.includes(" UTC (in ")`)
 }
 
-// timesMoveOn: nothing is asked again, and what is due comes nearer.
-func timesMoveOn(t *testing.T, browser context.Context, c *scene) {
+// relativeTimes: relative times change without a request. An update of the rows resets their age.
+func relativeTimes(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-8", 1280, 900, "light")
 	b.until(`document.querySelector("tbody time")`)
 	before := value[string](b, `document.querySelector("tbody time").textContent`)
@@ -99,33 +97,27 @@ func timesMoveOn(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector(".age span").textContent === "updated now"`)
 }
 
-// staleNumbers cuts the broker off: the numbers stay, and look as if they were old.
-func staleNumbers(t *testing.T, browser context.Context, c *scene) {
-	to, err := url.Parse(c.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(to)
-	proxy.FlushInterval = -1
-	front := httptest.NewServer(proxy)
-	t.Cleanup(front.Close)
-	b := open(t, browser, front.URL+"/", "#/", 1280, 900, "light")
+// lostConnection: if the broker does not answer, the numbers remain in another colour, and the page names the other
+// instance.
+func lostConnection(t *testing.T, browser context.Context, c *scene) {
+	proxy := c.startProxy(t, "")
+	b := open(t, browser, proxy.URL+"/", "#/", 1280, 900, "light")
 	color := func() string { return value[string](b, `getComputedStyle(document.querySelector("#n-pending")).color`) }
 	b.until(`/\d/.test(document.querySelector("#n-pending").textContent)`)
-	b.until(`/ instances$/.test(document.querySelector("#version").textContent)`) // the other one has answered
+	b.until(`/ instances$/.test(document.querySelector("#version").textContent)`) // the other instance has answered
 	fresh := color()
-	b.mayBeRefused()
-	front.CloseClientConnections()
-	front.Close()
+	b.allowRefusals()
+	proxy.CloseClientConnections()
+	proxy.Close()
 	b.until(`document.querySelector("#ready").textContent === "no connection"`)
 	b.until(`/has not answered since .* Other instances: east-/.test(document.querySelector("#trouble").textContent)`)
 	if color() == fresh {
-		t.Errorf("the numbers are still %s", fresh)
+		t.Errorf("the numbers still have the colour %s", fresh)
 	}
 }
 
-// showsFindings shows what doctor finds, with a link to where that is looked at.
-func showsFindings(t *testing.T, browser context.Context, c *scene) {
+// findings: the overview has the findings of package doctor. A finding has a link to the view of its object.
+func findings(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "dark")
 	b.until(`[...document.querySelectorAll("#attention li")]
 		.some((li) => /dead letters: \d+ in DELAY_DEAD/.test(li.textContent))`)
@@ -133,8 +125,8 @@ func showsFindings(t *testing.T, browser context.Context, c *scene) {
 	b.until(`location.hash === "#/dead" && document.querySelector("tbody tr")`)
 }
 
-// opensMinute chooses a minute of what is due ahead by arrow keys, and opens what is due then.
-func opensMinute(t *testing.T, browser context.Context, c *scene) {
+// openMinute chooses a minute in the forecast by arrow keys, and opens the messages that are due in this minute.
+func openMinute(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/", 1280, 900, "light")
 	b.until(`document.querySelectorAll("figure canvas").length === 4`)
 	b.tabTo(`.plot.opens`)
@@ -151,64 +143,68 @@ func opensMinute(t *testing.T, browser context.Context, c *scene) {
 			.filter((at) => !(at >= from && at < to)).concat(to - from === 60000 ? [] : ["not a minute"]).join(" ");
 	})()`)
 	if outside != "" {
-		t.Errorf("due at another time: %s", outside)
+		t.Errorf("these messages are not due in the minute: %s", outside)
 	}
 }
 
-// searchesEverywhere finds a message by each of its names, from any view.
-func searchesEverywhere(t *testing.T, browser context.Context, c *scene) {
+// searchFromEveryView: from each view, the search finds a message by its Delay-Id, Nats-Msg-Id or target, and a timer
+// by its key.
+func searchFromEveryView(t *testing.T, browser context.Context, c *scene) {
 	c.publish("delay.2h.orders.found", "{}", nats.Header{"Nats-Msg-Id": {"my-own-id"}})
 	c.timer("my-own-key", "orders.keyed", "2h")
 	b := open(t, browser, c.url, "#/lanes", 1280, 900, "light")
-	look := func(word, view, want string) {
+	search := func(text, view, want string) {
 		t.Helper()
 		b.view(view)
 		b.until(`document.querySelector("main h1")`)
 		b.run(chromedp.Evaluate(`document.activeElement.blur(), document.querySelector("#find").reset()`, nil))
 		b.run(input.DispatchKeyEvent(input.KeyRawDown).WithKey("/"), input.DispatchKeyEvent(input.KeyUp).WithKey("/"))
 		b.until(`document.activeElement.matches("#find input")`)
-		b.run(chromedp.KeyEvent(word), chromedp.KeyEvent("\r"))
+		b.run(chromedp.KeyEvent(text), chromedp.KeyEvent("\r"))
 		b.until(fmt.Sprintf(`document.querySelector("main h1").textContent === "Search" &&
 			!document.querySelector("[aria-busy]") && document.querySelector("#rows").textContent.includes(%q)`, want))
 	}
-	look("my-own-id", "#/lanes", "orders.found")
-	look("my-own-key", "#/dead", "orders.keyed")
-	look("orders.found", "#/publish", "my-own-id")
+	search("my-own-id", "#/lanes", "orders.found")
+	search("my-own-key", "#/dead", "orders.keyed")
+	search("orders.found", "#/publish", "my-own-id")
 	id := value[string](b, `[...document.querySelectorAll("tbody a")]
 		.find((a) => a.textContent.startsWith("DELAY_2h-")).textContent`)
-	look(id, "#/", "waiting, due in")
-	look("nobody-has-this", "#/targets", "No match for nobody-has-this.")
+	search(id, "#/", "waiting, due in")
+	search("not-there", "#/targets", "No match for not-there.")
 }
 
-// namesButtons: each button in a row says to a screen reader which row it acts on, and what destroys is red.
-func namesButtons(t *testing.T, browser context.Context, c *scene) {
+// namesOfButtons: the name of a button in a row contains the object of its action, for a screen reader. Destructive
+// buttons are red.
+func namesOfButtons(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timers?key=order-1*", 1280, 900, "light")
 	b.unlock()
 	b.until(`document.querySelectorAll("tbody tr").length >= 11`)
 	b.until(`document.querySelector('button[aria-label="Cancel timer order-11"]') &&
 		document.querySelector('button[aria-label="Fire timer order-11 now"]')`)
-	if twice := value[int](b, `(() => {
+	if duplicates := value[int](b, `(() => {
 		const names = [...document.querySelectorAll("main button, main input")]
 			.map((b) => b.getAttribute("aria-label") ?? b.textContent);
 		return names.length - new Set(names).size;
-	})()`); twice > 7 { // the fields of the search have labels instead
-		t.Errorf("%d buttons have the name of another one", twice)
+	})()`); duplicates > 7 { // the fields of the search have labels and no names
+		t.Errorf("got %d buttons with the name of another button, want at most 7", duplicates)
 	}
 	red := value[string](b, `getComputedStyle(document.querySelector("td .danger")).color`)
 	b.press("main td", "Cancel")
 	b.until(`document.querySelector("#do")`)
 	if got := value[string](b, `getComputedStyle(document.querySelector("#do")).backgroundColor`); got != red {
-		t.Errorf("the button that cancels is %s, want %s", got, red)
+		t.Errorf("the button that cancels has the colour %s, want %s", got, red)
 	}
 }
 
+// unknownView: an address without a view shows an error.
 func unknownView(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/foo", 1280, 900, "light")
 	b.until(`document.querySelector("h1").textContent === "There is no such view"`)
 }
 
-// showsBodies looks at the body of a pending message and of a timer. The log says who has looked at which.
-func showsBodies(t *testing.T, browser context.Context, c *scene) {
+// showBodies shows the bodies of a pending message and of a timer. The log has the name of the token and the stream,
+// but no body.
+func showBodies(t *testing.T, browser context.Context, c *scene) {
 	c.publish("delay.2h.orders.carried", `{"secret":"pending"}`, nats.Header{"X-Own": {"mine"}})
 	c.timer("carried", "orders.carried", "2h")
 	b := open(t, browser, c.url, "#/pending?target=orders.carried", 1280, 900, "light")
@@ -225,17 +221,17 @@ func showsBodies(t *testing.T, browser context.Context, c *scene) {
 	b.until(`document.querySelector("pre#body")?.textContent.includes('"key": "carried"')`)
 	for _, want := range []string{"who=ann", "stream=DELAY_2h", "stream=DELAY_TIMERS"} {
 		if !strings.Contains(c.log.String(), want) {
-			t.Errorf("the log does not say %s:\n%s", want, c.log)
+			t.Errorf("the log does not contain %s:\n%s", want, c.log)
 		}
 	}
 	if strings.Contains(c.log.String(), "secret") {
-		t.Error("the log has the body")
+		t.Error("the log contains the body")
 	}
 }
 
-// editsLetter gives a letter that could not be read a time, drops a header and changes the body. Until it is resent the
-// letter stays, and what arrives is what was written, to the byte.
-func editsLetter(t *testing.T, browser context.Context, c *scene) {
+// editLetter changes the headers and the body of a dead letter, and resends it. The delivered message has exactly the
+// changed headers and body.
+func editLetter(t *testing.T, browser context.Context, c *scene) {
 	sub := c.subscribe("orders.edited")
 	c.publish("delayin.never.orders.edited", `{"id":1}`, nats.Header{"X-Drop": {"gone"}, "X-Keep": {"kept"}})
 	b := open(t, browser, c.url, "#/letters?target=orders.edited", 1280, 900, "light")
@@ -249,7 +245,7 @@ func editsLetter(t *testing.T, browser context.Context, c *scene) {
 	b.press("main", "Edit and resend")
 	b.until(`document.querySelector("dialog textarea[name=headers]")?.value.includes("X-Drop: gone")`)
 	if body := value[string](b, `document.querySelector("dialog textarea[name=body]").value`); body != `{"id":1}` {
-		t.Errorf("the body to edit is %q", body)
+		t.Errorf("got the body %q in the form, want the body of the letter", body)
 	}
 	b.run(chromedp.Evaluate(`(() => {
 		const set = (name, to) => { document.querySelector("dialog textarea[name=" + name + "]").value = to(
@@ -263,11 +259,11 @@ func editsLetter(t *testing.T, browser context.Context, c *scene) {
 	line := value[string](b, `document.querySelector("dialog code").textContent`)
 	for _, want := range []string{" --drop-header X-Drop", " --header 'X-Set: ü'", " --body '-'", " --now"} {
 		if !strings.Contains(line, want) {
-			t.Errorf("the line for a shell lacks %s: %s", want, line)
+			t.Errorf("got the command %s, want %s in it", line, want)
 		}
 	}
 	if _, err := sub.NextMsg(100 * time.Millisecond); err == nil {
-		t.Error("the preview has resent it")
+		t.Error("the preview has resent the letter")
 	}
 	b.press("dialog", "Resend dead letter")
 	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
@@ -277,14 +273,14 @@ func editsLetter(t *testing.T, browser context.Context, c *scene) {
 	}
 	if string(m.Data) != "changed\nü" || m.Header.Get("X-Drop") != "" || m.Header.Get("X-Set") != "ü" ||
 		m.Header.Get("X-Keep") != "kept" {
-		t.Errorf("it was delivered with %v and %q", m.Header, m.Data)
+		t.Errorf("got a message with the headers %v and the body %q", m.Header, m.Data)
 	}
 	b.press("dialog", "Done")
 	b.until(`document.querySelector("main .none")?.textContent.startsWith("There is no such letter")`)
 }
 
-// showsRuns shows the last runs of a schedule with what became of them.
-func showsRuns(t *testing.T, browser context.Context, c *scene) {
+// runsOfSchedule: the view of a schedule has the last runs with their outcomes. The newest run is first.
+func runsOfSchedule(t *testing.T, browser context.Context, c *scene) {
 	b := open(t, browser, c.url, "#/timer?key=beat&target=orders.beat", 1280, 900, "light")
 	for value[int](b, `document.querySelectorAll("tbody tr").length`) < 2 {
 		b.press("main .age", "Update")
@@ -292,10 +288,10 @@ func showsRuns(t *testing.T, browser context.Context, c *scene) {
 	}
 	row := value[string](b, `document.querySelector("tbody tr").textContent`)
 	if !strings.Contains(row, "delivered") || !strings.Contains(row, "ms") {
-		t.Errorf("the newest run is %s", row)
+		t.Errorf("got the newest run %s, want the outcome and the lateness", row)
 	}
 	rounds := value[[]int](b, `[...document.querySelectorAll("tbody tr")].map((r) => parseInt(r.cells[0].textContent))`)
 	if rounds[0] != rounds[1]+1 {
-		t.Errorf("the rounds are %v, want the newest first", rounds)
+		t.Errorf("got the rounds %v, want the newest round first", rounds)
 	}
 }

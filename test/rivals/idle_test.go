@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// BenchmarkIdle measures the cost of 40 lanes while nothing is published, without a broker and with one and three, on
-// one server and on a cluster of three with three replicas.
+// BenchmarkIdle measures the cost of 40 lanes while no message is published: with no broker, one broker and three
+// brokers, on one server, and on a cluster of three servers with three replicas.
 //
 //	go test -run '^$' -bench Idle -benchtime 1x ./test/rivals
 //
-// It takes eight minutes. The lanes are 32 levels, the intake and seven retry lanes. CPU is in per cent of one core,
-// for all brokers and for all servers together. It is measured over a minute: the longest interval at which a broker
-// asks about a lane of a cluster. Messages are counted per second: from clients to servers, from servers to clients,
-// and between servers. The row without a broker has the same streams, so it shows what the servers need for themselves.
+// It takes eight minutes. The lanes are 32 levels, the intake and seven retry lanes. The CPU columns are the sum of all
+// brokers and the sum of all servers, in per cent of one core. A measurement takes a minute, because a broker requests
+// the state of a lane in a cluster at intervals of up to a minute. The last three columns are messages per second: from
+// clients to servers, from servers to clients, and between servers. The row without a broker has the same streams, so
+// it is the cost of the servers alone.
 func BenchmarkIdle(b *testing.B) {
-	const settle, watch, retry = 10 * time.Second, time.Minute, "DELAY_RETRY=1s,5s,30s,1m,2m,5m,10m"
+	const settle, duration, retry = 10 * time.Second, time.Minute, "DELAY_RETRY=1s,5s,30s,1m,2m,5m,10m"
 	t := table{head: []string{"servers", "brokers", "lanes", "brokers CPU %", "servers CPU %", "brokers to servers/s",
 		"servers to brokers/s", "between servers/s"}}
 	for _, servers := range []int{1, 3} {
 		b.Run("servers="+strconv.Itoa(servers), func(b *testing.B) {
 			f := startFleet(b, servers)
-			f.grow(b, 1, retry) // makes the streams
+			f.grow(b, 1, retry) // creates the streams
 			f.stop()
 			for _, n := range []int{0, 1, 3} {
 				b.Run("brokers="+strconv.Itoa(n), func(b *testing.B) {
@@ -32,20 +33,20 @@ func BenchmarkIdle(b *testing.B) {
 							lanes = f.grow(b, n, retry)
 						}
 						time.Sleep(settle)
-						was, brokers, all := f.servers.traffic(), f.brokers.cpu().sum(), f.servers.cpu().sum()
+						before, brokers, all := f.servers.traffic(), f.brokers.cpu().sum(), f.servers.cpu().sum()
 						start := time.Now()
-						time.Sleep(watch)
+						time.Sleep(duration)
 						took := time.Since(start)
 						brokers, all = f.brokers.cpu().sum()-brokers, f.servers.cpu().sum()-all
-						now := f.servers.traffic()
-						each := func(count int64) string {
+						after := f.servers.traffic()
+						perSecond := func(count int64) string {
 							return strconv.FormatFloat(float64(count)/took.Seconds(),
 								'f', 1, 64)
 						}
 						t.row(strconv.Itoa(servers), strconv.Itoa(n), lanes,
 							percent(float64(brokers)/float64(took)), percent(float64(all)/float64(took)),
-							each(now.InClient-was.InClient), each(now.OutClient-was.OutClient),
-							each(now.In-now.InClient-was.In+was.InClient))
+							perSecond(after.InClient-before.InClient), perSecond(after.OutClient-before.OutClient),
+							perSecond(after.In-after.InClient-before.In+before.InClient))
 						b.ReportMetric(0, "ns/op")
 						b.ReportMetric(100*float64(brokers)/float64(took), "brokers-%")
 						b.ReportMetric(100*float64(all)/float64(took), "servers-%")
@@ -55,5 +56,5 @@ func BenchmarkIdle(b *testing.B) {
 			f.end()
 		})
 	}
-	t.print("BenchmarkIdle: 40 lanes, nothing to do")
+	t.print("BenchmarkIdle: 40 lanes without messages")
 }

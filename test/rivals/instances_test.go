@@ -19,20 +19,20 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// BenchmarkInstances measures one, two and three brokers that share the lanes, on one server and on a cluster of three
-// with three replicas: how late messages are at a rate that one broker can manage, and how many arrive per second when
-// 30,000 are due at one instant.
+// BenchmarkInstances measures one, two and three brokers that share the lanes, on one server, and on a cluster of three
+// servers with three replicas. It measures the lateness at a rate that one broker can deliver, and the arrivals per
+// second of 30,000 messages with the same due time.
 //
 //	go test -run '^$' -bench Instances -benchtime 1x ./test/rivals
 //
-// It takes three and a half minutes. A lane has one owner, so the load is spread over lanes. Half of it uses the levels
-// 1s, 3s, 5s and 7s; the other half uses durations between them, which pass the intake. The messages due at one instant
-// are published to these four levels with their time in a header. Shortly before that instant they wait in three
-// levels: a quarter in 3s, a half in 7s, a quarter in 10s. The brokers divide the lanes as they always do. Streams and
-// servers stay while brokers join; each row is measured after the lanes are divided. CPU is the time for one message,
-// of all servers and of each broker.
+// It takes three and a half minutes. A lane has one owner, so the load uses several lanes. Half of the messages have
+// the delays 1s, 3s, 5s and 7s, which are levels. The other messages have delays between these levels, and pass the
+// intake. The messages with the same due time are published to these four levels, with the due time in a header.
+// Shortly before the due time, a quarter of them waits in the level 3s, a half in 7s, and a quarter in 10s. The brokers
+// join one after the other, on the same servers. A measurement begins when the lanes are divided equally. CPU is the
+// CPU time per message: the sum of all servers, and that of each broker.
 func BenchmarkInstances(b *testing.B) {
-	const most, load, count = 3, 6 * time.Second, 30_000
+	const maxBrokers, load, count = 3, 6 * time.Second, 30_000
 	steady := table{head: []string{"servers", "brokers", "lanes", "msg/s", "p50 ms", "p99 ms", "max ms", "min ms",
 		"achieved/s", "lost", "twice", "CPU µs/msg"}}
 	drain := table{head: []string{"servers", "brokers", "first ms", "p50 ms", "last ms", "msg/s", "lost", "twice",
@@ -47,7 +47,7 @@ func BenchmarkInstances(b *testing.B) {
 			target, _ := names.Arrivals(bench.Broker)
 			target.Replicas = servers
 			newLoad(b, f.nc).stream(target)
-			for n := 1; n <= most; n++ {
+			for n := 1; n <= maxBrokers; n++ {
 				b.Run("brokers="+strconv.Itoa(n), func(b *testing.B) {
 					for b.Loop() {
 						lanes := f.grow(b, n)
@@ -69,7 +69,7 @@ func BenchmarkInstances(b *testing.B) {
 	drain.print("BenchmarkInstances: 30,000 messages due at one instant, stored at the target after due")
 }
 
-// fleet is several brokers that share the lanes on one or more servers.
+// A fleet is several brokers that share the lanes on the same servers.
 type fleet struct {
 	b       *testing.B
 	servers processes
@@ -77,7 +77,7 @@ type fleet struct {
 	nc      *nats.Conn
 }
 
-// startFleet starts the servers, without a broker.
+// startFleet starts the servers of a fleet without brokers.
 func startFleet(b *testing.B, servers int) *fleet {
 	b.Helper()
 	f := &fleet{b: b, servers: startServers(b, servers)}
@@ -85,7 +85,8 @@ func startFleet(b *testing.B, servers int) *fleet {
 	return f
 }
 
-// grow starts brokers until there are n. When the lanes are divided, it returns how many each owns, as "12+12+12".
+// grow starts brokers until there are n, and waits until the lanes are divided equally. It returns the number of lanes
+// of each broker, as in "12+12+12".
 func (f *fleet) grow(b *testing.B, n int, env ...string) string {
 	b.Helper()
 	for len(f.brokers) < n {
@@ -103,13 +104,13 @@ func (f *fleet) grow(b *testing.B, n int, env ...string) string {
 			return lanes
 		}
 		if time.Now().After(deadline) {
-			b.Fatalf("the lanes are not shared out after %s: %v", timeout, err)
+			b.Fatalf("the lanes are not divided equally after %s: %v", timeout, err)
 		}
 	}
 }
 
-// shares returns how many lanes each of n brokers owns, in the order in which they joined. It fails unless all lanes
-// are owned, in equal numbers.
+// shares returns the number of lanes of each broker, in the order in which the brokers joined. It returns an error if a
+// broker is missing, if a lane has no owner, or if the numbers differ by more than one.
 func shares(js jetstream.JetStream, n int) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
@@ -126,12 +127,12 @@ func shares(js jetstream.JetStream, n int) (string, error) {
 		return "", err
 	}
 	if len(t.Instances) != n {
-		return "", fmt.Errorf("%d brokers know of each other", len(t.Instances))
+		return "", fmt.Errorf("%d of %d brokers have joined", len(t.Instances), n)
 	}
 	owned := make(map[string]int)
 	for lane, claim := range t.Lanes {
 		if claim.Instance == "" {
-			return "", fmt.Errorf("nobody owns %s", lane)
+			return "", fmt.Errorf("%s has no owner", lane)
 		}
 		owned[claim.Instance]++
 	}
@@ -144,12 +145,12 @@ func shares(js jetstream.JetStream, n int) (string, error) {
 		words = append(words, strconv.Itoa(owned[id]))
 	}
 	if slices.Max(counts)-slices.Min(counts) > 1 {
-		return "", errors.New("they own " + strings.Join(words, "+"))
+		return "", errors.New("the brokers own " + strings.Join(words, "+") + " lanes")
 	}
 	return strings.Join(words, "+"), nil
 }
 
-// steady publishes at a rate to levels and durations of up to 8 s, and measures how late all messages arrive.
+// steady publishes messages with delays of 1 to 8 seconds at a rate, and measures their lateness.
 func (f *fleet) steady(b *testing.B, rate, count int) result {
 	b.Helper()
 	return f.run(b, rate, count, func(n int) *nats.Msg {
@@ -157,7 +158,7 @@ func (f *fleet) steady(b *testing.B, rate, count int) result {
 	})
 }
 
-// drain publishes messages that are due at one instant, and measures how late they arrive.
+// drain publishes messages with the same due time, and measures their lateness.
 func (f *fleet) drain(b *testing.B, count int) result {
 	b.Helper()
 	const ahead, longest = 15 * time.Second, 7 * time.Second
@@ -173,12 +174,12 @@ func (f *fleet) drain(b *testing.B, count int) result {
 		return m
 	})
 	if r.published.After(due.Add(-longest)) {
-		b.Error("it took too long to publish: not all could pass their level in time")
+		b.Error("the load was published too slowly: some messages leave their first level after the due time")
 	}
 	return r
 }
 
-// run publishes, and measures what arrives. Lost or early messages fail the benchmark.
+// run publishes messages and measures their arrivals. A lost or early message fails the benchmark.
 func (f *fleet) run(b *testing.B, rate, count int, next message) (r result) {
 	b.Helper()
 	l := newLoad(b, f.nc)
@@ -188,24 +189,24 @@ func (f *fleet) run(b *testing.B, rate, count int, next message) (r result) {
 		err = s.Purge(context.Background())
 	}
 	if err != nil {
-		b.Fatalf("empty the target's stream: %v", err)
+		b.Fatalf("purge the target's stream: %v", err)
 	}
 	target := bench.Stored{Stream: s, Subject: subject, Others: int(s.CachedInfo().State.LastSeq)}
 	servers, brokers := f.servers.cpu(), f.brokers.cpu()
 	loaded := l.run(rate, count, next)
 	r.rate, r.published = loaded.Rate, loaded.Last
-	r.judge(b, l.await(target, 0, count, func() {
+	r.report(b, l.await(target, 0, count, func() {
 		r.cpu = append(times{f.servers.cpu().since(servers, count).sum()}, f.brokers.cpu().since(brokers, count)...)
 	}))
 	return r
 }
 
-// delayed is a message for the target, published to the level or plain duration.
+// delayed returns a message for the target with a plain duration as its delay.
 func delayed(delay time.Duration) *nats.Msg {
 	return &nats.Msg{Subject: prefix + "." + delay.String() + "." + names.Target(0)}
 }
 
-// stop ends all brokers by SIGTERM.
+// stop stops all brokers with SIGTERM.
 func (f *fleet) stop() {
 	for _, p := range f.brokers {
 		p.broker.Terminate()
@@ -213,7 +214,7 @@ func (f *fleet) stop() {
 	f.brokers = nil
 }
 
-// end ends the brokers and the servers.
+// end stops the brokers and kills the servers.
 func (f *fleet) end() {
 	f.stop()
 	f.nc.Close()

@@ -15,38 +15,38 @@ import (
 )
 
 const (
-	healthyTurn  = 1                // in the payloads of the healthy target
-	healthyShare = 4                // messages for the healthy target to one for each of its neighbours
-	besideRate   = 500              // msg/s to each neighbour
-	besideLoad   = 20 * time.Second // long enough that what is silent fails its first attempt meanwhile
+	healthyTurn   = 1                // turn in the payloads of messages for the healthy target; the others have turn 0
+	healthyShare  = 4                // messages for the healthy target per message for each neighbour
+	neighbourRate = 500              // messages per second for each neighbour
+	loadTime      = 20 * time.Second // includes the end of the first attempts to deliver to a silent target
 )
 
-// neighbour is a target beside the healthy one.
+// A neighbour is a target beside the healthy target.
 type neighbour struct {
 	name    string
-	subject string // of a request for it
-	mode    string // Delay-Deliver; may be empty
-	open    func(l *load)
+	subject string        // on which its messages are published
+	mode    string        // value of the header Delay-Deliver; may be empty
+	open    func(l *load) // creates the target
 }
 
-// well is a second healthy target: its only effect is the additional load.
+// well is a second healthy target. Its only effect is the additional load.
 var well = neighbour{name: "well", subject: "delay.1s.well.x", open: func(l *load) {
 	l.stream(jetstream.StreamConfig{Name: "WELL", Subjects: []string{"well.>"}})
 }}
 
-// full is a stream that refuses everything. The message that fills it has a payload that is no other one.
+// full is a full stream, which refuses all messages. The payload of the message in it has no valid stamp.
 var full = neighbour{name: "full", subject: "delay.1s.full.x", open: func(l *load) {
 	l.stream(jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew,
 		MaxMsgs: 1})
 	if _, err := l.js.Publish(context.Background(), "full.x", bytes.Repeat([]byte{0xff}, bench.MinSize)); err != nil {
-		l.b.Fatalf("fill: %v", err)
+		l.b.Fatalf("fill the stream FULL: %v", err)
 	}
 }}
 
-// missing has neither a stream nor a subscriber.
+// missing is a target without a stream and without a subscriber.
 var missing = neighbour{name: "missing", subject: "delay.1s.missing.x", open: func(*load) {}}
 
-// silent is a subscriber that does not acknowledge.
+// silent is a subscriber that does not acknowledge its messages.
 var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stream", open: func(l *load) {
 	sub, err := l.nc.Subscribe("silent.>", func(*nats.Msg) {})
 	if err != nil {
@@ -57,15 +57,16 @@ var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stre
 	}
 }}
 
-// BenchmarkIsolation measures how late a healthy target at 2,000 messages a second is: alone, and beside other targets
-// at 500 a second each. A message has three attempts.
+// BenchmarkIsolation measures the lateness of 2,000 messages a second for a healthy target: alone, and beside other
+// targets with 500 messages a second each. A message has at most three attempts.
 //
 //	go test -run '^$' -bench Isolation -benchtime 1x ./test/rivals
 //
-// It takes five minutes. Afterwards every accepted message is searched for in its target's stream, among the dead
-// letters, and in the lanes. A message that is nowhere is lost, and fails the benchmark. The run "alone" is measured
-// first and last, and ratios are to the worse p99 of the two: their difference is the noise of the machine. On a
-// machine with other users, real-time priority (chrt -r 1 in front of the command) reduces the noise.
+// It takes five minutes. After each run, the benchmark searches each accepted message in the target's stream, among the
+// dead letters, and in the lanes. A message that is in none of them is lost, and fails the benchmark. The healthy
+// target is measured alone in the first run and in the last run. The difference between these runs is the noise of the
+// machine. The ratios are relative to the larger p99 of the two. On a machine with other load, real-time priority for
+// the command (chrt -r 1) reduces the noise.
 func BenchmarkIsolation(b *testing.B) {
 	t := table{head: []string{"beside", "msg/s", "p50 ms", "p99 ms", "max ms", "p99 ÷ alone", "lost", "others",
 		"delivered", "dead", "retried", "waiting", "lost"}}
@@ -73,7 +74,7 @@ func BenchmarkIsolation(b *testing.B) {
 		name    string
 		beside  []neighbour
 		healthy result
-		others  fates
+		others  outcomes
 	}
 	runs := []run{
 		{name: "alone"}, {beside: []neighbour{well}}, {beside: []neighbour{full}}, {beside: []neighbour{missing}},
@@ -94,7 +95,7 @@ func BenchmarkIsolation(b *testing.B) {
 	alone := max(runs[0].healthy.late.P99, runs[len(runs)-1].healthy.late.P99)
 	for _, r := range runs {
 		if r.healthy.rate == 0 {
-			continue // not asked for
+			continue // the run is excluded by the flag -bench
 		}
 		ratio := "-"
 		if alone > 0 {
@@ -105,9 +106,10 @@ func BenchmarkIsolation(b *testing.B) {
 			thousands(r.healthy.Lost), thousands(r.others.all), thousands(r.others.delivered), thousands(r.others.dead),
 			thousands(r.others.retried), thousands(r.others.waiting), thousands(r.others.lost))
 	}
-	t.print("BenchmarkIsolation: a healthy target's messages stored after due, and what became of the others")
+	t.print("BenchmarkIsolation: lateness of a healthy target, and the outcomes of the messages for the other targets")
 }
 
+// namesOf returns the names of neighbours, joined by plus signs.
 func namesOf(all []neighbour) string {
 	var words []string
 	for _, n := range all {
@@ -116,8 +118,8 @@ func namesOf(all []neighbour) string {
 	return strings.Join(words, "+")
 }
 
-// beside runs the healthy target beside these neighbours.
-func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates) {
+// beside measures the healthy target beside neighbours.
+func beside(b *testing.B, neighbours []neighbour) (healthy result, others outcomes) {
 	b.Helper()
 	ps := startBoth(b, "DELAY_ATTEMPTS=3")
 	l := newLoad(b, ps[0].connect())
@@ -128,18 +130,18 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates)
 			n.open(l)
 		}
 	}
-	turn := healthyShare + len(neighbours)
-	rate := besideRate * turn
-	count := rate * int(besideLoad/time.Second)
-	isHealthy := func(n int) bool { return n%turn < healthyShare }
+	cycle := healthyShare + len(neighbours) // the targets repeat after so many messages
+	rate := neighbourRate * cycle
+	count := rate * int(loadTime/time.Second)
+	isHealthy := func(n int) bool { return n%cycle < healthyShare }
 	before := ps.cpu()
 	loaded := l.run(rate, count, func(n int) *nats.Msg {
-		if isHealthy(n) { // these have numbers of their own
-			m, number := delayed(time.Second), n/turn*healthyShare+n%turn
+		if isHealthy(n) { // the messages for the healthy target are numbered without the others
+			m, number := delayed(time.Second), n/cycle*healthyShare+n%cycle
 			m.Data = bench.Stamp{Turn: healthyTurn, Number: uint32(number), Due: time.Now()}.Payload(bodySize)
 			return m
 		}
-		to := neighbours[n%turn-healthyShare]
+		to := neighbours[n%cycle-healthyShare]
 		m := &nats.Msg{Subject: to.subject}
 		if to.mode != "" {
 			m.Header = nats.Header{"Delay-Deliver": {to.mode}}
@@ -147,31 +149,31 @@ func beside(b *testing.B, neighbours []neighbour) (healthy result, others fates)
 		return m
 	})
 	healthy.rate = loaded.Rate
-	healthy.judge(b, l.await(target, healthyTurn, count/turn*healthyShare, func() {
+	healthy.report(b, l.await(target, healthyTurn, count/cycle*healthyShare, func() {
 		healthy.cpu = ps.cpu().since(before, count)
 	}))
-	time.Sleep(7 * time.Second) // what was refused has had both its waits, of 1s and 5s
+	time.Sleep(7 * time.Second) // longer than the two retry delays of 1 s and 5 s
 	ps[1].kill()
-	others = l.fates(count, isHealthy)
+	others = l.outcomes(count, isHealthy)
 	ps[0].kill()
 	return healthy, others
 }
 
-// fates counts where the messages for the other targets ended: stored by the target, among the dead letters, in a retry
-// lane, or still in their first lane.
-type fates struct{ all, delivered, dead, retried, waiting, lost int }
+// outcomes has the numbers of messages for the neighbours by outcome: stored by the target, among the dead letters, in
+// a retry lane, in another lane, or lost.
+type outcomes struct{ all, delivered, dead, retried, waiting, lost int }
 
-// fates searches for every message of count that skip does not exclude. The broker is stopped, so nothing moves
-// meanwhile.
-func (l *load) fates(count int, skip func(n int) bool) fates {
+// outcomes searches the messages with the numbers below count, except those for which skip returns true. The broker is
+// stopped, so no message changes its stream during the search.
+func (l *load) outcomes(count int, skip func(n int) bool) outcomes {
 	l.b.Helper()
 	found := make(map[uint32]bool, count)
-	var f fates
-	note := func(stream string, fate *int) {
+	var o outcomes
+	search := func(stream string, outcome *int) {
 		for _, n := range l.numbers(stream) {
 			if n < uint32(count) && !skip(int(n)) && !found[n] {
 				found[n] = true
-				*fate++
+				*outcome++
 			}
 		}
 	}
@@ -183,16 +185,16 @@ func (l *load) fates(count int, skip func(n int) bool) fates {
 	if err := names.Err(); err != nil {
 		l.b.Fatalf("list the streams: %v", err)
 	}
-	// A message that has moved on may still be in the lane it left, if that is not committed. So the last place comes
-	// first.
+	// A message may be in two streams: a lane keeps a message until the commit that follows its delivery. So the order is
+	// that from the last stream of a message to the first.
 	for _, place := range []struct {
-		stream string // or how its name begins
-		fate   *int
-	}{{"WELL", &f.delivered}, {"FULL", &f.delivered}, {"DELAY_DEAD", &f.dead}, {"DELAY_RETRY_", &f.retried},
-		{"DELAY_", &f.waiting}} {
+		prefix  string // of the names of streams
+		outcome *int
+	}{{"WELL", &o.delivered}, {"FULL", &o.delivered}, {"DELAY_DEAD", &o.dead}, {"DELAY_RETRY_", &o.retried},
+		{"DELAY_", &o.waiting}} {
 		for _, name := range streams {
-			if strings.HasPrefix(name, place.stream) {
-				note(name, place.fate)
+			if strings.HasPrefix(name, place.prefix) {
+				search(name, place.outcome)
 			}
 		}
 	}
@@ -200,23 +202,23 @@ func (l *load) fates(count int, skip func(n int) bool) fates {
 		if skip(n) {
 			continue
 		}
-		f.all++
+		o.all++
 		if !found[uint32(n)] {
-			f.lost++
+			o.lost++
 		}
 	}
-	if f.lost > 0 {
-		l.b.Errorf("%d of %d messages for others are nowhere", f.lost, f.all)
+	if o.lost > 0 {
+		l.b.Errorf("%d of %d messages for the neighbours are in no stream", o.lost, o.all)
 	}
-	return f
+	return o
 }
 
-// numbers returns the numbers of all messages in a stream that are for the neighbours.
+// numbers returns the numbers of the messages in a stream that are for the neighbours.
 func (l *load) numbers(stream string) []uint32 {
 	l.b.Helper()
 	s, err := l.js.Stream(context.Background(), stream)
 	if err != nil {
-		l.b.Fatalf("look at %s: %v", stream, err)
+		l.b.Fatalf("open the stream %s: %v", stream, err)
 	}
 	var all []uint32
 	if err := bench.ReadStream(context.Background(), s, ">", func(m jetstream.Msg, _ time.Time) {

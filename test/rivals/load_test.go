@@ -16,7 +16,7 @@ const (
 	bodySize = 256
 )
 
-// names are the subjects and streams of the benchmarks.
+// names has the names of the subjects and streams of the benchmarks.
 var names = func() bench.Names {
 	n, err := bench.NewNames(prefix)
 	if err != nil {
@@ -25,7 +25,7 @@ var names = func() bench.Names {
 	return n
 }()
 
-// load publishes, and reads what arrives.
+// A load publishes messages, and reads the arrivals.
 type load struct {
 	b  testing.TB
 	nc *nats.Conn
@@ -41,7 +41,7 @@ func newLoad(b testing.TB, nc *nats.Conn) *load {
 	return &load{b: b, nc: nc, js: js}
 }
 
-// stream creates a stream for the subjects.
+// stream creates a stream.
 func (l *load) stream(cfg jetstream.StreamConfig) jetstream.Stream {
 	l.b.Helper()
 	s, err := l.js.CreateStream(context.Background(), cfg)
@@ -51,10 +51,11 @@ func (l *load) stream(cfg jetstream.StreamConfig) jetstream.Stream {
 	return s
 }
 
-// message makes the n-th message at the present time. Where it has no payload, it gets one with its number.
+// message returns the n-th message. If the message has no payload, the load sets a payload with the number and the
+// time.
 type message func(n int) *nats.Msg
 
-// run publishes count messages at a rate, or as fast as it can at the rate 0, and awaits their acknowledgements.
+// run publishes messages, and returns when all are acknowledged. The rate zero means as fast as possible.
 func (l *load) run(rate, count int, next message) bench.Loaded {
 	l.b.Helper()
 	order := bench.Load{Rate: rate, Count: count, Publishers: 1}
@@ -67,7 +68,7 @@ func (l *load) run(rate, count int, next message) bench.Loaded {
 	}, func(int) {}))
 }
 
-// order publishes messages of one of the sides of "delaybroker bench".
+// order publishes the messages of a side of "delaybroker bench", and returns when all are acknowledged.
 func (l *load) order(order bench.Load) bench.Loaded {
 	l.b.Helper()
 	return l.loaded(order.Run(context.Background(), l.connect, func(int) {}))
@@ -83,14 +84,14 @@ func (l *load) loaded(r bench.Loaded, err error) bench.Loaded {
 	return r
 }
 
-// await waits until count messages of a turn have arrived, or no more come. Complete is called before copies are waited
-// for.
-func (l *load) await(target bench.Stored, turn uint32, count int, whole func()) *bench.Ledger {
+// await waits until all messages of a turn have arrived, or until the missing messages are lost: see bench.Wait. It
+// calls complete before it waits for duplicates.
+func (l *load) await(target bench.Stored, turn uint32, count int, complete func()) *bench.Ledger {
 	l.b.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	ledger, err := bench.Wait{Target: target, Count: count, Turn: turn, Complete: func() error {
-		whole()
+		complete()
 		return nil
 	}}.Ledger(ctx)
 	if err != nil {
@@ -99,18 +100,19 @@ func (l *load) await(target bench.Stored, turn uint32, count int, whole func()) 
 	return ledger
 }
 
-// result is the result of one run.
+// A result has the measurements of one run.
 type result struct {
 	bench.Tally
 	late      bench.Spread
-	rate      float64 // achieved by the publisher
-	published time.Time
-	cpu       times // per message
+	rate      float64   // achieved rate of the publisher, in messages per second
+	published time.Time // time of the last acknowledgement
+	cpu       times     // CPU time of each process, per message
 }
 
-// judge takes what a ledger says. Lateness is that after the promised time, where a broker says it. Lost or early
-// messages fail the benchmark.
-func (r *result) judge(b *testing.B, l *bench.Ledger) {
+// report adds the tally and the lateness of a ledger to the result, and reports the metrics of the benchmark. The
+// lateness is relative to the promised time if a broker delivered the messages. A lost or early message fails the
+// benchmark.
+func (r *result) report(b *testing.B, l *bench.Ledger) {
 	b.Helper()
 	r.Tally = l.Tally()
 	late := l.Promised.Spread()
@@ -118,13 +120,13 @@ func (r *result) judge(b *testing.B, l *bench.Ledger) {
 		late = l.Late.Spread()
 	}
 	if late == nil {
-		b.Fatal("nothing arrived")
+		b.Fatal("no message has arrived")
 	}
 	r.late = *late
 	if err := r.Err(); err != nil {
 		b.Error(err)
 	}
-	b.ReportMetric(0, "ns/op") // hides it: it would be the time of the whole run
+	b.ReportMetric(0, "ns/op") // zero hides this metric, which would be the duration of the whole run
 	b.ReportMetric(r.rate, "msg/s")
 	b.ReportMetric(float64(r.cpu.sum())/float64(time.Microsecond), "cpu-µs/msg")
 	for unit, ms := range map[string]float64{"p50-ms": late.P50, "p99-ms": late.P99, "max-ms": late.Max} {

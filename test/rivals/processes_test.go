@@ -16,12 +16,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The processes of a benchmark run as they would in production: nats-servers (this test binary, started again), brokers
-// (the command), and this process, which publishes and reads what arrives.
-
+// TestMain runs a nats-server if serverDir is set, and otherwise the benchmarks. As in production, a benchmark has a
+// process for each nats-server and for each broker. The benchmark's own process publishes, and reads the arrivals.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(serverDir); dir != "" {
-		beServer(dir, os.Getenv(serverRoutes))
+		runServer(dir, os.Getenv(serverRoutes))
 		return
 	}
 	code := m.Run()
@@ -29,22 +28,23 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// process is a child process that ends with the benchmark at the latest.
+// A process is a server or a broker. It ends at the end of the benchmark at the latest.
 type process struct {
 	b      testing.TB
-	cmd    *exec.Cmd         // a server, or
-	broker *natstest.Process // a broker
-	url    string            // where its nats-server listens, or the one that it uses
+	cmd    *exec.Cmd         // of a server; nil for a broker
+	broker *natstest.Process // nil for a server
+	url    string            // of the nats-server, which may be embedded in the broker
 
-	monitor string // of a server, its monitoring address
+	// The fields of a server.
+	monitor string // URL of the monitoring endpoint
 	in      io.WriteCloser
 	out     io.Reader
 }
 
-// processes are all processes of a delayer.
+// processes are the processes of a system.
 type processes []*process
 
-// cpu is the CPU time that each process has used.
+// cpu returns the CPU time of each process.
 func (ps processes) cpu() times {
 	var ts times
 	for _, p := range ps {
@@ -56,13 +56,13 @@ func (ps processes) cpu() times {
 // times are the CPU times of several processes.
 type times []time.Duration
 
-// since returns the CPU time of each process for one of count messages.
+// since returns the CPU time of each process per message, since the earlier times.
 func (ts times) since(before times, count int) times {
-	var each times
+	var perMessage times
 	for i, t := range ts {
-		each = append(each, (t-before[i])/time.Duration(count))
+		perMessage = append(perMessage, (t-before[i])/time.Duration(count))
 	}
-	return each
+	return perMessage
 }
 
 func (ts times) sum() time.Duration {
@@ -73,7 +73,7 @@ func (ts times) sum() time.Duration {
 	return sum
 }
 
-// String writes them in microseconds, as "31+12".
+// String formats the times in microseconds, as in "31+12".
 func (ts times) String() string {
 	var words []string
 	for _, t := range ts {
@@ -82,14 +82,14 @@ func (ts times) String() string {
 	return strings.Join(words, "+")
 }
 
-// startBroker runs the command until it is ready.
+// startBroker starts a broker, and returns when the broker is ready.
 func startBroker(b testing.TB, env ...string) *process {
 	b.Helper()
 	p := natstest.StartBroker(b, env...)
 	return &process{b: b, broker: p, url: p.URL}
 }
 
-// kill ends it at once, as kill -9 does.
+// kill kills the process, like kill -9, and waits until it has exited.
 func (p *process) kill() {
 	if p.broker != nil {
 		p.broker.Crash()
@@ -101,10 +101,10 @@ func (p *process) kill() {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.b.Errorf("kill: %v", err)
 	}
-	_ = p.cmd.Wait() // says that it was killed
+	_ = p.cmd.Wait() // always fails: the process was killed
 }
 
-// connect connects to the server of the process.
+// connect connects to the process's nats-server until the end of the benchmark.
 func (p *process) connect() *nats.Conn {
 	p.b.Helper()
 	nc, err := nats.Connect(p.url, nats.Name("rivals"))
@@ -115,10 +115,10 @@ func (p *process) connect() *nats.Conn {
 	return nc
 }
 
-// memory is the resident memory of the process in MB. Linux only, as is cpu.
+// memory returns the resident memory of the process, in megabytes. It is zero on systems other than Linux.
 func (p *process) memory() float64 { return float64(p.usage().Memory) / 1e6 }
 
-// cpu is the CPU time that the process has used.
+// cpu returns the CPU time of the process. It is zero on systems other than Linux.
 func (p *process) cpu() time.Duration { return p.usage().CPU }
 
 func (p *process) usage() bench.Usage {

@@ -20,14 +20,17 @@ import (
 )
 
 const (
-	// serverDir is an environment variable. It makes the test binary a nats-server with its data in that directory.
+	// serverDir is the environment variable with the data directory of a server. If the variable is set, the test binary
+	// runs a nats-server.
 	serverDir = "RIVALS_SERVER_DIR"
-	// serverRoutes makes that server part of a cluster: the routes of all servers, its own first.
+	// serverRoutes is the environment variable with the cluster addresses of all servers, that of this server first. It is
+	// empty for a server without a cluster.
 	serverRoutes = "RIVALS_SERVER_ROUTES"
 )
 
-// beServer runs a nats-server with default settings, prints its addresses, and ends with its parent process.
-func beServer(dir, routes string) {
+// runServer runs a nats-server with default settings, and prints its addresses. It returns when stdin is closed, which
+// also happens at the end of the parent process.
+func runServer(dir, routes string) {
 	opts := &server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
 		JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true,
@@ -46,12 +49,12 @@ func beServer(dir, routes string) {
 		os.Exit(1)
 	}
 	fmt.Println(s.ClientURL(), "http://"+s.MonitorAddr().String())
-	_, _ = io.Copy(io.Discard, os.Stdin) // until it is closed
+	_, _ = io.Copy(io.Discard, os.Stdin)
 	s.Shutdown()
 	s.WaitForShutdown()
 }
 
-// join adds the server to a cluster if there are routes.
+// join makes the server a member of a cluster, unless routes is empty.
 func join(opts *server.Options, routes string) error {
 	if routes == "" {
 		return nil
@@ -72,13 +75,13 @@ func join(opts *server.Options, routes string) error {
 	return nil
 }
 
-// startServer runs a nats-server with an empty store.
+// startServer starts a nats-server with an empty store.
 func startServer(b testing.TB) *process {
 	b.Helper()
 	return startServers(b, 1)[0]
 }
 
-// startServers runs nats-servers with empty stores, one alone or a cluster, until they are healthy.
+// startServers starts nats-servers with empty stores, and returns when they are healthy. Several servers are a cluster.
 func startServers(b testing.TB, n int) processes {
 	b.Helper()
 	routes := make([]string, n)
@@ -109,7 +112,7 @@ func startServers(b testing.TB, n int) processes {
 	}
 	for _, p := range ps {
 		if _, err := fmt.Fscanln(p.out, &p.url, &p.monitor); err != nil {
-			b.Fatalf("the server says no address: %v", err)
+			b.Fatalf("read the addresses of the server: %v", err)
 		}
 	}
 	for _, p := range ps {
@@ -118,7 +121,7 @@ func startServers(b testing.TB, n int) processes {
 	return ps
 }
 
-// urls are the addresses of all servers.
+// urls returns the URLs of all servers, separated by commas.
 func (ps processes) urls() string {
 	var urls []string
 	for _, p := range ps {
@@ -127,7 +130,7 @@ func (ps processes) urls() string {
 	return strings.Join(urls, ",")
 }
 
-// awaitHealthy waits until a server has JetStream. In a cluster that needs an election.
+// awaitHealthy waits until the server is healthy. A server of a cluster is healthy only after an election.
 func (p *process) awaitHealthy() {
 	p.b.Helper()
 	const poll, timeout = 50 * time.Millisecond, 30 * time.Second
@@ -138,7 +141,7 @@ func (p *process) awaitHealthy() {
 			if r.StatusCode == http.StatusOK {
 				return
 			}
-			err = fmt.Errorf("it says %s", r.Status)
+			err = fmt.Errorf("status %s", r.Status)
 		}
 		if time.Now().After(deadline) {
 			p.b.Fatalf("the server is not healthy after %s: %v", timeout, err)
@@ -146,14 +149,14 @@ func (p *process) awaitHealthy() {
 	}
 }
 
-// traffic is how many messages a server has received and sent.
+// traffic has the numbers of messages that a server has received and sent.
 type traffic struct {
-	In        int64 `json:"in_msgs"`         // from clients and other servers
-	InClient  int64 `json:"in_client_msgs"`  // from clients
-	OutClient int64 `json:"out_client_msgs"` // to clients
+	In        int64 `json:"in_msgs"`         // received from clients and from other servers
+	InClient  int64 `json:"in_client_msgs"`  // received from clients
+	OutClient int64 `json:"out_client_msgs"` // sent to clients
 }
 
-// traffic is the sum over all servers.
+// traffic returns the sum of the traffic of all servers.
 func (ps processes) traffic() traffic {
 	var sum traffic
 	for _, p := range ps {
@@ -173,7 +176,7 @@ func (p *process) traffic() (t traffic) {
 		r.Body.Close()
 	}
 	if err != nil {
-		p.b.Fatalf("ask the server for its traffic: %v", err)
+		p.b.Fatalf("read the traffic of the server: %v", err)
 	}
 	return t
 }

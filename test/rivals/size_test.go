@@ -14,15 +14,16 @@ import (
 	"delaybroker/levels"
 )
 
-// BenchmarkSize compares the estimates of "delaybroker size" with measurements, at three points: 1,000 and 10,000
-// messages a second of 256 bytes with a delay of one second, and a million messages that wait in one level.
+// BenchmarkSize compares the estimates of "delaybroker size" with measurements of three loads: 1,000 and 10,000
+// messages a second with a delay of one second, and a million pending messages in one level. Each message has 256
+// bytes.
 //
 //	go test -run '^$' -bench Size -benchtime 1x ./test/rivals
 //
 // It takes one minute. CPU is the number of busy cores, and memory is the growth of the server's resident memory. The
-// coefficients of package capacity are from another run, so a ratio has the noise of two.
+// coefficients of package capacity are from another run, so a ratio has the noise of two runs.
 func BenchmarkSize(b *testing.B) {
-	b.Setenv("GOGC", "100") // as nats-server runs; package natstest would set 400
+	b.Setenv("GOGC", "100") // the default of nats-server; package natstest would set 400
 	t := table{head: []string{"load", "what", "size", "measured", "measured ÷ size"}}
 	compare := func(load, what string, size, measured float64, digits int) {
 		text := func(f float64) string { return strconv.FormatFloat(f, 'f', digits, 64) }
@@ -30,15 +31,15 @@ func BenchmarkSize(b *testing.B) {
 		b.ReportMetric(0, "ns/op")
 	}
 	for _, rate := range []int{1_000, 10_000} {
-		const span = 8 * time.Second
+		const duration = 8 * time.Second
 		name := fmt.Sprintf("rate=%d", rate)
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				r := delayers[0].run(b, bench.Load{
-					Rate: rate, Count: rate * int(span/time.Second), Delays: []bench.Delay{{Duration: time.Second}},
-				}, 0)
-				need := capacity.Of(sized(float64(rate), time.Second))
-				cores := func(each time.Duration) float64 { return each.Seconds() * float64(rate) }
+					Rate: rate, Count: rate * int(duration/time.Second), Delays: []bench.Delay{{Duration: time.Second}},
+				})
+				need := capacity.Of(plainLoad(float64(rate), time.Second))
+				cores := func(perMessage time.Duration) float64 { return perMessage.Seconds() * float64(rate) }
 				load := thousands(rate) + " msg/s"
 				compare(load, "CPU of servers, cores", need.ServerCPU.Sum(), cores(r.cpu[0]), 2)
 				compare(load, "CPU of brokers, cores", need.BrokerCPU.Sum(), cores(r.cpu[1]), 2)
@@ -58,7 +59,7 @@ func BenchmarkSize(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			need := capacity.Of(sized(count/wait.Seconds(), wait))
+			need := capacity.Of(plainLoad(count/wait.Seconds(), wait))
 			load := thousands(count) + " waiting"
 			compare(load, "memory of servers, MB", need.ServerMemory/1e6, ps[0].memory()-before, 0)
 			compare(load, "disk, MB", need.Disk/1e6, float64(lane.CachedInfo().State.Bytes)/1e6, 0)
@@ -69,8 +70,8 @@ func BenchmarkSize(b *testing.B) {
 	t.print("BenchmarkSize: the estimate and the measurement")
 }
 
-// sized is a load of plain messages for the estimate.
-func sized(rate float64, delay time.Duration) capacity.Load {
+// plainLoad returns a load of plain messages for the estimate.
+func plainLoad(rate float64, delay time.Duration) capacity.Load {
 	return capacity.Load{
 		Rate: rate, Delay: delay, Bytes: bodySize, Replicas: 1, Streams: 40, Ladder: levels.Default(),
 		Server: capacity.Server{Memory: 64e9, Disk: 2e12, Cores: 16},

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is printed once all its rows are measured.
+// A table collects rows, and is printed at the end of the benchmark.
 type table struct {
 	head []string
 	rows [][]string
@@ -14,7 +14,7 @@ type table struct {
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// print writes the table in a form that is readable and can be pasted into Markdown.
+// print prints the table in Markdown, unless it is empty.
 func (t *table) print(title string) {
 	if len(t.rows) == 0 {
 		return
@@ -37,7 +37,7 @@ func (t *table) print(title string) {
 	fmt.Println()
 }
 
-// millis writes milliseconds with about three digits.
+// millis formats milliseconds with about three significant digits.
 func millis(ms float64) string {
 	switch {
 	case ms < 10:
@@ -48,7 +48,7 @@ func millis(ms float64) string {
 	return thousands(int(ms + 0.5))
 }
 
-// thousands writes 1234567 as 1,234,567.
+// thousands formats a number with commas, as in 1,234,567.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -56,3 +56,6 @@ func thousands(n int) string {
 	}
 	return s
 }
+
+// percent formats a share of one in per cent.
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 2, 64) }

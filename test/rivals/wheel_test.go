@@ -1,28 +1,29 @@
-// Package rivals_test measures the wheel against other data structures for the same purpose:
+// Package rivals_test compares the broker with other systems that delay messages, and the wheel with other data
+// structures for timers. This command measures the wheel:
 //
 //	go test -run '^$' -bench Wheel -benchtime 200ms ./test/rivals
 //
-// All get the same random numbers, and times as time.Time, because callers have those. Each is used in the way it was
-// made for, and they do not do the same work:
+// All data structures get the same random delays, and the times as time.Time. The data structures do not do the same
+// work:
 //
-//   - wheel: exact to the nanosecond, in order, can remove.
-//   - heap: container/heap with the index of each item kept, for removal; items
-//     are used again. Exact and in order.
-//   - thw: the hash wheel of nats-server, with slots of one second as it is. Not
-//     in order. It is asked once in a second, which suits it best and makes
-//     entries up to a second late; asked for each entry, it would read a whole
-//     slot each time.
-//   - thw1ms: the same, on a time scaled by a thousand, which gives it slots of a
-//     millisecond. It is asked once in a millisecond.
-//   - afterfunc: time.AfterFunc. It has a clock of its own, so virtual time
-//     cannot drive it: an add+fire stops the pending timer that is replaced and
-//     then makes one which is due at once and waits for its goroutine.
+//   - wheel: package wheel. Entries fire at their exact times and in order.
+//   - heap: container/heap. Each item has its index, so an entry can be removed. Items are reused. Entries fire at
+//     their exact times and in order.
+//   - thw: the hash wheel of nats-server. Its slots are of one second, and the benchmark advances it once a second.
+//     So entries fire up to a second late, and not in order. To advance it more often would cost more, because each
+//     time it reads a whole slot.
+//   - thw1ms: the hash wheel with times multiplied by a thousand, so its slots are of one millisecond. The benchmark
+//     advances it once a millisecond.
+//   - afterfunc: time.AfterFunc. It depends on the real clock, so the benchmark cannot advance it. Instead, "fire"
+//     stops the next pending timer, starts a timer that is due immediately, and waits for its goroutine.
 //
-// In add+fire, N entries are pending, with the ages that a steady stream of delays, uniform in 0..1 s, would give them.
-// Each operation adds one entry and advances virtual time so far that, on average, one fires. If fired/op is not about
-// one, as with thw and a million entries, the run was too short to reach the end of a slot, and its time is that of
-// Add. In add+remove, N entries are pending and time stands still. Each operation adds one entry and removes, in turns,
-// that entry or one added long ago.
+// In add+fire, N entries are pending. Their remaining delays are distributed as in a steady stream of entries with
+// uniform delays from 0 to 1 s. Each operation adds one entry, and advances the virtual time so that one entry fires on
+// average. If fired/op is not about one, as for thw with a million entries, the run was too short to reach the end of a
+// slot. Then the time per operation is that of Add alone.
+//
+// In add+remove, N entries are pending, and the time does not advance. Each operation adds one entry, and removes in
+// turns this entry or an entry that was added long before.
 package rivals_test
 
 import (
@@ -41,11 +42,11 @@ import (
 
 var pendings = []int{1_000, 100_000, 1_000_000}
 
-// A rival keeps entries by number, from 0 to twice the number of pending ones.
+// A rival is a data structure with entries. An entry has a number, from 0 to the given number of entries.
 type rival interface {
 	add(due time.Time, n uint32)
 	remove(n uint32)
-	// advance returns how many entries have fired.
+	// advance returns the number of entries that fire until now.
 	advance(now time.Time) int
 }
 
@@ -71,10 +72,10 @@ func BenchmarkWheelAddFire(b *testing.B) {
 }
 
 func benchmarkAddFire(b *testing.B, pending int, make func(int) rival) {
-	// With a mean delay of half a second.
+	// The average delay is half a second, so one entry fires on average in each step.
 	step := time.Second / 2 / time.Duration(pending)
 	delays := newDelays()
-	// Numbers are used again: an entry is gone after one second, or after two with the slots of thw.
+	// A number is reused after four seconds. An entry fires within one second, or within two seconds from a slot of thw.
 	entries := uint32(8 * pending)
 	r := make(int(entries))
 	now := time.Unix(1_000_000, 0)
@@ -90,7 +91,7 @@ func benchmarkAddFire(b *testing.B, pending int, make func(int) rival) {
 		now = now.Add(step)
 		fired += r.advance(now)
 	}
-	for range min(pending, 100_000) { // let memory reach its size
+	for range min(pending, 100_000) { // the memory reaches its final size before the measurement
 		op()
 	}
 	fired = 0
@@ -114,7 +115,7 @@ func BenchmarkWheelAddRemove(b *testing.B) {
 func benchmarkAddRemove(b *testing.B, pending int, make func(int) rival) {
 	delays := newDelays()
 	r := make(pending + 1)
-	// Far in the future of the real clock, too, so that no AfterFunc fires.
+	// The due times are far in the future by the real clock, so no AfterFunc fires.
 	now := time.Now().Add(time.Hour)
 	for n := range uint32(pending) {
 		r.add(now.Add(delays[n%uint32(len(delays))]), n)
@@ -132,6 +133,7 @@ func benchmarkAddRemove(b *testing.B, pending int, make func(int) rival) {
 	}
 }
 
+// newDelays returns random delays from 0 to 1 s, the same in each call.
 func newDelays() []time.Duration {
 	r := rand.New(rand.NewPCG(1, 2))
 	delays := make([]time.Duration, 1<<16)
@@ -232,21 +234,21 @@ func (h *indexed) advance(now time.Time) int {
 
 type hashed struct {
 	wheel *thw.HashWheel
-	scale int64 // thw nanoseconds to one of ours
-	tick  int64 // last one asked
-	due   []int64
+	scale int64   // factor from the benchmark's time to that of the wheel
+	slot  int64   // number of the last slot to which the wheel was advanced
+	due   []int64 // by number
 }
 
 func newHashed(entries int, scale int64) rival {
 	return &hashed{wheel: thw.NewHashWheel(), scale: scale, due: make([]int64, entries)}
 }
 
-// expire is what ExpireTasks calls with the current time.
+// expire is the function that ExpireTasks calls with the current time.
 //
 //go:linkname expire github.com/nats-io/nats-server/v2/server/thw.(*HashWheel).expireTasks
 func expire(w *thw.HashWheel, now int64, fire func(seq uint64, expires int64) bool)
 
-// time is in 1970, so that it can be scaled.
+// time returns the time of the wheel. The remainder bounds the product, which would otherwise overflow.
 func (h *hashed) time(t time.Time) int64 {
 	return (t.UnixNano() % (1000 * int64(time.Hour))) * h.scale
 }
@@ -266,11 +268,11 @@ func (h *hashed) remove(n uint32) {
 
 func (h *hashed) advance(now time.Time) int {
 	t := h.time(now)
-	tick := t / int64(time.Second)
-	if tick == h.tick {
+	slot := t / int64(time.Second)
+	if slot == h.slot {
 		return 0
 	}
-	h.tick = tick
+	h.slot = slot
 	fired := 0
 	expire(h.wheel, t, func(uint64, int64) bool {
 		fired++
@@ -289,7 +291,7 @@ func newTimers(entries int) rival {
 	return &timers{timers: make([]*time.Timer, entries), fired: make(chan struct{}, 1)}
 }
 
-// add adds an hour to each delay, so that only advance makes timers fire.
+// add adds an hour to each delay, so that only the timers of advance fire.
 func (a *timers) add(due time.Time, n uint32) {
 	a.timers[n] = time.AfterFunc(time.Hour+time.Duration(due.Nanosecond()), a.fire)
 }

@@ -12,24 +12,24 @@ import (
 	"delaybroker/broker/text"
 )
 
-// Access has the rights of viewers. The zero value shows only the overview, and only to viewers that reach the broker
-// by an IP address or by localhost.
+// Access has the rights of viewers. The zero value allows only the overview, and only under an IP address or localhost
+// as the host name.
 type Access struct {
 	Tokens   []Token
 	Actions  bool     // viewers with a token may execute actions
-	OpenRows bool     // viewers without a token also see rows
-	Bodies   bool     // viewers of rows also see bodies, and the values of users' headers
-	Hosts    []string // host names of the broker, in addition to localhost and addresses
+	OpenRows bool     // viewers without a token may see rows
+	Bodies   bool     // viewers who may see rows may also see headers and bodies
+	Hosts    []string // other allowed host names, with or without a port
 }
 
 // Token is the secret that authenticates a person. Name is the person's name in the log.
 type Token struct{ Name, Secret string }
 
-// wrongDelay delays the response to a wrong token, which slows down guessing.
+// wrongDelay is the delay of the response to a wrong token. It slows down guessing.
 const wrongDelay = 200 * time.Millisecond
 
-// allowsHost reports whether a Host is allowed. A name of an attacker may resolve to this host, so allowsHost allows
-// only localhost and the names in Hosts. It always allows an IP address.
+// allowsHost reports whether a request may have a Host: an IP address, localhost, or a name in Hosts. It does not allow
+// other names, because an attacker's name may resolve to this host.
 func (a Access) allowsHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -42,19 +42,20 @@ func (a Access) allowsHost(host string) bool {
 		})
 }
 
-// who returns the token of a request. It compares all tokens in constant time.
-func (a Access) who(r *http.Request) (who Token, ok bool) {
+// authenticate returns the token of a request. Ok is false if the request has no valid token. The duration does not
+// depend on the given token.
+func (a Access) authenticate(r *http.Request) (token Token, ok bool) {
 	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	for _, t := range a.Tokens {
 		if subtle.ConstantTimeCompare([]byte(given), []byte(t.Secret)) == 1 {
-			who, ok = t, bearer
+			token, ok = t, bearer
 		}
 	}
-	return who, ok
+	return token, ok
 }
 
-// origins refuses requests from other web pages. It allows the Host of the request and the names in Hosts, since a
-// proxy may have changed the Host.
+// origins returns the check that refuses requests from other web pages. It allows the origins of Hosts, because a proxy
+// may have changed the Host of a request.
 func (a Access) origins() *http.CrossOriginProtection {
 	c := http.NewCrossOriginProtection()
 	for _, host := range a.Hosts {
@@ -65,63 +66,63 @@ func (a Access) origins() *http.CrossOriginProtection {
 	return c
 }
 
-// access responds with the rights of the viewer.
+// access responds with the rights of the viewer, or with an error if the token is wrong.
 func (p *Page) access(w http.ResponseWriter, r *http.Request) {
 	a := p.cfg.Access
-	who, known := a.who(r)
+	token, known := a.authenticate(r)
 	if r.Header.Get("Authorization") != "" && !known {
 		p.refuse(w, r)
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"who": who.Name, "token": known, "tokens": len(a.Tokens) > 0, "rows": a.OpenRows || known,
+		"who": token.Name, "token": known, "tokens": len(a.Tokens) > 0, "rows": a.OpenRows || known,
 		"actions": a.Actions && known, "can_act": a.Actions, "bodies": a.Bodies && (a.OpenRows || known),
 	})
 }
 
-// rows calls next for viewers that may see rows.
-func (p *Page) rows(next http.HandlerFunc) http.HandlerFunc {
+// requireRows returns a handler that calls next if the viewer may see rows.
+func (p *Page) requireRows(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a := p.cfg.Access
-		_, known := a.who(r)
+		_, known := a.authenticate(r)
 		switch {
 		case a.OpenRows || known:
 			next(w, r)
 		case len(a.Tokens) == 0:
-			writeError(w, http.StatusForbidden, "rows are hidden: they contain ids, keys and targets, and this broker listens "+
-				"on more than localhost; set DELAY_HTTP_TOKEN, or DELAY_HTTP_ROWS=open")
+			writeError(w, http.StatusForbidden, "the rows are hidden, because they contain ids, keys and targets, and this "+
+				"broker listens on more than localhost: set DELAY_HTTP_TOKEN, or DELAY_HTTP_ROWS=open")
 		default:
 			p.refuse(w, r)
 		}
 	}
 }
 
-// change calls next for viewers with the right to act.
-func (p *Page) change(next func(w http.ResponseWriter, r *http.Request, who Token)) http.HandlerFunc {
+// requireActions returns a handler that calls next if the viewer may execute actions.
+func (p *Page) requireActions(next func(w http.ResponseWriter, r *http.Request, token Token)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a := p.cfg.Access
-		switch who, known := a.who(r); {
+		switch token, known := a.authenticate(r); {
 		case !a.Actions:
 			writeError(w, http.StatusForbidden, "actions are off: set DELAY_HTTP_ACTIONS=on and DELAY_HTTP_TOKEN")
 		case p.origins.Check(r) != nil:
-			writeError(w, http.StatusForbidden, "this request comes from another web page")
+			writeError(w, http.StatusForbidden, "the request was refused: it comes from another web page")
 		case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
-			writeError(w, http.StatusUnsupportedMediaType, "want application/json")
+			writeError(w, http.StatusUnsupportedMediaType, "the request was refused: want the content type application/json")
 		case !known:
 			p.refuse(w, r)
 		default:
-			next(w, r, who)
+			next(w, r, token)
 		}
 	}
 }
 
-// refuse responds to a request without a token, or with a wrong one.
+// refuse responds to a request that has no token or a wrong token.
 func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
-	sentence := "a token is required: Authorization: Bearer <DELAY_HTTP_TOKEN>"
+	sentence := "a token is required: send the header Authorization: Bearer <DELAY_HTTP_TOKEN>"
 	if r.Header.Get("Authorization") != "" {
-		sentence = "wrong token"
-		if more, ok := p.wrong.Allow(ratelog.Every); ok {
-			p.cfg.Log.Warn("the page refused a wrong token", "from", from(r), "more", more)
+		sentence = "the token is wrong: use a token of DELAY_HTTP_TOKEN"
+		if more, ok := p.wrongTokens.Allow(ratelog.Every); ok {
+			p.cfg.Log.Warn("the page refused a wrong token", "from", clientAddress(r), "more", more)
 		}
 		select {
 		case <-time.After(wrongDelay):
@@ -132,8 +133,8 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusUnauthorized, sentence)
 }
 
-// from returns the origin of a request: its address, and the address that a proxy reports.
-func from(r *http.Request) string {
+// clientAddress returns the address of the client, and the address that a proxy reports.
+func clientAddress(r *http.Request) string {
 	address := r.RemoteAddr
 	if f := r.Header.Get("X-Forwarded-For"); f != "" {
 		address += " for " + text.Printable(f, 100)

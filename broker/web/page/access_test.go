@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// TestOnlyCalledByOwnNames: a request for a foreign host name that resolves to this host is refused on every path: DNS
-// rebinding.
+// TestOnlyCalledByOwnNames: a request with another host name is refused on every path. Otherwise, DNS rebinding would
+// give an attacker's web page access to the broker.
 func TestOnlyCalledByOwnNames(t *testing.T) {
 	p := newPage(Access{OpenRows: true, Hosts: []string{"Delay.example.com"}})
 	for host, want := range map[string]int{
@@ -18,13 +18,14 @@ func TestOnlyCalledByOwnNames(t *testing.T) {
 	} {
 		for _, path := range []string{"/assets/app.js", "/api/access"} {
 			if got := call(p, "GET", path, "", "Host", host).Code; got != want {
-				t.Errorf("%s called %q: got %d, want %d", path, host, got, want)
+				t.Errorf("%s with the host %q: got %d, want %d", path, host, got, want)
 			}
 		}
 	}
 }
 
-func TestEveryAnswerProtects(t *testing.T) {
+// TestSecurityHeaders: every response has the security headers, also an error.
+func TestSecurityHeaders(t *testing.T) {
 	p := newPage(Access{})
 	for _, path := range []string{"/", "/assets/app.js", "/api/access", "/api/pending", "/nothing", "/assets/nothing"} {
 		h := call(p, "GET", path, "", "Accept", "text/html").Result().Header
@@ -55,11 +56,11 @@ func TestRowsAndActionsNeedTheirRights(t *testing.T) {
 		name      string
 		access    Access
 		header    string
-		rows, act int // 502 is past all gates: there is no NATS
+		rows, act int // 502 means that the request was allowed: there is no NATS server
 	}{
 		{"nothing allowed", Access{}, "", 403, 403},
 		{"open rows", Access{OpenRows: true}, "", 502, 403},
-		{"a token, and none given", Access{Tokens: ann, Actions: true}, "", 401, 401},
+		{"no token given", Access{Tokens: ann, Actions: true}, "", 401, 401},
 		{"open rows, no token given", Access{Tokens: ann, Actions: true, OpenRows: true}, "", 502, 401},
 		{"a wrong token", Access{Tokens: ann, Actions: true}, "Bearer " + secret + "x", 401, 401},
 		{"an empty token", Access{Tokens: ann, Actions: true}, "Bearer ", 401, 401},
@@ -68,7 +69,7 @@ func TestRowsAndActionsNeedTheirRights(t *testing.T) {
 		{"the token, actions off", Access{Tokens: ann}, "Bearer " + secret, 502, 403},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // the answer to a wrong token takes its time
+			synctest.Test(t, func(t *testing.T) { // the response to a wrong token is delayed
 				p := newPage(test.access)
 				if got := call(p, "GET", rows, "", "Authorization", test.header).Code; got != test.rows {
 					t.Errorf("rows: got %d, want %d", got, test.rows)
@@ -82,12 +83,12 @@ func TestRowsAndActionsNeedTheirRights(t *testing.T) {
 	}
 }
 
-// TestBodiesNeedTheirRight: access to rows does not include headers and bodies, which need a setting of their own.
-// Findings name targets, so they need the access to rows.
-func TestBodiesNeedTheirRight(t *testing.T) {
+// TestAccessToBodies: headers and bodies need the access to rows, and also the setting Bodies. Findings contain
+// targets, so they need the access to rows.
+func TestAccessToBodies(t *testing.T) {
 	for _, test := range []struct {
 		access            Access
-		content, findings int // 502 is past all gates: there is no NATS
+		content, findings int // 502 means that the request was allowed: there is no NATS server
 	}{
 		{Access{}, 403, 403},
 		{Access{OpenRows: true}, 403, 200},
@@ -104,7 +105,7 @@ func TestBodiesNeedTheirRight(t *testing.T) {
 	}
 }
 
-// TestOnlyOwnPageActs: no other page in the same browser can send an action, with or without a proxy before the broker.
+// TestOnlyOwnPageActs: another web page in the same browser cannot send an action, with or without a reverse proxy.
 func TestOnlyOwnPageActs(t *testing.T) {
 	p := newPage(Access{Tokens: []Token{{"ann", secret}}, Actions: true, Hosts: []string{"ops.example"}})
 	for _, test := range []struct {

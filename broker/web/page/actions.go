@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/text"
 	"delaybroker/broker/timer"
@@ -17,7 +20,8 @@ import (
 	"delaybroker/levels"
 )
 
-// operation has the functions that plan and execute a kind of action.
+// operation has the functions that plan and execute a kind of action. The function plan sets the planData of the
+// action.
 type operation struct {
 	plan func(ctx context.Context, i *inspect.Inspector, a *action) (plan, error)
 	act  func(ctx context.Context, i *inspect.Inspector, a action) (result, error)
@@ -26,11 +30,11 @@ type operation struct {
 // result is the result of an action.
 type result struct {
 	Sentence string   `json:"sentence"`
-	Notes    []string `json:"notes,omitempty"`
-	Good     bool     `json:"good"` // the whole plan was executed
+	Notes    []string `json:"notes,omitempty"` // about the objects that were not changed
+	Good     bool     `json:"good"`            // all objects of the plan were changed
 }
 
-// operationFor returns the operation of an action. A pause applies to a target, or to a recurring timer.
+// operationFor returns the operation of an action. The object of a pause is a recurring timer, or a pattern of targets.
 func operationFor(a action) (operation, error) {
 	ofTimer := a.Key != "" || len(a.Timers) > 0
 	switch verb := a.Verb; {
@@ -43,21 +47,16 @@ func operationFor(a action) (operation, error) {
 	case verb == "pause", verb == "resume":
 		return operation{planPause, actPause}, nil
 	}
-	return operation{}, fmt.Errorf("%w: unknown verb %q", errAsked, a.Verb)
+	return operation{}, fmt.Errorf("%w: unknown verb %q", errRequest, a.Verb)
 }
 
-// counting formats a number with its noun.
-func counting(n uint64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.FormatUint(n, 10) + " " + noun + "s"
-}
+// counted formats a number with its noun.
+func counted(n uint64, noun string) string { return english.Plural(int(n), noun, "") }
 
-// change returns the change of one timer for an action.
+// change returns the change of one timer that an action requests.
 func (a action) change() (w store.Change, err error) {
 	w = store.Change{Key: a.Key, Target: a.Target}
-	w.Verb, w.Generation, w.ID = timer.Verb(a.Verb), a.Generation, a.Word
+	w.Verb, w.Generation, w.ID = timer.Verb(a.Verb), a.Generation, a.IdempotencyKey
 	if w.Verb != timer.Move {
 		return w, nil
 	}
@@ -70,15 +69,15 @@ func (a action) change() (w store.Change, err error) {
 	case a.By != "" && a.In == "" && a.At == "":
 		w.By, err = store.ParseShift(a.By)
 	default:
-		return w, fmt.Errorf("%w: move: want one of in, at and by", errAsked)
+		return w, fmt.Errorf("%w: move: want exactly one of in, at and by", errRequest)
 	}
 	if err != nil {
-		err = fmt.Errorf("%w: %w", errAsked, err)
+		err = fmt.Errorf("%w: %w", errRequest, err)
 	}
 	return w, err
 }
 
-// moveFlags adds the flags for the new time of a move.
+// moveFlags appends the flags for the new time of a move.
 func (a action) moveFlags(line shell) shell {
 	if a.Verb != string(timer.Move) {
 		return line
@@ -86,7 +85,7 @@ func (a action) moveFlags(line shell) shell {
 	return line.flag("--in", a.In).flag("--at", a.At).flag("--by", a.By)
 }
 
-// planTimers reads one timer, or counts many.
+// planTimers plans an action on one timer, or on all timers that match.
 func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	w, err := a.change()
 	if err != nil {
@@ -100,10 +99,10 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 		return plan{}, err
 	}
 	if w.Generation > 0 && w.Generation != got.Generation {
-		return plan{Sentence: "the timer was set again after this page read it: update the rows"}, nil
+		return plan{Sentence: "the timer was set again after the page had read its row: update the rows"}, nil
 	}
 	if got.Outcome != timer.Pending && got.Outcome != timer.Paused {
-		return plan{Sentence: fmt.Sprintf("the timer is %s: no action is possible", got.Outcome)}, nil
+		return plan{Sentence: fmt.Sprintf("the timer is %s, so no action is possible", got.Outcome)}, nil
 	}
 	a.Generation, a.Count, a.Shell = got.Generation, 1, a.timerLine(got)
 	due := "due " + text.Moment(got.Due)
@@ -113,8 +112,8 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 	return plan{Sentence: fmt.Sprintf("%s 1 timer: %s to %s, %s", a.Verb, a.Key, a.Target, due)}, nil
 }
 
-// timerLine returns the equivalent shell command. The command for a recurring timer, except a move, contains no
-// generation, because a generation is valid for one round only.
+// timerLine returns the equivalent shell command. Unless the action is a move, the command for a recurring timer
+// contains no generation, because a generation is valid for only one round.
 func (a action) timerLine(got store.Answer) string {
 	verb := timer.Verb(a.Verb)
 	if got.Recurring == nil || verb == timer.Move {
@@ -128,12 +127,12 @@ func (a action) timerLine(got store.Answer) string {
 	return shell{"schedules", name}.flag("--target", a.Target).words(a.Key).String()
 }
 
-// bulk returns the planned change of many timers, and the equivalent shell command.
+// bulk returns the change of many timers that an action requests, and the equivalent shell command.
 func (a action) bulk() (b store.Bulk, line shell, err error) {
 	b = store.Bulk{Verb: timer.Verb(a.Verb), Page: store.Page{UpTo: a.UpTo, Limit: store.MaxLimit}}
 	if b.Verb == timer.Move {
 		if b.By, err = store.ParseShift(a.By); err != nil {
-			return b, nil, fmt.Errorf("%w: by: %w", errAsked, err)
+			return b, nil, fmt.Errorf("%w: by: %w", errRequest, err)
 		}
 	}
 	b.Filter, line, err = timerFilter(url.Values{
@@ -142,7 +141,7 @@ func (a action) bulk() (b store.Bulk, line shell, err error) {
 	return b, a.moveFlags(line), err
 }
 
-// doTimer reads or changes one timer. If the server refuses the request, doTimer returns the refusal.
+// doTimer reads or changes one timer. It returns an error if a permission is missing.
 func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.Answer, error) {
 	got, err := i.Timers().Do(ctx, w)
 	if err == nil && got.Outcome == timer.Unknown {
@@ -151,44 +150,45 @@ func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.A
 	return got, err
 }
 
+// planManyTimers plans an action on all timers that match.
 func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	switch {
 	case a.Verb == string(timer.Fire):
-		return plan{}, fmt.Errorf("%w: only one timer can be fired at a time", errAsked)
+		return plan{}, fmt.Errorf("%w: fire: want a single timer", errRequest)
 	case a.Target == "":
-		return plan{}, fmt.Errorf("%w: target missing; > means every target", errAsked)
+		return plan{}, fmt.Errorf("%w: the target is missing: > means every target", errRequest)
 	case a.Verb == string(timer.Move) && a.By == "":
-		return plan{}, fmt.Errorf("%w: many timers can only be moved by a duration, such as +5m", errAsked)
+		return plan{}, fmt.Errorf("%w: move: many timers need a duration, such as +5m", errRequest)
 	}
 	b, line, err := a.bulk()
 	if err != nil {
 		return plan{}, err
 	}
-	// A duration counts from the time of the plan, not from the time of the action.
-	a.DueAfter, a.DueBefore = exactly(b.Filter.DueFrom), exactly(b.Filter.DueTo)
+	// A relative bound, such as 5m, becomes a time now, so the action has the same bounds as the plan.
+	a.DueAfter, a.DueBefore = exactTime(b.Filter.DueFrom), exactTime(b.Filter.DueTo)
 	b.DryRun = true
-	all, err := eachPage(ctx, i.Timers(), b)
+	all, err := bulkPages(ctx, i.Timers(), b)
 	if err != nil {
 		return plan{}, err
 	}
 	a.UpTo, a.Count, a.Shell = all.UpTo, uint64(all.Matched-all.Refused), line.String()
-	made := plan{Sentence: a.Verb + " " + counting(a.Count, "timer")}
+	made := plan{Sentence: a.Verb + " " + counted(a.Count, "timer")}
 	if all.Refused > 0 {
-		made.Notes = append(made.Notes, refusedOf(all))
+		made.Notes = append(made.Notes, refusalNote(all))
 	}
 	return made, nil
 }
 
-// exactly formats a time without loss of precision. It returns "" for the zero time.
-func exactly(t time.Time) string {
+// exactTime formats a time with full precision. It returns "" for the zero time.
+func exactTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return text.Moment(t)
 }
 
-// eachPage changes the timers of all pages.
-func eachPage(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
+// bulkPages repeats a change of many timers for each page of their list, until the last page or the end of ctx.
+func bulkPages(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
 	for {
 		page, err := timers.Bulk(ctx, b)
 		if err != nil {
@@ -205,18 +205,18 @@ func eachPage(ctx context.Context, timers *store.Timers, b store.Bulk) (all stor
 	}
 }
 
-// actTimers executes a plan.
+// actTimers executes a plan for one timer, or for all timers that match.
 func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	if a.All {
 		b, _, err := a.bulk()
 		if err != nil {
 			return result{}, err
 		}
-		all, err := eachPage(ctx, i.Timers(), b)
+		all, err := bulkPages(ctx, i.Timers(), b)
 		if err != nil && (all.Matched == 0 || all.Outcomes[timer.Unknown] == all.Matched) {
 			return result{}, err
 		}
-		return manyDone(a, all, err), nil
+		return bulkResult(a, all, err), nil
 	}
 	w, err := a.change()
 	if err != nil {
@@ -226,20 +226,20 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 	if err != nil {
 		return result{}, err
 	}
-	done := result{Sentence: string(got.Outcome)}
-	switch got.Outcome {
-	case timer.Paused:
-		done = result{Sentence: "paused: the timer does not fire until it is resumed", Good: true}
-	case timer.Pending:
-		done = result{Sentence: "resumed: due " + text.Moment(got.Due), Good: true}
-	case timer.Cancelled:
-		done = result{Sentence: "cancelled: the timer will not be delivered", Good: true}
-	case timer.Moved:
-		done = result{Sentence: "moved: due " + text.Moment(got.Due), Good: true}
-	case timer.Fired:
-		done = result{Sentence: "fired", Good: true}
-	case timer.TooLate:
-		done.Sentence = "too late: the timer has fired"
+	done := result{Sentence: map[timer.Outcome]string{
+		timer.Paused:    "paused: the timer does not fire until it is resumed",
+		timer.Pending:   "resumed: due " + text.Moment(got.Due),
+		timer.Cancelled: "cancelled: the timer will not be delivered",
+		timer.Moved:     "moved: due " + text.Moment(got.Due),
+		timer.Fired:     "fired: the timer is delivered now",
+	}[got.Outcome]}
+	if done.Good = done.Sentence != ""; !done.Good {
+		done.Sentence = cmp.Or(map[timer.Outcome]string{
+			timer.TooLate:  "too late: the timer has fired",
+			timer.NotFound: "not changed: the timer has ended",
+			timer.Conflict: "not changed: the timer was set again after the plan: plan the action again",
+			timer.Unknown:  "no answer: the timer may have been changed: plan the action again",
+		}[got.Outcome], string(got.Outcome))
 	}
 	if got.Why != "" {
 		done.Notes = append(done.Notes, got.Why)
@@ -247,29 +247,30 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 	return done, nil
 }
 
-// refusedOf formats the number of timers that are refused, and the reason of the first.
-func refusedOf(all store.Done) string {
-	return text.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
+// refusalNote formats the number of refused changes, and the reason of the first refusal.
+func refusalNote(all store.Done) string {
+	return text.Printable(fmt.Sprintf("%d refused; the reason of the first: %s", all.Refused, all.Why), 600)
 }
 
-func manyDone(a action, all store.Done, err error) result {
-	good := map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[timer.Verb(a.Verb)]
+// bulkResult returns the result of a change of many timers. If err is not nil, the change has stopped early.
+func bulkResult(a action, all store.Done, err error) result {
+	good := timer.Outcome(participles[a.Verb])
 	done := result{
-		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counting(a.Count, "timer"), good),
+		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counted(a.Count, "timer"), good),
 		Good:     err == nil && uint64(all.Outcomes[good]) == a.Count,
 	}
-	for _, what := range slices.Sorted(maps.Keys(all.Outcomes)) {
-		if what != good {
-			done.Notes = append(done.Notes, fmt.Sprintf("%d %s", all.Outcomes[what], what))
+	for _, outcome := range slices.Sorted(maps.Keys(all.Outcomes)) {
+		if outcome != good {
+			done.Notes = append(done.Notes, fmt.Sprintf("%d %s", all.Outcomes[outcome], outcome))
 		}
 	}
 	if all.Refused > 0 {
-		done.Notes = append(done.Notes, refusedOf(all))
+		done.Notes = append(done.Notes, refusalNote(all))
 	}
 	if err != nil {
 		done.Notes = append(done.Notes, "stopped by an error: "+err.Error())
 	} else if all.Next > 0 {
-		done.Notes = append(done.Notes, "stopped by the time limit: plan the rest")
+		done.Notes = append(done.Notes, "stopped by a timeout: plan the action again for the other timers")
 	}
 	for n, note := range done.Notes {
 		done.Notes[n] = text.Printable(strings.TrimSpace(note), 600)

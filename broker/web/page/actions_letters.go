@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// letterWork returns the work of an action on letters, and the equivalent command. If dry is set, the work changes
-// nothing, and reports the outcomes that it would have.
+// letterWork returns the work for an action on dead letters, and the equivalent command. A dry work only reports what
+// it would change.
 func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
 	v := url.Values{"target": {a.Target}, "code": {a.Code}, "since": {a.Since}}
 	for _, n := range append([]uint64{a.Number}, a.Numbers...) {
@@ -28,10 +28,10 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 		return nil, nil, err
 	}
 	if f.All() {
-		return nil, nil, fmt.Errorf("%w: letters missing: want a number, a code, a target or a time", errAsked)
+		return nil, nil, fmt.Errorf("%w: want the number, the code, the target or the time of letters", errRequest)
 	}
 	if !a.Edit.None() && (a.Number == 0 || a.Verb != "resend") {
-		return nil, nil, fmt.Errorf("%w: only one letter can be edited, and only with resend", errAsked)
+		return nil, nil, fmt.Errorf("%w: edit: want a single letter, and the verb resend", errRequest)
 	}
 	f.Until = a.Before
 	if a.Verb == "remove" {
@@ -53,7 +53,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 		}
 	}
 	if a.Edit.Body != nil {
-		line = line.flag("--body", "-") // from standard input
+		line = line.flag("--body", "-") // the command reads the body from its standard input
 	}
 	change := deadletter.Change{
 		Target: a.To, AtOnce: a.Now, Unsealed: a.Unsealed, DropExpiry: a.DropExpiry, Edit: a.Edit,
@@ -61,13 +61,14 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 	return letters.Resending(f, change, dry), append(shell{"dead", "resend"}, line...), nil
 }
 
+// planLetters plans an action on dead letters.
 func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
 		return plan{}, err
 	}
 	if problem := i.Policy().CheckTarget(a.To); a.To != "" && problem != nil {
-		return plan{}, fmt.Errorf("%w: to: %s", errAsked, problem.Sentence)
+		return plan{}, fmt.Errorf("%w: to: %s", errRequest, problem.Sentence)
 	}
 	a.Before = letters.Asked.UTC()
 	w, line, err := a.letterWork(letters, true)
@@ -78,13 +79,13 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 	if err != nil {
 		return plan{}, err
 	}
-	n, notes := outcome(outcomes, w.Did)
+	n, notes := countOutcomes(outcomes, w.Did)
 	a.Count, a.Shell = n, line.String()
-	return plan{Sentence: a.Verb + " " + counting(n, "dead letter"), Notes: notes}, nil
+	return plan{Sentence: a.Verb + " " + counted(n, "dead letter"), Notes: notes}, nil
 }
 
-// outcome returns the number of letters with the outcome did, and a note on each other outcome.
-func outcome(all []inspect.LetterOutcome, did string) (n uint64, notes []string) {
+// countOutcomes returns the number of letters with the outcome did, and a note about each other outcome.
+func countOutcomes(all []inspect.LetterOutcome, did string) (n uint64, notes []string) {
 	for _, o := range all {
 		switch {
 		case o.Did == did:
@@ -98,6 +99,7 @@ func outcome(all []inspect.LetterOutcome, did string) (n uint64, notes []string)
 	return n, notes
 }
 
+// actLetters executes a plan for dead letters.
 func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
@@ -108,12 +110,12 @@ func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, er
 		return result{}, err
 	}
 	outcomes, err := letters.Work(ctx, ctx, w)
-	n, notes := outcome(outcomes, w.Did)
+	n, notes := countOutcomes(outcomes, w.Did)
 	if err != nil && n == 0 {
 		return result{}, err
 	}
 	done := result{
-		Sentence: fmt.Sprintf("%d of %s %s", n, counting(a.Count, "dead letter"), w.Did), Notes: notes,
+		Sentence: fmt.Sprintf("%d of %s %s", n, counted(a.Count, "dead letter"), w.Did), Notes: notes,
 		Good: err == nil && n == a.Count,
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/text"
 )
 
+// planPause plans the pause of a pattern of targets, or the resumption.
 func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	if err := checkPattern(a.Target); err != nil {
 		return plan{}, err
@@ -21,14 +22,14 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 	if err != nil {
 		return plan{}, err
 	}
-	at := slices.IndexFunc(all, func(one inspect.Pause) bool { return one.Pattern == a.Target })
+	at := slices.IndexFunc(all, func(p inspect.Pause) bool { return p.Pattern == a.Target })
 	if a.Verb == "resume" {
 		if at < 0 || all[at].State != pause.Paused {
-			return plan{Sentence: "the pattern is not paused; resume exactly the pattern that was paused"}, nil
+			return plan{Sentence: "the pattern is not paused: resume exactly a pattern that was paused"}, nil
 		}
 		a.Count = 1
 		return plan{Sentence: fmt.Sprintf("resume %s: %s now waiting will be delivered", a.Target,
-			counting(*all[at].Waiting, "message"))}, nil
+			counted(*all[at].Waiting, "message"))}, nil
 	}
 	if at >= 0 && all[at].State == pause.Paused {
 		return plan{Sentence: "the pattern is already paused"}, nil
@@ -39,25 +40,26 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 	}
 	a.Count = 1
 	return plan{Sentence: fmt.Sprintf("pause %s: %s now pending, and all later messages, will wait when due",
-		a.Target, counting(f.Pending, "message"))}, nil
+		a.Target, counted(f.Pending, "message"))}, nil
 }
 
+// actPause executes the plan of a pause, or of a resumption.
 func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
-	change, word := i.Pause, "paused"
+	change, state := i.Pause, "paused"
 	if a.Verb == "resume" {
-		change, word = i.Resume, "resumed: the waiting messages are delivered"
+		change, state = i.Resume, "resumed: the waiting messages are delivered"
 	}
 	c, err := change(ctx, a.Target)
 	if err != nil && !errors.Is(err, inspect.ErrUnconfirmed) {
 		return result{}, err
 	}
 	done := result{
-		Sentence: fmt.Sprintf("%s is %s; confirmed by %d of %s", a.Target, word, len(c.Confirmed),
-			counting(uint64(len(c.Confirmed)+len(c.Unconfirmed)), "instance")),
+		Sentence: fmt.Sprintf("%s is %s; confirmed by %d of %s", a.Target, state, len(c.Confirmed),
+			counted(uint64(len(c.Confirmed)+len(c.Unconfirmed)), "instance")),
 		Good: err == nil && c.NotStored == "",
 	}
 	if c.NotStored != "" {
-		done.Notes = append(done.Notes, "not stored yet: "+text.Printable(c.NotStored, 300))
+		done.Notes = append(done.Notes, "the change is not stored yet: "+text.Printable(c.NotStored, 300))
 	}
 	return done, nil
 }

@@ -16,20 +16,20 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// TestActionsAreBounded: a selection is bounded. Letters are edited one at a time: an edit of several would give all of
-// them the same body.
-func TestActionsAreBounded(t *testing.T) {
+// TestInvalidActions: a selection has at most maxRows timers, and only a single letter can be edited. An edit of
+// several letters would give them the same body.
+func TestInvalidActions(t *testing.T) {
 	many := action{Verb: "cancel", timerChoice: timerChoice{Timers: make([]timerRef, maxRows+1)}}
-	if _, err := planSelected(t.Context(), nil, &many); !errors.Is(err, errAsked) {
-		t.Errorf("%d timers: got %v, want %v", maxRows+1, err, errAsked)
+	if _, err := planSelected(t.Context(), nil, &many); !errors.Is(err, errRequest) {
+		t.Errorf("%d timers: got %v, want %v", maxRows+1, err, errRequest)
 	}
 	edit := deadletter.Edit{Body: []byte("x")}
 	for name, choice := range map[string]letterChoice{
 		"a code": {Code: "bad_time", Edit: edit}, "a selection": {Numbers: []uint64{1, 2}, Edit: edit},
 	} {
 		a := action{Verb: "resend", letterChoice: choice}
-		if _, _, err := a.letterWork(new(inspect.Letters), true); !errors.Is(err, errAsked) {
-			t.Errorf("an edit of %s: got %v, want %v", name, err, errAsked)
+		if _, _, err := a.letterWork(new(inspect.Letters), true); !errors.Is(err, errRequest) {
+			t.Errorf("an edit of %s: got %v, want %v", name, err, errRequest)
 		}
 	}
 	one := action{Verb: "resend", letterChoice: letterChoice{Number: 1, Edit: edit}}
@@ -39,13 +39,14 @@ func TestActionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTicketHolds: a plan is executed only unchanged, for its user, and for a limited time.
+// TestTicketHolds: a ticket is valid only unchanged, with the token of the plan, and for planLifetime.
 func TestTicketHolds(t *testing.T) {
 	now := time.Now()
 	ann, bob := Token{"ann", secret}, Token{"bob", secret + "b"}
 	all := timerChoice{All: true}
 	d := action{
-		Verb: "cancel", Target: "orders.>", timerChoice: all, fixed: fixed{UpTo: 7, Count: 3, Until: now.Add(planTime)},
+		Verb: "cancel", Target: "orders.>", timerChoice: all,
+		planData: planData{UpTo: 7, Count: 3, Until: now.Add(planLifetime)},
 	}
 	ticket, err := seal(d, ann)
 	if err != nil {
@@ -54,19 +55,19 @@ func TestTicketHolds(t *testing.T) {
 	if got, err := unseal(ticket, ann, now); err != nil || got.Target != d.Target || got.UpTo != d.UpTo {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	other, err := seal(action{Verb: "cancel", Target: ">", timerChoice: all, fixed: fixed{Until: d.Until}}, bob)
+	other, err := seal(action{Verb: "cancel", Target: ">", timerChoice: all, planData: planData{Until: d.Until}}, bob)
 	if err != nil {
 		t.Fatal(err)
 	}
 	forged, _, _ := strings.Cut(other, ".")
 	_, sum, _ := strings.Cut(ticket, ".")
 	for name, open := range map[string]func() (action, error){
-		"by another":    func() (action, error) { return unseal(ticket, bob, now) },
-		"too late":      func() (action, error) { return unseal(ticket, ann, now.Add(planTime+1)) },
+		"another token": func() (action, error) { return unseal(ticket, bob, now) },
+		"expired":       func() (action, error) { return unseal(ticket, ann, now.Add(planLifetime+1)) },
 		"another plan":  func() (action, error) { return unseal(forged+"."+sum, ann, now) },
 		"no seal":       func() (action, error) { return unseal(forged+".", ann, now) },
-		"nothing":       func() (action, error) { return unseal("", ann, now) },
-		"not one of us": func() (action, error) { return unseal("%%.%%", ann, now) },
+		"empty":         func() (action, error) { return unseal("", ann, now) },
+		"not base64":    func() (action, error) { return unseal("%%.%%", ann, now) },
 	} {
 		if _, err := open(); !errors.Is(err, errTicket) {
 			t.Errorf("%s: got %v, want %v", name, err, errTicket)
@@ -74,14 +75,14 @@ func TestTicketHolds(t *testing.T) {
 	}
 }
 
-// TestLogHasNoValues: the log has the names of edited headers without their values, which need the permission for
-// bodies.
-func TestLogHasNoValues(t *testing.T) {
+// TestLogWithoutHeaderValues: the log has the names of edited headers, but not the values. A reader of the log may not
+// have the right to see bodies.
+func TestLogWithoutHeaderValues(t *testing.T) {
 	ann := Token{"ann", secret}
 	p := newPage(Access{Tokens: []Token{ann}, Actions: true})
 	var log strings.Builder
 	p.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	a := action{Verb: "resend", fixed: fixed{Until: time.Now().Add(planTime)}}
+	a := action{Verb: "resend", planData: planData{Until: time.Now().Add(planLifetime)}}
 	a.Number, a.Edit.Set = 1, message.Header{"Authorization": {"Basic it's", "plain"}, "X": {""}}
 	_, line, err := a.letterWork(&inspect.Letters{}, true)
 	if err != nil {
@@ -94,14 +95,14 @@ func TestLogHasNoValues(t *testing.T) {
 	}
 	call(p, "POST", "/api/act", `{"ticket":"`+ticket+`"}`, "Authorization", "Bearer "+secret,
 		"Content-Type", "application/json")
-	if said := log.String(); !strings.Contains(said, "--header 'Authorization: …'") ||
-		strings.Contains(said, "Basic") || strings.Contains(said, "plain") {
-		t.Errorf("got %s", said)
+	if text := log.String(); !strings.Contains(text, "--header 'Authorization: …'") ||
+		strings.Contains(text, "Basic") || strings.Contains(text, "plain") {
+		t.Errorf("got the log %s", text)
 	}
 }
 
-// TestRequestsAreReadStrictly: a client cannot set the fixed fields of a plan, and an unknown field is an error.
-func TestRequestsAreReadStrictly(t *testing.T) {
+// TestInvalidRequests: an unknown field, a second object, an empty body and a large body are errors.
+func TestInvalidRequests(t *testing.T) {
 	p := newPage(Access{Tokens: []Token{{"ann", secret}}, Actions: true})
 	for body, want := range map[string]string{
 		`{"verb":"cancel","targt":"x"}`:       "unknown field",
@@ -117,8 +118,8 @@ func TestRequestsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// TestShellQuotes: in a shell line, text of clients is quoted.
-func TestShellQuotes(t *testing.T) {
+// TestQuoted: special characters of a shell are quoted.
+func TestQuoted(t *testing.T) {
 	for word, want := range map[string]string{
 		"orders.expire": "orders.expire", "orders.>": "'orders.>'", "": "''", "--all": "'--all'",
 		"$(rm -rf ~)": "'$(rm -rf ~)'", "it's": `'it'\''s'`, "a;b": "'a;b'", "a`b`": "'a`b`'", "a\nb": "'a·b'", "é": "'é'",
@@ -129,8 +130,8 @@ func TestShellQuotes(t *testing.T) {
 	}
 }
 
-// TestOutcomesInOrder: equal outcomes have the same text, in the same order.
-func TestOutcomesInOrder(t *testing.T) {
+// TestBulkResult: the notes have a constant order.
+func TestBulkResult(t *testing.T) {
 	all := store.Done{Matched: 11, Outcomes: map[timer.Outcome]int{
 		timer.Cancelled: 5, timer.TooLate: 1, timer.NotFound: 2, timer.Conflict: 2, timer.Unknown: 1,
 	}}
@@ -138,7 +139,7 @@ func TestOutcomesInOrder(t *testing.T) {
 		Sentence: "5 of 11 timers cancelled", Notes: []string{"2 conflict", "2 not_found", "1 too_late", "1 unknown"},
 	}
 	for range 20 {
-		if got := manyDone(action{Verb: "cancel", fixed: fixed{Count: 11}}, all, nil); !reflect.DeepEqual(got, want) {
+		if got := bulkResult(action{Verb: "cancel", planData: planData{Count: 11}}, all, nil); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 	}

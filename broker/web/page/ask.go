@@ -1,7 +1,6 @@
 package page
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,37 +15,38 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// A question is a request of a viewer that the page answers from the streams.
+// A question is the function that answers a viewer's request from the streams.
 type question func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error)
 
-// An answer has rows, and the equivalent shell command.
+// An answer has the response to a question, and the equivalent shell command.
 type answer struct {
-	Shell string `json:"shell"`
+	Shell string `json:"shell"` // empty if no command is equivalent
 	Data  any    `json:"data"`
 }
 
-// ask waits for a free slot and answers a question on its own connection.
+// ask returns the handler of a question.
 func (p *Page) ask(f question) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p.withSession(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
+		p.withSession(w, r, questionTimeout, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 			return f(ctx, i, r.URL.Query())
 		})
 	}
 }
 
-// extendDeadline gives a handler the time d to make its response, and transferTime to send it. The server's own write
-// timeout is shorter, because it is for probes.
+// extendDeadline gives a handler the time d to make its response, and transferTime to send the response. The server's
+// write timeout is shorter, because it is for probes.
 func extendDeadline(w http.ResponseWriter, d time.Duration) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + transferTime)) // fails only for a test's writer
+	// SetWriteDeadline fails only for the writer of a test.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d + transferTime))
 }
 
-// withSession waits for a slot, connects, and responds with the result of f. The timeout is for connecting and for f.
+// withSession waits for a slot, connects, and responds with the result of f. The timeout includes the connecting.
 func (p *Page) withSession(
 	w http.ResponseWriter, r *http.Request, timeout time.Duration,
 	f func(ctx context.Context, i *inspect.Inspector) (any, error),
 ) {
-	extendDeadline(w, timeout+waitTime)
-	wait := time.NewTimer(waitTime)
+	extendDeadline(w, timeout+slotTimeout)
+	wait := time.NewTimer(slotTimeout)
 	defer wait.Stop()
 	select {
 	case p.questions <- struct{}{}:
@@ -54,19 +54,20 @@ func (p *Page) withSession(
 	case <-r.Context().Done():
 		return
 	case <-wait.C:
-		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d requests are in progress; try again", maxQuestions))
+		writeError(w, http.StatusServiceUnavailable,
+			fmt.Sprintf("the page has %d requests in progress, which is the maximum: try again", maxQuestions))
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	s := session{open: p.cfg.Open}
 	defer s.close()
-	i, err := s.take(ctx)
+	i, err := s.connect(ctx)
 	if err != nil {
 		writeError(w, http.StatusBadGateway, text.Printable(err.Error(), 600))
 		return
 	}
-	allowed, cancelAllowed := i.Allowed(ctx) // a refusal by the server ends the question
+	allowed, cancelAllowed := i.Allowed(ctx) // ends if the server reports a missing permission
 	defer cancelAllowed()
 	v, err := f(allowed, i)
 	if err = inspect.Cause(allowed, err); err != nil {
@@ -76,13 +77,13 @@ func (p *Page) withSession(
 	writeJSON(w, http.StatusOK, v)
 }
 
-// codeOf returns the HTTP status for an error.
+// codeOf returns the HTTP status code of an error.
 func codeOf(ctx context.Context, err error) int {
 	refused := (*store.Refusal)(nil)
 	switch {
 	case errors.As(err, &refused):
 		return refused.Code
-	case errors.Is(err, errAsked), errors.Is(err, inspect.ErrCursor):
+	case errors.Is(err, errRequest), errors.Is(err, inspect.ErrCursor):
 		return http.StatusBadRequest
 	case ctx.Err() != nil:
 		return http.StatusGatewayTimeout
@@ -90,8 +91,8 @@ func codeOf(ctx context.Context, err error) int {
 	return http.StatusBadGateway
 }
 
-// target returns the pattern of targets. An empty pattern matches all targets.
-func target(v url.Values) (string, error) {
+// parseTarget parses a pattern of targets. If the parameter is missing, it returns "", which matches all targets.
+func parseTarget(v url.Values) (string, error) {
 	t := v.Get("target")
 	if t == "" {
 		return "", nil
@@ -101,45 +102,37 @@ func target(v url.Values) (string, error) {
 
 func checkPattern(target string) error {
 	if !message.ValidPattern(target) {
-		return fmt.Errorf("%w: target %q: tokens separated by dots; * for one token, > for the rest", errAsked, target)
+		return fmt.Errorf("%w: target %q: want tokens separated by dots, with * for one token and > for all further tokens",
+			errRequest, target)
 	}
 	return nil
 }
 
-// number parses a number from 1 to limit. If it is missing, number returns the given default.
-func number(v url.Values, name string, otherwise, limit int) (int, error) {
-	text := v.Get(name)
+// parseLimit parses the maximum number of rows. If the parameter is missing, it returns defaultRows.
+func parseLimit(v url.Values) (int, error) {
+	text := v.Get("limit")
 	if text == "" {
-		return otherwise, nil
+		return defaultRows, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > limit {
-		return 0, fmt.Errorf("%w: %s %q: want 1 to %d", errAsked, name, text, limit)
+	if err != nil || n < 1 || n > maxRows {
+		return 0, fmt.Errorf("%w: limit %q: want 1 to %d", errRequest, text, maxRows)
 	}
 	return n, nil
 }
 
-// whole parses a number from 0. If it is missing, whole returns zero.
-func whole(v url.Values, name string) (uint64, error) {
-	n, err := strconv.ParseUint(cmp.Or(v.Get(name), "0"), 10, 63)
-	if err != nil {
-		return 0, fmt.Errorf("%w: %s %q: want a number", errAsked, name, v.Get(name))
-	}
-	return n, nil
-}
-
-// border parses a time, or a duration from now.
-func border(v url.Values, name string) (inspect.Bound, error) {
+// parseBound parses a time, or a duration relative to now.
+func parseBound(v url.Values, name string) (inspect.Bound, error) {
 	b, err := inspect.ParseBound(v.Get(name))
 	if err != nil {
-		err = fmt.Errorf("%w: %s %q: %w", errAsked, name, v.Get(name), err)
+		err = fmt.Errorf("%w: %s %q: %w", errRequest, name, v.Get(name), err)
 	}
 	return b, err
 }
 
-// moment parses a border and returns it as a time. A duration counts from now: back if ago is set, and otherwise ahead.
-func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
-	b, err := border(v, name)
+// parseTime parses a time, or a duration relative to now: before now if ago is set, and otherwise after now.
+func parseTime(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
+	b, err := parseBound(v, name)
 	if ago && b.In != nil {
 		return now.Add(-*b.In), err
 	}

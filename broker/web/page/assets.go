@@ -17,18 +17,20 @@ var static embed.FS
 
 // A file is an embedded file.
 type file struct {
-	data      []byte
-	kind, tag string
+	data     []byte
+	mimeType string
+	etag     string
 }
 
-// kinds has the MIME types of embedded files. The system's table of types differs between hosts.
-var kinds = map[string]string{
+// mimeTypes has the MIME types of the embedded files, by extension. Package mime would use the tables of the host.
+var mimeTypes = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 	".js": "text/javascript; charset=utf-8", ".mjs": "text/javascript; charset=utf-8",
 	".LICENSE": "text/plain; charset=utf-8",
 }
 
-func embedded() map[string]file {
+// embeddedFiles returns the embedded files by name.
+func embeddedFiles() map[string]file {
 	all := make(map[string]file)
 	entries, err := fs.ReadDir(static, "static")
 	for _, e := range entries {
@@ -37,10 +39,10 @@ func embedded() map[string]file {
 			break
 		}
 		sum := sha256.Sum256(data)
-		all[e.Name()] = file{data, kinds[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
+		all[e.Name()] = file{data, mimeTypes[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
 	}
 	if err != nil {
-		panic("bug: " + err.Error())
+		panic("bug: cannot read the embedded files: " + err.Error())
 	}
 	return all
 }
@@ -57,16 +59,16 @@ func (p *Page) index(w http.ResponseWriter, r *http.Request) {
 
 func (p *Page) asset(w http.ResponseWriter, r *http.Request) { p.serve(w, r, r.PathValue("name")) }
 
-// serve responds with an embedded file. The browser may cache the file, and must revalidate it at each use.
+// serve responds with an embedded file. The browser may cache the file, but must revalidate it before each use.
 func (p *Page) serve(w http.ResponseWriter, r *http.Request, name string) {
 	f, ok := p.files[name]
 	if !ok {
-		writeError(w, http.StatusNotFound, "there is no such file")
+		writeError(w, http.StatusNotFound, "there is no such file: load the page again")
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Type", f.kind)
+	h.Set("Content-Type", f.mimeType)
 	h.Set("Cache-Control", "no-cache")
-	h.Set("ETag", f.tag)
+	h.Set("ETag", f.etag)
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(f.data))
 }

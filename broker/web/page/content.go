@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -21,43 +20,42 @@ import (
 )
 
 const (
-	// maxHeaders is the maximum number of headers shown of a message, and of values shown of one header.
+	// maxHeaders is the maximum number of headers in a response, and the maximum number of values of one header.
 	maxHeaders = 100
-	// maxValue is the maximum length of a header's value that is shown, in characters.
+	// maxValue is the maximum length of a header's value in a response, in characters. Longer values are cut.
 	maxValue = 1000
 )
 
-// Content holds the stored headers and body of one message.
+// Content has the stored headers and the body of one message.
 type Content struct {
 	Stream   string              `json:"stream"`
 	Sequence uint64              `json:"sequence"`
 	Headers  map[string][]string `json:"headers"`
 	Body     payload.View        `json:"body"`
-	Editable message.Header      `json:"editable,omitempty"` // of a dead letter: the headers that an edit may change
+	Editable message.Header      `json:"editable,omitempty"` // the headers that an edit may change; only of a dead letter
 }
 
-// content shows the headers and the body of one message to a viewer with the right to see bodies. It logs the viewer's
-// name.
+// content responds with the headers and the body of one message. It logs the name of the viewer's token.
 func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 	if !p.cfg.Access.Bodies {
 		writeError(w, http.StatusForbidden, "headers and bodies are hidden: set DELAY_HTTP_BODIES=on to show them")
 		return
 	}
-	who, _ := p.cfg.Access.who(r)
+	token, _ := p.cfg.Access.authenticate(r)
 	p.ask(func(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-		stream, sequence, err := placeOf(ctx, i, v)
+		stream, sequence, err := locate(ctx, i, v)
 		if err != nil {
 			return nil, err
 		}
 		in, err := i.Stored(ctx, stream, sequence)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return nil, fmt.Errorf("%w: the message is no longer in %s: search for it again", errAsked, stream)
+			return nil, fmt.Errorf("%w: the message is no longer in %s: search for the message again", errRequest, stream)
 		}
 		if err != nil {
 			return nil, err
 		}
-		p.cfg.Log.Info("the page showed a viewer the headers and the body of a message", "who", cmp.Or(who.Name, "anyone"),
-			"from", from(r), "stream", stream, "sequence", sequence, "id", http.Header(in.Header).Get(message.HeaderID))
+		p.cfg.Log.Info("the page showed a viewer the headers and the body of a message", "who", cmp.Or(token.Name, "anyone"),
+			"from", clientAddress(r), "stream", stream, "sequence", sequence, "id", http.Header(in.Header).Get(message.HeaderID))
 		c := Content{
 			Stream: stream, Sequence: sequence, Headers: headersOf(in.Header), Body: payload.Render(in.Data, payload.MaxShown),
 		}
@@ -68,8 +66,8 @@ func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 	})(w, r)
 }
 
-// editableOf returns the headers of a dead letter that may be edited. It does not shorten them, since the edit resends
-// them.
+// editableOf returns the headers of a dead letter that an edit may change. It does not cut long values, because an edit
+// resends them.
 func editableOf(ctx context.Context, i *inspect.Inspector, number uint64) (message.Header, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
@@ -82,37 +80,34 @@ func editableOf(ctx context.Context, i *inspect.Inspector, number uint64) (messa
 	return nil, nil
 }
 
-// placeOf finds the position of a message: a dead letter by its number, a timer by its key and target, any other
-// message by its Delay-Id. It accepts only the broker's own streams.
-func placeOf(ctx context.Context, i *inspect.Inspector, v url.Values) (stream string, sequence uint64, err error) {
+// locate finds the stream and the sequence of a message: of a dead letter by its number, of a timer by its key and
+// target, and of any other message by its Delay-Id. The stream is one of the broker's own streams.
+func locate(ctx context.Context, i *inspect.Inspector, v url.Values) (stream string, sequence uint64, err error) {
 	names := i.Policy().Names
 	switch {
 	case v.Get("number") != "":
-		sequence, err = strconv.ParseUint(v.Get("number"), 10, 63)
-		if err != nil || sequence == 0 {
-			return "", 0, fmt.Errorf("%w: number %q: want the number of a dead letter", errAsked, v.Get("number"))
-		}
-		return names.DeadStream(), sequence, nil
+		sequence, err = parseNumber(v.Get("number"))
+		return names.DeadStream(), sequence, err
 	case v.Get("key") != "":
 		get := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
 		a, err := doTimer(ctx, i, get)
 		if err == nil && a.Generation == 0 {
-			err = fmt.Errorf("%w: there is no such timer", errAsked)
+			err = fmt.Errorf("%w: there is no timer %s with the target %s", errRequest, get.Key, get.Target)
 		}
 		return names.TimersStream(), a.Generation, err
 	}
 	wanted, err := inspect.ParseMessageRef(v.Get("id"))
 	if err != nil {
-		return "", 0, fmt.Errorf("%w: %w", errAsked, err)
+		return "", 0, fmt.Errorf("%w: %w", errRequest, err)
 	}
 	found, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
 	if err == nil && found.Sequence == 0 {
-		err = fmt.Errorf("%w: %s", errAsked, found.Answer)
+		err = fmt.Errorf("%w: %s", errRequest, found.Answer)
 	}
 	return found.Stream, found.Sequence, err
 }
 
-// headersOf returns the headers of a message without its seal, each value on one line.
+// headersOf returns the headers of a message, without the broker's seal. Each value is one printable line.
 func headersOf(h message.Header) map[string][]string {
 	all := make(map[string][]string)
 	for name, values := range h {

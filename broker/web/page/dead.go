@@ -17,12 +17,12 @@ import (
 	"delaybroker/broker/text"
 )
 
-// countTime is the time after which counting dead letters ends. The page then shows the letters counted so far.
-const countTime = questionTime * 7 / 10
+// countTimeout is the timeout for counting dead letters. After the timeout, the page shows the letters counted so far.
+const countTimeout = questionTimeout * 7 / 10
 
 // dead counts dead letters by code, target and reason.
 func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	t, err := target(v)
+	t, err := parseTarget(v)
 	if err != nil {
 		return nil, err
 	}
@@ -31,12 +31,12 @@ func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		return nil, err
 	}
 	by := strings.Split(cmp.Or(v.Get("by"), "code,target,reason"), ",")
-	for _, one := range by {
-		if !slices.Contains([]string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}, one) {
-			return nil, fmt.Errorf("%w: by %q: want some of code, target, reason", errAsked, one)
+	for _, field := range by {
+		if !slices.Contains([]string{inspect.ByCode, inspect.ByTarget, inspect.ByReason}, field) {
+			return nil, fmt.Errorf("%w: by %q: want code, target or reason", errRequest, field)
 		}
 	}
-	counting, cancel := context.WithTimeout(ctx, countTime)
+	counting, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	count, err := letters.Count(counting, deadletter.Filter{Target: t}, by, nil)
 	partial := err != nil && errors.Is(counting.Err(), context.DeadlineExceeded)
@@ -50,14 +50,14 @@ func (p *Page) dead(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 	line := shell{"dead", "ls", "--by", strings.Join(by, ",")}.flag("--target", t)
 	return answer{line.String(), struct {
 		inspect.LetterCount
-		Kinds   int  `json:"kinds"`
-		Partial bool `json:"partial"` // not all letters were counted
+		Kinds   int  `json:"kinds"`   // number of groups, including those above maxRows
+		Partial bool `json:"partial"` // some letters were not counted
 	}{count, kinds, partial}}, nil
 }
 
-// Letter is a dead letter in a list.
+// Letter is the row of a dead letter.
 type Letter struct {
-	Number   uint64    `json:"number"`
+	Number   uint64    `json:"number"` // its sequence in the stream of dead letters
 	Since    time.Time `json:"dead_since"`
 	Code     string    `json:"code"`
 	Target   string    `json:"target,omitempty"`
@@ -65,35 +65,34 @@ type Letter struct {
 	MsgID    string    `json:"msg_id,omitempty"`
 	Reason   string    `json:"reason"`
 	Attempts int       `json:"attempts"`
-	Size     int       `json:"size"`
+	Size     int       `json:"size"` // bytes
 }
 
 func letterOf(l deadletter.Letter) Letter {
 	return Letter{
-		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Target: l.Target, ID: l.ID,
-		MsgID:  l.MsgID,
+		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Target: l.Target, ID: l.ID, MsgID: l.MsgID,
 		Reason: text.Printable(inspect.Reason(l), 600), Attempts: l.Attempts, Size: l.Size,
 	}
 }
 
-// letterFilter parses the filter of letters. Durations count back from now, by the server's clock.
+// letterFilter parses the filter of dead letters. A duration means the time before now, which is by the server's clock.
 func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell, err error) {
-	if f.Target, err = target(v); err != nil {
+	if f.Target, err = parseTarget(v); err != nil {
 		return f, line, err
 	}
 	if code := v.Get("code"); code != "" {
 		if !slices.Contains(message.Codes(), message.Code(code)) {
-			return f, line, fmt.Errorf("%w: unknown code %q", errAsked, code)
+			return f, line, fmt.Errorf("%w: unknown code %q", errRequest, code)
 		}
 		f.Codes = []message.Code{message.Code(code)}
 	}
-	if f.Since, err = moment(v, "since", now, true); err != nil {
+	if f.Since, err = parseTime(v, "since", now, true); err != nil {
 		return f, line, err
 	}
 	for _, text := range v["number"] {
-		n, err := strconv.ParseUint(text, 10, 63)
-		if err != nil || n == 0 {
-			return f, line, fmt.Errorf("%w: number %q: want the number of a dead letter", errAsked, text)
+		n, err := parseNumber(text)
+		if err != nil {
+			return f, line, err
 		}
 		f.Sequences = append(f.Sequences, n)
 	}
@@ -102,9 +101,18 @@ func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell,
 	return f, line, nil
 }
 
+// parseNumber parses the number of a dead letter.
+func parseNumber(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || n == 0 {
+		return 0, fmt.Errorf("%w: number %q: want the number of a dead letter", errRequest, text)
+	}
+	return n, nil
+}
+
 // letters lists dead letters, the oldest first.
 func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	limit, err := number(v, "limit", defaultRows, maxRows)
+	limit, err := parseLimit(v)
 	if err != nil {
 		return nil, err
 	}
@@ -127,10 +135,9 @@ func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	return answer{line.String(), map[string]any{"letters": rows, "more": more}}, nil
 }
 
-// listLetters lists the letters of a filter that match a search text: an id, a Nats-Msg-Id, a target or a part of the
-// reason.
+// listLetters lists the letters that pass a filter and match a search text. More is true if there are more than limit.
 func listLetters(
-	ctx context.Context, letters *inspect.Letters, f deadletter.Filter, word string, limit int,
+	ctx context.Context, letters *inspect.Letters, f deadletter.Filter, searched string, limit int,
 ) (rows []Letter, more bool, err error) {
 	rows = []Letter{}
 	for l, err := range letters.List(ctx, deadletter.Query{Filter: f, HeadersOnly: true}) {
@@ -138,7 +145,7 @@ func listLetters(
 			return rows, false, err
 		}
 		row := letterOf(l)
-		if !row.matches(word) {
+		if !row.matches(searched) {
 			continue
 		}
 		if len(rows) == limit {
@@ -149,25 +156,26 @@ func listLetters(
 	return rows, false, nil
 }
 
-// matches reports whether a letter matches a search text. The empty text matches all letters.
-func (l Letter) matches(word string) bool {
-	return word == "" || word == l.ID || word == l.MsgID || strings.HasPrefix(l.ID, word+"-") ||
-		message.Match(word, l.Target) || strings.Contains(l.Reason, word)
+// matches reports whether a letter matches a search text: a Delay-Id or its beginning, a Nats-Msg-Id, a pattern of
+// targets, or a part of the reason. The empty text matches all letters.
+func (l Letter) matches(searched string) bool {
+	return searched == "" || searched == l.ID || searched == l.MsgID || strings.HasPrefix(l.ID, searched+"-") ||
+		message.Match(searched, l.Target) || strings.Contains(l.Reason, searched)
 }
 
-// LetterDetails are the metadata of one dead letter, with the sizes of its headers.
+// LetterDetails has the metadata of one dead letter. It has no values of headers.
 type LetterDetails struct {
 	Letter
 	Subject    string         `json:"subject,omitempty"` // the subject of the original publish
 	Accepted   time.Time      `json:"accepted,omitzero"`
 	Due        time.Time      `json:"due,omitzero"`
 	Expires    time.Time      `json:"expires,omitzero"`
-	Unreadable string         `json:"unreadable,omitempty"`
-	Unproven   string         `json:"unproven,omitempty"`
-	Headers    map[string]int `json:"headers"` // bytes of the values of each header
+	Unreadable string         `json:"unreadable,omitempty"` // why the headers cannot be parsed
+	Unproven   string         `json:"unproven,omitempty"`   // why the seal is not valid
+	Headers    map[string]int `json:"headers"`              // size of each user header's values, in bytes
 }
 
-// letter shows one dead letter.
+// letter returns the details of one dead letter, or nil if the letter no longer exists.
 func (p *Page) letter(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	letters, err := i.Letters(ctx)
 	if err != nil {
@@ -175,7 +183,7 @@ func (p *Page) letter(ctx context.Context, i *inspect.Inspector, v url.Values) (
 	}
 	f, _, err := letterFilter(url.Values{"number": v["number"]}, letters.Asked)
 	if err != nil || len(f.Sequences) == 0 {
-		return nil, fmt.Errorf("%w: number missing", errAsked)
+		return nil, fmt.Errorf("%w: want the number of a dead letter", errRequest)
 	}
 	line := shell{"dead", "show"}.words(v.Get("number")).String()
 	for l, err := range letters.List(ctx, deadletter.Query{Filter: f}) {

@@ -3,8 +3,8 @@ package page
 import "errors"
 
 var (
-	// errAsked is returned for an invalid request. The error that wraps it names the problem.
-	errAsked = errors.New("invalid request")
-	// errTicket is returned for a plan that was not made with this token, or has expired.
-	errTicket = errors.New("this plan is no longer valid: plan the action again")
+	// errRequest is returned for an invalid request. The error that wraps errRequest names the problem.
+	errRequest = errors.New("invalid request")
+	// errTicket is returned for the ticket of a plan that was made with another token, or has expired.
+	errTicket = errors.New("the plan is no longer valid: plan the action again")
 )

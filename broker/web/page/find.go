@@ -14,34 +14,34 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// Found holds the results of a search for one text: a Delay-Id, a key, a target or a Nats-Msg-Id.
-type Found struct {
+// SearchResult has the results of a search for a text, which may be a Delay-Id, a key, a target or a Nats-Msg-Id.
+type SearchResult struct {
 	Time    time.Time            `json:"time"`
 	Message *inspect.Whereabouts `json:"message"` // nil unless the text is a Delay-Id
 	Pending []inspect.Waiting    `json:"pending"`
 	Timers  []store.Row          `json:"timers"`
 	Letters []Letter             `json:"letters"`
-	Target  bool                 `json:"target"`  // the text may be a target, or a pattern
-	Partial bool                 `json:"partial"` // not all messages were searched
-	Trouble []string             `json:"trouble"` // parts that could not be searched
+	Target  bool                 `json:"target"`  // the text has the form of a target, or of a pattern
+	Partial bool                 `json:"partial"` // some messages, timers or letters were not searched
+	Trouble []string             `json:"trouble"` // the parts of the search that failed, each with the reason
 }
 
-// findParts divides the question's timeout: each part of a search may take 1/findParts of it.
-const findParts = 3
+// partTimeout is the timeout of one part of a search.
+const partTimeout = questionTimeout / 3
 
-// find searches the lanes, the timers and the dead letters. If one part fails, the results of the others remain.
+// find searches the lanes, the timers and the dead letters. If one part fails, find returns the results of the others.
 func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	word := strings.TrimSpace(v.Get("find"))
-	if word == "" {
-		return nil, fmt.Errorf("%w: find: want a Delay-Id, a key, a target or a Nats-Msg-Id", errAsked)
+	searched := strings.TrimSpace(v.Get("find"))
+	if searched == "" {
+		return nil, fmt.Errorf("%w: find: want a Delay-Id, a key, a target or a Nats-Msg-Id", errRequest)
 	}
-	f := Found{
+	f := SearchResult{
 		Pending: []inspect.Waiting{}, Timers: []store.Row{}, Letters: []Letter{}, Trouble: []string{},
-		Target: message.ValidPattern(word),
+		Target: message.ValidPattern(searched),
 	}
 	line := shell(nil)
 	part := func(name string, search func(ctx context.Context) error) {
-		ctx, cancel := context.WithTimeout(ctx, questionTime/findParts)
+		ctx, cancel := context.WithTimeout(ctx, partTimeout)
 		defer cancel()
 		allowed, cancelAllowed := i.Allowed(ctx)
 		defer cancelAllowed()
@@ -49,23 +49,24 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 			f.Trouble = append(f.Trouble, name+": "+text.Printable(err.Error(), 300))
 		}
 	}
-	if wanted, err := inspect.ParseMessageRef(word); err == nil {
+	if wanted, err := inspect.ParseMessageRef(searched); err == nil {
 		part("the message", func(ctx context.Context) error {
 			w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
-			if err == nil && (w.Found || !wanted.Partial) { // many keys have the form of a partial id
-				f.Message, line = &w, shell{"where"}.words(word)
+			// A key may have the form of a partial Delay-Id, so the result of a partial id counts only if there is a message.
+			if err == nil && (w.Found || !wanted.Partial) {
+				f.Message, line = &w, shell{"where"}.words(searched)
 			}
 			return err
 		})
 	}
 	part("pending messages", func(ctx context.Context) error {
-		l, err := i.Pending(ctx, inspect.PendingQuery{Find: word, Limit: defaultRows, MaxRead: maxRead})
+		l, err := i.Pending(ctx, inspect.PendingQuery{Find: searched, Limit: defaultRows, MaxRead: maxRead})
 		f.Time, f.Partial = l.Time, l.More
 		f.Pending = append(f.Pending, l.Messages...)
 		return err
 	})
 	part("timers", func(ctx context.Context) error {
-		l, err := i.Timers().List(ctx, store.Filter{Key: word}, store.Page{Limit: defaultRows})
+		l, err := i.Timers().List(ctx, store.Filter{Key: searched}, store.Page{Limit: defaultRows})
 		f.Partial = f.Partial || l.Next > 0
 		f.Timers = append(f.Timers, l.Timers...)
 		return err
@@ -75,7 +76,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		if err != nil {
 			return err
 		}
-		rows, more, err := listLetters(ctx, letters, deadletter.Filter{}, word, defaultRows)
+		rows, more, err := listLetters(ctx, letters, deadletter.Filter{}, searched, defaultRows)
 		f.Letters, f.Partial = append(f.Letters, rows...), f.Partial || more
 		return err
 	})

@@ -10,21 +10,20 @@ import (
 )
 
 const (
-	// checkInterval is the time between two checks while there are viewers. A check sends some hundred requests.
+	// checkInterval is the pause between two checks. A check sends about a hundred requests.
 	checkInterval = time.Minute
-	// checkTime is the timeout of one check. It is longer than the time in which other instances take over the lanes of
-	// a dead one.
-	checkTime = 30 * time.Second
+	// checkTimeout is the timeout of one check. Within this time, other instances take over the lanes of a dead instance.
+	checkTimeout = 30 * time.Second
 )
 
-// Findings holds doctor's findings about the broker, all its instances included.
+// Findings has the findings of package doctor about the fleet.
 type Findings struct {
-	Time     time.Time        `json:"time"` // zero before the first check
+	Time     time.Time        `json:"time"` // of the last successful check; zero before the first
 	Findings []doctor.Finding `json:"findings"`
-	Trouble  string           `json:"trouble,omitempty"` // why there is no newer check
+	Trouble  string           `json:"trouble,omitempty"` // why the latest check failed
 }
 
-// counts is the summary for viewers without the right to see rows, since findings contain targets.
+// counts is a summary of findings. It is for all viewers, because it contains no targets.
 type counts struct {
 	Time     time.Time `json:"time"`
 	Critical int       `json:"critical"`
@@ -32,12 +31,12 @@ type counts struct {
 	Trouble  bool      `json:"trouble"`
 }
 
-// check runs doctor with the permissions of the page's user. It leaves out the findings about permissions, since the
-// broker has other permissions.
-func (w *watch) check(ctx context.Context, by *session) {
-	ctx, cancel := context.WithTimeout(ctx, checkTime)
+// check runs the checks of package doctor, with the permissions of the page's user. It omits the check of permissions,
+// because the broker has other permissions.
+func (w *watch) check(ctx context.Context, s *session) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	i, err := by.take(ctx)
+	i, err := s.connect(ctx)
 	f := Findings{Time: time.Now().UTC(), Findings: []doctor.Finding{}}
 	if err == nil {
 		host := doctor.Host{Version: w.cfg.Version}
@@ -46,23 +45,21 @@ func (w *watch) check(ctx context.Context, by *session) {
 		}
 		host.NoTrial = true
 		host.Probe = doctor.Probe{URL: "this instance", Checks: w.cfg.Checks()}
-		for _, one := range doctor.Gather(ctx, i, host, nil).Findings("rights") {
-			if one.State > doctor.Fine {
-				one.Detail, one.Do = text.Printable(one.Detail, 600), text.Printable(one.Do, 600)
-				f.Findings = append(f.Findings, one)
+		for _, found := range doctor.Gather(ctx, i, host, nil).Findings("rights") {
+			if found.State > doctor.Fine {
+				found.Detail, found.Do = text.Printable(found.Detail, 600), text.Printable(found.Do, 600)
+				f.Findings = append(f.Findings, found)
 			}
 		}
 	}
-	if err == nil && ctx.Err() != nil { // an incomplete check would mislead
-		err = ctx.Err()
-	}
-	if err != nil {
-		w.mu.Lock()
-		f = w.found
-		w.mu.Unlock()
-		f.Trouble = "the check of the fleet failed: " + explain(err)
+	if err == nil {
+		err = ctx.Err() // after a timeout, the findings are incomplete
 	}
 	w.mu.Lock()
+	if err != nil {
+		f = w.found
+		f.Trouble = "the check of the fleet failed, so the findings may be old: " + explain(err)
+	}
 	w.found = f
 	w.mu.Unlock()
 	w.send("findings", countsOf(f))
@@ -70,8 +67,8 @@ func (w *watch) check(ctx context.Context, by *session) {
 
 func countsOf(f Findings) counts {
 	c := counts{Time: f.Time, Trouble: f.Trouble != ""}
-	for _, one := range f.Findings {
-		if one.State == doctor.Critical {
+	for _, found := range f.Findings {
+		if found.State == doctor.Critical {
 			c.Critical++
 		} else {
 			c.Warnings++
@@ -80,7 +77,7 @@ func countsOf(f Findings) counts {
 	return c
 }
 
-// findings responds with the findings of the last check.
+// findings responds with the findings of the last successful check.
 func (p *Page) findings(w http.ResponseWriter, _ *http.Request) {
 	f := Findings{Findings: []doctor.Finding{}}
 	if watched := p.watched.Load(); watched != nil {

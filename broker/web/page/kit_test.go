@@ -17,38 +17,38 @@ import (
 
 const secret = "0123456789abcdef0123"
 
-// still is an engine without activity.
-type still struct{}
+// idleEngine is an engine without deliveries.
+type idleEngine struct{}
 
-func (still) Status() broker.Status {
+func (idleEngine) Status() broker.Status {
 	return broker.Status{Lanes: []stats.LaneStatus{
 		{Stream: "DELAY_INTAKE", Kind: string(streams.Intake)}, {Stream: "DELAY_RETRY_1s", Kind: string(streams.Retry)},
 	}}
 }
 
-func (still) Instance() string { return "west" }
+func (idleEngine) Instance() string { return "west" }
 
-func (still) AnswerOf(broker.Status) broker.Answer {
+func (idleEngine) AnswerOf(broker.Status) broker.Answer {
 	return broker.Answer{
 		Instance: "west", Ready: true, Totals: &stats.Totals{Delivered: 10},
 		Lanes: []stats.LaneAnswer{{Stream: "DELAY_INTAKE", Live: true, Pending: 7}},
 	}
 }
 
-func (still) Targets() []stats.TargetAnswer { return nil }
+func (idleEngine) Targets() []stats.TargetAnswer { return nil }
 
-var errNoNATS = errors.New("there is no NATS here")
+var errNoNATS = errors.New("there is no NATS server")
 
 // newPage returns a page without a connection to NATS.
 func newPage(a Access) *Page {
 	return New(Config{
-		Engine: still{}, Checks: func() []stats.Check { return nil }, History: new(history.Book), Access: a,
+		Engine: idleEngine{}, Checks: func() []stats.Check { return nil }, History: new(history.Book), Access: a,
 		Open:       func(context.Context) (*inspect.Inspector, error) { return nil, errNoNATS },
 		Durability: new(atomic.Pointer[string]), Version: "v1", Prefix: "delay", Log: slog.New(slog.DiscardHandler),
 	})
 }
 
-// call sends a request. The headers are pairs.
+// call sends a request to the page. The headers are pairs of a name and a value.
 func call(p *Page, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:8422"

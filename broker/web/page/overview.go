@@ -22,7 +22,7 @@ type Overview struct {
 	Version    string        `json:"version"`
 	Prefix     string        `json:"prefix"`
 	Durability string        `json:"durability"`
-	Trouble    string        `json:"trouble,omitempty"` // why the other instances are missing
+	Trouble    string        `json:"trouble,omitempty"` // why instances or numbers are missing or old
 	Numbers    Numbers       `json:"numbers"`
 	Instances  []Instance    `json:"instances"`
 	Lanes      []Lane        `json:"lanes"` // in the order in which messages pass them
@@ -30,95 +30,96 @@ type Overview struct {
 
 // Numbers are totals over all instances.
 type Numbers struct {
-	Pending   uint64   `json:"pending"`
-	Retrying  uint64   `json:"retrying"`
-	Paused    uint64   `json:"paused"` // messages that wait for paused targets
-	Dead      *uint64  `json:"dead"`   // dead letters
-	Minute    *uint64  `json:"minute"` // due in the next minute, as of the last forecast
-	Overdue   *uint64  `json:"overdue"`
-	Oldest    float64  `json:"oldest_seconds"` // how long the most overdue message is overdue; without retry lanes
-	Delivered *float64 `json:"delivered_per_second"`
-	Refused   *float64 `json:"refused_per_second"`
-	P50       *float64 `json:"late_p50_ms"` // over the newest known interval of the history
-	P99       *float64 `json:"late_p99_ms"`
+	Pending       uint64   `json:"pending"`
+	Retrying      uint64   `json:"retrying"`
+	Paused        uint64   `json:"paused"` // messages that wait for paused targets
+	DeadLetters   *uint64  `json:"dead"`   // dead letters
+	DueNextMinute *uint64  `json:"minute"` // due in the next minute, as of the last forecast
+	Overdue       *uint64  `json:"overdue"`
+	MaxOverdue    float64  `json:"oldest_seconds"` // how long the most overdue message is overdue; without retry lanes
+	Delivered     *float64 `json:"delivered_per_second"`
+	Refused       *float64 `json:"refused_per_second"`
+	P50           *float64 `json:"late_p50_ms"` // over the newest known interval of the history
+	P99           *float64 `json:"late_p99_ms"`
 }
 
 // Instance is one instance of the fleet.
 type Instance struct {
-	Name      string    `json:"name"`
-	Self      bool      `json:"self"` // the instance that serves this page
-	Ready     bool      `json:"ready"`
-	Draining  bool      `json:"draining"`
-	Unproven  bool      `json:"unproven"` // its report is not authenticated, so the totals leave it out
-	Older     bool      `json:"older"`    // it runs an older version that reports no totals
-	Version   string    `json:"version,omitempty"`
-	Format    int       `json:"format,omitempty"` // the newest format of messages that it reads
-	Started   time.Time `json:"started,omitzero"`
-	Lanes     int       `json:"lanes"`
-	Pending   uint64    `json:"pending"`
-	Oldest    float64   `json:"oldest_seconds"`
-	Delivered *float64  `json:"delivered_per_second"`
-	Refused   *float64  `json:"refused_per_second"`
+	Name       string    `json:"name"`
+	Self       bool      `json:"self"` // the instance that serves this page
+	Ready      bool      `json:"ready"`
+	Draining   bool      `json:"draining"`
+	Unproven   bool      `json:"unproven"` // its report is not authenticated, so the totals leave it out
+	Older      bool      `json:"older"`    // it runs an older version that reports no totals
+	Version    string    `json:"version,omitempty"`
+	Format     int       `json:"format,omitempty"` // the newest format of messages that it reads
+	Started    time.Time `json:"started,omitzero"`
+	Lanes      int       `json:"lanes"`
+	Pending    uint64    `json:"pending"`
+	MaxOverdue float64   `json:"oldest_seconds"`
+	Delivered  *float64  `json:"delivered_per_second"`
+	Refused    *float64  `json:"refused_per_second"`
 }
 
 // Lane is the state of a lane, as its owner reports it.
 type Lane struct {
-	Stream  string    `json:"stream"`
-	Kind    string    `json:"kind"`
-	Level   string    `json:"level,omitempty"`
-	Delay   float64   `json:"delay_seconds"`
-	Owner   string    `json:"owner"` // empty if no instance claims the lane
-	Pending *uint64   `json:"pending"`
-	Held    int       `json:"held"` // messages in memory
-	Oldest  float64   `json:"oldest_seconds"`
-	Resumes time.Time `json:"resumes_at,omitzero"`
-	State   string    `json:"state"` // one of the lane states below
+	Stream     string    `json:"stream"`
+	Kind       string    `json:"kind"`
+	Level      string    `json:"level,omitempty"`
+	Delay      float64   `json:"delay_seconds"`
+	Owner      string    `json:"owner"` // empty if no instance claims the lane
+	Pending    *uint64   `json:"pending"`
+	InMemory   int       `json:"held"` // messages in memory
+	MaxOverdue float64   `json:"oldest_seconds"`
+	ResumesAt  time.Time `json:"resumes_at,omitzero"`
+	State      string    `json:"state"` // one of the lane states below
 }
 
-// snapshot is an instance's totals at one time.
+// snapshot has the totals of an instance at a time.
 type snapshot struct {
 	at time.Time
 	stats.Totals
 }
 
-// lastTotals is each instance's totals at the previous poll, by instance.
+// lastTotals has the totals of each instance at the previous poll, by the name of the instance.
 type lastTotals map[string]snapshot
 
-// owned is the state of a lane, with the instance that reported it.
-type owned struct {
+// laneReport is the state of a lane, with the name of the instance that reported the state.
+type laneReport struct {
 	instance string // empty if no instance reported the lane
 	stats.LaneAnswer
 }
 
-// combine builds the overview from the reports of all instances.
+// combine builds the overview from the reports of all instances. Before has the totals of the previous call: combine
+// replaces them with the new totals.
 func combine(
 	status broker.Status, own broker.Answer, others []inspect.Member, before lastTotals, now time.Time,
 ) Overview {
 	o := Overview{Time: now.UTC(), Failing: []stats.Check{}}
-	owners := make(map[string]owned)
+	reports := make(map[string]laneReport) // by lane
 	known, retries := make(map[string]bool), make(map[string]bool)
 	for _, l := range status.Lanes {
 		retries[l.Stream] = streams.Kind(l.Kind) == streams.Retry
 	}
 	for _, m := range fleetOf(own, others) {
 		known[m.Instance] = true
-		o.Instances = append(o.Instances, o.Numbers.add(m, retries, before, now))
+		o.Instances = append(o.Instances, o.Numbers.addInstance(m, retries, before, now))
 		o.Instances[len(o.Instances)-1].Self = m.Instance == own.Instance
 		if !m.Proven {
 			continue
 		}
 		for _, l := range m.Lanes {
-			if by, taken := owners[l.Stream]; !taken || l.Live && !by.Live {
-				owners[l.Stream] = owned{m.Instance, l}
+			if first, reported := reports[l.Stream]; !reported || l.Live && !first.Live {
+				reports[l.Stream] = laneReport{m.Instance, l}
 			}
 		}
 	}
 	maps.DeleteFunc(before, func(name string, _ snapshot) bool { return !known[name] })
 	slices.SortFunc(o.Instances, func(a, b Instance) int { return strings.Compare(a.Name, b.Name) })
 	for _, l := range status.Lanes {
-		by := owners[l.Stream]
-		o.Lanes = append(o.Lanes, laneOf(l, by))
-		o.Numbers.count(l, by.LaneAnswer)
+		report := reports[l.Stream]
+		o.Lanes = append(o.Lanes, laneOf(l, report))
+		o.Numbers.addLane(l, report.LaneAnswer)
 	}
 	return o
 }
@@ -129,9 +130,9 @@ func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
 		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
 }
 
-// add adds an instance's report to the totals and returns its row. A message in a retry lane does not count as overdue:
-// its target refused it.
-func (n *Numbers) add(m inspect.Member, retries map[string]bool, before lastTotals, now time.Time) Instance {
+// addInstance adds the rates of an instance to the totals, and returns the row of the instance. A message in a retry
+// lane does not count as overdue, because its target has refused it.
+func (n *Numbers) addInstance(m inspect.Member, retries map[string]bool, before lastTotals, now time.Time) Instance {
 	i := Instance{
 		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
 		Lanes: len(m.Lanes), Version: text.Printable(m.Version, 100), Format: m.Format,
@@ -139,7 +140,7 @@ func (n *Numbers) add(m inspect.Member, retries map[string]bool, before lastTota
 	for _, l := range m.Lanes {
 		i.Pending += l.Pending
 		if !retries[l.Stream] {
-			i.Oldest = max(i.Oldest, l.Overdue)
+			i.MaxOverdue = max(i.MaxOverdue, l.Overdue)
 		}
 	}
 	if m.Totals == nil || !m.Proven {
@@ -158,10 +159,12 @@ func (n *Numbers) add(m inspect.Member, retries map[string]bool, before lastTota
 	return i
 }
 
+// perSecond returns the rate at which a counter increased in the passed seconds.
 func perSecond(now, before uint64, passed float64) float64 {
-	return float64(growth(now, before)) / passed
+	return float64(increase(now, before)) / passed
 }
 
+// sum returns the sum of two numbers. A nil number counts as zero, but b must not be nil.
 func sum(a, b *float64) *float64 {
 	if a == nil {
 		return b
@@ -169,17 +172,17 @@ func sum(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// count adds a lane to the totals.
-func (n *Numbers) count(l stats.LaneStatus, as stats.LaneAnswer) {
-	n.Pending += as.Pending
+// addLane adds a lane to the totals.
+func (n *Numbers) addLane(l stats.LaneStatus, report stats.LaneAnswer) {
+	n.Pending += report.Pending
 	switch streams.Kind(l.Kind) {
 	case streams.Retry:
-		n.Retrying += as.Pending
+		n.Retrying += report.Pending
 		return
 	case streams.Paused:
-		n.Paused += as.Pending
+		n.Paused += report.Pending
 	}
-	n.Oldest = max(n.Oldest, as.Overdue)
+	n.MaxOverdue = max(n.MaxOverdue, report.Overdue)
 }
 
 // The states of a lane, the worst first.
@@ -189,29 +192,30 @@ const (
 	laneUncertain  = "ownership uncertain"
 	laneNewer      = "waits for a newer broker"
 	laneFull       = "full"
-	laneIdle       = "idle" // no unread message is due before Resumes
+	laneIdle       = "idle" // the owner reads no message before ResumesAt, because none is due
 	laneReading    = "reading"
 )
 
-func laneOf(l stats.LaneStatus, as owned) Lane {
+// laneOf returns the state of a lane.
+func laneOf(l stats.LaneStatus, r laneReport) Lane {
 	lane := Lane{
-		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(as.instance, l.Owner),
+		Stream: l.Stream, Kind: l.Kind, Level: l.Level, Delay: l.Delay.Seconds(), Owner: cmp.Or(r.instance, l.Owner),
 		State: laneNoOwner,
 	}
-	if as.instance == "" {
+	if r.instance == "" {
 		return lane
 	}
-	lane.Pending, lane.Held, lane.Oldest, lane.Resumes = new(as.Pending), as.Held, as.Overdue, as.ResumesAt
+	lane.Pending, lane.InMemory, lane.MaxOverdue, lane.ResumesAt = new(r.Pending), r.Held, r.Overdue, r.ResumesAt
 	switch {
-	case !as.Live:
+	case !r.Live:
 		lane.State = laneNotReading
-	case as.InDoubt:
+	case r.InDoubt:
 		lane.State = laneUncertain
-	case as.Newer > 0:
+	case r.Newer > 0:
 		lane.State = laneNewer
-	case as.Full:
+	case r.Full:
 		lane.State = laneFull
-	case !as.ResumesAt.IsZero():
+	case !r.ResumesAt.IsZero():
 		lane.State = laneIdle
 	default:
 		lane.State = laneReading
@@ -229,8 +233,8 @@ func deadLetters(own broker.Answer, others []inspect.Member) (n uint64) {
 	return n
 }
 
-// dueWithin estimates how many messages become due in the next d. If only a part of a bucket lies in that time, its
-// messages count in proportion to that part.
+// dueWithin estimates the number of messages that become due within d. If only a part of a bucket lies within d, the
+// messages of the bucket count in proportion to this part.
 func dueWithin(f inspect.Forecast, now time.Time, d time.Duration) uint64 {
 	end, n := now.Add(d), 0.0
 	for _, b := range f.Buckets {

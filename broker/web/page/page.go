@@ -30,11 +30,11 @@ type Engine interface {
 type Config struct {
 	Engine Engine
 	Checks func() []stats.Check // the checks of /readyz
-	// Open connects to read the streams, as the page's user. The page closes the inspector.
+	// Open connects as the page's user, and returns an inspector for the streams. The page closes the inspector.
 	Open       func(ctx context.Context) (*inspect.Inspector, error)
 	History    *history.Book
 	Durability *atomic.Pointer[string] // the durability of an acknowledged message; nil until it is known
-	Host       func() doctor.Host      // facts about this host, for the findings; nil if unknown
+	Host       func() doctor.Host      // returns facts about this host, for the findings; nil if they are unknown
 	Version    string
 	Prefix     string // of the broker's subjects
 	Rates      deliver.Rates
@@ -43,33 +43,34 @@ type Config struct {
 }
 
 const (
-	// maxQuestions is the maximum number of concurrent questions of viewers. Each opens a connection.
+	// maxQuestions is the maximum number of concurrent questions of viewers. Each question opens a connection.
 	maxQuestions = 4
-	// questionTime is the timeout of a question, and waitTime the maximum time for which a question waits for a slot.
-	questionTime, waitTime = 10 * time.Second, 3 * time.Second
-	// actTime is the timeout of an action, which may change thousands of letters.
-	actTime = 60 * time.Second
-	// transferTime is the part of a write deadline for the transfer of the response.
+	// questionTimeout is the timeout of a question. Before that, a question waits for one of maxQuestions slots, at most
+	// for slotTimeout.
+	questionTimeout, slotTimeout = 10 * time.Second, 3 * time.Second
+	// actionTimeout is the timeout of an action, which may change thousands of letters.
+	actionTimeout = 60 * time.Second
+	// transferTime is the time for the transfer of a response, after the response is complete.
 	transferTime = 10 * time.Second
 )
 
 // Page serves the page over HTTP. New creates a Page, and Run makes the frames for the viewers.
 type Page struct {
-	cfg       Config
-	mux       *http.ServeMux
-	files     map[string]file
-	viewers   viewers
-	questions chan struct{} // a slot for each question in progress
-	origins   *http.CrossOriginProtection
-	stopped   chan struct{} // closed when Run ends
-	watched   atomic.Pointer[watch]
-	wrong     ratelog.Limit // limits the log of wrong tokens
+	cfg         Config
+	mux         *http.ServeMux
+	files       map[string]file
+	viewers     viewers
+	questions   chan struct{} // a slot for each question in progress
+	origins     *http.CrossOriginProtection
+	stopped     chan struct{} // closed when Run ends
+	watched     atomic.Pointer[watch]
+	wrongTokens ratelog.Limit // limits the log of wrong tokens
 }
 
-// New returns a page and starts nothing.
+// New returns a page. It starts no goroutine: see Run.
 func New(cfg Config) *Page {
 	p := &Page{
-		cfg: cfg, mux: http.NewServeMux(), files: embedded(), viewers: newViewers(),
+		cfg: cfg, mux: http.NewServeMux(), files: embeddedFiles(), viewers: newViewers(),
 		questions: make(chan struct{}, maxQuestions), stopped: make(chan struct{}), origins: cfg.Access.origins(),
 	}
 	p.mux.HandleFunc("GET /{$}", p.index)
@@ -79,49 +80,49 @@ func New(cfg Config) *Page {
 	p.mux.HandleFunc("GET /api/lines", p.lines)
 	p.mux.HandleFunc("GET /api/history", p.ask(p.history))
 	p.mux.HandleFunc("GET /api/ahead", p.ask(p.ahead))
-	for path, rows := range map[string]question{
+	for path, q := range map[string]question{
 		"pending": p.pending, "where": p.where, "timers": p.timers, "timer": p.timer, "schedules": p.schedules,
 		"retrying": p.retrying, "find": p.find,
 		"dead": p.dead, "letters": p.letters, "letter": p.letter, "targets": p.targets,
 	} {
-		p.mux.HandleFunc("GET /api/"+path, p.rows(p.ask(rows)))
+		p.mux.HandleFunc("GET /api/"+path, p.requireRows(p.ask(q)))
 	}
-	p.mux.HandleFunc("GET /api/content", p.rows(p.content))
-	p.mux.HandleFunc("GET /api/findings", p.rows(p.findings))
-	p.mux.HandleFunc("POST /api/plan", p.change(p.plan))
-	p.mux.HandleFunc("POST /api/act", p.change(p.act))
+	p.mux.HandleFunc("GET /api/content", p.requireRows(p.content))
+	p.mux.HandleFunc("GET /api/findings", p.requireRows(p.findings))
+	p.mux.HandleFunc("POST /api/plan", p.requireActions(p.plan))
+	p.mux.HandleFunc("POST /api/act", p.requireActions(p.act))
 	return p
 }
 
-// Run makes frames while there are viewers, until ctx ends. Then it disconnects the viewers.
+// Run makes frames while there are viewers, until ctx ends. At its end, it disconnects the viewers.
 func (p *Page) Run(ctx context.Context) {
 	defer close(p.stopped)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.viewers.came:
+		case <-p.viewers.arrived:
 			p.produce(ctx)
 		}
 	}
 }
 
-// ServeHTTP refuses requests with a wrong Host or origin, and serves the others.
+// ServeHTTP serves the page. It refuses a request whose Host is not allowed.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
-	for name, value := range protective {
+	for name, value := range securityHeaders {
 		h.Set(name, value)
 	}
 	if !p.cfg.Access.allowsHost(r.Host) {
-		writeError(w, http.StatusForbidden, "unknown host name "+text.Printable(r.Host, 100)+
+		writeError(w, http.StatusForbidden, "the request was refused: unknown host name "+text.Printable(r.Host, 100)+
 			": use the broker's address, or add the name to DELAY_HTTP_HOSTS")
 		return
 	}
 	p.mux.ServeHTTP(w, r)
 }
 
-// protective has the security headers of every response.
-var protective = map[string]string{
+// securityHeaders has the security headers of every response.
+var securityHeaders = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 		"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 		"require-trusted-types-for 'script'; trusted-types 'none'",

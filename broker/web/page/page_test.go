@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/doctor"
 )
 
-// TestFindingsAreCounted: the frame for all viewers has the numbers of findings, without their texts.
-func TestFindingsAreCounted(t *testing.T) {
+// TestCountsOfFindings: the frame for all viewers has the numbers of findings, without texts.
+func TestCountsOfFindings(t *testing.T) {
 	now := time.Now()
 	found := Findings{Time: now, Findings: []doctor.Finding{
 		{Check: "targets", State: doctor.Warn, Detail: "orders.secret"}, {Check: "lanes", State: doctor.Critical},
@@ -24,7 +24,8 @@ func TestFindingsAreCounted(t *testing.T) {
 	}
 }
 
-func TestTextWithoutHTML(t *testing.T) {
+// TestIndex: a client that does not accept HTML gets the overview as text.
+func TestIndex(t *testing.T) {
 	p := newPage(Access{})
 	w := call(p, "GET", "/", "", "Accept", "*/*")
 	if got := w.Header().Get("Content-Type"); got != "text/plain; charset=utf-8" {
@@ -44,17 +45,17 @@ func TestTextWithoutHTML(t *testing.T) {
 	tag := html.Header().Get("ETag")
 	again := call(p, "GET", "/", "", "Accept", "text/html", "If-None-Match", tag)
 	if again.Code != http.StatusNotModified {
-		t.Errorf("with its tag: got %d, want 304", again.Code)
+		t.Errorf("with the ETag: got %d, want 304", again.Code)
 	}
 }
 
-// TestAssetsAreOurs: no file contains a host, an absolute path or an inline script: the page works below any path, and
-// without network access.
-func TestAssetsAreOurs(t *testing.T) {
-	for name, f := range embedded() {
+// TestAssets: no file contains the name of a host, an absolute path, an inline script or a function that parses HTML.
+// So the page works below any path, and needs no other host.
+func TestAssets(t *testing.T) {
+	for name, f := range embeddedFiles() {
 		text := string(f.data)
-		if f.kind == "" {
-			t.Errorf("%s has no type", name)
+		if f.mimeType == "" {
+			t.Errorf("%s has no MIME type", name)
 		}
 		if strings.HasPrefix(name, "uPlot") || strings.HasPrefix(name, "preact") {
 			continue
@@ -64,29 +65,30 @@ func TestAssetsAreOurs(t *testing.T) {
 			`src="/`, `fetch("/`, "onclick=", "style=",
 		} {
 			if strings.Contains(text, no) {
-				t.Errorf("%s has %s", name, no)
+				t.Errorf("%s contains %s", name, no)
 			}
 		}
 		if strings.Contains(strings.ReplaceAll(text, `xmlns="http://www.w3.org/2000/svg"`, ""), "http://") {
-			t.Errorf("%s names a host", name)
+			t.Errorf("%s contains a host name", name)
 		}
 	}
-	// doc.go has the versions of the vendored files. A change of a file needs a change of its version.
+	// doc.go has the versions of the vendored files. Whoever replaces a file also changes its version there.
 	for name, want := range map[string]string{
 		"uPlot.iife.min.js": "19c8d4c6ad88929a", "uPlot.min.css": "df630c6a8d6f8eea", "preact.mjs": "bdcbd9abdf2c77c5",
 	} {
-		if sum := sha256.Sum256(embedded()[name].data); hex.EncodeToString(sum[:8]) != want {
-			t.Errorf("%s is another version: %x", name, sum[:8])
+		if sum := sha256.Sum256(embeddedFiles()[name].data); hex.EncodeToString(sum[:8]) != want {
+			t.Errorf("%s: got the digest %x, want %s", name, sum[:8], want)
 		}
 	}
 	for _, name := range []string{"uPlot.LICENSE", "preact.LICENSE"} {
-		if len(embedded()[name].data) == 0 {
+		if len(embeddedFiles()[name].data) == 0 {
 			t.Errorf("there is no %s", name)
 		}
 	}
 }
 
-func TestQuestionsAreBounded(t *testing.T) {
+// TestSlotTimeout: a question waits at most slotTimeout for one of maxQuestions slots.
+func TestSlotTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPage(Access{OpenRows: true})
 		for range maxQuestions {
@@ -94,17 +96,17 @@ func TestQuestionsAreBounded(t *testing.T) {
 		}
 		began := time.Now()
 		w := call(p, "GET", "/api/timers", "")
-		if w.Code != 503 || time.Since(began) != waitTime {
-			t.Errorf("got %d after %v, want 503 after %v", w.Code, time.Since(began), waitTime)
+		if w.Code != 503 || time.Since(began) != slotTimeout {
+			t.Errorf("got %d after %v, want 503 after %v", w.Code, time.Since(began), slotTimeout)
 		}
 	})
 }
 
-// TestLinesHaveTheirPlaces: the lines of the form are those of the README.
-func TestLinesHaveTheirPlaces(t *testing.T) {
+// TestLines: each line has both placeholders exactly once.
+func TestLines(t *testing.T) {
 	for _, l := range Lines() {
 		if strings.Count(l.Line, "SUBJECT") != 1 || strings.Count(l.Line, "BODY") != 1 {
-			t.Errorf("%s: %s", l.Language, l.Line)
+			t.Errorf("%s: got %s, want each placeholder once", l.Language, l.Line)
 		}
 	}
 }

@@ -15,19 +15,19 @@ import (
 
 const historyHour, historyDay = broker.HistoryHour, broker.HistoryDay
 
-// Past is the history of all instances together, with one value for each interval. The value of an interval without
-// data is nil.
-type Past struct {
-	Step      int        `json:"step"` // length of an interval, in seconds
-	From      int64      `json:"from"` // unix seconds
-	Delivered []*float64 `json:"delivered"`
-	Refused   []*float64 `json:"refused"`
-	Pending   []*float64 `json:"pending"`
-	P50       []*float64 `json:"p50"` // milliseconds
+// History is the history of all instances together. Each column has one value for each interval. The value is nil for
+// an interval without data.
+type History struct {
+	Step      int        `json:"step"`      // length of an interval, in seconds
+	From      int64      `json:"from"`      // begin of the first interval, in unix seconds
+	Delivered []*float64 `json:"delivered"` // messages per second
+	Refused   []*float64 `json:"refused"`   // messages per second
+	Pending   []*float64 `json:"pending"`   // messages
+	P50       []*float64 `json:"p50"`       // percentiles of the lateness, in milliseconds
 	P99       []*float64 `json:"p99"`
 }
 
-// fleetHistory adds up the histories of all instances.
+// fleetHistory returns the sum of the histories of this instance and of the members.
 func (p *Page) fleetHistory(span string, now time.Time, members []inspect.Member) history.Series {
 	s := p.cfg.History.Hour(now)
 	if span == historyDay {
@@ -42,47 +42,48 @@ func (p *Page) fleetHistory(span string, now time.Time, members []inspect.Member
 	return s
 }
 
-func pastOf(s history.Series) Past {
-	past, bounds := Past{Step: s.Step, From: s.From}, stats.LatenessBounds()
+func newHistory(s history.Series) History {
+	h, bounds := History{Step: s.Step, From: s.From}, stats.LatenessBounds()
 	for i := range s.Delivered {
-		past.Delivered = append(past.Delivered, perSecondOf(s.Delivered[i], s.Step))
-		past.Refused = append(past.Refused, perSecondOf(s.Refused[i], s.Step))
-		past.Pending = append(past.Pending, perSecondOf(s.Pending[i], 1))
-		past.P50 = append(past.P50, quantile(s.Late[i], bounds, 0.5))
-		past.P99 = append(past.P99, quantile(s.Late[i], bounds, 0.99))
+		h.Delivered = append(h.Delivered, quotient(s.Delivered[i], s.Step))
+		h.Refused = append(h.Refused, quotient(s.Refused[i], s.Step))
+		h.Pending = append(h.Pending, quotient(s.Pending[i], 1))
+		h.P50 = append(h.P50, quantile(s.Late[i], bounds, 0.5))
+		h.P99 = append(h.P99, quantile(s.Late[i], bounds, 0.99))
 	}
-	return past
+	return h
 }
 
-// perSecondOf converts the count of an interval to a rate per second.
-func perSecondOf(n int64, seconds int) *float64 {
+// quotient returns n divided by seconds, or nil if n is unknown.
+func quotient(n int64, seconds int) *float64 {
 	if n == history.Unknown {
 		return nil
 	}
 	return new(rounded(float64(n) / float64(seconds)))
 }
 
-func quantile(late []uint64, bounds []time.Duration, share float64) *float64 {
-	d, ok := history.Quantile(late, bounds, share)
+// quantile returns a quantile of the lateness, in milliseconds, or nil if there is no data. Q is between 0 and 1.
+func quantile(late []uint64, bounds []time.Duration, q float64) *float64 {
+	d, ok := history.Quantile(late, bounds, q)
 	if !ok {
 		return nil
 	}
 	return new(rounded(d.Seconds() * 1000))
 }
 
+// rounded returns a number with two decimals.
 func rounded(f float64) float64 { return math.Round(f*100) / 100 }
 
-// lastHour returns the history of all instances for the last hour. It keeps the lateness of the last interval for the
-// overview.
-func (w *watch) lastHour(now time.Time, members []inspect.Member) Past {
-	past := pastOf(w.fleetHistory(historyHour, now, members))
-	w.lateP50, w.lateP99 = last(past.P50), last(past.P99)
-	return past
+// lastHour returns the history of all instances for the last hour. It also sets the lateness in the overview.
+func (w *watch) lastHour(now time.Time, members []inspect.Member) History {
+	h := newHistory(w.fleetHistory(historyHour, now, members))
+	w.lateP50, w.lateP99 = last(h.P50), last(h.P99)
+	return h
 }
 
-// last returns the newest known value of the last minute, or nil if there is none.
+// last returns the newest known value of the last minute, or nil if no value is known.
 func last(column []*float64) *float64 {
-	for i := len(column) - 1; i >= max(0, len(column)-6); i-- { // each value is for ten seconds
+	for i := len(column) - 1; i >= max(0, len(column)-6); i-- { // an interval has ten seconds
 		if column[i] != nil {
 			return column[i]
 		}
@@ -90,28 +91,28 @@ func last(column []*float64) *float64 {
 	return nil
 }
 
-// history responds with the last hour or day.
+// history returns the history of the last hour or day.
 func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	span := v.Get("span")
 	if span != historyHour && span != historyDay {
-		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errAsked, span)
+		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errRequest, span)
 	}
 	members, err := i.Fleet(ctx, broker.Asked{History: span, Except: p.cfg.Engine.Instance()})
 	if err != nil {
 		return nil, err
 	}
-	return pastOf(p.fleetHistory(span, time.Now(), members)), nil
+	return newHistory(p.fleetHistory(span, time.Now(), members)), nil
 }
 
-// ahead responds with the number of messages that become due in the next hour, or in seven days.
+// ahead returns the forecast for the next hour or the next seven days.
 func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.ForecastQuery{For: time.Hour, By: time.Minute, MaxRead: aheadRead}
+	query := inspect.ForecastQuery{For: time.Hour, By: time.Minute, MaxRead: aheadRead}
 	switch span := v.Get("span"); span {
 	case "1h":
 	case "7d":
-		look.For, look.By = 7*24*time.Hour, time.Hour
+		query.For, query.By = 7*24*time.Hour, time.Hour
 	default:
-		return nil, fmt.Errorf("%w: span %q: want 1h or 7d", errAsked, span)
+		return nil, fmt.Errorf("%w: span %q: want 1h or 7d", errRequest, span)
 	}
-	return i.Forecast(ctx, look)
+	return i.Forecast(ctx, query)
 }

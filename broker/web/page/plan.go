@@ -19,36 +19,36 @@ import (
 )
 
 const (
-	// planTime is the time for which a plan is valid.
-	planTime = 2 * time.Minute
-	// maxRequest is the maximum size of a request, in bytes.
+	// planLifetime is the time after which a plan expires.
+	planLifetime = 2 * time.Minute
+	// maxRequest is the maximum size of the body of a request, in bytes.
 	maxRequest = 256 << 10
 )
 
 // An action is a change that a viewer requests.
 type action struct {
 	Verb   string `json:"verb"`             // cancel, move, fire; resend, remove; pause, resume
-	Target string `json:"target,omitempty"` // a pattern, for many timers, for letters and for pauses
+	Target string `json:"target,omitempty"` // the target of a timer; otherwise a pattern of targets
 	timerChoice
 	letterChoice
-	fixed
+	planData
 }
 
 // timerChoice selects one timer by its key, several timers in a list, or all timers that match. It also has the new
-// time of a move: absolute, relative to now, or relative to the old time.
+// time of a move.
 type timerChoice struct {
-	All        bool       `json:"all,omitempty"`
-	Timers     []timerRef `json:"timers,omitempty"` // the selected timers, instead of one
-	Key        string     `json:"key,omitempty"`
-	Generation uint64     `json:"generation,omitempty"`
+	All        bool       `json:"all,omitempty"`        // all timers that match Target, Key, DueAfter and DueBefore
+	Timers     []timerRef `json:"timers,omitempty"`     // the selected timers, if there are several
+	Key        string     `json:"key,omitempty"`        // of one timer; with All, a pattern
+	Generation uint64     `json:"generation,omitempty"` // of one timer; zero for any
 	DueAfter   string     `json:"due_after,omitempty"`
 	DueBefore  string     `json:"due_before,omitempty"`
-	In         string     `json:"in,omitempty"`
-	At         string     `json:"at,omitempty"`
-	By         string     `json:"by,omitempty"`
+	In         string     `json:"in,omitempty"` // new time: a duration from now
+	At         string     `json:"at,omitempty"` // new time: RFC 3339
+	By         string     `json:"by,omitempty"` // new time: a duration from the old time, such as -5m
 }
 
-// A timerRef names one selected timer, with the generation that the viewer saw.
+// A timerRef identifies a selected timer, with the generation that the viewer saw.
 type timerRef struct {
 	Key        string `json:"key"`
 	Target     string `json:"target"`
@@ -58,43 +58,43 @@ type timerRef struct {
 // letterChoice selects dead letters, and has the options of a resend.
 type letterChoice struct {
 	Number     uint64          `json:"number,omitempty"`
-	Numbers    []uint64        `json:"numbers,omitempty"` // the selected letters, instead of one
+	Numbers    []uint64        `json:"numbers,omitempty"` // the selected letters, if there are several
 	Code       string          `json:"code,omitempty"`
 	Since      string          `json:"since,omitempty"`
-	To         string          `json:"to,omitempty"` // another target
+	To         string          `json:"to,omitempty"` // the target of the resend; empty for the original target
 	Now        bool            `json:"now,omitempty"`
 	Unsealed   bool            `json:"unsealed,omitempty"`
 	DropExpiry bool            `json:"drop_expiry,omitempty"`
 	Edit       deadletter.Edit `json:"edit,omitzero"` // only with a single letter
 }
 
-// fixed has the fields that the page sets when it makes a plan. The client cannot set them.
-type fixed struct {
-	UpTo   uint64    `json:"up_to,omitempty"` // the last sequence of the listed timers
-	Before time.Time `json:"before,omitzero"` // only letters that became dead letters earlier
-	Count  uint64    `json:"count,omitempty"` // the number of objects
-	Until  time.Time `json:"until,omitzero"`  // when the plan expires
-	Word   string    `json:"word,omitempty"`  // idempotency key: a repeated action has no further effect
-	Shell  string    `json:"shell,omitempty"` // the equivalent shell command
+// planData has the fields that the page sets when it makes a plan. The client cannot set them.
+type planData struct {
+	UpTo           uint64    `json:"up_to,omitempty"` // the last sequence of the listed timers
+	Before         time.Time `json:"before,omitzero"` // the letters must have become dead letters before this time
+	Count          uint64    `json:"count,omitempty"` // the number of counted objects
+	Until          time.Time `json:"until,omitzero"`  // when the plan expires
+	IdempotencyKey string    `json:"word,omitempty"`  // idempotency key: a repeated action has no further effect
+	Shell          string    `json:"shell,omitempty"` // the equivalent shell command
 }
 
-// A plan describes the effect of an action before its execution.
+// A plan describes the effect of an action before the execution.
 type plan struct {
 	Count    uint64   `json:"count"`
 	Sentence string   `json:"sentence"`
-	Notes    []string `json:"notes,omitempty"` // the objects that would be left out, and the reasons
+	Notes    []string `json:"notes,omitempty"` // about the objects that the action would not change
 	Shell    string   `json:"shell"`
-	Ticket   string   `json:"ticket,omitempty"` // empty if there is nothing to do
+	Ticket   string   `json:"ticket,omitempty"` // the sealed plan; empty if the action would change nothing
 }
 
-// plan responds with the plan of an action.
-func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
+// plan responds with the plan of the requested action.
+func (p *Page) plan(w http.ResponseWriter, r *http.Request, token Token) {
 	var a action
-	if !read(w, r, &a) {
+	if !decode(w, r, &a) {
 		return
 	}
-	a.fixed = fixed{}
-	p.withSession(w, r, questionTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
+	a.planData = planData{}
+	p.withSession(w, r, questionTimeout, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 		op, err := operationFor(a)
 		if err != nil {
 			return nil, err
@@ -105,22 +105,22 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, who Token) {
 		}
 		made.Shell, made.Count = a.Shell, a.Count
 		if a.Count > 0 {
-			a.Until, a.Word = time.Now().Add(planTime), rand.Text()
-			made.Ticket, err = seal(a, who)
+			a.Until, a.IdempotencyKey = time.Now().Add(planLifetime), rand.Text()
+			made.Ticket, err = seal(a, token)
 		}
 		return made, err
 	})
 }
 
-// act executes a plan.
-func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
+// act executes the plan of the ticket in the request.
+func (p *Page) act(w http.ResponseWriter, r *http.Request, token Token) {
 	var request struct {
 		Ticket string `json:"ticket"`
 	}
-	if !read(w, r, &request) {
+	if !decode(w, r, &request) {
 		return
 	}
-	a, err := unseal(request.Ticket, who, time.Now())
+	a, err := unseal(request.Ticket, token, time.Now())
 	if err != nil {
 		writeError(w, http.StatusConflict, err.Error())
 		return
@@ -130,20 +130,21 @@ func (p *Page) act(w http.ResponseWriter, r *http.Request, who Token) {
 		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	log := p.cfg.Log.With("who", who.Name, "from", from(r), "verb", a.Verb, "does", a.logged(), "planned", a.Count)
+	log := p.cfg.Log.With("who", token.Name, "from", clientAddress(r), "verb", a.Verb, "does", a.logged(),
+		"planned", a.Count)
 	log.Info("the page executes an action")
-	// If the client disconnects, the action continues. If the action stopped, it would be half done.
+	// If the client disconnects, the action continues, so that the whole plan is executed.
 	r = r.WithContext(context.WithoutCancel(r.Context()))
-	p.withSession(w, r, actTime, func(ctx context.Context, i *inspect.Inspector) (any, error) {
+	p.withSession(w, r, actionTimeout, func(ctx context.Context, i *inspect.Inspector) (any, error) {
 		done, err := op.act(ctx, i, a)
 		log.Info("the page executed an action", "did", done.Sentence, "err", err)
-		p.changed()
+		p.refresh()
 		return done, err
 	})
 }
 
-// logged returns the command of the action for the log, without the values of edited headers. Only viewers with the
-// right to see bodies may read these values.
+// logged returns the command of the action for the log. The values of edited headers are replaced, because readers of
+// the log may not have the right to see them.
 func (a action) logged() string {
 	line := a.Shell
 	for name, values := range a.Edit.Set {
@@ -154,8 +155,9 @@ func (a action) logged() string {
 	return line
 }
 
-// read parses a request: one JSON object, without unknown fields.
-func read(w http.ResponseWriter, r *http.Request, into any) bool {
+// decode parses the body of a request: one JSON object, without unknown fields. If the body is invalid, decode responds
+// with an error and returns false.
+func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
 	body.DisallowUnknownFields()
 	err := body.Decode(into)
@@ -170,28 +172,30 @@ func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	return err == nil
 }
 
-// seal returns the ticket of a planned action. The ticket is valid only for the same token.
-func seal(a action, who Token) (string, error) {
+// seal returns the ticket of a planned action: the action and its authentication code. The code is valid for one token.
+func seal(a action, token Token) (string, error) {
 	text, err := json.Marshal(a)
 	if err != nil {
 		return "", err
 	}
 	code := base64.RawURLEncoding
-	return code.EncodeToString(text) + "." + code.EncodeToString(sum256(text, who)), nil
+	return code.EncodeToString(text) + "." + code.EncodeToString(sum256(text, token)), nil
 }
 
-func sum256(text []byte, who Token) []byte {
-	h := hmac.New(sha256.New, []byte("plan "+who.Secret))
+// sum256 returns the authentication code of a text, with the token as the key.
+func sum256(text []byte, token Token) []byte {
+	h := hmac.New(sha256.New, []byte("plan "+token.Secret))
 	h.Write(text)
 	return h.Sum(nil)
 }
 
-func unseal(ticket string, who Token, now time.Time) (a action, err error) {
+// unseal returns the action of a ticket, or errTicket.
+func unseal(ticket string, token Token, now time.Time) (a action, err error) {
 	code := base64.RawURLEncoding
 	body, sum, _ := strings.Cut(ticket, ".")
 	text, textErr := code.DecodeString(body)
 	mac, macErr := code.DecodeString(sum)
-	if textErr != nil || macErr != nil || !hmac.Equal(mac, sum256(text, who)) || json.Unmarshal(text, &a) != nil ||
+	if textErr != nil || macErr != nil || !hmac.Equal(mac, sum256(text, token)) || json.Unmarshal(text, &a) != nil ||
 		now.After(a.Until) {
 		return action{}, errTicket
 	}

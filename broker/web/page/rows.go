@@ -15,64 +15,61 @@ import (
 )
 
 const (
-	// defaultRows and maxRows are the default and the maximum number of rows of a table.
+	// defaultRows is the default number of rows in a table, and maxRows the maximum.
 	defaultRows, maxRows = 50, 200
-	// maxRuns is the maximum number of runs shown of a schedule.
+	// maxRuns is the maximum number of runs in the view of a schedule.
 	maxRuns = 10
-	// maxRead is the maximum number of headers that a question reads.
+	// maxRead is the maximum number of messages whose headers a question reads.
 	maxRead = 100_000
 )
 
-// pending lists the waiting messages by due time, the first due first.
+// pending lists the waiting messages in the order of their due times.
 func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.PendingQuery{MaxRead: maxRead, Find: v.Get("find")}
+	query := inspect.PendingQuery{MaxRead: maxRead, Find: v.Get("find")}
 	line := shell{"pending", "ls"}
 	var err error
-	if look.Target, err = target(v); err != nil {
+	if query.Target, err = parseTarget(v); err != nil {
 		return nil, err
 	}
-	if look.Limit, err = number(v, "limit", defaultRows, maxRows); err != nil {
+	if query.Limit, err = parseLimit(v); err != nil {
 		return nil, err
 	}
-	if look.After, err = border(v, "due_after"); err != nil {
+	if query.After, err = parseBound(v, "due_after"); err != nil {
 		return nil, err
 	}
-	if look.Before, err = border(v, "due_before"); err != nil {
+	if query.Before, err = parseBound(v, "due_before"); err != nil {
 		return nil, err
 	}
 	if c := v.Get("cursor"); c != "" {
-		if look.Cursor, err = inspect.ParseCursor(c); err != nil {
+		if query.Cursor, err = inspect.ParseCursor(c); err != nil {
 			return nil, err
 		}
 	}
-	line = line.flag("--target", look.Target).flag("--due-after", v.Get("due_after")).
+	line = line.flag("--target", query.Target).flag("--due-after", v.Get("due_after")).
 		flag("--due-before", v.Get("due_before")).flag("--cursor", v.Get("cursor"))
-	if look.Find != "" {
-		line = nil // no command has this filter
+	if query.Find != "" {
+		line = nil // the command has no such filter
 	}
-	l, err := i.Pending(ctx, look)
-	if l.Messages == nil {
-		l.Messages = []inspect.Waiting{}
-	}
+	l, err := i.Pending(ctx, query)
 	return answer{line.String(), struct {
 		Rows []inspect.Waiting `json:"rows"`
 		inspect.End
-	}{l.Messages, l.End}}, err
+	}{append([]inspect.Waiting{}, l.Messages...), l.End}}, err
 }
 
-// where finds one message.
+// where finds one message by its Delay-Id, or by its stream and sequence.
 func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	wanted, err := inspect.ParseMessageRef(v.Get("id"))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errAsked, err)
+		return nil, fmt.Errorf("%w: %w", errRequest, err)
 	}
 	w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
 	return answer{shell{"where"}.words(v.Get("id")).String(), w}, err
 }
 
-// timerFilter parses the filter of timers. It returns the shell command with the filter's flags.
+// timerFilter parses the filter of timers, and appends the filter's flags to the shell command.
 func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
-	t, err := target(v)
+	t, err := parseTarget(v)
 	if err != nil {
 		return store.Filter{}, line, err
 	}
@@ -81,10 +78,10 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 		f.Targets = []string{t}
 	}
 	now := time.Now()
-	if f.DueFrom, err = moment(v, "due_after", now, false); err != nil {
+	if f.DueFrom, err = parseTime(v, "due_after", now, false); err != nil {
 		return f, line, err
 	}
-	if f.DueTo, err = moment(v, "due_before", now, false); err != nil {
+	if f.DueTo, err = parseTime(v, "due_before", now, false); err != nil {
 		return f, line, err
 	}
 	line = line.flag("--target", t).flag("--key", f.Key)
@@ -99,12 +96,14 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 	return f, line, nil
 }
 
-// timerPage parses the size and the start of a page of timers.
+// timerPage parses the size of a page of timers, and the sequence after which the page begins.
 func timerPage(v url.Values) (page store.Page, err error) {
-	if page.Limit, err = number(v, "limit", defaultRows, maxRows); err != nil {
+	if page.Limit, err = parseLimit(v); err != nil {
 		return page, err
 	}
-	page.After, err = whole(v, "after")
+	if page.After, err = strconv.ParseUint(cmp.Or(v.Get("after"), "0"), 10, 63); err != nil {
+		err = fmt.Errorf("%w: after %q: want a number", errRequest, v.Get("after"))
+	}
 	return page, err
 }
 
@@ -130,13 +129,13 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 	return answer{line.String(), l}, err
 }
 
-// timer shows the state of one timer.
+// timer returns the state of one timer. For a schedule, it also returns the last runs.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
 	w := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
 	shown := struct {
 		store.Answer
-		*inspect.Runs        // the last runs of a schedule; nil without a journal
-		Trouble       string `json:"trouble,omitempty"` // why there are no runs
+		*inspect.Runs        // the last runs of a schedule; nil if they cannot be read
+		Trouble       string `json:"trouble,omitempty"` // why the runs cannot be read
 	}{}
 	var err error
 	line := shell{"timers", "show"}.words(w.Key, w.Target)
@@ -155,14 +154,14 @@ func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (a
 
 // retrying lists the retry groups, by target.
 func (p *Page) retrying(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.RetryQuery{MaxRead: maxRead, Progress: func(uint64, uint64) {}}
+	query := inspect.RetryQuery{MaxRead: maxRead, Progress: func(uint64, uint64) {}}
 	var err error
-	if look.Target, err = target(v); err != nil {
+	if query.Target, err = parseTarget(v); err != nil {
 		return nil, err
 	}
-	r, err := i.Retrying(ctx, look)
+	r, err := i.Retrying(ctx, query)
 	if len(r.Groups) > maxRows {
 		r.Groups = r.Groups[:maxRows]
 	}
-	return answer{shell{"retrying"}.flag("--target", look.Target).String(), r}, err
+	return answer{shell{"retrying"}.flag("--target", query.Target).String(), r}, err
 }

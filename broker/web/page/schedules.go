@@ -9,25 +9,25 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// nextTimes is the number of planned times shown of a schedule, after the pending round.
-const nextTimes = 3
+// maxUpcoming is the maximum number of planned times of a schedule in a row.
+const maxUpcoming = 3
 
-// A scheduled row is a recurring timer with its planned times after the pending round.
-type scheduled struct {
+// A scheduleRow is a recurring timer, with the planned times of the rounds after the pending round.
+type scheduleRow struct {
 	store.Row
-	Next []coming `json:"next"`
+	Next []plannedTime `json:"next"`
 }
 
-// coming is a planned time, and the local time in its zone.
-type coming struct {
+// A plannedTime is the due time of a later round.
+type plannedTime struct {
 	At    time.Time `json:"at"`
-	Clock string    `json:"clock"`
-	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous time
+	Clock string    `json:"clock"`                            // local time in the schedule's zone
+	Shift float64   `json:"clocks_changed_seconds,omitempty"` // change of the zone's offset since the previous round
 }
 
 // schedules lists the recurring timers.
 func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	t, err := target(v)
+	t, err := parseTarget(v)
 	if err != nil {
 		return nil, err
 	}
@@ -40,25 +40,26 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 		return nil, err
 	}
 	l, err := i.Timers().List(ctx, f, page)
-	all := struct {
-		Schedules []scheduled `json:"schedules"`
-		Next      uint64      `json:"next,omitempty"` // start of the next page; zero on the last
-		At        time.Time   `json:"at"`
-	}{[]scheduled{}, l.Next, l.At}
+	listed := struct {
+		Schedules []scheduleRow `json:"schedules"`
+		Next      uint64        `json:"next,omitempty"` // the parameter after of the next page; zero on the last page
+		At        time.Time     `json:"at"`
+	}{[]scheduleRow{}, l.Next, l.At}
 	for _, row := range l.Timers {
-		all.Schedules = append(all.Schedules, scheduled{row, comingOf(row)})
+		listed.Schedules = append(listed.Schedules, scheduleRow{row, upcoming(row)})
 	}
-	return answer{shell{"schedules", "ls"}.flag("--target", t).flag("--name", f.Key).String(), all}, err
+	return answer{shell{"schedules", "ls"}.flag("--target", t).flag("--name", f.Key).String(), listed}, err
 }
 
-func comingOf(r store.Row) []coming {
-	all := []coming{}
-	of := r.Recurring.Of
-	for n, c := range of.Table.Upcoming(of.First, of.Planned, nextTimes) {
-		if of.Table.Rounds > 0 && r.Recurring.Round+n >= of.Table.Rounds {
+// upcoming returns the planned times of the rounds after the pending round.
+func upcoming(r store.Row) []plannedTime {
+	times := []plannedTime{}
+	series := r.Recurring.Of
+	for n, c := range series.Table.Upcoming(series.First, series.Planned, maxUpcoming) {
+		if series.Table.Rounds > 0 && r.Recurring.Round+n >= series.Table.Rounds {
 			break
 		}
-		all = append(all, coming{c.At.UTC(), c.At.Format("2006-01-02 15:04:05 MST"), c.Shift.Seconds()})
+		times = append(times, plannedTime{c.At.UTC(), c.At.Format("2006-01-02 15:04:05 MST"), c.Shift.Seconds()})
 	}
-	return all
+	return times
 }

@@ -9,24 +9,24 @@ import (
 	"delaybroker/broker/text"
 )
 
-// maxNotes is the maximum number of notes about selected timers that were not changed.
+// maxNotes is the maximum number of notes about selected timers.
 const maxNotes = 20
 
-// participles has the word for a changed timer, by the verb of the action.
+// participles are the participles of the verbs of actions on timers. Those of cancel and move are also outcomes.
 var participles = map[string]string{
 	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
 }
 
-// single returns the action on one of the selected timers.
+// single returns the action for one of the selected timers.
 func (a action) single(t timerRef) action {
 	a.Timers, a.Key, a.Target, a.Generation = nil, t.Key, t.Target, t.Generation
 	return a
 }
 
-// planSelected reads each selected timer. It leaves out the timers that the action cannot change.
+// planSelected reads each selected timer, and plans the action for the timers that it can change.
 func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	if len(a.Timers) > maxRows || a.All {
-		return plan{}, fmt.Errorf("%w: select %d timers at most", errAsked, maxRows)
+		return plan{}, fmt.Errorf("%w: select at most %d timers", errRequest, maxRows)
 	}
 	var made plan
 	var kept []timerRef
@@ -45,14 +45,14 @@ func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, e
 		lines = append(lines, one.Shell)
 	}
 	a.Timers, a.Count, a.Shell = kept, uint64(len(kept)), strings.Join(lines, "\n")
-	made.Sentence = a.Verb + " " + counting(a.Count, "timer")
+	made.Sentence = a.Verb + " " + counted(a.Count, "timer")
 	return made, nil
 }
 
-// actSelected executes a plan, one timer after the other. It stops at the first error. The result counts the timers
-// changed so far.
+// actSelected executes a plan for selected timers, one timer after the other. It stops at the first error. Then the
+// result counts the timers that were changed before the error.
 func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
-	var all plan // for its notes
+	var made plan // only its notes
 	n := 0
 	for _, t := range a.Timers {
 		one, err := actTimers(ctx, i, a.single(t))
@@ -60,22 +60,22 @@ func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, e
 			return result{}, err
 		}
 		if err != nil {
-			all.note("stopped by an error: " + text.Printable(err.Error(), 300))
+			made.note("stopped by an error: " + text.Printable(err.Error(), 300))
 			break
 		}
 		if one.Good {
 			n++
 		} else {
-			all.note(t.Key + ": " + one.Sentence)
+			made.note(t.Key + ": " + one.Sentence)
 		}
 	}
 	return result{
-		Sentence: fmt.Sprintf("%d of %s %s", n, counting(a.Count, "timer"), participles[a.Verb]), Notes: all.Notes,
+		Sentence: fmt.Sprintf("%d of %s %s", n, counted(a.Count, "timer"), participles[a.Verb]), Notes: made.Notes,
 		Good: uint64(n) == a.Count,
 	}, nil
 }
 
-// note adds a note, up to maxNotes.
+// note adds a note, unless the plan has maxNotes already.
 func (p *plan) note(sentence string) {
 	if len(p.Notes) < maxNotes {
 		p.Notes = append(p.Notes, text.Printable(sentence, 600))

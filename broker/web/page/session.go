@@ -11,49 +11,51 @@ import (
 	"delaybroker/broker/text"
 )
 
-// A session is a connection for requests. It opens on first use, and again after an error.
+// A session opens a connection when it is first used, and opens another after the connection was lost or closed. It is
+// not safe for concurrent use.
 type session struct {
-	open func(ctx context.Context) (*inspect.Inspector, error)
-	by   *inspect.Inspector // nil while it is closed
+	open      func(ctx context.Context) (*inspect.Inspector, error)
+	inspector *inspect.Inspector // nil if no connection is open
 }
 
-func (s *session) take(ctx context.Context) (*inspect.Inspector, error) {
-	if s.by != nil && s.by.Conn.IsConnected() {
-		return s.by, nil
+// connect returns the inspector of the open connection. The session closes the inspector.
+func (s *session) connect(ctx context.Context) (*inspect.Inspector, error) {
+	if s.inspector != nil && s.inspector.Conn.IsConnected() {
+		return s.inspector, nil
 	}
 	s.close()
 	i, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.by = i
-	_ = i.Learn(ctx) // without the keys, the page shows answers as unproven
+	s.inspector = i
+	_ = i.Learn(ctx) // without the keys, the page shows the other instances as unproven
 	return i, nil
 }
 
 func (s *session) close() {
-	if s.by != nil {
-		s.by.Close()
-		s.by = nil
+	if s.inspector != nil {
+		s.inspector.Close()
+		s.inspector = nil
 	}
 }
 
-// explain returns the text of an error for a viewer. If the page's user lacks a permission, the text names the remedy.
+// explain returns the text of an error for a viewer. If the page's user has no permission, the text names the remedy.
 func explain(err error) string {
 	sentence := text.Printable(err.Error(), 300)
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		sentence += "; grant it to the page's user, or set DELAY_HTTP_CONTEXT (page.conf has the rights)"
+		sentence += "; grant the permission to the page's user, or set DELAY_HTTP_CONTEXT (page.conf has all permissions)"
 	}
 	return sentence
 }
 
-// fleet returns the reports of all instances, and the reason if instances may be missing.
-func (s *session) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
-	i, err := s.take(ctx)
+// fleet returns the reports of the instances. If reports may be missing, the string has the reason.
+func (s *session) fleet(ctx context.Context, query broker.Asked) ([]inspect.Member, string) {
+	i, err := s.connect(ctx)
 	if err != nil {
-		return nil, "only this instance is shown: " + text.Printable(err.Error(), 300)
+		return nil, "only this instance is shown: cannot connect: " + text.Printable(err.Error(), 300)
 	}
-	members, err := i.Fleet(ctx, more)
+	members, err := i.Fleet(ctx, query)
 	if err != nil {
 		s.close()
 		return members, "the other instances cannot be queried: " + explain(err)

@@ -7,7 +7,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// shell has the quoted arguments of the equivalent shell command. Arguments without a flag come last.
+// shell has the quoted arguments of the delaybroker command that is equivalent to a request. It is empty if no command
+// is equivalent.
 type shell []string
 
 // flag appends a flag with its value, unless the value is empty.
@@ -18,7 +19,8 @@ func (s shell) flag(name, value string) shell {
 	return append(s, name, quoted(value))
 }
 
-// words appends arguments. It adds -- before them if one begins with -, which a command would parse as a flag.
+// words appends arguments that are not flags. It is called last. If an argument begins with -, words first appends --,
+// because the command would parse the argument as a flag.
 func (s shell) words(values ...string) shell {
 	if slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, "-") }) {
 		s = append(s, "--")
@@ -29,7 +31,7 @@ func (s shell) words(values ...string) shell {
 	return s
 }
 
-// String returns the command, or "" if no equivalent command exists.
+// String returns the command, or "" for an empty shell.
 func (s shell) String() string {
 	if len(s) == 0 {
 		return ""
@@ -37,7 +39,7 @@ func (s shell) String() string {
 	return "delaybroker " + strings.Join(s, " ")
 }
 
-// quoted quotes an argument for POSIX shells. Keys and targets are untrusted text.
+// quoted quotes an argument for a POSIX shell. Keys and targets are untrusted text.
 func quoted(word string) string {
 	word = text.Printable(word, 600)
 	plain := word != "" && strings.IndexFunc(word, func(r rune) bool {

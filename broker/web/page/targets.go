@@ -17,28 +17,28 @@ import (
 // Target is a target with messages in the retry lanes.
 type Target struct {
 	Target string               `json:"target"`
-	Rate   string               `json:"rate,omitempty"` // messages a second, and the pattern that sets it
-	Paused string               `json:"paused,omitempty"`
+	Rate   string               `json:"rate,omitempty"`   // maximum rate, and the pattern in DELAY_RATE
+	Paused string               `json:"paused,omitempty"` // state of the pause, and its pattern; empty if not paused
 	Groups []inspect.RetryGroup `json:"retrying,omitempty"`
 }
 
-// Flow is the fleet's rate of deliveries to a target, or to the targets of a pattern.
+// Flow has the fleet's deliveries and refusals of a target, or of the targets that match a pattern.
 type Flow struct {
 	stats.TargetAnswer
-	Limit  int    `json:"limit_per_second,omitempty"` // of each target, by DELAY_RATE
-	Paused string `json:"paused,omitempty"`
+	Limit  int    `json:"limit_per_second,omitempty"` // maximum rate of each target, from DELAY_RATE
+	Paused string `json:"paused,omitempty"`           // like Target.Paused
 }
 
-// Targets lists the targets with refusals, deliveries or pauses.
+// Targets lists the targets with deliveries, refusals or pauses.
 type Targets struct {
 	Time    time.Time       `json:"time"`
-	Flows   []Flow          `json:"flows"` // the busiest first
+	Flows   []Flow          `json:"flows"` // the highest rate first
 	Targets []*Target       `json:"targets"`
 	Paused  []inspect.Pause `json:"paused"`
-	Silent  int             `json:"silent,omitempty"` // instances without an authenticated report of their deliveries
+	Silent  int             `json:"silent,omitempty"` // number of instances without an authenticated report
 }
 
-// targets shows deliveries, refusals and pauses by target.
+// targets lists deliveries, refusals and pauses by target.
 func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) (any, error) {
 	members, err := i.Fleet(ctx, broker.Asked{Targets: true, Except: p.cfg.Engine.Instance()})
 	if err != nil {
@@ -52,17 +52,17 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 	if err != nil {
 		return nil, err
 	}
-	all := Targets{Time: r.Time, Targets: p.refusing(r, paused), Paused: append([]inspect.Pause{}, paused...)}
+	all := Targets{Time: r.Time, Targets: p.retryingTargets(r, paused), Paused: append([]inspect.Pause{}, paused...)}
 	all.Flows, all.Silent = p.flows(members, paused)
 	return answer{shell{"pause"}.String(), all}, nil
 }
 
-// flows returns the sums of the deliveries of all instances, and the number of instances without a proven report.
+// flows returns the sums of the reports of all instances, and the number of instances without an authenticated report.
 func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []Flow, silent int) {
 	reports, own := [][]stats.TargetAnswer{p.cfg.Engine.Targets()}, p.cfg.Engine.Instance()
 	for _, m := range members {
 		switch {
-		case m.Instance == own: // the engine has newer numbers
+		case m.Instance == own: // the engine's own numbers are newer
 		case !m.Proven || m.Targets == nil:
 			silent++
 		default:
@@ -86,8 +86,8 @@ func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []
 	return flows, silent
 }
 
-// refusing returns the targets of the messages in the retry lanes, at most maxRows.
-func (p *Page) refusing(r inspect.Retrying, paused []inspect.Pause) []*Target {
+// retryingTargets returns the targets of the messages in the retry lanes, at most maxRows.
+func (p *Page) retryingTargets(r inspect.Retrying, paused []inspect.Pause) []*Target {
 	all, byName := []*Target{}, make(map[string]*Target)
 	for _, g := range r.Groups {
 		t := byName[g.Target]
@@ -103,7 +103,8 @@ func (p *Page) refusing(r inspect.Retrying, paused []inspect.Pause) []*Target {
 	return all
 }
 
-// rateOf returns the rate of a target, by the first pattern that matches.
+// rateOf returns the maximum rate of a target, with the first pattern in DELAY_RATE that matches. It returns "" if no
+// pattern matches.
 func (p *Page) rateOf(target string) string {
 	for _, rule := range p.cfg.Rates {
 		if message.Match(rule.Pattern, target) {
@@ -113,14 +114,14 @@ func (p *Page) rateOf(target string) string {
 	return ""
 }
 
-// pauseOf returns the first pause that concerns a target, or the targets of a pattern.
+// pauseOf describes the first pause of a target, or of targets that match a pattern. It returns "" if none is paused.
 func pauseOf(target string, paused []inspect.Pause) string {
-	for _, one := range paused {
+	for _, p := range paused {
 		switch {
-		case covers(one.Pattern, target):
-			return fmt.Sprintf("%s (%s)", one.State, one.Pattern)
-		case message.Overlap(one.Pattern, target):
-			return fmt.Sprintf("%s in part (%s)", one.State, one.Pattern)
+		case covers(p.Pattern, target):
+			return fmt.Sprintf("%s (%s)", p.State, p.Pattern)
+		case message.Overlap(p.Pattern, target):
+			return fmt.Sprintf("%s in part (%s)", p.State, p.Pattern)
 		}
 	}
 	return ""
@@ -128,8 +129,10 @@ func pauseOf(target string, paused []inspect.Pause) string {
 
 // covers reports whether a pattern matches all subjects that another pattern matches.
 func covers(pattern, other string) bool {
-	start, open := strings.CutSuffix(other, ">")
-	const unlike = "\x00" // a token that no pattern has
-	return message.Match(pattern, start+unlike) && message.Match(pattern, start+unlike+"."+unlike) ||
-		!open && message.Match(pattern, other)
+	stem, hasRest := strings.CutSuffix(other, ">")
+	if !hasRest {
+		return message.Match(pattern, other)
+	}
+	const token = "\x00" // a token that is in no pattern, so only a wildcard matches it
+	return message.Match(pattern, stem+token) && message.Match(pattern, stem+token+"."+token)
 }

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// busyEngine delivers to two targets.
-type busyEngine struct{ still }
+// busyEngine is an engine that delivers to two targets.
+type busyEngine struct{ idleEngine }
 
 func (busyEngine) Targets() []stats.TargetAnswer {
 	return []stats.TargetAnswer{
@@ -20,12 +20,12 @@ func (busyEngine) Targets() []stats.TargetAnswer {
 	}
 }
 
-// An unauthenticated report is in no sum, nor are the targets that an older broker leaves out. The page shows the
-// number of missing reports. This instance counts once, although it answers, too.
+// The sums have the authenticated reports. An instance counts as silent if its report is not authenticated, or if it is
+// older and reports no targets. This instance counts once, although its report is also among the members.
 func TestFlowsOfTheFleet(t *testing.T) {
 	p := newPage(Access{})
 	p.cfg.Engine, p.cfg.Rates = busyEngine{}, deliver.Rates{{Pattern: "shop.>", Value: 50}}
-	says := func(name string, proven bool, delivered uint64) inspect.Member {
+	report := func(name string, proven bool, delivered uint64) inspect.Member {
 		return inspect.Member{Proven: proven, Answer: broker.Answer{
 			Instance: name, Targets: []stats.TargetAnswer{{
 				TargetCount:   stats.TargetCount{Target: "shop.mail", Rate: "shop.>", Delivered: delivered},
@@ -35,20 +35,20 @@ func TestFlowsOfTheFleet(t *testing.T) {
 	}
 	older := inspect.Member{Proven: true, Answer: broker.Answer{Instance: "older"}}
 	flows, silent := p.flows([]inspect.Member{
-		says("west", true, 1000), says("east", true, 4), says("evil", false, 1<<40), older,
+		report("west", true, 1000), report("east", true, 4), report("forged", false, 1<<40), older,
 	}, []inspect.Pause{{Pause: pause.Pause{Pattern: "orders.paid.eu", State: pause.Paused}}})
 	if len(flows) != 2 || silent != 2 {
-		t.Fatalf("got %d targets, %d silent, want 2 and 2", len(flows), silent)
+		t.Fatalf("got %d targets and %d silent instances, want 2 and 2", len(flows), silent)
 	}
 	if f := flows[0]; f.Target != "shop.mail" || f.Delivered != 7 || *f.DeliveredRate != 1.5 || f.Limit != 50 {
-		t.Errorf("the busiest: got %+v at %v", f, *f.DeliveredRate)
+		t.Errorf("the busiest target: got %+v at %v/s", f, *f.DeliveredRate)
 	}
 	if f := flows[1]; f.Refused != 9 || f.Limit != 0 || f.Paused != "paused in part (orders.paid.eu)" {
-		t.Errorf("the other: got %+v", f)
+		t.Errorf("the other target: got %+v", f)
 	}
 }
 
-func TestPauseOfPattern(t *testing.T) {
+func TestCovers(t *testing.T) {
 	for _, test := range []struct {
 		paused, target string
 		covers         bool

@@ -13,21 +13,22 @@ import (
 	"delaybroker/broker/text"
 )
 
-// textTime is the timeout of the plain-text page. Data that arrives later is left out.
-const textTime = 5 * time.Second
+// textTimeout is the timeout for the data of the plain-text page.
+const textTimeout = 5 * time.Second
 
 // text responds with the overview as plain text.
 func (p *Page) text(w http.ResponseWriter, r *http.Request) {
-	extendDeadline(w, textTime)
-	o := p.once(r.Context())
+	extendDeadline(w, textTimeout)
+	o := p.latestOverview(r.Context())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if _, err := w.Write([]byte(textOf(o))); err != nil {
 		p.cfg.Log.Debug("cannot write the plain-text page", "err", err)
 	}
 }
 
-// once returns the latest overview that was made for the viewers, or makes a new overview if there are no viewers.
-func (p *Page) once(ctx context.Context) Overview {
+// latestOverview returns the latest overview that was made for viewers. If there are no viewers, it makes a new
+// overview.
+func (p *Page) latestOverview(ctx context.Context) Overview {
 	if w := p.watched.Load(); w != nil {
 		w.mu.Lock()
 		o := w.latest
@@ -36,26 +37,27 @@ func (p *Page) once(ctx context.Context) Overview {
 			return o
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, textTime)
+	ctx, cancel := context.WithTimeout(ctx, textTimeout)
 	defer cancel()
-	w := &watch{Page: p, rates: make(lastTotals)}
+	w := &watch{Page: p, before: make(lastTotals)}
 	select {
 	case p.questions <- struct{}{}:
 		defer func() { <-p.questions }()
 	case <-ctx.Done():
-		return w.overview(time.Now(), nil, "too many concurrent requests: only this instance is shown")
+		return w.overview(time.Now(), nil, "only this instance is shown: the page has too many concurrent requests")
 	}
-	by := session{open: p.cfg.Open}
-	defer by.close()
-	members, trouble := by.fleet(ctx, broker.Asked{History: historyHour, Except: p.cfg.Engine.Instance()})
+	s := session{open: p.cfg.Open}
+	defer s.close()
+	members, trouble := s.fleet(ctx, broker.Asked{History: historyHour, Except: p.cfg.Engine.Instance()})
 	w.others = members
-	w.look(ctx, &by)
-	past := w.lastHour(time.Now(), members)
+	w.scan(ctx, &s)
+	h := w.lastHour(time.Now(), members)
 	o := w.overview(time.Now(), members, trouble)
-	o.Numbers.Delivered, o.Numbers.Refused = last(past.Delivered), last(past.Refused)
+	o.Numbers.Delivered, o.Numbers.Refused = last(h.Delivered), last(h.Refused)
 	return o
 }
 
+// textOf formats an overview as plain text.
 func textOf(o Overview) string {
 	var b strings.Builder
 	state := "ready"
@@ -73,11 +75,11 @@ func textOf(o Overview) string {
 	n := o.Numbers
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "pending\t%d\n", n.Pending)
-	fmt.Fprintf(t, "due next minute\t%s\n", orDash(n.Minute))
-	fmt.Fprintf(t, "overdue\t%s\toldest %s\n", orDash(n.Overdue), text.Seconds(n.Oldest))
+	fmt.Fprintf(t, "due next minute\t%s\n", orDash(n.DueNextMinute))
+	fmt.Fprintf(t, "overdue\t%s\toldest by %s\n", orDash(n.Overdue), text.Seconds(n.MaxOverdue))
 	fmt.Fprintf(t, "retrying\t%d\n", n.Retrying)
 	fmt.Fprintf(t, "paused\t%d\n", n.Paused)
-	fmt.Fprintf(t, "dead letters\t%s\n", orDash(n.Dead))
+	fmt.Fprintf(t, "dead letters\t%s\n", orDash(n.DeadLetters))
 	fmt.Fprintf(t, "delivered\t%s/s\trefused %s/s\n", orDash(n.Delivered), orDash(n.Refused))
 	fmt.Fprintf(t, "late\tp50 %s ms\tp99 %s ms\n", orDash(n.P50), orDash(n.P99))
 	fmt.Fprint(t, "\nINSTANCE\tVERSION\tSTATE\tLANES\tPENDING\n")
@@ -92,16 +94,16 @@ func textOf(o Overview) string {
 			idle++
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.Stream, orDash(l.Pending), text.Seconds(l.Oldest), l.State)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.Stream, orDash(l.Pending), text.Seconds(l.MaxOverdue), l.State)
 	}
-	_ = t.Flush() // does not fail: it writes into memory
+	_ = t.Flush() // cannot fail: it writes to memory
 	if idle > 0 {
-		fmt.Fprintf(&b, "%s\n", counting(uint64(idle), "idle lane"))
+		fmt.Fprintf(&b, "%s\n", counted(uint64(idle), "idle lane"))
 	}
 	return b.String()
 }
 
-// version returns the program's version with its format.
+// version returns the version of the instance's program, and its message format.
 func (i Instance) version() string {
 	if i.Format == 0 {
 		return "older"
@@ -109,6 +111,7 @@ func (i Instance) version() string {
 	return fmt.Sprintf("%s (format %d)", cmp.Or(i.Version, "-"), i.Format)
 }
 
+// state describes the state of the instance.
 func (i Instance) state() string {
 	switch {
 	case i.Unproven:
@@ -123,10 +126,12 @@ func (i Instance) state() string {
 	return "ready"
 }
 
+// idle reports whether the lane has no message and no problem.
 func (l Lane) idle() bool {
 	return l.Pending != nil && *l.Pending == 0 && (l.State == laneReading || l.State == laneIdle)
 }
 
+// orDash formats a number. An unknown number becomes a dash.
 func orDash[T uint64 | float64](n *T) string {
 	if n == nil {
 		return "-"

@@ -12,51 +12,51 @@ import (
 const (
 	// maxViewers is the maximum number of concurrent viewers.
 	maxViewers = 64
-	// writeTime is the timeout of writing a frame to a viewer.
-	writeTime = 10 * time.Second
-	// reconnect is the delay after which a browser reconnects, in milliseconds.
-	reconnect = 2000
+	// writeTimeout is the timeout for sending frames to a viewer.
+	writeTimeout = 10 * time.Second
+	// reconnectDelay is the delay after which a browser reconnects, in milliseconds.
+	reconnectDelay = 2000
 )
 
-// viewers are the open event streams.
+// viewers has all open event streams.
 type viewers struct {
-	came chan struct{} // capacity 1: signals a new viewer
+	arrived chan struct{} // capacity 1: signals a new viewer
 
 	mu   sync.Mutex // guards the fields below
 	all  map[*viewer]bool
 	last map[string][]byte // the latest frame of each kind, for new viewers
 }
 
-// A viewer has at most one unsent frame of each kind.
+// A viewer is an open event stream. It has at most one unsent frame of each kind.
 type viewer struct {
-	wake chan struct{} // capacity 1: signals that there are frames
+	wake chan struct{} // capacity 1: signals unsent frames
 
-	mu     sync.Mutex // guards frames
-	frames map[string][]byte
+	mu     sync.Mutex        // guards frames
+	frames map[string][]byte // the unsent frames, by kind
 }
 
 func newViewers() viewers {
-	return viewers{came: make(chan struct{}, 1), all: make(map[*viewer]bool), last: make(map[string][]byte)}
+	return viewers{arrived: make(chan struct{}, 1), all: make(map[*viewer]bool), last: make(map[string][]byte)}
 }
 
-// add returns a new viewer, or nil if there are maxViewers already.
+// add returns a new viewer, or nil if there are maxViewers already. The caller must remove the viewer.
 func (v *viewers) add() *viewer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.all) >= maxViewers {
 		return nil
 	}
-	one := &viewer{wake: make(chan struct{}, 1), frames: maps.Clone(v.last)}
-	signal(one.wake)
-	v.all[one] = true
-	signal(v.came)
-	return one
+	added := &viewer{wake: make(chan struct{}, 1), frames: maps.Clone(v.last)}
+	signal(added.wake)
+	v.all[added] = true
+	signal(v.arrived)
+	return added
 }
 
-func (v *viewers) remove(one *viewer) {
+func (v *viewers) remove(removed *viewer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	delete(v.all, one)
+	delete(v.all, removed)
 }
 
 // number returns the number of viewers.
@@ -66,28 +66,28 @@ func (v *viewers) number() int {
 	return len(v.all)
 }
 
-// send passes an encoded frame to all viewers.
+// send gives an encoded frame to all viewers. It does not wait for a viewer.
 func (v *viewers) send(kind string, data []byte) {
 	frame := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last[kind] = frame
-	for one := range v.all {
-		one.mu.Lock()
-		one.frames[kind] = frame
-		one.mu.Unlock()
-		signal(one.wake)
+	for receiver := range v.all {
+		receiver.mu.Lock()
+		receiver.frames[kind] = frame
+		receiver.mu.Unlock()
+		signal(receiver.wake)
 	}
 }
 
-// forget drops the latest frames, which would become stale without viewers.
+// forget drops the latest frames. A later viewer must not get old frames.
 func (v *viewers) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.last)
 }
 
-// signal sends on a channel of capacity 1, unless a value is already in it.
+// signal sends on a channel of capacity 1, unless the channel already has a value.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -95,39 +95,41 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-func (one *viewer) take() map[string][]byte {
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	frames := one.frames
-	one.frames = make(map[string][]byte)
+// take returns and removes the unsent frames.
+func (v *viewer) take() map[string][]byte {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	frames := v.frames
+	v.frames = make(map[string][]byte)
 	return frames
 }
 
-// events sends frames to a viewer until it disconnects.
+// events sends frames to a viewer until the viewer disconnects.
 func (p *Page) events(w http.ResponseWriter, r *http.Request) {
-	one := p.viewers.add()
-	if one == nil {
+	v := p.viewers.add()
+	if v == nil {
 		w.Header().Set("Retry-After", "10")
-		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("too many viewers (%d)", maxViewers))
+		writeError(w, http.StatusServiceUnavailable,
+			fmt.Sprintf("the page has %d viewers, which is the maximum: try again later", maxViewers))
 		return
 	}
-	defer p.viewers.remove(one)
+	defer p.viewers.remove(v)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer frames
+	w.Header().Set("X-Accel-Buffering", "no") // otherwise nginx buffers frames
 	stream := http.NewResponseController(w)
-	// The server's deadlines are for short responses. Only the writer of a test has no deadlines.
+	// The server's deadlines are for short responses. Setting a deadline fails only for the writer of a test.
 	_ = stream.SetReadDeadline(time.Time{})
-	fmt.Fprintf(w, "retry: %d\n\n", reconnect)
+	fmt.Fprintf(w, "retry: %d\n\n", reconnectDelay)
 	for {
 		select {
 		case <-r.Context().Done():
 			return
 		case <-p.stopped:
 			return
-		case <-one.wake:
+		case <-v.wake:
 		}
-		frames := one.take()
-		_ = stream.SetWriteDeadline(time.Now().Add(writeTime))
+		frames := v.take()
+		_ = stream.SetWriteDeadline(time.Now().Add(writeTimeout))
 		for _, kind := range slices.Sorted(maps.Keys(frames)) {
 			if _, err := w.Write(frames[kind]); err != nil {
 				return

@@ -17,66 +17,68 @@ import (
 const (
 	// stateInterval is the time between two frames of the state.
 	stateInterval = time.Second
-	// linger is how long the page keeps its connections after the last viewer has left. A browser reloads the page in
-	// less time.
+	// linger is the time for which the page keeps its connections after the last viewer has left. It is longer than the
+	// time in which a browser reloads the page.
 	linger = 5 * time.Second
-	// A look reads the streams. The pause after a look is lookPause times its duration, and at least minLookPause.
-	lookPause    = 100
-	minLookPause = time.Minute
-	// aheadRead is the maximum number of headers that a forecast reads. If there are more messages, the forecast is an
-	// estimate from a sample of aheadSample messages of each large lane. Each message of the sample costs a request.
+	// A scan reads the streams. The pause after a scan is its duration times scanPauseFactor, but at least minScanPause.
+	scanPauseFactor = 100
+	minScanPause    = time.Minute
+	// aheadRead is the maximum number of messages whose headers a forecast reads. If there are more messages, the
+	// forecast is an estimate from a sample: aheadSample messages of each large lane, each read by its own request.
 	aheadRead, aheadSample = 2000, 200
-	// lookTime is the timeout of a look.
-	lookTime = 20 * time.Second
+	// scanTimeout is the timeout of a scan.
+	scanTimeout = 20 * time.Second
 )
 
-// A watch collects the data for the viewers.
+// A watch collects the data for the viewers, and makes the frames.
 type watch struct {
 	*Page
-	rates   lastTotals
-	relook  chan struct{} // capacity 1: requests a look at the streams, after an action
-	recheck chan struct{} // capacity 1: requests a check, after an action
-	lateP50 *float64
+	rescan  chan struct{} // capacity 1: requests a scan after an action
+	recheck chan struct{} // capacity 1: requests a check after an action
+
+	// Only the goroutine that makes the overviews uses these fields.
+	before  lastTotals
+	lateP50 *float64 // lateness in the overview, in milliseconds
 	lateP99 *float64
 
 	mu        sync.Mutex // guards the fields below
 	latest    Overview
-	ahead     *inspect.Forecast
-	dead      *uint64 // dead letters in the stream, at the last look
-	lookError string  // why the last look failed
-	wrote     uint64  // dead letters that the running instances had written at the last look
-	others    []inspect.Member
+	ahead     *inspect.Forecast // of the last scan; nil before the first
+	dead      *uint64           // number of dead letters in the stream at the last scan; nil before the first
+	written   uint64            // number of dead letters that the running instances had written before the last scan
+	scanError string            // why the last scan failed; empty if it succeeded
+	others    []inspect.Member  // the latest reports of the other instances
 	found     Findings
 }
 
 // produce makes frames until ctx ends, or until there has been no viewer for linger.
 func (p *Page) produce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{Page: p, rates: make(lastTotals), relook: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
+	w := &watch{Page: p, before: make(lastTotals), rescan: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
 	w.found.Findings = []doctor.Finding{}
 	p.watched.Store(w)
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		w.repeat(ctx, w.relook, func(ctx context.Context, by *session) time.Duration {
+	var running sync.WaitGroup
+	running.Go(func() {
+		w.repeat(ctx, w.rescan, func(ctx context.Context, s *session) time.Duration {
 			began := time.Now()
-			w.look(ctx, by)
-			return max(minLookPause, lookPause*time.Since(began))
+			w.scan(ctx, s)
+			return max(minScanPause, scanPauseFactor*time.Since(began))
 		})
 	})
-	looking.Go(func() {
-		w.repeat(ctx, w.recheck, func(ctx context.Context, by *session) time.Duration {
-			w.check(ctx, by)
+	running.Go(func() {
+		w.repeat(ctx, w.recheck, func(ctx context.Context, s *session) time.Duration {
+			w.check(ctx, s)
 			return checkInterval
 		})
 	})
 	defer func() {
 		p.watched.Store(nil)
 		cancel()
-		looking.Wait()
+		running.Wait()
 		p.viewers.forget()
 	}()
-	asker := session{open: p.cfg.Open}
-	defer asker.close()
+	s := session{open: p.cfg.Open}
+	defer s.close()
 	tick := time.NewTicker(stateInterval)
 	defer tick.Stop()
 	var interval, lastViewer time.Time
@@ -93,7 +95,7 @@ func (p *Page) produce(ctx context.Context) {
 		if at := now.Truncate(history.FineStep); !at.Equal(interval) {
 			interval, query.History = at, historyHour
 		}
-		members, trouble := asker.fleet(ctx, query)
+		members, trouble := s.fleet(ctx, query)
 		now = time.Now()
 		if query.History != "" {
 			w.send("history", w.lastHour(now, members))
@@ -107,32 +109,32 @@ func (p *Page) produce(ctx context.Context) {
 	}
 }
 
-// send encodes a frame and sends it.
+// send encodes a frame and sends it to the viewers.
 func (w *watch) send(kind string, shown any) {
-	if data, err := json.Marshal(shown); err == nil { // does not fail: the frames have only numbers and strings
+	if data, err := json.Marshal(shown); err == nil { // cannot fail: the frames contain only numbers and strings
 		w.viewers.send(kind, data)
 	}
 }
 
-// overview returns a new overview. Its data about the streams is from the last look.
+// overview returns a new overview. The numbers of dead and of due messages are from the last scan.
 func (w *watch) overview(now time.Time, others []inspect.Member, trouble string) Overview {
 	status := w.cfg.Engine.Status()
 	own := w.cfg.Engine.AnswerOf(status)
-	o := combine(status, own, others, w.rates, now)
-	w.describe(&o, trouble)
+	o := combine(status, own, others, w.before, now)
+	w.describeSelf(&o, trouble)
 	o.Numbers.P50, o.Numbers.P99 = w.lateP50, w.lateP99
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.others = others
-	troubles := slices.DeleteFunc([]string{o.Trouble, w.lookError}, func(s string) bool { return s == "" })
+	troubles := slices.DeleteFunc([]string{o.Trouble, w.scanError}, func(s string) bool { return s == "" })
 	o.Trouble = strings.Join(troubles, "; ")
 	if w.dead != nil {
-		o.Numbers.Dead = new(*w.dead + growth(deadLetters(own, others), w.wrote))
+		o.Numbers.DeadLetters = new(*w.dead + increase(deadLetters(own, others), w.written))
 	}
 	if w.ahead != nil {
-		o.Numbers.Minute = new(dueWithin(*w.ahead, now, time.Minute))
+		o.Numbers.DueNextMinute = new(dueWithin(*w.ahead, now, time.Minute))
 		o.Numbers.Overdue = new(uint64(0))
-		if o.Numbers.Oldest >= 1 { // a message that is overdue by less than a second is in delivery
+		if o.Numbers.MaxOverdue >= 1 { // a message that is overdue by less than a second is in delivery
 			o.Numbers.Overdue = new(w.ahead.Overdue.Messages)
 		}
 	}
@@ -140,10 +142,11 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 	return o
 }
 
-func growth(now, then uint64) uint64 { return now - min(now, then) }
+// increase returns the increase of a counter. It returns zero if the counter was reset.
+func increase(now, then uint64) uint64 { return now - min(now, then) }
 
-// describe adds the data about this instance.
-func (p *Page) describe(o *Overview, trouble string) {
+// describeSelf sets the fields about this instance.
+func (p *Page) describeSelf(o *Overview, trouble string) {
 	o.Version, o.Prefix, o.Trouble = p.cfg.Version, p.cfg.Prefix, trouble
 	o.Ready = true
 	for _, c := range p.cfg.Checks() {
@@ -152,21 +155,21 @@ func (p *Page) describe(o *Overview, trouble string) {
 			o.Failing = append(o.Failing, c)
 		}
 	}
-	o.Durability = "not known yet"
+	o.Durability = "the durability of an acknowledged message is not known yet"
 	if durability := p.cfg.Durability.Load(); durability != nil {
 		o.Durability = *durability
 	}
 }
 
-// repeat calls f until ctx ends. Between two calls it waits for the pause that f returned, or for a value in changed.
+// repeat calls f until ctx ends. After each call, it waits for the pause that f returned, or for a value in changed.
 func (w *watch) repeat(
-	ctx context.Context, changed <-chan struct{}, f func(ctx context.Context, by *session) (pause time.Duration),
+	ctx context.Context, changed <-chan struct{}, f func(ctx context.Context, s *session) (pause time.Duration),
 ) {
-	by := session{open: w.cfg.Open}
-	defer by.close()
+	s := session{open: w.cfg.Open}
+	defer s.close()
 	for {
 		select {
-		case <-time.After(f(ctx, &by)):
+		case <-time.After(f(ctx, &s)):
 		case <-changed:
 		case <-ctx.Done():
 			return
@@ -174,53 +177,53 @@ func (w *watch) repeat(
 	}
 }
 
-// look counts the dead letters, and forecasts the next hour.
-func (w *watch) look(ctx context.Context, by *session) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+// scan counts the dead letters, and makes the forecast for the next hour.
+func (w *watch) scan(ctx context.Context, s *session) {
+	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
-	i, err := by.take(ctx)
+	i, err := s.connect(ctx)
 	if err != nil {
-		return // the frames show the reason
+		return // the state frames have the reason
 	}
 	own := w.cfg.Engine.AnswerOf(w.cfg.Engine.Status())
 	w.mu.Lock()
-	wrote := deadLetters(own, w.others)
+	written := deadLetters(own, w.others)
 	w.mu.Unlock()
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {
-		w.failed(by, err)
+		w.scanFailed(s, err)
 		return
 	}
 	w.mu.Lock()
-	w.dead, w.wrote = new(v.Totals.Dead), wrote
+	w.dead, w.written = new(v.Totals.Dead), written
 	w.mu.Unlock()
 	f, err := i.Forecast(ctx, inspect.ForecastQuery{
 		For: time.Hour, By: time.Minute, MaxRead: aheadRead, Sample: aheadSample,
 	})
 	if err != nil {
-		w.failed(by, err)
+		w.scanFailed(s, err)
 		return
 	}
 	w.mu.Lock()
-	w.ahead, w.lookError = &f, ""
+	w.ahead, w.scanError = &f, ""
 	w.mu.Unlock()
 	w.send("ahead", f)
 }
 
-// failed records the error of a look. It keeps the data of the previous look.
-func (w *watch) failed(by *session, err error) {
-	by.close()
+// scanFailed records the error of a scan. The results of the previous scan remain.
+func (w *watch) scanFailed(s *session, err error) {
+	s.close()
 	w.mu.Lock()
-	w.lookError = "cannot read the streams: " + explain(err)
+	w.scanError = "cannot read the streams, so the numbers of dead and of due messages may be old: " + explain(err)
 	w.mu.Unlock()
 }
 
-// changed makes the watch read the streams and check the fleet immediately. The page calls it after an action.
-func (p *Page) changed() {
+// refresh requests a scan and a check without the usual pause, because an action may have changed the streams.
+func (p *Page) refresh() {
 	w := p.watched.Load()
 	if w == nil {
 		return
 	}
-	signal(w.relook)
+	signal(w.rescan)
 	signal(w.recheck)
 }

@@ -22,7 +22,7 @@ func ReadMemory() config.Memory {
 // ConfigureGC sets the rate of garbage collection, as low as the memory limit allows. GOMEMLIMIT and GOGC take
 // precedence.
 func ConfigureGC(m config.Memory, hold int, embedded bool) {
-	limit, percent := m.Collect(hold, embedded)
+	limit, percent := m.GCSettings(hold, embedded)
 	if m.Runtime == config.NoLimit {
 		debug.SetMemoryLimit(limit)
 	}

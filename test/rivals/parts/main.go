@@ -1,6 +1,6 @@
-// Parts prints where the CPU time of a run of "delaybroker bench" goes, for each message: it reads what perf has
-// recorded of all processes. Each sample counts for the process that it was taken in, and for the first part in its
-// table that has a function of the stack.
+// Parts divides the CPU time of a run of "delaybroker bench" among the parts of the work, and prints the CPU time per
+// message. It reads the samples that perf has recorded of all processes. Each sample counts for its process, and for
+// the first part in the table "parts" that matches the stack.
 //
 //	perf record -F 997 -g -a -o bench.data -- delaybroker bench --rate 1000 --beside scheduler
 //	perf script -i bench.data -F comm,pid,tid,time,ip,sym | go run ./test/rivals/parts -hz 997 -messages 10000
@@ -16,18 +16,18 @@ import (
 	"strings"
 )
 
-// A sample is one stack, from its leaf on.
+// A sample is one stack of perf.
 type sample struct {
 	pid     int
 	program string
-	at      float64 // seconds
-	stack   []string
+	at      float64  // seconds
+	stack   []string // functions, the innermost first
 }
 
 func main() {
-	hz := flag.Float64("hz", 997, "frequency of perf record -F")
-	messages := flag.Int("messages", 10_000, "messages of one turn")
-	due := flag.Float64("due", 0, "seconds from the begin of a load to the instant at which all its messages are due")
+	hz := flag.Float64("hz", 997, "sampling frequency: the value of perf record -F")
+	messages := flag.Int("messages", 10_000, "number of messages of one turn")
+	due := flag.Float64("due", 0, "seconds from the start of a load to the common due time of its messages")
 	flag.Parse()
 	samples, err := read(os.Stdin)
 	if err != nil {
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// read parses the output of perf script. A header begins a sample, and a blank line ends it.
+// read parses the output of perf script. A sample begins with a header line, and ends with a blank line.
 func read(from io.Reader) (all []sample, err error) {
 	lines := bufio.NewScanner(from)
 	lines.Buffer(nil, 1<<20)
@@ -63,7 +63,7 @@ func read(from io.Reader) (all []sample, err error) {
 	return all, lines.Err()
 }
 
-// readHead parses "comm pid/tid seconds:". A name of a program may have spaces.
+// readHead parses a header line: "comm pid/tid seconds:". The name of a program may contain spaces.
 func readHead(line string) (s sample, err error) {
 	words := strings.Fields(line)
 	if len(words) < 3 {

@@ -1,7 +1,8 @@
 package main
 
-// parts are the parts that a stack may count for, the first that matches. A stack matches if one of its functions
-// contains one of the words. So a part of the runtime or the kernel comes before the part of its caller.
+// parts are the parts of the work. A sample counts for the first part that matches. A part matches if a function of the
+// stack contains one of the words. The parts of the runtime and of the kernel are first, because the functions that
+// call them are in the same stack.
 var parts = []struct {
 	name  string
 	words []string
@@ -33,10 +34,11 @@ var parts = []struct {
 	{"take in and acknowledge", []string{"(*stream).", "(*client).", "server.(*Server)"}},
 }
 
+// partOf returns the part of a stack.
 func partOf(stack []string) string {
 	for _, p := range parts {
 		for _, word := range p.words {
-			if runs(stack, word) {
+			if contains(stack, word) {
 				return p.name
 			}
 		}

@@ -9,31 +9,31 @@ import (
 	"strings"
 )
 
-// roles name a process by a function that only this process runs.
+// roles are the roles of processes. A process has a role if a stack contains the function, which only this role runs.
 var roles = []struct{ role, function string }{
 	{"server", "nats-server/v2/server.(*Server)"},
 	{"server", "nats-server/v2/server.(*client)"},
 	{"broker", "delaybroker/broker/engine."},
 	{"pipeline", "delaybroker/broker/bench.pipe"},
 	{"pipeline", "delaybroker/broker/bench.(*pipe"},
-	{"load", loads},
+	{"load", loadFunction},
 }
 
-const loads = "delaybroker/broker/bench.Load."
+const loadFunction = "delaybroker/broker/bench.Load."
 
-// runs reports whether a function of the stack contains a word.
-func runs(stack []string, word string) bool {
+// contains reports whether the name of a function in the stack contains a word.
+func contains(stack []string, word string) bool {
 	return slices.ContainsFunc(stack, func(function string) bool { return strings.Contains(function, word) })
 }
 
-// A turn is the time of one load, and the time after it until the next one.
+// A turn is the time from the start of a load to the start of the next load.
 type turn struct {
-	from, published, to float64 // seconds
+	from, published, to float64 // seconds; published is the time of the load's last sample
 	samples             []sample
 	roles               map[int]string // by process
 }
 
-// turnsOf divides the samples into turns: each begins with the first sample of a process that publishes a load.
+// turnsOf divides the samples into turns. A turn begins with the first sample of a process that publishes a load.
 func turnsOf(all []sample) (turns []turn) {
 	processes := rolesOf(all)
 	last := make(map[int]float64)
@@ -61,12 +61,12 @@ func turnsOf(all []sample) (turns []turn) {
 	return turns
 }
 
-// rolesOf returns the roles of processes that run the program of the load.
+// rolesOf returns the roles of processes. It ignores processes whose program is not that of the load.
 func rolesOf(all []sample) map[int]string {
 	processes := make(map[int]string)
 	program := ""
 	for _, s := range all {
-		if runs(s.stack, loads) {
+		if contains(s.stack, loadFunction) {
 			program = s.program
 		}
 	}
@@ -75,7 +75,7 @@ func rolesOf(all []sample) map[int]string {
 			continue
 		}
 		for _, r := range roles {
-			if runs(s.stack, r.function) {
+			if contains(s.stack, r.function) {
 				processes[s.pid] = r.role
 				break
 			}
@@ -84,9 +84,10 @@ func rolesOf(all []sample) map[int]string {
 	return processes
 }
 
-// print writes the parts of each process, in microseconds for a message: each sample is so many. The columns are the
-// time of the publishing, the time until due, which may be zero, and the time after it.
-func (t turn) print(to io.Writer, each, due float64) {
+// print prints the CPU time of the parts of each process, in microseconds per message. A sample stands for perSample
+// microseconds per message. The columns are the time of the publishing, the time from then to the due time, the time
+// after the due time, and the sum.
+func (t turn) print(to io.Writer, perSample, due float64) {
 	const phases = 3
 	sum := make(map[string]map[string][phases]float64)
 	for _, s := range t.samples {
@@ -104,7 +105,7 @@ func (t turn) print(to io.Writer, each, due float64) {
 		}
 		for _, name := range []string{partOf(s.stack), "all"} {
 			n := sum[role][name]
-			n[phase] += each
+			n[phase] += perSample
 			sum[role][name] = n
 		}
 	}

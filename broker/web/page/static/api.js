@@ -1,10 +1,10 @@
-// Requests to the broker. Addresses are relative, so the page works below any path. The token is kept only in this tab,
-// and is sent in a header. There is no cookie.
+// Requests to the broker. Addresses are relative, so the page works below any path. The browser keeps the token only in
+// this tab, and sends it in a header. There is no cookie.
 
 import { query } from "./dom.js";
 
-const kept = "delaybroker-token";
-let token = sessionStorage.getItem(kept) ?? "";
+const storageKey = "delaybroker-token";
+let token = sessionStorage.getItem(storageKey) ?? "";
 export let access = {};
 
 export class Refused extends Error {
@@ -22,13 +22,13 @@ async function call(path, options = {}) {
     response = await fetch(path, { ...options, headers, credentials: "omit", cache: "no-store" });
   } catch (err) {
     if (err.name === "AbortError") throw err;
-    throw new Refused(0, "The broker does not answer.");
+    throw new Refused(0, "The broker does not answer. Check that it runs, and try again.");
   }
   let body;
   try {
     body = await response.json();
   } catch {
-    throw new Refused(response.status, `unexpected answer (${response.status}): check for a proxy before the broker`);
+    throw new Refused(response.status, `The answer (HTTP ${response.status}) is not from the broker. Check the proxy.`);
   }
   if (!response.ok) throw new Refused(response.status, body.error ?? String(response.status));
   return body;
@@ -44,8 +44,8 @@ export function post(path, body) {
   });
 }
 
-// Requests the rights of a token, and keeps the token if it is valid. An empty token removes the kept token.
-export async function use(text) {
+// Requests the rights of a token, and keeps the token if it is valid. An empty string removes the kept token.
+export async function useToken(text) {
   const before = token;
   token = text;
   try {
@@ -54,15 +54,16 @@ export async function use(text) {
     token = before;
     throw err;
   }
-  if (text) sessionStorage.setItem(kept, text);
-  else sessionStorage.removeItem(kept);
+  if (text) sessionStorage.setItem(storageKey, text);
+  else sessionStorage.removeItem(storageKey);
 }
 
-export async function begin() {
+// Uses the token that the browser has kept, or no token if that one is no longer valid.
+export async function startSession() {
   try {
-    await use(token);
+    await useToken(token);
   } catch (err) {
-    if (err.status === 401) await use("");
+    if (err.status === 401) await useToken("");
     else throw err;
   }
 }

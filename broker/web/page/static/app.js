@@ -1,12 +1,12 @@
-// The parts that all views share: the tabs, the header, light and dark, the time zone, the viewer's rights.
+// The parts of the page around a view: the header, the tabs, the colour scheme, the time zone and the viewer's rights.
 
 import { $, choice, el, heading, link, render } from "./dom.js";
-import { access, begin, use } from "./api.js";
+import { access, startSession, useToken } from "./api.js";
 import { onAccess, unlock } from "./act.js";
 import { redraw as redrawCharts } from "./charts.js";
 import { count, counted } from "./format.js";
-import { connect, listen, now } from "./live.js";
-import { chooseUTC, isUTC, moment, setClock } from "./time.js";
+import { connect, listen, live } from "./live.js";
+import { chooseUTC, fullTime, isUTC, setClock } from "./time.js";
 import { overview } from "./overview.js";
 import { find, pending, where } from "./messages.js";
 import { schedules, timer, timers } from "./timers.js";
@@ -19,29 +19,29 @@ const tabs = [["", "Overview", overview], ["pending", "Pending", pending], ["tim
   ["schedules", "Schedules", schedules],
   ["retrying", "Retrying", retrying], ["dead", "Dead letters", dead], ["targets", "Targets", targets],
     ["lanes", "Lanes", lanes], ["publish", "Publish", publish]];
-const others = { where: [where, "pending"], find: [find, null], timer: [timer, "timers"], letters: [letters, "dead"],
+const otherViews = { where: [where, "pending"], find: [find, null], timer: [timer, "timers"], letters: [letters, "dead"],
   letter: [letter, "dead"] };
 
-const missing = () => ({
+const unknownView = () => ({
   title: "Not found", stop() {},
   tree: () => [el("h1", { tabindex: "-1" }, "There is no such view"), el("p", {}, el("a", { href: "#/" }, "Overview"))],
 });
 
-let view = { stop() {}, tree: () => null, title: "" }, under = "", visit = 0;
+let view = { stop() {}, tree: () => null, title: "" }, activeTab = "", visit = 0;
 
 const go = (hash) => { location.hash = hash; };
 
 function redraw() {
-  // Views of different addresses have different fields, so each has its own key.
+  // The key is new for each address, so Preact does not keep the form fields of the previous view.
   render(el("div", { key: visit }, view.tree()), $("main"));
 }
 
 function route(moved = true) {
   const [path, text = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const params = Object.fromEntries(new URLSearchParams(text)), tab = tabs.find(([id]) => id === path);
-  const [make, belongs] = tab ? [tab[2], path] : others[path] ?? [missing, null];
+  const [make, belongs] = tab ? [tab[2], path] : otherViews[path] ?? [unknownView, null];
   view.stop();
-  under = belongs;
+  activeTab = belongs;
   visit++;
   view = { stop() {}, tree: () => null };
   view = make(params, { redraw: () => view.title && redraw(), go });
@@ -54,10 +54,10 @@ function route(moved = true) {
   }
 }
 
-// Light and dark: the system's setting, until the viewer chooses.
+// The colour scheme is that of the system until the viewer chooses one.
 const scheme = "delaybroker-theme";
-function theme(kept) {
-  if (kept) document.documentElement.dataset.theme = kept;
+function setTheme(chosen) {
+  if (chosen) document.documentElement.dataset.theme = chosen;
   else delete document.documentElement.dataset.theme;
   redrawCharts();
 }
@@ -66,39 +66,39 @@ const isDark = () => (document.documentElement.dataset.theme ? document.document
 function switchTheme() {
   const next = isDark() ? "light" : "dark";
   localStorage.setItem(scheme, next);
-  theme(next);
+  setTheme(next);
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawCharts);
 
-async function lock() {
+async function lockOrUnlock() {
   if (!access.token) return unlock();
-  await use("");
+  await useToken("");
   route(false);
 }
 
 function header() {
-  const s = now.state, late = s?.numbers.oldest_seconds >= 5,
-    words = now.lost ? "no connection" : s ? (s.ready ? "ready" : "not ready") : "connecting";
+  const s = live.state, late = s?.numbers.oldest_seconds >= 5,
+    words = live.lost ? "no connection" : s ? (s.ready ? "ready" : "not ready") : "connecting";
   const versions = [...new Set((s?.instances ?? []).map((i) => i.version).filter(Boolean))];
   render([
-    el("span", { id: "ready", class: "pill " + (now.lost || s && !s.ready ? "bad" : s ? "good" : ""), role: "status" },
+    el("span", { id: "ready", class: "pill " + (live.lost || s && !s.ready ? "bad" : s ? "good" : ""), role: "status" },
       words),
     el("span", { id: "version", class: "quiet" }, s && `${versions.join(", ") || s.version} · ${counted(s.instances.length, "instance")}`),
   ], $("fleet"));
   render([
     choice("Time zone", [["UTC", "UTC"], ["local", "Local"]], isUTC() ? "UTC" : "local",
       (zone) => { chooseUTC(zone === "UTC"); header(); redraw(); redrawCharts(); }),
-    access.tokens && el("button", { id: "token", type: "button", onclick: lock,
+    access.tokens && el("button", { id: "token", type: "button", onclick: lockOrUnlock,
       title: access.token ? `Unlocked as ${access.who}` : null }, access.token ? `Lock (${access.who})` : "Unlock"),
     el("button", { id: "theme", type: "button", "aria-label": "Change between light and dark", onclick: switchTheme },
       "◐"),
   ], $("controls"));
-  render(tabs.map(([id, title]) => el("a", { href: "#/" + id, key: id, "aria-current": id === under ? "page" : null },
+  render(tabs.map(([id, title]) => el("a", { href: "#/" + id, key: id, "aria-current": id === activeTab ? "page" : null },
     title)), $("tabs"));
-  document.body.classList.toggle("stale", now.lost !== null);
-  const elsewhere = (s?.instances ?? []).filter((i) => !i.self).map((i) => i.name);
-  const text = now.lost ? `This broker has not answered since ${moment(now.lost)}. The numbers are from that time.`
-    + (elsewhere.length > 0 ? ` Other instances: ${elsewhere.join(", ")}.` : "")
+  document.body.classList.toggle("stale", live.lost !== null);
+  const others = (s?.instances ?? []).filter((i) => !i.self).map((i) => i.name);
+  const text = live.lost ? `This broker has not answered since ${fullTime(live.lost)}. The numbers are from that time.`
+    + (others.length > 0 ? ` Other instances: ${others.join(", ")}.` : "")
     : problem || [...(s?.failing ?? []).map((c) => `${c.name}: ${c.detail}`), s?.trouble].filter(Boolean).join("; ");
   if ($("trouble").textContent !== text) $("trouble").textContent = text;
   $("trouble").hidden = !text;
@@ -121,17 +121,17 @@ document.addEventListener("keydown", (e) => {
   e.preventDefault();
   $("find").elements.find.focus();
 });
-theme(localStorage.getItem(scheme));
+setTheme(localStorage.getItem(scheme));
 window.addEventListener("hashchange", () => route());
 listen((kind) => {
-  if (kind === "state") setClock(now.state.time);
+  if (kind === "state") setClock(live.state.time);
   header();
   redraw();
 });
-setInterval(() => !document.hidden && redraw(), 1000); // relative times change
+setInterval(() => !document.hidden && redraw(), 1000); // updates relative times
 onAccess(() => route(false));
 try {
-  await begin();
+  await startSession();
 } catch (err) {
   problem = err.message;
 }

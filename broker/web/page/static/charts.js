@@ -1,13 +1,14 @@
 // Charts, drawn by uPlot. A canvas ignores the stylesheet, so each drawing reads the colours from the stylesheet. The
-// charts are drawn again when the scheme changes.
+// charts are drawn again when the colour scheme changes.
 
 import { Component, el } from "./dom.js";
-import { brief, isUTC } from "./time.js";
+import { isUTC, shortTime } from "./time.js";
 
 const drawn = new Set();
 const height = 190; // pixels
 
-function ink(kind) {
+// Returns the colour of a class in the stylesheet.
+function colorOf(kind) {
   const probe = Object.assign(document.createElement("i"), { className: kind, hidden: true });
   document.body.append(probe);
   const color = getComputedStyle(probe).color;
@@ -15,12 +16,13 @@ function ink(kind) {
   return color;
 }
 
-const soft = (color) => color.replace(/^rgb\((.*)\)$/, "rgba($1, 0.13)");
+const translucent = (color) => color.replace(/^rgb\((.*)\)$/, "rgba($1, 0.13)");
 
-// Properties: title. series is a list of [name, class, unit]. data is uPlot's: the times, then a column for each series.
-// bars draws bars with an edge, so that the smallest is visible beside the largest. log draws a scale of powers of ten.
-// value formats a number, and unit a number of the axis. since is a text in the caption, and extra an element after it.
-// open is called with the index of a bar that the viewer chooses with the mouse, or with arrow keys and Enter.
+// Properties of a chart: title is the heading. series is a list of [name, class, unit]. data has the format of uPlot: a
+// column of times, and a column for each series. If bars is set, the chart has bars with an edge, so that a small bar is
+// visible beside a large bar. If log is set, the scale is logarithmic. value(n) formats a number in the caption, and
+// unit(n) a number of the axis. since is a text in the caption, and extra an element after the text. open(i) is called
+// when the viewer chooses a bar, with the mouse, or with arrow keys and Enter.
 export class Chart extends Component {
   state = { at: null };
 
@@ -51,18 +53,18 @@ export class Chart extends Component {
     this.chart?.destroy();
   }
 
-  // A line needs two neighbouring points, so a few single values are drawn as points.
+  // A line needs two neighbouring values, so a column with few values is drawn as points.
   isFew = () => this.props.data?.slice(1).every((c) => c.filter((v) => v !== null).length < 12);
 
-  // The value of a series at the cursor, or the newest known value.
-  newest(n) {
+  // The value of a series at the cursor. Without a cursor, the newest known value.
+  currentValue(n) {
     const { data, bars } = this.props, { at } = this.state, column = data?.[n + 1] ?? [];
     if (at !== null) return column[at];
     return bars ? null : column.findLast((v) => v !== null);
   }
 
   text(n) {
-    const [name, , unit] = this.props.series[n], v = this.newest(n);
+    const [name, , unit] = this.props.series[n], v = this.currentValue(n);
     return v === null || v === undefined ? name : `${name} ${this.props.value(v)}${unit}`;
   }
 
@@ -78,7 +80,7 @@ export class Chart extends Component {
 
   render({ title, series, data, open, extra, since }, { at }) {
     const all = series.map((_, n) => this.text(n)).join(", "),
-      where = at !== null && data ? brief(data[0][at] * 1000) : "";
+      where = at !== null && data ? shortTime(data[0][at] * 1000) : "";
     return el("figure", {},
       el("figcaption", {}, el("h2", {}, title), series.map(([name, kind], n) =>
         el("span", { class: "key", key: name }, el("i", { class: kind }), this.text(n))),
@@ -97,7 +99,7 @@ export class Chart extends Component {
     if (!data || !this.plot?.clientWidth) return;
     this.chart?.destroy();
     this.few = this.isFew();
-    const quiet = ink("quietly"), line = ink("lines");
+    const quiet = colorOf("quietly"), line = colorOf("lines");
     const axis = { stroke: quiet, font: "12px system-ui, sans-serif", grid: { stroke: line, width: 1 },
       ticks: { show: false } };
     this.chart = new window.uPlot({
@@ -110,14 +112,14 @@ export class Chart extends Component {
         : { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
       axes: [
         { ...axis, grid: { show: false }, space: 70, size: 28,
-          values: (_, ticks) => ticks.map((t) => brief(t * 1000).replace(/^(\d\d:\d\d):00$/, "$1")) },
+          values: (_, ticks) => ticks.map((t) => shortTime(t * 1000).replace(/^(\d\d:\d\d):00$/, "$1")) },
         { ...axis, ...(log && { grid: { ...axis.grid, filter: decades }, filter: decades }), size: 56, space: 34,
           values: (_, ticks) => ticks.map((t) => (t === null ? "" : (unit ?? short)(t))) },
       ],
       series: [{}, ...series.map(([name, kind]) => {
-        const color = ink(kind);
+        const color = colorOf(kind);
         return {
-          label: name, stroke: color, width: bars ? 2 : 1.6, fill: bars ? color : log ? undefined : soft(color),
+          label: name, stroke: color, width: bars ? 2 : 1.6, fill: bars ? color : log ? undefined : translucent(color),
             points: { show: this.few && !bars, size: 5, fill: color },
           paths: bars ? window.uPlot.paths.bars({ size: [0.82, 40], align: 1 }) : undefined,
             value: (_, v) => (v === null ? "–" : value(v)),

@@ -5,8 +5,8 @@ import { access, get } from "./api.js";
 import { bytes } from "./format.js";
 import { refused } from "./view.js";
 
-// Returns a function that draws the headers and the body. They are loaded only when the viewer requests them, since the
-// broker logs each request.
+// Returns a function that draws the headers and the body. The page loads them only when the viewer requests them,
+// because the broker logs each request.
 function content(params, redraw) {
   let shown = null, error = null, form = null;
   async function load() {
@@ -29,7 +29,7 @@ function content(params, redraw) {
     if (!access.bodies) return el("p", { class: "quiet" }, "Headers and bodies are hidden: set DELAY_HTTP_BODIES=on to show them.");
     if (error) return refused(error);
     if (!shown) return el("p", {}, el("button", { type: "button", onclick: load }, "Show headers and body"),
-      el("span", { class: "quiet" }, " The broker logs your name with the message."));
+      el("span", { class: "quiet" }, " The broker logs the name of your token and the id of the message."));
     const b = shown.body, all = forms(b), one = all.find(([id]) => id === form) ?? all[0];
     const part = one[0] === "hex" ? b.hex_shown : b.shown;
     return [
@@ -44,7 +44,7 @@ function content(params, redraw) {
   };
 }
 
-// A view of one object, with its headers and body below.
+// Returns a view of one message, with its headers and its body below.
 export const withContent = (view, choose) => (params, page) => {
   const inner = view(params, page), below = content(choose(params), page.redraw);
   return { ...inner, tree: () => [inner.tree(), el("div", { class: "card content" }, below())] };

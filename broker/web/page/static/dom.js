@@ -1,5 +1,5 @@
-// Small parts of the page. Preact makes the elements: text always becomes text nodes. No script of the page makes HTML
-// from text.
+// Small parts of the page. Preact makes the elements, and text always becomes text nodes. No script of the page makes
+// HTML from text.
 
 import { h as el, render } from "./preact.mjs";
 
@@ -15,13 +15,14 @@ export function query(params) {
 
 export const link = (view, params = {}) => "#/" + view + query(params);
 
-// A short name is not broken into lines. A long name may be broken after a dot, and elsewhere only if necessary.
+// A name of tokens. A short name stays on one line. A long name may be broken after a dot, and elsewhere only if
+// necessary.
 export const tokens = (text = "–") => (text.length < 33 ? el("span", { class: "short" }, text)
   : text.split(/(?<=\.)/).flatMap((token) => [token, el("wbr")]));
 
-export const to = (text, view, params) => el("a", { href: link(view, params), class: "wide" }, tokens(text));
+export const linkTo = (text, view, params) => el("a", { href: link(view, params), class: "wide" }, tokens(text));
 
-// A row of buttons, one of which is pressed.
+// A row of buttons. One button is pressed.
 export function choice(label, options, chosen, onchoose) {
   return el("span", { class: "switch", role: "group", "aria-label": label }, options.map(([value, text]) =>
     el("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => onchoose(value) }, text)));
@@ -30,14 +31,14 @@ export function choice(label, options, chosen, onchoose) {
 export function copy(text) {
   return el("button", {
     type: "button", class: "small", "aria-label": "Copy " + text.slice(0, 100), onclick: async (e) => {
-      const word = e.currentTarget.firstChild;
+      const label = e.currentTarget.firstChild;
       try {
         await navigator.clipboard.writeText(text);
-        word.data = "Copied";
+        label.data = "Copied";
       } catch {
-        word.data = "Select it and copy";
+        label.data = "Select the text to copy it";
       }
-      setTimeout(() => { word.data = "Copy"; }, 1500);
+      setTimeout(() => { label.data = "Copy"; }, 1500);
     },
   }, "Copy");
 }
@@ -53,7 +54,8 @@ export function facts(pairs) {
 
 export const notes = (list) => list?.length > 0 && el("ul", { class: "notes" }, list.map((n) => el("li", {}, n)));
 
-// A dialog returns the focus to the button that opened it, or to the heading if the button is gone.
+// The browser returns the focus to the button that opened the dialog. If that button is gone, the heading gets the
+// focus.
 const dialog = $("dialog");
 dialog.addEventListener("close", () => {
   if (document.activeElement === document.body || dialog.contains(document.activeElement)) heading()?.focus({ preventScroll: true });
@@ -62,7 +64,7 @@ dialog.addEventListener("close", () => {
 export const heading = () => document.querySelector("main h1");
 
 export function show(title, ...content) {
-  render(null, dialog); // drops the fields of the previous dialog
+  render(null, dialog); // removes the form fields of the previous dialog
   render([el("h2", { id: "dialog-title" }, title), content], dialog);
   if (!dialog.open) dialog.showModal();
 }

@@ -1,4 +1,4 @@
-// Numbers for people.
+// Formats of numbers.
 
 export function count(n) {
   if (n === undefined || n === null) return "–";
@@ -15,9 +15,9 @@ export function rate(n) {
 
 export const perSecond = (n) => (n === undefined || n === null ? "–" : rate(n) + "/s");
 
-export function span(seconds) {
+export function duration(seconds) {
   if (seconds === undefined || seconds === null) return "–";
-  if (seconds < 0) return "-" + span(-seconds);
+  if (seconds < 0) return "-" + duration(-seconds);
   if (seconds === 0) return "0s";
   if (seconds < 0.01) return +(seconds * 1000).toFixed(1) + "ms";
   if (seconds < 1) return Math.round(seconds * 1000) + "ms";

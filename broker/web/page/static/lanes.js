@@ -1,18 +1,20 @@
-// The view of the lanes. They arrive in the event stream.
+// The view of the lanes. The states of the lanes arrive in the event stream.
 
 import { choice, el, shell } from "./dom.js";
-import { count, counted, span } from "./format.js";
-import { now } from "./live.js";
-import { brief } from "./time.js";
+import { count, counted, duration } from "./format.js";
+import { live } from "./live.js";
+import { shortTime } from "./time.js";
 import { table } from "./table.js";
 
 // The meanings of the states of a lane, and the states that are a problem.
 const meanings = {
-  reading: "its owner reads it and delivers due messages", idle: "nothing in it is due soon; its owner waits until then",
-  full: "its owner's memory is full; the owner reads on when messages leave",
-    "no owner": "no instance reads it; its messages will be late",
-  "not reading": "its owner cannot read it now", "ownership uncertain": "nothing is delivered while its owner is uncertain",
-  "waits for a newer broker": "it contains messages of a newer broker, which its owner cannot read",
+  reading: "the owner reads the lane and delivers due messages",
+  idle: "no message in the lane is due soon, so the owner waits",
+  full: "the owner's memory is full; the owner reads more messages after it has delivered some",
+  "no owner": "no instance reads the lane, so its messages will be late",
+  "not reading": "the owner cannot read the lane now",
+  "ownership uncertain": "no message is delivered until the owner is certain",
+  "waits for a newer broker": "the lane contains messages of a newer broker, which the owner cannot read",
 };
 const bad = new Set(["no owner", "not reading", "ownership uncertain", "waits for a newer broker"]);
 
@@ -20,11 +22,11 @@ const idle = (l) => l.pending === 0 && (l.state === "reading" || l.state === "id
 const name = (l) => l.kind + (l.level ? " " + l.level : "");
 
 function stateOf(l) {
-  const until = l.state === "idle" && l.resumes_at ? ` until ${brief(l.resumes_at)}` : "";
+  const until = l.state === "idle" && l.resumes_at ? ` until ${shortTime(l.resumes_at)}` : "";
   return el("span", { class: bad.has(l.state) ? "bad" : null, title: meanings[l.state] }, l.state + until);
 }
 
-// The levels from the shortest to the longest delay. The height of each is its number of messages, on a log scale.
+// The levels, from the shortest delay to the longest. The height of a bar is the number of messages, on a log scale.
 function strip(lanes) {
   const levels = lanes.filter((l) => l.kind === "level").sort((a, b) => a.delay_seconds - b.delay_seconds);
   const size = (l) => (l.pending > 0 ? Math.min(100, 12 + 14 * Math.log10(l.pending)) : 0);
@@ -41,13 +43,13 @@ export function lanes(_, { redraw }) {
     title: "Lanes",
     stop() {},
     tree() {
-      const s = now.state;
+      const s = live.state;
       if (!s) return [el("h1", { tabindex: "-1" }, "Lanes"), el("p", { class: "quiet" }, "loading…")];
       const shown = s.lanes.filter((l) => all || !idle(l)).sort((x, y) => (y.pending ?? -1) - (x.pending ?? -1)),
         rest = s.lanes.length - shown.length;
       return el("div", { class: "stack" },
         el("h1", { tabindex: "-1" }, "Lanes"), el("p", { class: "quiet" },
-          "The streams through which messages pass, the busiest first."), shell("delaybroker levels --watch"),
+          "Messages pass through these streams. The stream with the most messages is first."), shell("delaybroker levels --watch"),
         strip(s.lanes),
         choice("Which lanes", [["busy", "Busy"], ["all", "All"]], all ? "all" : "busy",
           (v) => { all = v === "all"; redraw(); }),
@@ -59,7 +61,7 @@ export function lanes(_, { redraw }) {
             { name: "Pending", kind: "n", cell: (l) => count(l.pending), sort: (l) => l.pending ?? -1 },
             { name: "In memory", kind: "n", cell: (l) => count(l.held), sort: (l) => l.held },
             { name: "Oldest overdue", kind: "n", sort: (l) => l.oldest_seconds,
-              cell: (l) => (l.oldest_seconds > 0 ? span(l.oldest_seconds) : "–") },
+              cell: (l) => (l.oldest_seconds > 0 ? duration(l.oldest_seconds) : "–") },
             { name: "State", cell: stateOf, sort: (l) => l.state },
             { name: "Owner", cell: (l) => l.owner || "–", sort: (l) => l.owner },
           ],

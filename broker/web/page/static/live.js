@@ -1,6 +1,6 @@
-// The event stream of the whole page.
+// The event stream. All views share it.
 
-export const now = { state: null, history: null, ahead: null, findings: null, lost: null };
+export const live = { state: null, history: null, ahead: null, findings: null, lost: null };
 const listeners = new Set();
 
 export function listen(f) {
@@ -12,10 +12,13 @@ function notify(kind) {
   for (const f of listeners) f(kind);
 }
 
-// The states of the last ten minutes, for trends.
-const past = [], kept = 600; // maximum number of states; one arrives each second
-export function grown(number) {
-  const first = past.find((s) => s.numbers[number] !== null), last = past.at(-1);
+// The states of the last ten minutes: one arrives each second.
+const states = [], maxStates = 600;
+
+// Returns the increase of a number, and the seconds in which it increased. Returns null if fewer than two values are
+// known.
+export function growth(number) {
+  const first = states.find((s) => s.numbers[number] !== null), last = states.at(-1);
   if (!first || first === last) return null;
   return { by: last.numbers[number] - first.numbers[number], seconds: (new Date(last.time) - new Date(first.time)) / 1000 };
 }
@@ -35,17 +38,17 @@ export function connect() {
     const stream = new EventSource("api/events");
     for (const kind of ["state", "history", "ahead", "findings"]) {
       stream.addEventListener(kind, (e) => {
-        now[kind] = JSON.parse(e.data);
-        now.lost = null;
-        if (kind === "state" && past.push(now.state) > kept) past.shift();
+        live[kind] = JSON.parse(e.data);
+        live.lost = null;
+        if (kind === "state" && states.push(live.state) > maxStates) states.shift();
         notify(kind);
       });
     }
     stream.onerror = () => {
-      now.lost ??= new Date();
+      live.lost ??= new Date();
       notify("lost");
       if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects
-      events = null; // too many viewers
+      events = null; // the broker has too many viewers
       setTimeout(follow, 5000);
     };
     return stream;

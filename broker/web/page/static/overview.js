@@ -1,37 +1,37 @@
 // The overview: findings, numbers, charts, instances.
 
 import { choice, el } from "./dom.js";
-import { count, counted, perSecond, rate, span } from "./format.js";
+import { count, counted, perSecond, rate, duration } from "./format.js";
 import { Chart } from "./charts.js";
 import { access, get } from "./api.js";
-import { grown, listen, now } from "./live.js";
-import { away, brief, when } from "./time.js";
+import { growth, listen, live } from "./live.js";
+import { relativeTime, shortTime, timeCell } from "./time.js";
 import { table } from "./table.js";
 import { unlock } from "./act.js";
 
 function trend(number) {
-  const g = grown(number);
-  return g && g.by > 0 ? `+${count(g.by)} in ${span(Math.max(1, Math.round(g.seconds)))}` : "";
+  const g = growth(number);
+  return g && g.by > 0 ? `+${count(g.by)} in ${duration(Math.max(1, Math.round(g.seconds)))}` : "";
 }
 
-// Each card: id, label, address, number, note, and the class of a number that is a problem.
+// Each card has an id, a label, an address, a number, a note, and a class for a number that is a problem.
 const cards = [
   ["pending", "Pending", "#/pending", (n) => n.pending, (n) => `${perSecond(n.delivered_per_second)} delivered`],
   ["minute", "Due next minute", "#/pending?due_before=1m", (n) => n.minute,
-    (n) => (n.minute === null ? "being counted" : "of those pending")],
+    (n) => (n.minute === null ? "being counted" : "of the pending messages")],
   ["overdue", "Overdue", "#/lanes", (n) => n.overdue ?? (n.oldest_seconds < 1 ? 0 : null),
-    (n) => (n.oldest_seconds > 0 ? `oldest by ${span(n.oldest_seconds)}` : "nothing is late"),
+    (n) => (n.oldest_seconds > 0 ? `oldest by ${duration(n.oldest_seconds)}` : "nothing is late"),
       (n) => n.oldest_seconds >= 5 && "bad"],
   ["retrying", "Retrying", "#/retrying", (n) => n.retrying, (n) => `${perSecond(n.refused_per_second)} refused`,
     (n) => n.retrying > 0 && "warn"],
   ["dead", "Dead letters", "#/dead", (n) => n.dead,
     (n) => (n.dead === null ? "being counted" : trend("dead")
       || (n.paused > 0 ? `${counted(n.paused, "message")} paused` : "")),
-    (n) => n.dead > 0 && (grown("dead")?.by > 0 ? "bad" : "warn")],
+    (n) => n.dead > 0 && (growth("dead")?.by > 0 ? "bad" : "warn")],
 ];
 
-// The view for the findings of a check.
-const places = { lanes: "lanes", streams: "lanes", storage: "lanes", targets: "retrying", paused: "targets",
+// The view that shows the object of a finding, by the name of the check.
+const views = { lanes: "lanes", streams: "lanes", storage: "lanes", targets: "retrying", paused: "targets",
   "dead letters": "dead" };
 
 export function overview(_, { redraw }) {
@@ -43,27 +43,27 @@ export function overview(_, { redraw }) {
       redraw();
     } catch { /* the header shows that the broker does not answer */ }
   }
-  const takePast = () => (since === "1h" ? (past = now.history)
+  const takePast = () => (since === "1h" ? (past = live.history)
     : ask("history", since, (p) => { if (since !== "1h") past = p; }));
-  const takeAhead = () => (ahead === "1h" ? (forecast = now.ahead)
+  const takeAhead = () => (ahead === "1h" ? (forecast = live.ahead)
     : ask("ahead", ahead, (f) => { if (ahead !== "1h") forecast = f; }));
   async function takeFindings() {
     if (!access.rows) return;
     try {
       found = await get("findings");
-    } catch { /* as above */ }
+    } catch { /* the header shows that the broker does not answer */ }
     redraw();
   }
 
   const stop = listen((kind) => {
-    if (kind === "history" && since === "1h") past = now.history;
-    if (kind === "ahead" && ahead === "1h") forecast = now.ahead;
+    if (kind === "history" && since === "1h") past = live.history;
+    if (kind === "ahead" && ahead === "1h") forecast = live.ahead;
     if (kind === "findings") takeFindings();
   });
   const slow = setInterval(() => { if (since !== "1h") takePast(); if (ahead !== "1h") takeAhead(); }, 60000);
   takePast();
   takeAhead();
-  if (now.findings) takeFindings();
+  if (live.findings) takeFindings();
 
   return {
     title: "Overview",
@@ -72,7 +72,7 @@ export function overview(_, { redraw }) {
       clearInterval(slow);
     },
     tree() {
-      const s = now.state, fresh = s && isFresh(s);
+      const s = live.state, fresh = s && isFresh(s);
       return el("div", { class: "stack" },
         el("h1", { tabindex: "-1" }, "Overview"),
         attention(s, found),
@@ -91,57 +91,58 @@ export function overview(_, { redraw }) {
   };
 }
 
+// Reports whether the broker has no messages and had no deliveries in the last hour.
 const isFresh = (s) => s.numbers.pending === 0 && s.numbers.dead === 0 && !s.numbers.delivered_per_second
-  && !now.history?.delivered.some((v) => v > 0);
+  && !live.history?.delivered.some((v) => v > 0);
 
-function card([id, label, to, number, note, state], n) {
-  return el("li", { key: id }, el("a", { href: to }, el("span", { class: "label" }, label),
-    el("span", { class: "value " + ((n && state?.(n)) || ""), id: "n-" + id }, n ? count(number(n)) : "–"),
+function card([id, label, address, number, note, problem], n) {
+  return el("li", { key: id }, el("a", { href: address }, el("span", { class: "label" }, label),
+    el("span", { class: "value " + ((n && problem?.(n)) || ""), id: "n-" + id }, n ? count(number(n)) : "–"),
       el("span", { class: "note" }, n ? note(n) : "")));
 }
 
 // The findings of doctor, and the failed checks of this instance.
 function attention(s, found) {
-  const c = now.findings, n = c ? c.critical + c.warnings : 0;
+  const c = live.findings, n = c ? c.critical + c.warnings : 0;
   const rows = [...(s?.failing ?? []).map((f) => ({ check: f.name, state: "critical", detail: f.detail })),
     ...(found?.findings ?? [])];
   const head = el("div", { class: "above" }, el("h2", {}, "Needs attention"),
-    el("span", { class: "quiet" }, c?.time ? "checked " + away(c.time) : "being checked",
+    el("span", { class: "quiet" }, c?.time ? "checked " + relativeTime(c.time) : "being checked",
       found?.trouble ? "; " + found.trouble : ""));
   const hidden = n > 0 && !access.rows;
   return el("section", { class: "card attention", id: "attention", "aria-label": "Needs attention" }, head,
     rows.length > 0 && el("ul", {}, rows.map((f) => el("li", { key: f.check + f.detail },
       el("span", { class: "chip " + (f.state === "critical" ? "bad" : "warn") },
         f.state === "critical" ? "critical" : "warning"),
-      el("div", { class: "wide" }, places[f.check] ? el("a", { href: "#/" + places[f.check] }, f.check)
+      el("div", { class: "wide" }, views[f.check] ? el("a", { href: "#/" + views[f.check] }, f.check)
         : el("b", {}, f.check), ": ", f.detail,
         f.do && el("span", { class: "sub" }, f.do))))),
     hidden && el("p", {}, `${counted(c.critical, "critical finding")}, ${counted(c.warnings, "warning")}. `,
-      access.tokens && el("button", { type: "button", class: "small", onclick: () => unlock() }, "Unlock to see them")),
+      access.tokens && el("button", { type: "button", class: "small", onclick: () => unlock() }, "Unlock to see the findings")),
     c?.time && rows.length === 0 && !hidden && el("p", { class: "good" }, "Nothing needs attention."));
 }
 
-// Returns the part of the history from the first interval with data, and at least the last twelfth of the history.
-function known(p) {
+// Returns the history from the first interval with data on, but at least the last twelfth of the history.
+function knownPart(p) {
   if (!p) return null;
   const first = p.delivered.findIndex((v) => v !== null), steps = p.delivered.length, time = (i) => p.from + i * p.step;
   const from = first < 0 ? 0 : Math.min(first, Math.floor(steps * 11 / 12)), cut = (column) => column.slice(from);
-  const since = first > steps / 10 ? "since " + brief(time(first) * 1000).replace(/^(\d\d:\d\d):\d\d$/, "$1") : "";
+  const since = first > steps / 10 ? "since " + shortTime(time(first) * 1000).replace(/^(\d\d:\d\d):\d\d$/, "$1") : "";
   return { times: cut(p.delivered.map((_, i) => time(i))), cut, since };
 }
 
-let drawnPast = {}, drawnAhead = {}; // cached, since a chart is drawn again only if its data is another object
+let drawnPast = {}, drawnAhead = {}; // cached: a chart is drawn again if its data is a different object
 
 function charts(past, f, extra) {
   if (drawnPast.of !== past) {
-    const k = known(past);
+    const k = knownPart(past);
     drawnPast = { of: past, since: k?.since ?? "", flow: k && [k.times, k.cut(past.delivered), k.cut(past.refused)],
       late: k && [k.times, ...[past.p50, past.p99].map((c) =>
         k.cut(c).map((v) => (v === null ? null : Math.max(v / 1000, 0.0001))))],
       held: k && [k.times, k.cut(past.pending)] };
   }
   if (drawnAhead.of !== f) {
-    // The first bucket may begin within a minute or an hour. Its bar is drawn at the beginning of the minute or hour.
+    // The first bucket begins now, within a minute or an hour. Its bar is drawn at the start of this minute or hour.
     const step = f?.step_seconds, from = (b) => Math.floor(new Date(b.from) / 1000 / step) * step;
     drawnAhead = { of: f, due: f && [f.buckets.map(from), f.buckets.map((b) => b.messages || null)] };
   }
@@ -154,7 +155,7 @@ function charts(past, f, extra) {
     el(Chart, { title: "Delivered and refused", series: [["delivered", "one", "/s"], ["refused", "two", "/s"]],
       data: d.flow, value: rate, since: d.since }),
     el(Chart, { title: "Lateness without retries", series: [["p50", "one", ""], ["p99", "two", ""]], data: d.late,
-      value: span, unit: span, log: true, since: d.since }),
+      value: duration, unit: duration, log: true, since: d.since }),
     el(Chart, { title: "Pending", series: [["messages", "three", ""]], data: d.held, value: count, since: d.since }),
     el(Chart, { title: "Due ahead", series: [["messages", "three", ""]], data: drawnAhead.due, bars: true, value: count,
       open, extra }),
@@ -171,7 +172,7 @@ function instances(s) {
       { name: "State", cell: stateOf, sort: (i) => i.ready },
       { name: "Version", cell: (i) => (i.version ? i.version + (formats.size > 1 ? ` (format ${i.format})` : "")
         : "older") },
-      { name: "Started", kind: "tight", cell: (i) => when(i.started) },
+      { name: "Started", kind: "tight", cell: (i) => timeCell(i.started) },
       { name: "Lanes", kind: "n", cell: (i) => count(i.lanes), sort: (i) => i.lanes },
       { name: "Pending", kind: "n", cell: (i) => count(i.pending), sort: (i) => i.pending },
       { name: "Delivered", kind: "n", sort: (i) => i.delivered_per_second ?? -1,
@@ -179,13 +180,13 @@ function instances(s) {
       { name: "Refused", kind: "n", sort: (i) => i.refused_per_second ?? -1,
         cell: (i) => perSecond(i.refused_per_second) },
       { name: "Oldest overdue", kind: "n", sort: (i) => i.oldest_seconds,
-        cell: (i) => (i.oldest_seconds > 0 ? span(i.oldest_seconds) : "–") },
+        cell: (i) => (i.oldest_seconds > 0 ? duration(i.oldest_seconds) : "–") },
     ],
   });
 }
 
 function stateOf(i) {
-  if (i.unproven) return el("span", { class: "bad" }, "unproven: not authenticated");
+  if (i.unproven) return el("span", { class: "bad" }, "unproven: report not authenticated");
   if (i.draining) return el("span", { class: "warn" }, "draining");
   return i.ready ? "ready" : el("span", { class: "warn" }, "starting");
 }

@@ -1,4 +1,4 @@
-// The form "publish a delay" shows a line for each language. It publishes nothing.
+// The view "Publish a delay" shows the line of code that publishes a message, in each language. It publishes nothing.
 
 import { copy, el } from "./dom.js";
 import { get } from "./api.js";
@@ -15,7 +15,7 @@ export function publish(_, { redraw }) {
     stop() {},
     tree: () => [
       el("h1", { tabindex: "-1" }, "Publish a delay"),
-      el("p", { class: "quiet" }, "Any client that can publish to JetStream can publish a delay. This page publishes nothing."),
+      el("p", { class: "quiet" }, "Any client that can publish to JetStream can publish a delayed message. This page publishes nothing."),
       el("form", {
         class: "search", onsubmit: (e) => e.preventDefault(), oninput: (e) => {
           Object.assign(given, Object.fromEntries(new FormData(e.currentTarget)));
@@ -36,7 +36,7 @@ function lines(known, target, when, body) {
   const way = isTime(when) ? "at" : "in", subject = `${known.prefix}${way}.${when}.${target}`;
   const own = { language: "Shell", line: `delaybroker pub '${inShell(target)}' '${inShell(body)}' --${way} ${when}` };
   const others = known.lines.map((l) => ({ ...l, line: l.line.replace("SUBJECT", () => subject).replace("BODY",
-    () => within(l, body)) }));
+    () => escaped(l, body)) }));
   return [el("p", {}, "Publish to ", el("code", { class: "wide" }, subject)),
     [own, ...others].map((l) => el("div", { class: "line", key: l.language }, el("b", {}, l.language),
       el("code", {}, l.line), copy(l.line)))];
@@ -44,8 +44,8 @@ function lines(known, target, when, body) {
 
 const inShell = (text) => text.replaceAll("'", "'\\''");
 
-// The body inside the quotes of a language.
-function within(l, body) {
+// Escapes the body for the quotes of a language.
+function escaped(l, body) {
   switch (l.language) {
     case "NATS CLI": return inShell(body);
     case "JavaScript": case "Python": return body.replaceAll("\\", "\\\\").replaceAll("'", "\\'").replaceAll("\n",
@@ -56,9 +56,9 @@ function within(l, body) {
 }
 
 function check(target, when) {
-  if (!/^[^\s.*>]+(\.[^\s.*>]+)*$/.test(target)) return "A target is tokens separated by dots, without wildcards.";
+  if (!/^[^\s.*>]+(\.[^\s.*>]+)*$/.test(target)) return "The target is invalid: want tokens separated by dots, without wildcards.";
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)$/.test(when)) return "";
-  if (!/^(\d+(ms|s|m|h|d|w))+$/.test(when)) return "Want a duration such as 30m or 1h30m, or a time with a zone such as 2026-12-24T18:00:00Z.";
+  if (!/^(\d+(ms|s|m|h|d|w))+$/.test(when)) return "The time is invalid: want a duration such as 1h30m, or a time with a zone such as 2026-12-24T18:00:00Z.";
   return "";
 }
 

@@ -3,8 +3,9 @@
 import { Component, el } from "./dom.js";
 import { counted } from "./format.js";
 
-// Columns are { name, kind, cell, sort }: cell and sort get a row. id(row) identifies a row. If bulk is given, rows can
-// be selected: bulk gets the selected rows and returns buttons. label(row) is the row's name for a screen reader.
+// A column is { name, kind, cell, sort }. cell(row) is the content of a cell, and sort(row) the value for sorting.
+// id(row) identifies a row. label(row) is the name of a row for a screen reader. nothing is the text for a table
+// without rows. If bulk is given, rows can be selected, and bulk(rows) returns the buttons for the selected rows.
 class Table extends Component {
   state = { by: null, down: false, chosen: new Set() };
 

@@ -1,39 +1,40 @@
 // Targets: deliveries, refusals and pauses.
 
-import { choice, el, to, tokens } from "./dom.js";
+import { choice, el, linkTo, tokens } from "./dom.js";
 import { access } from "./api.js";
 import { buttons } from "./act.js";
 import { count, counted, perSecond } from "./format.js";
-import { when } from "./time.js";
-import { asking, targetField } from "./view.js";
+import { timeCell } from "./time.js";
+import { rowsView, targetField } from "./view.js";
 import { table } from "./table.js";
 
-const act = (verb, target, again) => el("span", { class: "acts" },
-  buttons([{ verb, noun: "target", name: target, deed: { target } }], again));
-const pausable = (name, again) => ({ name: "", kind: "act", cell: (t) =>
-  (t[name] && !t.paused ? act("pause", t[name], again) : "") });
+const actionButton = (verb, target, again) => el("span", { class: "acts" },
+  buttons([{ verb, noun: "target", name: target, request: { target } }], again));
+const pauseColumn = (again) => ({ name: "", kind: "act", cell: (t) =>
+  (t.target && !t.paused ? actionButton("pause", t.target, again) : "") });
 
-export const retrying = asking({
+export const retrying = rowsView({
   title: "Retrying", about: "Refused messages, their reasons and next attempts. The largest group is first.",
     path: "retrying", fields: [targetField],
   draw: (d, params, again) => [
     table({
-      rows: d.groups, nothing: "Nothing waits in the retry lanes.", id: (g) => `${g.target} ${g.state} ${g.id}`,
+      rows: d.groups, nothing: "No message waits in the retry lanes.", id: (g) => `${g.target} ${g.state} ${g.id}`,
         label: (g) => g.target,
       columns: [
         { name: "Target", sort: (g) => g.target,
-          cell: (g) => (g.target ? to(g.target, "retrying", { target: g.target }) : "all others") },
+          cell: (g) => (g.target ? linkTo(g.target, "retrying", { target: g.target }) : "all others") },
         { name: "Messages", kind: "n", cell: (g) => count(g.messages), sort: (g) => g.messages },
         { name: "Last reason", sort: (g) => g.last_reason,
           cell: (g) => el("span", { class: "wide" }, g.last_reason || "–", el("span", { class: "sub" }, g.state)) },
         { name: "Attempts", kind: "n", sort: (g) => g.attempts,
           cell: (g) => (g.attempts_allowed ? `${g.attempts} of ${g.attempts_allowed}` : count(g.attempts)) },
-        { name: "Next", kind: "tight", cell: (g) => when(g.next_attempt), sort: (g) => g.next_attempt },
-        { name: "Example", cell: (g) => (g.id ? to(g.id, "where", { id: g.id }) : "–") },
-        pausable("target", again),
+        { name: "Next", kind: "tight", cell: (g) => timeCell(g.next_attempt), sort: (g) => g.next_attempt },
+        { name: "Example", cell: (g) => (g.id ? linkTo(g.id, "where", { id: g.id }) : "–") },
+        pauseColumn(again),
       ],
     }),
-    d.messages < d.waiting && el("p", { class: "quiet" }, `${count(d.messages)} of ${count(d.waiting)} were read.`),
+    d.messages < d.waiting && el("p", { class: "quiet" }, `The groups are incomplete: ${count(d.messages)} of `
+      + `${count(d.waiting)} messages were read.`),
   ],
 });
 
@@ -43,46 +44,46 @@ const parts = {
       class: "search", onsubmit: (e) => {
         e.preventDefault();
         const target = new FormData(e.target).get("pattern").trim();
-        buttons([{ verb: "pause", noun: "target", name: target, deed: { target } }], again)[0].props.onclick();
+        buttons([{ verb: "pause", noun: "target", name: target, request: { target } }], again)[0].props.onclick();
       },
     }, el("label", {}, "Target, or a pattern", el("input", { name: "pattern", placeholder: "orders.>",
       autocomplete: "off" })), el("button", {}, "Pause target")),
     table({
-      rows: d.paused, nothing: "Nothing is paused.", id: (p) => p.pattern, label: (p) => p.pattern,
+      rows: d.paused, nothing: "No target is paused.", id: (p) => p.pattern, label: (p) => p.pattern,
       columns: [
         { name: "Pattern", cell: (p) => el("span", { class: "wide" }, tokens(p.pattern)), sort: (p) => p.pattern },
         { name: "State", kind: "tight", cell: (p) => p.state, sort: (p) => p.state },
-        { name: "Since", kind: "tight", cell: (p) => when(p.since), sort: (p) => p.since },
+        { name: "Since", kind: "tight", cell: (p) => timeCell(p.since), sort: (p) => p.since },
         { name: "Waiting", kind: "n", cell: (p) => count(p.waiting), sort: (p) => p.waiting },
-        { name: "", kind: "act", cell: (p) => (p.state === "paused" ? act("resume", p.pattern, again) : "") },
+        { name: "", kind: "act", cell: (p) => (p.state === "paused" ? actionButton("resume", p.pattern, again) : "") },
       ],
     }),
   ],
   refusing: (d, again) => table({
-    rows: d.targets, nothing: "No target refuses anything.", id: (t) => t.target, label: (t) => t.target,
+    rows: d.targets, nothing: "No target refuses messages.", id: (t) => t.target, label: (t) => t.target,
     columns: [
       { name: "Target", sort: (t) => t.target,
-        cell: (t) => (t.target ? to(t.target, "retrying", { target: t.target }) : "all others") },
+        cell: (t) => (t.target ? linkTo(t.target, "retrying", { target: t.target }) : "all others") },
       { name: "Waiting", kind: "n", cell: (t) => count(waiting(t)), sort: waiting },
       { name: "Last reason", cell: (t) => el("span", { class: "wide" },
         t.retrying[0].last_reason || t.retrying[0].state) },
       { name: "Rate", kind: "tight", cell: (t) => t.rate ?? "–" },
       { name: "Paused", cell: (t) => t.paused ?? "–" },
-      pausable("target", again),
+      pauseColumn(again),
     ],
   }),
   delivered: (d, again) => [
     table({
-      rows: d.flows, nothing: "Nothing was delivered yet.", id: (f) => f.target, label: (f) => f.target,
+      rows: d.flows, nothing: "No message was delivered yet.", id: (f) => f.target, label: (f) => f.target,
       columns: [
-        { name: "Target", cell: (f) => to(f.target, "pending", { target: f.target }), sort: (f) => f.target },
+        { name: "Target", cell: (f) => linkTo(f.target, "pending", { target: f.target }), sort: (f) => f.target },
         { name: "Delivered", kind: "n", sort: (f) => f.delivered,
           cell: (f) => total(f.delivered_per_second, f.delivered) },
         { name: "Refused", kind: "n", cell: (f) => total(f.refused_per_second, f.refused), sort: (f) => f.refused },
         { name: "Limit", kind: "n", sort: (f) => f.limit_per_second ?? 0,
           cell: (f) => (f.limit_per_second ? el("span", { title: f.rate }, count(f.limit_per_second) + "/s") : "–") },
         { name: "Paused", cell: (f) => f.paused ?? "–" },
-        pausable("target", again),
+        pauseColumn(again),
       ],
     }),
     el("p", { class: "quiet" }, "Targets are grouped by their first two tokens. Rates are averages of the last ten seconds. Totals count from the start of the instances. A limit applies to each target, for all instances together."),
@@ -94,7 +95,7 @@ const parts = {
 const waiting = (t) => t.retrying.reduce((n, g) => n + g.messages, 0);
 const total = (perSec, n) => el("span", {}, perSecond(perSec), el("span", { class: "sub" }, count(n) + " in total"));
 
-export const targets = asking({
+export const targets = rowsView({
   title: "Targets", about: "Deliveries, refusals and pauses, by target.", path: "targets",
   draw(d, params, again) {
     const part = parts[params.show] ? params.show : d.targets.length > 0 ? "refusing" : "delivered";

@@ -1,22 +1,22 @@
-// A view that requests rows. Its address contains the query, and it shows the equivalent shell command. A view is
-// { title, tree, stop }: the page draws its tree again after each change, and each second.
+// Views that request rows. The address of a view contains the query. A view is { title, tree, stop }. The page draws
+// the tree of the view again after each change, and each second. The function stop ends the view.
 
 import { $, el, link, shell } from "./dom.js";
 import { get } from "./api.js";
 import { unlock } from "./act.js";
-import { away, serverNow, setClock } from "./time.js";
+import { relativeTime, serverNow, setClock } from "./time.js";
 
-const kept = "delaybroker-refresh", every = 5000; // milliseconds between two requests, if switched on
-let refreshing = sessionStorage.getItem(kept) === "on";
+const storageKey = "delaybroker-refresh", refreshInterval = 5000; // milliseconds
+let refreshing = sessionStorage.getItem(storageKey) === "on";
 
 export const targetField = ["target", "Target", "orders.>"];
 export const dueFields = [["due_after", "Due after", "10m, or a time"], ["due_before", "Due before", "1h, or a time"]];
 export const findField = ["find", "Id, key or Nats-Msg-Id", ""];
 export const limitField = ["limit", "Rows", "", ["50", "100", "200"]];
 
-// Returns a view. A field is [name, label, hint, options]. draw gets the answer, the parameters of the address, and a
-// function that requests the rows again.
-export function asking({ title, about, path, fields = [], defaults = {}, draw }) {
+// Returns a view. A field of its form is [name, label, hint, options]. draw gets the answer, the parameters of the
+// address, and a function that requests the rows again.
+export function rowsView({ title, about, path, fields = [], draw }) {
   return (params, { redraw, go }) => {
     const view = location.hash.slice(2).split("?")[0], stopped = new AbortController();
     let answer = null, error = null, asked = 0, busy = true;
@@ -25,7 +25,7 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
       busy = true;
       redraw();
       try {
-        answer = await get(path, { ...defaults, ...params }, stopped.signal);
+        answer = await get(path, params, stopped.signal);
         error = null;
         asked = Date.now();
         if (answer.data?.time ?? answer.data?.at) setClock(answer.data.time ?? answer.data.at);
@@ -38,7 +38,7 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
     }
     const wanted = () => refreshing && !busy && !document.hidden && !$("dialog").open
       && !document.querySelector(".bulk");
-    const timer = setInterval(() => { if (wanted()) load(); }, every);
+    const timer = setInterval(() => { if (wanted()) load(); }, refreshInterval);
 
     function search(e) {
       e.preventDefault();
@@ -54,13 +54,13 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
 
     const age = () => el("div", { class: "age" },
       el("span", { class: "quiet" }, busy && !answer ? "loading…"
-        : `updated ${away(asked + (serverNow() - Date.now()))}`),
+        : `updated ${relativeTime(asked + (serverNow() - Date.now()))}`),
       el("button", { type: "button", class: "small", disabled: busy, "aria-label": "Update the rows", onclick: load },
         "Update"),
       el("label", { class: "check" }, el("input", {
         type: "checkbox", checked: refreshing, onchange: (e) => {
           refreshing = e.target.checked;
-          sessionStorage.setItem(kept, refreshing ? "on" : "off");
+          sessionStorage.setItem(storageKey, refreshing ? "on" : "off");
         },
       }), "every 5 s"));
 
@@ -84,7 +84,7 @@ export function asking({ title, about, path, fields = [], defaults = {}, draw })
   };
 }
 
-// A refused request, and the remedy.
+// The error of a request, and the remedy.
 export const refused = (error) => el("div", { role: "alert" }, el("p", { class: "bad wide" },
   error.status === 401 ? "This view needs a token." : error.message),
 error.status === 401 && el("button", { type: "button", class: "main", onclick: () => unlock() }, "Unlock"));
