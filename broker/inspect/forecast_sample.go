@@ -118,7 +118,7 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
-		got[k].Data, got[k].BodyLeft = nil, true // so the seal is not checked: this program may not have its secret
+		got[k].Data, got[k].HeadersOnly = nil, true // so the seal is not checked: this program may not have its secret
 		return err
 	}); err != nil {
 		return err

@@ -173,7 +173,7 @@ func (f *forecast) add(p Part) {
 // incoming converts a message of a header scan to the input of the policy.
 func incoming(stream string, m lane.Stored) message.Incoming {
 	in := m.Incoming(stream)
-	in.BodyLeft = true
+	in.HeadersOnly = true
 	return in
 }
 

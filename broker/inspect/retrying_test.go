@@ -162,7 +162,7 @@ func TestRetryingKeepsItsMemory(t *testing.T) {
 	const more = 1000
 	for n := range uint64(maxGroups + more) {
 		r := toRetry(n+1, fmt.Sprint("orders.", n))
-		c.add(message.Incoming{Subject: i.names.Retry("1s", r.Target), Header: r.HopHeader(), BodyLeft: true})
+		c.add(message.Incoming{Subject: i.names.Retry("1s", r.Target), Header: r.HopHeader(), HeadersOnly: true})
 	}
 	got := len(c.all.Groups)
 	last := c.all.Groups[got-1]

@@ -25,7 +25,7 @@ type Incoming struct {
 	Header      Header
 	Undecodable bool // the header block does not decode
 	Data        []byte
-	BodyLeft    bool // the body was not read, so the seal cannot be checked
+	HeadersOnly bool // the body was not read, so the seal cannot be checked
 	KeysRead    bool // the broker read the keys after the message was stored: no broker has an unknown key
 }
 

@@ -57,7 +57,7 @@ func (r *ring) demands(stored time.Time) bool {
 const onlyBrokers = "on a subject where only the broker may publish"
 
 func (in Incoming) doubt(r *ring, trust Trust) *Problem {
-	if in.BodyLeft || trust == SealedSince && !r.demands(in.At) {
+	if in.HeadersOnly || trust == SealedSince && !r.demands(in.At) {
 		return nil
 	}
 	seals := in.Header[HeaderSeal] // in another spelling it is an ordinary header

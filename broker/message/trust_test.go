@@ -26,7 +26,7 @@ func TestTrust(t *testing.T) {
 	bare := message.Incoming{Subject: subject, At: at, Data: body}
 	old := message.Incoming{Subject: subject, At: sealedAt.Add(-1), Data: body}
 	unread := sealed(gone)
-	unread.BodyLeft, unread.Data = true, nil
+	unread.HeadersOnly, unread.Data = true, nil
 	for _, tt := range []struct {
 		what          string
 		keys          *message.Keys
