@@ -125,6 +125,6 @@ func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 		return message.Incoming{}, err
 	}
 	in := m.Incoming(stream)
-	in.KeysRead = true
+	in.KeysCurrent = true
 	return in, nil
 }

@@ -29,7 +29,7 @@ func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly 
 		l.Size, l.Data = m.BodySize(), nil
 	}
 	in := m.Incoming(stream)
-	in.HeadersOnly, in.KeysRead = headersOnly, true
+	in.HeadersOnly, in.KeysCurrent = headersOnly, true
 	l.Letter, l.Problem = policy.Names.ParseLetter(in)
 	l.Unproven = policy.Unproven(in)
 	return l

@@ -190,7 +190,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 		return nil
 	}
 	leaves := in.At
-	in.KeysRead = false // the brokers may have a secret that these settings lack
+	in.KeysCurrent = false // the brokers may have a secret that these settings lack
 	switch request, problem := entry.ParseAny(i.Policy(), in); {
 	case problem == nil:
 		l.HeadDue, l.format = request.When(), i.formatOf(in)

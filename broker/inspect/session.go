@@ -225,7 +225,7 @@ func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (m
 		return message.Incoming{}, err
 	}
 	in := m.Incoming(stream)
-	in.KeysRead = true
+	in.KeysCurrent = true
 	return in, nil
 }
 

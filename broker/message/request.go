@@ -26,7 +26,7 @@ type Incoming struct {
 	Undecodable bool // the header block does not decode
 	Data        []byte
 	HeadersOnly bool // the body was not read, so the seal cannot be checked
-	KeysRead    bool // the broker read the keys after the message was stored: no broker has an unknown key
+	KeysCurrent bool // the broker read the keys after the message was stored: no broker has an unknown key
 }
 
 // Request is the request of a message. Parse fills it as far as the message can be parsed, so that a dead letter

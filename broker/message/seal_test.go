@@ -92,7 +92,7 @@ func TestKeyRotation(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", tt.what, problem, tt.code)
 		}
 		if tt.code == message.UnknownKey {
-			tt.in.KeysRead = true
+			tt.in.KeysCurrent = true
 			_, problem = sealing(tt.keys).Parse(tt.in)
 			wantProblem(t, tt.what+", once the keys were read", problem, message.BadInternal, "DELAY_SECRET")
 		}

@@ -68,7 +68,7 @@ func (in Incoming) doubt(r *ring, trust Trust) *Problem {
 	}
 	id := KeyID(seals[0])
 	switch key := r.find(id); {
-	case key == nil && !in.KeysRead:
+	case key == nil && !in.KeysCurrent:
 		return Problemf(UnknownKey, "the key %s of the message's seal is not known yet", Excerpt(id))
 	case key == nil:
 		return unknownKey(id)
