@@ -243,7 +243,7 @@ func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (strin
 	}
 	in := m.Incoming(stream)
 	id := nats.Header(in.Header).Get(message.HeaderID)
-	if !in.Undecodable && id != "" && b.cfg.Policy.Keys.Proven(in) == nil {
+	if !in.Undecodable && id != "" && b.cfg.Policy.Keys.DoubtMessage(in) == nil {
 		return id, nil
 	}
 	return "not written by a broker", nil

@@ -16,7 +16,7 @@ type Letter struct {
 // Unproven returns the reason to doubt that a broker wrote a dead letter, or nil if that is proven. A broker writes a
 // letter with the code BadInternal, but the writer of the message in it is unknown.
 func (p Policy) Unproven(in Incoming) *Problem {
-	if problem := p.Keys.Proven(in); problem != nil {
+	if problem := p.Keys.DoubtMessage(in); problem != nil {
 		return problem
 	}
 	if code, _, _ := p.Names.ParseDead(in.Subject); code == BadInternal {

@@ -59,7 +59,7 @@ func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
 // ParseHop parses a message between our lanes. A forbidden target is only in m.Forbidden.
 func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
 	m, problem = p.Begin(in)
-	if unproven := p.Keys.Proven(in); unproven != nil {
+	if unproven := p.Keys.DoubtMessage(in); unproven != nil {
 		m.Request = p.claimed(m.Request, m.Fields.Block)
 		return m, unproven
 	}

@@ -98,7 +98,7 @@ func TestKeyRotation(t *testing.T) {
 		}
 	}
 	again := message.NewKeys(nil, time.Time{})
-	if again.Use([]string{secretOne}, sealedAt); sealing(again).Keys.Proven(old) != nil {
+	if again.Use([]string{secretOne}, sealedAt); sealing(again).Keys.DoubtMessage(old) != nil {
 		t.Error("keys that are put in place later are not used")
 	}
 }
@@ -166,7 +166,7 @@ func BenchmarkSeal(b *testing.B) {
 	b.Run("verify", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if k.Proven(in) != nil {
+			if k.DoubtMessage(in) != nil {
 				b.Fatal("not proven")
 			}
 		}

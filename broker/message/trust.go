@@ -46,8 +46,8 @@ func (k *Keys) Doubt(record Record, trust Trust) *Problem {
 	return record.doubt(r, trust)
 }
 
-// Proven returns the reason to doubt that a stored message is ours, or nil if that is proven.
-func (k *Keys) Proven(in Incoming) *Problem { return k.Doubt(in, SealedSince) }
+// DoubtMessage returns the reason to doubt that a stored message is ours, or nil if that is proven.
+func (k *Keys) DoubtMessage(in Incoming) *Problem { return k.Doubt(in, SealedSince) }
 
 // demands reports whether a message that was stored at the given time must have a seal.
 func (r *ring) demands(stored time.Time) bool {
