@@ -31,7 +31,7 @@ func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly 
 	in := m.Incoming(stream)
 	in.HeadersOnly, in.KeysCurrent = headersOnly, true
 	l.Letter, l.Problem = policy.Names.ParseLetter(in)
-	l.Unproven = policy.Unproven(in)
+	l.Unproven = policy.DoubtLetter(in)
 	return l
 }
 

@@ -13,9 +13,9 @@ type Letter struct {
 	DueEdited bool // an operator has set Due: see Policy.Edited
 }
 
-// Unproven returns the reason to doubt that a broker wrote a dead letter, or nil if that is proven. A broker writes a
+// DoubtLetter returns the reason to doubt that a broker wrote a dead letter, or nil if that is proven. A broker writes a
 // letter with the code BadInternal, but the writer of the message in it is unknown.
-func (p Policy) Unproven(in Incoming) *Problem {
+func (p Policy) DoubtLetter(in Incoming) *Problem {
 	if problem := p.Keys.DoubtMessage(in); problem != nil {
 		return problem
 	}
