@@ -13,8 +13,8 @@ type Letter struct {
 	DueEdited bool // an operator has set Due: see Policy.Edited
 }
 
-// DoubtLetter returns the reason to doubt that a broker wrote a dead letter, or nil if that is proven. A broker writes a
-// letter with the code BadInternal, but the writer of the message in it is unknown.
+// DoubtLetter returns the reason to doubt that a broker wrote a dead letter and the message in it, or nil if both are
+// proven. A broker writes a letter with the code BadInternal, but the writer of the message in it is unknown.
 func (p Policy) DoubtLetter(in Incoming) *Problem {
 	if problem := p.Keys.DoubtMessage(in); problem != nil {
 		return problem
