@@ -24,15 +24,15 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	return m.Request, m.Forbidden
 }
 
-// Reading is a message of which a part has been parsed.
-type Reading struct {
+// PartialParse is a message of which a part has been parsed.
+type PartialParse struct {
 	Request   Request
 	Fields    Fields
 	Forbidden *Problem // why the target in the subject is not allowed; nil if it is allowed
 }
 
-// Begin parses the parts that all messages have: the target in the subject, and the division of the headers.
-func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
+// ParseCommon parses the parts that all messages have: the target in the subject, and the division of the headers.
+func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 	addr := p.Names.Parse(in.Subject)
 	m.Request = Request{
 		ID:       ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String(),
@@ -57,8 +57,8 @@ func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
 }
 
 // ParseHop parses a message between our lanes. A forbidden target is only in m.Forbidden.
-func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
-	m, problem = p.Begin(in)
+func (p Policy) ParseHop(in Incoming) (m PartialParse, problem *Problem) {
+	m, problem = p.ParseCommon(in)
 	if unproven := p.Keys.DoubtMessage(in); unproven != nil {
 		m.Request = p.claimed(m.Request, m.Fields.Block)
 		return m, unproven
@@ -72,7 +72,7 @@ func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
 
 // parseClient parses a message on one of the three forms of subjects for clients. It ignores state headers.
 func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
-	m, problem := p.Begin(in)
+	m, problem := p.ParseCommon(in)
 	switch {
 	case problem != nil:
 		return m.Request, problem
@@ -91,13 +91,13 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 	if problem != nil {
 		return m.Request, problem
 	}
-	target, problem := p.TargetOf(addr, m)
-	return p.Finish(m, due, target, problem)
+	target, problem := p.ClientTarget(addr, m)
+	return p.ParseOptions(m, due, target, problem)
 }
 
-// Finish parses the options of a client's message with the given due time. It parses them even if the target has a
+// ParseOptions parses the options of a client's message with the given due time. It parses them even if the target has a
 // problem, because an operator may resend the dead letter to another target.
-func (p Policy) Finish(m Reading, due time.Time, target string, problem *Problem) (Request, *Problem) {
+func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, problem *Problem) (Request, *Problem) {
 	r, s := m.Request, m.Fields.Block
 	if due.After(r.Accepted) {
 		r.Due = due
@@ -110,9 +110,9 @@ func (p Policy) Finish(m Reading, due time.Time, target string, problem *Problem
 	return r, cmp.Or(problem, optionProblem)
 }
 
-// TargetOf returns the target of a client's message: from its subject or, on the bare subject of a level, from
+// ClientTarget returns the target of a client's message: from its subject or, on the bare subject of a level, from
 // Delay-Target, if that is enabled.
-func (p Policy) TargetOf(addr Address, m Reading) (string, *Problem) {
+func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
 	named, problem := m.Fields.One(HeaderTarget)
 	if problem != nil {
 		return "", problem

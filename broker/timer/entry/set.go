@@ -33,7 +33,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 		e := parseOurs(p, in, true)
 		return e.Pending, e.Problem
 	}
-	m, problem := p.Begin(in)
+	m, problem := p.ParseCommon(in)
 	addr, s, set := p.Names.Parse(in.Subject), m.Fields.Block, Pending{Request: m.Request}
 	if problem == nil {
 		problem = checkSet(p, in, addr)
@@ -70,7 +70,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	if problem == nil && set.Recurs != nil {
 		problem = checkExpires(s)
 	}
-	set.Request, problem = p.Finish(m, due, target, problem)
+	set.Request, problem = p.ParseOptions(m, due, target, problem)
 	return set, problem
 }
 
@@ -180,9 +180,9 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 
 // targetOf returns the target of a set. For a schedule, the target is in a sealed header: package schedules has checked
 // that the client may use it.
-func targetOf(p message.Policy, addr message.Address, m message.Reading) (string, *message.Problem) {
+func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (string, *message.Problem) {
 	if !addr.Schedule() {
-		return p.TargetOf(addr, m)
+		return p.ClientTarget(addr, m)
 	}
 	target, problem := m.Fields.One(message.HeaderTarget)
 	if problem == nil {
