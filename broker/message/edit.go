@@ -23,7 +23,7 @@ var editable = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, He
 func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
 	s, problem := SplitHeader(edit.Set, true)
 	if problem == nil {
-		problem = s.Misspelt()
+		problem = s.CheckSpelling()
 	}
 	if problem != nil {
 		return l, problem

@@ -84,7 +84,7 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 		return m.Request, Problemf(BadOption,
 			"%s is for named timers: only a message with a key can be set again, be cancelled or recur", name)
 	}
-	if problem := m.Fields.Misspelt(); problem != nil {
+	if problem := m.Fields.CheckSpelling(); problem != nil {
 		return m.Request, problem
 	}
 	due, problem := p.due(in, addr, m.Fields.Block)

@@ -56,7 +56,7 @@ func ScheduleEntry(
 			return nil, message.Problemf(message.BadOption, "%s cannot be used for a schedule: leave it out", name)
 		}
 	}
-	if problem := own.Misspelt(); problem != nil {
+	if problem := own.CheckSpelling(); problem != nil {
 		return nil, problem
 	}
 	if s.Every > 0 || s.Cron != "" {

@@ -47,7 +47,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 		set.MsgID = first(s.Delay[message.HeaderMsgID])
 		of = message.Origin{Scheduler: addr.Target, Rollup: rollsUp(s)}
 	}
-	if problem := s.Misspelt(); problem != nil {
+	if problem := s.CheckSpelling(); problem != nil {
 		return set, problem
 	}
 	due, problem := dueIn(p, in, s)
