@@ -73,9 +73,9 @@ func SplitHeader(h Header, internal bool) (Block, *Problem) {
 	return s, nil
 }
 
-// One returns the single value of a Delay-* header. A duplicate header is a problem, since one of the two may be
+// Single returns the single value of a Delay-* header. A duplicate header is a problem, since one of the two may be
 // forged.
-func (s Block) One(header string) (string, *Problem) {
+func (s Block) Single(header string) (string, *Problem) {
 	vs := s.Delay[header]
 	switch len(vs) {
 	case 0:

@@ -91,7 +91,7 @@ func (l *Letter) dropUser(name string) {
 
 // editOptions changes the letter by the request headers in an edit.
 func (p Policy) editOptions(l *Letter, s Block, now time.Time) *Problem {
-	until, problem := s.One(HeaderUntil)
+	until, problem := s.Single(HeaderUntil)
 	if problem != nil {
 		return problem
 	}

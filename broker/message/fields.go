@@ -21,7 +21,7 @@ type Fields struct {
 
 // Text returns the value of a header, or "" if it is missing.
 func (f *Fields) Text(name string) string {
-	v, problem := f.One(name)
+	v, problem := f.Single(name)
 	if problem != nil {
 		f.Refuse(name, problem.Sentence)
 	}

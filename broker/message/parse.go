@@ -113,7 +113,7 @@ func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, probl
 // ClientTarget returns the target of a client's message: from its subject or, on the bare subject of a level, from
 // Delay-Target, if that is enabled.
 func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
-	named, problem := m.Fields.One(HeaderTarget)
+	named, problem := m.Fields.Single(HeaderTarget)
 	if problem != nil {
 		return "", problem
 	}

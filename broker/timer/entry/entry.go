@@ -118,7 +118,7 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 			First: slices.Equal(in.Header[message.HeaderExpected], []string{"0"}),
 		}
 	}
-	word, _ := s.One(message.HeaderCancel) // a second Delay-Cancel header does no harm
+	word, _ := s.Single(message.HeaderCancel) // a second Delay-Cancel header does no harm
 	return Entry{
 		Kind: Cancel, Generation: in.Sequence, Cancelled: expected(in.Header),
 		Pending: Pending{Request: message.Request{Accepted: in.At, Due: in.At}, Word: message.Reason(word)},

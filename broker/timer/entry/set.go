@@ -123,11 +123,11 @@ func checkKey(key string) *message.Problem {
 // dueIn returns the due time by the headers Delay-For and Delay-Until of a set. It is zero if only the time table
 // determines the due time.
 func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
-	wait, problem := s.One(message.HeaderFor)
+	wait, problem := s.Single(message.HeaderFor)
 	if problem != nil {
 		return in.At, problem
 	}
-	until, problem := s.One(message.HeaderUntil)
+	until, problem := s.Single(message.HeaderUntil)
 	if problem != nil {
 		return in.At, problem
 	}
@@ -158,7 +158,7 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 
 // maxWait returns the Delay-Max-Wait of a set that is due at a time; zero for none.
 func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Time) (time.Duration, *message.Problem) {
-	asked, problem := s.One(message.HeaderMaxWait)
+	asked, problem := s.Single(message.HeaderMaxWait)
 	switch {
 	case problem != nil || s.Delay[message.HeaderMaxWait] == nil:
 		return 0, problem
@@ -184,7 +184,7 @@ func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (s
 	if !addr.Schedule() {
 		return p.ClientTarget(addr, m)
 	}
-	target, problem := m.Fields.One(message.HeaderTarget)
+	target, problem := m.Fields.Single(message.HeaderTarget)
 	if problem == nil {
 		problem = p.CheckTarget(target)
 	}
