@@ -146,8 +146,8 @@ var canonical = func() map[string]string {
 	return m
 }()
 
-// Ours reports whether a header, in our spelling, is parsed into a request and not passed on.
-func Ours(name string) bool { return canonical[name] != "" || name == HeaderNatsMsgID }
+// IsOwnHeader reports whether a header, in our spelling, is parsed into a request and not passed on.
+func IsOwnHeader(name string) bool { return canonical[name] != "" || name == HeaderNatsMsgID }
 
 // CanonicalName returns our spelling of a known Delay-* name, or "".
 func CanonicalName(k string) string {
