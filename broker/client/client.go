@@ -97,7 +97,7 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 	switch {
 	case err != nil:
 		return Receipt{}, explain(d, err, c.store.Refusal)
-	case ack.Sequence == 0 || !c.policy.Names.Own(ack.Stream):
+	case ack.Sequence == 0 || !c.policy.Names.OwnsStream(ack.Stream):
 		return Receipt{}, fmt.Errorf("%w: the stream %q took %s", ErrForeign, ack.Stream, d.msg.Subject)
 	case d.timer && !d.decided(ack):
 		return Receipt{}, fmt.Errorf("%w: the acknowledgement of %s is %+v", ErrForeign, d.msg.Subject, *ack)

@@ -50,7 +50,7 @@ func TestNames(t *testing.T) {
 		n.LevelStream("30m"): true, n.RetryStream("5s"): true, n.IntakeStream(): true, n.DeadStream(): true,
 		n.OwnersStream(): true, n.JournalStream(): true, "DELAY_JOURNALS": false, "DELAY_orders": false, "ORDERS": false,
 	} {
-		if got := n.Own(stream); got != want {
+		if got := n.OwnsStream(stream); got != want {
 			t.Errorf("%s is ours: %v, want %v", stream, got, want)
 		}
 	}
