@@ -63,7 +63,7 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 		filters = []string{names.InFilter(), names.AtFilter(), names.LevelFilter("*")}
 	}
 	for at := range filters {
-		filters[at] = message.Toward(filters[at], pattern)
+		filters[at] = message.RestrictFilter(filters[at], pattern)
 	}
 	return filters
 }

@@ -142,8 +142,8 @@ func (n Names) PauseFilter(pause string) string    { return n.sys + ".paused." +
 func (n Names) Paused(pause, target string) string { return n.sys + ".paused." + pause + "." + target }
 func (n Names) PausesRecord() string               { return n.sys + ".pauses" }
 
-// Toward restricts one of these filters to the targets that match a pattern.
-func Toward(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
+// RestrictFilter restricts one of these filters to the targets that match a pattern.
+func RestrictFilter(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
 
 // SysFilter matches all messages between our lanes.
 func (n Names) SysFilter() string { return n.sys + ".>" }
