@@ -75,7 +75,7 @@ func (f *forecast) segments(l Lane) []*segment {
 		return f.wholeLane(l)
 	}
 	all := subjectsOf(f.names, l, f.query.Target)
-	direct := []string{f.names.LevelFilter(l.Level), f.names.Bare(l.Level)}
+	direct := []string{f.names.LevelFilter(l.Level), f.names.BareLevel(l.Level)}
 	hops := []string{f.names.HopFilter(l.Level)}
 	if all != nil {
 		direct, hops = all[:1], all[1:]

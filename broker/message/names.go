@@ -154,8 +154,8 @@ func (n Names) Level(level, target string) string { return n.level + "." + level
 func (n Names) In(duration, target string) string { return n.in + "." + duration + "." + target }
 func (n Names) At(time, target string) string     { return n.at + "." + time + "." + target }
 
-// Bare returns the subject of a level without a target, for the opt-in Delay-Target header.
-func (n Names) Bare(level string) string { return n.level + "." + level }
+// BareLevel returns the subject of a level without a target, for the opt-in Delay-Target header.
+func (n Names) BareLevel(level string) string { return n.level + "." + level }
 
 // Hop and Retry return the subjects of a message between our lanes.
 func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }

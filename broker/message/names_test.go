@@ -37,7 +37,7 @@ func TestNames(t *testing.T) {
 		"delaysys.hop.30m.timer": n.Marker("30m"),
 		"delay.30m.>":            n.LevelFilter("30m"), "delayin.*.>": n.InFilter(), "delayat.*.>": n.AtFilter(),
 		"delaydead.>":        n.DeadFilter(),
-		"delaysys.hop.30m.>": n.HopFilter("30m"), "delaysys.retry.30s.>": n.RetryFilter("30s"), "delay.30m": n.Bare("30m"),
+		"delaysys.hop.30m.>": n.HopFilter("30m"), "delaysys.retry.30s.>": n.RetryFilter("30s"), "delay.30m": n.BareLevel("30m"),
 		"delaysys.hop.30m.a.b": n.Hop("30m", "a.b"), "delaysys.retry.30s.a.b": n.Retry("30s", "a.b"),
 		"delaydead.bad_time": n.Dead(message.BadTime, ""), "delaydead.expired.a.b": n.Dead(message.Expired, "a.b"),
 		"LATE-2_1h": mustNames("late-2").LevelStream("1h"), "late-2sys.hop.1h.x": mustNames("late-2").Hop("1h", "x"),

@@ -92,7 +92,7 @@ func (s Streams) laneSpecs(
 func (s Streams) clientSubjects(token string) []string {
 	subjects := []string{s.names.LevelFilter(token)}
 	if len(s.cfg.HeaderTargets) > 0 {
-		subjects = append(subjects, s.names.Bare(token))
+		subjects = append(subjects, s.names.BareLevel(token))
 	}
 	return subjects
 }
