@@ -43,7 +43,7 @@ func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	e.room = newBudget(settings.HoldBytes, 1)
 	var kind laneKind = plainLane{}
 	if l.Kind == streams.Timers {
-		kind = newTimersLane(e.Timers, e.names.Armed())
+		kind = newTimersLane(e.Timers, e.names.TimersCursor())
 	}
 	w := e.newWorker(l, kind, by, by.From())
 	w.gauge = stats.NewGauge(now)

@@ -112,7 +112,7 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	l.Info = s.CachedInfo()
 	l.Pending, l.Bytes = l.Info.State.Msgs, l.Info.State.Bytes
 	if l.Kind == streams.Timers && l.Pending > 0 {
-		if _, err := i.api.Last(ctx, l.Stream, i.names.Armed()); err == nil {
+		if _, err := i.api.Last(ctx, l.Stream, i.names.TimersCursor()); err == nil {
 			l.Pending-- // the cursor
 		}
 	}

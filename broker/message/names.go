@@ -163,7 +163,7 @@ func (n Names) Retry(level, target string) string { return n.sys + ".retry." + l
 
 // Timer returns the subject of a named timer. The name of a schedule replaces both key and target: see ScheduleName.
 // Marker returns the subject of markers in a level, one for all timers, since each subject of a stream costs the server
-// memory. Armed returns the subject of the cursor in the timers' stream.
+// memory. TimersCursor returns the subject of the cursor in the timers' stream.
 func (n Names) Timer(key, target string) string {
 	if _, schedule := ScheduleOf(key); schedule {
 		return n.timer + "." + key
@@ -171,7 +171,7 @@ func (n Names) Timer(key, target string) string {
 	return n.timer + "." + key + "." + target
 }
 func (n Names) Marker(level string) string { return n.Hop(level, MarkerTarget) }
-func (n Names) Armed() string              { return n.sys + ".armed" }
+func (n Names) TimersCursor() string       { return n.sys + ".armed" }
 
 // ScheduleKey replaces the key in the subject of a schedule. A client's key cannot begin with _.
 const ScheduleKey = "_schedule"

@@ -33,7 +33,7 @@ func TestNames(t *testing.T) {
 		"delay": n.Prefix(), "DELAY_30m": n.LevelStream("30m"), "DELAY_RETRY_30s": n.RetryStream("30s"),
 		"DELAY_INTAKE": n.IntakeStream(), "DELAY_DEAD": n.DeadStream(), "DELAY_JOURNAL": n.JournalStream(),
 		"delaysys.journal": n.JournalSubject(), "DELAY_TIMERS": n.TimersStream(),
-		"delaytimer.*.>": n.TimerFilter(), "delaytimer.k.a.b": n.Timer("k", "a.b"), "delaysys.armed": n.Armed(),
+		"delaytimer.*.>": n.TimerFilter(), "delaytimer.k.a.b": n.Timer("k", "a.b"), "delaysys.armed": n.TimersCursor(),
 		"delaysys.hop.30m.timer": n.Marker("30m"),
 		"delay.30m.>":            n.LevelFilter("30m"), "delayin.*.>": n.InFilter(), "delayat.*.>": n.AtFilter(),
 		"delaydead.>":        n.DeadFilter(),

@@ -34,5 +34,5 @@ func ClaimsOurs(p message.Policy, in message.Incoming) bool {
 
 // ProvenCursor reports whether a broker wrote an entry as the cursor.
 func ProvenCursor(p message.Policy, in message.Incoming) bool {
-	return in.Subject == p.Names.Armed() && !message.Relayed(in.Header) && ours(p, in)
+	return in.Subject == p.Names.TimersCursor() && !message.Relayed(in.Header) && ours(p, in)
 }

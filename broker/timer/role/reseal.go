@@ -110,7 +110,7 @@ func (s *Stream) resealCursor(ctx context.Context) error {
 	if len(s.Policy.Keys.IDs()) < 2 {
 		return nil
 	}
-	m, err := s.API.Last(ctx, s.Name(), s.Policy.Names.Armed())
+	m, err := s.API.Last(ctx, s.Name(), s.Policy.Names.TimersCursor())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
