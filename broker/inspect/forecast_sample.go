@@ -154,7 +154,7 @@ func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 		s.none++
 	case !direct:
 		s.others[f.slot(r, problem)]++
-	case problem == nil && r.When().Equal(in.At.Add(l.spec.Delay)): // due when it leaves its level
+	case problem == nil && r.NextAttempt().Equal(in.At.Add(l.spec.Delay)): // due when it leaves its level
 		s.onTime++
 	default:
 		s.direct[f.slot(r, problem)]++

@@ -29,8 +29,8 @@ func FuzzSubject(f *testing.F) {
 			r, problem := p.Parse(incoming(subject, nil))
 			if problem != nil {
 				checkProblem(t, subject, problem)
-				if r.When().Before(at) {
-					t.Errorf("%q: a bad request is due %v", subject, r.When())
+				if r.NextAttempt().Before(at) {
+					t.Errorf("%q: a bad request is due %v", subject, r.NextAttempt())
 				}
 				if r.Target != "" && p.CheckTarget(r.Target) != nil {
 					t.Errorf("%q: the dead letter's target %q", subject, r.Target)

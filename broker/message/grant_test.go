@@ -108,10 +108,10 @@ func checkAccepted(t testing.TB, p message.Policy, subject string, r message.Req
 	if problem := p.CheckTarget(r.Target); problem != nil {
 		t.Errorf("%q: target %q: %v", subject, r.Target, problem)
 	}
-	if r.When().Before(r.Accepted) || r.Due.Before(r.Accepted) {
+	if r.NextAttempt().Before(r.Accepted) || r.Due.Before(r.Accepted) {
 		t.Errorf("%q: due %v, before it was accepted %v", subject, r.Due, r.Accepted)
 	}
-	if p.MaxDelay > 0 && r.When().Sub(r.Accepted) > p.MaxDelay {
+	if p.MaxDelay > 0 && r.NextAttempt().Sub(r.Accepted) > p.MaxDelay {
 		t.Errorf("%q: due %v, later than %v after %v", subject, r.Due, p.MaxDelay, r.Accepted)
 	}
 	if !r.Expires.IsZero() && r.Expires.Before(r.Due) {

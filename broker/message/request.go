@@ -62,8 +62,8 @@ type Request struct {
 	Allowed   int    // maximum number of refusals, by the settings at the last refusal
 }
 
-// When returns the time of the next delivery: Due, or later if a delivery was refused or the target has a rate.
-func (r Request) When() time.Time {
+// NextAttempt returns the time of the next delivery: Due, or later if a delivery was refused or the target has a rate.
+func (r Request) NextAttempt() time.Time {
 	if r.RetryAt.After(r.Due) {
 		return r.RetryAt
 	}

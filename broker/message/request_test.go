@@ -69,7 +69,7 @@ func TestClientSubjects(t *testing.T) {
 		if got, want := r.Accepted, at; got != want {
 			t.Errorf("%s: accepted %v, want %v", tt.subject, got, want)
 		}
-		if got, want := r.When(), r.Due; got != want || r.Hop != 0 {
+		if got, want := r.NextAttempt(), r.Due; got != want || r.Hop != 0 {
 			t.Errorf("%s: when %v after %d hops, want %v after none", tt.subject, got, r.Hop, want)
 		}
 	}
@@ -164,7 +164,7 @@ func TestWrongTimes(t *testing.T) {
 	for _, tt := range wrongTimes {
 		r, problem := parse(tt.subject)
 		wantProblem(t, tt.subject, problem, tt.code, tt.hints...)
-		if got, want := r.When(), at; got != want {
+		if got, want := r.NextAttempt(), at; got != want {
 			t.Errorf("%s: a bad request is due %v, want when it was stored", tt.subject, got)
 		}
 	}
@@ -208,10 +208,10 @@ func TestRefused(t *testing.T) {
 	if got, want := twice.LastFailure, second; got != want {
 		t.Errorf("last failure %v, want %v", got, want)
 	}
-	if got, want := twice.When(), again; got != want {
+	if got, want := twice.NextAttempt(), again; got != want {
 		t.Errorf("when %v, want %v", got, want)
 	}
-	if got, want := r.Refused(first, at, "no stock").When(), r.Due; got != want {
+	if got, want := r.Refused(first, at, "no stock").NextAttempt(), r.Due; got != want {
 		t.Errorf("when %v, want %v: a retry time before due does not make it early", got, want)
 	}
 }

@@ -65,7 +65,7 @@ func TestHopRoundTrip(t *testing.T) {
 			want := r
 			want.Hop++
 			checkSame(t, what+" on "+subject, got, want)
-			if got, want := got.When(), r.When(); got != want {
+			if got, want := got.NextAttempt(), r.NextAttempt(); got != want {
 				t.Errorf("%s on %s: when %v, want %v", what, subject, got, want)
 			}
 		}
@@ -116,7 +116,7 @@ func TestDeferredOrRefused(t *testing.T) {
 	refused := mustParse(t, "delay.1s.x").Refused(at, at.Add(time.Second), "no stock")
 	deferred := paced(refused).Defer(at.Add(time.Minute), "much\nwaits")
 	if deferred.Attempts != 1 || deferred.LastError != "no stock" || deferred.Deferred != "much waits" ||
-		deferred.Paced != "" || !deferred.When().Equal(at.Add(time.Minute)) {
+		deferred.Paced != "" || !deferred.NextAttempt().Equal(at.Add(time.Minute)) {
 		t.Errorf("deferred after a refusal: got %+v", deferred)
 	}
 	again := deferred.Refused(at.Add(time.Minute), at.Add(time.Hour), "still none")

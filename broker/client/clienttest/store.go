@@ -122,7 +122,7 @@ func (f *Fake) pend(in message.Incoming, parsed entry.Pending) Request {
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: parsed.ID, Target: parsed.Target, Due: parsed.Due,
 		Header: nats.Header(in.Header), Body: in.Data, parsed: parsed,
 	}
-	r.Due = parsed.When() // missed rounds that fire late are delivered one after the other
+	r.Due = parsed.NextAttempt() // missed rounds that fire late are delivered one after the other
 	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
