@@ -90,7 +90,7 @@ func (k *kit) undelivered(n uint64, target, body string) message.Request {
 		k.t.Fatal(problem)
 	}
 	for range 3 {
-		r = r.Refused(time.Now().UTC(), time.Now().UTC(), "no stock")
+		r = r.WithRefusal(time.Now().UTC(), time.Now().UTC(), "no stock")
 	}
 	r.Hop = 2
 	k.deadLetter(r, message.Problemf(message.Undelivered, "the target refused all of 3 attempts; last error: full"), body)

@@ -26,9 +26,9 @@ func TestLetterIsWhole(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		first := time.Now().UTC()
-		r = r.Refused(first, first.Add(time.Second), "no stock")
+		r = r.WithRefusal(first, first.Add(time.Second), "no stock")
 		time.Sleep(time.Second)
-		r = r.Refused(first.Add(time.Second), first.Add(time.Minute), "no stock")
+		r = r.WithRefusal(first.Add(time.Second), first.Add(time.Minute), "no stock")
 		r.Hop = 3
 		k.deadLetter(r, message.Problemf(message.Undelivered, "no"), "body")
 		want := Letter{

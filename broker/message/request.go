@@ -70,19 +70,19 @@ func (r Request) NextAttempt() time.Time {
 	return r.Due
 }
 
-// Refused returns the request after the target has refused another delivery. The next attempt is at again.
-func (r Request) Refused(now, again time.Time, why string) Request {
+// WithRefusal returns the request after the target has refused another delivery. The next attempt is at retryAt.
+func (r Request) WithRefusal(now, retryAt time.Time, reason string) Request {
 	r.Attempts++
 	if r.FirstFailure.IsZero() {
 		r.FirstFailure = now
 	}
-	r.LastFailure, r.RetryAt, r.Paced = now, again, ""
-	r.LastError, r.Deferred = Reason(why), ""
+	r.LastFailure, r.RetryAt, r.Paced = now, retryAt, ""
+	r.LastError, r.Deferred = Reason(reason), ""
 	return r
 }
 
-// Defer returns the request of a message that the broker postpones, without a refusal, to the given time.
-func (r Request) Defer(again time.Time, why string) Request {
-	r.RetryAt, r.Paced, r.Deferred = again, "", Reason(why)
+// WithDeferral returns the request of a message that the broker postpones, without a refusal, until retryAt.
+func (r Request) WithDeferral(retryAt time.Time, reason string) Request {
+	r.RetryAt, r.Paced, r.Deferred = retryAt, "", Reason(reason)
 	return r
 }

@@ -198,7 +198,7 @@ func TestUndecodableHeadersAreAProblem(t *testing.T) {
 func TestRefused(t *testing.T) {
 	r := mustParse(t, "delay.1s.x")
 	first, second, again := at.Add(time.Minute), at.Add(time.Hour), at.Add(2*time.Hour)
-	twice := r.Refused(first, second, "no stock").Refused(second, again, "no stock")
+	twice := r.WithRefusal(first, second, "no stock").WithRefusal(second, again, "no stock")
 	if got, want := twice.Attempts, 2; got != want {
 		t.Errorf("attempts %d, want %d", got, want)
 	}
@@ -211,7 +211,7 @@ func TestRefused(t *testing.T) {
 	if got, want := twice.NextAttempt(), again; got != want {
 		t.Errorf("when %v, want %v", got, want)
 	}
-	if got, want := r.Refused(first, at, "no stock").NextAttempt(), r.Due; got != want {
+	if got, want := r.WithRefusal(first, at, "no stock").NextAttempt(), r.Due; got != want {
 		t.Errorf("when %v, want %v: a retry time before due does not make it early", got, want)
 	}
 }

@@ -24,8 +24,8 @@ func full(t testing.TB) message.Request {
 	r := mustParse(t, "delay.1h.orders.expire", "traceparent: 00-abc-def-01", "X-Order: 42", "X-Order: 43", "x-order: 44",
 		"Nats-Msg-Id: order-42", "Delay-Until: 2026-11-20T12:00:00.123456789Z", "Delay-Expires: 10m",
 		"Delay-Deliver: stream", "Delay-TTL: 90s", "Delay-Max-Attempts: 7")
-	r = r.Refused(at.Add(4*time.Hour), at.Add(5*time.Hour), "no stock")
-	return r.Refused(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
+	r = r.WithRefusal(at.Add(4*time.Hour), at.Add(5*time.Hour), "no stock")
+	return r.WithRefusal(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
 }
 
 // paced returns a request with a turn of its target's rate.
@@ -37,7 +37,7 @@ func paced(r message.Request) message.Request {
 // TestRefusedInItsTurn: a refused message waits for its retry, and then for a new turn.
 func TestRefusedInItsTurn(t *testing.T) {
 	r := paced(mustParse(t, "delay.1h.x"))
-	if r.Refused(at, at.Add(2*time.Hour), "no stock").Paced != "" {
+	if r.WithRefusal(at, at.Add(2*time.Hour), "no stock").Paced != "" {
 		t.Error("a refused delivery keeps the turn that it had")
 	}
 }
@@ -47,9 +47,9 @@ func TestHopRoundTrip(t *testing.T) {
 		"plain":    mustParse(t, "delay.1h.orders.expire"),
 		"at once":  mustParse(t, "delayat.1.x"),
 		"headers":  mustParse(t, "delayin.1h.x", "traceparent: 00-abc-def-01", "Empty: "),
-		"retried":  mustParse(t, "delayin.1h.x").Refused(at, at.Add(time.Minute), "no stock"),
+		"retried":  mustParse(t, "delayin.1h.x").WithRefusal(at, at.Add(time.Minute), "no stock"),
 		"the lot":  full(t),
-		"deferred": mustParse(t, "delayin.1h.x").Refused(at, at, "no stock").Defer(at.Add(time.Minute), "much waits"),
+		"deferred": mustParse(t, "delayin.1h.x").WithRefusal(at, at, "no stock").Defer(at.Add(time.Minute), "much waits"),
 		"paced":    paced(mustParse(t, "delay.1h.x")),
 		"ttl only": mustParse(t, "delay.1h.x", "Delay-TTL: never"),
 	}
@@ -85,7 +85,7 @@ func TestReasonsTravel(t *testing.T) {
 		strings.Repeat("x", 255) + "   y": strings.Repeat("x", 255),
 		"bad \xff\xfe " + strings.Repeat("y", 300): "bad \ufffd\ufffd " + strings.Repeat("y", 245),
 	} {
-		r := mustParse(t, "delay.1h.x").Refused(at, at.Add(time.Minute), said)
+		r := mustParse(t, "delay.1h.x").WithRefusal(at, at.Add(time.Minute), said)
 		r.Allowed = 20
 		for range 3 {
 			in := incoming(policy.Names.Retry("5s", r.Target), wire(t, r.HopHeader()))
@@ -113,13 +113,13 @@ func TestReasonsTravel(t *testing.T) {
 
 // TestDeferredOrRefused: the last event decides. A deferral counts no attempt and keeps the last reason.
 func TestDeferredOrRefused(t *testing.T) {
-	refused := mustParse(t, "delay.1s.x").Refused(at, at.Add(time.Second), "no stock")
+	refused := mustParse(t, "delay.1s.x").WithRefusal(at, at.Add(time.Second), "no stock")
 	deferred := paced(refused).Defer(at.Add(time.Minute), "much\nwaits")
 	if deferred.Attempts != 1 || deferred.LastError != "no stock" || deferred.Deferred != "much waits" ||
 		deferred.Paced != "" || !deferred.NextAttempt().Equal(at.Add(time.Minute)) {
 		t.Errorf("deferred after a refusal: got %+v", deferred)
 	}
-	again := deferred.Refused(at.Add(time.Minute), at.Add(time.Hour), "still none")
+	again := deferred.WithRefusal(at.Add(time.Minute), at.Add(time.Hour), "still none")
 	if again.Attempts != 2 || again.LastError != "still none" || again.Deferred != "" {
 		t.Errorf("refused after that: got %+v", again)
 	}
