@@ -57,7 +57,7 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 		later := toRetry(2, "shop.mail").WithRefusal(now, in(time.Second), "x").WithRefusal(now, in(9*time.Second), "still no stock")
 		few := toRetry(3, "shop.mail").WithRefusal(now, in(3*time.Second), "the last reason")
 		few.Allowed = 2
-		room := later.Defer(in(7*time.Second), "JetStream has no room")
+		room := later.WithDeferral(in(7*time.Second), "JetStream has no room")
 		room.ID = toRetry(4, "").ID
 		old := toRetry(5, "shop.sms") // by a broker that stores neither the reason nor the number of attempts
 		old.Allowed, old.RetryAt = 0, in(time.Second)

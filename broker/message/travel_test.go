@@ -49,7 +49,7 @@ func TestHopRoundTrip(t *testing.T) {
 		"headers":  mustParse(t, "delayin.1h.x", "traceparent: 00-abc-def-01", "Empty: "),
 		"retried":  mustParse(t, "delayin.1h.x").WithRefusal(at, at.Add(time.Minute), "no stock"),
 		"the lot":  full(t),
-		"deferred": mustParse(t, "delayin.1h.x").WithRefusal(at, at, "no stock").Defer(at.Add(time.Minute), "much waits"),
+		"deferred": mustParse(t, "delayin.1h.x").WithRefusal(at, at, "no stock").WithDeferral(at.Add(time.Minute), "much waits"),
 		"paced":    paced(mustParse(t, "delay.1h.x")),
 		"ttl only": mustParse(t, "delay.1h.x", "Delay-TTL: never"),
 	}
@@ -114,7 +114,7 @@ func TestReasonsTravel(t *testing.T) {
 // TestDeferredOrRefused: the last event decides. A deferral counts no attempt and keeps the last reason.
 func TestDeferredOrRefused(t *testing.T) {
 	refused := mustParse(t, "delay.1s.x").WithRefusal(at, at.Add(time.Second), "no stock")
-	deferred := paced(refused).Defer(at.Add(time.Minute), "much\nwaits")
+	deferred := paced(refused).WithDeferral(at.Add(time.Minute), "much\nwaits")
 	if deferred.Attempts != 1 || deferred.LastError != "no stock" || deferred.Deferred != "much waits" ||
 		deferred.Paced != "" || !deferred.NextAttempt().Equal(at.Add(time.Minute)) {
 		t.Errorf("deferred after a refusal: got %+v", deferred)

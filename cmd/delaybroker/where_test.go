@@ -283,7 +283,7 @@ func TestWhereInARetryLane(t *testing.T) {
 	refused := request.WithRefusal(now, now.Add(time.Hour), "\x1b[2Jno stock")
 	again := refused
 	again.ID = message.ID{Stream: "DELAY_1s", Sequence: 2, At: accepted.At}.String()
-	again = again.Defer(now.Add(time.Hour), "JetStream has no room")
+	again = again.WithDeferral(now.Add(time.Hour), "JetStream has no room")
 	for _, r := range []message.Request{refused, again} {
 		hop := nats.NewMsg("delaysys.retry.30s.shop.mail")
 		hop.Header = nats.Header(r.HopHeader())
