@@ -9,8 +9,8 @@ type Rule[V any] struct {
 // Rules apply in their order: the first rule whose pattern matches has the value.
 type Rules[V any] []Rule[V]
 
-// For returns the value for a target, or the given default if no rule matches.
-func (r Rules[V]) For(target string, otherwise V) V {
+// Lookup returns the value for a target, or the given default if no rule matches.
+func (r Rules[V]) Lookup(target string, otherwise V) V {
 	for _, rule := range r {
 		if Match(rule.Pattern, target) {
 			return rule.Value

@@ -13,7 +13,7 @@ func TestRules(t *testing.T) {
 		{Pattern: "*.sms", Value: 5},
 	}
 	for target, want := range map[string]int{"shop.mail": 0, "shop.sms": 3, "bank.sms": 5, "bank.mail": 7} {
-		if got := rules.For(target, 7); got != want {
+		if got := rules.Lookup(target, 7); got != want {
 			t.Errorf("%s: %d, want %d", target, got, want)
 		}
 	}
