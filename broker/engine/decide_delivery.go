@@ -112,7 +112,7 @@ func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step 
 	last, _ := p.retries.Longest(forever)
 	wait = min(wait, last.Delay)
 	to, _ := p.retries.Longest(wait)
-	as := f.request.WithDeferral(m.now.Add(wait).Stamp(), why) // Defer also drops the reserved send time
+	as := f.request.WithDeferral(m.now.Add(wait).Stamp(), why) // WithDeferral also drops the reserved send time
 	as.Allowed = p.allowed(f.request)
 	return step{kind: retry, level: to, as: &as}
 }

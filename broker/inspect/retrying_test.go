@@ -54,7 +54,8 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 		now := time.Now().UTC()
 		in := now.Add
 		mail := toRetry(1, "shop.mail").WithRefusal(now, in(2*time.Second), "no stock")
-		later := toRetry(2, "shop.mail").WithRefusal(now, in(time.Second), "x").WithRefusal(now, in(9*time.Second), "still no stock")
+		later := toRetry(2, "shop.mail").WithRefusal(now, in(time.Second), "x").
+			WithRefusal(now, in(9*time.Second), "still no stock")
 		few := toRetry(3, "shop.mail").WithRefusal(now, in(3*time.Second), "the last reason")
 		few.Allowed = 2
 		room := later.WithDeferral(in(7*time.Second), "JetStream has no room")

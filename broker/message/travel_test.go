@@ -44,12 +44,13 @@ func TestRefusedInItsTurn(t *testing.T) {
 
 func TestHopRoundTrip(t *testing.T) {
 	requests := map[string]message.Request{
-		"plain":    mustParse(t, "delay.1h.orders.expire"),
-		"at once":  mustParse(t, "delayat.1.x"),
-		"headers":  mustParse(t, "delayin.1h.x", "traceparent: 00-abc-def-01", "Empty: "),
-		"retried":  mustParse(t, "delayin.1h.x").WithRefusal(at, at.Add(time.Minute), "no stock"),
-		"the lot":  full(t),
-		"deferred": mustParse(t, "delayin.1h.x").WithRefusal(at, at, "no stock").WithDeferral(at.Add(time.Minute), "much waits"),
+		"plain":   mustParse(t, "delay.1h.orders.expire"),
+		"at once": mustParse(t, "delayat.1.x"),
+		"headers": mustParse(t, "delayin.1h.x", "traceparent: 00-abc-def-01", "Empty: "),
+		"retried": mustParse(t, "delayin.1h.x").WithRefusal(at, at.Add(time.Minute), "no stock"),
+		"the lot": full(t),
+		"deferred": mustParse(t, "delayin.1h.x").WithRefusal(at, at, "no stock").
+			WithDeferral(at.Add(time.Minute), "many messages wait"),
 		"paced":    paced(mustParse(t, "delay.1h.x")),
 		"ttl only": mustParse(t, "delay.1h.x", "Delay-TTL: never"),
 	}
