@@ -54,7 +54,7 @@ func (l Letter) Editable() message.Header {
 			h[name] = []string{value}
 		}
 	}
-	set(message.HeaderUntil, l.Due.Format(time.RFC3339Nano), l.Understood())
+	set(message.HeaderUntil, l.Due.Format(time.RFC3339Nano), l.DueKnown())
 	set(message.HeaderExpires, l.Expires.Format(time.RFC3339Nano), !l.Expires.IsZero())
 	set(message.HeaderDeliver, string(l.Mode), l.Mode != "")
 	set(message.HeaderTTL, l.TTL+"s", l.TTL != "" && l.TTL != "never")

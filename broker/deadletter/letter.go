@@ -73,7 +73,7 @@ func (l Letter) Resent(p message.Policy, c Change, now time.Time) (message.Lette
 	switch {
 	case c.AtOnce && resent.Due.After(l.At):
 		resent.Due = l.At
-	case !c.AtOnce && !resent.Understood():
+	case !c.AtOnce && !resent.DueKnown():
 		return resent, ErrNoTime
 	}
 	if !resent.Expires.IsZero() && now.After(resent.Expires) {

@@ -102,7 +102,7 @@ func TestEveryCodeIsDecided(t *testing.T) {
 	understood := map[message.Code]bool{message.Undelivered: true, message.Expired: true, message.TooLarge: true,
 		message.BadTarget: true}
 	for _, c := range message.Codes() {
-		if got := (message.Letter{Code: c}).Understood(); got != understood[c] {
+		if got := (message.Letter{Code: c}).DueKnown(); got != understood[c] {
 			t.Errorf("%s: understood %v, want %v", c, got, understood[c])
 		}
 	}

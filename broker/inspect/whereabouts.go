@@ -165,7 +165,7 @@ func (v Lanes) whyHere(in message.Incoming) string {
 // describeLetter describes a dead letter. It leaves out fields that are unreadable in the headers.
 func (s *search) describeLetter(in message.Incoming) Whereabouts {
 	l, _ := s.names.ParseLetter(in)
-	if !l.Understood() {
+	if !l.DueKnown() {
 		l.Due = time.Time{} // ParseLetter returns the time of acceptance
 	}
 	w := s.describe(in, s.ID.At, l.Due, l.Target)

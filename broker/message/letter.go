@@ -51,9 +51,9 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	return l, f.Problem
 }
 
-// Understood reports whether Due and Target come from a valid request, or an operator has set the due time. Otherwise
+// DueKnown reports whether Due and Target come from a valid request, or an operator has set the due time. Otherwise
 // Due is the time of acceptance, which is not the requested time.
-func (l Letter) Understood() bool {
+func (l Letter) DueKnown() bool {
 	if l.DueEdited {
 		return true
 	}

@@ -147,7 +147,7 @@ func letterText(l deadletter.Letter) string {
 	comment("dead letter %d to %s: %s", l.Sequence, terminal.OrDash(l.Target), inspect.Reason(l))
 	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and")
 	comment("Delay-Max-Attempts have the same meaning as for a client. An unchanged letter is not resent.")
-	if !l.Understood() {
+	if !l.DueKnown() {
 		comment("A due time is missing: add Delay-Until, or resend with --now.")
 	}
 	if !editable(l.Data) {
