@@ -22,9 +22,9 @@ const (
 type Config struct {
 	// Prefix is the broker's DELAY_PREFIX. Defaults to message.DefaultPrefix.
 	Prefix string
-	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". The levels save a
-	// hop, and do not affect the due time, even if they are outdated. By default the client guesses the subjects of the
-	// levels, which works for most brokers. See [Client.ReadLevels].
+	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". The levels save a hop,
+	// and do not affect the due time, even if they are outdated. By default the client guesses the subjects of the levels,
+	// which works for most brokers. See [Client.ReadLevels].
 	Levels string
 	// MaxDelay is the broker's DELAY_MAX_DELAY. A longer delay fails with ErrTooFar. Defaults to DefaultMaxDelay.
 	MaxDelay time.Duration

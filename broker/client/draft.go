@@ -193,8 +193,8 @@ func (d *draft) fallsBack(err error) bool {
 	return d.fallback != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// decided reports whether an acknowledgement can be that of this draft. Anyone who knows an inbox can direct
-// another acknowledgement to it. The sequence of an entry is higher than the sequence that it replaces.
+// decided reports whether an acknowledgement can be that of this draft. Anyone who knows an inbox can direct another
+// acknowledgement to it. The sequence of an entry is higher than the sequence that it replaces.
 func (d *draft) decided(ack *jetstream.PubAck) bool {
 	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
 }

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLevelSavesTheIntake: a message whose delay equals a level is published to the level, in any spelling of the
-// two. Messages with other delays go through the intake. Each message takes one publish.
+// TestLevelSavesTheIntake: a message whose delay equals a level is published to the level, in any spelling of the two.
+// Messages with other delays go through the intake. Each message takes one publish.
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

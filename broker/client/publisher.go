@@ -37,8 +37,8 @@ func (c *Client) Publisher(window int) *Publisher {
 	}
 }
 
-// In publishes as Client.In does, and does not wait for the answer. It blocks while the window is full. ctx bounds
-// only that wait. The caller must not change the body until there is an answer. After an error nothing was published.
+// In publishes as Client.In does, and does not wait for the answer. It blocks while the window is full. ctx bounds only
+// that wait. The caller must not change the body until there is an answer. After an error nothing was published.
 func (p *Publisher) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (*Pending, error) {

@@ -44,8 +44,8 @@ func (l Letter) Marker(n message.Names) bool {
 		addr.Target == message.MarkerTarget
 }
 
-// Resent returns the letter's message as a resend publishes it, or an ErrStays with the reason. It is a pure function.
-// Now is the server's time. The stream may still refuse the message, and the broker checks its policy again.
+// Resent returns the letter's message as a resend publishes it, or an ErrNotResendable with the reason. It is a pure
+// function. Now is the server's time. The stream may still refuse the message, and the broker checks its policy again.
 func (l Letter) Resent(p message.Policy, c Change, now time.Time) (message.Letter, error) {
 	resent := l.Letter
 	if l.Problem != nil {
@@ -78,7 +78,7 @@ func (l Letter) Resent(p message.Policy, c Change, now time.Time) (message.Lette
 	}
 	if !resent.Expires.IsZero() && now.After(resent.Expires) {
 		if !c.DropExpiry {
-			return resent, ErrPastExpiry
+			return resent, ErrExpired
 		}
 		resent.Expires = time.Time{}
 	}

@@ -64,8 +64,8 @@ func TestAgain(t *testing.T) {
 		{name: "not understood", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted }, err: ErrNoTime},
 		{name: "not understood, at once", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted },
 			change: Change{AtOnce: true}, target: "orders.x", due: -time.Hour},
-		{name: "expired", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died }, err: ErrPastExpiry},
-		{name: "expired since", edit: func(l *Letter) { l.Expires = later.Add(-1) }, err: ErrPastExpiry},
+		{name: "expired", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died }, err: ErrExpired},
+		{name: "expired since", edit: func(l *Letter) { l.Expires = later.Add(-1) }, err: ErrExpired},
 		{name: "expires just now", edit: func(l *Letter) { l.Expires = later }, target: "orders.x", due: -time.Hour / 2},
 		{name: "expired, dropped", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died },
 			change: Change{DropExpiry: true}, target: "orders.x", due: -time.Hour / 2},
@@ -79,7 +79,7 @@ func TestAgain(t *testing.T) {
 	} {
 		l := letter(tt.edit)
 		again, err := l.Resent(policy, tt.change, later)
-		if !errors.Is(err, tt.err) || (err != nil) != errors.Is(err, ErrStays) {
+		if !errors.Is(err, tt.err) || (err != nil) != errors.Is(err, ErrNotResendable) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.err)
 		}
 		if err != nil {

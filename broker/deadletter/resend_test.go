@@ -134,11 +134,11 @@ func TestRefusedByTheLane(t *testing.T) {
 		k.undelivered(1, "orders.x", strings.Repeat("x", 1<<20-4<<10))
 		k.undelivered(2, "orders.x", "small")
 		all := k.list(Query{})
-		if err := k.resend(all[0], Change{}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrStays) {
+		if err := k.resend(all[0], Change{}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrNotResendable) {
 			t.Errorf("a large one: got %v, want ErrTooLarge", err)
 		}
 		k.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 10 })
-		if err := k.resend(all[1], Change{}); err == nil || errors.Is(err, ErrStays) ||
+		if err := k.resend(all[1], Change{}); err == nil || errors.Is(err, ErrNotResendable) ||
 			!strings.Contains(err.Error(), "maximum bytes exceeded") {
 			t.Errorf("a full lane: got %v", err)
 		}

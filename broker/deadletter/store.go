@@ -100,8 +100,8 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 
 // Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the
 // letter. The letter must have been listed with its body. Now is the server's time. ErrAbsent means that the letter was
-// resent or removed after it was listed, and that Resend did nothing. An ErrStays concerns only this letter. After any
-// other error the lane may already have the message, and the letter should be resent soon: see the package
+// resent or removed after it was listed, and that Resend did nothing. An ErrNotResendable concerns only this letter.
+// After any other error the lane may already have the message, and the letter should be resent soon: see the package
 // documentation.
 func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
 	m, err := b.resent(l, c, now)
@@ -219,8 +219,8 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 		default:
 			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Problem())
 		}
-		// If the stored copy is gone, an earlier resend of this letter has succeeded, and a broker has moved the
-		// message. No other message can have this Nats-Msg-Id.
+		// If the stored copy is gone, an earlier resend of this letter has succeeded, and a broker has moved the message. No
+		// other message can have this Nats-Msg-Id.
 		id, err := b.idAt(ctx, stream, reply.Ack.Sequence)
 		if err != nil || id == "" || id == delayID {
 			return err

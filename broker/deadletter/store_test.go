@@ -87,7 +87,7 @@ func TestNothingStopsTheList(t *testing.T) {
 					t.Fatalf("number %d is %+v", i, l)
 				}
 			}
-			if err := k.resend(all[0], Change{}); !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrStays) {
+			if err := k.resend(all[0], Change{}); !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrNotResendable) {
 				t.Errorf("resend what no broker wrote: got %v, want ErrUnreadable", err)
 			}
 		}

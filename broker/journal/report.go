@@ -11,8 +11,8 @@ const (
 	deadAfter = 2*heartbeatInterval + 30*time.Second
 	// DoubtAfter is the time without a batch after which it is unknown whether an instance runs.
 	DoubtAfter = heartbeatInterval + time.Second
-	// maxStoreDelay is the maximum time from a delivery until its record is stored, if the stream works. The broker
-	// waits for core subscribers' refusals, and then for further records of the batch.
+	// maxStoreDelay is the maximum time from a delivery until its record is stored, if the stream works. The broker waits
+	// for core subscribers' refusals, and then for further records of the batch.
 	maxStoreDelay = time.Second
 	// maxHoles is the maximum number of holes in a report.
 	maxHoles = 100

@@ -31,8 +31,8 @@ type Config struct {
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
 	Policy    message.Policy // with the name of the stream, and the loaded keys
-	// States has the states of all running writers shortly before a search, or nil if they are unknown. Without them,
-	// the search detects a killed instance only after a minute without a batch.
+	// States has the states of all running writers shortly before a search, or nil if they are unknown. Without them, the
+	// search detects a killed instance only after a minute without a batch.
 	States []State
 }
 

@@ -14,8 +14,7 @@ import (
 )
 
 const (
-	// maxBatchAge is the maximum age of a batch that the writer retries. A reader relies on it: no record is stored
-	// later.
+	// maxBatchAge is the maximum age of a batch that the writer retries. A reader relies on it: no record is stored later.
 	maxBatchAge = 5 * time.Minute
 
 	minBackoff = 100 * time.Millisecond

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// flushInterval is the maximum time for which a record waits for further records. A killed broker loses the records
-	// of this interval.
+	// flushInterval is the maximum time for which a record waits for further records. A killed broker loses the records of
+	// this interval.
 	flushInterval = 150 * time.Millisecond
 	// heartbeatInterval is the interval at which a broker without records writes an empty batch.
 	heartbeatInterval = time.Minute

@@ -11,11 +11,10 @@ import (
 )
 
 const (
-	// stableAfter is the time for which the set of instances must be unchanged before a lane moves between live
-	// instances.
+	// stableAfter is the time for which the set of instances must be unchanged before a lane moves between live instances.
 	stableAfter = 5 * time.Second
-	// maxWrites is the maximum number of attempts to write the table in one round. A client that stores a hundred
-	// messages a second on the table's subject sometimes writes first.
+	// maxWrites is the maximum number of attempts to write the table in one round. A client that stores a hundred messages
+	// a second on the table's subject sometimes writes first.
 	maxWrites = 30
 )
 

@@ -5,9 +5,9 @@ import "time"
 const (
 	// beatEvery is the interval at which an instance that is not alone raises its counter.
 	beatEvery = time.Second
-	// lostAfter is the time for which an instance may act after it sent its last good beat. After the same time without
-	// a change of the counter, other instances take over. They count from the time at which they read the counter, which
-	// is later. So the instance stops before it is replaced.
+	// lostAfter is the time for which an instance may act after it sent its last good beat. After the same time without a
+	// change of the counter, other instances take over. They count from the time at which they read the counter, which is
+	// later. So the instance stops before it is replaced.
 	lostAfter = 5 * time.Second
 	// silentAfter is the time for which the instances change nothing while the stream refuses or ignores their writes.
 	// After that time they continue without the stream: see assume. An election takes at most 9 s.
@@ -33,8 +33,8 @@ func (i instant) elapsed(now instant) time.Duration {
 type grace struct {
 	since instant // when the last good beat was sent; if alone, time of the last sign of life
 	alone bool
-	// unanswered is the start of the last attempt to beat. It is nil if that attempt succeeded, or if the grace has
-	// ended meanwhile.
+	// unanswered is the start of the last attempt to beat. It is nil if that attempt succeeded, or if the grace has ended
+	// meanwhile.
 	unanswered *instant
 }
 

@@ -60,8 +60,8 @@ func TestSameNameStops(t *testing.T) {
 	}
 }
 
-// TestSameNameWithoutCalls: two live instances with one name did not receive each other's calls, so the younger
-// took over. They detect it, and one is left.
+// TestSameNameWithoutCalls: two live instances with one name did not receive each other's calls, so the younger took
+// over. They detect it, and one is left.
 func TestSameNameWithoutCalls(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4), named("one"), deaf, sealed)

@@ -14,8 +14,8 @@ type sharedLease struct {
 	sent   atomic.Pointer[instant] // time of the beat in the channel
 	done   chan struct{}           // closed by end
 	lost   atomic.Bool             // the lease has ended
-	// denied is set when Held returned false although the lease has not ended. The worker then waits for a beat before
-	// it calls Held again.
+	// denied is set when Held returned false although the lease has not ended. The worker then waits for a beat before it
+	// calls Held again.
 	denied atomic.Bool
 
 	// Only Run uses the fields below.

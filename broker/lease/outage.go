@@ -24,8 +24,7 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 		s.reconcile(sent) // the leader refuses all writes, so no other instance has replaced this one
 	default:
 		s.view.liveness.failed()
-		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the
-		// table.
+		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the table.
 		if g.holds(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
 			unanswered := s.at(sent)
 			s.grace.Store(&grace{since: g.since, unanswered: &unanswered})

@@ -14,8 +14,8 @@ type Table struct {
 	// Version rises with every change, and is at least the writer's time in milliseconds since 1970. So a table that was
 	// created again has a higher version than the lost one. A table that is written back unchanged keeps its version.
 	Version uint64 `json:"version,omitempty"`
-	// Replaces is the sequence of the message that this table replaced. It distinguishes the table from an older copy
-	// with the same version.
+	// Replaces is the sequence of the message that this table replaced. It distinguishes the table from an older copy with
+	// the same version.
 	Replaces  uint64              `json:"replaces,omitempty"`
 	Instances map[string]Instance `json:"instances"`
 	Lanes     map[string]Claim    `json:"lanes"`

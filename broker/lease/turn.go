@@ -14,16 +14,16 @@ import (
 const (
 	// roundPause is the minimum time between two rounds, even with many calls.
 	roundPause = 2 * time.Millisecond
-	// readEvery is the interval for reading counters. The sooner an instance reads a beat of another instance, the
-	// sooner it detects that the next beat is missing.
+	// readEvery is the interval for reading counters. The sooner an instance reads a beat of another instance, the sooner
+	// it detects that the next beat is missing.
 	readEvery = beatEvery / 2
 	// retryEvery is the pause after a round that failed.
 	retryEvery = 250 * time.Millisecond
 	// offlineEvery is the interval for checking the connection, in case nats.go did not report that the connection is
 	// back.
 	offlineEvery = 5 * time.Second
-	// pollEvery is the interval at which an instance that is alone reads the table from the leader. A call does not
-	// cross a leaf node whose link is down, even if the instance's own connection is up.
+	// pollEvery is the interval at which an instance that is alone reads the table from the leader. A call does not cross
+	// a leaf node whose link is down, even if the instance's own connection is up.
 	pollEvery = 10 * time.Second
 	// forgetAfter is the time after which an instance drops the last call of another one from memory.
 	forgetAfter = time.Minute

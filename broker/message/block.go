@@ -86,8 +86,8 @@ func (s Block) Single(header string) (string, *Problem) {
 	return "", Problemf(TimeTwice, "the header %s is given %d times: write it once", header, len(vs))
 }
 
-// CheckSpelling returns the problem of an unknown Delay-* name, or nil if there is none. If the broker ignored a misspelt
-// Delay-Until, it would deliver the message early. The sentence lists the most used headers.
+// CheckSpelling returns the problem of an unknown Delay-* name, or nil if there is none. If the broker ignored a
+// misspelt Delay-Until, it would deliver the message early. The sentence lists the most used headers.
 func (s Block) CheckSpelling() *Problem {
 	if s.Unknown == "" {
 		return nil

@@ -57,8 +57,7 @@ func TestHeaderBounds(t *testing.T) {
 			if !tt.ok {
 				wantProblem(t, tt.what, problem, message.BadHeaders, "64 headers of 8192 bytes")
 			}
-			// nats-server stores no header block above 65,535 bytes: a dead letter with all headers would never be
-			// stored.
+			// nats-server stores no header block above 65,535 bytes: a dead letter with all headers would never be stored.
 			if got, want := len(encode(t, r.DeadHeader(orProblem(problem)))), 8192+reserve; got > want {
 				t.Fatalf("%s: the dead letter's headers have %d bytes, want at most %d", tt.what, got, want)
 			}

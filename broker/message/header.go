@@ -56,8 +56,8 @@ const (
 	HeaderPaced        = "Delay-Paced"    // the send time by the target's rate, and the broker that reserved it
 	HeaderReleased     = "Delay-Released" // the resumed pause for which the message has waited
 
-	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops those that
-	// it does not know.
+	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops those that it
+	// does not know.
 	HeaderLastError = "Delay-Last-Error"       // reason of the last refusal
 	HeaderDeferred  = "Delay-Deferred"         // reason of a wait without a refusal
 	HeaderAllowed   = "Delay-Attempts-Allowed" // maximum number of refusals

@@ -4,8 +4,8 @@ import "time"
 
 // Letter is a dead letter that was read from its stream.
 type Letter struct {
-	// Request is the part of the message's request that could be parsed. Its target is empty if the request had no
-	// allowed target, or if the target begins with the second half of a time: see dotted.
+	// Request is the part of the message's request that could be parsed. Its target is empty if the request had no allowed
+	// target, or if the target begins with the second half of a time: see dotted.
 	Request
 	Code     Code
 	Sentence string // the problem, and what to change
@@ -51,8 +51,8 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	return l, f.Problem
 }
 
-// DueKnown reports whether Due and Target come from a valid request, or an operator has set the due time. Otherwise
-// Due is the time of acceptance, which is not the requested time.
+// DueKnown reports whether Due and Target come from a valid request, or an operator has set the due time. Otherwise Due
+// is the time of acceptance, which is not the requested time.
 func (l Letter) DueKnown() bool {
 	if l.DueEdited {
 		return true

@@ -95,8 +95,8 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 	return p.ParseOptions(m, due, target, problem)
 }
 
-// ParseOptions parses the options of a client's message with the given due time. It parses them even if the target has a
-// problem, because an operator may resend the dead letter to another target.
+// ParseOptions parses the options of a client's message with the given due time. It parses them even if the target has
+// a problem, because an operator may resend the dead letter to another target.
 func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, problem *Problem) (Request, *Problem) {
 	r, s := m.Request, m.Fields.Block
 	if due.After(r.Accepted) {

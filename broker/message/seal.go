@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// This file proves that a message below delaysys or delaydead is ours. The permission to publish there is no
-// proof, because NATS checks no permission for the subject of an answer. A client that may read a stream by direct get,
-// or create a consumer, chooses the subject on which the server publishes the stored message. The client also chooses
-// the message, and so the headers and the body.
+// This file proves that a message below delaysys or delaydead is ours. The permission to publish there is no proof,
+// because NATS checks no permission for the subject of an answer. A client that may read a stream by direct get, or
+// create a consumer, chooses the subject on which the server publishes the stored message. The client also chooses the
+// message, and so the headers and the body.
 //
 // # What is sealed
 //

@@ -12,8 +12,8 @@ import (
 const (
 	parentHeader = "traceparent"
 	stateHeader  = "tracestate"
-	// maxState is the maximum size of a tracestate that is passed on, in bytes. The W3C recommendation requires
-	// programs to pass on at least this size.
+	// maxState is the maximum size of a tracestate that is passed on, in bytes. The W3C recommendation requires programs
+	// to pass on at least this size.
 	maxState = 512
 )
 
