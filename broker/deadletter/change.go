@@ -14,7 +14,7 @@ import (
 // Change is the difference between a letter and the message that Resend publishes. The zero Change means no difference.
 type Change struct {
 	Target     string // the new target; empty keeps the target of the letter
-	AtOnce     bool   // deliver immediately, even if the due time is later or unknown
+	DeliverNow bool   // deliver immediately, even if the due time is later or unknown
 	DropExpiry bool   // deliver although Delay-Expires has passed
 	Unsealed   bool   // deliver although no seal proves that a broker wrote the letter
 	Edit       Edit   // other headers or another body

@@ -24,7 +24,7 @@ var (
 	ErrNoTarget = notResendable("it has no target")
 	// ErrForbidden is returned if the current policy does not allow the target. Set Change.Target to another one.
 	ErrForbidden = notResendable("its target is not allowed")
-	// ErrNoTime is returned if the request was invalid, so that its due time is unknown. Change.AtOnce delivers the
+	// ErrNoTime is returned if the request was invalid, so that its due time is unknown. Change.DeliverNow delivers the
 	// message immediately, and Change.Edit may set a Delay-Until.
 	ErrNoTime = notResendable("the request was invalid, so its due time is unknown")
 	// ErrExpired is returned if Delay-Expires has passed. Change.DropExpiry removes the header.

@@ -71,9 +71,9 @@ func (l Letter) Resent(p message.Policy, c Change, now time.Time) (message.Lette
 		return resent, fmt.Errorf("%w: %s", ErrEdit, problem.Sentence)
 	}
 	switch {
-	case c.AtOnce && resent.Due.After(l.At):
+	case c.DeliverNow && resent.Due.After(l.At):
 		resent.Due = l.At
-	case !c.AtOnce && !resent.DueKnown():
+	case !c.DeliverNow && !resent.DueKnown():
 		return resent, ErrNoTime
 	}
 	if !resent.Expires.IsZero() && now.After(resent.Expires) {

@@ -56,7 +56,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 		line = line.flag("--body", "-") // from standard input
 	}
 	change := deadletter.Change{
-		Target: a.To, AtOnce: a.Now, Unsealed: a.Unsealed, DropExpiry: a.DropExpiry, Edit: a.Edit,
+		Target: a.To, DeliverNow: a.Now, Unsealed: a.Unsealed, DropExpiry: a.DropExpiry, Edit: a.Edit,
 	}
 	return letters.Resending(f, change, dry), append(shell{"dead", "resend"}, line...), nil
 }
