@@ -39,7 +39,7 @@
 // broker's seal (see message.Keys). A letter with the code bad_internal is resent only if the operator explicitly
 // requests it (Change.Unsealed). A letter stored before seals were required needs no seal.
 //
-// Store.Try performs the checks of a resend and stores nothing. Like a resend it needs the letter's body, which the
+// Store.DryRun performs the checks of a resend and stores nothing. Like a resend it needs the letter's body, which the
 // seal covers.
 //
 // Some letters cannot be resent. They are kept, and the error has the reason: see the sentinels. No letter is lost.

@@ -18,7 +18,7 @@ func TestResendEdited(t *testing.T) {
 			Drop: []string{"X-Order"}, Set: message.Header{"X-New": {"1", "2"}, "Delay-Expires": {"10m"}},
 		}}}
 		l := k.one(Query{})
-		if err := k.Try(k.ctx(), l, change, time.Now()); err != nil {
+		if err := k.DryRun(k.ctx(), l, change, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if got := k.count("DELAY_RETRY_1s"); got != 0 || k.count("DELAY_DEAD") != 1 {
@@ -64,7 +64,7 @@ func TestResendWithAnotherEdit(t *testing.T) {
 	})
 }
 
-// TestEditIsRefused: if the edited message is refused, the letter is unchanged, and Try has the same error as Resend.
+// TestEditIsRefused: if the edited message is refused, the letter is unchanged, and DryRun has the same error as Resend.
 func TestEditIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.dies()
@@ -77,7 +77,7 @@ func TestEditIsRefused(t *testing.T) {
 			{Edit{HeaderEdit: message.HeaderEdit{Drop: []string{"Nats-Msg-Id"}}}, ErrEdit},
 		} {
 			change := Change{Edit: tt.edit}
-			dry, err := k.Try(k.ctx(), l, change, time.Now()), k.resend(l, change)
+			dry, err := k.DryRun(k.ctx(), l, change, time.Now()), k.resend(l, change)
 			if !errors.Is(dry, tt.want) || !errors.Is(err, tt.want) {
 				t.Errorf("got %v, and in a dry run %v, want %v", err, dry, tt.want)
 			}

@@ -120,9 +120,9 @@ func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 	return nil
 }
 
-// Try returns the error that Resend would return for the same letter and change, and changes nothing. It cannot foresee
+// DryRun returns the error that Resend would return for the same letter and change, and changes nothing. It cannot foresee
 // another operator's change.
-func (b *Store) Try(ctx context.Context, l Letter, c Change, now time.Time) error {
+func (b *Store) DryRun(ctx context.Context, l Letter, c Change, now time.Time) error {
 	m, err := b.resent(l, c, now)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 		var err error
 		if change.Edit, err = a.editLetter(ctx, l, func(e deadletter.Edit) error {
 			change.Edit = e
-			return d.Try(ctx, l, change, d.Time())
+			return d.DryRun(ctx, l, change, d.Time())
 		}); err != nil {
 			return fmt.Errorf("dead letter %d: %w; no letter was resent", l.Sequence, err)
 		}
