@@ -26,13 +26,13 @@ type Edit struct {
 	Body []byte `json:"body,omitzero"` // the new body; nil keeps the body of the letter
 }
 
-// None reports whether the edit changes nothing.
-func (e Edit) None() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
+// IsZero reports whether the edit changes nothing.
+func (e Edit) IsZero() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
 
 // digest returns a digest of the edit for the Nats-Msg-Id of the message. With it, "duplicate" can only mean an earlier
 // resend with the same edit. It is empty if the edit is zero.
 func (e Edit) digest() string {
-	if e.None() {
+	if e.IsZero() {
 		return ""
 	}
 	text, err := json.Marshal(e)

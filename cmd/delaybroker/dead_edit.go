@@ -56,7 +56,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 		}); err != nil {
 			return fmt.Errorf("dead letter %d: %w; no letter was resent", l.Sequence, err)
 		}
-		if change.Edit.None() {
+		if change.Edit.IsZero() {
 			unchanged.Letters, unchanged.Number = unchanged.Letters+1, l.Sequence
 			continue
 		}
@@ -107,7 +107,7 @@ func (a *app) editLetter(
 	if err != nil {
 		return edit, err
 	}
-	if edit, err = parseLetterText(l, string(text)); err == nil && !edit.None() {
+	if edit, err = parseLetterText(l, string(text)); err == nil && !edit.IsZero() {
 		err = check(edit)
 	}
 	if err != nil {

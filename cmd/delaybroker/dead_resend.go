@@ -93,7 +93,7 @@ func (o *resendOptions) read(newBody bool, stdin io.Reader) error {
 		}
 		edit.Set = message.Header(h)
 	}
-	if o.edit && (newBody || !edit.None()) {
+	if o.edit && (newBody || !edit.IsZero()) {
 		return fmt.Errorf("%w: --edit excludes --header, --drop-header and --body: make these changes in the editor",
 			errUsage)
 	}

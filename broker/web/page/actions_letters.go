@@ -30,7 +30,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 	if f.All() {
 		return nil, nil, fmt.Errorf("%w: letters missing: want a number, a code, a target or a time", errAsked)
 	}
-	if !a.Edit.None() && (a.Number == 0 || a.Verb != "resend") {
+	if !a.Edit.IsZero() && (a.Number == 0 || a.Verb != "resend") {
 		return nil, nil, fmt.Errorf("%w: only one letter can be edited, and only with resend", errAsked)
 	}
 	f.Until = a.Before
