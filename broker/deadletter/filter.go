@@ -22,8 +22,8 @@ type Filter struct {
 	Sequences []uint64     // numbers of letters
 }
 
-// All reports whether the filter selects every letter.
-func (f Filter) All() bool {
+// SelectsAll reports whether the filter selects every letter.
+func (f Filter) SelectsAll() bool {
 	return len(f.Codes) == 0 && f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && !f.named()
 }
 

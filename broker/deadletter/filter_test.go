@@ -60,7 +60,7 @@ func TestFilters(t *testing.T) {
 			if got := sequences(k.list(Query{Filter: tt.f, HeadersOnly: true})); !slices.Equal(got, tt.want) {
 				t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 			}
-			if got, want := tt.f.All(), tt.name == "all"; got != want {
+			if got, want := tt.f.SelectsAll(), tt.name == "all"; got != want {
 				t.Errorf("%s: all is %v, want %v", tt.name, got, want)
 			}
 		}

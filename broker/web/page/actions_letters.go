@@ -27,7 +27,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 	if err != nil {
 		return nil, nil, err
 	}
-	if f.All() {
+	if f.SelectsAll() {
 		return nil, nil, fmt.Errorf("%w: letters missing: want a number, a code, a target or a time", errAsked)
 	}
 	if !a.Edit.IsZero() && (a.Number == 0 || a.Verb != "resend") {
