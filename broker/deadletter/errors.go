@@ -14,17 +14,17 @@ var (
 	ErrNotResendable = errors.New("the letter cannot be resent")
 	// ErrUnreadable is returned if no broker of this format can have written the headers of a letter.
 	ErrUnreadable = notResendable("no broker of this version can have written its headers")
-	// ErrUnproven is returned if no seal proves that a broker has written the letter, or the message in it. A client may
-	// have forged it. Change.Unsealed delivers it without this proof.
+	// ErrUnproven is returned if no seal proves that a broker wrote the letter and the message in it. A client may have
+	// forged them. With Change.Unsealed, the message is resent without this proof.
 	ErrUnproven = notResendable("no seal proves that a broker wrote it")
-	// ErrMarker is returned for the marker of a named timer without a valid seal. It is never resent, since it is not a
-	// message.
+	// ErrMarker is returned if the letter is the marker of a named timer without a valid seal. A marker is never resent,
+	// since it is not a message.
 	ErrMarker = notResendable("it is the marker of a named timer, not a message")
 	// ErrNoTarget is returned if a letter has no target. Set Change.Target.
 	ErrNoTarget = notResendable("it has no target")
 	// ErrForbidden is returned if the current policy does not allow the target. Set Change.Target to another one.
 	ErrForbidden = notResendable("its target is not allowed")
-	// ErrNoTime is returned if the request was invalid, so that its due time is unknown. Change.DeliverNow delivers the
+	// ErrNoTime is returned if the due time is unknown, because the request was invalid. Change.DeliverNow delivers the
 	// message immediately, and Change.Edit may set a Delay-Until.
 	ErrNoTime = notResendable("the request was invalid, so its due time is unknown")
 	// ErrExpired is returned if Delay-Expires has passed. Change.DropExpiry removes the header.
