@@ -100,7 +100,7 @@ func (s *Session) Timers(p message.Policy) *store.Timers {
 
 // note receives the connection's errors from nats.go.
 func (s *Session) note(err error) {
-	what, ok := jsapi.Refused(err)
+	what, ok := jsapi.RefusedOperation(err)
 	if !ok {
 		return
 	}

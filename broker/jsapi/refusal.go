@@ -14,9 +14,9 @@ import (
 // If a permission is missing, the server does not answer a request or a publish. It sends an error to the connection,
 // and nats.go's type for this error has no field for the refused operation.
 
-// Refused returns the operation that the server has refused, in the server's words: "Publish to orders.x". Ok is false
+// RefusedOperation returns the operation that the server has refused, in the server's words: "Publish to orders.x". Ok is false
 // for any other error.
-func Refused(err error) (what string, ok bool) {
+func RefusedOperation(err error) (what string, ok bool) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return "", false
 	}

@@ -29,8 +29,8 @@ func TestForbidden(t *testing.T) {
 	}
 }
 
-// TestRefused: every refusal by the server is an error with its text.
-func TestRefused(t *testing.T) {
+// TestRefusedOperation: every refusal by the server is an error with its text.
+func TestRefusedOperation(t *testing.T) {
 	violation := func(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissionViolation, text) }
 	for _, tt := range []struct {
 		err  error
@@ -41,7 +41,7 @@ func TestRefused(t *testing.T) {
 		{violation(`Permissions Violation for Subscription to "_INBOX.x.*"`), "Subscription to _INBOX.x.*", true},
 		{errors.New(`Permissions Violation for Publish to "orders.a"`), "", false},
 	} {
-		if what, ok := Refused(tt.err); what != tt.what || ok != tt.ok {
+		if what, ok := RefusedOperation(tt.err); what != tt.what || ok != tt.ok {
 			t.Errorf("%v: got %q, %v, want %q, %v", tt.err, what, ok, tt.what, tt.ok)
 		}
 	}

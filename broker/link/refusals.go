@@ -34,7 +34,7 @@ type Refusals struct {
 
 // Note records an asynchronous error of a connection, if it is a refusal.
 func (r *Refusals) Note(link string, now time.Time, err error) {
-	right, ok := jsapi.Refused(err)
+	right, ok := jsapi.RefusedOperation(err)
 	if !ok {
 		return
 	}
