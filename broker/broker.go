@@ -183,7 +183,7 @@ func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.conns.Each(func(name string, nc *nats.Conn) {
 		stops = append(stops, listenToErrors(nc, func(err error) {
-			subject, publish := jsapi.Forbidden(err)
+			subject, publish := jsapi.RefusedSubject(err)
 			root, _, _ := strings.Cut(subject, ".")
 			if !publish || slices.Contains(b.names.Roots(), root) || strings.HasPrefix(subject, b.cfg.APIPrefix+".") {
 				b.refused.Note(name, time.Now(), err)

@@ -24,8 +24,8 @@ func RefusedOperation(err error) (what string, ok bool) {
 	return strings.ReplaceAll(what, `"`, ""), true
 }
 
-// Forbidden returns the subject of a publish that the server has refused. Ok is false for any other error.
-func Forbidden(err error) (subject string, ok bool) {
+// RefusedSubject returns the subject of a publish that the server has refused. Ok is false for any other error.
+func RefusedSubject(err error) (subject string, ok bool) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return "", false
 	}
@@ -52,7 +52,7 @@ func Watched(ctx context.Context, conn *nats.Conn, subject string) (context.Cont
 		defer tick.Stop()
 		for ctx.Err() == nil {
 			err := conn.LastError()
-			if forbidden, _ := Forbidden(err); forbidden == subject && err != before {
+			if forbidden, _ := RefusedSubject(err); forbidden == subject && err != before {
 				refuse(err)
 				return
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestForbidden reads the subject of a refused publish from the error of nats.go.
-func TestForbidden(t *testing.T) {
+// TestRefusedSubject reads the subject of a refused publish from the error of nats.go.
+func TestRefusedSubject(t *testing.T) {
 	violation := func(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissionViolation, text) }
 	for _, tt := range []struct {
 		err     error
@@ -23,7 +23,7 @@ func TestForbidden(t *testing.T) {
 		{errors.New(`Permissions Violation for Publish to "orders.a"`), "", false},
 		{nil, "", false},
 	} {
-		if subject, ok := Forbidden(tt.err); subject != tt.subject || ok != tt.ok {
+		if subject, ok := RefusedSubject(tt.err); subject != tt.subject || ok != tt.ok {
 			t.Errorf("%v: got %q, %v, want %q, %v", tt.err, subject, ok, tt.subject, tt.ok)
 		}
 	}
