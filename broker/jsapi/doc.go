@@ -14,7 +14,7 @@
 //   - There is one parser of acknowledgements, ParseAck. It accepts only answers of a stream or of the server. If the
 //     stream is known, AckOf accepts only answers of this stream or of the server.
 //   - There is one classification of an answer to a publish, Outcome, and one list of the server's error codes.
-//   - Only RefusedOperation, RefusedSubject and Watched interpret the server's permission errors.
+//   - Only RefusedOperation, RefusedSubject and WatchRefusal interpret the server's permission errors.
 //   - A list of streams is complete, and names the streams that no leader describes.
 //   - The package decides nothing, and repeats a request only in Retry. The caller knows the meaning of a failure.
 package jsapi

@@ -37,13 +37,13 @@ func RefusedSubject(err error) (subject string, ok bool) {
 	return subject, unquoted == nil
 }
 
-// refusalPollEvery is the interval at which Watched checks for a refusal.
+// refusalPollEvery is the interval at which WatchRefusal checks for a refusal.
 const refusalPollEvery = 10 * time.Millisecond
 
-// Watched returns a context for a request on a subject. The context ends when the server refuses the request, with the
-// refusal as its cause. Watched polls the connection's last error, since the error handler belongs to another package.
+// WatchRefusal returns a context for a request on a subject. The context ends when the server refuses the request, with the
+// refusal as its cause. WatchRefusal polls the connection's last error, since the error handler belongs to another package.
 // The caller must call the returned function, which stops the polling.
-func Watched(ctx context.Context, conn *nats.Conn, subject string) (context.Context, func()) {
+func WatchRefusal(ctx context.Context, conn *nats.Conn, subject string) (context.Context, func()) {
 	ctx, refuse := context.WithCancelCause(ctx)
 	before := conn.LastError() // an earlier refusal may have the same text
 	var watching sync.WaitGroup
