@@ -63,8 +63,8 @@ func (a Ack) Outcome() Outcome {
 	return Rejected
 }
 
-// Final reports whether the message is certainly not stored, and will not be.
-func (o Outcome) Final() bool { return o > Duplicate && o != Busy }
+// NotStored reports whether the message is certainly not stored, and will not be.
+func (o Outcome) NotStored() bool { return o > Duplicate && o != Busy }
 
 // Full reports whether the message is not stored because of a limit of the stream, the account or the server.
 func (o Outcome) Full() bool { return o == StreamFull || o == LimitReached }
