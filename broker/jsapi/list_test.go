@@ -36,12 +36,12 @@ func TestList(t *testing.T) {
 			all:   []string{"A", "B"}, offsets: []int{0, 1},
 		},
 		{
-			name:    "one stream more on the second page",
+			name:    "a stream was created between the pages",
 			pages:   []string{`{"total":2,"streams":[{"name":"A"}]}`, `{"total":3,"streams":[{"name":"A"}]}`},
 			offsets: []int{0, 1}, err: ErrChanged,
 		},
 		{
-			name:  "fewer than promised",
+			name:  "fewer streams than the total",
 			pages: []string{`{"total":2,"streams":[{"name":"A"}]}`, `{"total":2}`}, all: []string{"A"}, offsets: []int{0, 1},
 		},
 	} {
@@ -53,7 +53,8 @@ func TestList(t *testing.T) {
 				all = append(all, s.Name)
 			}
 			if !errors.Is(err, tt.err) || !slices.Equal(all, tt.all) || !slices.Equal(leaderless, tt.leaderless) {
-				t.Errorf("got %v, leaderless %v, %v; want %v, leaderless %v, %v", all, leaderless, err, tt.all, tt.leaderless, tt.err)
+				t.Errorf("got %v, leaderless %v, %v; want %v, leaderless %v, %v", all, leaderless, err, tt.all, tt.leaderless,
+					tt.err)
 			}
 			if !slices.Equal(p.Offsets, tt.offsets) {
 				t.Errorf("pages began at %v, want %v", p.Offsets, tt.offsets)

@@ -22,12 +22,12 @@ func TestOutcome(t *testing.T) {
 		foreign bool
 	}{
 		{name: "stored", answer: reply(`{"stream":"S","seq":7}`), want: Stored},
-		{name: "stored elsewhere", answer: reply(`{"stream":"OTHER","seq":7}`), foreign: true},
+		{name: "another stream's answer", answer: reply(`{"stream":"OTHER","seq":7}`), foreign: true},
 		{name: "duplicate", answer: reply(`{"stream":"S","seq":7,"duplicate":true}`), want: Duplicate},
 		{name: "conflict", answer: refusal("10071"), want: Conflict, notStored: true},
-		{name: "another entry is on its way", answer: refusal("10164"), want: Undecided, notStored: true},
-		{name: "a copy is on its way", answer: refusal("10158"), want: Busy},
-		{name: "too many at once", answer: refusal("10167"), want: Busy},
+		{name: "another message of the subject is being stored", answer: refusal("10164"), want: Undecided, notStored: true},
+		{name: "another message with the id is being stored", answer: refusal("10158"), want: Busy},
+		{name: "the stream's queue is full", answer: refusal("10167"), want: Busy},
 		{name: "stream full", answer: refusal("10077"), want: StreamFull, notStored: true},
 		{name: "account full", answer: refusal("10002"), want: LimitReached, notStored: true},
 		{name: "server full", answer: refusal("10023"), want: LimitReached, notStored: true},
@@ -37,7 +37,7 @@ func TestOutcome(t *testing.T) {
 		{name: "too large for the server", err: nats.ErrMaxPayload, want: TooLarge, notStored: true},
 		{name: "nobody listens", err: nats.ErrNoResponders, want: Unavailable, notStored: true},
 		{
-			name: "nobody listens, as the server says it", want: Unavailable, notStored: true,
+			name: "nobody listens, by a status", want: Unavailable, notStored: true,
 			answer: &nats.Msg{Header: nats.Header{"Status": {"503"}}},
 		},
 		{name: "sealed", answer: refusal("10109"), want: Rejected, notStored: true},
