@@ -131,7 +131,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.NoteError)()
 	deliverer.NoteError(b.conns.Deliver.LastError()) // the last error before listenToErrors
-	b.links.Look()
+	b.links.Refresh()
 	b.pauses.deliverer = deliverer
 	b.pauses.Load(ctx)
 
