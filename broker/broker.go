@@ -126,7 +126,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	window, windowBytes := engine.Window(cfg.HoldMessages, cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
 		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, Counts: b.tally.Targets,
-		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
+		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.OwnsStream,
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.NoteError)()
