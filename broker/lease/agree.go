@@ -29,7 +29,7 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 			return nil
 		}
 		t, released := s.proposal(time.Now())
-		if s.view.garbled || !t.equal(s.view.table) {
+		if s.view.needsRewrite || !t.equal(s.view.table) {
 			err := s.write(ctx, t)
 			if errors.Is(err, errConflict) {
 				err = s.rereadTable(ctx)
@@ -41,7 +41,7 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 				return err
 			}
 		}
-		s.finish(released)
+		s.endReleased(released)
 		s.grant()
 		s.handOver(time.Now())
 		return nil
@@ -67,14 +67,14 @@ func (s *Shared) reconcile(sent time.Time) {
 	defer s.mu.Unlock()
 	for lane, l := range s.local.leases {
 		c, known := s.view.table.Lanes[lane]
-		if l.assumed {
+		if l.fromCalls {
 			switch {
 			case c.Instance == s.self.id:
-				l.assumed, l.epoch = false, c.Epoch
+				l.fromCalls, l.epoch = false, c.Epoch
 			case s.view.liveness.alive(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
 				s.log.Warn("another live instance owns a lane taken in the outage; giving it up",
 					"stream", lane, "instance", c.Instance)
-				s.lose(l)
+				s.revoke(l)
 			}
 			continue
 		}
@@ -82,16 +82,16 @@ func (s *Shared) reconcile(sent time.Time) {
 			if c.Instance != "" {
 				s.log.Warn("another instance has taken over a lane", "stream", lane, "instance", c.Instance)
 			}
-			s.lose(l)
+			s.revoke(l)
 		}
 	}
 	now := s.at(time.Now())
-	lapsed := !before.holds(now, true)
+	lapsed := !before.permits(now, true)
 	s.grace.Store(&grace{since: s.at(sent)})
 	for lane, l := range s.local.leases {
 		if l.stuck(now) {
 			s.log.Error("the worker of a lane is stuck; giving the lane up", "stream", lane)
-			s.lose(l)
+			s.revoke(l)
 			continue
 		}
 		if l.denied.Swap(false) || lapsed || s.hasPeers() {
@@ -108,8 +108,8 @@ func (s *Shared) disowns(id, lane string) bool {
 	return known && !has && time.Since(c.at) < lostAfter
 }
 
-// lose ends a lease whose lane is free or belongs to another instance. The caller holds the lock.
-func (s *Shared) lose(l *sharedLease) {
+// revoke ends a lease whose lane is free or belongs to another instance. The caller holds the lock.
+func (s *Shared) revoke(l *sharedLease) {
 	l.lost.Store(true)
 	l.end()
 	delete(s.local.leases, l.lane)
@@ -141,19 +141,19 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 				"silent_for", s.view.liveness.unchangedFor(id).Round(time.Millisecond))
 		}
 	}
-	s.view.sequence, s.view.garbled = seq, false
+	s.view.sequence, s.view.needsRewrite = seq, false
 	s.adopt(t, time.Now())
 	s.announce()
 	return nil
 }
 
-// finish ends the leases of releases that the other instances can now read, in the table or in a call.
-func (s *Shared) finish(released []*release) {
+// endReleased ends the leases of releases that the other instances can now read, in the table or in a call.
+func (s *Shared) endReleased(released []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range released {
 		if s.local.leases[r.lease.lane] == r.lease {
-			s.lose(r.lease)
+			s.revoke(r.lease)
 		}
 		close(r.done)
 	}
@@ -168,7 +168,7 @@ func (s *Shared) grant() {
 	for lane, w := range s.local.waiters {
 		switch c := s.view.table.Lanes[lane]; {
 		case c.Instance == s.self.id && s.local.leases[lane] == nil:
-			s.give(lane, w)
+			s.newLease(lane, w)
 		case s.view.liveness.everAlive(c.Instance):
 			waiting = append(waiting, w.waiting)
 		}
@@ -179,8 +179,8 @@ func (s *Shared) grant() {
 	}
 }
 
-// give creates a lease from the claim in the table. The caller holds the lock.
-func (s *Shared) give(lane string, w *waiter) *sharedLease {
+// newLease creates a lease from the claim in the table. The caller holds the lock.
+func (s *Shared) newLease(lane string, w *waiter) *sharedLease {
 	c := s.view.table.Lanes[lane]
 	l := &sharedLease{
 		shared: s, lane: lane, from: Cursor{Next: c.Next, Created: c.Created}, epoch: c.Epoch,
@@ -202,7 +202,7 @@ func (s *Shared) handOver(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, l := range s.local.leases {
-		if to := share[lane]; to != s.self.id && s.view.liveness.alive(to, now) && !l.ended && !l.assumed {
+		if to := share[lane]; to != s.self.id && s.view.liveness.alive(to, now) && !l.ended && !l.fromCalls {
 			s.log.Debug("handing a lane over", "stream", lane, "to", to)
 			l.end()
 			moving++

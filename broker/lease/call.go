@@ -86,9 +86,9 @@ func (s *Shared) takeCalls(now time.Time) {
 // announce sends a call that makes the other instances read the table.
 func (s *Shared) announce() { s.call(call{}) }
 
-// ask asks which instances are alive, at most once per beatEvery.
+// ask asks which instances are alive, at most once per beatInterval.
 func (s *Shared) ask(now time.Time) {
-	if now.Sub(s.rounds.asked) >= beatEvery {
+	if now.Sub(s.rounds.asked) >= beatInterval {
 		s.rounds.asked = now
 		s.call(call{Ask: true})
 	}

@@ -128,9 +128,9 @@ func TestAloneIsCutOffUnanswered(t *testing.T) {
 		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 			g, m := &gate{Server: s}, &muted{}
 			a := startPeer(t, s, lanes(4), through(g), m.option(t, s), sealed)
-			time.Sleep(pollEvery - signEvery/2)
+			time.Sleep(pollInterval - signInterval/2)
 			m.Store(true)
-			time.Sleep(signEvery)
+			time.Sleep(signInterval)
 			checkHolds(t, "4", a)
 			before := lastSequence(t, js)
 			g.set(true)
@@ -154,8 +154,8 @@ func TestFailedOffline(t *testing.T) {
 			a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
 				Connected: func() bool { return connected }, Log: slog.New(slog.DiscardHandler)})
 			a.grace.Store(&grace{since: a.now(), alone: true})
-			a.failed(t.Context(), time.Now(), errStale)
-			if got := a.grace.Load().holds(a.now(), connected); got != connected {
+			a.handleFailure(t.Context(), time.Now(), errStale)
+			if got := a.grace.Load().permits(a.now(), connected); got != connected {
 				t.Errorf("connected: %t: it may act: %t", connected, got)
 			}
 		}
@@ -193,17 +193,17 @@ func TestCutOff(t *testing.T) {
 // away.
 func TestAloneFindsOut(t *testing.T) {
 	for _, told := range []bool{false, true} {
-		for phase := time.Duration(0); phase < pollEvery; phase += 1700 * time.Millisecond {
+		for phase := time.Duration(0); phase < pollInterval; phase += 1700 * time.Millisecond {
 			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 				a := startPeer(t, s, lanes(4), deaf)
 				time.Sleep(time.Minute + phase)
 				b := startPeer(t, s, lanes(4), deaf)
 				for begun := time.Now(); len(b.holds()) == 0; time.Sleep(time.Millisecond) {
-					if time.Since(begun) > 2*pollEvery {
+					if time.Since(begun) > 2*pollInterval {
 						t.Fatal("the other takes nothing over")
 					}
 				}
-				most := pollEvery + signEvery
+				most := pollInterval + signInterval
 				if told {
 					a.Probe()
 					most = settle

@@ -87,7 +87,7 @@
 //
 // While rounds fail, instances list their lanes in calls. After 15 s, which is longer than an election, or after 5 s of
 // "no room", they use these lists in place of the table. Each instance keeps its lanes. A lane that no call lists goes
-// to one of the instances whose calls arrive, by the usual shares (see assume). So even an instance that starts in a
+// to one of the instances whose calls arrive, by the usual shares (see divideByCalls). So even an instance that starts in a
 // full account delivers, although it cannot enter itself in the table. Without deliveries the account would stay full.
 // The instance enters such a lane as soon as it can write the table and the table has no live owner of the lane.
 //

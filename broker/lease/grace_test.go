@@ -42,7 +42,7 @@ func TestGrace(t *testing.T) {
 		{"alone and suspended", &grace{since: both(0), alone: true}, at(0, 4000*ms), true, false},
 		{"alone and offline", &grace{since: both(0), alone: true}, both(1), offline, false},
 	} {
-		if got := test.grace.holds(test.now, test.connected); got != test.want {
+		if got := test.grace.permits(test.now, test.connected); got != test.want {
 			t.Errorf("%s: got %t", test.name, got)
 		}
 	}
@@ -63,24 +63,24 @@ func TestLiveness(t *testing.T) {
 	check("never heard of", 0, false)
 	r.record("a", 7, false, at(0))
 	check("found", 0, false)
-	r.round(at(0), at(0), nil)
+	r.recordSuccess(at(0), at(0), nil)
 	r.record("a", 7, false, at(3))
-	r.round(at(4), at(4), nil)
+	r.recordSuccess(at(4), at(4), nil)
 	check("as it was", 4*time.Second, false)
 	r.record("a", 8, false, at(5))
 	r.record("a", 8, false, at(6))
 	r.record("a", 7, true, at(6)) // repeated
-	r.round(at(5), at(6), nil)
+	r.recordSuccess(at(5), at(6), nil)
 	check("moved", 0, true)
-	r.round(at(9), at(9), nil)
+	r.recordSuccess(at(9), at(9), nil)
 	check("still", 4*time.Second, true)
-	r.failed()
+	r.recordFailure()
 	check("nobody answers", 0, true)
-	r.round(at(20), at(21), nil)
-	r.round(at(23), at(23), nil)
+	r.recordSuccess(at(20), at(21), nil)
+	r.recordSuccess(at(23), at(23), nil)
 	check("counted again", 2*time.Second, true)
-	r.round(at(24), at(24), []string{"b"})
-	r.round(at(26), at(26), []string{"b"})
+	r.recordSuccess(at(24), at(24), []string{"b"})
+	r.recordSuccess(at(26), at(26), []string{"b"})
 	if got := r.unchangedFor("b"); got != 2*time.Second {
 		t.Errorf("without a counter: still for %s, want 2s", got)
 	}
@@ -100,7 +100,7 @@ func TestDeniedIsToldWhenHeld(t *testing.T) {
 			<-lease.Beats()
 		}
 		trusted := a.grace.Load()
-		a.grace.Store(&grace{since: a.at(time.Now().Add(-signTrust)), alone: true})
+		a.grace.Store(&grace{since: a.at(time.Now().Add(-maxSignAge)), alone: true})
 		if lease.Held() {
 			t.Fatal("held without a sign of life")
 		}

@@ -14,9 +14,9 @@ func (s *Shared) sharesIdentity(i Instance) bool {
 	return i.Name != "" && i.Name == s.cfg.Name || i.Place != "" && i.Place == s.self.place
 }
 
-// gone reports whether an instance of the table is dead. If this instance has locked its place, no other instance can
+// isDead reports whether an instance of the table is dead. If this instance has locked its place, no other instance can
 // run there.
-func (s *Shared) gone(id string, i Instance) bool {
+func (s *Shared) isDead(id string, i Instance) bool {
 	return s.cfg.Locked && s.sharesIdentity(i) && i.Name == "" ||
 		s.view.liveness.unchangedFor(id) >= s.timeout(id, i)
 }

@@ -65,17 +65,17 @@ func TestSameNameStops(t *testing.T) {
 func TestSameNameWithoutCalls(t *testing.T) {
 	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4), named("one"), deaf, sealed)
-		time.Sleep(time.Minute + pollEvery/2)
+		time.Sleep(time.Minute + pollInterval/2)
 		stopped := make(chan error, 1)
 		b := startPeer(t, s, lanes(4), named("one"), deaf, sealed, failing(func(err error) { stopped <- err }))
 		awaitHolds(t, time.Second, 4, b)
 		select {
 		case <-stopped:
-		case <-time.After(pollEvery + 2*signEvery):
+		case <-time.After(pollInterval + 2*signInterval):
 			t.Fatal("no instance stops")
 		}
 		b.stop()
-		time.Sleep(readEvery + settle) // nor does that call arrive
+		time.Sleep(readInterval + settle) // nor does that call arrive
 		checkFor(t, time.Minute, "4", a)
 	})
 }

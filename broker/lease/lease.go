@@ -19,9 +19,9 @@ type sharedLease struct {
 	denied atomic.Bool
 
 	// Only Run uses the fields below.
-	epoch   uint64 // the epoch of the claim in the table; zero if assumed
-	assumed bool   // taken in an outage, without the table: see assume
-	ended   bool
+	epoch     uint64 // the epoch of the claim in the table; zero if fromCalls
+	fromCalls bool   // taken in an outage, without the table: see divideByCalls
+	ended     bool
 }
 
 func (l *sharedLease) From() Cursor           { return l.from }
@@ -44,7 +44,7 @@ func (l *sharedLease) Held() bool {
 		return false
 	}
 	now := l.shared.now()
-	if l.shared.grace.Load().holds(now, l.shared.cfg.Connected()) && !l.stuck(now) {
+	if l.shared.grace.Load().permits(now, l.shared.cfg.Connected()) && !l.stuck(now) {
 		return true
 	}
 	l.denied.Store(true)

@@ -199,20 +199,20 @@ func TestConformBeats(t *testing.T) {
 		<-l.Beats()
 		for range 10 {
 			last := time.Now()
-			if _, open := <-l.Beats(); !open || time.Since(last) != beatEvery {
-				t.Errorf("the next beat came after %s, open: %t; want %s", time.Since(last), open, beatEvery)
+			if _, open := <-l.Beats(); !open || time.Since(last) != beatInterval {
+				t.Errorf("the next beat came after %s, open: %t; want %s", time.Since(last), open, beatInterval)
 			}
 		}
 		taken := time.Now()
 		for l.Held() {
 			time.Sleep(time.Millisecond)
 		}
-		if got := time.Since(taken); got != beatEvery+lostAfter {
-			t.Errorf("held for %s after the last beat was taken, want %s", got, beatEvery+lostAfter)
+		if got := time.Since(taken); got != beatInterval+lostAfter {
+			t.Errorf("held for %s after the last beat was taken, want %s", got, beatInterval+lostAfter)
 		}
 		<-l.Done()
-		if got := time.Since(taken); got > beatEvery+lostAfter+beatEvery {
-			t.Errorf("done after %s, want %s", got, beatEvery+lostAfter+beatEvery)
+		if got := time.Since(taken); got > beatInterval+lostAfter+beatInterval {
+			t.Errorf("done after %s, want %s", got, beatInterval+lostAfter+beatInterval)
 		}
 		if l.Held() {
 			t.Error("held after the end")

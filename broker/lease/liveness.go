@@ -33,9 +33,9 @@ func (l *liveness) record(id string, counter uint64, called bool, now time.Time)
 	l.seen[id] = sighting{counter: counter, first: now, changed: changed, alive: s.alive || s.counter > 0 || called}
 }
 
-// round records the success of a round that began at sent. The round showed everything stored before sent. Others are
+// recordSuccess records the success of a round that began at sent. The round showed everything stored before sent. Others are
 // the other instances of the table.
-func (l *liveness) round(sent, now time.Time, others []string) {
+func (l *liveness) recordSuccess(sent, now time.Time, others []string) {
 	if l.good.IsZero() {
 		for id, s := range l.seen {
 			s.first = now
@@ -50,8 +50,8 @@ func (l *liveness) round(sent, now time.Time, others []string) {
 	}
 }
 
-// failed records the failure of a round.
-func (l *liveness) failed() { l.good = time.Time{} }
+// recordFailure records the failure of a round.
+func (l *liveness) recordFailure() { l.good = time.Time{} }
 
 // unchangedFor returns the time for which an instance's counter has certainly not changed, although the instance could
 // have raised it.

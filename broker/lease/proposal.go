@@ -15,7 +15,7 @@ func (s *Shared) others(t Table) []string {
 func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	t := s.view.table.clone()
 	for _, id := range s.others(t) {
-		if s.gone(id, t.Instances[id]) {
+		if s.isDead(id, t.Instances[id]) {
 			t.drop(id)
 		}
 	}
@@ -23,9 +23,9 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	defer s.mu.Unlock()
 	for lane, l := range s.local.leases {
 		switch c, known := t.Lanes[lane]; {
-		case l.assumed && c.Instance == "":
+		case l.fromCalls && c.Instance == "":
 			t.claim(lane, s.self.id)
-		case !l.assumed && !known: // the table was created again, without this claim
+		case !l.fromCalls && !known: // the table was created again, without this claim
 			t.claim(lane, s.self.id)
 			l.epoch = t.Lanes[lane].Epoch
 		}

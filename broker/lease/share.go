@@ -19,7 +19,7 @@ func shares(t Table, maxOwners int) map[string]string {
 		}
 	}
 	lanes := slices.SortedFunc(maps.Keys(candidates), func(a, b string) int {
-		return cmp.Or(cmp.Compare(mixed(a), mixed(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(laneHash(a), laneHash(b)), cmp.Compare(a, b))
 	})
 	owned := make(map[string][]string)
 	for _, lane := range lanes {
@@ -92,9 +92,9 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 	return share, count
 }
 
-// mixed returns the hash by which lanes are sorted. Lanes with similar names often have similar load. In the order of
+// laneHash returns the hash by which lanes are sorted. Lanes with similar names often have similar load. In the order of
 // their hashes, such lanes go to different instances.
-func mixed(lane string) uint32 {
+func laneHash(lane string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(lane))
 	return h.Sum32()

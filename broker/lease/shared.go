@@ -68,12 +68,12 @@ type local struct {
 
 // view is this instance's knowledge of the table and of the other instances.
 type view struct {
-	table     Table  // the last valid table
-	known     bool   // the table was read or created
-	sequence  uint64 // sequence of the last message on the table's subject; zero if there is none
-	garbled   bool   // the last message on the subject is not the last valid table
-	rewritten bool   // other instances may own lanes that are in no table
-	liveness  liveness
+	table        Table  // the last valid table
+	known        bool   // the table was read or created
+	sequence     uint64 // sequence of the last message on the table's subject; zero if there is none
+	needsRewrite bool   // the last message on the subject is not the last valid table
+	rewritten    bool   // other instances may own lanes that are in no table
+	liveness     liveness
 	// membersChanged is the time of the last change of the set of instances.
 	membersChanged time.Time
 }
