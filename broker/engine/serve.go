@@ -47,7 +47,7 @@ func (e *Engine) own(
 	ctx context.Context, l streams.Spec, held lease.Lease, known, settled func(),
 ) (left lease.Cursor, err error) {
 	var kind laneKind = plainLane{}
-	from := held.From()
+	from := held.Cursor()
 	switch l.Kind {
 	case streams.Paused:
 		known()

@@ -24,7 +24,7 @@ type sharedLease struct {
 	ended     bool
 }
 
-func (l *sharedLease) From() Cursor           { return l.from }
+func (l *sharedLease) Cursor() Cursor         { return l.from }
 func (l *sharedLease) Beats() <-chan struct{} { return l.beats }
 func (l *sharedLease) Done() <-chan struct{}  { return l.done }
 

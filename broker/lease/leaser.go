@@ -22,8 +22,8 @@ type Leaser interface {
 
 // Lease is the ownership of one lane, from Acquire to Release.
 type Lease interface {
-	// From returns the cursor that the previous owner left.
-	From() Cursor
+	// Cursor returns the position at which the previous owner stopped.
+	Cursor() Cursor
 	// Held reports whether this instance owns the lane now. The worker calls it in its own loop, before each delivery and
 	// each commit. After false, Held may return true again: the connection was lost, and no other instance took over
 	// meanwhile.

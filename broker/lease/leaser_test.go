@@ -27,9 +27,9 @@ func TestConformFreeLane(t *testing.T) {
 		if took := time.Since(begun); took != 0 {
 			t.Errorf("acquired after %s, want at once", took)
 		}
-		if !got.Held() || isDone(got) || got.From() != (Cursor{}) {
+		if !got.Held() || isDone(got) || got.Cursor() != (Cursor{}) {
 			t.Errorf("held %t, done %t, from %+v; want a lease that is held, from the beginning", got.Held(), isDone(got),
-				got.From())
+				got.Cursor())
 		}
 		want := ""
 		if k.agrees {
@@ -127,7 +127,7 @@ func TestConformRelease(t *testing.T) {
 		if k.agrees {
 			want = left
 		}
-		if from := second.From(); from.Next != want.Next || !from.Created.Equal(want.Created) {
+		if from := second.Cursor(); from.Next != want.Next || !from.Created.Equal(want.Created) {
 			t.Errorf("the next owner begins at %+v, want %+v", from, want)
 		}
 		if !second.Held() || isDone(second) || k.agrees && first.Held() {

@@ -83,7 +83,7 @@ func TestStopHandsOverAtOnce(t *testing.T) {
 		time.Sleep(settle)
 		checkHolds(t, "6", b)
 		for _, lane := range gone {
-			if got := b.all()[lane].From().Next; got != 4711 {
+			if got := b.all()[lane].Cursor().Next; got != 4711 {
 				t.Errorf("%s begins at %d, want 4711", lane, got)
 			}
 		}

@@ -34,7 +34,7 @@ func (s Static) Probe() {}
 // permanentLease is a lease that never ends.
 type permanentLease struct{}
 
-func (permanentLease) From() Cursor                          { return Cursor{} }
+func (permanentLease) Cursor() Cursor                        { return Cursor{} }
 func (permanentLease) Held() bool                            { return true }
 func (permanentLease) Beats() <-chan struct{}                { return nil }
 func (permanentLease) Done() <-chan struct{}                 { return nil }

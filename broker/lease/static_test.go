@@ -12,7 +12,7 @@ import (
 func TestStatic(t *testing.T) {
 	for _, all := range []Static{{}, {Lanes: []string{"A", "B"}}} {
 		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("waiting was called for B") })
-		if err != nil || lease.From() != (Cursor{}) || !lease.Held() {
+		if err != nil || lease.Cursor() != (Cursor{}) || !lease.Held() {
 			t.Errorf("B: got %v, %v; want a lease from the first message on", lease, err)
 		}
 		if err := lease.Release(context.Background(), Cursor{Next: 7}); err != nil {
