@@ -13,8 +13,8 @@ import (
 const (
 	// stableAfter is the time for which the set of instances must be unchanged before a lane moves between live instances.
 	stableAfter = 5 * time.Second
-	// maxWrites is the maximum number of attempts to write the table in one round. A client that stores a hundred messages
-	// a second on the table's subject sometimes writes first.
+	// maxWrites is the maximum number of attempts to write the table in one round. An attempt fails if another message is
+	// stored first, and a client may store a hundred messages a second on the table's subject.
 	maxWrites = 30
 )
 
@@ -49,7 +49,8 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	return errConflict
 }
 
-// rereadTable reads the table after a short random pause, which separates instances that write at the same time.
+// rereadTable waits for a short random time, and reads the table. The random time separates instances that write at the
+// same time.
 func (s *Shared) rereadTable(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -59,8 +60,8 @@ func (s *Shared) rereadTable(ctx context.Context) error {
 	}
 }
 
-// reconcile ends the leases of lanes that the table gives to another instance. Then it renews the grace and sends the
-// workers a beat.
+// reconcile ends the leases of lanes that the table gives to another instance. Then it renews the grace, and sends a
+// beat to the workers. Sent is the time at which this instance sent its own beat.
 func (s *Shared) reconcile(sent time.Time) {
 	before := s.grace.Load()
 	s.mu.Lock()
@@ -72,7 +73,7 @@ func (s *Shared) reconcile(sent time.Time) {
 			case c.Instance == s.self.id:
 				l.fromCalls, l.epoch = false, c.Epoch
 			case s.view.liveness.alive(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
-				s.log.Warn("another live instance owns a lane taken in the outage; giving it up",
+				s.log.Warn("gave up a lane taken in the outage; another live instance owns it",
 					"stream", lane, "instance", c.Instance)
 				s.revoke(l)
 			}
@@ -90,7 +91,7 @@ func (s *Shared) reconcile(sent time.Time) {
 	s.grace.Store(&grace{since: s.at(sent)})
 	for lane, l := range s.local.leases {
 		if l.stuck(now) {
-			s.log.Error("the worker of a lane is stuck; giving the lane up", "stream", lane)
+			s.log.Error("the worker of a lane is stuck; gave up the lane", "stream", lane)
 			s.revoke(l)
 			continue
 		}
@@ -100,15 +101,15 @@ func (s *Shared) reconcile(sent time.Time) {
 	}
 }
 
-// disowns reports whether the owner of a lane in the table has announced, within lostAfter, that it does not have the
-// lane. The caller holds the lock.
+// disowns reports whether an instance, which owns the lane in the table, has sent a call within lostAfter that does not
+// list the lane. The caller holds the lock.
 func (s *Shared) disowns(id, lane string) bool {
 	c, known := s.local.calls[id]
 	_, has := c.Owns[lane]
 	return known && !has && time.Since(c.at) < lostAfter
 }
 
-// revoke ends a lease whose lane is free or belongs to another instance. The caller holds the lock.
+// revoke ends a lease: its lane is free, or belongs to another instance. The caller holds the lock.
 func (s *Shared) revoke(l *sharedLease) {
 	l.lost.Store(true)
 	l.end()
@@ -147,7 +148,8 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	return nil
 }
 
-// endReleased ends the leases of releases that the other instances can now read, in the table or in a call.
+// endReleased ends the leases of these releases. The other instances can now read, in the table or in a call, that the
+// lanes are free.
 func (s *Shared) endReleased(released []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +194,8 @@ func (s *Shared) newLease(lane string, w *waiter) *sharedLease {
 	return l
 }
 
-// handOver asks the workers to release the lanes that belong to another instance's share. A lane is free after its
-// worker's release.
+// handOver asks the workers to release the lanes that belong to another instance's share. A lane stays with this
+// instance until its worker releases it.
 func (s *Shared) handOver(now time.Time) {
 	if now.Sub(s.view.membersChanged) < stableAfter {
 		return

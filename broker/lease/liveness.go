@@ -4,11 +4,11 @@ import "time"
 
 // liveness infers the live instances from their counters and calls. Its times are by this instance's clock.
 type liveness struct {
-	seen map[string]sighting
-	// good is the start of the last successful round, which showed everything stored before it. It is zero if a later
+	seen map[string]sighting // by instance
+	// success is the start of the last successful round, which showed everything stored before it. It is zero if a later
 	// round failed. Then the time since a counter's last change is unknown, because the other instance may have been
 	// unable to beat, too.
-	good time.Time
+	success time.Time
 }
 
 // sighting is the last known counter of another instance.
@@ -19,22 +19,22 @@ type sighting struct {
 	alive   bool      // a change was read, or a call arrived
 }
 
-// record notes a counter. It ignores a counter that has not risen: a client may have stored an old counter again.
-// Called is set if the counter comes from a call.
+// record records a counter. It ignores a counter that has not risen: a client may have stored an old counter again.
+// Called is true if the counter comes from a call.
 func (l *liveness) record(id string, counter uint64, called bool, now time.Time) {
 	s, known := l.seen[id]
 	if known && counter <= s.counter {
 		return
 	}
 	changed := s.changed
-	if called || !l.good.IsZero() { // in all other cases the time of the change is unknown
+	if called || !l.good.IsZero() { // otherwise, the time of the change is unknown
 		changed = now
 	}
 	l.seen[id] = sighting{counter: counter, first: now, changed: changed, alive: s.alive || s.counter > 0 || called}
 }
 
-// recordSuccess records the success of a round that began at sent. The round showed everything stored before sent. Others are
-// the other instances of the table.
+// recordSuccess records the success of a round that began at sent. The round showed everything stored before sent.
+// Others are the other instances of the table.
 func (l *liveness) recordSuccess(sent, now time.Time, others []string) {
 	if l.good.IsZero() {
 		for id, s := range l.seen {

@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// handleFailure handles a failed round. If the grace has held so far, the instance keeps it and tries again. While its writes
-// fail, the writes of other instances usually fail too. If only this instance has lost the stream, a lane may have two
-// owners, which is better than none.
+// handleFailure handles a failed round. If the grace has not ended yet, the instance keeps its grace and tries again.
+// While its writes fail, the writes of other instances usually fail, too. If only this instance has lost the stream, a
+// lane may have two owners, which is better than no owner.
 func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 	if s.outage.since.IsZero() {
 		s.outage.since = sent
@@ -34,7 +34,7 @@ func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 	s.ask(now)
 	lasted := now.Sub(s.outage.since)
 	if lasted >= lostAfter {
-		s.endReleased(s.released()) // calls tell the other instances that the lanes are free
+		s.endReleased(s.pendingReleases()) // the other instances learn from calls that the lanes are free
 	}
 	// A leader that reports "no room" was elected, so there is no need to wait for an election.
 	if lasted >= silentAfter || errors.Is(err, errFull) && lasted >= lostAfter {
@@ -50,14 +50,14 @@ func (s *Shared) seesTable(ctx context.Context) bool {
 	return s.readTable(ctx, false) == nil && s.view.known
 }
 
-// released returns the releases in progress.
-func (s *Shared) released() []*release {
+// pendingReleases returns the releases in progress.
+func (s *Shared) pendingReleases() []*release {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.local.releases)
 }
 
-// recreate creates the stream if it is gone.
+// recreate creates the stream if the stream is missing and this instance may create it.
 func (s *Shared) recreate(ctx context.Context) {
 	if s.cfg.Create == nil || ctx.Err() != nil || !s.store.conn.IsConnected() {
 		return
@@ -72,11 +72,11 @@ func (s *Shared) recreate(ctx context.Context) {
 	s.log.Warn("the stream of the lanes' owners was missing; created it again", "stream", s.store.Stream)
 }
 
-// divideByCalls continues without the stream, after the stream was unusable for silentAfter, or full for lostAfter. Every
-// instance announces its lanes in calls and keeps them. A lane that no call names goes to one of the instances whose
-// calls arrive, by the usual shares, which all instances compute alike. Two instances that do not receive each other's
-// calls own the same lanes. Two owners are better than no owner: duplicates have one id, but without an owner no
-// message is delivered.
+// divideByCalls divides the lanes without the stream, after the stream was unusable for silentAfter, or full for
+// lostAfter. Every instance announces its lanes in calls, and keeps them. A lane that no call names goes to one of the
+// instances whose calls arrive, by the usual shares, which all instances compute alike. Two instances that do not
+// receive each other's calls own the same lanes. Two owners are better than no owner: two owners deliver duplicates
+// under one id, and without an owner no message is delivered.
 func (s *Shared) divideByCalls(now time.Time) {
 	t := s.tableFromCalls(now)
 	share := shares(t, s.cfg.MaxOwners)
@@ -112,8 +112,8 @@ func (s *Shared) divideByCalls(now time.Time) {
 	}
 }
 
-// tableFromCalls returns a table of this instance and of the instances whose calls arrive, with the lanes that they report.
-// If two instances claim a lane, the claim with the higher epoch wins.
+// tableFromCalls returns a table of this instance and of the instances whose calls arrive, with the lanes that they
+// report. If two instances claim a lane, the claim with the higher epoch wins.
 func (s *Shared) tableFromCalls(now time.Time) Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()

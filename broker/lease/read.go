@@ -13,7 +13,8 @@ import (
 )
 
 // read reads the table and the counters of its instances. It requests each counter by its subject, so other messages in
-// the stream cost nothing. Fresh is set if the server has just shown this instance's own beat.
+// the stream cost nothing. Fresh is true if the server has just shown this instance's own beat, so that the server does
+// not lag.
 func (s *Shared) read(ctx context.Context, fresh bool) error {
 	if err := s.readTable(ctx, fresh); err != nil {
 		return err

@@ -45,7 +45,7 @@ func shares(t Table, maxOwners int) map[string]string {
 			return !slices.Contains(chosen, id)
 		})
 		if len(eligible) == 0 {
-			eligible = candidates[lane] // during an upgrade, possibly only instances that stand by can own the lane
+			eligible = candidates[lane] // during an upgrade, possibly only standby instances can own the lane
 		}
 		// The instance with the fewest lanes gets the lane. If several have equally few, and the current owner is one of
 		// them, the current owner keeps the lane. So the lane does not move back and forth.
@@ -92,8 +92,8 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 	return share, count
 }
 
-// laneHash returns the hash by which lanes are sorted. Lanes with similar names often have similar load. In the order of
-// their hashes, such lanes go to different instances.
+// laneHash returns the hash by which lanes are sorted. Lanes with similar names often have similar load. In the order
+// of their hashes, such lanes go to different instances.
 func laneHash(lane string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(lane))

@@ -39,9 +39,8 @@ func (s store) put(ctx context.Context, subject string, body []byte) (uint64, er
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
 }
 
-// swap replaces the last message of a subject if that message has the given sequence. Zero means that the subject has
-// no message. If the last message is another one, swap returns errConflict. After any other error, the write may or may
-// not have happened.
+// swap stores a message if the last message of the subject has the given sequence, or if last is zero and the subject
+// has no message. Otherwise, swap returns errConflict. After any other error, the message may or may not be stored.
 func (s store) swap(ctx context.Context, subject string, body []byte, last uint64) (uint64, error) {
 	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: header})

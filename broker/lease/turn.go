@@ -14,24 +14,25 @@ import (
 const (
 	// roundPause is the minimum time between two rounds, even with many calls.
 	roundPause = 2 * time.Millisecond
-	// readInterval is the interval for reading counters. The sooner an instance reads a beat of another instance, the sooner
-	// it detects that the next beat is missing.
+	// readInterval is the interval at which an instance reads the counters. It is shorter than the interval of the beats:
+	// the sooner an instance reads a beat, the sooner it detects that the next beat is missing.
 	readInterval = beatInterval / 2
 	// retryInterval is the pause after a round that failed.
 	retryInterval = 250 * time.Millisecond
-	// offlineInterval is the interval for checking the connection, in case nats.go did not report that the connection is
-	// back.
+	// offlineInterval is the interval at which an instance without a connection checks the connection, in case nats.go did
+	// not report that the connection is up again.
 	offlineInterval = 5 * time.Second
-	// pollInterval is the interval at which an instance that is alone reads the table from the leader. A call does not cross
-	// a leaf node whose link is down, even if the instance's own connection is up.
+	// pollInterval is the interval at which an instance that is alone reads the table from the leader. A call does not
+	// cross a leaf node whose link is down, even if the instance's own connection is up.
 	pollInterval = 10 * time.Second
-	// forgetAfter is the time after which an instance drops the last call of another one from memory.
+	// forgetAfter is the time after which an instance drops the last call of another instance from memory.
 	forgetAfter = time.Minute
 	// alertInterval is the interval at which the log reports an unusable stream.
 	alertInterval = time.Minute
 )
 
-// turn is one iteration of Run. It does the work that is due, and returns the maximum time until the next turn.
+// turn is one iteration of Run. It renews the sign of life, reads, or has a round, whichever is due. It returns the
+// maximum time until the next turn.
 func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 	now := time.Now()
 	s.rounds.pending = s.rounds.pending || woken
@@ -94,8 +95,8 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 	return retryInterval
 }
 
-// pollTable requests the sequence of the table from the leader, once per pollInterval, and reports whether it has changed.
-// Only an instance that is alone calls it.
+// pollTable requests the sequence of the table from the leader, at most once per pollInterval, and reports whether the
+// sequence has changed. Only an instance that is alone calls pollTable.
 func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, err error) {
 	if now.Sub(s.rounds.polled) < pollInterval {
 		return false, nil
