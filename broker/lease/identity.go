@@ -41,7 +41,8 @@ func (s *Shared) checkIdentities() {
 		switch younger := i.Started < s.self.started || i.Started == s.self.started && id < s.self.id; {
 		case !younger:
 			if !s.logged.youngerExists {
-				s.log.Error("a younger instance has the same name; it stops", "instance", id, "name", i.Name, "place", i.Place)
+				s.log.Error("a younger instance has the same name; the younger stops", "instance", id, "name", i.Name,
+					"place", i.Place)
 			}
 			s.logged.youngerExists = true
 		case i.Place != "":
