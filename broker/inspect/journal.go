@@ -40,11 +40,11 @@ func (i *Inspector) searchJournal(
 	if j.Report, err = i.journal(w.states).Search(ctx, q, found); err != nil {
 		return j, err
 	}
-	if q.Until.IsZero() || q.Until.After(j.Asked) {
+	if q.Until.IsZero() || q.Until.After(j.SearchedAt) {
 		j.Without = w.without
 	}
-	if from := j.Asked.Add(-journal.DoubtAfter); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
-		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.Asked,
+	if from := j.SearchedAt.Add(-journal.DoubtAfter); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
+		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.SearchedAt,
 			Why: "unknown: the running instances did not answer"})
 	}
 	return j, nil

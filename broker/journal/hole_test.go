@@ -54,8 +54,8 @@ func TestOldBatchStoredAgain(t *testing.T) {
 			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Before: n})
 			time.Sleep(time.Minute)
 		}
-		if _, r := k.search(Query{Since: time.Now().Add(-20 * time.Minute)}); r.Copies != 1 || !r.Complete() {
-			t.Errorf("%d copies, holes %+v, want one copy and no hole", r.Copies, r.Holes)
+		if _, r := k.search(Query{Since: time.Now().Add(-20 * time.Minute)}); r.Duplicates != 1 || !r.Complete() {
+			t.Errorf("%d copies, holes %+v, want one copy and no hole", r.Duplicates, r.Holes)
 		}
 	})
 }

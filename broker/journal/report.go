@@ -22,24 +22,24 @@ const (
 
 // Report describes how complete the result of a search is. All times are by the servers' clocks.
 type Report struct {
-	Asked  time.Time
-	Begins time.Time     // time at which the oldest batch was stored; zero if there is none
-	Kept   time.Duration // time for which a record is kept; zero without a limit
-	Bytes  uint64        // size of the journal
+	SearchedAt  time.Time
+	OldestBatch time.Time     // time at which the oldest batch was stored; zero if there is none
+	MaxAge      time.Duration // time for which a record is kept; zero without a limit
+	Bytes       uint64        // size of the journal
 
-	Looked uint64 // number of records read
-	Found  int    // number of records selected
-	GoOn   Place  // position at which the search reached its limit; zero if it did not
+	Read       uint64 // number of records read
+	Found      int    // number of records selected
+	ContinueAt Place  // position at which the search reached its limit; zero if it did not
 
-	Holes    []Hole // the holes, at most maxHoles
-	More     int    // number of further holes
-	Unproven int    // messages in the stream without a valid seal
-	Copies   int    // batches that had been stored before
+	Holes      []Hole // the holes, at most maxHoles
+	MoreHoles  int    // number of further holes
+	Unproven   int    // messages in the stream without a valid seal
+	Duplicates int    // batches that had been stored before
 }
 
 // Complete reports whether the result has every message that ended in the interval of the query. Only the instances
 // that keep a journal count.
-func (r Report) Complete() bool { return len(r.Holes) == 0 && r.GoOn.Sequence == 0 }
+func (r Report) Complete() bool { return len(r.Holes) == 0 && r.ContinueAt.Sequence == 0 }
 
 // Hole is an interval whose records are or may be missing.
 type Hole struct {

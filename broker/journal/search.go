@@ -65,27 +65,27 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 	}
 	s := &search{
 		Journal: j, Query: q, found: found, runs: newRuns(),
-		Report: Report{Kept: info.Config.MaxAge, Asked: info.TimeStamp.UTC(), Bytes: info.State.Bytes},
+		Report: Report{MaxAge: info.Config.MaxAge, SearchedAt: info.TimeStamp.UTC(), Bytes: info.State.Bytes},
 	}
 	if info.State.Msgs == 0 {
-		s.conclude(s.Asked)
+		s.conclude(s.SearchedAt)
 		return s.Report, nil
 	}
-	s.Begins = info.State.FirstTime.UTC()
+	s.OldestBatch = info.State.FirstTime.UTC()
 	scan := lane.Scan{
 		Conn: j.cfg.Conn, JetStream: j.cfg.JetStream, APIPrefix: j.cfg.APIPrefix, Stream: j.stream, For: "journal",
 		To: info.State.LastSeq, From: q.From.Sequence,
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
-		if scan.Since = q.Since.Add(-leadTime); s.Begins.Before(scan.Since) {
+		if scan.Since = q.Since.Add(-leadTime); s.OldestBatch.Before(scan.Since) {
 			s.runs.last = scan.Since // a running instance would write in the leadTime
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
-		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins,
+		s.Holes = append(s.Holes, Hole{From: s.OldestBatch, To: s.OldestBatch,
 			Why: "the journal no longer keeps the place to continue from"})
 	}
-	until, batches := s.Asked, uint64(0)
+	until, batches := s.SearchedAt, uint64(0)
 	for m, err := range scan.All(ctx) {
 		if err != nil {
 			return s.Report, fmt.Errorf("read %s: %w", j.stream, err)
@@ -95,7 +95,7 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 			break
 		}
 		if batches++; q.Progress != nil {
-			q.Progress(s.Looked, s.Looked+s.Looked/batches*m.Behind)
+			q.Progress(s.Read, s.Read+s.Read/batches*m.Behind)
 		}
 		switch err := s.take(m); {
 		case errors.Is(err, errLimit):
@@ -152,10 +152,10 @@ func (s *search) take(m lane.Stored) error {
 		return nil
 	}
 	if h.Records > 0 && m.At.Sub(at(h.Last)) > maxRecordAge || !s.runs.next(h, m.At, s.hole) {
-		s.Copies++
+		s.Duplicates++
 		return nil
 	}
-	s.Looked += uint64(h.Records)
+	s.Read += uint64(h.Records)
 	if !s.mayContain(h, lines) {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (s *search) take(m lane.Stored) error {
 		}
 		place := Place{m.Sequence, record}
 		if s.Limit > 0 && s.Found == s.Limit {
-			s.GoOn = place
+			s.ContinueAt = place
 			return errLimit
 		}
 		s.Found++
@@ -201,7 +201,7 @@ func (s *search) hole(h Hole) {
 		return
 	}
 	if len(s.Holes) == maxHoles {
-		s.More++
+		s.MoreHoles++
 		return
 	}
 	s.Holes = append(s.Holes, h)
@@ -210,14 +210,14 @@ func (s *search) hole(h Hole) {
 // conclude reports the holes at the end of the interval, and the hole before the journal's beginning.
 func (s *search) conclude(until time.Time) {
 	states := s.cfg.States
-	if until.Before(s.Asked) {
+	if until.Before(s.SearchedAt) {
 		states = nil // the states are later than the query's interval
 	}
 	s.runs.silent(until, states, s.hole)
-	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.Begins.IsZero() || s.Since.Before(s.Begins)) {
-		h := Hole{From: s.Since, To: s.Begins, Why: "the journal begins later"}
-		if s.Begins.IsZero() {
-			h.To = s.Asked
+	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.OldestBatch.IsZero() || s.Since.Before(s.OldestBatch)) {
+		h := Hole{From: s.Since, To: s.OldestBatch, Why: "the journal begins later"}
+		if s.OldestBatch.IsZero() {
+			h.To = s.SearchedAt
 		}
 		s.Holes = append([]Hole{h}, s.Holes...)
 	}

@@ -121,7 +121,7 @@ func TestSearchStopsAndGoesOn(t *testing.T) {
 					}
 					got++
 				}
-				if from = r.GoOn; from.Sequence == 0 {
+				if from = r.ContinueAt; from.Sequence == 0 {
 					if !r.Complete() {
 						t.Errorf("limit %d: the last search has holes %+v", limit, r.Holes)
 					}
@@ -156,9 +156,9 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		}
 		hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
 		found, r := k.search(Query{Since: hour(3), Until: hour(4)})
-		if len(found) != 59 || r.Looked > 59+10 || len(r.Holes) != 1 ||
+		if len(found) != 59 || r.Read > 59+10 || len(r.Holes) != 1 ||
 			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-maxStoreDelay)) {
-			t.Errorf("found %d of %d looked at, holes %+v", len(found), r.Looked, r.Holes)
+			t.Errorf("found %d of %d looked at, holes %+v", len(found), r.Read, r.Holes)
 		}
 		found, r = k.search(Query{Since: hour(3), Until: hour(3).Add(20 * time.Minute)})
 		if len(found) != 20 || !r.Complete() {
@@ -267,7 +267,7 @@ func BenchmarkSearch(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if r, err := k.open().Search(context.Background(), q, func(Entry) error { return nil }); err != nil ||
-					r.Looked != many || r.Found != len(q.IDs) {
+					r.Read != many || r.Found != len(q.IDs) {
 					b.Fatalf("%+v, %v", r, err)
 				}
 			}

@@ -130,7 +130,7 @@ func TestJournalHasEachDelivery(t *testing.T) {
 			journal.Record{ID: late, Target: "late.b", At: after(3500 * time.Millisecond),
 				Due: after(1500 * time.Millisecond), Late: 2 * time.Second, Refused: 1, Reason: refused},
 		)
-		if !report.Complete() || report.Looked != 7 || report.Kept != time.Hour || !report.Begins.Equal(began) {
+		if !report.Complete() || report.Read != 7 || report.MaxAge != time.Hour || !report.OldestBatch.Equal(began) {
 			t.Errorf("reported %+v", report)
 		}
 	})
@@ -223,11 +223,11 @@ func TestForgedRecordsAreNobodys(t *testing.T) {
 		put(string(batch.Data), seal, nil)
 		found, report := journaled(c, journal.Query{})
 		wantRecords(t, found, onTime(id, "orders.a", due))
-		if report.Unproven != 6 || report.Copies != 2 || !report.Complete() {
+		if report.Unproven != 6 || report.Duplicates != 2 || !report.Complete() {
 			t.Errorf("reported %+v, want 6 messages that are not believed, and two copies", report)
 		}
 		lately := journal.Query{Since: time.Now().Add(-time.Minute)} // of which the copy seems to be the first
-		if found, report = journaled(c, lately); len(found) > 0 || !report.Complete() || report.Copies != 1 {
+		if found, report = journaled(c, lately); len(found) > 0 || !report.Complete() || report.Duplicates != 1 {
 			t.Errorf("lately: found %+v, %+v, want nothing, and one copy", found, report)
 		}
 	})
@@ -275,7 +275,7 @@ func TestJournalIsKeptForAsLong(t *testing.T) {
 			t.Errorf("found %+v, %+v, want the first delivery, and that nobody writes", found, report)
 		}
 		time.Sleep(time.Hour)
-		if found, report := journaled(c, journal.Query{}); len(found) != 0 || !report.Begins.IsZero() {
+		if found, report := journaled(c, journal.Query{}); len(found) != 0 || !report.OldestBatch.IsZero() {
 			t.Errorf("after its time: found %+v, %+v, want an empty journal", found, report)
 		}
 	})

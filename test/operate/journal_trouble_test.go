@@ -106,7 +106,7 @@ func (trouble journalTrouble) wantHole(t *testing.T, s *natstest.Server, cfg bro
 	if errors.Is(err, journal.ErrNone) {
 		return // it is gone
 	}
-	want.To = j.Asked
+	want.To = j.SearchedAt
 	if err != nil || !slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { h.Instance = ""; return h == want }) {
 		t.Errorf("holes %+v, %v, want %+v among them", j.Holes, err, want)
 	}
