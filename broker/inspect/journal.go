@@ -19,7 +19,7 @@ type Journaled struct {
 func (j Journaled) Complete() bool { return j.Report.Complete() && len(j.Without) == 0 }
 
 // Journal searches the records of deliveries and dead letters. It calls found for each matching record, the oldest
-// first. If no instance keeps a journal, it returns journal.ErrNone.
+// first. If no instance keeps a journal, it returns journal.ErrNoJournal.
 func (i *Inspector) Journal(
 	ctx context.Context, q journal.Query, found func(journal.Entry) error,
 ) (Journaled, error) {

@@ -21,8 +21,8 @@ func TestJournalOfInstancesWithout(t *testing.T) {
 		cfg := journaling(t)
 		i := open(t, s, cfg, "")
 		none := func(journal.Entry) error { return nil }
-		if _, err := i.Journal(t.Context(), journal.Query{}, none); !errors.Is(err, journal.ErrNone) {
-			t.Errorf("without a stream: got %v, want %v", err, journal.ErrNone)
+		if _, err := i.Journal(t.Context(), journal.Query{}, none); !errors.Is(err, journal.ErrNoJournal) {
+			t.Errorf("without a stream: got %v, want %v", err, journal.ErrNoJournal)
 		}
 		provision(t, s, cfg)
 		write(t, s, i)

@@ -34,7 +34,7 @@ type Runs struct {
 }
 
 // Runs searches the journal for the last runs of the series with this generation. A round whose message is still
-// retried is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNone.
+// retried is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNoJournal.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()

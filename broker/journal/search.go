@@ -57,7 +57,7 @@ type Entry struct {
 var errLimit = errors.New("limit reached")
 
 // Search calls found for each selected record, in the order in which the records were stored. It ends at the first
-// error of found. The report describes the completeness of the result. If there is no stream, Search returns ErrNone.
+// error of found. The report describes the completeness of the result. If there is no stream, Search returns ErrNoJournal.
 func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) (Report, error) {
 	info, err := j.info(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (j *Journal) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	s, err := j.cfg.JetStream.Stream(ctx, j.stream)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, ErrNone
+		return nil, ErrNoJournal
 	case err != nil:
 		return nil, fmt.Errorf("state of %s: %w", j.stream, err)
 	}

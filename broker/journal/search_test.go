@@ -181,8 +181,8 @@ func TestSearchEnds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		none := func(Entry) error { return nil }
-		if _, err := k.open().Search(context.Background(), Query{}, none); !errors.Is(err, ErrNone) {
-			t.Errorf("without a stream: got %v, want %v", err, ErrNone)
+		if _, err := k.open().Search(context.Background(), Query{}, none); !errors.Is(err, ErrNoJournal) {
+			t.Errorf("without a stream: got %v, want %v", err, ErrNoJournal)
 		}
 		k.create()
 		if _, r := k.search(Query{Since: time.Now().Add(-time.Hour)}); r.Complete() {

@@ -103,7 +103,7 @@ func (trouble journalTrouble) holdsUpNothing(t *testing.T, s *natstest.Server) {
 func (trouble journalTrouble) wantHole(t *testing.T, s *natstest.Server, cfg broker.Config, want journal.Hole) {
 	t.Helper()
 	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
-	if errors.Is(err, journal.ErrNone) {
+	if errors.Is(err, journal.ErrNoJournal) {
 		return // it is gone
 	}
 	want.To = j.SearchedAt
