@@ -161,7 +161,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer closeJournal() // after the workers end, and before the inbox ends
 	defer context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
-		records.Stopping()
+		records.BeginStop()
 		deliverer.Drain()
 	})()
 	timers := b.timers(write)

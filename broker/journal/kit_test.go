@@ -67,7 +67,7 @@ func (k *kit) writer(instance string) (w *Writer, stop func()) {
 	running.Go(func() { box.Run(answers) })
 	writing.Go(func() { w.Run(ctx, box) })
 	stop = sync.OnceFunc(func() {
-		w.Stopping()
+		w.BeginStop()
 		cancel()
 		writing.Wait()
 		end()

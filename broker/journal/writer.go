@@ -70,7 +70,7 @@ type Writer struct {
 	free     []byte     // memory of a stored batch, for reuse; nil if there is none
 	sending  span       // records taken from the queue and not yet stored
 	lost     span       // records dropped and not yet reported
-	deadline time.Time  // local time at which a stop must end; zero before Stopping
+	deadline time.Time  // local time at which a stop must end; zero before BeginStop
 	closed   bool       // Add drops all records
 
 	series
@@ -130,9 +130,9 @@ func (w *Writer) signal() {
 	}
 }
 
-// Stopping begins the grace period of a stop. A nil Writer belongs to a broker without a journal: Stopping then does
+// BeginStop begins the grace period of a stop. A nil Writer belongs to a broker without a journal: BeginStop then does
 // nothing.
-func (w *Writer) Stopping() {
+func (w *Writer) BeginStop() {
 	if w == nil {
 		return
 	}

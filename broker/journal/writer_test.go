@@ -107,7 +107,7 @@ func TestStopWithoutAStream(t *testing.T) {
 			w, stop := k.writer("kitchen")
 			time.Sleep(time.Minute)
 			w.Add(record(1))
-			w.Stopping()
+			w.BeginStop()
 			time.Sleep(drain)
 			began := time.Now()
 			stop()
