@@ -77,7 +77,7 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 
 // completeSince reports whether the journal has all records from t on.
 func (j Journaled) completeSince(t time.Time) bool {
-	return len(j.Without) == 0 && j.More == 0 && j.GoOn.Sequence == 0 &&
+	return len(j.Without) == 0 && j.MoreHoles == 0 && j.ContinueAt.Sequence == 0 &&
 		!slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { return h.To.After(t) })
 }
 
