@@ -18,7 +18,7 @@ import (
 const (
 	// skew is the maximum difference between the clocks of two leaders.
 	skew = time.Minute
-	// leadTime is the time before the interval of the query at which a search begins. It then finds a batch of every
+	// leadTime is the time by which a search begins before the interval of the query. So the search finds a batch of every
 	// instance that ran in the interval.
 	leadTime = deadAfter + skew
 	// maxRecordAge is the maximum age of a record when it is stored. A batch with older records is a copy.
@@ -30,7 +30,7 @@ type Config struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
-	Policy    message.Policy // with the name of the stream, and the loaded keys
+	Policy    message.Policy // has the name of the stream, and the keys that prove a batch
 	// States has the states of all running writers shortly before a search, or nil if they are unknown. Without them, the
 	// search detects a killed instance only after a minute without a batch.
 	States []State
@@ -57,7 +57,8 @@ type Entry struct {
 var errLimit = errors.New("limit reached")
 
 // Search calls found for each selected record, in the order in which the records were stored. It ends at the first
-// error of found. The report describes the completeness of the result. If there is no stream, Search returns ErrNoJournal.
+// error of found. The report describes the completeness of the result. If there is no stream, Search returns
+// ErrNoJournal.
 func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) (Report, error) {
 	info, err := j.info(ctx)
 	if err != nil {
@@ -78,12 +79,12 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
 		if scan.Since = q.Since.Add(-leadTime); s.OldestBatch.Before(scan.Since) {
-			s.runs.last = scan.Since // a running instance would write in the leadTime
+			s.runs.last = scan.Since // a running instance writes at least once in the leadTime
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
 		s.Holes = append(s.Holes, Hole{From: s.OldestBatch, To: s.OldestBatch,
-			Why: "the journal no longer keeps the place to continue from"})
+			Why: "the journal no longer has the place to continue from"})
 	}
 	until, batches := s.SearchedAt, uint64(0)
 	for m, err := range scan.All(ctx) {
@@ -131,7 +132,7 @@ func (j *Journal) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	return s.CachedInfo(), nil
 }
 
-// search is one pass through the journal.
+// search is one read of the journal.
 type search struct {
 	*Journal
 	Query
@@ -151,7 +152,7 @@ func (s *search) take(m lane.Stored) error {
 		s.hole(Hole{From: m.At, To: m.At, Why: errNewer.Error() + ": read it with that version"})
 		return nil
 	}
-	if h.Records > 0 && m.At.Sub(at(h.Last)) > maxRecordAge || !s.runs.next(h, m.At, s.hole) {
+	if h.Records > 0 && m.At.Sub(at(h.Last)) > maxRecordAge || !s.runs.addBatch(h, m.At, s.hole) {
 		s.Duplicates++
 		return nil
 	}
@@ -207,13 +208,13 @@ func (s *search) hole(h Hole) {
 	s.Holes = append(s.Holes, h)
 }
 
-// conclude reports the holes at the end of the interval, and the hole before the journal's beginning.
+// conclude reports the holes at the end of the interval, and the hole before the journal's oldest batch.
 func (s *search) conclude(until time.Time) {
 	states := s.cfg.States
 	if until.Before(s.SearchedAt) {
-		states = nil // the states are later than the query's interval
+		states = nil // they describe a time after the interval of the query
 	}
-	s.runs.silent(until, states, s.hole)
+	s.runs.reportSilent(until, states, s.hole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.OldestBatch.IsZero() || s.Since.Before(s.OldestBatch)) {
 		h := Hole{From: s.Since, To: s.OldestBatch, Why: "the journal begins later"}
 		if s.OldestBatch.IsZero() {
