@@ -14,12 +14,12 @@ func TestOutcome(t *testing.T) {
 		return reply(`{"stream":"S","error":{"code":400,"err_code":` + code + `,"description":"no"}}`)
 	}
 	for _, tt := range []struct {
-		name    string
-		answer  *nats.Msg
-		err     error
-		want    Outcome
-		final   bool
-		foreign bool
+		name      string
+		answer    *nats.Msg
+		err       error
+		want      Outcome
+		notStored bool
+		foreign   bool
 	}{
 		{name: "stored", answer: reply(`{"stream":"S","seq":7}`), want: Stored},
 		{name: "another stream's answer", answer: reply(`{"stream":"OTHER","seq":7}`), foreign: true},

@@ -27,7 +27,7 @@ func (l *liveness) record(id string, counter uint64, called bool, now time.Time)
 		return
 	}
 	changed := s.changed
-	if called || !l.good.IsZero() { // otherwise, the time of the change is unknown
+	if called || !l.success.IsZero() { // otherwise, the time of the change is unknown
 		changed = now
 	}
 	l.seen[id] = sighting{counter: counter, first: now, changed: changed, alive: s.alive || s.counter > 0 || called}
@@ -36,13 +36,13 @@ func (l *liveness) record(id string, counter uint64, called bool, now time.Time)
 // recordSuccess records the success of a round that began at sent. The round showed everything stored before sent.
 // Others are the other instances of the table.
 func (l *liveness) recordSuccess(sent, now time.Time, others []string) {
-	if l.good.IsZero() {
+	if l.success.IsZero() {
 		for id, s := range l.seen {
 			s.first = now
 			l.seen[id] = s
 		}
 	}
-	l.good = sent
+	l.success = sent
 	for _, id := range others {
 		if _, known := l.seen[id]; !known {
 			l.seen[id] = sighting{first: now}
@@ -51,16 +51,16 @@ func (l *liveness) recordSuccess(sent, now time.Time, others []string) {
 }
 
 // recordFailure records the failure of a round.
-func (l *liveness) recordFailure() { l.good = time.Time{} }
+func (l *liveness) recordFailure() { l.success = time.Time{} }
 
 // unchangedFor returns the time for which an instance's counter has certainly not changed, although the instance could
 // have raised it.
 func (l *liveness) unchangedFor(id string) time.Duration {
 	s, known := l.seen[id]
-	if !known || l.good.IsZero() {
+	if !known || l.success.IsZero() {
 		return 0
 	}
-	return l.good.Sub(s.first)
+	return l.success.Sub(s.first)
 }
 
 // everAlive reports whether an instance has ever shown a sign of life.

@@ -52,7 +52,7 @@ func moves(t Table, share map[string]string) int {
 func TestSharesAreEven(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
-		instances, lanes, most := 1+r.IntN(6), r.IntN(30), 1+r.IntN(4)
+		instances, lanes, maxOwners := 1+r.IntN(6), r.IntN(30), 1+r.IntN(4)
 		w := randomTable(r, instances, lanes)
 		share := shares(w, maxOwners)
 		if len(share) != lanes {
@@ -108,9 +108,9 @@ func fewestMoves(t Table, lanes, owners int) int {
 func TestSharesSettle(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
-		instances, most := 1+r.IntN(5), 1+r.IntN(4)
+		instances, maxOwners := 1+r.IntN(5), 1+r.IntN(4)
 		w := randomTable(r, instances, r.IntN(30))
-		least, moved := moves(w, shares(w, most)), 0
+		least, moved := moves(w, shares(w, maxOwners)), 0
 		ending := make(map[string]bool) // lanes that their owners have decided to release
 		settled := func() bool {
 			share := shares(w, maxOwners)
@@ -123,7 +123,7 @@ func TestSharesSettle(t *testing.T) {
 				t.Fatal("after 10,000 steps, the shares still change")
 			}
 			me := fmt.Sprintf("i%d", r.IntN(instances))
-			for lane, id := range shares(w, most) {
+			for lane, id := range shares(w, maxOwners) {
 				switch owner := w.Lanes[lane].Instance; {
 				case owner == me && id != me:
 					ending[lane] = true

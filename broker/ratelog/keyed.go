@@ -64,7 +64,7 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 	now := time.Now()
 	if e := k.known[key]; e != nil {
 		s := e.Value.(*entry)
-		if now.Sub(s.at) < k.every {
+		if now.Sub(s.at) < k.interval {
 			s.more++
 			return 0, 0, false
 		}
@@ -75,7 +75,7 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 	switch {
 	case k.makeRoom(now):
 		k.known[key] = k.byLast.PushBack(&entry{key: key, at: now})
-	case k.shared.IsZero() || now.Sub(k.shared) >= k.every:
+	case k.shared.IsZero() || now.Sub(k.shared) >= k.interval:
 		k.shared = now
 	default:
 		k.others++
@@ -93,7 +93,7 @@ func (k *Keyed) makeRoom(now time.Time) bool {
 	}
 	oldest := k.byLast.Front()
 	s := oldest.Value.(*entry)
-	if now.Sub(s.at) < k.every {
+	if now.Sub(s.at) < k.interval {
 		return false
 	}
 	k.others += s.more

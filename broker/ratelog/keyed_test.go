@@ -48,7 +48,7 @@ func play(t *testing.T, steps []step) {
 	k, logged := keyed(2)
 	for _, step := range steps {
 		time.Sleep(step.wait)
-		k.sayAll(step.keys...)
+		k.logAll(step.keys...)
 		if got := logged(); got != step.want {
 			t.Errorf("after %s, %v: got %q, want %q", step.wait, step.keys, got, step.want)
 		}
@@ -91,7 +91,7 @@ func TestKeyedIsBounded(t *testing.T) {
 		k, logged := keyed(maxKeys)
 		for minute := range minutes {
 			for n := range flood {
-				k.sayAll(fmt.Sprint("orders.", minute, ".", n))
+				k.logAll(fmt.Sprint("orders.", minute, ".", n))
 			}
 			if got := len(k.known); got != maxKeys || k.byLast.Len() != maxKeys {
 				t.Fatalf("there are %d entries, want %d", got, maxKeys)
@@ -114,11 +114,11 @@ func TestKeyedOfManyGoroutines(t *testing.T) {
 		k, logged := keyed(1)
 		var logging sync.WaitGroup
 		for range 100 {
-			logging.Go(func() { k.sayAll("a") })
+			logging.Go(func() { k.logAll("a") })
 		}
 		logging.Wait()
 		time.Sleep(time.Minute)
-		k.sayAll("a")
+		k.logAll("a")
 		if got, want := logged(), "target=a; target=a more=99"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
