@@ -62,7 +62,7 @@ func (l *Letters) ResendingEach(
 ) *LetterWork {
 	do := l.Resend
 	if dry {
-		do = l.Try
+		do = l.DryRun
 	}
 	return &LetterWork{Query: deadletter.Query{Filter: f}, Did: "resent",
 		Do: func(ctx context.Context, one deadletter.Letter) error { return do(ctx, one, change(one), l.Time()) }}
