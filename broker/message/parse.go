@@ -24,7 +24,7 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	return m.Request, m.Forbidden
 }
 
-// PartialParse is a message of which a part has been parsed.
+// PartialParse is a message of which only a part has been parsed.
 type PartialParse struct {
 	Request   Request
 	Fields    Fields
@@ -40,7 +40,7 @@ func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 		Accepted: in.At,
 		Due:      in.At,
 	}
-	if !addr.Schedule() { // its target is in a header
+	if !addr.Schedule() { // the target of a schedule is in a header
 		if m.Forbidden = p.CheckTarget(addr.Target); m.Forbidden == nil {
 			m.Request.Target = addr.Target
 		}
@@ -70,14 +70,15 @@ func (p Policy) ParseHop(in Incoming) (m PartialParse, problem *Problem) {
 	return m, m.Fields.Problem
 }
 
-// parseClient parses a message on one of the three forms of subjects for clients. It ignores state headers.
+// parseClient parses a message on a client's subject. It ignores state headers.
 func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 	m, problem := p.ParseCommon(in)
 	switch {
 	case problem != nil:
 		return m.Request, problem
 	case addr.Form == FormForeign, addr.Form == FormTimer:
-		return m.Request, Problemf(BadTarget, "the subject %s is not a subject of this broker: remove it from the stream %s",
+		return m.Request, Problemf(BadTarget,
+			"the subject %s is not a subject of this broker: remove the subject from the stream %s",
 			Excerpt(in.Subject), in.Stream)
 	}
 	if name := m.Fields.First(timerHeaders...); name != "" {
@@ -110,8 +111,8 @@ func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, probl
 	return r, cmp.Or(problem, optionProblem)
 }
 
-// ClientTarget returns the target of a client's message: from its subject or, on the bare subject of a level, from
-// Delay-Target, if that is enabled.
+// ClientTarget returns the target of a client's message. The target is in the subject or, if HeaderTargets allows that,
+// in Delay-Target on the bare subject of a level.
 func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
 	named, problem := m.Fields.Single(HeaderTarget)
 	if problem != nil {
@@ -138,7 +139,7 @@ func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
 // EscapeSubject converts a client's subject to a header value.
 func EscapeSubject(s string) string { return bounded(url.PathEscape(s)) }
 
-// bounded truncates an escaped subject that is too long for a header, but not within an escape.
+// bounded truncates an escaped subject to 256 bytes, or to fewer bytes if it would otherwise end within an escape.
 func bounded(escaped string) string {
 	const maxBytes = 256
 	if len(escaped) <= maxBytes {
