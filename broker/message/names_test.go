@@ -16,7 +16,7 @@ func TestNewNamesRefuses(t *testing.T) {
 		"abcdefghijklmnopq",
 	} {
 		if _, err := message.NewNames(prefix); err == nil {
-			t.Errorf("NewNames(%q) is accepted", prefix)
+			t.Errorf("NewNames(%q): got no error", prefix)
 		}
 	}
 	for _, prefix := range []string{"d", "delay", "delay-2", "abcdefghijklmnop"} {
@@ -26,7 +26,7 @@ func TestNewNamesRefuses(t *testing.T) {
 	}
 }
 
-// TestNames has every name of the protocol.
+// TestNames has the subjects and stream names of the protocol.
 func TestNames(t *testing.T) {
 	n := mustNames("delay")
 	for want, got := range map[string]string{
@@ -95,7 +95,7 @@ func TestParseSubject(t *testing.T) {
 	}
 }
 
-// TestInternal: a duplicate counts as ours only on a subject where only the broker may publish.
+// TestInternal: only the broker may publish below delaysys and delaydead.
 func TestInternal(t *testing.T) {
 	n := mustNames("delay")
 	for subject, want := range map[string]bool{

@@ -6,7 +6,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestRules: the first rule with a matching pattern applies, whatever its value, and otherwise the default.
+// TestRules: Lookup returns the value of the first rule whose pattern matches, also if it is zero, or else the default.
 func TestRules(t *testing.T) {
 	rules := message.Rules[int]{
 		{Pattern: "shop.mail", Value: 0}, {Pattern: "shop.*", Value: 3}, {Pattern: "shop.mail", Value: 9},
