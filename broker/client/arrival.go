@@ -13,18 +13,19 @@ import (
 // occur after a crash. The headers are not authenticated: anyone who may publish to the target can forge them.
 type Arrival struct {
 	message.Arrival
-	// At is the time of arrival: when the target's stream stored the message or, for a subscriber, when Of was called.
+	// At is the time of arrival: when the target's stream stored the message or, for a subscriber, when ParseArrival was
+	// called.
 	At time.Time
 }
 
-// Of returns the Arrival of a message of a subscriber. ok is false if the message has no broker's headers.
-func Of(m *nats.Msg) (a Arrival, ok bool) {
+// ParseArrival returns the Arrival of a message of a subscriber. ok is false if the message has no broker's headers.
+func ParseArrival(m *nats.Msg) (a Arrival, ok bool) {
 	parsed, ok := message.ParseArrival(message.Header(m.Header))
 	return Arrival{parsed, time.Now()}, ok
 }
 
-// OfMsg returns the Arrival of a message of a JetStream consumer. ok is as for Of.
-func OfMsg(m jetstream.Msg) (a Arrival, ok bool) {
+// ParseJetStreamArrival returns the Arrival of a message of a JetStream consumer. ok is as for ParseArrival.
+func ParseJetStreamArrival(m jetstream.Msg) (a Arrival, ok bool) {
 	parsed, ok := message.ParseArrival(message.Header(m.Headers()))
 	a = Arrival{parsed, time.Now()}
 	if stored, err := m.Metadata(); err == nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // TestArrival: a consumer gets the lateness of a message. In a stream, the time of arrival is the time of storage, and
-// does not depend on when the consumer reads the message. For a subscriber, it is the time of the call of Of.
+// does not depend on when the consumer reads the message. For a subscriber, it is the time of the call of ParseArrival.
 func TestArrival(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -54,7 +54,7 @@ func TestArrival(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, ok := client.OfMsg(m)
+		a, ok := client.ParseJetStreamArrival(m)
 		want := client.Arrival{At: a.At}
 		want.ID, want.MsgID, want.Accepted, want.Due = r.ID, "x/1", accepted.UTC(), accepted.Add(time.Minute).UTC()
 		if !ok || a != want || r.ID == "" {
@@ -67,10 +67,10 @@ func TestArrival(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, ok = client.Of(plain); !ok || a.Late() != time.Since(a.Due) || a.Late() < time.Hour {
+		if a, ok = client.ParseArrival(plain); !ok || a.Late() != time.Since(a.Due) || a.Late() < time.Hour {
 			t.Errorf("to a subscriber: got %+v, %t, late %s, want it as of now", a, ok, a.Late())
 		}
-		if a, ok := client.Of(nats.NewMsg("shop.x")); ok {
+		if a, ok := client.ParseArrival(nats.NewMsg("shop.x")); ok {
 			t.Errorf("got %+v of a message without a delay", a)
 		}
 	})

@@ -5,9 +5,9 @@
 //	delays, err := client.New(js, client.Config{})
 //	receipt, err := delays.In(ctx, "orders.expire", 30*time.Minute, body, client.ID("order-42/expire"))
 //
-// [Client.In], [Client.At] and [Client.Level] wait until the message is stored. A [Publisher] does not wait. [Of] and
-// [OfMsg] read the delay metadata of a delivered message. Package clienttest has a fake broker for tests, with a clock
-// that the test moves.
+// [Client.In], [Client.At] and [Client.Level] wait until the message is stored. A [Publisher] does not wait.
+// [ParseArrival] and [ParseJetStreamArrival] read the delay metadata of a delivered message. Package clienttest has a
+// fake broker for tests, with a clock that the test moves.
 //
 // # Errors
 //

@@ -89,10 +89,10 @@ func ExampleClient_In_mistakes() {
 	// true
 }
 
-func ExampleOf() {
+func ExampleParseArrival() {
 	fake := clienttest.New(t, client.Config{})
 	fake.Handle("orders.>", func(m *nats.Msg) {
-		a, ok := client.Of(m) // or client.OfMsg, for a message of a JetStream consumer
+		a, ok := client.ParseArrival(m) // or client.ParseJetStreamArrival, for a message of a JetStream consumer
 		if !ok {
 			return // the message did not come from a broker
 		}

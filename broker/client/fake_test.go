@@ -87,7 +87,7 @@ func (d *diary) line(format string, args ...any) string {
 }
 
 func (d *diary) arrived(m *nats.Msg) {
-	a, ok := client.Of(m)
+	a, ok := client.ParseArrival(m)
 	var header []string
 	for _, name := range slices.Sorted(maps.Keys(m.Header)) {
 		header = append(header, fmt.Sprintf("%s=%q", name, m.Header[name]))

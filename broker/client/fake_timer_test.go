@@ -64,7 +64,7 @@ func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration
 }
 
 func (d *diary) rang(m *nats.Msg) {
-	a, _ := client.Of(m)
+	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.arrivals = append(d.arrivals, d.line("%s %q due %s accepted %s %q", m.Subject, m.Data, a.Due, a.Accepted,

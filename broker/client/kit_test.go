@@ -37,7 +37,7 @@ func arrivals(t *testing.T, nc *nats.Conn) (all func() []client.Arrival) {
 	var mu sync.Mutex
 	var list []client.Arrival
 	if _, err := nc.Subscribe("shop.>", func(m *nats.Msg) {
-		a, ok := client.Of(m)
+		a, ok := client.ParseArrival(m)
 		if !ok {
 			t.Errorf("%s has no headers of a delay: %v", m.Subject, m.Header)
 		}

@@ -28,7 +28,7 @@ func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 // round notes an arrival, to the second: rounds that are caught up come a tenth of one apart, and a broker has to look
 // whether the one before is settled.
 func (d *diary) round(m *nats.Msg) {
-	a, _ := client.Of(m)
+	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.arrivals = append(d.arrivals, fmt.Sprintf("%s %s %q round %d of a series %t, due %s, %q",

@@ -19,7 +19,7 @@ type arrival struct {
 
 // newArrival returns an arrival at the current time.
 func newArrival(m *nats.Msg) arrival {
-	delay, _ := client.Of(m)
+	delay, _ := client.ParseArrival(m)
 	return arrival{delay, m}
 }
 

@@ -65,7 +65,7 @@ func TestHandlersMayAskAgain(t *testing.T) {
 	var rang []time.Duration
 	f.Handle("alarm.*", func(m *nats.Msg) {
 		rang = append(rang, f.Now().Sub(began))
-		if a, ok := client.Of(m); !ok || !a.Due.Equal(f.Now()) {
+		if a, ok := client.ParseArrival(m); !ok || !a.Due.Equal(f.Now()) {
 			t.Errorf("got %+v, %t, want it due now", a, ok)
 		}
 		if len(rang) < 4 {

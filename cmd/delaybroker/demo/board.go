@@ -85,7 +85,7 @@ type arrival struct {
 
 // arrivalOf returns an arrival at the current time.
 func arrivalOf(subject string, header nats.Header) arrival {
-	delay, _ := client.Of(&nats.Msg{Header: header})
+	delay, _ := client.ParseArrival(&nats.Msg{Header: header})
 	return arrival{subject, delay.Late()}
 }
 
