@@ -34,6 +34,6 @@ func ParseJetStreamArrival(m jetstream.Msg) (a Arrival, ok bool) {
 	return a, ok
 }
 
-// Late returns the lateness, which is the time from Due to At. For a subscriber it includes the difference between the
+// Lateness returns the time from Due to At. For a subscriber it includes the difference between the
 // clocks of this host and the server.
-func (a Arrival) Late() time.Duration { return a.At.Sub(a.Due) }
+func (a Arrival) Lateness() time.Duration { return a.At.Sub(a.Due) }

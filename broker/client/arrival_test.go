@@ -60,15 +60,15 @@ func TestArrival(t *testing.T) {
 		if !ok || a != want || r.ID == "" {
 			t.Errorf("got %+v, %t, want %+v", a, ok, want)
 		}
-		if late := a.Late(); late != 7*time.Second {
+		if late := a.Lateness(); late != 7*time.Second {
 			t.Errorf("in the stream: %s late, want the 7s of the outage", late)
 		}
 		plain, err := sub.NextMsgWithContext(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, ok = client.ParseArrival(plain); !ok || a.Late() != time.Since(a.Due) || a.Late() < time.Hour {
-			t.Errorf("to a subscriber: got %+v, %t, late %s, want it as of now", a, ok, a.Late())
+		if a, ok = client.ParseArrival(plain); !ok || a.Lateness() != time.Since(a.Due) || a.Lateness() < time.Hour {
+			t.Errorf("to a subscriber: got %+v, %t, late %s, want it as of now", a, ok, a.Lateness())
 		}
 		if a, ok := client.ParseArrival(nats.NewMsg("shop.x")); ok {
 			t.Errorf("got %+v of a message without a delay", a)

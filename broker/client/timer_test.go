@@ -137,7 +137,7 @@ func TestTimersWithoutABroker(t *testing.T) {
 		time.Sleep(time.Hour)
 		harness.StartBroker(t, s, timersOn(t))
 		time.Sleep(time.Second)
-		if got := arrived(); len(got) != 1 || got[0].Late() < 59*time.Minute {
+		if got := arrived(); len(got) != 1 || got[0].Lateness() < 59*time.Minute {
 			t.Errorf("got %v, want the one that was not cancelled", got)
 		}
 	})

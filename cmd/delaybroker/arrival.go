@@ -28,7 +28,7 @@ func (a arrival) MarshalJSON() ([]byte, error) {
 	m := a.message
 	object := map[string]any{"time": a.At.UTC(), "subject": m.Subject}
 	if !a.Due.IsZero() {
-		object["due"], object["late_ms"], object["id"] = a.Due, terminal.Milliseconds(a.Late()), a.ID
+		object["due"], object["late_ms"], object["id"] = a.Due, terminal.Milliseconds(a.Lateness()), a.ID
 	}
 	if len(m.Header) > 0 {
 		object["headers"] = m.Header

@@ -86,7 +86,7 @@ type arrival struct {
 // arrivalOf returns an arrival at the current time.
 func arrivalOf(subject string, header nats.Header) arrival {
 	delay, _ := client.ParseArrival(&nats.Msg{Header: header})
-	return arrival{subject, delay.Late()}
+	return arrival{subject, delay.Lateness()}
 }
 
 // watch returns when all messages have arrived.
