@@ -35,7 +35,7 @@ func TestArrival(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err = c.Look(t.Context(), r); err != nil {
+		if r, err = c.Lookup(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.In(t.Context(), "core.x", time.Minute, nil); err != nil {

@@ -20,7 +20,7 @@ type Client struct {
 	timeout time.Duration
 }
 
-// New returns a client that publishes on the connection of js. Look, Timer and ReadLevels use the domain or API prefix
+// New returns a client that publishes on the connection of js. Lookup, Timer and ReadLevels use the domain or API prefix
 // of js. New sends nothing to the server.
 func New(js jetstream.JetStream, cfg Config) (*Client, error) {
 	store, err := newJetStream(js, cfg.withDefaults().Timeout)

@@ -48,6 +48,6 @@ var (
 	ErrConfig = errors.New("bad client configuration")
 	// ErrClosed is returned when the Publisher is closed. The message was not published.
 	ErrClosed = errors.New("the publisher is closed")
-	// ErrGone is returned by Look when the message is no longer in its first stream: it has moved on, or was delivered.
+	// ErrGone is returned by Lookup when the message is no longer in its first stream: it has moved on, or was delivered.
 	ErrGone = errors.New("the message has moved on")
 )

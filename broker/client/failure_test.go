@@ -150,7 +150,7 @@ func TestForbidden(t *testing.T) {
 		wantError(t, err, nats.ErrPermissionViolation)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if looked, err := c.Look(ctx, r); err == nil || looked != r {
+		if looked, err := c.Lookup(ctx, r); err == nil || looked != r {
 			t.Errorf("got %+v, %v, want the receipt as it was, and an error", looked, err)
 		}
 		if err := c.ReadLevels(t.Context()); err == nil {

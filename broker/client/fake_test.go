@@ -129,7 +129,7 @@ func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)
 	t.Helper()
 	w := writer{c, d, d.now()}
 	seen := w.in("shop.a", 90*time.Minute, "a level")
-	w.look("look", seen)
+	w.lookup("lookup", seen)
 	w.asks()
 	w.asksTooMuch()
 
@@ -153,7 +153,7 @@ func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)
 	pass(10 * time.Second)
 	w.in("shop.b", 17*time.Minute, "after the window of ids", client.ID("b/1"))
 	pass(8 * time.Hour)
-	w.look("look again", seen)
+	w.lookup("lookup again", seen)
 }
 
 // writer publishes, and keeps a diary of the answers.
@@ -179,8 +179,8 @@ func (w writer) level(target, level, body string, opts ...client.Option) {
 	w.d.receipt(fmt.Sprintf("level %s to %s", level, target), r, err)
 }
 
-func (w writer) look(what string, seen client.Receipt) {
-	r, err := w.c.Look(context.Background(), seen)
+func (w writer) lookup(what string, seen client.Receipt) {
+	r, err := w.c.Lookup(context.Background(), seen)
 	w.d.receipt(what, r, err)
 }
 

@@ -18,7 +18,7 @@ type Receipt struct {
 	Due time.Time
 
 	// ID is the message's Delay-Id, and Accepted the time at which it was stored. An acknowledgement does not contain
-	// them: [Client.Look] sets them.
+	// them: [Client.Lookup] sets them.
 	ID       string
 	Accepted time.Time
 
@@ -29,11 +29,11 @@ type Receipt struct {
 	client *Client // nil without a key
 }
 
-// Look returns the receipt with its ID, the time at which the message was stored, and exactly when it is due. It reads
+// Lookup returns the receipt with its ID, the time at which the message was stored, and exactly when it is due. It reads
 // the message from the stream's leader, which costs a round trip and needs permission to publish to
 // $JS.API.STREAM.MSG.GET.*. If the message has already moved on, the error is ErrGone. A message in the intake moves on
 // soon.
-func (c *Client) Look(ctx context.Context, r Receipt) (Receipt, error) {
+func (c *Client) Lookup(ctx context.Context, r Receipt) (Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	in, err := c.store.Stored(ctx, r.Stream, r.Sequence)
