@@ -82,11 +82,11 @@ func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return Receipt{}, err // nothing was published
 	}
-	ctx, cancel := c.bounded(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	ack, err := c.store.PublishMsg(ctx, d.msg, d.retries()...)
 	if d.fallsBack(err) {
-		c.levels.missed(d.token, c.store.Now())
+		c.levels.recordMiss(d.token, c.store.Now())
 		ack, err = c.store.PublishMsg(ctx, d.fallback)
 	}
 	return c.receipt(d, ack, err)
@@ -99,7 +99,7 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 		return Receipt{}, explain(d, err, c.store.Refusal)
 	case ack.Sequence == 0 || !c.policy.Names.OwnsStream(ack.Stream):
 		return Receipt{}, fmt.Errorf("%w: the stream %q took %s", ErrForeign, ack.Stream, d.msg.Subject)
-	case d.timer && !d.decided(ack):
+	case d.timer && !d.answeredBy(ack):
 		return Receipt{}, fmt.Errorf("%w: the acknowledgement of %s is %+v", ErrForeign, d.msg.Subject, *ack)
 	}
 	r := Receipt{Stream: ack.Stream, Sequence: ack.Sequence, Duplicate: ack.Duplicate, Due: d.due}
@@ -109,8 +109,8 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 	return r, nil
 }
 
-// bounded returns ctx, with the client's timeout if ctx has no deadline.
-func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns ctx, with the client's timeout if ctx has no deadline.
+func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
 	}

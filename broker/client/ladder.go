@@ -67,8 +67,8 @@ func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 	return name, ok && !now.Before(l.skipUntil[name])
 }
 
-// missed records that no stream took a level's subject. Name is empty if the level was not guessed.
-func (l *ladder) missed(name string, now time.Time) {
+// recordMiss records that no stream took a level's subject. Name is empty if the level was not guessed.
+func (l *ladder) recordMiss(name string, now time.Time) {
 	if name == "" {
 		return
 	}

@@ -35,18 +35,18 @@ type Option func(*options)
 
 // options has the options of a message.
 type options struct {
-	protocol nats.Header // headers for the broker
-	own      nats.Header // headers for the target
-	until    time.Time
-	timer    naming
-	err      error
+	brokerHeader nats.Header // headers for the broker
+	userHeader   nats.Header // headers for the target
+	until        time.Time
+	timer        timerOptions
+	err          error
 }
 
 // header returns the header of a request. A user's header with a reserved name is refused later: see Client.check.
 func (o *options) header() nats.Header {
-	h := make(nats.Header, len(o.protocol)+len(o.own))
-	maps.Copy(h, o.own)
-	maps.Copy(h, o.protocol)
+	h := make(nats.Header, len(o.brokerHeader)+len(o.userHeader))
+	maps.Copy(h, o.userHeader)
+	maps.Copy(h, o.brokerHeader)
 	return h
 }
 
@@ -66,7 +66,7 @@ func ID(id string) Option {
 		if id == "" || strings.TrimSpace(id) != id || strings.ContainsFunc(id, unicode.IsControl) {
 			o.refuse("the id %q: want text without control characters and without spaces around it", id)
 		}
-		o.protocol.Set(nats.MsgIdHdr, id)
+		o.brokerHeader.Set(nats.MsgIdHdr, id)
 	}
 }
 
@@ -76,14 +76,14 @@ func Expires(after time.Duration) Option {
 		if after < 0 {
 			o.refuse("Expires %s: want a positive duration", after)
 		}
-		o.protocol.Set(message.HeaderExpires, levels.FormatDuration(after))
+		o.brokerHeader.Set(message.HeaderExpires, levels.FormatDuration(after))
 	}
 }
 
 // ExpiresAt makes the message a dead letter if it cannot be delivered before t.
 func ExpiresAt(t time.Time) Option {
 	return func(o *options) {
-		o.protocol.Set(message.HeaderExpires, t.UTC().Format(time.RFC3339Nano))
+		o.brokerHeader.Set(message.HeaderExpires, t.UTC().Format(time.RFC3339Nano))
 	}
 }
 
@@ -93,19 +93,19 @@ func Deliver(m Mode) Option {
 		if m == "" {
 			o.refuse("Deliver: want one of the modes")
 		}
-		o.protocol.Set(message.HeaderDeliver, string(m))
+		o.brokerHeader.Set(message.HeaderDeliver, string(m))
 	}
 }
 
 // MaxAttempts makes the message a dead letter after n refusals. It can only lower the limit in the broker's settings.
 func MaxAttempts(n int) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 }
 
 // RateKey sets the key by which the broker's DELAY_RATE_BY_KEY limits the message. All messages with the same key share
 // one rate, whatever their targets: a key for each tenant limits each tenant.
 func RateKey(key string) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderRateKey, key) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderRateKey, key) }
 }
 
 // TTL sets how long the target's stream keeps the message, if the stream allows that: whole seconds, rounded up, or
@@ -116,7 +116,7 @@ func TTL(keep time.Duration) Option {
 		if keep != Forever {
 			ttl = levels.FormatDuration(keep)
 		}
-		o.protocol.Set(message.HeaderTTL, ttl)
+		o.brokerHeader.Set(message.HeaderTTL, ttl)
 	}
 }
 
@@ -129,7 +129,7 @@ func Until(t time.Time) Option {
 			o.refuse("Until: want a time other than zero")
 		}
 		o.until = t
-		o.protocol.Set(message.HeaderUntil, t.UTC().Format(time.RFC3339Nano))
+		o.brokerHeader.Set(message.HeaderUntil, t.UTC().Format(time.RFC3339Nano))
 	}
 }
 
@@ -140,11 +140,11 @@ func Header(name, value string) Option { return Headers(nats.Header{name: {value
 // are refused, since they would not reach the target.
 func Headers(h nats.Header) Option {
 	return func(o *options) {
-		if o.own == nil {
-			o.own = make(nats.Header, len(h))
+		if o.userHeader == nil {
+			o.userHeader = make(nats.Header, len(h))
 		}
 		for name, values := range h {
-			o.own[name] = append(o.own[name], values...)
+			o.userHeader[name] = append(o.userHeader[name], values...)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func (c *Client) tryUntilCertain(
 	if err := c.checkName(key, target); err != nil {
 		return false, err
 	}
-	ctx, cancel := c.bounded(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	token, subject := nuid.Next(), c.policy.Names.Timer(key, target)
 	last := lastEntry{in: message.Incoming{Subject: subject, Sequence: generation}}
@@ -153,10 +153,10 @@ func (c *Client) last(ctx context.Context, subject string) (lastEntry, error) {
 // checkName refuses an invalid key or target of a timer.
 func (c *Client) checkName(key, target string) error {
 	if problem := entry.ParseKey(key); problem != nil {
-		return refused(problem)
+		return problemError(problem)
 	}
 	if problem := c.policy.CheckTarget(target); problem != nil {
-		return refused(problem)
+		return problemError(problem)
 	}
 	return nil
 }

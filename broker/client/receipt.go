@@ -42,7 +42,7 @@ func (c *Client) Lookup(ctx context.Context, r Receipt) (Receipt, error) {
 	}
 	request, problem := entry.ParseAny(c.policy, in)
 	if problem != nil {
-		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, refused(problem))
+		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, problemError(problem))
 	}
 	r.ID, r.Accepted, r.Due = request.ID, request.Accepted, request.Due
 	return r, nil

@@ -25,7 +25,7 @@ func (c *Client) Schedule(ctx context.Context, target string, body []byte, opts 
 // Every makes a named timer recur at an interval of at least a second. The rounds do not drift, even if one of them
 // fires late.
 func Every(interval time.Duration) Option {
-	return recurs(message.HeaderEvery, levels.FormatDuration(interval))
+	return recurrence(message.HeaderEvery, levels.FormatDuration(interval))
 }
 
 // Cron makes a named timer recur at the times of a cron expression: five fields, six with seconds before them, or a
@@ -34,34 +34,34 @@ func Every(interval time.Duration) Option {
 // timetable has the details.
 func Cron(expression, zone string) Option {
 	return func(o *options) {
-		recurs(message.HeaderCron, expression)(o)
+		recurrence(message.HeaderCron, expression)(o)
 		if zone != "" {
-			o.protocol.Set(message.HeaderZone, zone)
+			o.brokerHeader.Set(message.HeaderZone, zone)
 		}
 	}
 }
 
-func recurs(header, value string) Option {
+func recurrence(header, value string) Option {
 	return func(o *options) {
 		o.timer.recurs = true
-		o.protocol.Set(header, value)
+		o.brokerHeader.Set(header, value)
 	}
 }
 
 // Rounds limits a series to n rounds that fire.
 func Rounds(n int) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderRounds, strconv.Itoa(n)) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderRounds, strconv.Itoa(n)) }
 }
 
 // LastRound ends a series: no round is planned for a time after t.
 func LastRound(t time.Time) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
 }
 
 // Jitter delays each round of a series by a different duration below limit. So many series with the same times do not
 // fire at the same moment.
 func Jitter(limit time.Duration) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
 }
 
 // Missed is the policy for rounds of a series that were due while no broker could fire them.
@@ -80,7 +80,7 @@ func MissedRounds(policy Missed) Option {
 		if policy == "" {
 			o.refuse("MissedRounds: want one of skip, one and all")
 		}
-		o.protocol.Set(message.HeaderMissed, string(policy))
+		o.brokerHeader.Set(message.HeaderMissed, string(policy))
 	}
 }
 

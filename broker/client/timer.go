@@ -21,7 +21,7 @@ import (
 // Receipt.Sequence is its generation. A message for a pending key replaces the timer, unless IfAbsent or IfGeneration
 // forbids it. The key is one token of printable ASCII, of at most 128 bytes.
 func Key(key string) Option {
-	return func(o *options) { o.timer.key, o.timer.named = key, true }
+	return func(o *options) { o.timer.key, o.timer.isTimer = key, true }
 }
 
 // IfAbsent sets a timer only if no timer with its key and target exists. If one exists, the error is ErrConflict. An
@@ -49,14 +49,14 @@ func ifGeneration(generation uint64) Option {
 func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true
-		o.protocol.Set(message.HeaderMaxWait, levels.FormatDuration(maxWait))
+		o.brokerHeader.Set(message.HeaderMaxWait, levels.FormatDuration(maxWait))
 	}
 }
 
-// naming holds the options of a named timer.
-type naming struct {
+// timerOptions holds the options of a named timer.
+type timerOptions struct {
 	key        string
-	named      bool
+	isTimer    bool
 	cancelable bool // set by Cancelable: the client generates a key if the caller gave none
 	expected   *uint64
 	recurs     bool
@@ -66,35 +66,35 @@ type naming struct {
 // timer returns the address of a named timer: the subject contains the key, and a header contains the delay or the due
 // time. For any other message, it returns the given address unchanged.
 func (c *Client) timer(a address, o *options) address {
-	if o.timer.cancelable && !o.timer.named {
+	if o.timer.cancelable && !o.timer.isTimer {
 		o.timer.generateKey()
 	}
 	n := o.timer
-	switch table := firstSeriesHeader(o.protocol); {
-	case !n.named && n.expected != nil:
+	switch table := firstSeriesHeader(o.brokerHeader); {
+	case !n.isTimer && n.expected != nil:
 		o.refuse("IfAbsent and IfGeneration need Key")
-	case !n.named && table != "":
+	case !n.isTimer && table != "":
 		o.refuse("%s needs Key: only a named timer recurs", table)
-	case n.debounced && (!n.named || a.delay == ""):
+	case n.debounced && (!n.isTimer || a.delay == ""):
 		o.refuse("Debounce needs Key and In: each call postpones the timer by the delay")
 	case table != "" && !n.recurs:
 		o.refuse("%s needs Every or Cron", table)
 	case n.recurs && n.cancelable:
 		o.refuse("Cancelable is not for a recurring timer, whose generation changes: use Key, and end it with CancelAny")
-	case a.schedule && !(n.named && n.recurs):
+	case a.schedule && !(n.isTimer && n.recurs):
 		o.refuse("Schedule needs Key, and Every or Cron")
-	case !n.named:
+	case !n.isTimer:
 	case a.byLevel:
 		o.refuse("Level is not for a named timer: use In or At")
-	case o.protocol.Get(nats.MsgIdHdr) != "":
+	case o.brokerHeader.Get(nats.MsgIdHdr) != "":
 		o.refuse("ID is not for a named timer, whose key is its identity")
 	case strings.Contains(n.key, "."): // the part after the dot would become part of the target
 		o.err = cmp.Or(o.err, fmt.Errorf("%w: %q: want no dot", ErrBadKey, n.key))
 	default:
 		if a.delay != "" {
-			o.protocol.Set(message.HeaderFor, a.delay)
+			o.brokerHeader.Set(message.HeaderFor, a.delay)
 		} else if !a.schedule {
-			o.protocol.Set(message.HeaderUntil, a.when.UTC().Format(time.RFC3339Nano))
+			o.brokerHeader.Set(message.HeaderUntil, a.when.UTC().Format(time.RFC3339Nano))
 		}
 		o.expect(n.expected)
 		return address{target: a.target, subject: c.policy.Names.Timer(n.key, a.target)}
@@ -104,11 +104,11 @@ func (c *Client) timer(a address, o *options) address {
 
 // generateKey sets a unique key. The server stores the timer only if its subject has no earlier entry. So the broker
 // need not look for earlier entries.
-func (n *naming) generateKey() {
+func (n *timerOptions) generateKey() {
 	if n.expected == nil {
 		n.expected = new(uint64)
 	}
-	n.key, n.named = nuid.Next(), true
+	n.key, n.isTimer = nuid.Next(), true
 }
 
 // timerReserve is the part of max_payload that a timer must leave free, in bytes. The broker stores a timer again, with
@@ -127,7 +127,7 @@ func (c *Client) checkSize(m *nats.Msg) error {
 // expect makes the server store the message only if the last message of its subject has this sequence.
 func (o *options) expect(generation *uint64) {
 	if generation != nil {
-		o.protocol.Set(message.HeaderExpected, strconv.FormatUint(*generation, 10))
+		o.brokerHeader.Set(message.HeaderExpected, strconv.FormatUint(*generation, 10))
 	}
 }
 
@@ -154,7 +154,7 @@ func (c *Client) CancelAny(ctx context.Context, key, target string) error {
 const anyGeneration = "any"
 
 func (c *Client) cancel(ctx context.Context, key, target, word string, generation *uint64) error {
-	o := options{protocol: nats.Header{message.HeaderCancel: {word}}}
+	o := options{brokerHeader: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
 	// The broker's parser accepts a cancel on any subject. So the client parses a set on the same subject: that fails if
@@ -163,7 +163,7 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	_, problem := entry.ParseSet(c.policy, message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
 	case problem != nil:
-		return refused(problem)
+		return problemError(problem)
 	case addr.Token != key || addr.Target != target:
 		return fmt.Errorf("%w: %q: want no dot", ErrBadKey, key)
 	}
