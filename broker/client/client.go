@@ -20,7 +20,7 @@ type Client struct {
 	timeout time.Duration
 }
 
-// New returns a client that publishes on the connection of js. Lookup, Timer and ReadLevels use the domain or API prefix
+// New returns a client that publishes on the connection of js. Functions that read streams use the domain or API prefix
 // of js. New sends nothing to the server.
 func New(js jetstream.JetStream, cfg Config) (*Client, error) {
 	store, err := newJetStream(js, cfg.withDefaults().Timeout)
@@ -30,7 +30,7 @@ func New(js jetstream.JetStream, cfg Config) (*Client, error) {
 	return NewOn(store, cfg)
 }
 
-// NewOn returns a client that publishes to another store. It is for package clienttest; programs call New.
+// NewOn returns a client that publishes to a given store. It is for package clienttest. Programs call New.
 func NewOn(store Store, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	names, known, err := cfg.check()
@@ -46,17 +46,17 @@ func NewOn(store Store, cfg Config) (*Client, error) {
 	}, nil
 }
 
-// In publishes a message that is delivered to target after a delay, and waits until it is stored. The delay begins when
-// the first stream stores the message, by the clock of the server. The delay is rounded up to a millisecond. A negative
-// delay counts as zero.
+// In publishes a message that is delivered to target after a delay, and waits until the message is stored. The delay
+// begins when the first stream stores the message, by the clock of the server. In rounds the delay up to a millisecond.
+// A negative delay counts as zero.
 func (c *Client) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
 	return c.publish(ctx, c.in(target, delay), body, opts)
 }
 
-// At publishes a message that is delivered to target at a time, by the clock of the server, and waits until it is
-// stored. The time is rounded up to a millisecond. If it has passed, the message is due immediately.
+// At publishes a message that is delivered to target at a time, by the clock of the server, and waits until the message
+// is stored. At rounds the time up to a millisecond. If the time has passed, the message is due immediately.
 func (c *Client) At(ctx context.Context, target string, at time.Time, body []byte, opts ...Option) (Receipt, error) {
 	return c.publish(ctx, c.at(target, at), body, opts)
 }
@@ -77,7 +77,7 @@ func (c *Client) publish(ctx context.Context, a address, body []byte, opts []Opt
 	return c.send(ctx, d)
 }
 
-// send publishes a draft. If no stream takes it, send publishes the fallback.
+// send publishes a draft. If no stream listens on its subject, send publishes the fallback.
 func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return Receipt{}, err // nothing was published
@@ -109,7 +109,7 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 	return r, nil
 }
 
-// withTimeout returns ctx, with the client's timeout if ctx has no deadline.
+// withTimeout returns ctx or, if ctx has no deadline, a context with the client's timeout.
 func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}

@@ -14,22 +14,22 @@ import (
 	"delaybroker/levels"
 )
 
-// An address is a request's target and time, as a subject and a fallback subject with the same meaning.
+// An address is a request's target and time, with the subjects that express them.
 type address struct {
 	target        string
 	subject       string
-	fallback      string // a subject of the intake with the same meaning; empty if there is none
-	stableSubject string // the subject for a message with an ID: the same for every client at any time; it has no fallback
+	fallback      string // the subject of the intake with the same meaning; empty if there is none
+	stableSubject string // the subject for a message with an ID, which depends only on the delay; it has no fallback
 	token         string // the guessed level in subject; empty if the level was not guessed
 	delay         string // the delay as a header value; empty if the field when is set
 	when          time.Time
 	byLevel       bool // the caller named the level; with Until, the message waits in that level first
-	schedule      bool // the due time follows from the table of a series
+	schedule      bool // the due time follows from the timetable of a series
 	err           error
 }
 
-// in returns the address for a delay. If a level may have that delay, the subject is the level's, which saves the hop
-// through the intake.
+// in returns the address for a delay. If a level may have that delay, the subject is the level's subject, which saves
+// the hop through the intake.
 func (c *Client) in(target string, delay time.Duration) address {
 	names, written := c.policy.Names, levels.FormatDuration(delay)
 	a := address{target: target, subject: names.In(written, target), delay: written}
@@ -71,7 +71,7 @@ func (c *Client) level(target, level string) address {
 // A draft is a request that the client has checked with the broker's parser.
 type draft struct {
 	msg      *nats.Msg
-	fallback *nats.Msg // the same request for the intake, for the case that no stream takes msg; nil if there is none
+	fallback *nats.Msg // the request for the intake, for the case that no stream listens for msg; nil if there is none
 	token    string    // see address
 	due      time.Time // estimated by the client's clock
 
@@ -154,7 +154,7 @@ func (c *Client) check(m *nats.Msg, target string, r options) (entry.Pending, er
 	return request, nil
 }
 
-// problemError returns the error of this package for a problem.
+// problemError converts a problem to an error of this package.
 func problemError(p *message.Problem) error {
 	err := ErrBadOption
 	switch p.Code {
@@ -172,14 +172,14 @@ func problemError(p *message.Problem) error {
 	return fmt.Errorf("%w: %s", err, fieldNames.Replace(p.Sentence))
 }
 
-// fieldNames maps the names of the broker's settings, in the text of a problem, to the client's fields.
+// fieldNames replaces the names of the broker's settings, in the text of a problem, by fields of Config.
 var fieldNames = strings.NewReplacer(
 	"DELAY_MAX_DELAY", "client.Config.MaxDelay", "DELAY_ATTEMPTS", "client.Config.Attempts",
 	"DELAY_TARGETS", "client.Config.Targets",
 )
 
-// retries returns the retry options of a publish. If there is a fallback, the client library does not retry a publish
-// that no stream took.
+// retries returns the retry options of a publish. If there is a fallback, nats.go must not retry a publish on whose
+// subject no stream listens.
 func (d *draft) retries() []jetstream.PublishOpt {
 	if d.fallback == nil {
 		return nil
@@ -187,14 +187,14 @@ func (d *draft) retries() []jetstream.PublishOpt {
 	return []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
 }
 
-// fallsBack reports whether no stream took the request and there is a fallback. The request is then certainly not
-// stored: the server itself reports that nobody listens.
+// fallsBack reports whether no stream listens on the request's subject and there is a fallback. The request is then
+// certainly not stored: the server itself reports that no stream listens.
 func (d *draft) fallsBack(err error) bool {
 	return d.fallback != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// answeredBy reports whether an acknowledgement can be that of this draft. Anyone who knows an inbox can direct another
-// acknowledgement to it. The sequence of an entry is higher than the sequence that it replaces.
+// answeredBy reports whether an acknowledgement can be the answer to this draft. A client that knows the inbox can have
+// other acknowledgements delivered there. An entry has a higher sequence than the entry that it replaces.
 func (d *draft) answeredBy(ack *jetstream.PubAck) bool {
 	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
 }

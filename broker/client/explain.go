@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// explain returns the error of this package for a failed publish. Refusal returns the permission error for a subject,
-// or nil.
+// explain converts the error of a failed publish to an error of this package. Refusal returns the server's permission
+// error for a subject, or nil.
 func explain(d *draft, err error, refusal func(subject string) error) error {
 	subject, denied := d.msg.Subject, refusal(d.msg.Subject)
 	if d.fallback != nil {
@@ -38,8 +38,8 @@ func conflict(d *draft) string {
 
 const notPending = "no timer with this generation: it has fired, was cancelled, or was never set"
 
-// failure returns the error of this package for a failed request. Denied is a permission error that the server
-// reported, or nil. If there was no answer, the result wraps denied instead of err.
+// failure converts the error of a failed request to an error of this package. Denied is a permission error that the
+// server reported, or nil. If there was no answer, the result wraps denied instead of err.
 func failure(action string, err, denied error) error {
 	kind := sentinelOf(err)
 	switch {

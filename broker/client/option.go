@@ -15,15 +15,14 @@ import (
 	"delaybroker/levels"
 )
 
-// Mode is the way in which a broker delivers to a target. The package documentation of message, PROTOCOL.md, has a
-// section "Delivery".
+// Mode is the way in which a broker delivers to a target. See the section "Delivery" in PROTOCOL.md of package message.
 type Mode = message.Mode
 
 // The modes. If no mode is set, the broker's settings decide.
 const (
-	ModeAuto    = message.ModeAuto    // to a stream or, if none listens, to core subscribers
-	ModeStream  = message.ModeStream  // delivered when a stream acknowledges
-	ModeCore    = message.ModeCore    // delivered when the server has taken the message and there is a subscriber
+	ModeAuto    = message.ModeAuto    // to a stream or, if no stream listens, to core subscribers
+	ModeStream  = message.ModeStream  // delivered when a stream acknowledges the message
+	ModeCore    = message.ModeCore    // delivered when the server has accepted the message and there is a subscriber
 	ModeRequest = message.ModeRequest // delivered when a service replies
 )
 
@@ -42,7 +41,7 @@ type options struct {
 	err          error
 }
 
-// header returns the header of a request. A user's header with a reserved name is refused later: see Client.check.
+// header returns the header of a request. Client.check later refuses a user's header with a reserved name.
 func (o *options) header() nats.Header {
 	h := make(nats.Header, len(o.brokerHeader)+len(o.userHeader))
 	maps.Copy(h, o.userHeader)
@@ -58,9 +57,9 @@ func (o *options) refuse(format string, args ...any) {
 
 // ID makes a publish idempotent. Within the broker's DELAY_DEDUP_WINDOW, 30 s by default, the stream stores no second
 // message with this id, and the second publish returns Receipt.Duplicate. So a publish that failed with ErrUnanswered
-// can be repeated, with the same delay or level. The repeated message goes to the same stream, and to no other: if that
-// stream has no leader, the error is ErrNoBroker. Make the id unique across targets, as in "order-42/expire": a stream
-// holds messages for many targets.
+// can be repeated, with the same delay or level. The repeated message goes to the same stream. If that stream has no
+// leader, the error is ErrNoBroker. A stream holds messages for many targets, so make the id unique across targets, as
+// in "order-42/expire".
 func ID(id string) Option {
 	return func(o *options) {
 		if id == "" || strings.TrimSpace(id) != id || strings.ContainsFunc(id, unicode.IsControl) {
@@ -97,7 +96,7 @@ func Deliver(m Mode) Option {
 	}
 }
 
-// MaxAttempts makes the message a dead letter after n refusals. It can only lower the limit in the broker's settings.
+// MaxAttempts makes the message a dead letter after n refusals. N must not exceed the limit in the broker's settings.
 func MaxAttempts(n int) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 }
@@ -108,8 +107,8 @@ func RateKey(key string) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderRateKey, key) }
 }
 
-// TTL sets how long the target's stream keeps the message, if the stream allows that: whole seconds, rounded up, or
-// Forever.
+// TTL sets the time for which the target's stream keeps the message, if the stream allows a TTL for each message. It is
+// rounded up to a second, or is Forever.
 func TTL(keep time.Duration) Option {
 	return func(o *options) {
 		ttl := "never"
@@ -133,11 +132,11 @@ func Until(t time.Time) Option {
 	}
 }
 
-// Header adds a header for the target. It may be given several times.
+// Header adds a header for the target. Several Header options may be given.
 func Header(name, value string) Option { return Headers(nats.Header{name: {value}}) }
 
-// Headers adds headers for the target. It copies h when the message is published. Names that NATS or the broker reserve
-// are refused, since they would not reach the target.
+// Headers adds headers for the target. It copies h when the message is published. A name that NATS or the broker
+// reserves is an error, since the header would not reach the target.
 func Headers(h nats.Header) Option {
 	return func(o *options) {
 		if o.userHeader == nil {
