@@ -22,8 +22,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFakeIsLikeTheBroker runs one scenario on a real broker and on the fake for users' tests. All receipts, errors and
-// arrivals are the same: streams, sequences, ids, due times, headers, order.
+// TestFakeIsLikeTheBroker runs one scenario on a real broker and on the fake. All receipts, errors and arrivals are
+// equal: their streams, sequences, ids, due times, headers and order.
 func TestFakeIsLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -59,10 +59,12 @@ func onBoth(
 	return got, want
 }
 
-func checkSame(t *testing.T, got, want []string, least int) {
+// checkSame fails unless the broker and the fake have the same lines, at least minLines.
+func checkSame(t *testing.T, got, want []string, minLines int) {
 	t.Helper()
-	if len(got) < least || len(got) != len(want) {
-		t.Errorf("%d lines of the broker and %d of the fake, want as many, and %d or more", len(got), len(want), least)
+	if len(got) < minLines || len(got) != len(want) {
+		t.Errorf("%d lines of the broker and %d of the fake, want equal numbers of at least %d", len(got), len(want),
+			minLines)
 	}
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {
@@ -124,39 +126,39 @@ func kindsOf(err error) []string {
 	return all
 }
 
-// scenario requests all kinds of delay, and lets eight hours pass.
+// scenario publishes with all kinds of delays, and lets eight hours pass.
 func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	w := writer{c, d, d.now()}
 	seen := w.in("shop.a", 90*time.Minute, "a level")
 	w.lookup("lookup", seen)
-	w.asks()
-	w.asksTooMuch()
+	w.publishValid()
+	w.publishInvalid()
 
 	pass(time.Second)
-	w.at("shop.g", w.began, "past")
+	w.at("shop.g", w.began, "a time in the past")
 	pass(0)
-	w.in("shop.g", -time.Second, "none")
+	w.in("shop.g", -time.Second, "a negative delay")
 	pass(0)
 	p := c.Publisher(2)
 	for i := range 5 {
 		if _, err := p.In(t.Context(), "shop.h", 3*time.Second, fmt.Append(nil, i)); err != nil {
 			t.Errorf("publish: %v", err)
 		}
-		pass(time.Nanosecond) // otherwise the order of arrival would depend on the order of the answers
+		pass(time.Nanosecond) // otherwise, the order of arrival would depend on the order of the answers
 	}
 	if err := p.Close(t.Context()); err != nil {
 		t.Errorf("close: %v", err)
 	}
 	pass(20 * time.Second)
-	w.in("shop.b", 17*time.Minute, "after the window of ids, nearly", client.ID("b/1"))
+	w.in("shop.b", 17*time.Minute, "before the end of the duplicate window", client.ID("b/1"))
 	pass(10 * time.Second)
-	w.in("shop.b", 17*time.Minute, "after the window of ids", client.ID("b/1"))
+	w.in("shop.b", 17*time.Minute, "after the duplicate window", client.ID("b/1"))
 	pass(8 * time.Hour)
 	w.lookup("lookup again", seen)
 }
 
-// writer publishes, and keeps a diary of the answers.
+// writer publishes, and records the answers in a diary.
 type writer struct {
 	c     *client.Client
 	d     *diary
@@ -184,13 +186,13 @@ func (w writer) lookup(what string, seen client.Receipt) {
 	w.d.receipt(what, r, err)
 }
 
-// asks publishes accepted requests, with all options.
-func (w writer) asks() {
+// publishValid publishes valid requests, with all options.
+func (w writer) publishValid() {
 	now := w.began
 	w.in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
 		client.Deliver(client.ModeCore), client.TTL(90*time.Second), client.RateKey("t7"),
 		client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
-	w.in("shop.b", 17*time.Minute, "a copy", client.ID("b/1"))
+	w.in("shop.b", 17*time.Minute, "a duplicate", client.ID("b/1"))
 	w.in("shop.c", 1500*time.Millisecond, "1.5 s")
 	w.in("shop.c", 7*time.Hour+13*time.Minute+12345678901, "odd", client.ExpiresAt(now.Add(10*time.Hour)))
 	w.at("shop.d", now.Add(2*time.Hour+250*time.Microsecond), "rounded up", client.TTL(client.Forever))
@@ -202,8 +204,8 @@ func (w writer) asks() {
 	w.in("shop.f", 365*24*time.Hour, "in a year")
 }
 
-// asksTooMuch publishes requests that are refused.
-func (w writer) asksTooMuch() {
+// publishInvalid publishes requests that fail at the call.
+func (w writer) publishInvalid() {
 	now := w.began
 	w.in("shop.*", time.Minute, "")
 	w.in("", time.Minute, "")

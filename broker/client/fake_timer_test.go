@@ -20,25 +20,25 @@ func timersOn(t *testing.T) broker.Config {
 	return broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true}
 }
 
-// TestFakeTimersAreLikeTheBroker runs one scenario on a real broker and on the fake. All outcomes, states and arrivals
-// are the same. Generations differ: the broker stores its own entries between those of clients.
+// TestFakeTimersAreLikeTheBroker runs one scenario with named timers on a real broker and on the fake. All outcomes,
+// states and arrivals are equal. Generations differ: the broker stores its own entries between those of clients.
 func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, timers, (*diary).rang)
+		got, want := onBoth(t, s, timers, (*diary).fired)
 		checkSame(t, got.receipts, want.receipts, 40)
 		checkSame(t, got.arrivals, want.arrivals, 6)
 	})
 }
 
-// TestFakeDebouncesLikeTheBroker: calls postpone a timer up to the maximum wait after the first one, or until another
-// call moves it.
+// TestFakeDebouncesLikeTheBroker: on a real broker and on the fake, calls with Debounce postpone a timer up to the
+// maximum wait after the first call. A move ends the run.
 func TestFakeDebouncesLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, debounces, (*diary).rang)
+		got, want := onBoth(t, s, debounces, (*diary).fired)
 		checkSame(t, got.arrivals, want.arrivals, 3)
 	})
 }
@@ -54,7 +54,7 @@ func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration
 			pass(8 * time.Second)
 		}
 	}
-	call(7) // the runs are delivered 25 s after the first call and 25 s after the fifth call
+	call(7) // two runs: the timer fires 25 s after the first call, and 25 s after the fifth call
 	pass(time.Minute)
 	call(2)
 	if moved, err := c.MovePending(t.Context(), "a", "shop.a", time.Hour); !moved || err != nil {
@@ -63,7 +63,8 @@ func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration
 	pass(2 * time.Hour)
 }
 
-func (d *diary) rang(m *nats.Msg) {
+// fired records the delivery of a timer.
+func (d *diary) fired(m *nats.Msg) {
 	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,7 +80,7 @@ func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	k.sizes()
 	pass(time.Second)
 	if state, err := c.Timer(t.Context(), "i", "shop.i"); err != nil || state.State != client.StatePending {
-		t.Errorf("the largest timer: got %s, %v, want it pending", state.State, err)
+		t.Errorf("the largest timer: got %s, %v, want pending", state.State, err)
 	}
 	if err := c.CancelAny(t.Context(), "i", "shop.i"); err != nil {
 		t.Error(err)
@@ -101,7 +102,7 @@ func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	}
 }
 
-// keeper changes timers, and records each answer and the state afterwards.
+// keeper changes timers. It records each answer, and the state of the timer after the answer.
 type keeper struct {
 	c          *client.Client
 	d          *diary
@@ -111,20 +112,20 @@ type keeper struct {
 }
 
 func (k keeper) note(what, key string, r client.Receipt, err error) {
-	state, looking := k.c.Timer(context.Background(), key, "shop."+key)
+	state, readErr := k.c.Timer(context.Background(), key, "shop."+key)
 	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s is generation %t, due %s, %q, %v",
 		what, key, r.Stream, r.Due, kindsOf(err),
-		state.State, state.Generation == k.generation[key], state.Due, state.Body, looking))
+		state.State, state.Generation == k.generation[key], state.Due, state.Body, readErr))
 }
 
-// settle waits until a timer without a delay is fired and delivered.
+// settle waits until a timer with a delay of zero has fired and is delivered.
 func (k keeper) settle(delay time.Duration) {
 	if delay == 0 {
 		k.pass(10 * time.Second)
 	}
 }
 
-// set records the generation that a set returned.
+// set records the generation in the receipt of a set.
 func (k keeper) set(key string, r client.Receipt, err error) {
 	if err == nil {
 		k.generation[key] = r.Sequence
@@ -160,7 +161,7 @@ func (k keeper) cancelAny(key string) {
 	k.note("cancel any", key, client.Receipt{}, k.c.CancelAny(context.Background(), key, "shop."+key))
 }
 
-// sets sets timers, moves and cancels them.
+// sets sets, moves and cancels timers.
 func (k keeper) sets() {
 	k.in("a", time.Minute, client.IfAbsent())
 	k.in("a", time.Minute, client.IfAbsent())

@@ -14,7 +14,7 @@ import (
 )
 
 // TestFakeSeriesAreLikeTheBroker runs one scenario with recurring timers on a real broker and on the fake. All
-// outcomes, states and arrivals are the same, except the generations.
+// outcomes, states and arrivals are equal, except the generations.
 func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -25,8 +25,8 @@ func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 	})
 }
 
-// round notes an arrival, to the second: rounds that are caught up come a tenth of one apart, and a broker has to look
-// whether the one before is settled.
+// round records the arrival of a round, with a precision of a second: missed rounds that fire late come a tenth of a
+// second apart, and a broker waits until the previous round is settled.
 func (d *diary) round(m *nats.Msg) {
 	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
@@ -54,7 +54,7 @@ func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	}
 }
 
-// recurring changes recurring timers, and keeps a diary of the answers and of each timer's state afterwards.
+// recurring changes recurring timers. It records each answer, and the state of the timer after the answer.
 type recurring struct {
 	t     *testing.T
 	c     *client.Client
@@ -65,10 +65,10 @@ type recurring struct {
 }
 
 func (k recurring) note(what, key string, r client.Receipt, err error) {
-	state, looking := k.c.Timer(context.Background(), key, "shop."+key)
+	state, readErr := k.c.Timer(context.Background(), key, "shop."+key)
 	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s round %d of ours %t, due %s, %q, %v",
 		what, key, r.Stream, r.Due, kindsOf(err),
-		state.State, state.Round, state.Series == k.first[key], state.Due, state.Body, looking))
+		state.State, state.Round, state.Series == k.first[key], state.Due, state.Body, readErr))
 }
 
 func (k recurring) schedule(key string, opts ...client.Option) {
@@ -126,7 +126,7 @@ func (k recurring) verbs() {
 	resumed, _ := k.c.Timer(context.Background(), "a", "shop.a")
 	k.ask("resume again", "a", k.c.Resume)
 	if again, err := k.c.Timer(context.Background(), "a", "shop.a"); err != nil || again.Generation != resumed.Generation {
-		k.t.Errorf("resumed again, it is generation %d, %v, and was %d", again.Generation, err, resumed.Generation)
+		k.t.Errorf("a second resume: generation %d, %v, want %d", again.Generation, err, resumed.Generation)
 	}
 	if _, err := k.c.In(context.Background(), "shop.once", time.Hour, nil, client.Key("once")); err != nil {
 		k.t.Error(err)
@@ -139,7 +139,7 @@ func (k recurring) verbs() {
 	k.note("fire", "once", client.Receipt{}, err)
 }
 
-// misses pauses timers so that they miss rounds, with each policy for missed rounds.
+// misses pauses series so that they miss rounds, with each policy for missed rounds.
 func (k recurring) misses() {
 	ctx := context.Background()
 	for _, missed := range []client.Missed{client.MissedSkip, client.MissedOne, client.MissedAll} {
@@ -151,7 +151,7 @@ func (k recurring) misses() {
 		if err := k.c.Pause(ctx, key, "shop."+key); err != nil {
 			k.t.Error(err)
 		}
-		k.pass(time.Second) // otherwise several rounds would be due at the same time
+		k.pass(time.Second) // otherwise, rounds of several series would be due at the same time
 	}
 	k.pass(19 * time.Minute)
 	for _, key := range []string{"skip", "one", "all"} {
