@@ -41,7 +41,10 @@ type Store struct {
 
 // New returns the store of a broker's dead letters. It sends no request.
 func New(cfg Config) *Store {
-	return &Store{cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, stream: cfg.Policy.Names.DeadStream()}
+	return &Store{
+		cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix, Timeout: jsapi.Timeout},
+		stream: cfg.Policy.Names.DeadStream(),
+	}
 }
 
 // Now returns the time by the clock of the stream's leader, which stamps the letters.
@@ -182,8 +185,6 @@ func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
 // checkPresent returns ErrAbsent if the stream's leader no longer has the letter. Without this check, the message would
 // be delivered twice if another operator has resent the letter before the lane's duplicate window began.
 func (b *Store) checkPresent(ctx context.Context, l Letter) error {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
 	m, err := b.api.Message(ctx, b.stream, l.Sequence)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && !m.Time.Equal(l.At): // the stream was created again
@@ -233,8 +234,6 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 // idAt requests a message in a lane from the stream's leader, and returns the Delay-Id of the message. It returns "" if
 // the message is gone. If no broker wrote the message, idAt returns a text that no Delay-Id equals.
 func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
 	m, err := b.api.Message(ctx, stream, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return "", nil
@@ -252,8 +251,6 @@ func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (strin
 
 // Remove deletes one letter permanently. It returns ErrAbsent if the letter is already gone.
 func (b *Store) Remove(ctx context.Context, l Letter) error {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
 	err := b.api.Delete(ctx, b.stream, l.Sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return ErrAbsent

@@ -25,8 +25,17 @@ type Client struct {
 	Conn *nats.Conn
 	API  string // the prefix of all subjects: $JS.API, or the prefix of a JetStream domain or an import
 
+	// Timeout is the maximum time for one call of Ask or Publish. If zero, only the call's context bounds the time.
+	Timeout time.Duration
 	// Retries makes Ask repeat requests as [Retry] does, for callers that do not repeat them.
 	Retries bool
+}
+
+func (l Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.Timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, l.Timeout)
 }
 
 // Message is a stored message.
@@ -126,6 +135,8 @@ func (l Client) Ask(ctx context.Context, subject string, request, answer any) er
 	if err != nil {
 		return fmt.Errorf("bug: encode %s: %w", subject, err)
 	}
+	ctx, cancel := l.withTimeout(ctx)
+	defer cancel()
 	if !l.Retries {
 		return l.ask(ctx, subject, body, answer)
 	}

@@ -114,6 +114,8 @@ func (r Reply) Problem() error {
 
 // Publish publishes into one of our streams, and waits for the answer.
 func (l Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {
+	ctx, cancel := l.withTimeout(ctx)
+	defer cancel()
 	answer, err := l.Conn.RequestMsgWithContext(ctx, m)
 	r, ok := ReplyOf(answer, err, stream)
 	if !ok {

@@ -45,8 +45,6 @@ func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 
 // seesTable reads the table again, and reports whether it is valid.
 func (s *Shared) seesTable(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	return s.readTable(ctx, false) == nil && s.view.known
 }
 

@@ -164,7 +164,8 @@ func NewShared(cfg SharedConfig) *Shared {
 	now := time.Now()
 	s := &Shared{
 		store: store{
-			conn: cfg.Conn, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, keys: cfg.Keys, Subjects: cfg.Subjects,
+			conn: cfg.Conn, keys: cfg.Keys, Subjects: cfg.Subjects,
+			api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix, Timeout: storeTimeout},
 		},
 		cfg: cfg, log: cfg.Log, wakeups: make(chan struct{}, 1),
 		self: self{id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano()},

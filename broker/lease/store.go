@@ -49,8 +49,6 @@ func (s store) swap(ctx context.Context, subject string, body []byte, last uint6
 func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	s.seal(m)
 	m.Header.Set(jetstream.ExpectedStreamHeader, s.Stream)
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	reply := s.api.Publish(ctx, s.Stream, m)
 	switch outcome := reply.Outcome(); {
 	case outcome == jsapi.Stored, outcome == jsapi.Duplicate:
@@ -66,8 +64,6 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 // last reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns
 // jetstream.ErrMsgNotFound if there is none.
 func (s store) last(ctx context.Context, subject string) (m jsapi.Message, ours bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	if m, err = s.api.Last(ctx, s.Stream, subject); err != nil {
 		return m, false, err
 	}
@@ -80,8 +76,6 @@ func (s store) last(ctx context.Context, subject string) (m jsapi.Message, ours 
 
 // checkFresh returns errStale if the server that answers has no message with this sequence or a higher one.
 func (s store) checkFresh(ctx context.Context, sequence uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	_, err := s.api.Next(ctx, s.Stream, sequence, s.All)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return errStale
@@ -91,8 +85,6 @@ func (s store) checkFresh(ctx context.Context, sequence uint64) error {
 
 // exists returns jetstream.ErrStreamNotFound if the stream is missing.
 func (s store) exists(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	_, err := s.api.Last(ctx, s.Stream, s.Table)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
@@ -102,15 +94,11 @@ func (s store) exists(ctx context.Context) error {
 
 // remove removes the message of a subject.
 func (s store) remove(ctx context.Context, subject string) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	return s.api.PurgeSubject(ctx, s.Stream, subject)
 }
 
 // sweep removes all counters that were stored below a sequence.
 func (s store) sweep(ctx context.Context, below uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	return s.api.PurgeBelow(ctx, s.Stream, s.Beat+"*", below)
 }
 

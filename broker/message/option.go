@@ -2,6 +2,7 @@ package message
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,12 +16,11 @@ func (r Request) options(s Block) (Request, *Problem) {
 	if problem != nil {
 		return r, problem
 	}
-	switch mode := Mode(strings.ToLower(deliver)); mode {
-	case "", ModeAuto, ModeStream, ModeCore, ModeRequest:
-		r.Mode = mode
-	default:
+	mode := Mode(strings.ToLower(deliver))
+	if mode != "" && !slices.Contains(Modes(), mode) {
 		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", Excerpt(deliver))
 	}
+	r.Mode = mode
 	expires, problem := s.Single(HeaderExpires)
 	if problem != nil {
 		return r, problem
