@@ -75,7 +75,7 @@ func (d *diary) fired(m *nats.Msg) {
 // timers sets, moves, cancels and reads timers.
 func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	k := keeper{c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
+	k := newKeeper(t, c, d, pass)
 	k.sets()
 	k.sizes()
 	pass(time.Second)
@@ -104,18 +104,25 @@ func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 
 // keeper changes timers. It records each answer, and the state of the timer after the answer.
 type keeper struct {
+	t          *testing.T
 	c          *client.Client
 	d          *diary
 	pass       func(time.Duration)
 	began      time.Time
-	generation map[string]uint64 // by key
+	generation map[string]uint64 // of the last set, by key
+}
+
+func newKeeper(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) keeper {
+	return keeper{t: t, c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
 }
 
 func (k keeper) note(what, key string, r client.Receipt, err error) {
 	state, readErr := k.c.Timer(context.Background(), key, "shop."+key)
-	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s is generation %t, due %s, %q, %v",
+	set := k.generation[key]
+	k.d.receipts = append(k.d.receipts, k.d.line(
+		"%s %s: %s due %s, %v; %s is the set %t, of its series %t, round %d, due %s, %q, %v",
 		what, key, r.Stream, r.Due, kindsOf(err),
-		state.State, state.Generation == k.generation[key], state.Due, state.Body, readErr))
+		state.State, state.Generation == set, state.Series == set, state.Round, state.Due, state.Body, readErr))
 }
 
 // settle waits until a timer with a delay of zero has fired and is delivered.

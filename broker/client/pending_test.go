@@ -32,24 +32,19 @@ func TestFakeChangesLikeTheBroker(t *testing.T) {
 // changes changes timers in all states.
 func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	k := keeper{c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
+	k := newKeeper(t, c, d, pass)
 	ctx := context.Background()
-	note := func(what, key string, done any, err error) {
-		state, readErr := c.Timer(ctx, key, "shop."+key)
-		d.receipts = append(d.receipts, d.line("%s %s: %v, %v; %s due %s, %q, %v",
-			what, key, done, kindsOf(err), state.State, state.Due, state.Body, readErr))
-	}
 	cancel := func(key string) {
 		done, err := c.CancelPending(ctx, key, "shop."+key)
-		note("cancel", key, done, err)
+		k.note(fmt.Sprint("cancel ", done), key, client.Receipt{}, err)
 	}
 	move := func(key string, delay time.Duration) {
 		done, err := c.MovePending(ctx, key, "shop."+key, delay)
-		note("move", key, done, err)
+		k.note(fmt.Sprint("move ", done), key, client.Receipt{}, err)
 	}
 	postpone := func(key string, by time.Duration) {
 		due, err := c.Postpone(ctx, key, "shop."+key, by)
-		note("postpone", key, due, err)
+		k.note(fmt.Sprint("postpone ", due), key, client.Receipt{}, err)
 	}
 	for _, key := range []string{"a", "b", "c", "e"} {
 		k.in(key, 10*time.Minute, client.Header("X-Mine", key), client.Expires(time.Hour))
@@ -77,7 +72,7 @@ func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration))
 	postpone("c", time.Hour)
 	done, err := c.MovePending(ctx, "e", "shop.e", 0)
 	pass(2 * time.Second)
-	note("moved", "e", done, err)
+	k.note(fmt.Sprint("moved ", done), "e", client.Receipt{}, err)
 	pass(80 * time.Minute)
 	cancel("s")
 	pass(3 * time.Hour)

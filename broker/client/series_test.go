@@ -38,7 +38,7 @@ func (d *diary) round(m *nats.Msg) {
 // series sets, replaces, cancels and reads recurring timers.
 func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	k := recurring{t: t, c: c, d: d, pass: pass, began: d.now(), first: make(map[string]uint64)}
+	k := recurring{newKeeper(t, c, d, pass)}
 	k.sets()
 	k.verbs()
 	k.misses()
@@ -46,36 +46,20 @@ func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	for _, key := range []string{"a", "d", "f"} {
 		k.note("after 20m", key, client.Receipt{}, nil)
 	}
-	k.note("cancel round 1 of", "d", client.Receipt{}, k.c.Cancel(context.Background(), "d", "shop.d", k.first["d"]))
-	k.note("cancel any", "d", client.Receipt{}, k.c.CancelAny(context.Background(), "d", "shop.d"))
+	k.cancel("d", k.generation["d"])
+	k.cancelAny("d")
 	k.pass(3*time.Hour + 30*time.Minute)
 	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
 		k.note("at last", key, client.Receipt{}, nil)
 	}
 }
 
-// recurring changes recurring timers. It records each answer, and the state of the timer after the answer.
-type recurring struct {
-	t     *testing.T
-	c     *client.Client
-	d     *diary
-	pass  func(time.Duration)
-	began time.Time
-	first map[string]uint64 // the generation of the first round, by key
-}
-
-func (k recurring) note(what, key string, r client.Receipt, err error) {
-	state, readErr := k.c.Timer(context.Background(), key, "shop."+key)
-	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s round %d of ours %t, due %s, %q, %v",
-		what, key, r.Stream, r.Due, kindsOf(err),
-		state.State, state.Round, state.Series == k.first[key], state.Due, state.Body, readErr))
-}
+// recurring is a keeper of recurring timers.
+type recurring struct{ keeper }
 
 func (k recurring) schedule(key string, opts ...client.Option) {
 	r, err := k.c.Schedule(context.Background(), "shop."+key, []byte("body of "+key), append(opts, client.Key(key))...)
-	if err == nil {
-		k.first[key] = r.Sequence
-	}
+	k.set(key, r, err)
 	k.note("schedule", key, r, err)
 }
 
@@ -104,11 +88,11 @@ func (k recurring) sets() {
 	}
 	r, err := k.c.In(ctx, "shop.e", time.Minute, nil, client.Key("e"), client.Every(time.Hour),
 		client.Rounds(2))
-	k.first["e"] = r.Sequence
+	k.set("e", r, err)
 	k.note("in", "e", r, err)
 	r, err = k.c.At(ctx, "shop.f", k.began.Add(-7*time.Minute), nil, client.Key("f"), client.Every(10*time.Minute),
 		client.Rounds(2))
-	k.first["f"] = r.Sequence
+	k.set("f", r, err)
 	k.note("at", "f", r, err)
 	_, err = k.c.In(ctx, "shop.g", time.Minute, nil, client.Every(time.Hour))
 	k.note("without a key", "g", client.Receipt{}, err)
