@@ -12,7 +12,6 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/client"
 	"delaybroker/test/harness"
-	"delaybroker/test/natstest"
 )
 
 // timersOn returns the configuration of a broker with named timers.
@@ -24,23 +23,14 @@ func timersOn(t *testing.T) broker.Config {
 // states and arrivals are equal. Generations differ: the broker stores its own entries between those of clients.
 func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, timers, (*diary).fired)
-		checkSame(t, got.receipts, want.receipts, 40)
-		checkSame(t, got.arrivals, want.arrivals, 6)
-	})
+	checkFake(t, timersOn(t), timers, (*diary).fired, 40, 6)
 }
 
 // TestFakeDebouncesLikeTheBroker: on a real broker and on the fake, calls with Debounce postpone a timer up to the
 // maximum wait after the first call. A move ends the run.
 func TestFakeDebouncesLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, debounces, (*diary).fired)
-		checkSame(t, got.arrivals, want.arrivals, 3)
-	})
+	checkFake(t, timersOn(t), debounces, (*diary).fired, 0, 3)
 }
 
 func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration)) {

@@ -21,12 +21,7 @@ import (
 // broker and on the fake. All outcomes, states and arrivals are equal.
 func TestFakeChangesLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, changes, (*diary).fired)
-		checkSame(t, got.receipts, want.receipts, 25)
-		checkSame(t, got.arrivals, want.arrivals, 5)
-	})
+	checkFake(t, timersOn(t), changes, (*diary).fired, 25, 5)
 }
 
 // changes changes timers in all states.

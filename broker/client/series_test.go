@@ -9,20 +9,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/client"
-	"delaybroker/test/harness"
-	"delaybroker/test/natstest"
 )
 
 // TestFakeSeriesAreLikeTheBroker runs one scenario with recurring timers on a real broker and on the fake. All
 // outcomes, states and arrivals are equal, except the generations.
 func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, series, (*diary).round)
-		checkSame(t, got.receipts, want.receipts, 20)
-		checkSame(t, got.arrivals, want.arrivals, 14)
-	})
+	checkFake(t, timersOn(t), series, (*diary).round, 20, 14)
 }
 
 // round records the arrival of a round, with a precision of a second: missed rounds that fire late come a tenth of a
