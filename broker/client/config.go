@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// The defaults of a client. DefaultMaxDelay and DefaultAttempts are the broker's defaults too.
+// The defaults of a client. DefaultMaxDelay and DefaultAttempts are also the broker's defaults.
 const (
 	DefaultMaxDelay = 366 * 24 * time.Hour
 	DefaultAttempts = 20

@@ -13,7 +13,7 @@
 //   - A batch counts only with the seal of a broker. A client chooses the reply subject of its requests, and so can
 //     make the server store an answer in this stream.
 //   - A search needs memory for one answer of the server, about 4 MiB, for any number of records. It passes each record
-//     to its caller, and keeps none.
+//     to its caller, and does not keep it.
 //
 // # The encoding
 //

@@ -28,7 +28,7 @@ type Instance struct {
 	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
 	Joined  uint64   `json:"joined"`            // rises with each instance that joins
 	Lanes   []string `json:"lanes"`             // the lanes that the instance can own, sorted
-	Format  int      `json:"format,omitempty"`  // newest format that the instance reads; older brokers wrote none
+	Format  int      `json:"format,omitempty"`  // newest format that the instance reads; zero for an older broker
 }
 
 // Claim is the ownership of a lane.

@@ -67,7 +67,7 @@ func (f *Fields) Moment(name string, required bool) time.Time {
 	return t
 }
 
-// mode returns the mode, or "" if the request had none.
+// mode returns the mode, or "" if the request had no mode.
 func (f *Fields) mode() Mode {
 	v := Mode(f.Text(HeaderDeliver))
 	if v != "" && !slices.Contains(Modes(), v) {
@@ -76,7 +76,7 @@ func (f *Fields) mode() Mode {
 	return v
 }
 
-// ttl returns the TTL, or "" if the request had none. It accepts only results of parseTTL, since the target gets the
+// ttl returns the TTL, or "" if the request had no TTL. It accepts only results of parseTTL, since the target gets the
 // TTL unchanged.
 func (f *Fields) ttl() string {
 	v := f.Text(HeaderTTL)

@@ -80,8 +80,8 @@ func parseTTL(ttl string) (string, *Problem) {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }
 
-// maxAttempts returns the client's limit of refusals, or zero. A limit above that of the settings for the target is a
-// problem.
+// maxAttempts returns the client's limit of refusals, or zero. The limit must not exceed the limit in the settings for
+// the target.
 func (p Policy) maxAttempts(target string, s Block) (int, *Problem) {
 	value, problem := s.Single(HeaderMaxAttempts)
 	if problem != nil || value == "" {

@@ -60,7 +60,7 @@ type handler struct {
 	handle  func(*nats.Msg)
 }
 
-// New returns a fake broker with the settings in cfg. Its clock starts at the beginning of the year 2000, like that of
+// New returns a fake broker with the settings in cfg. Its clock starts at the beginning of the year 2000, as in
 // testing/synctest.
 func New(t testing.TB, cfg client.Config) *Fake {
 	t.Helper()
