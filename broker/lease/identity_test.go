@@ -42,7 +42,8 @@ func TestPlaceIsResumed(t *testing.T) {
 func TestSameNameStops(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-			a := startPeer(t, s, lanes(4), withName("one"), withKeys, withFail(func(err error) { t.Errorf("the elder: %v", err) }))
+			elderFailed := func(err error) { t.Errorf("the elder: %v", err) }
+			a := startPeer(t, s, lanes(4), withName("one"), withKeys, withFail(elderFailed))
 			others := []*peer{}
 			if !alone {
 				others = append(others, startPeer(t, s, lanes(4), withKeys))
