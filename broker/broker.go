@@ -126,12 +126,12 @@ func (b *Broker) Run(ctx context.Context) error {
 	window, windowBytes := engine.Window(cfg.HoldMessages, cfg.HoldBytes, len(lanes))
 	deliverer := deliver.New(targets, b.jetstream.API, deliver.Config{
 		Modes: cfg.Deliver, Limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, Counts: b.tally.Targets,
-		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.Own,
+		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.OwnsStream,
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
 	defer listenToErrors(b.conns.Deliver, deliverer.NoteError)()
 	deliverer.NoteError(b.conns.Deliver.LastError()) // the last error before listenToErrors
-	b.links.Look()
+	b.links.Refresh()
 	b.pauses.deliverer = deliverer
 	b.pauses.Load(ctx)
 
@@ -161,7 +161,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	defer closeJournal() // after the workers end, and before the inbox ends
 	defer context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
-		records.Stopping()
+		records.BeginStop()
 		deliverer.Drain()
 	})()
 	timers := b.timers(write)
@@ -183,7 +183,7 @@ func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.conns.Each(func(name string, nc *nats.Conn) {
 		stops = append(stops, listenToErrors(nc, func(err error) {
-			subject, publish := jsapi.Forbidden(err)
+			subject, publish := jsapi.RefusedSubject(err)
 			root, _, _ := strings.Cut(subject, ".")
 			if !publish || slices.Contains(b.names.Roots(), root) || strings.HasPrefix(subject, b.cfg.APIPrefix+".") {
 				b.refused.Note(name, time.Now(), err)

@@ -32,7 +32,7 @@ func (b *Broker) watchJetStream(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-b.jetstream.Back():
+		case <-b.jetstream.Recovered():
 			b.leaser.Probe()
 			b.pauses.Refresh()
 			if probe == nil {

@@ -103,7 +103,7 @@ func (t *turn) laneTotals(ctx context.Context) (stored, dead int, err error) {
 		switch name := info.Config.Name; {
 		case name == names.broker.DeadStream():
 			dead = int(info.State.Msgs)
-		case name != names.broker.OwnersStream() && names.broker.Own(name):
+		case name != names.broker.OwnersStream() && names.broker.OwnsStream(name):
 			stored += int(info.State.LastSeq)
 		}
 	}

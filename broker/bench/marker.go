@@ -163,7 +163,7 @@ func (n Names) own(info *jetstream.StreamInfo) bool {
 		return true
 	}
 	prefixes := streams.Prefixes(map[string]*jetstream.StreamInfo{info.Config.Name: info})
-	return n.broker.Own(info.Config.Name) && len(prefixes) == 1 && prefixes[0] == n.prefix
+	return n.broker.OwnsStream(info.Config.Name) && len(prefixes) == 1 && prefixes[0] == n.prefix
 }
 
 func (s site) drop(ctx context.Context, stream string) error {

@@ -13,18 +13,21 @@ import (
 // occur after a crash. The headers are not authenticated: anyone who may publish to the target can forge them.
 type Arrival struct {
 	message.Arrival
-	// At is the time of arrival: when the target's stream stored the message or, for a subscriber, when Of was called.
+	// At is the time at which the target's stream stored the message. For a subscriber, it is the time of the call of
+	// ParseArrival.
 	At time.Time
 }
 
-// Of returns the Arrival of a message of a subscriber. ok is false if the message has no broker's headers.
-func Of(m *nats.Msg) (a Arrival, ok bool) {
+// ParseArrival returns the Arrival of a message that a subscriber received. Ok is false if the message does not have
+// the headers of a broker.
+func ParseArrival(m *nats.Msg) (a Arrival, ok bool) {
 	parsed, ok := message.ParseArrival(message.Header(m.Header))
 	return Arrival{parsed, time.Now()}, ok
 }
 
-// OfMsg returns the Arrival of a message of a JetStream consumer. ok is as for Of.
-func OfMsg(m jetstream.Msg) (a Arrival, ok bool) {
+// ParseJetStreamArrival returns the Arrival of a message that a JetStream consumer received. Ok is false if the message
+// does not have the headers of a broker.
+func ParseJetStreamArrival(m jetstream.Msg) (a Arrival, ok bool) {
 	parsed, ok := message.ParseArrival(message.Header(m.Headers()))
 	a = Arrival{parsed, time.Now()}
 	if stored, err := m.Metadata(); err == nil {
@@ -33,6 +36,6 @@ func OfMsg(m jetstream.Msg) (a Arrival, ok bool) {
 	return a, ok
 }
 
-// Late returns the lateness, which is the time from Due to At. For a subscriber it includes the difference between the
-// clocks of this host and the server.
-func (a Arrival) Late() time.Duration { return a.At.Sub(a.Due) }
+// Lateness returns the time from Due to At. For a subscriber it includes the difference between the clocks of this host
+// and the server.
+func (a Arrival) Lateness() time.Duration { return a.At.Sub(a.Due) }

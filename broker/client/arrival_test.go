@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestArrival: a consumer gets the lateness of a message. In a stream, the time of arrival is the time of storage, and
-// does not depend on when the consumer reads the message. For a subscriber, it is the time of the call of Of.
+// TestArrival: an Arrival has the metadata and the lateness of a message. For a message in a stream, At is the time of
+// storage, whenever a consumer reads the message. For a subscriber, At is the time of the call of ParseArrival.
 func TestArrival(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -35,7 +35,7 @@ func TestArrival(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err = c.Look(t.Context(), r); err != nil {
+		if r, err = c.Lookup(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.In(t.Context(), "core.x", time.Minute, nil); err != nil {
@@ -54,24 +54,24 @@ func TestArrival(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, ok := client.OfMsg(m)
+		a, ok := client.ParseJetStreamArrival(m)
 		want := client.Arrival{At: a.At}
 		want.ID, want.MsgID, want.Accepted, want.Due = r.ID, "x/1", accepted.UTC(), accepted.Add(time.Minute).UTC()
 		if !ok || a != want || r.ID == "" {
 			t.Errorf("got %+v, %t, want %+v", a, ok, want)
 		}
-		if late := a.Late(); late != 7*time.Second {
-			t.Errorf("in the stream: %s late, want the 7s of the outage", late)
+		if got := a.Lateness(); got != 7*time.Second {
+			t.Errorf("in the stream: lateness %s, want the 7s of the outage", got)
 		}
 		plain, err := sub.NextMsgWithContext(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, ok = client.Of(plain); !ok || a.Late() != time.Since(a.Due) || a.Late() < time.Hour {
-			t.Errorf("to a subscriber: got %+v, %t, late %s, want it as of now", a, ok, a.Late())
+		if a, ok = client.ParseArrival(plain); !ok || a.Lateness() != time.Since(a.Due) || a.Lateness() < time.Hour {
+			t.Errorf("to a subscriber: got %+v, %t, lateness %s, want the time since Due", a, ok, a.Lateness())
 		}
-		if a, ok := client.Of(nats.NewMsg("shop.x")); ok {
-			t.Errorf("got %+v of a message without a delay", a)
+		if a, ok := client.ParseArrival(nats.NewMsg("shop.x")); ok {
+			t.Errorf("a message without a broker's headers: got %+v, want none", a)
 		}
 	})
 }

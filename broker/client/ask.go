@@ -12,40 +12,41 @@ import (
 	"delaybroker/levels"
 )
 
-// The headers of a NATS service's error reply. Package micro defines them too, but importing it would add dependencies.
+// The headers of a NATS service's error reply. Package micro also defines them, but its import would add dependencies.
 const (
 	headerError     = "Nats-Service-Error"
 	headerErrorCode = "Nats-Service-Error-Code"
 )
 
-// The calls in this file send a request to a broker, on delayctl. A client alone cannot change a series: the entry that
-// replaces a round needs a broker's seal.
+// The functions in this file send a request to a broker, on delayctl. Only a broker can change a series, since the
+// entry that replaces a round needs a broker's seal.
 
 // Pause pauses a series: no round is due until the series is resumed. A round that has already fired is still
-// delivered. Pause sends a request to a broker, so a broker must run. It needs permission to publish to
-// delayctl.timer.pause.<key>.<target>. It returns ErrConflict if there is no series. After ErrUnanswered the outcome is
-// unknown: call Pause again.
+// delivered. Pause sends a request to a broker, so a broker must run. The client needs permission to publish to
+// delayctl.timer.pause.<key>.<target>. Pause returns ErrConflict if there is no series. After ErrUnanswered the outcome
+// is unknown: call Pause again.
 func (c *Client) Pause(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "pause", key, target, "paused")
 }
 
-// Resume continues a paused series. [MissedRounds], given when the series was set, decides about the rounds missed
+// Resume continues a paused series. The option [MissedRounds] of the series decides about the rounds that were missed
 // during the pause. For permissions and errors see Pause.
 func (c *Client) Resume(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "resume", key, target, "pending")
 }
 
-// Fire makes a timer due immediately. For a series it adds one delivery, and the pending round stays as it is. Like
+// Fire makes a timer due immediately. For a series, Fire adds one delivery, and does not change the pending round. Like
 // Pause, it sends a request to a broker, so a broker must run. For permissions and errors see Pause.
 func (c *Client) Fire(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "fire", key, target, "fired")
 }
 
-// Postpone makes a timer, or the pending round of a series, due later than it is, or earlier if by is negative, and
-// returns the new due time. The timer keeps its body. Like Pause, it sends a request to a broker, so a broker must run;
-// [Client.MovePending] needs none. ErrConflict means that no timer is pending. For permissions see Pause.
+// Postpone adds a duration to the due time of a timer, or of the pending round of a series, and returns the new due
+// time. A negative duration makes the timer due earlier. The timer keeps its body. Like Pause, Postpone sends a request
+// to a broker, so a broker must run. [Client.MovePending] does not need a broker. ErrConflict means that no timer is
+// pending. For permissions see Pause.
 //
-// After ErrUnanswered the timer may be postponed: [Client.Timer] returns when it is due.
+// After ErrUnanswered the timer may or may not be postponed: [Client.Timer] returns its due time.
 func (c *Client) Postpone(ctx context.Context, key, target string, by time.Duration) (due time.Time, err error) {
 	sign := ""
 	if by < 0 {
@@ -55,19 +56,19 @@ func (c *Client) Postpone(ctx context.Context, key, target string, by time.Durat
 	return a.Due, err
 }
 
-// ask sends a broker a request with the given verb. It returns nil if the reply has the outcome want.
+// ask sends a request without parameters. It returns nil if the reply has the outcome want.
 func (c *Client) ask(ctx context.Context, verb, key, target, want string) error {
 	_, err := c.request(ctx, verb, key, target, want, make(map[string]string, 1))
 	return err
 }
 
-// outcome is the reply of a broker.
+// outcome is a broker's reply.
 type outcome struct {
 	Outcome, Why string
 	Due          time.Time
 }
 
-// request sends a broker a request with the given verb and body. It returns no error if the reply has the outcome want.
+// request sends a request with the given verb and body to a broker. The error is nil if the reply has the outcome want.
 func (c *Client) request(
 	ctx context.Context, verb, key, target, want string, body map[string]string,
 ) (outcome, error) {
@@ -86,11 +87,11 @@ func (c *Client) request(
 	if err != nil {
 		return outcome{}, failure("ask on "+subject, err, c.store.Refusal(subject))
 	}
-	return judgeAnswer(m, subject, want)
+	return parseOutcome(m, subject, want)
 }
 
-// judgeAnswer returns no error if the reply has the outcome want.
-func judgeAnswer(m *nats.Msg, subject, want string) (outcome, error) {
+// parseOutcome parses a reply. The error is nil if the reply has the outcome want.
+func parseOutcome(m *nats.Msg, subject, want string) (outcome, error) {
 	if sentence := m.Header.Get(headerError); sentence != "" { // the broker refused the request
 		code := m.Header.Get(headerErrorCode)
 		kind := map[string]error{"400": ErrBadOption, "404": ErrNoBroker, "413": ErrTooLarge, "507": ErrFull}[code]

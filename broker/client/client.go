@@ -20,7 +20,7 @@ type Client struct {
 	timeout time.Duration
 }
 
-// New returns a client that publishes on the connection of js. Look, Timer and ReadLevels use the domain or API prefix
+// New returns a client that publishes on the connection of js. Functions that read streams use the domain or API prefix
 // of js. New sends nothing to the server.
 func New(js jetstream.JetStream, cfg Config) (*Client, error) {
 	store, err := newJetStream(js, cfg.withDefaults().Timeout)
@@ -30,7 +30,7 @@ func New(js jetstream.JetStream, cfg Config) (*Client, error) {
 	return NewOn(store, cfg)
 }
 
-// NewOn returns a client that publishes to another store. It is for package clienttest; programs call New.
+// NewOn returns a client that publishes to a given store. It is for package clienttest. Programs call New.
 func NewOn(store Store, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
 	names, known, err := cfg.check()
@@ -46,17 +46,17 @@ func NewOn(store Store, cfg Config) (*Client, error) {
 	}, nil
 }
 
-// In publishes a message that is delivered to target after a delay, and waits until it is stored. The delay begins when
-// the first stream stores the message, by the clock of the server. The delay is rounded up to a millisecond. A negative
-// delay counts as zero.
+// In publishes a message that is delivered to target after a delay, and waits until the message is stored. The delay
+// begins when the first stream stores the message, by the clock of the server. In rounds the delay up to a millisecond.
+// A negative delay counts as zero.
 func (c *Client) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
 	return c.publish(ctx, c.in(target, delay), body, opts)
 }
 
-// At publishes a message that is delivered to target at a time, by the clock of the server, and waits until it is
-// stored. The time is rounded up to a millisecond. If it has passed, the message is due immediately.
+// At publishes a message that is delivered to target at a time, by the clock of the server, and waits until the message
+// is stored. At rounds the time up to a millisecond. If the time has passed, the message is due immediately.
 func (c *Client) At(ctx context.Context, target string, at time.Time, body []byte, opts ...Option) (Receipt, error) {
 	return c.publish(ctx, c.at(target, at), body, opts)
 }
@@ -77,16 +77,16 @@ func (c *Client) publish(ctx context.Context, a address, body []byte, opts []Opt
 	return c.send(ctx, d)
 }
 
-// send publishes a draft. If no stream takes it, send publishes the fallback.
+// send publishes a draft. If no stream listens on its subject, send publishes the fallback.
 func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return Receipt{}, err // nothing was published
 	}
-	ctx, cancel := c.bounded(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	ack, err := c.store.PublishMsg(ctx, d.msg, d.retries()...)
 	if d.fallsBack(err) {
-		c.levels.missed(d.token, c.store.Now())
+		c.levels.recordMiss(d.token, c.store.Now())
 		ack, err = c.store.PublishMsg(ctx, d.fallback)
 	}
 	return c.receipt(d, ack, err)
@@ -97,9 +97,9 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 	switch {
 	case err != nil:
 		return Receipt{}, explain(d, err, c.store.Refusal)
-	case ack.Sequence == 0 || !c.policy.Names.Own(ack.Stream):
+	case ack.Sequence == 0 || !c.policy.Names.OwnsStream(ack.Stream):
 		return Receipt{}, fmt.Errorf("%w: the stream %q took %s", ErrForeign, ack.Stream, d.msg.Subject)
-	case d.timer && !d.decided(ack):
+	case d.timer && !d.answeredBy(ack):
 		return Receipt{}, fmt.Errorf("%w: the acknowledgement of %s is %+v", ErrForeign, d.msg.Subject, *ack)
 	}
 	r := Receipt{Stream: ack.Stream, Sequence: ack.Sequence, Duplicate: ack.Duplicate, Due: d.due}
@@ -109,8 +109,8 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 	return r, nil
 }
 
-// bounded returns ctx, with the client's timeout if ctx has no deadline.
-func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout returns ctx or, if ctx has no deadline, a context with the client's timeout.
+func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
 	}

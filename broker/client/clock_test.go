@@ -19,10 +19,10 @@ import (
 // skewed is a store on a host whose clock is wrong.
 type skewed struct {
 	client.Store
-	by time.Duration
+	skew time.Duration
 }
 
-func (s skewed) Now() time.Time { return s.Store.Now().Add(s.by) }
+func (s skewed) Now() time.Time { return s.Store.Now().Add(s.skew) }
 
 // TestNeverEarlyByAWrongClock: a delay begins with the server's timestamp, and a due time is a time by the server's
 // clock. The client's clock affects neither: no message is early, and no accepted request becomes a dead letter.
@@ -42,18 +42,11 @@ func TestNeverEarlyByAWrongClock(t *testing.T) {
 		}
 		synctest.Wait()
 		want := make(map[string]time.Time)
-		for _, by := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute, 999_999_999} {
-			store, err := client.NewJetStream(s.JetStream(nc), time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := client.NewOn(skewed{store, by}, client.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, skew := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute, 999_999_999} {
+			c := newClientOn(t, s.JetStream(nc), func(store client.Store) client.Store { return skewed{store, skew} })
 			now := time.Now()
 			ask := func(name string, ahead time.Duration, publish func(body []byte) (client.Receipt, error)) {
-				name += by.String()
+				name += skew.String()
 				if _, err := publish([]byte(name)); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
@@ -64,7 +57,7 @@ func TestNeverEarlyByAWrongClock(t *testing.T) {
 					return c.In(context.Background(), "shop.x", delay, b)
 				})
 			}
-			// If the client's clock is ahead, the second time has passed.
+			// If the client's clock is ahead, the second time has passed by that clock.
 			for _, ahead := range []time.Duration{90 * time.Minute, 1999 * time.Millisecond, 500*time.Millisecond + 1} {
 				ask("at "+ahead.String()+", ", ahead, func(b []byte) (client.Receipt, error) {
 					return c.At(context.Background(), "shop.x", now.Add(ahead), b)
@@ -76,7 +69,7 @@ func TestNeverEarlyByAWrongClock(t *testing.T) {
 		defer mu.Unlock()
 		for name, due := range want {
 			if got := arrived[name]; !got.Equal(due) {
-				t.Errorf("%s: arrived %s after it was due", name, got.Sub(due))
+				t.Errorf("%s: arrived %s after its due time, want 0s", name, got.Sub(due))
 			}
 		}
 	})

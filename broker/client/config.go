@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// The defaults of a client. DefaultMaxDelay and DefaultAttempts are the broker's defaults too.
+// The defaults of a client. DefaultMaxDelay and DefaultAttempts are also the broker's defaults.
 const (
 	DefaultMaxDelay = 366 * 24 * time.Hour
 	DefaultAttempts = 20
@@ -22,17 +22,17 @@ const (
 type Config struct {
 	// Prefix is the broker's DELAY_PREFIX. Defaults to message.DefaultPrefix.
 	Prefix string
-	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". The levels save a
-	// hop, and do not affect the due time, even if they are outdated. By default the client guesses the subjects of the
-	// levels, which works for most brokers. See [Client.ReadLevels].
+	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". Known levels save a
+	// hop. They do not affect the due time, even if they are outdated. If Levels is empty, the client guesses the subjects
+	// of the levels, which works for most brokers. See [Client.ReadLevels].
 	Levels string
 	// MaxDelay is the broker's DELAY_MAX_DELAY. A longer delay fails with ErrTooFar. Defaults to DefaultMaxDelay.
 	MaxDelay time.Duration
 	// Attempts is the broker's DELAY_ATTEMPTS, and the upper bound of MaxAttempts. Defaults to DefaultAttempts.
 	Attempts int
-	// Targets are the broker's DELAY_TARGETS: subjects, with wildcards. Empty allows all.
+	// Targets are the broker's DELAY_TARGETS: subjects, with wildcards. If empty, all targets are allowed.
 	Targets []string
-	// Timeout is how long a publish may take when its context has no deadline. Defaults to DefaultTimeout.
+	// Timeout is the timeout of a publish whose context has no deadline. Defaults to DefaultTimeout.
 	Timeout time.Duration
 }
 

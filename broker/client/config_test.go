@@ -31,7 +31,7 @@ func TestConfigIsChecked(t *testing.T) {
 	_, err = client.New(nil, client.Config{})
 	wantError(t, err, client.ErrConfig)
 	if client.DefaultMaxDelay != config.DefaultMaxDelay || client.DefaultAttempts != config.DefaultAttempts {
-		t.Error("the defaults are not the broker's")
+		t.Error("the client's defaults are not the broker's defaults")
 	}
 }
 
@@ -44,7 +44,7 @@ func TestConfigIsTheBrokers(t *testing.T) {
 	c := fake.Client()
 	_, err := c.In(t.Context(), "shop.x", time.Hour+1, nil)
 	wantError(t, err, client.ErrTooFar)
-	_, err = c.In(t.Context(), "shop.x", 1<<63-1, nil) // no subject can express this delay
+	_, err = c.In(t.Context(), "shop.x", 1<<63-1, nil) // a delay that no subject can express
 	wantError(t, err, client.ErrBadTime)
 	_, err = c.At(t.Context(), "shop.x", fake.Now().Add(time.Hour+1), nil)
 	wantError(t, err, client.ErrTooFar)
@@ -57,12 +57,12 @@ func TestConfigIsTheBrokers(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	if n := len(fake.Requests()); n != 1 {
-		t.Errorf("%d requests were published, want the one that is right", n)
+		t.Errorf("%d requests were published, want the valid one", n)
 	}
 }
 
-// TestOptionsSayEverything: each request header of the protocol has an option, except the target, which is in the
-// subject.
+// TestOptionsSayEverything: for each request header in PROTOCOL.md there is an option, except for Delay-Target: the
+// client writes the target into the subject.
 func TestOptionsSayEverything(t *testing.T) {
 	t.Parallel()
 	protocol, err := os.ReadFile("../message/PROTOCOL.md")
@@ -82,7 +82,7 @@ func TestOptionsSayEverything(t *testing.T) {
 	sent := fake.Requests()[0].Header
 	rows := regexp.MustCompile("(?m)^\\| `([A-Za-z-]+)` \\|").FindAllStringSubmatch(table, -1)
 	if len(rows) < 7 {
-		t.Fatalf("the protocol has %d request headers", len(rows))
+		t.Fatalf("PROTOCOL.md has %d request headers, want at least 7", len(rows))
 	}
 	for _, row := range rows {
 		if row[1] != message.HeaderTarget && sent.Get(row[1]) == "" {
@@ -96,7 +96,8 @@ func TestOptionsSayEverything(t *testing.T) {
 	}
 }
 
-// TestMistakesFailAtTheCall: a request that would become a dead letter, or would be misunderstood, is not published.
+// TestMistakesFailAtTheCall: the client does not publish a request that would become a dead letter, or whose options
+// contradict each other.
 func TestMistakesFailAtTheCall(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -122,12 +123,12 @@ func TestMistakesFailAtTheCall(t *testing.T) {
 		{"an id as a header", client.Header("Nats-Msg-Id", "a"), client.ErrBadHeaders},
 		{"a header of the broker", client.Header("Delay-Id", "a"), client.ErrBadHeaders},
 		{"a request's header", client.Header("delay-expires", "1h"), client.ErrBadHeaders},
-		{"a misspelt one", client.Header("Delay-Expire", "1h"), client.ErrBadOption},
+		{"a misspelt header", client.Header("Delay-Expire", "1h"), client.ErrBadOption},
 		{"a name that cannot be sent", client.Header("a b", "c"), client.ErrBadHeaders},
 		{"too many headers", client.Headers(nats.Header{"a": make([]string, 65)}), client.ErrBadHeaders},
 	} {
 		if _, err := c.In(t.Context(), "shop.x", time.Minute, nil, tt.opt); err == nil {
-			t.Errorf("%s: published", tt.name)
+			t.Errorf("%s: got no error", tt.name)
 		} else {
 			wantError(t, err, tt.want)
 		}
@@ -137,7 +138,7 @@ func TestMistakesFailAtTheCall(t *testing.T) {
 	}
 }
 
-// TestOptionsAreTheCallers: a header map is copied, so that a pending message stays as it was published.
+// TestOptionsAreTheCallers: the client copies a header map, and does not change the caller's map.
 func TestOptionsAreTheCallers(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -149,10 +150,10 @@ func TestOptionsAreTheCallers(t *testing.T) {
 		}
 	}
 	if len(h) != 1 || len(h["X-Mine"]) != 1 {
-		t.Errorf("the caller's header is %v", h)
+		t.Errorf("the caller's header is %v, want it unchanged", h)
 	}
 	h["X-Mine"][0] = "b"
 	if got := fake.Advance(time.Hour); len(got) != 1 || got[0].Header.Get("X-Mine") != "a" {
-		t.Errorf("got %v, want the header as it was published", got)
+		t.Errorf("got %v, want the header of the publish", got)
 	}
 }

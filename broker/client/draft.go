@@ -14,32 +14,32 @@ import (
 	"delaybroker/levels"
 )
 
-// An address is a request's target and time, as a subject and a fallback subject with the same meaning.
+// An address is a request's target and time, with the subjects that express them.
 type address struct {
-	target   string
-	subject  string
-	fallback string // a subject of the intake with the same meaning; empty if there is none
-	steady   string // the subject for a message with an ID: the same for every client at any time; it has no fallback
-	token    string // the guessed level in subject; empty if the level was not guessed
-	delay    string // the delay as a header value; empty if the field when is set
-	when     time.Time
-	byLevel  bool // the caller named the level; with Until, the message waits in that level first
-	schedule bool // the due time follows from the table of a series
-	err      error
+	target        string
+	subject       string
+	fallback      string // the subject of the intake with the same meaning; empty if there is none
+	stableSubject string // the subject for a message with an ID, which depends only on the delay; it has no fallback
+	token         string // the guessed level in subject; empty if the level was not guessed
+	delay         string // the delay as a header value; empty if the field when is set
+	when          time.Time
+	byLevel       bool // the caller named the level; with Until, the message waits in that level first
+	schedule      bool // the due time follows from the timetable of a series
+	err           error
 }
 
-// in returns the address for a delay. If a level may have that delay, the subject is the level's, which saves the hop
-// through the intake.
+// in returns the address for a delay. If a level may have that delay, the subject is the level's subject, which saves
+// the hop through the intake.
 func (c *Client) in(target string, delay time.Duration) address {
 	names, written := c.policy.Names, levels.FormatDuration(delay)
 	a := address{target: target, subject: names.In(written, target), delay: written}
-	a.steady = a.subject
+	a.stableSubject = a.subject
 	rounded, err := levels.ParseDuration(written)
 	if err != nil {
 		return a // the delay is too long, and check returns the error
 	}
 	if token, ok := plainNames()[rounded]; ok {
-		a.steady = names.Level(token, target)
+		a.stableSubject = names.Level(token, target)
 	}
 	if token, ok := c.levels.token(rounded, c.store.Now()); ok {
 		a.subject, a.fallback, a.token = names.Level(token, target), a.subject, token
@@ -51,7 +51,7 @@ func (c *Client) in(target string, delay time.Duration) address {
 // letter: see the package comment.
 func (c *Client) at(target string, at time.Time) address {
 	a := address{target: target, subject: c.policy.Names.At(message.TimeToken(at), target), when: at}
-	a.steady = a.subject
+	a.stableSubject = a.subject
 	if at.IsZero() {
 		a.err = fmt.Errorf("%w: the time is zero: set it", ErrBadTime)
 	}
@@ -61,7 +61,7 @@ func (c *Client) at(target string, at time.Time) address {
 func (c *Client) level(target, level string) address {
 	names := c.policy.Names
 	a := address{target: target, subject: names.Level(level, target), fallback: names.In(level, target), byLevel: true}
-	a.steady = a.subject
+	a.stableSubject = a.subject
 	if strings.Contains(level, ".") { // the part after the dot would become part of the target
 		a.err = fmt.Errorf("%w: the level %q: want no dot", ErrBadTime, level)
 	}
@@ -71,7 +71,7 @@ func (c *Client) level(target, level string) address {
 // A draft is a request that the client has checked with the broker's parser.
 type draft struct {
 	msg      *nats.Msg
-	fallback *nats.Msg // the same request for the intake, for the case that no stream takes msg; nil if there is none
+	fallback *nats.Msg // the request for the intake, for the case that no stream listens for msg; nil if there is none
 	token    string    // see address
 	due      time.Time // estimated by the client's clock
 
@@ -86,7 +86,7 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 	if a.err != nil {
 		return nil, a.err
 	}
-	r := options{protocol: nats.Header{}}
+	r := options{brokerHeader: nats.Header{}}
 	for _, o := range opts {
 		o(&r)
 	}
@@ -97,11 +97,11 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	if !r.timer.named && r.protocol.Get(nats.MsgIdHdr) != "" {
-		a.subject, a.fallback, a.token = a.steady, "", ""
+	if !r.timer.isTimer && r.brokerHeader.Get(nats.MsgIdHdr) != "" {
+		a.subject, a.fallback, a.token = a.stableSubject, "", ""
 	}
 	d := &draft{
-		token: a.token, timer: r.timer.named, key: r.timer.key, target: a.target, expected: r.timer.expected,
+		token: a.token, timer: r.timer.isTimer, key: r.timer.key, target: a.target, expected: r.timer.expected,
 	}
 	d.msg = &nats.Msg{Subject: a.subject, Header: r.header(), Data: body}
 	request, err := c.check(d.msg, a.target, r)
@@ -141,11 +141,11 @@ func (c *Client) check(m *nats.Msg, target string, r options) (entry.Pending, er
 		entry.ParseKey(r.timer.key) == nil:
 		return request, fmt.Errorf("%w: %s", ErrBadOption, problem.Sentence)
 	case problem != nil:
-		return request, refused(problem)
+		return request, problemError(problem)
 	case request.Target != target:
 		return request, fmt.Errorf("%w: %q would be delivered to %q", ErrBadTarget, target, request.Target)
 	}
-	for name := range r.own {
+	for name := range r.userHeader {
 		if _, passed := request.User[name]; !passed {
 			return request, fmt.Errorf("%w: %q is reserved and would not reach the target: use the option for it, or "+
 				"remove the header", ErrBadHeaders, name)
@@ -154,8 +154,8 @@ func (c *Client) check(m *nats.Msg, target string, r options) (entry.Pending, er
 	return request, nil
 }
 
-// refused returns the error of this package for a problem.
-func refused(p *message.Problem) error {
+// problemError converts a problem to an error of this package.
+func problemError(p *message.Problem) error {
 	err := ErrBadOption
 	switch p.Code {
 	case message.BadTarget:
@@ -169,17 +169,17 @@ func refused(p *message.Problem) error {
 	case message.BadTimer:
 		err = ErrBadKey
 	}
-	return fmt.Errorf("%w: %s", err, fields.Replace(p.Sentence))
+	return fmt.Errorf("%w: %s", err, fieldNames.Replace(p.Sentence))
 }
 
-// fields maps the names of the broker's settings, in the text of a problem, to the client's fields.
-var fields = strings.NewReplacer(
+// fieldNames replaces the names of the broker's settings, in the text of a problem, by fields of Config.
+var fieldNames = strings.NewReplacer(
 	"DELAY_MAX_DELAY", "client.Config.MaxDelay", "DELAY_ATTEMPTS", "client.Config.Attempts",
 	"DELAY_TARGETS", "client.Config.Targets",
 )
 
-// retries returns the retry options of a publish. If there is a fallback, the client library does not retry a publish
-// that no stream took.
+// retries returns the retry options of a publish. If there is a fallback, nats.go must not retry a publish on whose
+// subject no stream listens.
 func (d *draft) retries() []jetstream.PublishOpt {
 	if d.fallback == nil {
 		return nil
@@ -187,14 +187,14 @@ func (d *draft) retries() []jetstream.PublishOpt {
 	return []jetstream.PublishOpt{jetstream.WithRetryAttempts(0)}
 }
 
-// fallsBack reports whether no stream took the request and there is a fallback. The request is then certainly not
-// stored: the server itself reports that nobody listens.
+// fallsBack reports whether no stream listens on the request's subject and there is a fallback. The request is then
+// certainly not stored: the server itself reports that no stream listens.
 func (d *draft) fallsBack(err error) bool {
 	return d.fallback != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// decided reports whether an acknowledgement can be that of this draft. Anyone who knows an inbox can direct
-// another acknowledgement to it. The sequence of an entry is higher than the sequence that it replaces.
-func (d *draft) decided(ack *jetstream.PubAck) bool {
+// answeredBy reports whether an acknowledgement can be the answer to this draft. A client that knows the inbox can have
+// other acknowledgements delivered there. An entry has a higher sequence than the entry that it replaces.
+func (d *draft) answeredBy(ack *jetstream.PubAck) bool {
 	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
 }

@@ -17,14 +17,15 @@ var (
 	ErrTooFar = errors.New("too far ahead")
 	// ErrBadOption is returned when an option has an invalid value, or cannot be combined with the other options.
 	ErrBadOption = errors.New("bad option")
-	// ErrBadHeaders is returned when a header would not reach the target: its name is reserved, or there are too many.
+	// ErrBadHeaders is returned when a header would not reach the target: its name is reserved, or there are too many
+	// headers.
 	ErrBadHeaders = errors.New("bad headers")
 )
 
 // Errors of a request that was published. The message is not stored, unless the error is ErrUnanswered or ErrForeign.
 var (
-	// ErrNoBroker is returned when no stream takes the request. Either no broker with Config.Prefix has created its
-	// streams in this account, or the stream has no leader now.
+	// ErrNoBroker is returned when no stream accepts the request. Either no broker with Config.Prefix has created its
+	// streams in this account, or the stream has no leader at the moment.
 	ErrNoBroker = errors.New("no broker's stream takes the message")
 	// ErrTooLarge is returned when the message is larger than the stream or the server allows.
 	ErrTooLarge = errors.New("too large")
@@ -35,11 +36,11 @@ var (
 	// ErrFull is returned when the stream, the account or the server has no room. Try again later.
 	ErrFull = errors.New("no room")
 	// ErrUnanswered is returned when no answer came in time, or the connection was lost. The message may or may not be
-	// stored: publish it again, with its ID. The server does not answer either if this user may not publish to the
-	// subject. If the server reported that on the connection, the error wraps nats.ErrPermissionViolation too.
+	// stored: publish it again, with its ID. The server also does not answer if this user may not publish to the subject.
+	// If the server reported that on the connection, the error also wraps nats.ErrPermissionViolation.
 	ErrUnanswered = errors.New("no answer")
-	// ErrForeign is returned when the answer does not come from a broker's stream. Find out what else listens on the
-	// subject.
+	// ErrForeign is returned when the answer does not come from a broker's stream. Another stream or subscriber listens on
+	// the subject.
 	ErrForeign = errors.New("the answer is not from a broker")
 )
 
@@ -48,6 +49,6 @@ var (
 	ErrConfig = errors.New("bad client configuration")
 	// ErrClosed is returned when the Publisher is closed. The message was not published.
 	ErrClosed = errors.New("the publisher is closed")
-	// ErrGone is returned by Look when the message is no longer in its first stream: it has moved on, or was delivered.
+	// ErrGone is returned by Lookup when the message is no longer in its first stream: it was moved or delivered.
 	ErrGone = errors.New("the message has moved on")
 )

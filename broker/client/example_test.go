@@ -15,10 +15,10 @@ import (
 	"delaybroker/broker/client/clienttest"
 )
 
-// t is in place of the t of a test, which examples do not have.
+// t replaces the *testing.T of a test, which examples do not have.
 var t = new(testing.T)
 
-// On a server. The other examples run on the fake of package clienttest, which has the same client.
+// This example uses a server. The other examples use the fake broker of package clienttest, with the same Client.
 func Example() {
 	nc, err := nats.Connect(nats.DefaultURL)
 	if err != nil {
@@ -48,7 +48,7 @@ func ExampleClient_In() {
 	receipt, err := delays.In(ctx, "orders.expire", 30*time.Minute, []byte(`{"id":42}`), client.ID("order-42/expire"))
 	fmt.Println(receipt.Stream, receipt.Duplicate, err)
 
-	// The same request again, as if the first answer was lost.
+	// The program repeats the request, as if the first answer was lost.
 	receipt, err = delays.In(ctx, "orders.expire", 30*time.Minute, []byte(`{"id":42}`), client.ID("order-42/expire"))
 	fmt.Println(receipt.Stream, receipt.Duplicate, err)
 
@@ -74,7 +74,7 @@ func ExampleClient_At() {
 	// Output: DELAY_INTAKE 2000-01-02T12:00:00.002Z
 }
 
-// A mistake is an error at the call, with the sentence of a dead letter.
+// A mistake is an error at the call, with the sentence that a dead letter would have.
 func ExampleClient_In_mistakes() {
 	delays, ctx := clienttest.New(t, client.Config{}).Client(), context.Background()
 	_, err := delays.In(ctx, "orders.*", time.Hour, nil)
@@ -89,10 +89,10 @@ func ExampleClient_In_mistakes() {
 	// true
 }
 
-func ExampleOf() {
+func ExampleParseArrival() {
 	fake := clienttest.New(t, client.Config{})
 	fake.Handle("orders.>", func(m *nats.Msg) {
-		a, ok := client.Of(m) // or client.OfMsg, for a message of a JetStream consumer
+		a, ok := client.ParseArrival(m) // or client.ParseJetStreamArrival, for a message of a JetStream consumer
 		if !ok {
 			return // the message did not come from a broker
 		}
@@ -131,7 +131,7 @@ func ExampleKey() {
 	// cancelled <nil> 0
 }
 
-// Any message can be cancelled by its publisher, without a key of its own.
+// A publisher can cancel a message without a key that it chose.
 func ExampleReceipt_Cancel() {
 	fake := clienttest.New(t, client.Config{})
 	ctx := context.Background()
@@ -144,7 +144,7 @@ func ExampleReceipt_Cancel() {
 	// Output: true <nil> 0
 }
 
-// A client with the key needs neither the generation nor the body.
+// A client that knows the key needs neither the generation nor the body.
 func ExampleClient_CancelPending() {
 	fake := clienttest.New(t, client.Config{})
 	delays, ctx := fake.Client(), context.Background()

@@ -12,17 +12,17 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// explain returns the error of this package for a failed publish. Refusal returns the permission error for a subject,
-// or nil.
+// explain converts the error of a failed publish to an error of this package. Refusal returns the server's permission
+// error for a subject, or nil.
 func explain(d *draft, err error, refusal func(subject string) error) error {
 	subject, denied := d.msg.Subject, refusal(d.msg.Subject)
 	if d.fallback != nil {
 		denied = cmp.Or(denied, refusal(d.fallback.Subject))
-		if kindOf(err) == ErrNoBroker {
+		if sentinelOf(err) == ErrNoBroker {
 			subject += ", then to " + d.fallback.Subject
 		}
 	}
-	if kindOf(err) == ErrConflict {
+	if sentinelOf(err) == ErrConflict {
 		return fmt.Errorf("publish to %s: %w: %s", subject, ErrConflict, conflict(d))
 	}
 	return failure("publish to "+subject, err, denied)
@@ -38,10 +38,10 @@ func conflict(d *draft) string {
 
 const notPending = "no timer with this generation: it has fired, was cancelled, or was never set"
 
-// failure returns the error of this package for a failed request. Denied is a permission error that the server
-// reported, or nil. If there was no answer, the result wraps denied instead of err.
+// failure converts the error of a failed request to an error of this package. Denied is a permission error that the
+// server reported, or nil. If there was no answer, the result wraps denied instead of err.
 func failure(action string, err, denied error) error {
-	kind := kindOf(err)
+	kind := sentinelOf(err)
 	switch {
 	case kind == nil:
 		return fmt.Errorf("%s: %w", action, err)
@@ -51,8 +51,8 @@ func failure(action string, err, denied error) error {
 	return fmt.Errorf("%s: %w: %w", action, kind, err)
 }
 
-// kindOf returns the sentinel of this package for an error of a publish, or nil.
-func kindOf(err error) error {
+// sentinelOf returns the sentinel of this package for an error of a publish, or nil.
+func sentinelOf(err error) error {
 	var api *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
@@ -66,12 +66,12 @@ func kindOf(err error) error {
 		errors.Is(err, nats.ErrConnectionClosed):
 		return ErrUnanswered
 	case errors.As(err, &api):
-		return kindOfCode(api.ErrorCode)
+		return sentinelOfCode(api.ErrorCode)
 	}
 	return nil
 }
 
-func kindOfCode(code jetstream.ErrorCode) error {
+func sentinelOfCode(code jetstream.ErrorCode) error {
 	switch outcome := (jsapi.Ack{Code: int(code)}).Outcome(); {
 	case outcome == jsapi.TooLarge:
 		return ErrTooLarge

@@ -17,7 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNoBroker: if no stream listens, every request fails with ErrNoBroker, and the error names the subjects tried.
+// TestNoBroker: if no stream listens, every request fails with ErrNoBroker. The error has the subjects of the
+// publishes.
 func TestNoBroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -58,7 +59,7 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// TestForeign: a client does not believe an answer that is not from a stream of the broker.
+// TestForeign: if an answer does not come from a stream of the broker, the error is ErrForeign.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -83,8 +84,8 @@ func TestForeign(t *testing.T) {
 	})
 }
 
-// TestUnanswered: a publish without an answer ends with its context, or after the client's timeout, with ErrUnanswered.
-// The client does not try another subject. Otherwise the message could be stored twice.
+// TestUnanswered: a publish without an answer fails with ErrUnanswered, when its context ends or after the client's
+// timeout. The client does not publish on another subject, since the message could be stored twice.
 func TestUnanswered(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -102,20 +103,20 @@ func TestUnanswered(t *testing.T) {
 		wantError(t, err, client.ErrUnanswered)
 		wantError(t, err, context.DeadlineExceeded)
 		if took := time.Since(began); took != 3*time.Second {
-			t.Errorf("it took %s, want the timeout of 3s", took)
+			t.Errorf("the call took %s, want the timeout of 3s", took)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = c.In(ctx, "shop.x", time.Hour, nil)
 		wantError(t, err, client.ErrUnanswered)
 		if took := time.Since(began); took != 4*time.Second {
-			t.Errorf("it took %s, want that of the context", took)
+			t.Errorf("both calls took %s, want 4s, with the timeout of 1s of the second context", took)
 		}
 		_, err = c.In(ctx, "shop.x", time.Hour, nil) // ctx has ended
 		wantError(t, err, context.DeadlineExceeded)
 		synctest.Wait()
 		if heard != 2 {
-			t.Errorf("%d publishes were heard, want one for each call that published", heard)
+			t.Errorf("%d publishes arrived, want one for each of two calls", heard)
 		}
 		s.Stop()
 		_, err = c.At(t.Context(), "shop.x", time.Now(), nil)
@@ -128,8 +129,8 @@ func TestUnanswered(t *testing.T) {
 	})
 }
 
-// TestForbidden: a server that does not let a user publish sends no reply. The error wraps the permission error of the
-// connection.
+// TestForbidden: if a user may not publish on a subject, the server does not answer. The error of the call wraps the
+// permission error of the connection.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{NoAuthUser: "all", Users: []*server.User{
@@ -143,21 +144,21 @@ func TestForbidden(t *testing.T) {
 		c, _ := newClient(t, s, client.Config{}, nats.UserInfo("orders", "orders"))
 		r, err := c.In(t.Context(), "orders.x", 5*time.Second, nil)
 		if err != nil || r.Stream != "DELAY_5s" {
-			t.Errorf("got %+v, %v, want it to be stored", r, err)
+			t.Errorf("got %+v, %v, want the message in DELAY_5s", r, err)
 		}
 		_, err = c.In(t.Context(), "payments.x", 5*time.Second, nil)
 		wantError(t, err, client.ErrUnanswered)
 		wantError(t, err, nats.ErrPermissionViolation)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if looked, err := c.Look(ctx, r); err == nil || looked != r {
-			t.Errorf("got %+v, %v, want the receipt as it was, and an error", looked, err)
+		if looked, err := c.Lookup(ctx, r); err == nil || looked != r {
+			t.Errorf("got %+v, %v, want the unchanged receipt and an error", looked, err)
 		}
 		if err := c.ReadLevels(t.Context()); err == nil {
-			t.Error("the levels were read without a right to")
+			t.Error("ReadLevels succeeded without the permission")
 		}
 		if r, err := c.In(t.Context(), "orders.x", 5*time.Second, nil); err != nil || r.Stream != "DELAY_5s" {
-			t.Errorf("after all that: got %+v, %v", r, err)
+			t.Errorf("after the refused requests: got %+v, %v, want the message in DELAY_5s", r, err)
 		}
 	})
 }

@@ -22,47 +22,50 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFakeIsLikeTheBroker runs one scenario on a real broker and on the fake for users' tests. All receipts, errors and
-// arrivals are the same: streams, sequences, ids, due times, headers, order.
+// TestFakeIsLikeTheBroker runs one scenario on a real broker and on the fake. All receipts, errors and arrivals are
+// equal: their streams, sequences, ids, due times, headers and order.
 func TestFakeIsLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default(), IntakeDurations: levels.PlainDurations()})
-		got, want := onBoth(t, s, scenario, (*diary).arrived)
-		checkSame(t, got.receipts, want.receipts, 33)
-		checkSame(t, got.arrivals, want.arrivals, 18)
-	})
+	cfg := broker.Config{Ladder: levels.Default(), IntakeDurations: levels.PlainDurations()}
+	checkFake(t, cfg, scenario, (*diary).arrived, 33, 18)
 }
 
-// onBoth runs a scenario on a real broker and then on the fake, and returns the diary of each.
-func onBoth(
-	t *testing.T, s *natstest.Server,
+// checkFake runs a scenario on a real broker and then on the fake, and compares their diaries. It fails if a diary has
+// fewer receipts or arrivals than the minimum.
+func checkFake(
+	t *testing.T, cfg broker.Config,
 	scenario func(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)),
-	arrived func(*diary, *nats.Msg),
-) (got, want *diary) {
+	arrived func(*diary, *nats.Msg), minReceipts, minArrivals int,
+) {
 	t.Helper()
-	c, nc := newClient(t, s, client.Config{})
-	began := time.Now()
-	got = &diary{began: began, now: time.Now}
-	if _, err := nc.Subscribe("shop.>", func(m *nats.Msg) { arrived(got, m) }); err != nil {
-		t.Fatal(err)
-	}
-	synctest.Wait()
-	scenario(t, c, got, func(d time.Duration) {
-		time.Sleep(d)
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		harness.StartBroker(t, s, cfg)
+		c, nc := newClient(t, s, client.Config{})
+		began := time.Now()
+		got := &diary{began: began, now: time.Now}
+		if _, err := nc.Subscribe("shop.>", func(m *nats.Msg) { arrived(got, m) }); err != nil {
+			t.Fatal(err)
+		}
 		synctest.Wait()
+		scenario(t, c, got, func(d time.Duration) {
+			time.Sleep(d)
+			synctest.Wait()
+		})
+		fake := clienttest.NewAt(t, client.Config{}, began)
+		want := &diary{began: began, now: fake.Now}
+		fake.Handle("shop.>", func(m *nats.Msg) { arrived(want, m) })
+		scenario(t, fake.Client(), want, func(d time.Duration) { fake.Advance(d) })
+		checkSame(t, got.receipts, want.receipts, minReceipts)
+		checkSame(t, got.arrivals, want.arrivals, minArrivals)
 	})
-	fake := clienttest.NewAt(t, client.Config{}, began)
-	want = &diary{began: began, now: fake.Now}
-	fake.Handle("shop.>", func(m *nats.Msg) { arrived(want, m) })
-	scenario(t, fake.Client(), want, func(d time.Duration) { fake.Advance(d) })
-	return got, want
 }
 
-func checkSame(t *testing.T, got, want []string, least int) {
+// checkSame fails unless the broker and the fake have the same lines, at least minLines.
+func checkSame(t *testing.T, got, want []string, minLines int) {
 	t.Helper()
-	if len(got) < least || len(got) != len(want) {
-		t.Errorf("%d lines of the broker and %d of the fake, want as many, and %d or more", len(got), len(want), least)
+	if len(got) < minLines || len(got) != len(want) {
+		t.Errorf("%d lines of the broker and %d of the fake, want equal numbers of at least %d", len(got), len(want),
+			minLines)
 	}
 	for i := range min(len(got), len(want)) {
 		if got[i] != want[i] {
@@ -87,7 +90,7 @@ func (d *diary) line(format string, args ...any) string {
 }
 
 func (d *diary) arrived(m *nats.Msg) {
-	a, ok := client.Of(m)
+	a, ok := client.ParseArrival(m)
 	var header []string
 	for _, name := range slices.Sorted(maps.Keys(m.Header)) {
 		header = append(header, fmt.Sprintf("%s=%q", name, m.Header[name]))
@@ -124,39 +127,39 @@ func kindsOf(err error) []string {
 	return all
 }
 
-// scenario requests all kinds of delay, and lets eight hours pass.
+// scenario publishes with all kinds of delays, and lets eight hours pass.
 func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	w := writer{c, d, d.now()}
 	seen := w.in("shop.a", 90*time.Minute, "a level")
-	w.look("look", seen)
-	w.asks()
-	w.asksTooMuch()
+	w.lookup("lookup", seen)
+	w.publishValid()
+	w.publishInvalid()
 
 	pass(time.Second)
-	w.at("shop.g", w.began, "past")
+	w.at("shop.g", w.began, "a time in the past")
 	pass(0)
-	w.in("shop.g", -time.Second, "none")
+	w.in("shop.g", -time.Second, "a negative delay")
 	pass(0)
 	p := c.Publisher(2)
 	for i := range 5 {
 		if _, err := p.In(t.Context(), "shop.h", 3*time.Second, fmt.Append(nil, i)); err != nil {
 			t.Errorf("publish: %v", err)
 		}
-		pass(time.Nanosecond) // otherwise the order of arrival would depend on the order of the answers
+		pass(time.Nanosecond) // otherwise, the order of arrival would depend on the order of the answers
 	}
 	if err := p.Close(t.Context()); err != nil {
 		t.Errorf("close: %v", err)
 	}
 	pass(20 * time.Second)
-	w.in("shop.b", 17*time.Minute, "after the window of ids, nearly", client.ID("b/1"))
+	w.in("shop.b", 17*time.Minute, "before the end of the duplicate window", client.ID("b/1"))
 	pass(10 * time.Second)
-	w.in("shop.b", 17*time.Minute, "after the window of ids", client.ID("b/1"))
+	w.in("shop.b", 17*time.Minute, "after the duplicate window", client.ID("b/1"))
 	pass(8 * time.Hour)
-	w.look("look again", seen)
+	w.lookup("lookup again", seen)
 }
 
-// writer publishes, and keeps a diary of the answers.
+// writer publishes, and records the answers in a diary.
 type writer struct {
 	c     *client.Client
 	d     *diary
@@ -179,18 +182,18 @@ func (w writer) level(target, level, body string, opts ...client.Option) {
 	w.d.receipt(fmt.Sprintf("level %s to %s", level, target), r, err)
 }
 
-func (w writer) look(what string, seen client.Receipt) {
-	r, err := w.c.Look(context.Background(), seen)
+func (w writer) lookup(what string, seen client.Receipt) {
+	r, err := w.c.Lookup(context.Background(), seen)
 	w.d.receipt(what, r, err)
 }
 
-// asks publishes accepted requests, with all options.
-func (w writer) asks() {
+// publishValid publishes valid requests, with all options.
+func (w writer) publishValid() {
 	now := w.began
 	w.in("shop.b", 17*time.Minute, "all options", client.ID("b/1"), client.Expires(time.Minute), client.MaxAttempts(3),
 		client.Deliver(client.ModeCore), client.TTL(90*time.Second), client.RateKey("t7"),
 		client.Header("X-Mine", "1"), client.Header("X-Mine", "2"))
-	w.in("shop.b", 17*time.Minute, "a copy", client.ID("b/1"))
+	w.in("shop.b", 17*time.Minute, "a duplicate", client.ID("b/1"))
 	w.in("shop.c", 1500*time.Millisecond, "1.5 s")
 	w.in("shop.c", 7*time.Hour+13*time.Minute+12345678901, "odd", client.ExpiresAt(now.Add(10*time.Hour)))
 	w.at("shop.d", now.Add(2*time.Hour+250*time.Microsecond), "rounded up", client.TTL(client.Forever))
@@ -202,8 +205,8 @@ func (w writer) asks() {
 	w.in("shop.f", 365*24*time.Hour, "in a year")
 }
 
-// asksTooMuch publishes requests that are refused.
-func (w writer) asksTooMuch() {
+// publishInvalid publishes requests that fail at the call.
+func (w writer) publishInvalid() {
 	now := w.began
 	w.in("shop.*", time.Minute, "")
 	w.in("", time.Minute, "")

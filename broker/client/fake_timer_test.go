@@ -12,7 +12,6 @@ import (
 	"delaybroker/broker"
 	"delaybroker/broker/client"
 	"delaybroker/test/harness"
-	"delaybroker/test/natstest"
 )
 
 // timersOn returns the configuration of a broker with named timers.
@@ -20,27 +19,18 @@ func timersOn(t *testing.T) broker.Config {
 	return broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true}
 }
 
-// TestFakeTimersAreLikeTheBroker runs one scenario on a real broker and on the fake. All outcomes, states and arrivals
-// are the same. Generations differ: the broker stores its own entries between those of clients.
+// TestFakeTimersAreLikeTheBroker runs one scenario with named timers on a real broker and on the fake. All outcomes,
+// states and arrivals are equal. Generations differ: the broker stores its own entries between those of clients.
 func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, timers, (*diary).rang)
-		checkSame(t, got.receipts, want.receipts, 40)
-		checkSame(t, got.arrivals, want.arrivals, 6)
-	})
+	checkFake(t, timersOn(t), timers, (*diary).fired, 40, 6)
 }
 
-// TestFakeDebouncesLikeTheBroker: calls postpone a timer up to the maximum wait after the first one, or until another
-// call moves it.
+// TestFakeDebouncesLikeTheBroker: on a real broker and on the fake, calls with Debounce postpone a timer up to the
+// maximum wait after the first call. A move ends the run.
 func TestFakeDebouncesLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, debounces, (*diary).rang)
-		checkSame(t, got.arrivals, want.arrivals, 3)
-	})
+	checkFake(t, timersOn(t), debounces, (*diary).fired, 0, 3)
 }
 
 func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration)) {
@@ -54,7 +44,7 @@ func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration
 			pass(8 * time.Second)
 		}
 	}
-	call(7) // the runs are delivered 25 s after the first call and 25 s after the fifth call
+	call(7) // two runs: the timer fires 25 s after the first call, and 25 s after the fifth call
 	pass(time.Minute)
 	call(2)
 	if moved, err := c.MovePending(t.Context(), "a", "shop.a", time.Hour); !moved || err != nil {
@@ -63,8 +53,9 @@ func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration
 	pass(2 * time.Hour)
 }
 
-func (d *diary) rang(m *nats.Msg) {
-	a, _ := client.Of(m)
+// fired records the delivery of a timer.
+func (d *diary) fired(m *nats.Msg) {
+	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.arrivals = append(d.arrivals, d.line("%s %q due %s accepted %s %q", m.Subject, m.Data, a.Due, a.Accepted,
@@ -74,12 +65,12 @@ func (d *diary) rang(m *nats.Msg) {
 // timers sets, moves, cancels and reads timers.
 func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	k := keeper{c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
+	k := newKeeper(t, c, d, pass)
 	k.sets()
 	k.sizes()
 	pass(time.Second)
 	if state, err := c.Timer(t.Context(), "i", "shop.i"); err != nil || state.State != client.StatePending {
-		t.Errorf("the largest timer: got %s, %v, want it pending", state.State, err)
+		t.Errorf("the largest timer: got %s, %v, want pending", state.State, err)
 	}
 	if err := c.CancelAny(t.Context(), "i", "shop.i"); err != nil {
 		t.Error(err)
@@ -101,30 +92,37 @@ func timers(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	}
 }
 
-// keeper changes timers, and records each answer and the state afterwards.
+// keeper changes timers. It records each answer, and the state of the timer after the answer.
 type keeper struct {
+	t          *testing.T
 	c          *client.Client
 	d          *diary
 	pass       func(time.Duration)
 	began      time.Time
-	generation map[string]uint64 // by key
+	generation map[string]uint64 // of the last set, by key
+}
+
+func newKeeper(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) keeper {
+	return keeper{t: t, c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
 }
 
 func (k keeper) note(what, key string, r client.Receipt, err error) {
-	state, looking := k.c.Timer(context.Background(), key, "shop."+key)
-	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s is generation %t, due %s, %q, %v",
+	state, readErr := k.c.Timer(context.Background(), key, "shop."+key)
+	set := k.generation[key]
+	k.d.receipts = append(k.d.receipts, k.d.line(
+		"%s %s: %s due %s, %v; %s is the set %t, of its series %t, round %d, due %s, %q, %v",
 		what, key, r.Stream, r.Due, kindsOf(err),
-		state.State, state.Generation == k.generation[key], state.Due, state.Body, looking))
+		state.State, state.Generation == set, state.Series == set, state.Round, state.Due, state.Body, readErr))
 }
 
-// settle waits until a timer without a delay is fired and delivered.
+// settle waits until a timer with a delay of zero has fired and is delivered.
 func (k keeper) settle(delay time.Duration) {
 	if delay == 0 {
 		k.pass(10 * time.Second)
 	}
 }
 
-// set records the generation that a set returned.
+// set records the generation in the receipt of a set.
 func (k keeper) set(key string, r client.Receipt, err error) {
 	if err == nil {
 		k.generation[key] = r.Sequence
@@ -160,7 +158,7 @@ func (k keeper) cancelAny(key string) {
 	k.note("cancel any", key, client.Receipt{}, k.c.CancelAny(context.Background(), key, "shop."+key))
 }
 
-// sets sets timers, moves and cancels them.
+// sets sets, moves and cancels timers.
 func (k keeper) sets() {
 	k.in("a", time.Minute, client.IfAbsent())
 	k.in("a", time.Minute, client.IfAbsent())

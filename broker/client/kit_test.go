@@ -6,8 +6,10 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/client"
 	"delaybroker/broker/client/clienttest"
@@ -25,21 +27,35 @@ func newClient(t *testing.T, s *natstest.Server, cfg client.Config, opts ...nats
 	return c, nc
 }
 
-// onFake returns a client of the fake with a default configuration.
+// newClientOn returns a client on a wrapped store.
+func newClientOn(t *testing.T, js jetstream.JetStream, wrap func(client.Store) client.Store) *client.Client {
+	t.Helper()
+	store, err := client.NewJetStream(js, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewOn(wrap(store), client.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// onFake returns a client of a new fake, and the fake.
 func onFake(t testing.TB) (*client.Client, *clienttest.Fake) {
 	f := clienttest.New(t, client.Config{})
 	return f.Client(), f
 }
 
-// arrivals collects the messages below shop, with their times.
+// arrivals subscribes to the targets below shop, and returns a function that returns the arrivals so far.
 func arrivals(t *testing.T, nc *nats.Conn) (all func() []client.Arrival) {
 	t.Helper()
 	var mu sync.Mutex
 	var list []client.Arrival
 	if _, err := nc.Subscribe("shop.>", func(m *nats.Msg) {
-		a, ok := client.Of(m)
+		a, ok := client.ParseArrival(m)
 		if !ok {
-			t.Errorf("%s has no headers of a delay: %v", m.Subject, m.Header)
+			t.Errorf("a message to %s without a broker's headers: %v", m.Subject, m.Header)
 		}
 		mu.Lock()
 		defer mu.Unlock()

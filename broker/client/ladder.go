@@ -10,18 +10,19 @@ import (
 	"delaybroker/levels"
 )
 
-// skipTime is how long the client skips a level after no stream took its subject. Messages with its delay then go
-// through the intake.
+// skipTime is the time for which the client does not use a level's subject after no stream listened on it. Messages
+// with the level's delay then go through the intake.
 const skipTime = time.Minute
 
-// plainNames returns the most likely level name of each common duration: the name in the default ladder, or else the
-// name with the largest unit. In every broker, some stream listens on each of these names: the level's or the intake's.
+// plainNames returns the most likely level name of each common duration: the name in the default ladder or, without
+// such a level, the name with the largest unit. In every broker, a stream listens on each of these names: the stream of
+// a level or the intake.
 var plainNames = sync.OnceValue(func() map[time.Duration]string {
 	all := make(map[time.Duration]string)
 	for _, name := range levels.PlainDurations() {
 		d, err := levels.ParseDuration(name)
 		if err != nil {
-			panic("bug: whole duration: " + err.Error())
+			panic("bug: plain duration: " + err.Error())
 		}
 		if _, named := all[d]; !named || name == levels.FormatDuration(d) {
 			all[d] = name
@@ -37,7 +38,7 @@ var plainNames = sync.OnceValue(func() map[time.Duration]string {
 type ladder struct {
 	mu        sync.Mutex               // guards the fields below
 	known     map[time.Duration]string // level names from Config.Levels or ReadLevels
-	skipUntil map[string]time.Time     // names that no stream took, with the end of skipTime
+	skipUntil map[string]time.Time     // end of the skipTime of each name on which no stream listened
 }
 
 func newLadder(known levels.Ladder) *ladder {
@@ -57,7 +58,7 @@ func (l *ladder) learn(known levels.Ladder) {
 	clear(l.skipUntil)
 }
 
-// token returns the level name for a delay. ok is false if the message must go through the intake.
+// token returns the level name for a delay. Ok is false if the message must go through the intake.
 func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +68,9 @@ func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 	return name, ok && !now.Before(l.skipUntil[name])
 }
 
-// missed records that no stream took a level's subject. Name is empty if the level was not guessed.
-func (l *ladder) missed(name string, now time.Time) {
+// recordMiss records that no stream listened on a level's subject. It does nothing if name is empty: then the level was
+// not guessed.
+func (l *ladder) recordMiss(name string, now time.Time) {
 	if name == "" {
 		return
 	}
@@ -77,9 +79,10 @@ func (l *ladder) missed(name string, now time.Time) {
 	l.skipUntil[name] = now.Add(skipTime)
 }
 
-// ReadLevels reads the broker's levels from JetStream, and uses them in place of Config.Levels. It needs permission to
-// publish to $JS.API.STREAM.NAMES. It is useful only for levels with unusual names, such as 2500s: every message with
-// that delay saves a hop. If the levels change later, the due times stay right, and a further call saves the hop again.
+// ReadLevels reads the broker's levels from JetStream, and uses them in place of Config.Levels. The client needs
+// permission to publish to $JS.API.STREAM.NAMES. ReadLevels is useful only for levels with unusual names, such as
+// 2500s: it saves a hop for every message with that delay. If the levels change later, the due times remain correct,
+// and another call of ReadLevels saves the hops of the new levels.
 func (c *Client) ReadLevels(ctx context.Context) error {
 	names := c.policy.Names
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -88,7 +91,7 @@ func (c *Client) ReadLevels(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the levels: %w", err)
 	}
-	var found []string // levels that take new messages; a retired level does not listen on the filter
+	var found []string // levels that accept new messages; a retired level does not listen on the filter
 	for _, s := range streams {
 		if level, ok := strings.CutPrefix(s, names.LevelStream("")); ok && s != names.IntakeStream() {
 			found = append(found, level)

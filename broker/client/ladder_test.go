@@ -7,11 +7,11 @@ import (
 	"delaybroker/levels"
 )
 
-// NewJetStream is exported for tests that replace a store.
+// NewJetStream is exported for tests that wrap a store.
 var NewJetStream = newJetStream
 
-// TestGuessesAreAsLong: the name that the client guesses for a delay means that delay. For a known level, it is the
-// name of the level.
+// TestGuessesAreAsLong: the level name that the client guesses for a delay means this delay. If a default level has the
+// delay, the guess is the name of that level.
 func TestGuessesAreAsLong(t *testing.T) {
 	t.Parallel()
 	l, now := newLadder(levels.Ladder{}), time.Now()
@@ -21,7 +21,7 @@ func TestGuessesAreAsLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		guess, ok := l.token(d, now)
-		if as, err := levels.ParseDuration(guess); !ok || err != nil || as != d {
+		if got, err := levels.ParseDuration(guess); !ok || err != nil || got != d {
 			t.Errorf("%s: got %q, %t, want a name for %s", name, guess, ok, d)
 		}
 	}

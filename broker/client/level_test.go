@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLevelSavesTheIntake: a message whose delay equals a level is published to the level, in any spelling of the
-// two. Messages with other delays go through the intake. Each message takes one publish.
+// TestLevelSavesTheIntake: In publishes a message to a level if the level has the delay, whatever the level's name.
+// Messages with other delays go through the intake. Each message takes one publish.
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -38,7 +38,7 @@ func TestLevelSavesTheIntake(t *testing.T) {
 	})
 }
 
-// in publishes a message, and returns the number of messages sent for it.
+// in publishes a message, and returns the receipt and the number of publishes.
 func in(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (client.Receipt, uint64) {
 	t.Helper()
 	sent := nc.Stats().OutMsgs
@@ -49,9 +49,9 @@ func in(t *testing.T, c *client.Client, nc *nats.Conn, delay time.Duration) (cli
 	return r, nc.Stats().OutMsgs - sent
 }
 
-// TestLevelThatIsGone: a level with an unusual name saves a hop while it accepts messages. After it is retired, the
-// message goes through the intake with the same delay, to the nanosecond. During the next minute the client does not
-// try the level.
+// TestLevelThatIsGone: a level with an unusual name saves a hop while it accepts messages. After the level is retired,
+// messages go through the intake, and are due at the same time, exact to the nanosecond. During the next minute, the
+// client does not use the level's subject.
 func TestLevelThatIsGone(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -71,7 +71,7 @@ func TestLevelThatIsGone(t *testing.T) {
 			publishes uint64
 		}{
 			{0, 2},
-			{0, 1}, // the client does not try the level again
+			{0, 1}, // the client does not use the level's subject
 			{time.Minute - 1, 1},
 			{1, 2},
 			{0, 1},
@@ -104,28 +104,29 @@ func TestLevelThatIsGone(t *testing.T) {
 			}
 		}
 		if len(all) != 7 {
-			t.Errorf("%d arrived, want each once: 7", len(all))
+			t.Errorf("%d messages arrived, want 7", len(all))
 		}
 	})
 }
 
-// TestIDGoesToOneStream: a message with an id that is published again is stored once, although its level has no leader
-// in between. The subject does not depend on the levels or errors that the client has seen.
+// TestIDGoesToOneStream: a message with an id is published several times, and stored once. The subject depends neither
+// on the levels that the client knows nor on earlier errors, so the message never goes to the intake instead of a
+// level.
 func TestIDGoesToOneStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 60s 2500s"), IntakeDurations: levels.PlainDurations()}
 		harness.StartBroker(t, s, cfg)
 		c, nc := newClient(t, s, client.Config{})
-		knows, _ := newClient(t, s, client.Config{Levels: "1s 5s 60s 2500s"})
+		withLevels, _ := newClient(t, s, client.Config{Levels: "1s 5s 60s 2500s"})
 		for _, tt := range []struct {
 			delay  time.Duration
 			stream string
 		}{{5 * time.Second, "DELAY_5s"}, {time.Minute, "DELAY_INTAKE"}, {2500 * time.Second, "DELAY_INTAKE"}} {
-			for i, c := range []*client.Client{c, knows, c} {
+			for i, c := range []*client.Client{c, withLevels, c} {
 				r, err := c.In(t.Context(), "shop.x", tt.delay, nil, client.ID(tt.delay.String()))
 				if err != nil || r.Stream != tt.stream || r.Duplicate != (i > 0) {
-					t.Errorf("%s: got %+v, %v, want it once in %s", tt.delay, r, err, tt.stream)
+					t.Errorf("%s: got %+v, %v, want the message once in %s", tt.delay, r, err, tt.stream)
 				}
 			}
 		}
@@ -149,7 +150,7 @@ func TestIDGoesToOneStream(t *testing.T) {
 	})
 }
 
-// TestReadLevels: the levels that take messages are read from the server, and no others.
+// TestReadLevels: ReadLevels reads the levels that accept new messages, and no retired levels.
 func TestReadLevels(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -161,7 +162,7 @@ func TestReadLevels(t *testing.T) {
 			t.Errorf("got %s, want the intake", r.Stream)
 		}
 		stop()
-		// 3500s is retired: it has no message, or one
+		// 3500s is retired.
 		cfg.Ladder = harness.Ladder(t, "1s 5s 2500s 60s")
 		harness.StartBroker(t, s, cfg)
 		if err := c.ReadLevels(t.Context()); err != nil {
@@ -206,7 +207,8 @@ func TestLevelsByName(t *testing.T) {
 	}
 }
 
-// TestTargetThatLooksLikeATime: a target that is allowed only on a level's subject is published only on that subject.
+// TestTargetThatLooksLikeATime: a target such as 5s.shop is allowed only on a level's subject. So the client does not
+// publish a message to this target through the intake.
 func TestTargetThatLooksLikeATime(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)

@@ -15,15 +15,14 @@ import (
 	"delaybroker/levels"
 )
 
-// Mode is the way in which a broker delivers to a target. The package documentation of message, PROTOCOL.md, has a
-// section "Delivery".
+// Mode is the way in which a broker delivers to a target. See the section "Delivery" in PROTOCOL.md of package message.
 type Mode = message.Mode
 
 // The modes. If no mode is set, the broker's settings decide.
 const (
-	ModeAuto    = message.ModeAuto    // to a stream or, if none listens, to core subscribers
-	ModeStream  = message.ModeStream  // delivered when a stream acknowledges
-	ModeCore    = message.ModeCore    // delivered when the server has taken the message and there is a subscriber
+	ModeAuto    = message.ModeAuto    // to a stream or, if no stream listens, to core subscribers
+	ModeStream  = message.ModeStream  // delivered when a stream acknowledges the message
+	ModeCore    = message.ModeCore    // delivered when the server has accepted the message and there is a subscriber
 	ModeRequest = message.ModeRequest // delivered when a service replies
 )
 
@@ -35,18 +34,18 @@ type Option func(*options)
 
 // options has the options of a message.
 type options struct {
-	protocol nats.Header // headers for the broker
-	own      nats.Header // headers for the target
-	until    time.Time
-	timer    naming
-	err      error
+	brokerHeader nats.Header // headers for the broker
+	userHeader   nats.Header // headers for the target
+	until        time.Time
+	timer        timerOptions
+	err          error
 }
 
-// header returns the header of a request. A user's header with a reserved name is refused later: see Client.check.
+// header returns the header of a request. Client.check later refuses a user's header with a reserved name.
 func (o *options) header() nats.Header {
-	h := make(nats.Header, len(o.protocol)+len(o.own))
-	maps.Copy(h, o.own)
-	maps.Copy(h, o.protocol)
+	h := make(nats.Header, len(o.brokerHeader)+len(o.userHeader))
+	maps.Copy(h, o.userHeader)
+	maps.Copy(h, o.brokerHeader)
 	return h
 }
 
@@ -58,15 +57,15 @@ func (o *options) refuse(format string, args ...any) {
 
 // ID makes a publish idempotent. Within the broker's DELAY_DEDUP_WINDOW, 30 s by default, the stream stores no second
 // message with this id, and the second publish returns Receipt.Duplicate. So a publish that failed with ErrUnanswered
-// can be repeated, with the same delay or level. The repeated message goes to the same stream, and to no other: if that
-// stream has no leader, the error is ErrNoBroker. Make the id unique across targets, as in "order-42/expire": a stream
-// holds messages for many targets.
+// can be repeated, with the same delay or level. The repeated message goes to the same stream. If that stream has no
+// leader, the error is ErrNoBroker. A stream holds messages for many targets, so make the id unique across targets, as
+// in "order-42/expire".
 func ID(id string) Option {
 	return func(o *options) {
 		if id == "" || strings.TrimSpace(id) != id || strings.ContainsFunc(id, unicode.IsControl) {
 			o.refuse("the id %q: want text without control characters and without spaces around it", id)
 		}
-		o.protocol.Set(nats.MsgIdHdr, id)
+		o.brokerHeader.Set(nats.MsgIdHdr, id)
 	}
 }
 
@@ -76,14 +75,14 @@ func Expires(after time.Duration) Option {
 		if after < 0 {
 			o.refuse("Expires %s: want a positive duration", after)
 		}
-		o.protocol.Set(message.HeaderExpires, levels.FormatDuration(after))
+		o.brokerHeader.Set(message.HeaderExpires, levels.FormatDuration(after))
 	}
 }
 
 // ExpiresAt makes the message a dead letter if it cannot be delivered before t.
 func ExpiresAt(t time.Time) Option {
 	return func(o *options) {
-		o.protocol.Set(message.HeaderExpires, t.UTC().Format(time.RFC3339Nano))
+		o.brokerHeader.Set(message.HeaderExpires, t.UTC().Format(time.RFC3339Nano))
 	}
 }
 
@@ -93,30 +92,30 @@ func Deliver(m Mode) Option {
 		if m == "" {
 			o.refuse("Deliver: want one of the modes")
 		}
-		o.protocol.Set(message.HeaderDeliver, string(m))
+		o.brokerHeader.Set(message.HeaderDeliver, string(m))
 	}
 }
 
-// MaxAttempts makes the message a dead letter after n refusals. It can only lower the limit in the broker's settings.
+// MaxAttempts makes the message a dead letter after n refusals. N must not exceed the limit in the broker's settings.
 func MaxAttempts(n int) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderMaxAttempts, strconv.Itoa(n)) }
 }
 
 // RateKey sets the key by which the broker's DELAY_RATE_BY_KEY limits the message. All messages with the same key share
 // one rate, whatever their targets: a key for each tenant limits each tenant.
 func RateKey(key string) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderRateKey, key) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderRateKey, key) }
 }
 
-// TTL sets how long the target's stream keeps the message, if the stream allows that: whole seconds, rounded up, or
-// Forever.
+// TTL sets the time for which the target's stream keeps the message, if the stream allows a TTL for each message. It is
+// rounded up to a second, or is Forever.
 func TTL(keep time.Duration) Option {
 	return func(o *options) {
 		ttl := "never"
 		if keep != Forever {
 			ttl = levels.FormatDuration(keep)
 		}
-		o.protocol.Set(message.HeaderTTL, ttl)
+		o.brokerHeader.Set(message.HeaderTTL, ttl)
 	}
 }
 
@@ -129,22 +128,22 @@ func Until(t time.Time) Option {
 			o.refuse("Until: want a time other than zero")
 		}
 		o.until = t
-		o.protocol.Set(message.HeaderUntil, t.UTC().Format(time.RFC3339Nano))
+		o.brokerHeader.Set(message.HeaderUntil, t.UTC().Format(time.RFC3339Nano))
 	}
 }
 
-// Header adds a header for the target. It may be given several times.
+// Header adds a header for the target. Several Header options may be given.
 func Header(name, value string) Option { return Headers(nats.Header{name: {value}}) }
 
-// Headers adds headers for the target. It copies h when the message is published. Names that NATS or the broker reserve
-// are refused, since they would not reach the target.
+// Headers adds headers for the target. It copies h when the message is published. A name that NATS or the broker
+// reserves is an error, since the header would not reach the target.
 func Headers(h nats.Header) Option {
 	return func(o *options) {
-		if o.own == nil {
-			o.own = make(nats.Header, len(h))
+		if o.userHeader == nil {
+			o.userHeader = make(nats.Header, len(h))
 		}
 		for name, values := range h {
-			o.own[name] = append(o.own[name], values...)
+			o.userHeader[name] = append(o.userHeader[name], values...)
 		}
 	}
 }

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// tryTimeout is the timeout of one publish of a repeated change.
-	tryTimeout = time.Second
-	// retryInterval is the time between two tries of a change.
+	// attemptTimeout is the timeout of each publish of tryUntilCertain.
+	attemptTimeout = time.Second
+	// retryInterval is the time between two attempts of tryUntilCertain.
 	retryInterval = 50 * time.Millisecond
 )
 
-// Cancelable makes a message of In or At a named timer with a generated key. Until it fires, [Receipt.Cancel] can
-// cancel it. After ErrUnanswered the message may be stored under an unknown key. A program that has to publish such a
-// message again must choose the key itself: see [Key].
+// Cancelable makes a message of In or At a named timer with a generated key. Until the timer fires, [Receipt.Cancel]
+// can cancel it. After ErrUnanswered the message may be stored under a key that the program does not know. So a program
+// that repeats a publish after ErrUnanswered must choose the key itself: see [Key].
 func Cancelable() Option {
 	return func(o *options) { o.timer.cancelable = true }
 }
 
 // Cancel cancels a message that was published with Cancelable or Key, and reports whether the cancel was in time. True
 // means that the message will never be delivered. False means that the timer has fired, was replaced, or was cancelled
-// before. Cancel needs no running broker. Without an answer it publishes again, until ctx ends. After
+// before. Cancel needs no running broker. If there is no answer, Cancel publishes again, until ctx ends. After
 // ErrUnanswered the outcome is unknown: call Cancel again.
 func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	if r.client == nil {
@@ -43,15 +43,15 @@ func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 // whether the cancel was in time. True means that the pending timer will never be delivered. False means that no timer
 // was pending: it has fired, was cancelled, or was never set.
 //
-// CancelPending needs no running broker. It needs the same permission to read as [Client.Timer]. It reads and publishes
-// again until the outcome is certain or ctx ends. After ErrUnanswered the outcome is unknown: call it again.
+// CancelPending needs no running broker. It needs the permission that [Client.Timer] needs. It reads and publishes
+// again until the outcome is certain or ctx ends. After ErrUnanswered the outcome is unknown: call CancelPending again.
 func (c *Client) CancelPending(ctx context.Context, key, target string) (cancelled bool, err error) {
 	return c.tryUntilCertain(ctx, key, target, 0, c.cancelEntry)
 }
 
-// MovePending makes the pending timer of the key and the target due after another delay from now. It reports whether
-// the move was in time. The timer keeps its body and its options. MovePending needs no running broker. For its result,
-// permissions and errors see CancelPending. It refuses a series with ErrBadOption: to move a round, use
+// MovePending makes the pending timer of the key and the target due after a delay from now. It reports whether the move
+// was in time. The timer keeps its body and its options. MovePending needs no running broker. For its result,
+// permissions and errors see CancelPending. For a series it returns ErrBadOption: to move a round, use
 // [Client.Postpone].
 func (c *Client) MovePending(ctx context.Context, key, target string, delay time.Duration) (moved bool, err error) {
 	value := levels.FormatDuration(delay)
@@ -84,9 +84,9 @@ func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
 }
 
 // tryUntilCertain publishes a change of a timer until its outcome is certain, and reports whether the change was made.
-// It changes only the given generation, or any pending one if generation is zero. Each call has a random token in the
-// entry that it publishes. By this token a call recognizes its entry after a lost answer, and after a deposed leader
-// refused an entry that the next leader had stored.
+// It changes only the given generation or, if generation is zero, any pending generation. Each call puts a random token
+// into the entry that it publishes. By this token the call recognizes its entry after a lost answer, and after a
+// deposed leader refused an entry that the next leader has stored.
 func (c *Client) tryUntilCertain(
 	ctx context.Context, key, target string, generation uint64,
 	entry func(e lastEntry, token string) (*nats.Msg, error),
@@ -94,7 +94,7 @@ func (c *Client) tryUntilCertain(
 	if err := c.checkName(key, target); err != nil {
 		return false, err
 	}
-	ctx, cancel := c.bounded(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	token, subject := nuid.Next(), c.policy.Names.Timer(key, target)
 	last := lastEntry{in: message.Incoming{Subject: subject, Sequence: generation}}
@@ -116,9 +116,9 @@ func (c *Client) tryUntilCertain(
 			return false, errors.Join(unansweredErr, err)
 		}
 		expected := last.in.Sequence
-		try, cancelTry := context.WithTimeout(ctx, tryTimeout)
-		_, err = c.send(try, &draft{msg: m, expected: &expected, timer: true})
-		cancelTry()
+		attempt, cancelAttempt := context.WithTimeout(ctx, attemptTimeout)
+		_, err = c.send(attempt, &draft{msg: m, expected: &expected, timer: true})
+		cancelAttempt()
 		switch {
 		case err == nil:
 			return true, nil
@@ -138,7 +138,8 @@ func (c *Client) tryUntilCertain(
 	}
 }
 
-// last reads the last entry of a timer's subject. If there is none, it returns an entry that is not pending.
+// last reads the last entry of a timer's subject. If the subject has no entry, last returns an entry with the kind
+// Over.
 func (c *Client) last(ctx context.Context, subject string) (lastEntry, error) {
 	in, err := c.store.Last(ctx, c.policy.Names.TimersStream(), subject)
 	switch {
@@ -150,13 +151,13 @@ func (c *Client) last(ctx context.Context, subject string) (lastEntry, error) {
 	return lastEntry{in: in, entry: entry.Parse(c.policy, in)}, nil
 }
 
-// checkName refuses an invalid key or target of a timer.
+// checkName returns an error if the key or the target of a timer is invalid.
 func (c *Client) checkName(key, target string) error {
 	if problem := entry.ParseKey(key); problem != nil {
-		return refused(problem)
+		return problemError(problem)
 	}
 	if problem := c.policy.CheckTarget(target); problem != nil {
-		return refused(problem)
+		return problemError(problem)
 	}
 	return nil
 }

@@ -17,39 +17,29 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFakeChangesLikeTheBroker runs one scenario of Cancelable, CancelPending, MovePending and Postpone on a real
-// broker and on the fake. All outcomes, states and arrivals are the same.
+// TestFakeChangesLikeTheBroker runs one scenario with Cancelable, CancelPending, MovePending and Postpone on a real
+// broker and on the fake. All outcomes, states and arrivals are equal.
 func TestFakeChangesLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, changes, (*diary).rang)
-		checkSame(t, got.receipts, want.receipts, 25)
-		checkSame(t, got.arrivals, want.arrivals, 5)
-	})
+	checkFake(t, timersOn(t), changes, (*diary).fired, 25, 5)
 }
 
 // changes changes timers in all states.
 func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	k := keeper{c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
+	k := newKeeper(t, c, d, pass)
 	ctx := context.Background()
-	note := func(what, key string, done any, err error) {
-		state, looking := c.Timer(ctx, key, "shop."+key)
-		d.receipts = append(d.receipts, d.line("%s %s: %v, %v; %s due %s, %q, %v",
-			what, key, done, kindsOf(err), state.State, state.Due, state.Body, looking))
-	}
 	cancel := func(key string) {
 		done, err := c.CancelPending(ctx, key, "shop."+key)
-		note("cancel", key, done, err)
+		k.note(fmt.Sprint("cancel ", done), key, client.Receipt{}, err)
 	}
 	move := func(key string, delay time.Duration) {
 		done, err := c.MovePending(ctx, key, "shop."+key, delay)
-		note("move", key, done, err)
+		k.note(fmt.Sprint("move ", done), key, client.Receipt{}, err)
 	}
 	postpone := func(key string, by time.Duration) {
 		due, err := c.Postpone(ctx, key, "shop."+key, by)
-		note("postpone", key, due, err)
+		k.note(fmt.Sprint("postpone ", due), key, client.Receipt{}, err)
 	}
 	for _, key := range []string{"a", "b", "c", "e"} {
 		k.in(key, 10*time.Minute, client.Header("X-Mine", key), client.Expires(time.Hour))
@@ -72,14 +62,12 @@ func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration))
 	postpone("c", 500*24*time.Hour)
 	postpone("a.b", time.Minute)
 	pass(5*time.Minute + 30*time.Second)
-	for _, change := range []func(){
-		func() { cancel("c") }, func() { move("c", time.Hour) }, func() { postpone("c", time.Hour) },
-	} {
-		change()
-	}
+	cancel("c")
+	move("c", time.Hour)
+	postpone("c", time.Hour)
 	done, err := c.MovePending(ctx, "e", "shop.e", 0)
 	pass(2 * time.Second)
-	note("moved", "e", done, err)
+	k.note(fmt.Sprint("moved ", done), "e", client.Receipt{}, err)
 	pass(80 * time.Minute)
 	cancel("s")
 	pass(3 * time.Hour)
@@ -99,7 +87,7 @@ func changes(t *testing.T, c *client.Client, d *diary, pass func(time.Duration))
 	d.receipt(fmt.Sprint("cancelled ", done), client.Receipt{}, err)
 }
 
-// TestCancelables cancels half of the messages immediately, and the others arrive. Cancels work while no broker runs.
+// TestCancelables cancels half of the messages, with and without a running broker. Only the other messages arrive.
 func TestCancelables(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -134,17 +122,17 @@ func TestCancelables(t *testing.T) {
 		for _, a := range arrived() {
 			id := a.ID[:strings.LastIndex(a.ID, "-")]
 			if !keep[id] {
-				t.Errorf("there came %s, which was cancelled or came before", a.ID)
+				t.Errorf("%s arrived although it was cancelled, or arrived twice", a.ID)
 			}
 			delete(keep, id)
 		}
 		if len(keep) > 0 {
-			t.Errorf("there did not come %v", keep)
+			t.Errorf("%v did not arrive", keep)
 		}
 	})
 }
 
-// TestCancelableMistakes: a request that could not be cancelled is refused at the call, and the error says what to do.
+// TestCancelableMistakes: Cancelable with an option that contradicts it is an error at the call, which says what to do.
 func TestCancelableMistakes(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -183,26 +171,19 @@ func TestCancelableMistakes(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if n := len(fake.Pending()); n != 1 {
-		t.Errorf("%d are pending, want one", n)
+		t.Errorf("%d messages are pending, want one", n)
 	}
 }
 
-// TestLostAnswers loses the acknowledgements of changes. The client recognizes its own change if that was stored. If
-// another entry has replaced the change, the outcome is unknown.
+// TestLostAnswers loses the acknowledgements of changes. If the change was stored, the client recognizes its own entry.
+// If another entry has replaced the change, the outcome is unknown.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, timersOn(t))
 		plain, nc := newClient(t, s, client.Config{})
-		store, err := client.NewJetStream(s.JetStream(nc), time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := &lossy{Store: store}
-		c, err := client.NewOn(l, client.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := &lossy{}
+		c := newClientOn(t, s.JetStream(nc), func(store client.Store) client.Store { l.Store = store; return l })
 		arrived := arrivals(t, nc)
 		for _, change := range []func(key string, r client.Receipt) (bool, error){
 			func(key string, _ client.Receipt) (bool, error) { return c.CancelPending(t.Context(), key, "shop.x") },
@@ -219,13 +200,13 @@ func TestLostAnswers(t *testing.T) {
 				l.lose.Store(1)
 				l.drop = !stored
 				if done, err := change(r.Key, r); !done || err != nil {
-					t.Errorf("got %t, %v, want it done", done, err)
+					t.Errorf("got %t, %v, want true", done, err)
 				}
 			}
 		}
 		time.Sleep(2 * time.Minute)
 		if n := len(arrived()); n > 0 {
-			t.Errorf("%d arrived, want none", n)
+			t.Errorf("%d messages arrived, want none", n)
 		}
 		r, err := c.In(t.Context(), "shop.x", time.Hour, nil, client.Cancelable())
 		if err != nil {
@@ -247,7 +228,7 @@ func TestLostAnswers(t *testing.T) {
 // lossy is a store that loses acknowledgements.
 type lossy struct {
 	client.Store
-	lose atomic.Int32 // number of publishes whose acknowledgement is lost
+	lose atomic.Int32 // number of further publishes whose acknowledgement will be lost
 	drop bool         // these publishes are not stored either
 	lost func()       // called after each lost acknowledgement
 }

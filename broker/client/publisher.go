@@ -12,8 +12,8 @@ import (
 // DefaultWindow is the default number of messages that a Publisher has in flight.
 const DefaultWindow = 256
 
-// A Publisher publishes delayed messages without waiting for each answer. Messages of one goroutine are published in
-// the order of its calls. It is safe for concurrent use. Close waits for the outstanding answers.
+// A Publisher publishes delayed messages without waiting for each answer. It publishes the messages of one goroutine in
+// the order of the goroutine's calls. A Publisher is safe for concurrent use. Close waits for the outstanding answers.
 type Publisher struct {
 	client   *Client
 	slots    chan struct{} // one value for each message in flight
@@ -23,11 +23,11 @@ type Publisher struct {
 
 	mu     sync.Mutex // guards the fields below
 	failed int        // messages since the last Flush that were not acknowledged
-	first  error      // the error of the first of them
+	first  error      // the error of the first of these messages
 }
 
-// Publisher returns a publisher with at most window messages in flight. Further calls block until there is room. Zero
-// means DefaultWindow.
+// Publisher returns a publisher with at most window messages in flight. Further calls block until there is room. If
+// window is zero, it is DefaultWindow.
 func (c *Client) Publisher(window int) *Publisher {
 	if window <= 0 {
 		window = DefaultWindow
@@ -37,22 +37,23 @@ func (c *Client) Publisher(window int) *Publisher {
 	}
 }
 
-// In publishes as Client.In does, and does not wait for the answer. It blocks while the window is full. ctx bounds
-// only that wait. The caller must not change the body until there is an answer. After an error nothing was published.
+// In publishes a message like Client.In, and does not wait for the answer. It blocks while the window is full. Ctx
+// bounds only this wait. The caller must not change the body until there is an answer. After an error nothing was
+// published.
 func (p *Publisher) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (*Pending, error) {
 	return p.publish(ctx, p.client.in(target, delay), body, opts)
 }
 
-// At publishes as Client.At does. See In.
+// At publishes a message like Client.At, and does not wait for the answer: see In.
 func (p *Publisher) At(
 	ctx context.Context, target string, at time.Time, body []byte, opts ...Option,
 ) (*Pending, error) {
 	return p.publish(ctx, p.client.at(target, at), body, opts)
 }
 
-// Level publishes as Client.Level does. See In.
+// Level publishes a message like Client.Level, and does not wait for the answer: see In.
 func (p *Publisher) Level(
 	ctx context.Context, target, level string, body []byte, opts ...Option,
 ) (*Pending, error) {
@@ -73,7 +74,7 @@ func (p *Publisher) publish(ctx context.Context, a address, body []byte, opts []
 		return nil, explain(d, err, p.client.store.Refusal)
 	}
 	pending := &Pending{done: make(chan struct{})}
-	go p.await(future, d, pending) // until the answer, or twice Config.Timeout; Close waits for it
+	go p.await(future, d, pending) // ends at the answer, at the latest after twice Config.Timeout; Close waits for it
 	return pending, nil
 }
 
@@ -103,7 +104,7 @@ func (p *Publisher) await(future jetstream.PubAckFuture, d *draft, pending *Pend
 	defer func() { <-p.slots }()
 	ack, err := answer(future)
 	if d.fallsBack(err) {
-		p.client.levels.missed(d.token, p.client.store.Now())
+		p.client.levels.recordMiss(d.token, p.client.store.Now())
 		if future, err = p.client.store.PublishMsgAsync(d.fallback); err == nil {
 			ack, err = answer(future)
 		}
@@ -129,8 +130,8 @@ func answer(future jetstream.PubAckFuture) (*jetstream.PubAck, error) {
 	}
 }
 
-// Flush waits until all earlier publishes are answered. If some messages since the last Flush were not acknowledged,
-// the error has their number and wraps the error of the first. So a program may ignore each Pending.
+// Flush waits until all earlier publishes are answered. If messages since the last Flush were not acknowledged, Flush
+// returns an error with their number, which wraps the error of the first. So a program may ignore each Pending.
 func (p *Publisher) Flush(ctx context.Context) error {
 	if err := p.drain(ctx); err != nil {
 		return err
@@ -138,13 +139,14 @@ func (p *Publisher) Flush(ctx context.Context) error {
 	return p.failures()
 }
 
-// Close refuses further messages, and calls Flush. After an error that wraps ctx.Err() it may be called again.
+// Close makes further calls fail with ErrClosed, and calls Flush. After an error that wraps ctx.Err(), Close may be
+// called again.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.once.Do(func() { close(p.closed) })
 	return p.Flush(ctx)
 }
 
-// drain waits until nothing is in flight, by taking all slots.
+// drain waits until no message is in flight, by taking all slots.
 func (p *Publisher) drain(ctx context.Context) error {
 	select {
 	case p.flushing <- struct{}{}:
@@ -189,8 +191,8 @@ type Pending struct {
 // Done returns a channel that is closed when the answer has arrived or the publish has failed.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Wait waits for the answer, and returns the result that Client.In would return. If the error wraps ctx.Err(), there is
-// no answer yet.
+// Wait waits for the answer, and returns what Client.In would return. If the error wraps ctx.Err(), there is no answer
+// yet.
 func (p *Pending) Wait(ctx context.Context) (Receipt, error) {
 	select {
 	case <-p.done:

@@ -18,7 +18,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPublisherKeepsOrder: the messages of one goroutine are stored in the order of its calls, each once.
+// TestPublisherKeepsOrder: each message of a goroutine is stored once, in the order of the goroutine's calls.
 func TestPublisherKeepsOrder(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -50,7 +50,7 @@ func TestPublisherKeepsOrder(t *testing.T) {
 	})
 }
 
-// TestWindowIsBounded: beyond the window a call waits, until its context ends or there is room.
+// TestWindowIsBounded: while the window is full, a call waits until its context ends or there is room.
 func TestWindowIsBounded(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -69,9 +69,9 @@ func TestWindowIsBounded(t *testing.T) {
 		wantError(t, err, context.DeadlineExceeded)
 		wantTook(t, began, time.Second)
 		if heard.Load() != 2 {
-			t.Errorf("%d were published, want two", heard.Load())
+			t.Errorf("%d messages were published, want two", heard.Load())
 		}
-		pending, err := p.In(t.Context(), "shop.x", time.Hour, nil) // when the first two have timed out
+		pending, err := p.In(t.Context(), "shop.x", time.Hour, nil) // waits until the first two have timed out
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestWindowIsBounded(t *testing.T) {
 			t.Errorf("got %v, want %s…", err, want)
 		}
 		if err := p.Flush(t.Context()); err != nil {
-			t.Errorf("got %v again, want nil", err)
+			t.Errorf("the next Flush: got %v, want nil", err)
 		}
 		if _, err := pending.Wait(t.Context()); !errors.Is(err, client.ErrUnanswered) {
 			t.Errorf("got %v, want ErrUnanswered", err)
@@ -95,14 +95,14 @@ func TestWindowIsBounded(t *testing.T) {
 	})
 }
 
-// TestCloseWaits: when Close returns, all messages accepted before it are answered. No message is accepted after Close.
+// TestCloseWaits: Close waits for the answers to all earlier messages. After Close, the publisher accepts no message.
 func TestCloseWaits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")})
 		c, nc := newClient(t, s, client.Config{})
 		p := c.Publisher(8)
-		var let, answered atomic.Int64
+		var accepted, answered atomic.Int64
 		var publishing sync.WaitGroup
 		for range 4 {
 			publishing.Go(func() {
@@ -115,7 +115,7 @@ func TestCloseWaits(t *testing.T) {
 						t.Errorf("publish: %v", err)
 						return
 					}
-					if let.Add(1); let.Load() == 300 {
+					if accepted.Add(1) == 300 {
 						publishing.Go(func() {
 							if err := p.Close(t.Context()); err != nil {
 								t.Errorf("close: %v", err)
@@ -136,12 +136,12 @@ func TestCloseWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := int64(stored.CachedInfo().State.LastSeq)
-		if n != answered.Load() || n != let.Load() || n < 300 || n > 1599 {
-			t.Errorf("%d are stored, %d let in and %d answered, want as many, and not all of 1600", n, let.Load(),
-				answered.Load())
+		if n != answered.Load() || n != accepted.Load() || n < 300 || n > 1599 {
+			t.Errorf("%d messages are stored, %d accepted and %d answered, want equal numbers from 300 to 1599", n,
+				accepted.Load(), answered.Load())
 		}
 		if err := p.Close(t.Context()); err != nil { // again
-			t.Errorf("close again: %v", err)
+			t.Errorf("a second close: %v", err)
 		}
 	})
 }
@@ -168,8 +168,8 @@ func TestCloseAfterFailures(t *testing.T) {
 	})
 }
 
-// TestDisconnected: if the connection is lost before the answer, the publish fails immediately with ErrUnanswered, and
-// the message can be published again with its id.
+// TestDisconnected: if the connection is lost before the answer, the publish fails with ErrUnanswered, before its
+// timeout.
 func TestDisconnected(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -186,7 +186,7 @@ func TestDisconnected(t *testing.T) {
 		_, err = pending.Wait(t.Context())
 		wantError(t, err, client.ErrUnanswered)
 		if took := time.Since(began); took >= time.Minute {
-			t.Errorf("it took %s, want it known when the connection is lost", took)
+			t.Errorf("the publish failed after %s, want less than the timeout", took)
 		}
 		if err := p.Close(t.Context()); !errors.Is(err, client.ErrUnanswered) {
 			t.Errorf("close: %v", err)
@@ -194,7 +194,7 @@ func TestDisconnected(t *testing.T) {
 	})
 }
 
-// swallow subscribes without answering, and counts the messages.
+// swallow subscribes to a subject and does not answer. It returns the number of received messages.
 func swallow(t *testing.T, nc *nats.Conn, subject string) *atomic.Int64 {
 	t.Helper()
 	n := new(atomic.Int64)
@@ -208,6 +208,6 @@ func swallow(t *testing.T, nc *nats.Conn, subject string) *atomic.Int64 {
 func wantTook(t *testing.T, began time.Time, want time.Duration) {
 	t.Helper()
 	if took := time.Since(began); took != want {
-		t.Errorf("it took %s, want %s", took, want)
+		t.Errorf("%s have passed, want %s", took, want)
 	}
 }

@@ -12,13 +12,13 @@ import (
 type Receipt struct {
 	Stream    string
 	Sequence  uint64
-	Duplicate bool // a message with this ID was stored before, and its delay counts
+	Duplicate bool // a message with this ID was stored before, and the delay of that message applies
 
-	// Due is when the message is due. While Accepted is zero, it is an estimate by the clock of this host.
+	// Due is the time at which the message is due. While Accepted is zero, Due is an estimate by the clock of this host.
 	Due time.Time
 
 	// ID is the message's Delay-Id, and Accepted the time at which it was stored. An acknowledgement does not contain
-	// them: [Client.Look] sets them.
+	// them: [Client.Lookup] sets them.
 	ID       string
 	Accepted time.Time
 
@@ -29,11 +29,10 @@ type Receipt struct {
 	client *Client // nil without a key
 }
 
-// Look returns the receipt with its ID, the time at which the message was stored, and exactly when it is due. It reads
-// the message from the stream's leader, which costs a round trip and needs permission to publish to
-// $JS.API.STREAM.MSG.GET.*. If the message has already moved on, the error is ErrGone. A message in the intake moves on
-// soon.
-func (c *Client) Look(ctx context.Context, r Receipt) (Receipt, error) {
+// Lookup returns the receipt with ID, Accepted, and the exact Due. It reads the message from the stream's leader, which
+// costs a round trip and needs permission to publish to $JS.API.STREAM.MSG.GET.*. If the message is no longer in its
+// first stream, the error is ErrGone. A broker soon moves each message out of the intake.
+func (c *Client) Lookup(ctx context.Context, r Receipt) (Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	in, err := c.store.Stored(ctx, r.Stream, r.Sequence)
@@ -42,7 +41,7 @@ func (c *Client) Look(ctx context.Context, r Receipt) (Receipt, error) {
 	}
 	request, problem := entry.ParseAny(c.policy, in)
 	if problem != nil {
-		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, refused(problem))
+		return r, fmt.Errorf("read message %d of %s: %w", r.Sequence, r.Stream, problemError(problem))
 	}
 	r.ID, r.Accepted, r.Due = request.ID, request.Accepted, request.Due
 	return r, nil

@@ -12,9 +12,9 @@ import (
 	"delaybroker/levels"
 )
 
-// Schedule sets a recurring named timer, with [Key] and [Every] or [Cron]. Its first round is at the next time of the
-// schedule. To choose another first time, call In or At with the same options. Receipt.Due is the due time of the first
-// round, without jitter.
+// Schedule sets a recurring named timer. The options must have [Key], and [Every] or [Cron]. The first round is at the
+// next time of the timetable. To choose another time for the first round, call In or At with the same options.
+// Receipt.Due is the due time of the first round, without jitter.
 //
 // The generation of a series changes with each round. So Cancel with the receipt's generation works only until the
 // first round has fired. [Client.CancelAny] ends the series in any round.
@@ -22,46 +22,46 @@ func (c *Client) Schedule(ctx context.Context, target string, body []byte, opts 
 	return c.publish(ctx, address{target: target, schedule: true}, body, opts)
 }
 
-// Every makes a named timer recur at an interval of at least a second. The rounds do not drift, even if one of them
-// fires late.
+// Every makes a named timer recur at an interval of at least a second. The rounds do not drift, even if a round fires
+// late.
 func Every(interval time.Duration) Option {
-	return recurs(message.HeaderEvery, levels.FormatDuration(interval))
+	return recurrence(message.HeaderEvery, levels.FormatDuration(interval))
 }
 
-// Cron makes a named timer recur at the times of a cron expression: five fields, six with seconds before them, or a
-// name such as @daily. The zone is one of the IANA database, as in Europe/Berlin; empty for UTC. If a clock change
-// skips a local time, the round fires right after the gap. If a local time occurs twice, the round fires once. Package
-// timetable has the details.
+// Cron makes a named timer recur at the times of a cron expression: five fields, six fields of which the first is the
+// second, or a name such as @daily. The zone is a name of the IANA database, such as Europe/Berlin, or empty for UTC.
+// If a clock change skips a local time, the round fires right after the gap. If a local time occurs twice, the round
+// fires once. Package timetable has the details.
 func Cron(expression, zone string) Option {
 	return func(o *options) {
-		recurs(message.HeaderCron, expression)(o)
+		recurrence(message.HeaderCron, expression)(o)
 		if zone != "" {
-			o.protocol.Set(message.HeaderZone, zone)
+			o.brokerHeader.Set(message.HeaderZone, zone)
 		}
 	}
 }
 
-func recurs(header, value string) Option {
+func recurrence(header, value string) Option {
 	return func(o *options) {
 		o.timer.recurs = true
-		o.protocol.Set(header, value)
+		o.brokerHeader.Set(header, value)
 	}
 }
 
 // Rounds limits a series to n rounds that fire.
 func Rounds(n int) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderRounds, strconv.Itoa(n)) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderRounds, strconv.Itoa(n)) }
 }
 
 // LastRound ends a series: no round is planned for a time after t.
 func LastRound(t time.Time) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
 }
 
-// Jitter delays each round of a series by a different duration below limit. So many series with the same times do not
-// fire at the same moment.
+// Jitter delays each round of a series by a duration below limit, which differs from round to round and from series to
+// series. So series with the same timetable do not fire at the same moment.
 func Jitter(limit time.Duration) Option {
-	return func(o *options) { o.protocol.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
+	return func(o *options) { o.brokerHeader.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
 }
 
 // Missed is the policy for rounds of a series that were due while no broker could fire them.
@@ -80,7 +80,7 @@ func MissedRounds(policy Missed) Option {
 		if policy == "" {
 			o.refuse("MissedRounds: want one of skip, one and all")
 		}
-		o.protocol.Set(message.HeaderMissed, string(policy))
+		o.brokerHeader.Set(message.HeaderMissed, string(policy))
 	}
 }
 

@@ -9,26 +9,19 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/client"
-	"delaybroker/test/harness"
-	"delaybroker/test/natstest"
 )
 
 // TestFakeSeriesAreLikeTheBroker runs one scenario with recurring timers on a real broker and on the fake. All
-// outcomes, states and arrivals are the same, except the generations.
+// outcomes, states and arrivals are equal, except the generations.
 func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, timersOn(t))
-		got, want := onBoth(t, s, series, (*diary).round)
-		checkSame(t, got.receipts, want.receipts, 20)
-		checkSame(t, got.arrivals, want.arrivals, 14)
-	})
+	checkFake(t, timersOn(t), series, (*diary).round, 20, 14)
 }
 
-// round notes an arrival, to the second: rounds that are caught up come a tenth of one apart, and a broker has to look
-// whether the one before is settled.
+// round records the arrival of a round, with a precision of a second: missed rounds that fire late come a tenth of a
+// second apart, and a broker waits until the previous round is settled.
 func (d *diary) round(m *nats.Msg) {
-	a, _ := client.Of(m)
+	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.arrivals = append(d.arrivals, fmt.Sprintf("%s %s %q round %d of a series %t, due %s, %q",
@@ -38,7 +31,7 @@ func (d *diary) round(m *nats.Msg) {
 // series sets, replaces, cancels and reads recurring timers.
 func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
-	k := recurring{t: t, c: c, d: d, pass: pass, began: d.now(), first: make(map[string]uint64)}
+	k := recurring{newKeeper(t, c, d, pass)}
 	k.sets()
 	k.verbs()
 	k.misses()
@@ -46,36 +39,20 @@ func series(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) 
 	for _, key := range []string{"a", "d", "f"} {
 		k.note("after 20m", key, client.Receipt{}, nil)
 	}
-	k.note("cancel round 1 of", "d", client.Receipt{}, k.c.Cancel(context.Background(), "d", "shop.d", k.first["d"]))
-	k.note("cancel any", "d", client.Receipt{}, k.c.CancelAny(context.Background(), "d", "shop.d"))
+	k.cancel("d", k.generation["d"])
+	k.cancelAny("d")
 	k.pass(3*time.Hour + 30*time.Minute)
 	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
 		k.note("at last", key, client.Receipt{}, nil)
 	}
 }
 
-// recurring changes recurring timers, and keeps a diary of the answers and of each timer's state afterwards.
-type recurring struct {
-	t     *testing.T
-	c     *client.Client
-	d     *diary
-	pass  func(time.Duration)
-	began time.Time
-	first map[string]uint64 // the generation of the first round, by key
-}
-
-func (k recurring) note(what, key string, r client.Receipt, err error) {
-	state, looking := k.c.Timer(context.Background(), key, "shop."+key)
-	k.d.receipts = append(k.d.receipts, k.d.line("%s %s: %s due %s, %v; %s round %d of ours %t, due %s, %q, %v",
-		what, key, r.Stream, r.Due, kindsOf(err),
-		state.State, state.Round, state.Series == k.first[key], state.Due, state.Body, looking))
-}
+// recurring is a keeper of recurring timers.
+type recurring struct{ keeper }
 
 func (k recurring) schedule(key string, opts ...client.Option) {
 	r, err := k.c.Schedule(context.Background(), "shop."+key, []byte("body of "+key), append(opts, client.Key(key))...)
-	if err == nil {
-		k.first[key] = r.Sequence
-	}
+	k.set(key, r, err)
 	k.note("schedule", key, r, err)
 }
 
@@ -104,11 +81,11 @@ func (k recurring) sets() {
 	}
 	r, err := k.c.In(ctx, "shop.e", time.Minute, nil, client.Key("e"), client.Every(time.Hour),
 		client.Rounds(2))
-	k.first["e"] = r.Sequence
+	k.set("e", r, err)
 	k.note("in", "e", r, err)
 	r, err = k.c.At(ctx, "shop.f", k.began.Add(-7*time.Minute), nil, client.Key("f"), client.Every(10*time.Minute),
 		client.Rounds(2))
-	k.first["f"] = r.Sequence
+	k.set("f", r, err)
 	k.note("at", "f", r, err)
 	_, err = k.c.In(ctx, "shop.g", time.Minute, nil, client.Every(time.Hour))
 	k.note("without a key", "g", client.Receipt{}, err)
@@ -126,7 +103,7 @@ func (k recurring) verbs() {
 	resumed, _ := k.c.Timer(context.Background(), "a", "shop.a")
 	k.ask("resume again", "a", k.c.Resume)
 	if again, err := k.c.Timer(context.Background(), "a", "shop.a"); err != nil || again.Generation != resumed.Generation {
-		k.t.Errorf("resumed again, it is generation %d, %v, and was %d", again.Generation, err, resumed.Generation)
+		k.t.Errorf("a second resume: generation %d, %v, want %d", again.Generation, err, resumed.Generation)
 	}
 	if _, err := k.c.In(context.Background(), "shop.once", time.Hour, nil, client.Key("once")); err != nil {
 		k.t.Error(err)
@@ -139,7 +116,7 @@ func (k recurring) verbs() {
 	k.note("fire", "once", client.Receipt{}, err)
 }
 
-// misses pauses timers so that they miss rounds, with each policy for missed rounds.
+// misses pauses series so that they miss rounds, with each policy for missed rounds.
 func (k recurring) misses() {
 	ctx := context.Background()
 	for _, missed := range []client.Missed{client.MissedSkip, client.MissedOne, client.MissedAll} {
@@ -151,7 +128,7 @@ func (k recurring) misses() {
 		if err := k.c.Pause(ctx, key, "shop."+key); err != nil {
 			k.t.Error(err)
 		}
-		k.pass(time.Second) // otherwise several rounds would be due at the same time
+		k.pass(time.Second) // otherwise, rounds of several series would be due at the same time
 	}
 	k.pass(19 * time.Minute)
 	for _, key := range []string{"skip", "one", "all"} {

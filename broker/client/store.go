@@ -19,13 +19,13 @@ import (
 type Store interface {
 	PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error)
 	PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetstream.PubAckFuture, error)
-	// Stored reads a stored message. It returns ErrGone if the sequence has none.
+	// Stored reads a stored message. It returns ErrGone if the stream does not have the message.
 	Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error)
-	// Last reads the last message of a subject. It returns ErrGone if there is none.
+	// Last reads the last message of a subject. It returns ErrGone if the subject has no message.
 	Last(ctx context.Context, stream, subject string) (message.Incoming, error)
 	// Ask sends a request to the brokers, and returns the first reply.
 	Ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error)
-	// Streams returns the names of the streams that listen on a subject that overlaps with the given one.
+	// Streams returns the names of the streams with a subject that overlaps with the given subject.
 	Streams(ctx context.Context, subject string) ([]string, error)
 	// MaxPayload returns the size of the largest message that the server accepts, in bytes.
 	MaxPayload() int64
@@ -35,12 +35,12 @@ type Store interface {
 	Now() time.Time
 }
 
-// jetStream is the Store on a server. It has its own JetStream context: the client library bounds the asynchronous
-// publishes of each context, and here only the windows of the Publishers must bound them.
+// jetStream is the Store on a server. It has its own JetStream context: nats.go bounds the asynchronous publishes of
+// each context, and only the windows of the Publishers must bound those of this package.
 type jetStream struct {
 	jetstream.JetStream
 
-	api string // "$JS.API" unless a domain or an import says otherwise
+	api string // "$JS.API", or another prefix of the JetStream API for a domain or an import
 }
 
 func newJetStream(js jetstream.JetStream, timeout time.Duration) (Store, error) {
@@ -78,7 +78,7 @@ func (s jetStream) Ask(ctx context.Context, subject string, body []byte) (*nats.
 	return s.Conn().RequestWithContext(ctx, subject, body)
 }
 
-// Streams requests all pages of the names.
+// Streams requests the names page by page.
 func (s jetStream) Streams(ctx context.Context, subject string) ([]string, error) {
 	list := s.StreamNames(ctx, jetstream.WithStreamListSubject(subject))
 	var all []string
@@ -114,7 +114,7 @@ func (s jetStream) Last(ctx context.Context, stream, subject string) (message.In
 
 func (s jetStream) leader() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }
 
-// read converts a message of a stream, or the error of reading it, to the types of this package.
+// read converts the result of a read to the types of the interface Store.
 func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -125,6 +125,6 @@ func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 		return message.Incoming{}, err
 	}
 	in := m.Incoming(stream)
-	in.KeysRead = true
+	in.KeysCurrent = true
 	return in, nil
 }

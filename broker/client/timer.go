@@ -17,19 +17,19 @@ import (
 )
 
 // Key turns a message that is published with Client.In or Client.At into a named timer. The key and the target together
-// are its identity. Until the timer fires it can be replaced, moved and cancelled, even if no broker runs.
-// Receipt.Sequence is its generation. A message for a pending key replaces the timer, unless IfAbsent or IfGeneration
-// forbids it. The key is one token of printable ASCII, of at most 128 bytes.
+// identify the timer. Until the timer fires, it can be replaced, moved and cancelled, even if no broker runs.
+// Receipt.Sequence is the timer's generation. A message with the key and the target of a pending timer replaces the
+// timer, unless IfAbsent or IfGeneration forbids that. The key is one token of printable ASCII, of at most 128 bytes.
 func Key(key string) Option {
-	return func(o *options) { o.timer.key, o.timer.named = key, true }
+	return func(o *options) { o.timer.key, o.timer.isTimer = key, true }
 }
 
-// IfAbsent sets a timer only if no timer with its key and target exists. If one exists, the error is ErrConflict. An
-// ended timer exists until its history is removed.
+// IfAbsent sets a timer only if no timer with its key and target exists. If such a timer exists, the error is
+// ErrConflict. A timer that has ended exists until its history is removed.
 func IfAbsent() Option { return ifGeneration(0) }
 
-// IfGeneration replaces a timer only if it has this generation and is still pending. Then the old generation will never
-// be delivered. Otherwise the error is ErrConflict.
+// IfGeneration replaces a timer only if the timer has this generation and is still pending. Then the old generation
+// will never be delivered. Otherwise the error is ErrConflict.
 func IfGeneration(generation uint64) Option {
 	if generation == 0 {
 		return func(o *options) { o.refuse("IfGeneration(0): want the sequence of a receipt") }
@@ -41,22 +41,22 @@ func ifGeneration(generation uint64) Option {
 	return func(o *options) { o.timer.expected = &generation }
 }
 
-// Debounce lets further calls with the same key postpone the timer. The timer fires when no call has come for the delay
-// of In. It fires at the latest when maxWait has passed since the first call. The body of the last call is delivered.
+// Debounce makes further calls with the same key postpone the timer. The timer fires when no call has come for the
+// delay of In, and at the latest when maxWait has passed since the first call. The body of the last call is delivered.
 // MaxWait must be at least the delay. Such calls form a run. A call without Debounce, a cancel, or the delivery ends
 // the run. [Receipt] and [Timer] do not know the first call, so their Due may be later than the delivery. Debounce
 // needs Key and In.
 func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true
-		o.protocol.Set(message.HeaderMaxWait, levels.FormatDuration(maxWait))
+		o.brokerHeader.Set(message.HeaderMaxWait, levels.FormatDuration(maxWait))
 	}
 }
 
-// naming holds the options of a named timer.
-type naming struct {
+// timerOptions holds the options of a named timer.
+type timerOptions struct {
 	key        string
-	named      bool
+	isTimer    bool
 	cancelable bool // set by Cancelable: the client generates a key if the caller gave none
 	expected   *uint64
 	recurs     bool
@@ -66,35 +66,35 @@ type naming struct {
 // timer returns the address of a named timer: the subject contains the key, and a header contains the delay or the due
 // time. For any other message, it returns the given address unchanged.
 func (c *Client) timer(a address, o *options) address {
-	if o.timer.cancelable && !o.timer.named {
+	if o.timer.cancelable && !o.timer.isTimer {
 		o.timer.generateKey()
 	}
 	n := o.timer
-	switch table := firstSeriesHeader(o.protocol); {
-	case !n.named && n.expected != nil:
+	switch table := firstSeriesHeader(o.brokerHeader); {
+	case !n.isTimer && n.expected != nil:
 		o.refuse("IfAbsent and IfGeneration need Key")
-	case !n.named && table != "":
+	case !n.isTimer && table != "":
 		o.refuse("%s needs Key: only a named timer recurs", table)
-	case n.debounced && (!n.named || a.delay == ""):
+	case n.debounced && (!n.isTimer || a.delay == ""):
 		o.refuse("Debounce needs Key and In: each call postpones the timer by the delay")
 	case table != "" && !n.recurs:
 		o.refuse("%s needs Every or Cron", table)
 	case n.recurs && n.cancelable:
 		o.refuse("Cancelable is not for a recurring timer, whose generation changes: use Key, and end it with CancelAny")
-	case a.schedule && !(n.named && n.recurs):
+	case a.schedule && !(n.isTimer && n.recurs):
 		o.refuse("Schedule needs Key, and Every or Cron")
-	case !n.named:
+	case !n.isTimer:
 	case a.byLevel:
 		o.refuse("Level is not for a named timer: use In or At")
-	case o.protocol.Get(nats.MsgIdHdr) != "":
+	case o.brokerHeader.Get(nats.MsgIdHdr) != "":
 		o.refuse("ID is not for a named timer, whose key is its identity")
 	case strings.Contains(n.key, "."): // the part after the dot would become part of the target
 		o.err = cmp.Or(o.err, fmt.Errorf("%w: %q: want no dot", ErrBadKey, n.key))
 	default:
 		if a.delay != "" {
-			o.protocol.Set(message.HeaderFor, a.delay)
+			o.brokerHeader.Set(message.HeaderFor, a.delay)
 		} else if !a.schedule {
-			o.protocol.Set(message.HeaderUntil, a.when.UTC().Format(time.RFC3339Nano))
+			o.brokerHeader.Set(message.HeaderUntil, a.when.UTC().Format(time.RFC3339Nano))
 		}
 		o.expect(n.expected)
 		return address{target: a.target, subject: c.policy.Names.Timer(n.key, a.target)}
@@ -102,20 +102,20 @@ func (c *Client) timer(a address, o *options) address {
 	return a
 }
 
-// generateKey sets a unique key. The server stores the timer only if its subject has no earlier entry. So the broker
-// need not look for earlier entries.
-func (n *naming) generateKey() {
+// generateKey sets a unique key. The server stores the timer only if its subject has no earlier entry, so the broker
+// need not read earlier entries.
+func (n *timerOptions) generateKey() {
 	if n.expected == nil {
 		n.expected = new(uint64)
 	}
-	n.key, n.named = nuid.Next(), true
+	n.key, n.isTimer = nuid.Next(), true
 }
 
-// timerReserve is the part of max_payload that a timer must leave free, in bytes. The broker stores a timer again, with
-// more headers, when it fires. A larger timer would be stored and then become a dead letter.
+// timerReserve is the part of max_payload that a timer must leave free, in bytes. When a timer fires, the broker stores
+// it again, with more headers. A larger timer would be stored and then become a dead letter.
 const timerReserve = 8 << 10
 
-// checkSize refuses a timer that could not fire.
+// checkSize returns ErrTooLarge if a timer is too large to fire.
 func (c *Client) checkSize(m *nats.Msg) error {
 	size, limit := int64(m.Size()-len(m.Subject)), c.store.MaxPayload()-timerReserve
 	if size > limit {
@@ -127,14 +127,15 @@ func (c *Client) checkSize(m *nats.Msg) error {
 // expect makes the server store the message only if the last message of its subject has this sequence.
 func (o *options) expect(generation *uint64) {
 	if generation != nil {
-		o.protocol.Set(message.HeaderExpected, strconv.FormatUint(*generation, 10))
+		o.brokerHeader.Set(message.HeaderExpected, strconv.FormatUint(*generation, 10))
 	}
 }
 
-// Cancel cancels a timer if it still has this generation. After nil the generation will never be delivered. ErrConflict
-// has three possible causes: the timer has fired, another generation has replaced it, or an earlier call with a lost
-// answer has cancelled it. Timer returns the state. After ErrUnanswered the outcome is unknown: call Cancel again.
-// Cancel is one publish, and needs no running broker. See also [Client.CancelPending] and [Receipt.Cancel].
+// Cancel cancels a timer if it still has this generation. If Cancel returns nil, the generation will never be
+// delivered. ErrConflict has three possible causes: the timer has fired, another generation has replaced it, or an
+// earlier call with a lost answer has cancelled it. Timer returns the state. After ErrUnanswered the outcome is
+// unknown: call Cancel again. Cancel is one publish, and needs no running broker. See also [Client.CancelPending] and
+// [Receipt.Cancel].
 func (c *Client) Cancel(ctx context.Context, key, target string, generation uint64) error {
 	if generation == 0 {
 		return fmt.Errorf("%w: cancel generation 0: want the sequence of a receipt", ErrBadOption)
@@ -149,21 +150,21 @@ func (c *Client) CancelAny(ctx context.Context, key, target string) error {
 	return c.cancel(ctx, key, target, anyGeneration, nil)
 }
 
-// anyGeneration is the value of the cancel header in an unconditional cancel. In a conditional cancel the value is the
-// expected generation. The value is informative only.
+// anyGeneration is the value of Delay-Cancel in an unconditional cancel. In a conditional cancel, the value is the
+// expected generation. The value is only for people.
 const anyGeneration = "any"
 
 func (c *Client) cancel(ctx context.Context, key, target, word string, generation *uint64) error {
-	o := options{protocol: nats.Header{message.HeaderCancel: {word}}}
+	o := options{brokerHeader: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
-	// The broker's parser accepts a cancel on any subject. So the client parses a set on the same subject: that fails if
-	// the subject is not a timer's.
+	// The broker's parser accepts a cancel on any subject. So the client parses a set on the subject of the cancel. That
+	// fails if the subject is not the subject of a timer.
 	set := message.Header{message.HeaderFor: {"0s"}}
 	_, problem := entry.ParseSet(c.policy, message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
 	case problem != nil:
-		return refused(problem)
+		return problemError(problem)
 	case addr.Token != key || addr.Target != target:
 		return fmt.Errorf("%w: %q: want no dot", ErrBadKey, key)
 	}
@@ -171,9 +172,9 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 	return err
 }
 
-// Move makes a timer due after another delay from now, if it still has this generation. It is In with Key and
-// IfGeneration: the caller must pass the body again, and no broker need run. To move a timer to a time, call At with
-// the same options. [Client.MovePending] and [Client.Postpone] keep the body.
+// Move makes a timer due after a delay from now, if the timer still has this generation. Move calls In with Key and
+// IfGeneration, so the caller must pass the body again, and no broker need run. To move a timer to a time, call At with
+// these options. [Client.MovePending] and [Client.Postpone] keep the body.
 func (c *Client) Move(
 	ctx context.Context, key, target string, generation uint64, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
@@ -186,13 +187,13 @@ type State string
 // The states of a timer. A timer that has ended keeps its state for DELAY_TIMER_HISTORY, a minute by default. After
 // that its state is StateNone.
 const (
-	StateNone      State = "none"    // never set, or ended some time ago
-	StatePending   State = "pending" // can be moved and cancelled
-	StatePaused    State = "paused"  // a paused series: no round is due until Resume
-	StateFired     State = "fired"   // not yet delivered; too late to cancel
+	StateNone      State = "none"    // the timer was never set, or its history is removed
+	StatePending   State = "pending" // the timer can be moved and cancelled
+	StatePaused    State = "paused"  // the series is paused: no round is due until Resume
+	StateFired     State = "fired"   // the timer is not yet delivered, and can no longer be cancelled
 	StateDelivered       = State(entry.Delivered)
-	StateRetrying        = State(entry.Retrying) // refused; the broker tries again
-	StateDead            = State(entry.Dead)     // a dead letter
+	StateRetrying        = State(entry.Retrying) // the target refused the message; the broker tries again
+	StateDead            = State(entry.Dead)     // the message is a dead letter
 	StateCancelled State = "cancelled"
 )
 
@@ -202,8 +203,8 @@ type Timer struct {
 	// Generation is the generation that State describes. It is zero if there is no timer, and after an unconditional
 	// cancel such as CancelAny. If the timer fired before such a cancel, the firing is still delivered.
 	Generation uint64
-	Due        time.Time // if the timer is pending or fired
-	Body       []byte    // if the timer is pending or fired
+	Due        time.Time // set if the timer is pending or fired
+	Body       []byte    // set if the timer is pending or fired
 
 	// Series and Round are set for a recurring timer that is pending, paused, or fired for the last time. Series is the
 	// generation of its first set. Round counts from 1.
@@ -211,8 +212,8 @@ type Timer struct {
 	Round  int
 }
 
-// Timer reads the state of a timer. It needs permission to publish to $JS.API.STREAM.MSG.GET.*. The state may have
-// changed by the time Timer returns.
+// Timer reads the state of a timer. The client needs permission to publish to $JS.API.STREAM.MSG.GET.*. The state may
+// have changed when Timer returns.
 func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -224,9 +225,10 @@ func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 		return Timer{State: StateNone}, nil
 	}
 	e := s.entry
-	of := e.Origin()
+	origin := e.Origin()
 	t := Timer{
-		State: StatePending, Generation: e.Generation, Due: e.Due, Body: s.in.Data, Series: of.Series, Round: of.Round,
+		State: StatePending, Generation: e.Generation, Due: e.Due, Body: s.in.Data,
+		Series: origin.Series, Round: origin.Round,
 	}
 	switch {
 	case e.Kind == entry.Paused:

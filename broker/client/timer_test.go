@@ -18,8 +18,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimerIsCancelledOrFires: of a cancel and a firing at the same moment, exactly one wins, and the result of the
-// cancel says which. A cancelled timer never arrives, and any other timer arrives once.
+// TestTimerIsCancelledOrFires: of a cancel and a firing at the same moment, exactly one succeeds, and the cancel
+// reports which. A cancelled timer never arrives, and any other timer arrives once.
 func TestTimerIsCancelledOrFires(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -37,7 +37,7 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 				t.Fatal(err)
 			}
 			cancelling.Go(func() {
-				time.Sleep(time.Until(r.Due) + time.Duration(i%3-1)) // when it is due, or a nanosecond before or after
+				time.Sleep(time.Until(r.Due) + time.Duration(i%3-1)) // to the due time, or a nanosecond before or after it
 				err := c.Cancel(t.Context(), key, "shop.x", r.Sequence)
 				mu.Lock()
 				defer mu.Unlock()
@@ -47,31 +47,31 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 		cancelling.Wait()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		came := make(map[string]int)
+		arrivals := make(map[string]int)
 		for _, a := range arrived() {
-			came[a.ID[:strings.LastIndexByte(a.ID, '-')+1]]++
+			arrivals[a.ID[:strings.LastIndexByte(a.ID, '-')+1]]++
 		}
 		won := 0
 		for id, err := range cancelled {
 			switch {
 			case err == nil:
 				won++
-				if came[id] != 0 {
+				if arrivals[id] != 0 {
 					t.Errorf("%s was cancelled and has arrived", id)
 				}
-			case !errors.Is(err, client.ErrConflict) || came[id] != 1:
-				t.Errorf("%s: got %v, and it has arrived %d times", id, err, came[id])
+			case !errors.Is(err, client.ErrConflict) || arrivals[id] != 1:
+				t.Errorf("%s: got %v and %d arrivals, want ErrConflict and one arrival", id, err, arrivals[id])
 			}
 		}
 		if len(cancelled) != count {
-			t.Errorf("%d are known, want all", len(cancelled))
+			t.Errorf("%d cancels have a result, want %d", len(cancelled), count)
 		}
-		t.Logf("%d of %d were cancelled", won, count)
+		t.Logf("%d of %d timers were cancelled", won, count)
 	})
 }
 
-// TestTimerTellsWhatWasCancelled: the cancelled generation is the one that the server compared, with any client and any
-// text of the cancel. A cancel without an expectation names no generation.
+// TestTimerTellsWhatWasCancelled: after a cancel, Timer returns the generation that the cancel expected, whatever the
+// text of Delay-Cancel. After a cancel without an expectation, the generation is zero.
 func TestTimerTellsWhatWasCancelled(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -95,13 +95,15 @@ func TestTimerTellsWhatWasCancelled(t *testing.T) {
 			}
 			got, err := c.Timer(t.Context(), "k", "shop.a")
 			if err != nil || got.State != client.StateCancelled || got.Generation != want {
-				t.Errorf("in the words %q it is %s, generation %d, %v; want %d", word, got.State, got.Generation, err, want)
+				t.Errorf("Delay-Cancel %q: got %s, generation %d, %v; want cancelled, %d", word, got.State, got.Generation, err,
+					want)
 			}
 		}
 	})
 }
 
-// TestTimersWithoutABroker: set, move and cancel are exact while no broker runs. Overdue timers fire when one starts.
+// TestTimersWithoutABroker: the results of set and cancel are exact while no broker runs. Overdue timers fire when a
+// broker starts.
 func TestTimersWithoutABroker(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -123,12 +125,12 @@ func TestTimersWithoutABroker(t *testing.T) {
 		wantError(t, p.Close(t.Context()), client.ErrConflict)
 		b, err := c.Timer(t.Context(), "k", "shop.b")
 		if err != nil || b.State != client.StatePending {
-			t.Fatalf("got %+v, %v, want it pending", b, err)
+			t.Fatalf("got %+v, %v, want a pending timer", b, err)
 		}
 		if err := c.Cancel(t.Context(), "k", "shop.b", b.Generation); err != nil {
 			t.Errorf("cancel: %v", err)
 		}
-		// The same call again, because the answer was lost: the state names the generation that was cancelled.
+		// A program repeats the cancel, as if the answer was lost. The state has the generation that was cancelled.
 		wantError(t, c.Cancel(t.Context(), "k", "shop.b", b.Generation), client.ErrConflict)
 		if now, err := c.Timer(t.Context(), "k", "shop.b"); err != nil || now.State != client.StateCancelled ||
 			now.Generation != b.Generation {
@@ -137,14 +139,15 @@ func TestTimersWithoutABroker(t *testing.T) {
 		time.Sleep(time.Hour)
 		harness.StartBroker(t, s, timersOn(t))
 		time.Sleep(time.Second)
-		if got := arrived(); len(got) != 1 || got[0].Late() < 59*time.Minute {
-			t.Errorf("got %v, want the one that was not cancelled", got)
+		if got := arrived(); len(got) != 1 || got[0].Lateness() < 59*time.Minute {
+			t.Errorf("got %v, want only the timer that was not cancelled", got)
 		}
 	})
 }
 
-// TestForgedVerdict: the client does not believe an acknowledgement that cannot answer a publish with an expectation.
-func TestForgedVerdict(t *testing.T) {
+// TestForgedAnswer: a subscriber answers the publishes of Cancel and Move. An answer that no stream of timers can give
+// is ErrForeign.
+func TestForgedAnswer(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, nc := newClient(t, s, client.Config{Timeout: time.Second})
@@ -183,8 +186,8 @@ func TestForgedVerdict(t *testing.T) {
 	})
 }
 
-// TestTimerIsDueExactly: a timer's time is not rounded, since a header has room for a fraction. Its delay is rounded up
-// to a millisecond.
+// TestTimerIsDueExactly: the client does not round the time of a timer, since a header can express a fraction. It
+// rounds a delay up to a millisecond.
 func TestTimerIsDueExactly(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -200,15 +203,15 @@ func TestTimerIsDueExactly(t *testing.T) {
 	} {
 		r, err := tt.set(client.Key("k"))
 		if err != nil || !r.Due.Equal(tt.due) || !fake.Pending()[0].Due.Equal(tt.due) {
-			t.Errorf("got %+v, %v, pending %+v, want it due %s", r, err, fake.Pending(), tt.due)
+			t.Errorf("got %+v, %v, pending %+v, want the due time %s", r, err, fake.Pending(), tt.due)
 		}
 	}
 	if n := len(fake.Pending()); n != 1 {
-		t.Errorf("%d are pending, want the last", n)
+		t.Errorf("%d timers are pending, want the last one", n)
 	}
 }
 
-// TestTimerMistakesFailAtTheCall: options that contradict each other are not published.
+// TestTimerMistakesFailAtTheCall: options that contradict each other are an error, and nothing is published.
 func TestTimerMistakesFailAtTheCall(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -217,14 +220,14 @@ func TestTimerMistakesFailAtTheCall(t *testing.T) {
 		"generation without a key": {client.IfGeneration(1)},
 		"generation 0":             {client.Key("k"), client.IfGeneration(0)},
 		"debounce without a key":   {client.Debounce(2 * time.Hour)},
-		"debounce for too short":   {client.Key("k"), client.Debounce(time.Minute)},
-		"debounce what recurs":     {client.Key("k"), client.Debounce(2 * time.Hour), client.Every(time.Hour)},
+		"debounce, too short":      {client.Key("k"), client.Debounce(time.Minute)},
+		"debounce of a series":     {client.Key("k"), client.Debounce(2 * time.Hour), client.Every(time.Hour)},
 		"an id":                    {client.Key("k"), client.ID("k")},
 		"an expectation by hand":   {client.Header("Nats-Expected-Last-Subject-Sequence", "1")},
 		"a cancel by hand":         {client.Key("k"), client.Header("Delay-Cancel", "1")},
 	} {
 		if _, err := c.In(t.Context(), "shop.x", time.Hour, nil, opts...); err == nil {
-			t.Errorf("%s: published", name)
+			t.Errorf("%s: got no error", name)
 		}
 	}
 	_, err := c.In(t.Context(), "x", time.Hour, nil, client.Key("k.shop"))
@@ -241,6 +244,6 @@ func TestTimerMistakesFailAtTheCall(t *testing.T) {
 	wantError(t, c.Cancel(t.Context(), "k.shop", "x", 1), client.ErrBadKey)
 	wantError(t, c.CancelAny(t.Context(), "k", "shop.*"), client.ErrBadTarget)
 	if n := len(fake.Requests()) + len(fake.Letters()); n > 0 {
-		t.Errorf("%d were published, want none", n)
+		t.Errorf("%d requests were published, want none", n)
 	}
 }

@@ -231,7 +231,7 @@ func (c Config) Policy(names message.Names) message.Policy {
 		Names: names, Targets: c.Targets, HeaderTargets: c.HeaderTargets, MaxDelay: c.MaxDelay,
 		Keys:     message.NewKeys(c.Secrets, time.Time{}),
 		Format:   c.Format,
-		Attempts: func(target string) int { return c.AttemptRules.For(target, c.Attempts) },
+		Attempts: func(target string) int { return c.AttemptRules.Lookup(target, c.Attempts) },
 	}
 }
 

@@ -114,7 +114,7 @@ func TestFirstRuleHolds(t *testing.T) {
 		"shop":         "20 3s 20%",
 		"shop.mail.eu": "20 3s 20%",
 	} {
-		got := fmt.Sprintf("%d %s %d%%", limits.For(target, 20), waits.For(target, otherwise), jitter.For(target, 0))
+		got := fmt.Sprintf("%d %s %d%%", limits.Lookup(target, 20), waits.Lookup(target, otherwise), jitter.Lookup(target, 0))
 		if got != want {
 			t.Errorf("%s: got %s, want %s", target, got, want)
 		}

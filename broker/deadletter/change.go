@@ -13,8 +13,8 @@ import (
 
 // Change is the difference between a letter and the message that Resend publishes. The zero Change means no difference.
 type Change struct {
-	Target     string // the new target; empty keeps the target of the letter
-	AtOnce     bool   // deliver immediately, even if the due time is later or unknown
+	Target     string // the new target; if empty, the message keeps the target of the letter
+	DeliverNow bool   // deliver immediately, even if the due time is later or unknown
 	DropExpiry bool   // deliver although Delay-Expires has passed
 	Unsealed   bool   // deliver although no seal proves that a broker wrote the letter
 	Edit       Edit   // other headers or another body
@@ -23,16 +23,16 @@ type Change struct {
 // Edit is a change of the headers and the body. The zero Edit changes nothing.
 type Edit struct {
 	message.HeaderEdit
-	Body []byte `json:"body,omitzero"` // the new body; nil keeps the body of the letter
+	Body []byte `json:"body,omitzero"` // the new body; if nil, the message keeps the body of the letter
 }
 
-// None reports whether the edit changes nothing.
-func (e Edit) None() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
+// IsZero reports whether the edit changes nothing.
+func (e Edit) IsZero() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
 
-// digest returns a digest of the edit for the Nats-Msg-Id of the message. With it, "duplicate" can only mean an earlier
-// resend with the same edit. It is empty if the edit is zero.
+// digest returns a digest of the edit for the Nats-Msg-Id of the message, or "" for the zero Edit. Because the id has
+// the digest, the lane reports a duplicate only after an earlier resend with the same edit.
 func (e Edit) digest() string {
-	if e.None() {
+	if e.IsZero() {
 		return ""
 	}
 	text, err := json.Marshal(e)
@@ -54,7 +54,7 @@ func (l Letter) Editable() message.Header {
 			h[name] = []string{value}
 		}
 	}
-	set(message.HeaderUntil, l.Due.Format(time.RFC3339Nano), l.Understood())
+	set(message.HeaderUntil, l.Due.Format(time.RFC3339Nano), l.DueKnown())
 	set(message.HeaderExpires, l.Expires.Format(time.RFC3339Nano), !l.Expires.IsZero())
 	set(message.HeaderDeliver, string(l.Mode), l.Mode != "")
 	set(message.HeaderTTL, l.TTL+"s", l.TTL != "" && l.TTL != "never")

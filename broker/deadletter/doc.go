@@ -1,11 +1,11 @@
-// Package deadletter lets an operator find, resend and remove dead letters. A broker only writes them (see
+// Package deadletter lets an operator find, resend and remove dead letters. A broker writes dead letters (see
 // message.Request.DeadHeader) and never reads them.
 //
 // # A letter
 //
 // A dead letter is the original message, payload and headers, on delaydead.<code>[.<target…>], with the reason in its
-// headers. Its number is its sequence in the stream. Its Delay-Id is the message's and need not be unique: after a
-// crash two copies of one message may both have become dead letters.
+// headers. The number of a letter is its sequence in the stream. Its Delay-Id is the message's Delay-Id, and need not
+// be unique: after a crash, two copies of one message may both become dead letters.
 //
 // # Resending
 //
@@ -13,21 +13,20 @@
 //	     ▲                    │ stored
 //	     └──── remove ◀───────┘
 //
-// A message goes back into the lanes and not to its target, so all rules of other messages apply: the policy, the rate,
+// A resent message goes into a lane and not to its target. So the rules for all messages apply: the policy, the rate,
 // the retries, and the check for duplicates. The message keeps its Delay-Id, and so its Nats-Msg-Id at the target. Its
-// attempts count from zero. It enters the shortest retry lane, because only brokers publish there. Clients publish into
-// the levels, and one of them might have used the same Nats-Msg-Id there. From the retry lane, a due message is
-// delivered immediately. Any other message moves to a level.
+// attempts count from zero. The message enters the shortest retry lane, because only brokers publish there. In a level,
+// a client might have used the same Nats-Msg-Id. From the retry lane, a due message is delivered immediately, and any
+// other message moves to a level.
 //
 // The store removes the letter after the lane has acknowledged the message. After a crash between the two steps the
 // letter still exists. A second resend publishes the same Nats-Msg-Id. Within the lane's duplicate window of 30 s, the
 // lane stores the message only once. After that, the message is delivered twice, under one Delay-Id. Before a resend,
-// the store checks that the letter still exists: another operator may have resent the letter longer ago than that
-// window.
+// the store checks that the letter still exists: another operator may have resent the letter before that window began.
 //
 // An operator may change headers and body with a resend (Change.Edit). Headers of the broker and of the server cannot
-// be changed. The Nats-Msg-Id contains a digest of the edit. So after a crash, a resend with another edit is not a
-// duplicate of the first one.
+// be changed. The Nats-Msg-Id contains a digest of the edit. So after a crash, a resend with a different edit is not a
+// duplicate of the first resend.
 //
 // If the lane's stream reports a duplicate, and the stored copy is gone, the store concludes that an earlier resend
 // succeeded, and removes the letter. A client that knew the Nats-Msg-Id could make the server store an answer with this
@@ -39,10 +38,10 @@
 // broker's seal (see message.Keys). A letter with the code bad_internal is resent only if the operator explicitly
 // requests it (Change.Unsealed). A letter stored before seals were required needs no seal.
 //
-// Store.Try performs the checks of a resend and stores nothing. Like a resend it needs the letter's body, which the
+// Store.DryRun performs the checks of a resend and stores nothing. Like a resend it needs the letter's body, which the
 // seal covers.
 //
-// Some letters cannot be resent. They are kept, and the error has the reason: see the sentinels. No letter is lost.
+// Some letters cannot be resent. The store then keeps the letter, and the error has the reason: see the sentinels.
 //
 // # Removing
 //
@@ -52,7 +51,7 @@
 //
 // # Tried and rejected
 //
-// Publishing to the target itself would be simpler, but would bypass the policy and the retries. A stream with
-// work-queue retention, from which an operator consumes, would hide the letters from the tenants with permission to
-// read them.
+//   - Publishing directly to the target. This would be simpler, but would bypass the policy and the retries.
+//   - A stream with work-queue retention, from which an operator consumes. Tenants with permission to read their dead
+//     letters could no longer read them.
 package deadletter

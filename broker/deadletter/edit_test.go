@@ -18,12 +18,11 @@ func TestResendEdited(t *testing.T) {
 			Drop: []string{"X-Order"}, Set: message.Header{"X-New": {"1", "2"}, "Delay-Expires": {"10m"}},
 		}}}
 		l := k.one(Query{})
-		if err := k.Try(k.ctx(), l, change, time.Now()); err != nil {
+		if err := k.DryRun(k.ctx(), l, change, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if got := k.count("DELAY_RETRY_1s"); got != 0 || k.count("DELAY_DEAD") != 1 {
-			t.Fatalf("a dry run stored %d messages", got)
-		}
+		k.wantCount("DELAY_RETRY_1s", 0) // a dry run stores nothing
+		k.wantCount("DELAY_DEAD", 1)
 		if err := k.resend(l, change); err != nil {
 			t.Fatal(err)
 		}
@@ -42,11 +41,11 @@ func TestResendEdited(t *testing.T) {
 	})
 }
 
-// TestResendWithAnotherEdit: after a crash between publish and removal, a resend with another edit is no duplicate of
-// the first one. A resend with the same edit is.
+// TestResendWithAnotherEdit: after a crash between publish and removal, a resend with the same edit is a duplicate of
+// the first resend, and a resend with a different edit is not.
 func TestResendWithAnotherEdit(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
-		l := k.dies()
+		l := k.newLetter()
 		edit := func(body string) Change { return Change{Edit: Edit{Body: []byte(body)}} }
 		k.crash(l, edit("first"))
 		k.crash(l, edit("first"))
@@ -59,15 +58,16 @@ func TestResendWithAnotherEdit(t *testing.T) {
 			got = append(got, string(body))
 		}
 		if strings.Join(got, " ") != "first second" {
-			t.Errorf("got the bodies %q, want both", got)
+			t.Errorf("got the bodies %q, want first and second", got)
 		}
 	})
 }
 
-// TestEditIsRefused: if the edited message is refused, the letter is unchanged, and Try has the same error as Resend.
+// TestEditIsRefused: if the edited message is refused, the letter is unchanged, and DryRun returns the error that
+// Resend returns.
 func TestEditIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
-		l := k.dies()
+		l := k.newLetter()
 		for _, tt := range []struct {
 			edit Edit
 			want error
@@ -77,26 +77,25 @@ func TestEditIsRefused(t *testing.T) {
 			{Edit{HeaderEdit: message.HeaderEdit{Drop: []string{"Nats-Msg-Id"}}}, ErrEdit},
 		} {
 			change := Change{Edit: tt.edit}
-			dry, err := k.Try(k.ctx(), l, change, time.Now()), k.resend(l, change)
-			if !errors.Is(dry, tt.want) || !errors.Is(err, tt.want) {
-				t.Errorf("got %v, and in a dry run %v, want %v", err, dry, tt.want)
+			dryErr, err := k.DryRun(k.ctx(), l, change, time.Now()), k.resend(l, change)
+			if !errors.Is(dryErr, tt.want) || !errors.Is(err, tt.want) {
+				t.Errorf("got %v, and in a dry run %v, want %v", err, dryErr, tt.want)
 			}
 		}
-		if got := k.count("DELAY_DEAD"); got != 1 || k.count("DELAY_RETRY_1s") != 0 {
-			t.Errorf("%d letters are left, want it", got)
-		}
+		k.wantCount("DELAY_DEAD", 1)
+		k.wantCount("DELAY_RETRY_1s", 0)
 	})
 }
 
-// TestEditGivesATime: an edit can give a time to a letter whose time could not be parsed.
-func TestEditGivesATime(t *testing.T) {
+// TestEditSetsTime: an edit can set the due time of a letter whose request had no valid time.
+func TestEditSetsTime(t *testing.T) {
 	later := died.Add(24 * time.Hour)
 	l := letter(func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted })
 	change := Change{Edit: Edit{HeaderEdit: message.HeaderEdit{
 		Set: message.Header{"Delay-Until": {later.Add(time.Hour).Format(time.RFC3339)}},
 	}}}
-	again, err := l.Resent(policy, change, later)
-	if err != nil || !again.Due.Equal(later.Add(time.Hour)) {
-		t.Errorf("got due %v and %v, want an hour later", again.Due, err)
+	resent, err := l.Resent(policy, change, later)
+	if err != nil || !resent.Due.Equal(later.Add(time.Hour)) {
+		t.Errorf("got due %v and %v, want the time in the edit", resent.Due, err)
 	}
 }

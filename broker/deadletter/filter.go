@@ -11,8 +11,8 @@ import (
 // stream. The leader may change, and a clock may be set back.
 const clockSkew = time.Minute
 
-// Filter selects letters. An empty field selects all letters. The filter selects a letter if every field selects it. A
-// field with several values selects a letter if one of the values matches.
+// Filter selects letters. It selects a letter if every field matches the letter. An empty field matches all letters,
+// and a list matches a letter if one of its values does. IDs and Sequences count as one list.
 type Filter struct {
 	Codes     []message.Code
 	Target    string       // a NATS pattern
@@ -22,13 +22,13 @@ type Filter struct {
 	Sequences []uint64     // numbers of letters
 }
 
-// All reports whether the filter selects every letter.
-func (f Filter) All() bool {
-	return len(f.Codes) == 0 && f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && !f.named()
+// SelectsAll reports whether the filter selects every letter.
+func (f Filter) SelectsAll() bool {
+	return len(f.Codes) == 0 && f.Target == "" && f.Since.IsZero() && f.Until.IsZero() && !f.listsLetters()
 }
 
-// named reports whether the filter has ids or numbers of letters.
-func (f Filter) named() bool { return len(f.IDs)+len(f.Sequences) > 0 }
+// listsLetters reports whether the filter has ids or numbers of letters.
+func (f Filter) listsLetters() bool { return len(f.IDs)+len(f.Sequences) > 0 }
 
 // Match reports whether the filter selects a letter.
 func (f Filter) Match(l Letter) bool {
@@ -39,7 +39,7 @@ func (f Filter) Match(l Letter) bool {
 		!f.Until.IsZero() && !l.At.Before(f.Until):
 		return false
 	}
-	return !f.named() || slices.Contains(f.Sequences, l.Sequence) ||
+	return !f.listsLetters() || slices.Contains(f.Sequences, l.Sequence) ||
 		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
 }
 
@@ -55,13 +55,15 @@ func (f Filter) subjects(n message.Names) []string {
 	case len(codes) == 0:
 		codes = []message.Code{"*"}
 	}
+	targets := []string{f.Target}
+	if f.Target == "" {
+		targets = []string{"", ">"}
+	}
 	var all []string
 	for _, c := range codes {
-		if f.Target == "" {
-			all = append(all, n.Dead(c, ""), n.Dead(c, ">"))
-			continue
+		for _, target := range targets {
+			all = append(all, n.Dead(c, target))
 		}
-		all = append(all, n.Dead(c, f.Target))
 	}
 	return all
 }

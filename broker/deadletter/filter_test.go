@@ -8,11 +8,11 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestFilters lists letters by every filter, including those that the server evaluates.
+// TestFilters lists letters by every field of a filter. The server evaluates some fields, and the store evaluates all.
 func TestFilters(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		start := time.Now()
-		refuse := func(n uint64, subject string) message.Request {
+		storeBad := func(n uint64, subject string) message.Request {
 			r, problem := k.request(n, subject)
 			k.deadLetter(r, problem, "")
 			time.Sleep(time.Hour)
@@ -22,9 +22,9 @@ func TestFilters(t *testing.T) {
 		time.Sleep(time.Hour)
 		k.undelivered(2, "payments.a.b", "2")
 		time.Sleep(time.Hour)
-		refuse(3, "delayin.soon.orders.a")            // bad_time with a target
-		fourth := refuse(4, "delayin.1m.elsewhere.x") // bad_target without one
-		first.Hop++                                   // a duplicate of the first letter, after a crash
+		storeBad(3, "delayin.soon.orders.a")            // bad_time, with a target
+		fourth := storeBad(4, "delayin.1m.elsewhere.x") // bad_target, without a target
+		first.Hop++                                     // a second letter of the first message, after a crash
 		k.deadLetter(first, message.Problemf(message.Undelivered, "no"), "1")
 		id := func(r message.Request) message.ID { i, _ := message.ParseID(r.ID); return i }
 		for _, tt := range []struct {
@@ -60,7 +60,7 @@ func TestFilters(t *testing.T) {
 			if got := sequences(k.list(Query{Filter: tt.f, HeadersOnly: true})); !slices.Equal(got, tt.want) {
 				t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 			}
-			if got, want := tt.f.All(), tt.name == "all"; got != want {
+			if got, want := tt.f.SelectsAll(), tt.name == "all"; got != want {
 				t.Errorf("%s: all is %v, want %v", tt.name, got, want)
 			}
 		}

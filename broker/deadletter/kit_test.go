@@ -52,7 +52,7 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	return k
 }
 
-// ctx returns a context for clean-ups, too: the test's own context has ended by then.
+// ctx returns a context that is also valid in clean-ups. The test's own context ends before them.
 func (k *kit) ctx() context.Context { return context.Background() }
 
 // request parses a client's message on a subject of the level 1m. Its sequence is n.
@@ -81,7 +81,7 @@ func (k *kit) store(m *nats.Msg) *jetstream.PubAck {
 	return ack
 }
 
-// undelivered stores the letter of a message to target, which was refused three times.
+// undelivered stores the letter of a message that its target refused three times.
 func (k *kit) undelivered(n uint64, target, body string) message.Request {
 	k.t.Helper()
 	subject := "delay.1m." + target
@@ -90,7 +90,7 @@ func (k *kit) undelivered(n uint64, target, body string) message.Request {
 		k.t.Fatal(problem)
 	}
 	for range 3 {
-		r = r.Refused(time.Now().UTC(), time.Now().UTC(), "no stock")
+		r = r.WithRefusal(time.Now().UTC(), time.Now().UTC(), "no stock")
 	}
 	r.Hop = 2
 	k.deadLetter(r, message.Problemf(message.Undelivered, "the target refused all of 3 attempts; last error: full"), body)
@@ -119,8 +119,8 @@ func (k *kit) one(q Query) Letter {
 	return all[0]
 }
 
-// dies stores a letter, and returns it. The stream has no other.
-func (k *kit) dies() Letter {
+// newLetter stores a letter in the empty stream, and returns the letter.
+func (k *kit) newLetter() Letter {
 	k.t.Helper()
 	k.undelivered(1, "orders.expire", "body")
 	return k.one(Query{})
@@ -143,30 +143,25 @@ func (k *kit) crash(l Letter, c Change) {
 	}
 }
 
-// count returns the number of messages in a stream.
-func (k *kit) count(stream string) uint64 {
+func (k *kit) stream(name string) jetstream.Stream {
 	k.t.Helper()
-	s, err := k.js.Stream(k.ctx(), stream)
+	s, err := k.js.Stream(k.ctx(), name)
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	return s.CachedInfo().State.Msgs
+	return s
 }
 
 func (k *kit) wantCount(stream string, want uint64) {
 	k.t.Helper()
-	if got := k.count(stream); got != want {
+	if got := k.stream(stream).CachedInfo().State.Msgs; got != want {
 		k.t.Errorf("%s holds %d messages, want %d", stream, got, want)
 	}
 }
 
 func (k *kit) purge(stream string) {
 	k.t.Helper()
-	s, err := k.js.Stream(k.ctx(), stream)
-	if err == nil {
-		err = s.Purge(k.ctx())
-	}
-	if err != nil {
+	if err := k.stream(stream).Purge(k.ctx()); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -199,10 +194,7 @@ func (k *kit) bodies() (all [][]byte) {
 
 func (k *kit) lane() (all []*jetstream.RawStreamMsg) {
 	k.t.Helper()
-	s, err := k.js.Stream(k.ctx(), "DELAY_RETRY_1s")
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	s := k.stream("DELAY_RETRY_1s")
 	state := s.CachedInfo().State
 	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
 		m, err := s.GetMsg(k.ctx(), seq)

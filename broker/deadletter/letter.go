@@ -29,29 +29,29 @@ func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly 
 		l.Size, l.Data = m.BodySize(), nil
 	}
 	in := m.Incoming(stream)
-	in.BodyLeft, in.KeysRead = headersOnly, true
+	in.HeadersOnly, in.KeysCurrent = headersOnly, true
 	l.Letter, l.Problem = policy.Names.ParseLetter(in)
-	l.Unproven = policy.Unproven(in)
+	l.Unproven = policy.DoubtLetter(in)
 	return l
 }
 
-// Marker reports whether the letter is the marker of a named timer without a valid seal. A marker is not a message: it
-// has no body, and a token of the broker in place of a target. It cannot be distinguished from an unproven empty
-// message to a target with the same name.
-func (l Letter) Marker(n message.Names) bool {
+// IsMarker reports whether the letter is the marker of a named timer without a valid seal. A marker is not a message:
+// it has no body, and MarkerTarget in place of a target. IsMarker also returns true for an unproven empty message to a
+// target with that name, because such a message looks the same.
+func (l Letter) IsMarker(n message.Names) bool {
 	addr := n.Parse(l.Subject)
 	return l.Code == message.BadInternal && l.Size == 0 && addr.Form == message.FormHop &&
 		addr.Target == message.MarkerTarget
 }
 
-// Resent returns the letter's message as a resend publishes it, or an ErrStays with the reason. It is a pure function.
-// Now is the server's time. The stream may still refuse the message, and the broker checks its policy again.
+// Resent returns the letter's message as a resend publishes it, or an ErrNotResendable with the reason. Now is the
+// server's time. The stream may still refuse the message, and the broker checks its policy again.
 func (l Letter) Resent(p message.Policy, c Change, now time.Time) (message.Letter, error) {
 	resent := l.Letter
 	if l.Problem != nil {
 		return resent, fmt.Errorf("%w: %s", ErrUnreadable, l.Problem.Sentence)
 	}
-	if l.Marker(p.Names) {
+	if l.IsMarker(p.Names) {
 		return resent, ErrMarker
 	}
 	if l.Unproven != nil && !c.Unsealed {
@@ -71,14 +71,14 @@ func (l Letter) Resent(p message.Policy, c Change, now time.Time) (message.Lette
 		return resent, fmt.Errorf("%w: %s", ErrEdit, problem.Sentence)
 	}
 	switch {
-	case c.AtOnce && resent.Due.After(l.At):
+	case c.DeliverNow && resent.Due.After(l.At):
 		resent.Due = l.At
-	case !c.AtOnce && !resent.Understood():
+	case !c.DeliverNow && !resent.DueKnown():
 		return resent, ErrNoTime
 	}
 	if !resent.Expires.IsZero() && now.After(resent.Expires) {
 		if !c.DropExpiry {
-			return resent, ErrPastExpiry
+			return resent, ErrExpired
 		}
 		resent.Expires = time.Time{}
 	}

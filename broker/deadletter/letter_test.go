@@ -22,8 +22,8 @@ func mustNames() message.Names {
 	return n
 }
 
-// letter returns the letter of a message to orders.x that was accepted an hour before it died, and due half an hour
-// before.
+// letter returns the letter of a message to orders.x. The message was accepted an hour, and due half an hour, before it
+// became a dead letter.
 func letter(edit func(*Letter)) Letter {
 	l := Letter{At: died, Letter: message.Letter{Code: message.Undelivered, Request: message.Request{
 		ID: "DELAY_30m-1-1", Target: "orders.x", Accepted: died.Add(-time.Hour), Due: died.Add(-time.Hour / 2),
@@ -33,13 +33,13 @@ func letter(edit func(*Letter)) Letter {
 	return l
 }
 
-// marker changes the letter to the letter of a marker whose key is gone.
+// marker changes the letter to the letter of a marker whose seal has an unknown key.
 func marker(l *Letter) {
 	l.Code, l.Target, l.Subject = message.BadInternal, message.MarkerTarget, names.Marker("30m")
 	l.Unproven = message.Problemf(message.BadInternal, "its key is gone")
 }
 
-func TestAgain(t *testing.T) {
+func TestResent(t *testing.T) {
 	later := died.Add(24 * time.Hour)
 	for _, tt := range []struct {
 		name   string
@@ -47,72 +47,71 @@ func TestAgain(t *testing.T) {
 		change Change
 		err    error
 		target string
-		due    time.Duration // after it died
+		due    time.Duration // after the time died
 	}{
 		{name: "undelivered", edit: func(*Letter) {}, target: "orders.x", due: -time.Hour / 2},
-		{name: "to another", edit: func(*Letter) {}, change: Change{Target: "orders.y"}, target: "orders.y",
+		{name: "another target", edit: func(*Letter) {}, change: Change{Target: "orders.y"}, target: "orders.y",
 			due: -time.Hour / 2},
-		{name: "to a forbidden one", edit: func(*Letter) {}, change: Change{Target: "payments.y"}, err: ErrForbidden},
-		{name: "forbidden since", edit: func(l *Letter) { l.Target = "payments.x" }, err: ErrForbidden},
+		{name: "a forbidden new target", edit: func(*Letter) {}, change: Change{Target: "payments.y"}, err: ErrForbidden},
+		{name: "a forbidden target", edit: func(l *Letter) { l.Target = "payments.x" }, err: ErrForbidden},
 		{name: "no target", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" }, err: ErrNoTarget},
-		{name: "no target, but now", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" },
+		{name: "no target, with a new one", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" },
 			change: Change{Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
 		{name: "not due yet", edit: func(l *Letter) { l.Due = died.Add(48 * time.Hour) }, target: "orders.x",
 			due: 48 * time.Hour},
-		{name: "not due yet, at once", edit: func(l *Letter) { l.Due = died.Add(48 * time.Hour) },
-			change: Change{AtOnce: true}, target: "orders.x"},
-		{name: "not understood", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted }, err: ErrNoTime},
-		{name: "not understood, at once", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted },
-			change: Change{AtOnce: true}, target: "orders.x", due: -time.Hour},
-		{name: "expired", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died }, err: ErrPastExpiry},
-		{name: "expired since", edit: func(l *Letter) { l.Expires = later.Add(-1) }, err: ErrPastExpiry},
+		{name: "not due yet, deliver now", edit: func(l *Letter) { l.Due = died.Add(48 * time.Hour) },
+			change: Change{DeliverNow: true}, target: "orders.x"},
+		{name: "no due time", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted }, err: ErrNoTime},
+		{name: "no due time, deliver now", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted },
+			change: Change{DeliverNow: true}, target: "orders.x", due: -time.Hour},
+		{name: "expired", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died }, err: ErrExpired},
+		{name: "expired after its death", edit: func(l *Letter) { l.Expires = later.Add(-1) }, err: ErrExpired},
 		{name: "expires just now", edit: func(l *Letter) { l.Expires = later }, target: "orders.x", due: -time.Hour / 2},
 		{name: "expired, dropped", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died },
 			change: Change{DropExpiry: true}, target: "orders.x", due: -time.Hour / 2},
-		{name: "a marker", edit: marker, change: Change{Unsealed: true, AtOnce: true}, err: ErrMarker},
-		{name: "a marker, to another target", edit: marker, change: Change{Unsealed: true, AtOnce: true, Target: "orders.y"},
-			err: ErrMarker},
-		{name: "a message to a target of that name", edit: func(l *Letter) { marker(l); l.Size = 1 },
+		{name: "a marker", edit: marker, change: Change{Unsealed: true, DeliverNow: true}, err: ErrMarker},
+		{name: "a marker, to another target", edit: marker,
+			change: Change{Unsealed: true, DeliverNow: true, Target: "orders.y"}, err: ErrMarker},
+		{name: "a message to a target with a marker's name", edit: func(l *Letter) { marker(l); l.Size = 1 },
 			change: Change{Unsealed: true, Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
 		{name: "of a newer broker", edit: func(l *Letter) { l.Problem = message.Problemf(message.NewerFormat, "2") },
-			change: Change{AtOnce: true}, err: ErrUnreadable},
+			change: Change{DeliverNow: true}, err: ErrUnreadable},
 	} {
 		l := letter(tt.edit)
-		again, err := l.Resent(policy, tt.change, later)
-		if !errors.Is(err, tt.err) || (err != nil) != errors.Is(err, ErrStays) {
+		resent, err := l.Resent(policy, tt.change, later)
+		if !errors.Is(err, tt.err) || (err != nil) != errors.Is(err, ErrNotResendable) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.err)
 		}
 		if err != nil {
 			continue
 		}
-		if again.Target != tt.target || again.Due.Sub(died) != tt.due || again.ID != l.ID ||
-			tt.change.DropExpiry && !again.Expires.IsZero() {
-			t.Errorf("%s: got %+v, want it to %s, due %s after it died", tt.name, again, tt.target, tt.due)
+		if resent.Target != tt.target || resent.Due.Sub(died) != tt.due || resent.ID != l.ID ||
+			tt.change.DropExpiry && !resent.Expires.IsZero() {
+			t.Errorf("%s: got %+v, want the target %s and a due time %s after the death", tt.name, resent, tt.target, tt.due)
 		}
 	}
 	kept := letter(func(l *Letter) { l.Expires = later.Add(time.Hour) })
-	if again, err := kept.Resent(policy, Change{DropExpiry: true}, later); err != nil ||
-		!again.Expires.Equal(kept.Expires) {
-		t.Errorf("an expiry that is ahead: got %v and %v, want it kept", again.Expires, err)
+	if resent, err := kept.Resent(policy, Change{DropExpiry: true}, later); err != nil ||
+		!resent.Expires.Equal(kept.Expires) {
+		t.Errorf("an expiry in the future: got %v and %v, want %v", resent.Expires, err, kept.Expires)
 	}
 }
 
-// TestEveryCodeIsDecided: a new code must say whether its letters can be resent unchanged.
-func TestEveryCodeIsDecided(t *testing.T) {
-	understood := map[message.Code]bool{message.Undelivered: true, message.Expired: true, message.TooLarge: true,
+// TestDueKnown has each code. A new code fails here, until the test has the code.
+func TestDueKnown(t *testing.T) {
+	known := map[message.Code]bool{message.Undelivered: true, message.Expired: true, message.TooLarge: true,
 		message.BadTarget: true}
 	for _, c := range message.Codes() {
-		if got := (message.Letter{Code: c}).Understood(); got != understood[c] {
-			t.Errorf("%s: understood %v, want %v", c, got, understood[c])
+		if got := (message.Letter{Code: c}).DueKnown(); got != known[c] {
+			t.Errorf("%s: due known: %v, want %v", c, got, known[c])
 		}
 	}
-	if len(message.Codes()) != 12 {
-		t.Errorf("there are %d codes: decide whether a broker knew the time and target of a message with the new one",
-			len(message.Codes()))
+	if n := len(message.Codes()); n != 12 {
+		t.Errorf("there are %d codes, want 12: decide whether the due time of a letter with the new code is known", n)
 	}
 }
 
-// TestCutTime: if a dot cut a time in two, its second half is not a target.
+// TestCutTime: if a dot splits a time in a subject, the second half of the time is not a target.
 func TestCutTime(t *testing.T) {
 	open := message.Policy{Names: names} // without DELAY_TARGETS, which could exclude the second half
 	for subject, want := range map[string]string{
@@ -122,10 +121,10 @@ func TestCutTime(t *testing.T) {
 		if problem == nil || problem.Code != message.BadTime {
 			t.Fatalf("%s: got %v, want bad_time", subject, problem)
 		}
-		l, unread := names.ParseLetter(message.Incoming{Subject: names.Dead(problem.Code, r.Target),
+		l, unreadable := names.ParseLetter(message.Incoming{Subject: names.Dead(problem.Code, r.Target),
 			Header: r.DeadHeader(problem)})
-		if unread != nil || l.Target != want || l.Subject != subject || l.Sentence != problem.Sentence {
-			t.Errorf("%s: got %+v and %v, want the target %q", subject, l, unread, want)
+		if unreadable != nil || l.Target != want || l.Subject != subject || l.Sentence != problem.Sentence {
+			t.Errorf("%s: got %+v and %v, want the target %q", subject, l, unreadable, want)
 		}
 	}
 }

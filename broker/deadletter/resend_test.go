@@ -31,12 +31,12 @@ func TestResend(t *testing.T) {
 	})
 }
 
-// TestResendTwice: after a crash between publish and removal, or with two operators at the same time, the lane stores
-// the message once, even if a broker has already moved the first copy to another lane.
+// TestResendTwice: if a crash or a second operator repeats a resend, the lane stores the message once, even if a broker
+// has already moved the first copy to another lane.
 func TestResendTwice(t *testing.T) {
 	for _, movedOn := range []bool{false, true} {
 		bubble(t, func(t *testing.T, k *kit) {
-			l := k.dies()
+			l := k.newLetter()
 			k.crash(l, Change{})
 			want := 1
 			if movedOn {
@@ -56,14 +56,14 @@ func TestResendTwice(t *testing.T) {
 	}
 }
 
-// TestResendIsNotSwallowed: ids of a hop or of another message in the lane's duplicate window do not suppress a resend.
-func TestResendIsNotSwallowed(t *testing.T) {
+// TestResendIsNoDuplicate: a hop, or a client's message, in the lane's duplicate window does not suppress a resend.
+func TestResendIsNoDuplicate(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
 		l := k.one(Query{})
-		// A hop of the same message, which is in the duplicate window.
+		// The duplicate window has a hop of the message.
 		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire", Header: nats.Header(r.HopHeader())})
-		// A client with a broker's rights uses the id of the resend.
+		// A client with a broker's permissions uses the first part of the id that the resend will have.
 		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",
 			Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
 		if err := k.resend(l, Change{}); err != nil {
@@ -73,8 +73,8 @@ func TestResendIsNotSwallowed(t *testing.T) {
 	})
 }
 
-// TestForgedResendID: a client stores a message with headers of its choice in the lane, where the broker removes it as
-// forged. No Nats-Msg-Id that it writes makes a letter count as resent.
+// TestForgedResendID: a client stores a forged message in the lane, with the Nats-Msg-Id that it knows from the letter,
+// and the broker removes this message. The letter does not count as resent.
 func TestForgedResendID(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.policy.Keys.Use([]string{"a secret that no client knows"}, time.Now().Add(-time.Hour))
@@ -94,11 +94,11 @@ func TestForgedResendID(t *testing.T) {
 	})
 }
 
-// TestResendFromAnOldList: of two operators who resend the same letter, one has a list that is older than the lane's
-// duplicate window. The message goes into the lane once.
+// TestResendFromAnOldList: two operators resend one letter, and the second does so after the end of the lane's
+// duplicate window. The lane stores the message once.
 func TestResendFromAnOldList(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
-		l := k.dies()
+		l := k.newLetter()
 		if err := k.resend(l, Change{}); err != nil {
 			t.Fatal(err)
 		}
@@ -110,35 +110,36 @@ func TestResendFromAnOldList(t *testing.T) {
 	})
 }
 
-// TestDeadAgain: a message that dies again is another letter, although the first one still exists.
+// TestDeadAgain: if a resent message becomes a dead letter again, the stream stores a second letter, even if the first
+// letter still exists.
 func TestDeadAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
-		l := k.dies()
+		l := k.newLetter()
 		k.crash(l, Change{})
 		ack := k.deadLetter(k.resent()[0], message.Problemf(message.Undelivered, "again"), "body")
 		if ack.Duplicate || ack.Sequence != 2 {
-			t.Fatalf("got %+v: removing the first letter would lose the message", ack)
+			t.Fatalf("got %+v, want a second letter: otherwise the removal of the first letter would lose the message", ack)
 		}
 		if err := k.Remove(k.ctx(), l); err != nil {
 			t.Fatal(err)
 		}
 		if got := k.one(Query{}); got.ID != l.ID || got.Sentence != "again" {
-			t.Errorf("left is %+v", got)
+			t.Errorf("the remaining letter is %+v, want the second", got)
 		}
 	})
 }
 
-// TestRefusedByTheLane: a letter stays if its message cannot be stored.
+// TestRefusedByTheLane: the store keeps a letter if the lane does not store its message.
 func TestRefusedByTheLane(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.undelivered(1, "orders.x", strings.Repeat("x", 1<<20-4<<10))
 		k.undelivered(2, "orders.x", "small")
 		all := k.list(Query{})
-		if err := k.resend(all[0], Change{}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrStays) {
-			t.Errorf("a large one: got %v, want ErrTooLarge", err)
+		if err := k.resend(all[0], Change{}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrNotResendable) {
+			t.Errorf("a large message: got %v, want ErrTooLarge", err)
 		}
-		k.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 10 })
-		if err := k.resend(all[1], Change{}); err == nil || errors.Is(err, ErrStays) ||
+		natstest.Reconfigure(k.t, k.js, "DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 10 })
+		if err := k.resend(all[1], Change{}); err == nil || errors.Is(err, ErrNotResendable) ||
 			!strings.Contains(err.Error(), "maximum bytes exceeded") {
 			t.Errorf("a full lane: got %v", err)
 		}
@@ -150,9 +151,4 @@ func TestRefusedByTheLane(t *testing.T) {
 		}
 		k.wantCount("DELAY_DEAD", 2)
 	})
-}
-
-func (k *kit) change(stream string, edit func(*jetstream.StreamConfig)) {
-	k.t.Helper()
-	natstest.Reconfigure(k.t, k.js, stream, edit)
 }

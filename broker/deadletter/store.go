@@ -41,7 +41,10 @@ type Store struct {
 
 // New returns the store of a broker's dead letters. It sends no request.
 func New(cfg Config) *Store {
-	return &Store{cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, stream: cfg.Policy.Names.DeadStream()}
+	return &Store{
+		cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix, Timeout: jsapi.Timeout},
+		stream: cfg.Policy.Names.DeadStream(),
+	}
 }
 
 // Now returns the time by the clock of the stream's leader, which stamps the letters.
@@ -61,9 +64,9 @@ type Query struct {
 	Progress func(read, total uint64)
 }
 
-// List yields the selected letters that are stored when it begins, in their order. It ends at the first error. An
-// unreadable letter is not an error. List requests the next batch after the caller has consumed the last batch: see
-// lane.Scan.
+// List yields the selected letters that are stored when List begins, in the order of their sequences. It ends at the
+// first error. An unreadable letter is not an error. List requests the next batch after the caller has consumed the
+// last batch: see lane.Scan.
 func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	return func(yield func(Letter, error) bool) {
 		info, err := b.info(ctx, b.stream)
@@ -98,11 +101,11 @@ func (b *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 	}
 }
 
-// Resend puts the message back into the lanes, so that a broker delivers it when it is due, and then removes the
-// letter. The letter must have been listed with its body. Now is the server's time. ErrAbsent means that the letter was
-// resent or removed after it was listed, and that Resend did nothing. An ErrStays concerns only this letter. After any
-// other error the lane may already have the message, and the letter should be resent soon: see the package
-// documentation.
+// Resend publishes the message of a letter to the lane, so that a broker delivers the message when it is due, and then
+// removes the letter. The letter must have been listed with its body. Now is the server's time. ErrAbsent means that
+// the letter was resent or removed after it was listed, and that Resend did nothing. ErrNotResendable means that this
+// letter cannot be resent; other letters can. After any other error the lane may already have the message, and the
+// letter should be resent soon: see the package documentation.
 func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) error {
 	m, err := b.resent(l, c, now)
 	if err != nil {
@@ -120,9 +123,9 @@ func (b *Store) Resend(ctx context.Context, l Letter, c Change, now time.Time) e
 	return nil
 }
 
-// Try returns the error that Resend would return for the same letter and change, and changes nothing. It cannot foresee
-// another operator's change.
-func (b *Store) Try(ctx context.Context, l Letter, c Change, now time.Time) error {
+// DryRun returns the error that Resend would return for the letter and the change, and stores nothing. It does not
+// detect that another operator has resent or removed the letter.
+func (b *Store) DryRun(ctx context.Context, l Letter, c Change, now time.Time) error {
 	m, err := b.resent(l, c, now)
 	if err != nil {
 		return err
@@ -131,7 +134,7 @@ func (b *Store) Try(ctx context.Context, l Letter, c Change, now time.Time) erro
 	if err != nil {
 		return err
 	}
-	if size := m.Size() - len(m.Subject); int64(size) > limit {
+	if int64(m.Size()-len(m.Subject)) > limit {
 		return ErrTooLarge
 	}
 	return nil
@@ -172,18 +175,16 @@ func (b *Store) resent(l Letter, c Change, now time.Time) (*nats.Msg, error) {
 	if c.Edit.Body != nil {
 		m.Data = c.Edit.Body
 	}
-	// No client without the secret can have used the id: see the package documentation.
+	// The id ends with its own seal, so no client can have used the id: see the package documentation.
 	id := m.Header.Get("Nats-Msg-Id") + c.Edit.digest()
 	m.Header.Set("Nats-Msg-Id", id+"/"+b.cfg.Policy.Keys.Seal("resent", []byte(id)))
 	b.cfg.Policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
 	return m, nil
 }
 
-// checkPresent returns ErrAbsent if the letter no longer exists at the stream's leader. Without this check, a letter
-// that another operator has resent longer ago than the lane's duplicate window would be delivered twice.
+// checkPresent returns ErrAbsent if the stream's leader no longer has the letter. Without this check, the message would
+// be delivered twice if another operator has resent the letter before the lane's duplicate window began.
 func (b *Store) checkPresent(ctx context.Context, l Letter) error {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
 	m, err := b.api.Message(ctx, b.stream, l.Sequence)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && !m.Time.Equal(l.At): // the stream was created again
@@ -194,7 +195,8 @@ func (b *Store) checkPresent(ctx context.Context, l Letter) error {
 	return nil
 }
 
-// store publishes a message with this Delay-Id to the lane, until the answer proves that the lane has or had it.
+// store publishes a message to the lane, until the answer proves that the lane has stored it now or earlier. DelayID is
+// the Delay-Id of the message.
 func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	stream := b.cfg.Policy.Names.RetryStream(b.cfg.Lane)
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
@@ -219,8 +221,8 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 		default:
 			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Problem())
 		}
-		// If the stored copy is gone, an earlier resend of this letter has succeeded, and a broker has moved the
-		// message. No other message can have this Nats-Msg-Id.
+		// No other message can have this Nats-Msg-Id. So if the stored copy is gone, an earlier resend of this letter has
+		// succeeded, and a broker has moved the message.
 		id, err := b.idAt(ctx, stream, reply.Ack.Sequence)
 		if err != nil || id == "" || id == delayID {
 			return err
@@ -229,11 +231,9 @@ func (b *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 	}
 }
 
-// idAt requests a message in a lane from the stream's leader, and returns its Delay-Id. It returns an empty string if
-// the message is gone, and a text that is no Delay-Id if no broker wrote the message.
+// idAt requests a message in a lane from the stream's leader, and returns the Delay-Id of the message. It returns "" if
+// the message is gone. If no broker wrote the message, idAt returns a text that no Delay-Id equals.
 func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
 	m, err := b.api.Message(ctx, stream, sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return "", nil
@@ -243,7 +243,7 @@ func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (strin
 	}
 	in := m.Incoming(stream)
 	id := nats.Header(in.Header).Get(message.HeaderID)
-	if !in.Undecodable && id != "" && b.cfg.Policy.Keys.Proven(in) == nil {
+	if !in.Undecodable && id != "" && b.cfg.Policy.Keys.DoubtMessage(in) == nil {
 		return id, nil
 	}
 	return "not written by a broker", nil
@@ -251,8 +251,6 @@ func (b *Store) idAt(ctx context.Context, stream string, sequence uint64) (strin
 
 // Remove deletes one letter permanently. It returns ErrAbsent if the letter is already gone.
 func (b *Store) Remove(ctx context.Context, l Letter) error {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
 	err := b.api.Delete(ctx, b.stream, l.Sequence)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return ErrAbsent

@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestLetterIsWhole: the letter has everything that a broker knew of the message.
-func TestLetterIsWhole(t *testing.T) {
+// TestLetterIsComplete: a listed letter has all fields of the request.
+func TestLetterIsComplete(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		const subject = "delay.1m.orders.expire"
 		accepted := time.Now().UTC()
@@ -26,9 +26,9 @@ func TestLetterIsWhole(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		first := time.Now().UTC()
-		r = r.Refused(first, first.Add(time.Second), "no stock")
+		r = r.WithRefusal(first, first.Add(time.Second), "no stock")
 		time.Sleep(time.Second)
-		r = r.Refused(first.Add(time.Second), first.Add(time.Minute), "no stock")
+		r = r.WithRefusal(first.Add(time.Second), first.Add(time.Minute), "no stock")
 		r.Hop = 3
 		k.deadLetter(r, message.Problemf(message.Undelivered, "no"), "body")
 		want := Letter{
@@ -36,7 +36,7 @@ func TestLetterIsWhole(t *testing.T) {
 			Sequence: 1, At: accepted.Add(61 * time.Second), Address: "delaydead.undelivered.orders.expire", Size: 4,
 			Data: []byte("body"),
 		}
-		want.RetryAt, want.LastError = time.Time{}, "" // the letter's sentence says why
+		want.RetryAt, want.LastError = time.Time{}, "" // a letter has a sentence instead
 		if got := k.one(Query{}); !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
@@ -50,7 +50,8 @@ func TestLetterIsWhole(t *testing.T) {
 	})
 }
 
-// TestNothingStopsTheList: messages that would end a consumer of nats.go are listed like any others.
+// TestNothingStopsTheList: List yields stored messages that have the headers of nats-server's status messages, at which
+// a consumer of nats.go would end.
 func TestNothingStopsTheList(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		poison := []nats.Header{
@@ -76,37 +77,33 @@ func TestNothingStopsTheList(t *testing.T) {
 		k.undelivered(1, "orders.x", "last")
 		total := uint64(rounds*len(poison) + 2)
 		for _, q := range []Query{{}, {HeadersOnly: true}} {
-			var looked, of uint64
-			q.Progress = func(l, o uint64) { looked, of = l, o }
+			var read, estimate uint64
+			q.Progress = func(r, e uint64) { read, estimate = r, e }
 			all := k.list(q)
-			if got, want := uint64(len(all)), total; got != want || looked != want || of != want {
-				t.Fatalf("%d letters, %d of %d looked at, want %d", got, looked, of, want)
+			if got, want := uint64(len(all)), total; got != want || read != want || estimate != want {
+				t.Fatalf("%d letters, %d of %d read, want %d", got, read, estimate, want)
 			}
 			for i, l := range all {
 				if l.Sequence != uint64(i+1) || (l.Problem == nil) != (l.Sequence == total) {
 					t.Fatalf("number %d is %+v", i, l)
 				}
 			}
-			if err := k.resend(all[0], Change{}); !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrStays) {
-				t.Errorf("resend what no broker wrote: got %v, want ErrUnreadable", err)
+			if err := k.resend(all[0], Change{}); !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrNotResendable) {
+				t.Errorf("resend a letter that no broker wrote: got %v, want ErrUnreadable", err)
 			}
 		}
-		st, err := k.js.Stream(k.ctx(), "DELAY_DEAD")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := st.CachedInfo().State.Consumers; got != 0 {
-			t.Errorf("%d consumers left behind", got)
+		if got := k.stream("DELAY_DEAD").CachedInfo().State.Consumers; got != 0 {
+			t.Errorf("the lists have left %d consumers, want none", got)
 		}
 	})
 }
 
-// TestListEnds: a list leaves out letters that are stored after its start. A list that stops early leaves no consumer
-// behind.
+// TestListEnds: List does not yield letters that are stored after it began. If the caller stops early, List deletes its
+// consumer.
 func TestListEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		if got := k.list(Query{}); got != nil {
-			t.Errorf("an empty box: got %v", got)
+			t.Errorf("an empty stream: got %v", got)
 		}
 		for n := range uint64(5) {
 			k.undelivered(n, "orders.x", "old")
@@ -120,7 +117,7 @@ func TestListEnds(t *testing.T) {
 			k.undelivered(100+l.Sequence, "orders.x", "new") // a new letter for each listed letter
 		}
 		if listed != 5 {
-			t.Errorf("listed %d, want the 5 that were there", listed)
+			t.Errorf("%d letters were listed, want the 5 that were stored before", listed)
 		}
 		for range k.List(k.ctx(), Query{}) {
 			break
@@ -142,16 +139,16 @@ func TestRemove(t *testing.T) {
 			k.undelivered(n, "orders.x", fmt.Sprint(n))
 		}
 		all := k.list(Query{HeadersOnly: true})
-		for _, i := range []int{1, 3, 0} { // in the middle, the last, the first
+		for _, i := range []int{1, 3, 0} { // a letter in the middle, the last, and the first
 			if err := k.Remove(k.ctx(), all[i]); err != nil {
 				t.Fatal(err)
 			}
 			if err := k.Remove(k.ctx(), all[i]); !errors.Is(err, ErrAbsent) {
-				t.Errorf("again: got %v, want ErrAbsent", err)
+				t.Errorf("a second removal: got %v, want ErrAbsent", err)
 			}
 		}
 		if got, want := sequences(k.list(Query{})), []uint64{3}; !slices.Equal(got, want) {
-			t.Errorf("left are %v, want %v", got, want)
+			t.Errorf("the remaining letters are %v, want %v", got, want)
 		}
 		if err := k.resend(k.one(Query{HeadersOnly: true}), Change{}); err == nil || !strings.Contains(err.Error(), "bug") {
 			t.Errorf("a letter without its body: got %v", err)

@@ -79,7 +79,7 @@ func (c *Count) Read() (delivered, refused uint64) { return c.delivered.Load(), 
 
 // count returns the count of a subject.
 func (all *Counts) count(subject string) *Count {
-	wanted, rule := countName{name: nameOf(subject)}, all.rules.For(subject, nil)
+	wanted, rule := countName{name: nameOf(subject)}, all.rules.Lookup(subject, nil)
 	if rule != nil {
 		if strings.Count(rule.Target, ".") >= 2 {
 			return rule // its pattern is more specific than two tokens

@@ -10,7 +10,7 @@ import (
 // server refuses a publish by an error of the connection, and sends no answer. Without this call, the deliverer cannot
 // distinguish the refusal from the silence of core subscribers.
 func (d *Deliverer) NoteError(err error) {
-	subject, _ := jsapi.Forbidden(err)
+	subject, _ := jsapi.RefusedSubject(err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lastError = err

@@ -55,5 +55,5 @@ func (m Modes) mode(asked message.Mode, target string) message.Mode {
 	if asked != "" {
 		return asked
 	}
-	return m.Rules.For(target, cmp.Or(m.Default, message.ModeAuto))
+	return m.Rules.Lookup(target, cmp.Or(m.Default, message.ModeAuto))
 }

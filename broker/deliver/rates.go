@@ -61,7 +61,7 @@ func (l Limits) Bucket(target, key string) (bucket string, interval time.Duratio
 			}
 		}
 	}
-	if perSecond := message.Rules[int](l.ByTarget).For(target, 0); perSecond > 0 {
+	if perSecond := message.Rules[int](l.ByTarget).Lookup(target, 0); perSecond > 0 {
 		interval = time.Second / time.Duration(perSecond)
 	}
 	return target, interval

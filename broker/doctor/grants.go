@@ -76,7 +76,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 			hops = append(hops, names.Paused("x", "x"))
 		case streams.Timers:
 			timers = append(timers, names.Timer("x", "x"))
-			hops = append(hops, names.Armed())
+			hops = append(hops, names.TimersCursor())
 			lanes = append(lanes, s.Stream)
 			continue
 		case streams.Dead:

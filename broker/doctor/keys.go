@@ -54,7 +54,7 @@ func (i asker) countKeysOf(ctx context.Context, counted *sealedWith) error {
 		}
 		in := m.Incoming(counted.stream)
 		if seals := in.Header[message.HeaderSeal]; len(seals) == 1 &&
-			(counted.kind != streams.Timers || in.Subject == i.names.Armed() || entry.ClaimsOurs(i.Policy(), in)) {
+			(counted.kind != streams.Timers || in.Subject == i.names.TimersCursor() || entry.ClaimsOurs(i.Policy(), in)) {
 			counted.by[message.KeyID(seals[0])]++
 		}
 	}

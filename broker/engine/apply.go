@@ -129,7 +129,7 @@ func (w *worker) awaitKey(f *flight, m moment) {
 		return
 	}
 	in := f.unproven.incoming
-	in.KeysRead = true
+	in.KeysCurrent = true
 	w.flights.proven(f)
 	if w.parse(f, in) {
 		w.proceed(f, m)

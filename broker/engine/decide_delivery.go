@@ -86,7 +86,7 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	if !expires.IsZero() && again.After(leader.At(expires)) {
 		again = m.now.Add(wait.Delay) // the jitter must not be the reason why the message expires
 	}
-	as := f.request.Refused(m.now.Stamp(), again.Stamp(), reason)
+	as := f.request.WithRefusal(m.now.Stamp(), again.Stamp(), reason)
 	as.Allowed = allowed
 	s := step{kind: retry, level: wait, as: &as, about: as.Target, note: &note{slog.LevelWarn, "target refuses",
 		[]any{"target", as.Target, "reason", as.LastError, "attempt", failed, "of", allowed}}}
@@ -112,7 +112,7 @@ func deferred(p plan, m moment, f *flight, wait time.Duration, why string) step 
 	last, _ := p.retries.Longest(forever)
 	wait = min(wait, last.Delay)
 	to, _ := p.retries.Longest(wait)
-	as := f.request.Defer(m.now.Add(wait).Stamp(), why) // Defer also drops the reserved send time
+	as := f.request.WithDeferral(m.now.Add(wait).Stamp(), why) // WithDeferral also drops the reserved send time
 	as.Allowed = p.allowed(f.request)
 	return step{kind: retry, level: to, as: &as}
 }

@@ -21,7 +21,7 @@ type storeAnswer struct {
 
 // refusal reports whether the stream has certainly not stored the message.
 func (a storeAnswer) refusal() bool {
-	return a.err == nil && a.ack.Outcome().Final()
+	return a.err == nil && a.ack.Outcome().NotStored()
 }
 
 // afterStore decides after the answer of one of our streams to a publish, or after a timeout. After a timeout, the

@@ -47,7 +47,7 @@ func (f *flight) newer() bool { return f.problem != nil && f.problem.Code == mes
 func (f *flight) storedAt() leader.Time { return leader.At(f.At) }
 
 // when returns the time of the next attempt to deliver the message.
-func (f *flight) when() leader.Time { return leader.At(f.request.When()) }
+func (f *flight) when() leader.Time { return leader.At(f.request.NextAttempt()) }
 
 // publish is a message that the worker publishes into one of our streams. Each repetition publishes the same message
 // into the same stream under the same id, so that the stream recognises a duplicate. The worker makes the headers again

@@ -209,7 +209,7 @@ func cost(s lane.Stored) int {
 	headers := 0
 	for name, values := range s.Header {
 		for _, v := range values {
-			if headers += len(v); !message.Ours(name) {
+			if headers += len(v); !message.IsOwnHeader(name) {
 				headers += headerOverhead + len(name)
 			}
 		}

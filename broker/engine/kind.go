@@ -67,7 +67,7 @@ func (plainLane) leaves(p plan, f *flight) (at leader.Time, again bool) {
 	if f.request.Attempts > 0 {
 		return leader.At(f.request.Due), true
 	}
-	return leader.At(p.ladder.Leaves(f.storedAt().Add(p.delay).Stamp(), f.request.When())), false
+	return leader.At(p.ladder.Leaves(f.storedAt().Add(p.delay).Stamp(), f.request.NextAttempt())), false
 }
 
 func (plainLane) holdsTimers() bool { return false }

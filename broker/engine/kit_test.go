@@ -43,9 +43,9 @@ func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	e.room = newBudget(settings.HoldBytes, 1)
 	var kind laneKind = plainLane{}
 	if l.Kind == streams.Timers {
-		kind = newTimersLane(e.Timers, e.names.Armed())
+		kind = newTimersLane(e.Timers, e.names.TimersCursor())
 	}
-	w := e.newWorker(l, kind, by, by.From())
+	w := e.newWorker(l, kind, by, by.Cursor())
 	w.gauge = stats.NewGauge(now)
 	w.clock = newLeaderClock(now)
 	w.sampled(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})

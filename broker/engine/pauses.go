@@ -129,7 +129,7 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	defer stop()
 	began := time.Now()
 	kind := pausedLane{pause: id, filter: l.names.PauseFilter(id)}
-	w := l.newWorker(l.lane, kind, l.lease, l.lease.From())
+	w := l.newWorker(l.lane, kind, l.lease, l.lease.Cursor())
 	w.backlog.holdBack()
 	if p, ok := l.Pauses.List().Get(id); ok {
 		w.plan.resumed = leader.At(p.Changed)

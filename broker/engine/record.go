@@ -37,7 +37,7 @@ func (w *worker) recordDead(f *flight, now leader.Time) {
 		ID: as.ID, Target: as.Target, At: now.Stamp(), Refused: as.Attempts, Code: why.Code, Reason: why.Sentence,
 		Series: as.Origin().Series, Round: as.Origin().Round,
 	}
-	if (message.Letter{Request: *as, Code: why.Code}).Understood() {
+	if (message.Letter{Request: *as, Code: why.Code}).DueKnown() {
 		r.Due, r.Late = as.Due, max(0, now.Sub(leader.At(as.Due)))
 	}
 	w.record(f, as, r)

@@ -47,7 +47,7 @@ func (e *Engine) own(
 	ctx context.Context, l streams.Spec, held lease.Lease, known, settled func(),
 ) (left lease.Cursor, err error) {
 	var kind laneKind = plainLane{}
-	from := held.From()
+	from := held.Cursor()
 	switch l.Kind {
 	case streams.Paused:
 		known()
@@ -63,7 +63,7 @@ func (e *Engine) own(
 		if next.Created.Equal(from.Created) || from.Next == 0 {
 			from = lease.Cursor{Next: max(from.Next, next.Next), Created: next.Created}
 		}
-		kind = newTimersLane(e.Timers, e.names.Armed())
+		kind = newTimersLane(e.Timers, e.names.TimersCursor())
 	}
 	w := e.newWorker(l, kind, held, from)
 	w.adopted = settled

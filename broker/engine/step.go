@@ -45,13 +45,13 @@ func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 
 // waits returns the waits between the attempts to deliver to a target.
 func (p plan) waits(target string) []levels.Level {
-	return p.retryRules.For(target, p.retries).Levels()
+	return p.retryRules.Lookup(target, p.retries).Levels()
 }
 
 // jitter returns the extra wait after a refusal of a message. The settings of the message's target bound it, as a
 // percentage of the wait. Every instance computes the same value, so all copies of a message are due at the same time.
 func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Duration {
-	limit := wait * time.Duration(p.retryJitter.For(r.Target, 0)) / 100
+	limit := wait * time.Duration(p.retryJitter.Lookup(r.Target, 0)) / 100
 	if limit <= 0 {
 		return 0
 	}
@@ -63,7 +63,7 @@ func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Dur
 // allowed returns the number of refusals after which a message becomes a dead letter. The settings of its target
 // determine it; the client may set a smaller number.
 func (p plan) allowed(r message.Request) int {
-	n := p.attemptRules.For(r.Target, p.attempts)
+	n := p.attemptRules.Lookup(r.Target, p.attempts)
 	if r.MaxAttempts > 0 {
 		n = min(n, r.MaxAttempts)
 	}

@@ -48,7 +48,7 @@ func (l *timersLane) source() source {
 // entries. When their key is known again, the sweep finds their timers.
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
-	if in.KeysRead && l.beforeUs(w, leader.At(in.At)) {
+	if in.KeysCurrent && l.beforeUs(w, leader.At(in.At)) {
 		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled}
 		return
 	}

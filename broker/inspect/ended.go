@@ -49,7 +49,7 @@ func (s *search) findRecords(ctx context.Context, w writers) (ending, error) {
 		}
 		return nil
 	})
-	if errors.Is(err, journal.ErrNone) {
+	if errors.Is(err, journal.ErrNoJournal) {
 		return ending{}, nil
 	}
 	e.report.Holes = slices.DeleteFunc(e.report.Holes, func(h journal.Hole) bool { return !h.To.After(since) })

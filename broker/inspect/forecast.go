@@ -161,7 +161,7 @@ func (f *forecast) slot(r message.Request, problem *message.Problem) int {
 	if problem != nil {
 		return f.slots.unreadable()
 	}
-	return f.slots.of(r.When())
+	return f.slots.of(r.NextAttempt())
 }
 
 // result converts the tally into a Forecast.

@@ -118,7 +118,7 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
-		got[k].Data, got[k].BodyLeft = nil, true // so the seal is not checked: this program may not have its secret
+		got[k].Data, got[k].HeadersOnly = nil, true // so the seal is not checked: this program may not have its secret
 		return err
 	}); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 		s.none++
 	case !direct:
 		s.others[f.slot(r, problem)]++
-	case problem == nil && r.When().Equal(in.At.Add(l.spec.Delay)): // due when it leaves its level
+	case problem == nil && r.NextAttempt().Equal(in.At.Add(l.spec.Delay)): // due when it leaves its level
 		s.onTime++
 	default:
 		s.direct[f.slot(r, problem)]++

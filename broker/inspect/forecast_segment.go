@@ -63,7 +63,7 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 		filters = []string{names.InFilter(), names.AtFilter(), names.LevelFilter("*")}
 	}
 	for at := range filters {
-		filters[at] = message.Toward(filters[at], pattern)
+		filters[at] = message.RestrictFilter(filters[at], pattern)
 	}
 	return filters
 }
@@ -75,7 +75,7 @@ func (f *forecast) segments(l Lane) []*segment {
 		return f.wholeLane(l)
 	}
 	all := subjectsOf(f.names, l, f.query.Target)
-	direct := []string{f.names.LevelFilter(l.Level), f.names.Bare(l.Level)}
+	direct := []string{f.names.LevelFilter(l.Level), f.names.BareLevel(l.Level)}
 	hops := []string{f.names.HopFilter(l.Level)}
 	if all != nil {
 		direct, hops = all[:1], all[1:]
@@ -173,7 +173,7 @@ func (f *forecast) add(p Part) {
 // incoming converts a message of a header scan to the input of the policy.
 func incoming(stream string, m lane.Stored) message.Incoming {
 	in := m.Incoming(stream)
-	in.BodyLeft = true
+	in.HeadersOnly = true
 	return in
 }
 

@@ -98,7 +98,7 @@ func TestForecastTellsWhatIsNotDue(t *testing.T) {
 		i := open(t, s, cfg, "")
 		storeAll(t, i, to("delay.1s.shop.a"), to("delay.1h.shop.a"), to("delay.1d.shop.a"), to("delayin.soon.shop.a"),
 			to("delayin.30m.shop.a"), to("delaysys.hop.1h.shop.forged"))
-		waits(t, i, "5s", toRetry(1, "shop.b").Refused(time.Now(), time.Now().Add(20*time.Minute), "no"))
+		waits(t, i, "5s", toRetry(1, "shop.b").WithRefusal(time.Now(), time.Now().Add(20*time.Minute), "no"))
 		time.Sleep(10 * time.Second)
 		f := ahead(t, i, ForecastQuery{For: 2 * time.Hour, By: time.Hour, MaxRead: 100})
 		got := fmt.Sprint([]Amount{f.Overdue, f.Buckets[0].Amount, f.Buckets[1].Amount, f.Later, f.Unreadable})

@@ -19,7 +19,7 @@ type Journaled struct {
 func (j Journaled) Complete() bool { return j.Report.Complete() && len(j.Without) == 0 }
 
 // Journal searches the records of deliveries and dead letters. It calls found for each matching record, the oldest
-// first. If no instance keeps a journal, it returns journal.ErrNone.
+// first. If no instance keeps a journal, it returns journal.ErrNoJournal.
 func (i *Inspector) Journal(
 	ctx context.Context, q journal.Query, found func(journal.Entry) error,
 ) (Journaled, error) {
@@ -40,11 +40,11 @@ func (i *Inspector) searchJournal(
 	if j.Report, err = i.journal(w.states).Search(ctx, q, found); err != nil {
 		return j, err
 	}
-	if q.Until.IsZero() || q.Until.After(j.Asked) {
+	if q.Until.IsZero() || q.Until.After(j.SearchedAt) {
 		j.Without = w.without
 	}
-	if from := j.Asked.Add(-journal.DoubtAfter); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
-		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.Asked,
+	if from := j.SearchedAt.Add(-journal.DoubtAfter); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
+		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.SearchedAt,
 			Why: "unknown: the running instances did not answer"})
 	}
 	return j, nil

@@ -21,8 +21,8 @@ func TestJournalOfInstancesWithout(t *testing.T) {
 		cfg := journaling(t)
 		i := open(t, s, cfg, "")
 		none := func(journal.Entry) error { return nil }
-		if _, err := i.Journal(t.Context(), journal.Query{}, none); !errors.Is(err, journal.ErrNone) {
-			t.Errorf("without a stream: got %v, want %v", err, journal.ErrNone)
+		if _, err := i.Journal(t.Context(), journal.Query{}, none); !errors.Is(err, journal.ErrNoJournal) {
+			t.Errorf("without a stream: got %v, want %v", err, journal.ErrNoJournal)
 		}
 		provision(t, s, cfg)
 		write(t, s, i)
@@ -84,15 +84,15 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 			}
 			var all []journal.Hole
 			for _, h := range j.Holes {
-				if !h.To.Equal(j.Asked) || !strings.Contains(h.Why, why) {
-					t.Errorf("%s: got the hole %+v, want one until %s", name, h, j.Asked)
+				if !h.To.Equal(j.SearchedAt) || !strings.Contains(h.Why, why) {
+					t.Errorf("%s: got the hole %+v, want one until %s", name, h, j.SearchedAt)
 				}
 				h.To, h.Why = time.Time{}, ""
 				all = append(all, h)
 			}
 			hole := journal.Hole{Instance: "kitchen", From: from, Records: records}
 			if from.IsZero() {
-				hole = journal.Hole{From: j.Asked.Add(-journal.DoubtAfter)}
+				hole = journal.Hole{From: j.SearchedAt.Add(-journal.DoubtAfter)}
 			}
 			if why == "" && !j.Complete() || why != "" && !slices.Equal(all, []journal.Hole{hole}) {
 				t.Errorf("%s: got %+v, want %+v", name, all, hole)
@@ -136,7 +136,7 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 			t.Errorf("got %+v, %v, want that the instances did not answer", j.Holes, err)
 		}
 		time.Sleep(90 * time.Second)
-		before := journal.Query{Until: j.Asked.Add(-time.Second)}
+		before := journal.Query{Until: j.SearchedAt.Add(-time.Second)}
 		if j, err = i.Journal(t.Context(), before, none); err != nil || !j.Complete() {
 			t.Errorf("of before the last minute: got %+v, %v, want it complete", j.Holes, err)
 		}

@@ -112,7 +112,7 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	l.Info = s.CachedInfo()
 	l.Pending, l.Bytes = l.Info.State.Msgs, l.Info.State.Bytes
 	if l.Kind == streams.Timers && l.Pending > 0 {
-		if _, err := i.api.Last(ctx, l.Stream, i.names.Armed()); err == nil {
+		if _, err := i.api.Last(ctx, l.Stream, i.names.TimersCursor()); err == nil {
 			l.Pending-- // the cursor
 		}
 	}
@@ -190,11 +190,11 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 		return nil
 	}
 	leaves := in.At
-	in.KeysRead = false // the brokers may have a secret that these settings lack
+	in.KeysCurrent = false // the brokers may have a secret that these settings lack
 	switch request, problem := entry.ParseAny(i.Policy(), in); {
 	case problem == nil:
-		l.HeadDue, l.format = request.When(), i.formatOf(in)
-		leaves = i.streams.Config().Ladder.Leaves(in.At.Add(l.spec.Delay), request.When())
+		l.HeadDue, l.format = request.NextAttempt(), i.formatOf(in)
+		leaves = i.streams.Config().Ladder.Leaves(in.At.Add(l.spec.Delay), request.NextAttempt())
 	case problem.Code == message.NewerFormat:
 		l.Error, l.format = newerMessage, i.formatOf(in)
 		leaves = in.At.Add(l.spec.Delay)
@@ -217,7 +217,7 @@ func (i *Inspector) fillTimer(l *Lane, in message.Incoming) {
 	case e.Kind == entry.Set && e.Problem != nil:
 		l.HeadDead = string(e.Problem.Code)
 	case e.Kind == entry.Set || e.Kind == entry.Fired && e.Problem == nil:
-		l.HeadDue = e.Request.When()
+		l.HeadDue = e.Request.NextAttempt()
 		if late := l.Info.TimeStamp.Sub(l.HeadDue); late >= minOverdue {
 			l.Overdue = late.Seconds()
 		}

@@ -33,7 +33,7 @@ var advice = []struct {
 	{deadletter.ErrNoTarget, "name one with --to"},
 	{deadletter.ErrForbidden, "allow this target, or name another with --to"},
 	{deadletter.ErrNoTime, "--now delivers it immediately, --header Delay-Until=TIME at that time"},
-	{deadletter.ErrPastExpiry, "--drop-expiry delivers it without its expiry"},
+	{deadletter.ErrExpired, "--drop-expiry delivers it without its expiry"},
 	{deadletter.ErrEdit, "it would have too many headers, expire before it is due, or ask for more attempts than its " +
 		"target allows"},
 	{deadletter.ErrTooLarge, "raise max_payload and the streams' max_msg_size"},
@@ -62,7 +62,7 @@ func (l *Letters) ResendingEach(
 ) *LetterWork {
 	do := l.Resend
 	if dry {
-		do = l.Try
+		do = l.DryRun
 	}
 	return &LetterWork{Query: deadletter.Query{Filter: f}, Did: "resent",
 		Do: func(ctx context.Context, one deadletter.Letter) error { return do(ctx, one, change(one), l.Time()) }}
@@ -123,7 +123,7 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	switch {
 	case errors.Is(err, deadletter.ErrAbsent):
 		o.Did = LetterGone
-	case errors.Is(err, deadletter.ErrStays):
+	case errors.Is(err, deadletter.ErrNotResendable):
 		o.Did, o.Number = LetterLeft, l.Sequence
 		for _, a := range advice {
 			if errors.Is(err, a.err) {

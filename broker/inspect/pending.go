@@ -167,7 +167,7 @@ func (i *Inspector) lanesToRead(v Lanes) (lanes []Lane, silent []string, headerT
 		case l.Info == nil, l.State == Newer, l.State == Broken:
 			silent = append(silent, fmt.Sprintf("%s (%s)", l.Stream, l.State))
 		default:
-			headerTargets = headerTargets || slices.Contains(l.Info.Config.Subjects, i.names.Bare(l.Level))
+			headerTargets = headerTargets || slices.Contains(l.Info.Config.Subjects, i.names.BareLevel(l.Level))
 			if l.Pending > 0 {
 				lanes = append(lanes, l)
 			}

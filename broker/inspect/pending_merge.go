@@ -169,8 +169,8 @@ func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
 		return w, false
 	}
 	w = Waiting{
-		ID: r.ID, MsgID: r.MsgID, Target: r.Target, Due: r.When().UTC(), Accepted: r.Accepted.UTC(), Stream: s.Stream,
-		Sequence: stored.Sequence, Bytes: stored.BodySize(), Attempts: r.Attempts, place: r.When(),
+		ID: r.ID, MsgID: r.MsgID, Target: r.Target, Due: r.NextAttempt().UTC(), Accepted: r.Accepted.UTC(), Stream: s.Stream,
+		Sequence: stored.Sequence, Bytes: stored.BodySize(), Attempts: r.Attempts, place: r.NextAttempt(),
 	}
 	if s.Kind == streams.Timers {
 		w.Key = m.names.Parse(stored.Subject).Key()

@@ -84,7 +84,7 @@ func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 			to(atOneTime), to(atOneTime), to(atOneTime),
 			hops(i, "10m", "shop.e", 10*n+1001, later(10*time.Minute)),
 			hops(i, "1d", "mill.f", 10*n+1002, later(24*time.Hour)))
-		waits(t, i, "5s", toRetry(10*n+3, "shop.g").Refused(now, later(0), "no"), toRetry(10*n+4, "shop.h"))
+		waits(t, i, "5s", toRetry(10*n+3, "shop.g").WithRefusal(now, later(0), "no"), toRetry(10*n+4, "shop.h"))
 		time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Minute))))
 	}
 	return i, rounds * 11

@@ -173,8 +173,8 @@ func (c *retryCount) add(in message.Incoming) {
 		c.all.Groups = append(c.all.Groups, g)
 	}
 	g.Messages++
-	if state != Unreadable && (g.ID == "" || r.When().Before(g.Next)) {
-		g.Next, g.ID = r.When().UTC(), r.ID
+	if state != Unreadable && (g.ID == "" || r.NextAttempt().Before(g.Next)) {
+		g.Next, g.ID = r.NextAttempt().UTC(), r.ID
 	}
 	if fewerLeft(r, g) {
 		g.Attempts, g.Allowed = r.Attempts, r.Allowed

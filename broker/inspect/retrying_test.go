@@ -53,11 +53,12 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 		i := open(t, s, cfg, "")
 		now := time.Now().UTC()
 		in := now.Add
-		mail := toRetry(1, "shop.mail").Refused(now, in(2*time.Second), "no stock")
-		later := toRetry(2, "shop.mail").Refused(now, in(time.Second), "x").Refused(now, in(9*time.Second), "still no stock")
-		few := toRetry(3, "shop.mail").Refused(now, in(3*time.Second), "the last reason")
+		mail := toRetry(1, "shop.mail").WithRefusal(now, in(2*time.Second), "no stock")
+		later := toRetry(2, "shop.mail").WithRefusal(now, in(time.Second), "x").
+			WithRefusal(now, in(9*time.Second), "still no stock")
+		few := toRetry(3, "shop.mail").WithRefusal(now, in(3*time.Second), "the last reason")
 		few.Allowed = 2
-		room := later.Defer(in(7*time.Second), "JetStream has no room")
+		room := later.WithDeferral(in(7*time.Second), "JetStream has no room")
 		room.ID = toRetry(4, "").ID
 		old := toRetry(5, "shop.sms") // by a broker that stores neither the reason nor the number of attempts
 		old.Allowed, old.RetryAt = 0, in(time.Second)
@@ -162,7 +163,7 @@ func TestRetryingKeepsItsMemory(t *testing.T) {
 	const more = 1000
 	for n := range uint64(maxGroups + more) {
 		r := toRetry(n+1, fmt.Sprint("orders.", n))
-		c.add(message.Incoming{Subject: i.names.Retry("1s", r.Target), Header: r.HopHeader(), BodyLeft: true})
+		c.add(message.Incoming{Subject: i.names.Retry("1s", r.Target), Header: r.HopHeader(), HeadersOnly: true})
 	}
 	got := len(c.all.Groups)
 	last := c.all.Groups[got-1]

@@ -34,7 +34,7 @@ type Runs struct {
 }
 
 // Runs searches the journal for the last runs of the series with this generation. A round whose message is still
-// retried is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNone.
+// retried is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNoJournal.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
@@ -77,7 +77,7 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 
 // completeSince reports whether the journal has all records from t on.
 func (j Journaled) completeSince(t time.Time) bool {
-	return len(j.Without) == 0 && j.More == 0 && j.GoOn.Sequence == 0 &&
+	return len(j.Without) == 0 && j.MoreHoles == 0 && j.ContinueAt.Sequence == 0 &&
 		!slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { return h.To.After(t) })
 }
 

@@ -116,7 +116,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 		}
 		if err == nil && in.At.Equal(s.ID.At) {
 			stored = &in
-			if r, problem := entry.ParseAny(s.Policy(), in); problem != nil || r.When().After(v.Time) {
+			if r, problem := entry.ParseAny(s.Policy(), in); problem != nil || r.NextAttempt().After(v.Time) {
 				return s.describeStored(in, v), nil // it is not due, so it was not delivered
 			}
 		}

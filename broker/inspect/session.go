@@ -100,7 +100,7 @@ func (s *Session) Timers(p message.Policy) *store.Timers {
 
 // note receives the connection's errors from nats.go.
 func (s *Session) note(err error) {
-	what, ok := jsapi.Refused(err)
+	what, ok := jsapi.RefusedOperation(err)
 	if !ok {
 		return
 	}
@@ -225,7 +225,7 @@ func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (m
 		return message.Incoming{}, err
 	}
 	in := m.Incoming(stream)
-	in.KeysRead = true
+	in.KeysCurrent = true
 	return in, nil
 }
 

@@ -69,7 +69,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 		Deferred: r.Deferred, RetryAt: r.RetryAt,
 	}
 	paused := v.pauseOf(s.names.Parse(in.Subject), r.Target)
-	switch wait := r.When().Sub(now); {
+	switch wait := r.NextAttempt().Sub(now); {
 	case (problem == nil || problem.Code == message.NewerFormat) && v.lane(in.Stream).unreadable(s.formatOf(in)):
 		w.Answer = v.lane(in.Stream).whyNewer(s.formatOf(in))
 	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read the message
@@ -95,7 +95,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	if paused != "" && w.Paused == "" && problem == nil {
 		w.Answer, w.Paused = w.Answer+"; "+paused, paused
 	}
-	if l := v.lane(in.Stream); l.Owner == OwnerNobody && problem == nil && r.When().After(now) {
+	if l := v.lane(in.Stream); l.Owner == OwnerNobody && problem == nil && r.NextAttempt().After(now) {
 		w.Answer += "; no instance reads its lane now"
 	}
 	return w
@@ -165,7 +165,7 @@ func (v Lanes) whyHere(in message.Incoming) string {
 // describeLetter describes a dead letter. It leaves out fields that are unreadable in the headers.
 func (s *search) describeLetter(in message.Incoming) Whereabouts {
 	l, _ := s.names.ParseLetter(in)
-	if !l.Understood() {
+	if !l.DueKnown() {
 		l.Due = time.Time{} // ParseLetter returns the time of acceptance
 	}
 	w := s.describe(in, s.ID.At, l.Due, l.Target)

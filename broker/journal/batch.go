@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Version is the version of the encoding. It changes if an older reader could misread the encoding.
+// Version is the version of the encoding. It rises if an older reader could misread the new encoding.
 const Version = 1
 
 // head is the first line of a batch.
@@ -16,12 +16,12 @@ type head struct {
 	Instance string `json:"b"`              // the broker
 	Start    string `json:"s"`              // random token of the broker's start
 	Number   uint64 `json:"n"`              // number of the batch in this start, from one
-	Before   uint64 `json:"p"`              // number of the last acknowledged batch before this one; zero for none
+	Previous uint64 `json:"p"`              // number of the last acknowledged batch before this one; zero for none
 	Records  int    `json:"k,omitempty"`    // number of records that follow
 	First    int64  `json:"a,omitempty"`    // time of the earliest record, unix nanoseconds
 	Last     int64  `json:"z,omitempty"`    // time of the latest record, unix nanoseconds
 	Lost     *span  `json:"lost,omitempty"` // records dropped since the previous batch
-	End      bool   `json:"end,omitempty"`  // the last batch of this start, after a clean stop
+	End      bool   `json:"end,omitempty"`  // this is the last batch of the start, after a clean stop
 }
 
 // span is a number of records in an interval.
@@ -31,27 +31,27 @@ type span struct {
 	Last    int64 `json:"z"` // time of the latest record, unix nanoseconds
 }
 
-// add returns the union of both spans.
-func (s span) add(more span) span {
+// union returns the span of the records of both spans.
+func (s span) union(other span) span {
 	switch {
-	case more.Records == 0:
+	case other.Records == 0:
 		return s
 	case s.Records == 0:
-		return more
+		return other
 	}
-	return span{s.Records + more.Records, min(s.First, more.First), max(s.Last, more.Last)}
+	return span{s.Records + other.Records, min(s.First, other.First), max(s.Last, other.Last)}
 }
 
-// batch has records that are not stored yet.
+// batch is a list of records that are not stored yet.
 type batch struct {
 	lines []byte
 	span  span
 	since time.Time // local time at which the first record was added
 }
 
-// join returns the batch with the records of the next one.
+// join returns a batch with the records of b and of next.
 func (b batch) join(next batch) batch {
-	b.lines, b.span = append(b.lines, next.lines...), b.span.add(next.span)
+	b.lines, b.span = append(b.lines, next.lines...), b.span.union(next.span)
 	return b
 }
 

@@ -1,5 +1,5 @@
-// Package journal records how messages ended. A broker writes a record for each message that was delivered or became a
-// dead letter, into a stream of its own. An operator searches the stream.
+// Package journal records how messages ended. For each message that was delivered or became a dead letter, a broker
+// writes a record into the journal's stream. An operator searches this stream.
 //
 //	lanes' loops ── Add ──▶ [queue, bounded] ── Run ──▶ one batch at a time ──▶ DELAY_JOURNAL ── Search ──▶ operators
 //	                   └─ no room: dropped, reported by the next batch              └─ max_age, max_bytes
@@ -8,11 +8,12 @@
 //
 //   - No delivery and no commit waits for the journal or depends on it. Add encodes one line, and drops the record if
 //     there is no room.
-//   - The journal reports its holes. If the report of a search has no hole, "not in the journal" is certain.
+//   - A search reports the holes of the journal. If the report has no hole, every message that ended in the interval
+//     has a record.
 //   - A batch counts only with the seal of a broker. A client chooses the reply subject of its requests, and so can
 //     make the server store an answer in this stream.
 //   - A search needs memory for one answer of the server, about 4 MiB, for any number of records. It passes each record
-//     to its caller, and keeps none.
+//     to its caller, and does not keep it.
 //
 // # The encoding
 //
@@ -29,8 +30,8 @@
 //	b, s  the broker's name, and a random token for each start of it
 //	n     number of the batch, from 1 for each start; a start stores its batches in order
 //	p     number of the last acknowledged batch before this one; 0 for none
-//	k     number of records that follow; a, z: the times of the earliest and the latest, unix nanoseconds. A batch
-//	      without records is a heartbeat
+//	k     number of records that follow; a batch without records is a heartbeat
+//	a, z  times of the earliest and of the latest record, unix nanoseconds
 //	lost  records that were dropped since the previous batch: their number (k), and their times (a, z)
 //	end   true for the last batch of this start, after a clean stop
 //
@@ -39,9 +40,9 @@
 //	i  Delay-Id
 //	t  target
 //	d  due, unix nanoseconds; none if the request was invalid
-//	w  nanoseconds from due until the target had the message, or until the dead letter was stored; without d, since 1970
+//	w  nanoseconds from due until the target had the message, or until the dead letter was stored; without d, from 1970
 //	l  lateness in nanoseconds, if it differs from w because the target's rate delayed the message
-//	r  deliveries that the target refused
+//	r  number of deliveries that the target refused
 //	c  code of the dead letter; none if the message was delivered
 //	e  reason of the dead letter, or of the last refusal; at most 256 bytes
 //	s  for a recurring timer, the generation of its first set; n: the number of the round
@@ -55,9 +56,9 @@
 //	dropped a batch
 //	batches were removed, or a server lost them      p is the number of a batch that was not read
 //	a broker was killed                              it wrote no batch with end, and does not answer. A running broker
-//	                                                 writes every minute. So records of 0.15 s at most are missing, in
-//	                                                 the minute after its last batch. If no broker could write then,
-//	                                                 the hole lasts until a broker can write
+//	                                                 writes every minute. So the records of at most 0.15 s are missing,
+//	                                                 in the minute after its last batch. If no broker could write in
+//	                                                 that minute, the hole lasts until a broker can write
 //	a broker runs, and cannot store its records      its answer has the time of its earliest unstored record (State)
 //	no broker kept a journal                         no broker wrote for two and a half minutes, and the next batch, if
 //	                                                 there is one, is the first of its start
@@ -65,29 +66,29 @@
 //	one of several brokers keeps no journal          the journal does not show it; package inspect asks the running
 //	                                                 brokers
 //
-// The reader gets the answers of the running brokers just before it reads (Config.States). So its result is complete up
-// to one second before the search. This second is the time in which a record reaches the stream and a broker answers.
-// If the brokers do not answer, the last minute is unknown. After a minute without a batch, the reader does not know
-// whether a broker runs. After two and a half minutes, it concludes that the broker was killed.
+// The reader gets the answers of the running brokers just before it reads (Config.States). So the result of a search is
+// complete up to one second before the search. Within this second, a record reaches the stream and a broker answers. If
+// the brokers do not answer, the last minute is unknown. After a minute without a batch of a broker, the reader does
+// not know whether this broker runs. After two and a half minutes, the reader concludes that the broker was killed.
 //
 // A hole may be longer than the reported minute if a broker loses its connection to the journal, continues to deliver,
 // and is killed before it writes again.
 //
-// A client can store a copy of a batch. The reader recognizes the copy: its number was already read, or its records are
-// older than any record stored for the first time (maxBatchAge). It does not recognize the copy of an empty batch. Such
-// a copy can at worst hide that no broker wrote.
+// A client can store a copy of a batch. The reader recognizes a copy of a batch with records: the reader has read a
+// batch with this number before, or the records are older than any record stored for the first time (maxBatchAge). The
+// reader does not recognize a copy of an empty batch. Such a copy can at worst hide that no broker wrote.
 //
 // # Tried and rejected
 //
-//   - A message for each record: as many writes as deliveries, each with 100 bytes of overhead.
+//   - A message for each record. Each delivery would cost a write, with 100 bytes of overhead.
 //   - A record for each refusal: the refusals of a target that is unavailable for an hour would push all other records
 //     out. The record of the message has the number of refusals, and the reason of the last one. The commands where and
 //     retrying find waiting messages.
-//   - A binary encoding: half the size, and unreadable with the NATS CLI. A record has some 90 bytes, and adds 0.2 µs
-//     to its delivery (BenchmarkRecord), at most one per cent. A search among a million records takes a quarter of a
-//     second, and a read of all of them takes two seconds (BenchmarkSearch).
-//   - A subject for each instance: the server would keep a subject in memory for each start of an instance.
+//   - A binary encoding. It would have half the size, and be unreadable with the NATS CLI. A record has some 90 bytes,
+//     and adds 0.2 µs to its delivery (BenchmarkRecord), at most one per cent. A search among a million records takes a
+//     quarter of a second, and a read of a million records takes two seconds (BenchmarkSearch).
+//   - A subject for each instance. The server would keep a subject in memory for each start of an instance.
 //   - One queue for this package and for package trace. A queue of records would cost an allocation for each record,
-//     since a record's strings belong to a message. The queue of this package has encoded lines, and the other one has
-//     spans.
+//     since a record's strings belong to a message. The queue of this package holds encoded lines, and the queue of
+//     package trace holds spans.
 package journal

@@ -22,8 +22,8 @@ func TestNewerBatchesAreAHole(t *testing.T) {
 	})
 }
 
-// TestUnsealedIsNotBelieved: a batch without a seal does not count, not even during an upgrade in which unsealed
-// messages between lanes are accepted: seals are older than the journal. Without any secret, all batches count.
+// TestUnsealedIsNotBelieved: with a secret, a batch without a seal does not count, not even during an upgrade in which
+// messages between lanes count without a seal: every version with a journal seals. Without a secret, all batches count.
 func TestUnsealedIsNotBelieved(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -35,13 +35,13 @@ func TestUnsealedIsNotBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, r := k.search(Query{}); (r.Unproven > 0) != (secrets != nil) {
-				t.Errorf("with the secrets %q: %d are not believed", secrets, r.Unproven)
+				t.Errorf("with the secrets %q: %d batches do not count", secrets, r.Unproven)
 			}
 		}
 	})
 }
 
-// TestOldBatchStoredAgain: a search that has not read a batch recognizes a late copy of it.
+// TestOldBatchStoredAgain: a search recognizes the late copy of a batch that is older than the interval of the search.
 func TestOldBatchStoredAgain(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -51,26 +51,26 @@ func TestOldBatchStoredAgain(t *testing.T) {
 			if n == 0 || n == 60 {
 				k.put(head{Instance: "cellar", Start: "1", Number: 1}, old)
 			}
-			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Before: n})
+			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Previous: n})
 			time.Sleep(time.Minute)
 		}
-		if _, r := k.search(Query{Since: time.Now().Add(-20 * time.Minute)}); r.Copies != 1 || !r.Complete() {
-			t.Errorf("%d copies, holes %+v, want one copy and no hole", r.Copies, r.Holes)
+		if _, r := k.search(Query{Since: time.Now().Add(-20 * time.Minute)}); r.Duplicates != 1 || !r.Complete() {
+			t.Errorf("%d copies, holes %+v, want one copy and no hole", r.Duplicates, r.Holes)
 		}
 	})
 }
 
-// TestHolesThatReachIn: if an instance was killed shortly before the query's interval, records may be missing in the
-// interval.
+// TestHolesThatReachIn: if an instance was killed shortly before the interval of the query, records may be missing in
+// the interval.
 func TestHolesThatReachIn(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.create()
 		for n := range uint64(20) {
 			if n <= 10 {
-				k.put(head{Instance: "cellar", Start: "1", Number: n + 1, Before: n})
+				k.put(head{Instance: "cellar", Start: "1", Number: n + 1, Previous: n})
 			}
-			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Before: n})
+			k.put(head{Instance: "kitchen", Start: "2", Number: n + 1, Previous: n})
 			time.Sleep(time.Minute)
 		}
 		killed := time.Now().Add(-10 * time.Minute)

@@ -15,15 +15,15 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// kit is a server with a journal's stream, and connections to it.
+// kit has a server with the journal's stream, and a connection to the server.
 type kit struct {
 	testing.TB
 	s      *natstest.Server
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	policy message.Policy
-	room   int
-	counts Counts
+	room   int    // WriterConfig.Room of the writers
+	counts Counts // of all writers
 }
 
 func newKit(t testing.TB, s *natstest.Server) *kit {
@@ -67,7 +67,7 @@ func (k *kit) writer(instance string) (w *Writer, stop func()) {
 	running.Go(func() { box.Run(answers) })
 	writing.Go(func() { w.Run(ctx, box) })
 	stop = sync.OnceFunc(func() {
-		w.Stopping()
+		w.BeginStop()
 		cancel()
 		writing.Wait()
 		end()
@@ -77,13 +77,13 @@ func (k *kit) writer(instance string) (w *Writer, stop func()) {
 	return w, stop
 }
 
-// put stores records as batches of one instance.
+// put stores a batch of records with the given head.
 func (k *kit) put(h head, records ...Record) {
 	k.Helper()
 	var b batch
 	for _, r := range records {
 		at := r.At.UnixNano()
-		b.lines, b.span = r.append(b.lines), b.span.add(span{1, at, at})
+		b.lines, b.span = r.append(b.lines), b.span.union(span{1, at, at})
 	}
 	k.store(b.body(h, nil))
 }
@@ -117,7 +117,7 @@ func (k *kit) open() *Journal {
 	return Open(Config{Conn: k.conn, JetStream: k.js, APIPrefix: "$JS.API", Policy: k.policy})
 }
 
-// batches returns the heads of the stored batches, with their times.
+// batches returns the heads, the times and the sizes of the stored batches.
 func (k *kit) batches() (heads []head, at []time.Time, sizes []int) {
 	k.Helper()
 	st, err := k.js.Stream(context.Background(), k.policy.Names.JournalStream())

@@ -65,10 +65,10 @@ type Query struct {
 	Until    time.Time // exclusive
 	IDs      []string  // Delay-Ids, or their first part: stream and sequence
 	Outcomes []Outcome
-	LateThan time.Duration // minimum lateness, exclusive; zero for none
+	LateThan time.Duration // lateness that a record must exceed; zero selects all records
 	Series   uint64        // generation of the first set of a recurring timer
 
-	From  Place // where an earlier search ended; the zero Place is the beginning
+	From  Place // position at which the search begins, such as Report.ContinueAt; the zero Place is the beginning
 	Limit int   // maximum number of records; zero for all
 	// Progress, if set, is called for every batch, with the number of records so far and an estimate of the total.
 	Progress func(read, total uint64)
@@ -88,16 +88,19 @@ func (r Record) hasOutcome(o Outcome) bool { return o == r.Outcome() || o == Dea
 
 // sameID reports whether an id is equal to the wanted id. A wanted id without a time matches any time.
 func sameID(wanted, id string) bool {
-	return id == wanted || len(id) > len(wanted) && id[len(wanted)] == '-' && id[:len(wanted)] == wanted &&
-		!strings.Contains(id[len(wanted)+1:], "-") && !isComplete(wanted)
+	if id == wanted {
+		return true
+	}
+	nanoseconds, ok := strings.CutPrefix(id, wanted+"-")
+	if !ok || strings.Contains(nanoseconds, "-") {
+		return false
+	}
+	_, err := message.ParseID(wanted)
+	return err != nil // so wanted is only the first part of an id
 }
 
-func isComplete(id string) bool {
-	_, err := message.ParseID(id)
-	return err == nil
-}
-
-// mayContain reports whether a batch may contain a selected record. It is much faster than parsing the records.
+// mayContain reports whether a batch may contain a selected record. It does not parse the records, so it is much faster
+// than matches.
 func (q Query) mayContain(h head, lines []byte) bool {
 	switch {
 	case h.Records == 0,

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestRecordAsItIsWritten: the encoding is a contract with the stored records.
+// TestRecordAsItIsWritten: records have this encoding, since a reader must also read the records of older brokers.
 func TestRecordAsItIsWritten(t *testing.T) {
 	due := time.Unix(0, 1795222624918700000).UTC()
 	for _, test := range []struct {
@@ -44,12 +44,12 @@ func TestRecordAsItIsWritten(t *testing.T) {
 		}
 		back, err := parseRecord([]byte(test.want))
 		if err != nil || back != test.record {
-			t.Errorf("read back: got %+v, %v, want %+v", back, err, test.record)
+			t.Errorf("parsed: got %+v, %v, want %+v", back, err, test.record)
 		}
 	}
 }
 
-// TestLaterNamesAreLeftOut: a newer broker may add fields without a new version.
+// TestLaterNamesAreLeftOut: a reader ignores unknown fields, and refuses a newer version.
 func TestLaterNamesAreLeftOut(t *testing.T) {
 	r, err := parseRecord([]byte(`{"i":"x-1-1","w":5,"new":{"a":[1]}}`))
 	if err != nil || r.ID != "x-1-1" || r.At.UnixNano() != 5 {
@@ -60,8 +60,8 @@ func TestLaterNamesAreLeftOut(t *testing.T) {
 	}
 }
 
-// FuzzRecord: with any target of a client and any reply of a target, a record is one line of JSON. It parses to the
-// same record, as far as JSON can express it.
+// FuzzRecord: with any target of a client and any reply of a target, a record is encoded as one line of JSON. A reader
+// parses an equal record from this line, apart from invalid UTF-8.
 func FuzzRecord(f *testing.F) {
 	f.Add("DELAY_1s-1-1", "orders.a", "", "nobody listens", int64(1795222624918700000), int64(5), int64(5), 0)
 	f.Add("", "a\"b\\c", "expired", "\x00\n\u2028\xff", int64(0), int64(-5), int64(0), 3)
@@ -75,21 +75,21 @@ func FuzzRecord(f *testing.F) {
 		r.At = time.Unix(0, due+wait).UTC()
 		line := string(r.append(nil))
 		if strings.Count(line, "\n") != 1 || !json.Valid([]byte(line)) {
-			t.Fatalf("wrote %q", line)
+			t.Fatalf("encoded as %q, want one line of JSON", line)
 		}
 		got, err := parseRecord([]byte(line))
 		valid := func(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 		if err != nil || !got.At.Equal(r.At) || !got.Due.Equal(r.Due) || got.Late != r.Late || got.Refused != r.Refused ||
 			len(got.Reason) > 3*maxReason {
-			t.Errorf("%q is read as %+v, %v, want %+v", line, got, err, r)
+			t.Errorf("%q is parsed as %+v, %v, want %+v", line, got, err, r)
 		}
 		if valid(id) == id && got.ID != id || valid(target) == target && got.Target != target {
-			t.Errorf("%q is read as %+v, want %+v", line, got, r)
+			t.Errorf("%q is parsed as %+v, want %+v", line, got, r)
 		}
 	})
 }
 
-// BenchmarkRecord measures the loop's work for the record of a delivery.
+// BenchmarkRecord measures the encoding of the record of a delivery.
 func BenchmarkRecord(b *testing.B) {
 	r := record(1)
 	r.At = r.Due.Add(1300 * time.Microsecond)

@@ -11,37 +11,37 @@ const (
 	deadAfter = 2*heartbeatInterval + 30*time.Second
 	// DoubtAfter is the time without a batch after which it is unknown whether an instance runs.
 	DoubtAfter = heartbeatInterval + time.Second
-	// maxStoreDelay is the maximum time from a delivery until its record is stored, if the stream works. The broker
-	// waits for core subscribers' refusals, and then for further records of the batch.
+	// maxStoreDelay is the maximum time from a delivery until its record is stored, if the stream works. The broker waits
+	// for refusals by core subscribers, and then for further records of the batch.
 	maxStoreDelay = time.Second
 	// maxHoles is the maximum number of holes in a report.
 	maxHoles = 100
-	// maxRuns is the maximum number of starts of instances that a search keeps in memory.
+	// maxRuns is the maximum number of runs that a search keeps in memory.
 	maxRuns = 1000
 )
 
 // Report describes how complete the result of a search is. All times are by the servers' clocks.
 type Report struct {
-	Asked  time.Time
-	Begins time.Time     // time at which the oldest batch was stored; zero if there is none
-	Kept   time.Duration // time for which a record is kept; zero without a limit
-	Bytes  uint64        // size of the journal
+	SearchedAt  time.Time     // time at which the search began
+	OldestBatch time.Time     // time at which the oldest batch was stored; zero if there is none
+	MaxAge      time.Duration // time for which a record is kept; zero without a limit
+	Bytes       uint64        // size of the journal
 
-	Looked uint64 // number of records read
-	Found  int    // number of records selected
-	GoOn   Place  // position at which the search reached its limit; zero if it did not
+	Read       uint64 // number of records read
+	Found      int    // number of records selected
+	ContinueAt Place  // position at which the search reached its limit; zero if the search did not reach its limit
 
-	Holes    []Hole // the holes, at most maxHoles
-	More     int    // number of further holes
-	Unproven int    // messages in the stream without a valid seal
-	Copies   int    // batches that had been stored before
+	Holes      []Hole // the holes, at most maxHoles
+	MoreHoles  int    // number of further holes
+	Unproven   int    // number of messages in the stream without a valid seal
+	Duplicates int    // number of batches that were copies of earlier batches
 }
 
 // Complete reports whether the result has every message that ended in the interval of the query. Only the instances
 // that keep a journal count.
-func (r Report) Complete() bool { return len(r.Holes) == 0 && r.GoOn.Sequence == 0 }
+func (r Report) Complete() bool { return len(r.Holes) == 0 && r.ContinueAt.Sequence == 0 }
 
-// Hole is an interval whose records are or may be missing.
+// Hole is an interval in which records are missing, or may be missing.
 type Hole struct {
 	Instance string // the instance whose records are missing; empty for all
 	From, To time.Time
@@ -56,12 +56,12 @@ type start struct{ instance, token string }
 type run struct {
 	number uint64    // number of the last batch
 	at     time.Time // time at which the last batch was stored
-	from   time.Time // the batches so far have all records before this time
-	end    bool      // set by the last batch of a clean stop
+	from   time.Time // the batches read so far have all records before this time
+	end    bool      // the last batch marks the end, after a clean stop
 	until  time.Time // end of a later interval in which no instance wrote; zero if there is none
 }
 
-// runs are the starts of instances that a search has found.
+// runs are the runs of instances that a search has found.
 type runs struct {
 	all  map[start]*run
 	last time.Time // time at which the last batch was stored; zero if there was none
@@ -69,16 +69,16 @@ type runs struct {
 
 func newRuns() runs { return runs{all: make(map[start]*run)} }
 
-// next processes a batch. It calls hole for each hole before the batch, and reports whether the batch is new: a batch
-// with a number that was already read is a copy.
-func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
+// addBatch processes a batch. It calls hole for each hole before the batch, and reports whether the batch is new. If a
+// batch with the same number was read before, the batch is a copy.
+func (r *runs) addBatch(h head, stored time.Time, hole func(Hole)) bool {
 	key := start{h.Instance, h.Start}
 	known := r.all[key]
 	if known != nil && h.Number <= known.number {
 		return false
 	}
-	r.silence(known, stored, hole)
-	if known != nil && h.Before > known.number {
+	r.recordGap(known, stored, hole)
+	if known != nil && h.Previous > known.number {
 		hole(Hole{Instance: h.Instance, From: known.from, To: stored, Why: "batches were removed, or a server lost them"})
 	}
 	if l := h.Lost; l != nil {
@@ -87,25 +87,25 @@ func (r *runs) next(h head, stored time.Time, hole func(Hole)) bool {
 	}
 	r.last = stored
 	if known == nil {
-		r.forget(hole)
+		r.makeRoom(hole)
 		known = new(run)
 		r.all[key] = known
 	}
-	*known = run{number: h.Number, at: stored, from: h.settled(stored), end: h.End}
+	*known = run{number: h.Number, at: stored, from: h.completeUntil(stored), end: h.End}
 	return true
 }
 
-// silence processes the time between the previous batch and a batch that was stored at the time stored. If this time is
-// longer than the interval of heartbeats, it is an interval without any batch. An instance that wrote before and after
-// the interval reports its own losses. An instance that never writes again may or may not have run in the interval.
-// Known is the run to which the new batch belongs, or nil if the batch is the first of its start.
-func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
-	passed := stored.Sub(r.last)
-	if r.last.IsZero() || passed <= heartbeatInterval+flushInterval {
+// recordGap processes the interval between the previous batch and a batch that was stored at the time stored. If the
+// interval is longer than the interval of heartbeats, no instance could write in it. An instance that wrote before and
+// after the interval reports its own losses. An instance that never writes again may have run in the interval. Known is
+// the run to which the new batch belongs, or nil if the batch is the first of its start.
+func (r *runs) recordGap(known *run, stored time.Time, hole func(Hole)) {
+	gap := stored.Sub(r.last)
+	if r.last.IsZero() || gap <= heartbeatInterval+flushInterval {
 		return
 	}
 	if known == nil {
-		if passed > deadAfter {
+		if gap > deadAfter {
 			hole(Hole{From: r.last, To: stored, Why: "no instance wrote: none ran, or none kept a journal"})
 		}
 		return
@@ -117,8 +117,8 @@ func (r *runs) silence(known *run, stored time.Time, hole func(Hole)) {
 	}
 }
 
-// If there are maxRuns runs, forget drops the run whose last batch is the oldest.
-func (r *runs) forget(hole func(Hole)) {
+// makeRoom drops the run whose last batch is the oldest, if there are maxRuns runs.
+func (r *runs) makeRoom(hole func(Hole)) {
 	if len(r.all) < maxRuns {
 		return
 	}
@@ -134,17 +134,18 @@ func (r *runs) forget(hole func(Hole)) {
 	delete(r.all, oldest)
 }
 
-// settled returns the time up to which all records of the start are in this batch or in an earlier batch.
-func (h head) settled(stored time.Time) time.Time {
+// completeUntil returns the time up to which all records of the start are in this batch or in an earlier batch. The
+// batch was stored at the time stored.
+func (h head) completeUntil(stored time.Time) time.Time {
 	if last := at(h.Last); h.Records > 0 && last.Before(stored) {
 		stored = last
 	}
 	return stored.Add(-maxStoreDelay)
 }
 
-// silent reports the holes of the instances that have written nothing for too long. States are the states of the
+// reportSilent reports the holes of the instances that have written nothing for too long. States are the states of the
 // running writers shortly before now. States is nil if these states are unknown.
-func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
+func (r *runs) reportSilent(now time.Time, states []State, hole func(Hole)) {
 	var all []Hole
 	for key, one := range r.all {
 		running := slices.ContainsFunc(states, func(s State) bool { return s.belongsTo(key) })
@@ -182,8 +183,8 @@ func (r *runs) silent(now time.Time, states []State, hole func(Hole)) {
 	}
 }
 
-// killed returns the hole after the last batch of an instance that did not stop cleanly. A running instance writes
-// every minute.
+// killed returns the hole after the last batch of a run that did not end cleanly. A running instance writes every
+// minute.
 func (r *run) killed(instance string) Hole {
 	h := Hole{Instance: instance, From: r.from, To: r.at.Add(heartbeatInterval + flushInterval),
 		Why: "the last records of the instance are missing: it was killed or lost its connection"}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// wrote is a batch, stored some time after the start.
-type wrote struct {
+// stored is the head of a batch that was stored some time after began.
+type stored struct {
 	after time.Duration
 	head
 }
@@ -17,26 +17,26 @@ var began = time.Unix(0, 1795222624918700000).UTC()
 
 func after(d time.Duration) time.Time { return began.Add(d) }
 
-// mark returns a batch of an instance, without records.
-func mark(d time.Duration, instance string, n uint64) wrote {
-	return wrote{d, head{Instance: instance, Start: "1", Number: n, Before: n - 1}}
+// mark returns a batch without records of an instance.
+func mark(d time.Duration, instance string, n uint64) stored {
+	return stored{d, head{Instance: instance, Start: "1", Number: n, Previous: n - 1}}
 }
 
 // ends returns the last batch of an instance.
-func ends(w wrote) wrote {
+func ends(w stored) stored {
 	w.End = true
 	return w
 }
 
 // lossy returns a batch that reports dropped records before it.
-func lossy() wrote {
+func lossy() stored {
 	w := mark(time.Minute, "a", 3)
-	w.Before, w.Lost = 1, &span{7, after(time.Second).UnixNano(), after(2 * time.Second).UnixNano()}
+	w.Previous, w.Lost = 1, &span{7, after(time.Second).UnixNano(), after(2 * time.Second).UnixNano()}
 	return w
 }
 
-// again returns the first batch of another start of an instance.
-func again() wrote {
+// restarted returns the first batch of another start of an instance.
+func restarted() stored {
 	w := mark(time.Minute, "a", 1)
 	w.Start = "2"
 	return w
@@ -53,81 +53,79 @@ const (
 	dropped = "dropped: the journal's stream stored nothing, or too little"
 )
 
-// holes are batches of instances, with the holes between them.
+// holes are lists of batches, with the holes that they show.
 var holes = []struct {
 	name    string
-	batches []wrote
+	batches []stored
 	now     time.Duration
 	want    []Hole
 	copies  int
 }{
-	{"one that writes on", []wrote{mark(0, "a", 1), mark(time.Minute, "a", 2)}, 2 * time.Minute, nil, 0},
-	{"the first ones are gone", []wrote{mark(0, "a", 17)}, time.Minute, nil, 0},
-	{"one that ended", []wrote{mark(0, "a", 1), ends(mark(time.Minute, "a", 2)), mark(time.Minute, "b", 1),
+	{"an instance that continues to write", []stored{mark(0, "a", 1), mark(time.Minute, "a", 2)}, 2 * time.Minute, nil, 0},
+	{"the first batches are removed", []stored{mark(0, "a", 17)}, time.Minute, nil, 0},
+	{"an instance that has stopped", []stored{mark(0, "a", 1), ends(mark(time.Minute, "a", 2)), mark(time.Minute, "b", 1),
 		mark(2*time.Minute, "b", 2), mark(3*time.Minute, "b", 3), mark(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
-	{"killed", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3),
+	{"killed", []stored{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3),
 		mark(3*time.Minute, "b", 4)}, 3 * time.Minute,
 		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute + flushInterval), Why: killed}}, 0},
-	{"killed, or not", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
+	{"perhaps killed", []stored{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
 		deadAfter, []Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(deadAfter), Why: unknown}}, 0},
-	{"not yet", []wrote{mark(0, "a", 1)}, DoubtAfter, nil, 0},
-	{"nobody wrote for a while", []wrote{ends(mark(0, "a", 1)), mark(deadAfter+1, "b", 1)}, deadAfter + 1,
+	{"silent for a minute", []stored{mark(0, "a", 1)}, DoubtAfter, nil, 0},
+	{"no instance wrote for a while", []stored{ends(mark(0, "a", 1)), mark(deadAfter+1, "b", 1)}, deadAfter + 1,
 		[]Hole{{From: began, To: after(deadAfter + 1), Why: nobody}}, 0},
-	{"nobody could write for a while", []wrote{mark(0, "a", 1), mark(time.Hour, "a", 2)}, time.Hour, nil, 0},
-	{"killed while nobody could write", []wrote{mark(0, "a", 1), mark(0, "b", 1), mark(time.Hour, "b", 2),
+	{"no instance could write for a while", []stored{mark(0, "a", 1), mark(time.Hour, "a", 2)}, time.Hour, nil, 0},
+	{"killed while no instance could write", []stored{mark(0, "a", 1), mark(0, "b", 1), mark(time.Hour, "b", 2),
 		mark(61*time.Minute, "b", 3), mark(62*time.Minute, "b", 4)}, 62 * time.Minute,
 		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Hour), Why: killed}}, 0},
-	{"nobody writes", []wrote{ends(mark(0, "a", 1))}, time.Hour,
+	{"no instance writes", []stored{ends(mark(0, "a", 1))}, time.Hour,
 		[]Hole{{From: began, To: after(time.Hour), Why: since}}, 0},
-	{"one is removed", []wrote{mark(0, "a", 1), mark(time.Minute, "a", 3)}, time.Minute,
+	{"a batch is removed", []stored{mark(0, "a", 1), mark(time.Minute, "a", 3)}, time.Minute,
 		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute), Why: removed}}, 0},
-	{"records were dropped, with a batch that was given up", []wrote{mark(0, "a", 1), lossy()}, time.Minute,
+	{"records were dropped, with a batch that was given up", []stored{mark(0, "a", 1), lossy()}, time.Minute,
 		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
-	{"given up, and stored all the same", []wrote{mark(0, "a", 1), mark(30*time.Second, "a", 2), lossy()}, time.Minute,
+	{"a batch was given up, and stored nevertheless",
+		[]stored{mark(0, "a", 1), mark(30*time.Second, "a", 2), lossy()}, time.Minute,
 		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
-	{"stored twice", []wrote{mark(0, "a", 1), mark(1, "a", 2), mark(2, "a", 2), mark(3, "a", 1), ends(mark(4, "a", 3)),
+	{"stored twice", []stored{mark(0, "a", 1), mark(1, "a", 2), mark(2, "a", 2), mark(3, "a", 1), ends(mark(4, "a", 3)),
 		mark(5, "a", 2)}, time.Minute, nil, 3},
-	{"another start of the same name", []wrote{mark(0, "a", 1), ends(mark(1, "a", 2)), again()}, time.Minute, nil, 0},
+	{"another start of an instance", []stored{mark(0, "a", 1), ends(mark(1, "a", 2)), restarted()}, time.Minute, nil, 0},
 }
 
-// TestHoles: a report concludes the holes from the stored batches.
+// TestHoles: a search finds these holes in these batches, without the states of the writers.
 func TestHoles(t *testing.T) {
 	for _, test := range holes {
 		r, copies := newRuns(), 0
 		var got []Hole
 		hole := func(h Hole) { got = append(got, h) }
 		for _, w := range test.batches {
-			if !r.next(w.head, after(w.after), hole) {
+			if !r.addBatch(w.head, after(w.after), hole) {
 				copies++
 			}
 		}
-		r.silent(after(test.now), nil, hole)
-		for i := range got {
-			got[i].From, got[i].To = got[i].From.UTC(), got[i].To.UTC()
-		}
+		r.reportSilent(after(test.now), nil, hole)
 		if !slices.Equal(got, test.want) || copies != test.copies {
 			t.Errorf("%s: got %+v and %d copies, want %+v and %d", test.name, got, copies, test.want, test.copies)
 		}
 	}
 }
 
-// state returns the report of an instance about its writer.
+// state returns the state of an instance's writer.
 func state(instance, start string) State { return State{Instance: instance, Start: start} }
 
-// stuckSince returns the report of an instance that cannot store its records.
+// stuckSince returns the state of a writer that cannot store its records.
 func stuckSince(s State, d time.Duration) State {
 	s.Unstored, s.Since = 5, after(d)
 	return s
 }
 
-// TestHolesByStates: the report also uses the states of running writers, with the records that they have not stored
-// yet. The instance has written one batch, with a record of a tenth of a second before.
+// TestHolesByStates: a search also finds holes by the states of the running writers. The instance a has stored one
+// batch, with a record from a tenth of a second before.
 func TestHolesByStates(t *testing.T) {
 	last := after(-100 * time.Millisecond)
 	gone := func(to time.Duration) []Hole {
 		return []Hole{{Instance: "a", From: last.Add(-maxStoreDelay), To: after(to), Why: silent}}
 	}
-	held := func(from, to time.Duration) []Hole {
+	waiting := func(from, to time.Duration) []Hole {
 		return []Hole{{Instance: "a", From: after(from), To: after(to), Records: 5, Why: stuck}}
 	}
 	for _, test := range []struct {
@@ -136,42 +134,39 @@ func TestHolesByStates(t *testing.T) {
 		now    time.Duration
 		want   []Hole
 	}{
-		{"it has just written", []State{}, maxStoreDelay, nil},
-		{"nobody runs", []State{}, maxStoreDelay + 1, gone(maxStoreDelay + 1)},
-		{"another one runs", []State{state("b", "1")}, 10 * time.Second, gone(10 * time.Second)},
-		{"it runs again", []State{state("a", "2")}, 10 * time.Second, gone(10 * time.Second)},
-		{"a minute later", []State{state("a", "2")}, 2 * time.Minute, gone(time.Minute + flushInterval)},
-		{"it runs", []State{state("b", "1"), state("a", "1")}, 10 * time.Second, nil},
-		{"it is of an older version", []State{state("a", "")}, 10 * time.Second, nil},
-		{"its last records wait", []State{stuckSince(state("a", "1"), 9*time.Second)}, 10 * time.Second, nil},
-		{"records wait for longer", []State{stuckSince(state("a", "1"), 9*time.Second-1)}, 10 * time.Second,
-			held(9*time.Second-1, 10*time.Second)},
-		{"it never wrote", []State{state("a", "1"), stuckSince(state("a", "2"), 0)}, 10 * time.Second,
-			held(0, 10*time.Second)},
+		{"a has just written", []State{}, maxStoreDelay, nil},
+		{"no instance runs", []State{}, maxStoreDelay + 1, gone(maxStoreDelay + 1)},
+		{"only b runs", []State{state("b", "1")}, 10 * time.Second, gone(10 * time.Second)},
+		{"a was started again", []State{state("a", "2")}, 10 * time.Second, gone(10 * time.Second)},
+		{"a was started again two minutes ago", []State{state("a", "2")}, 2 * time.Minute, gone(time.Minute + flushInterval)},
+		{"a runs", []State{state("b", "1"), state("a", "1")}, 10 * time.Second, nil},
+		{"a runs an older version", []State{state("a", "")}, 10 * time.Second, nil},
+		{"records of a wait for a second", []State{stuckSince(state("a", "1"), 9*time.Second)}, 10 * time.Second, nil},
+		{"records of a wait for longer", []State{stuckSince(state("a", "1"), 9*time.Second-1)}, 10 * time.Second,
+			waiting(9*time.Second-1, 10*time.Second)},
+		{"the second start of a never wrote", []State{state("a", "1"), stuckSince(state("a", "2"), 0)}, 10 * time.Second,
+			waiting(0, 10*time.Second)},
 	} {
 		r := newRuns()
 		var got []Hole
 		hole := func(h Hole) { got = append(got, h) }
-		r.next(head{Instance: "a", Start: "1", Number: 1, Records: 1, Last: last.UnixNano()}, began, hole)
-		r.silent(after(test.now), test.states, hole)
-		for i := range got {
-			got[i].From, got[i].To = got[i].From.UTC(), got[i].To.UTC()
-		}
+		r.addBatch(head{Instance: "a", Start: "1", Number: 1, Records: 1, Last: last.UnixNano()}, began, hole)
+		r.reportSilent(after(test.now), test.states, hole)
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", test.name, got, test.want)
 		}
 	}
 }
 
-// TestRunsAreBounded: a broker that is killed repeatedly takes only bounded memory of a reader.
+// TestRunsAreBounded: a search keeps at most maxRuns runs of a broker that is killed repeatedly.
 func TestRunsAreBounded(t *testing.T) {
 	r, holes := newRuns(), 0
 	began := time.Now()
 	for n := range 3 * maxRuns {
-		r.next(head{Instance: "a", Start: fmt.Sprint(n), Number: 1}, began.Add(time.Duration(n)*time.Second),
+		r.addBatch(head{Instance: "a", Start: fmt.Sprint(n), Number: 1}, began.Add(time.Duration(n)*time.Second),
 			func(Hole) { holes++ })
 	}
 	if len(r.all) != maxRuns || holes != 2*maxRuns {
-		t.Errorf("the report keeps %d starts and has %d holes, want %d and %d", len(r.all), holes, maxRuns, 2*maxRuns)
+		t.Errorf("%d runs and %d holes, want %d and %d", len(r.all), holes, maxRuns, 2*maxRuns)
 	}
 }

@@ -18,7 +18,7 @@ import (
 const (
 	// skew is the maximum difference between the clocks of two leaders.
 	skew = time.Minute
-	// leadTime is the time before the interval of the query at which a search begins. It then finds a batch of every
+	// leadTime is the time by which a search begins before the interval of the query. So the search finds a batch of every
 	// instance that ran in the interval.
 	leadTime = deadAfter + skew
 	// maxRecordAge is the maximum age of a record when it is stored. A batch with older records is a copy.
@@ -30,9 +30,9 @@ type Config struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
 	APIPrefix string         // "$JS.API", or another prefix of the JetStream API for a domain or an import
-	Policy    message.Policy // with the name of the stream, and the loaded keys
-	// States has the states of all running writers shortly before a search, or nil if they are unknown. Without them,
-	// the search detects a killed instance only after a minute without a batch.
+	Policy    message.Policy // has the name of the stream, and the keys that prove a batch
+	// States has the states of all running writers shortly before a search, or nil if they are unknown. Without them, the
+	// search detects a killed instance only after a minute without a batch.
 	States []State
 }
 
@@ -57,7 +57,8 @@ type Entry struct {
 var errLimit = errors.New("limit reached")
 
 // Search calls found for each selected record, in the order in which the records were stored. It ends at the first
-// error of found. The report describes the completeness of the result. If there is no stream, Search returns ErrNone.
+// error of found. The report describes the completeness of the result. If there is no stream, Search returns
+// ErrNoJournal.
 func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) (Report, error) {
 	info, err := j.info(ctx)
 	if err != nil {
@@ -65,27 +66,27 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 	}
 	s := &search{
 		Journal: j, Query: q, found: found, runs: newRuns(),
-		Report: Report{Kept: info.Config.MaxAge, Asked: info.TimeStamp.UTC(), Bytes: info.State.Bytes},
+		Report: Report{MaxAge: info.Config.MaxAge, SearchedAt: info.TimeStamp.UTC(), Bytes: info.State.Bytes},
 	}
 	if info.State.Msgs == 0 {
-		s.conclude(s.Asked)
+		s.conclude(s.SearchedAt)
 		return s.Report, nil
 	}
-	s.Begins = info.State.FirstTime.UTC()
+	s.OldestBatch = info.State.FirstTime.UTC()
 	scan := lane.Scan{
 		Conn: j.cfg.Conn, JetStream: j.cfg.JetStream, APIPrefix: j.cfg.APIPrefix, Stream: j.stream, For: "journal",
 		To: info.State.LastSeq, From: q.From.Sequence,
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
-		if scan.Since = q.Since.Add(-leadTime); s.Begins.Before(scan.Since) {
-			s.runs.last = scan.Since // a running instance would write in the leadTime
+		if scan.Since = q.Since.Add(-leadTime); s.OldestBatch.Before(scan.Since) {
+			s.runs.last = scan.Since // a running instance writes at least once in the leadTime
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
-		s.Holes = append(s.Holes, Hole{From: s.Begins, To: s.Begins,
-			Why: "the journal no longer keeps the place to continue from"})
+		s.Holes = append(s.Holes, Hole{From: s.OldestBatch, To: s.OldestBatch,
+			Why: "the journal no longer has the place to continue from"})
 	}
-	until, batches := s.Asked, uint64(0)
+	until, batches := s.SearchedAt, uint64(0)
 	for m, err := range scan.All(ctx) {
 		if err != nil {
 			return s.Report, fmt.Errorf("read %s: %w", j.stream, err)
@@ -95,7 +96,7 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 			break
 		}
 		if batches++; q.Progress != nil {
-			q.Progress(s.Looked, s.Looked+s.Looked/batches*m.Behind)
+			q.Progress(s.Read, s.Read+s.Read/batches*m.Behind)
 		}
 		switch err := s.take(m); {
 		case errors.Is(err, errLimit):
@@ -124,14 +125,14 @@ func (j *Journal) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	s, err := j.cfg.JetStream.Stream(ctx, j.stream)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return nil, ErrNone
+		return nil, ErrNoJournal
 	case err != nil:
 		return nil, fmt.Errorf("state of %s: %w", j.stream, err)
 	}
 	return s.CachedInfo(), nil
 }
 
-// search is one pass through the journal.
+// search is one read of the journal.
 type search struct {
 	*Journal
 	Query
@@ -151,11 +152,11 @@ func (s *search) take(m lane.Stored) error {
 		s.hole(Hole{From: m.At, To: m.At, Why: errNewer.Error() + ": read it with that version"})
 		return nil
 	}
-	if h.Records > 0 && m.At.Sub(at(h.Last)) > maxRecordAge || !s.runs.next(h, m.At, s.hole) {
-		s.Copies++
+	if h.Records > 0 && m.At.Sub(at(h.Last)) > maxRecordAge || !s.runs.addBatch(h, m.At, s.hole) {
+		s.Duplicates++
 		return nil
 	}
-	s.Looked += uint64(h.Records)
+	s.Read += uint64(h.Records)
 	if !s.mayContain(h, lines) {
 		return nil
 	}
@@ -174,7 +175,7 @@ func (s *search) take(m lane.Stored) error {
 		}
 		place := Place{m.Sequence, record}
 		if s.Limit > 0 && s.Found == s.Limit {
-			s.GoOn = place
+			s.ContinueAt = place
 			return errLimit
 		}
 		s.Found++
@@ -201,23 +202,23 @@ func (s *search) hole(h Hole) {
 		return
 	}
 	if len(s.Holes) == maxHoles {
-		s.More++
+		s.MoreHoles++
 		return
 	}
 	s.Holes = append(s.Holes, h)
 }
 
-// conclude reports the holes at the end of the interval, and the hole before the journal's beginning.
+// conclude reports the holes at the end of the interval, and the hole before the journal's oldest batch.
 func (s *search) conclude(until time.Time) {
 	states := s.cfg.States
-	if until.Before(s.Asked) {
-		states = nil // the states are later than the query's interval
+	if until.Before(s.SearchedAt) {
+		states = nil // they describe a time after the interval of the query
 	}
-	s.runs.silent(until, states, s.hole)
-	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.Begins.IsZero() || s.Since.Before(s.Begins)) {
-		h := Hole{From: s.Since, To: s.Begins, Why: "the journal begins later"}
-		if s.Begins.IsZero() {
-			h.To = s.Asked
+	s.runs.reportSilent(until, states, s.hole)
+	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.OldestBatch.IsZero() || s.Since.Before(s.OldestBatch)) {
+		h := Hole{From: s.Since, To: s.OldestBatch, Why: "the journal begins later"}
+		if s.OldestBatch.IsZero() {
+			h.To = s.SearchedAt
 		}
 		s.Holes = append([]Hole{h}, s.Holes...)
 	}

@@ -25,7 +25,7 @@ func TestSearchChooses(t *testing.T) {
 		began := time.Now().UTC()
 		h := head{Instance: "kitchen", Start: "1"}
 		put := func(records ...Record) {
-			h.Before = h.Number
+			h.Previous = h.Number
 			h.Number++
 			k.put(h, records...)
 		}
@@ -109,7 +109,7 @@ func TestSearchStopsAndGoesOn(t *testing.T) {
 				records = append(records, record(want))
 				want++
 			}
-			k.put(head{Instance: "kitchen", Start: "1", Number: n + 1, Before: n}, records...)
+			k.put(head{Instance: "kitchen", Start: "1", Number: n + 1, Previous: n}, records...)
 		}
 		for _, limit := range []int{1, 3, 7, want - 1, want, want + 1} {
 			got, searches := 0, 0
@@ -121,7 +121,7 @@ func TestSearchStopsAndGoesOn(t *testing.T) {
 					}
 					got++
 				}
-				if from = r.GoOn; from.Sequence == 0 {
+				if from = r.ContinueAt; from.Sequence == 0 {
 					if !r.Complete() {
 						t.Errorf("limit %d: the last search has holes %+v", limit, r.Holes)
 					}
@@ -141,8 +141,8 @@ func TestSearchStopsAndGoesOn(t *testing.T) {
 	})
 }
 
-// TestSearchBeginsAtItsTime: a search of an interval reads at most a few minutes before and after it. It reports the
-// holes that overlap the interval, and no others.
+// TestSearchBeginsAtItsTime: a search of an interval reads at most a few minutes before and after the interval. It
+// reports only the holes that overlap the interval.
 func TestSearchBeginsAtItsTime(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -150,15 +150,15 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		began := time.Now().UTC()
 		for n := range uint64(360) { // six hours, and one batch is missing in the middle of each
 			if n%60 != 30 {
-				k.put(head{Instance: "kitchen", Start: "1", Number: n + 1, Before: n}, record(int(n)))
+				k.put(head{Instance: "kitchen", Start: "1", Number: n + 1, Previous: n}, record(int(n)))
 			}
 			time.Sleep(time.Minute)
 		}
 		hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
 		found, r := k.search(Query{Since: hour(3), Until: hour(4)})
-		if len(found) != 59 || r.Looked > 59+10 || len(r.Holes) != 1 ||
+		if len(found) != 59 || r.Read > 59+10 || len(r.Holes) != 1 ||
 			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-maxStoreDelay)) {
-			t.Errorf("found %d of %d looked at, holes %+v", len(found), r.Looked, r.Holes)
+			t.Errorf("found %d of %d read, holes %+v", len(found), r.Read, r.Holes)
 		}
 		found, r = k.search(Query{Since: hour(3), Until: hour(3).Add(20 * time.Minute)})
 		if len(found) != 20 || !r.Complete() {
@@ -176,13 +176,14 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 	})
 }
 
-// TestSearchEnds: a search ends if its caller returns an error, and in an empty journal.
+// TestSearchEnds: a search ends with the error that its caller returns. Without a stream it returns ErrNoJournal, and
+// an empty journal is incomplete.
 func TestSearchEnds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		none := func(Entry) error { return nil }
-		if _, err := k.open().Search(context.Background(), Query{}, none); !errors.Is(err, ErrNone) {
-			t.Errorf("without a stream: got %v, want %v", err, ErrNone)
+		if _, err := k.open().Search(context.Background(), Query{}, none); !errors.Is(err, ErrNoJournal) {
+			t.Errorf("without a stream: got %v, want %v", err, ErrNoJournal)
 		}
 		k.create()
 		if _, r := k.search(Query{Since: time.Now().Add(-time.Hour)}); r.Complete() {
@@ -197,22 +198,22 @@ func TestSearchEnds(t *testing.T) {
 		}
 		st, err := k.js.Stream(context.Background(), k.policy.Names.JournalStream())
 		if err != nil || st.CachedInfo().State.Consumers != 0 {
-			t.Errorf("consumers are left: %v, %+v", err, st.CachedInfo().State)
+			t.Errorf("the search has left a consumer: %v, %+v", err, st.CachedInfo().State)
 		}
 	})
 }
 
-// TestSearchOfASilentStream: JetStream answers no request about the stream, creates no consumer, or delivers no
-// message. The search then fails.
+// TestSearchOfASilentStream: a search fails if JetStream does not answer the request for the stream's state, for a
+// consumer, or for messages.
 func TestSearchOfASilentStream(t *testing.T) {
-	for _, question := range []string{"STREAM.INFO.", "CONSUMER.CREATE.", "CONSUMER.MSG.NEXT."} {
+	for _, request := range []string{"STREAM.INFO.", "CONSUMER.CREATE.", "CONSUMER.MSG.NEXT."} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 			k := newKit(t, s)
 			k.create()
 			k.put(head{Instance: "kitchen", Start: "1", Number: 1}, record(1), record(2))
 			var muted atomic.Int64
-			natstest.Proxy(t, s, func(q string, _ *nats.Msg) bool {
-				silent := strings.HasPrefix(q, question)
+			natstest.Proxy(t, s, func(subject string, _ *nats.Msg) bool {
+				silent := strings.HasPrefix(subject, request)
 				if silent {
 					muted.Add(1)
 				}
@@ -225,7 +226,7 @@ func TestSearchOfASilentStream(t *testing.T) {
 			j := Open(Config{Conn: k.conn, JetStream: js, APIPrefix: natstest.ProxyAPI, Policy: k.policy})
 			r, err := j.Search(context.Background(), Query{}, func(Entry) error { return nil })
 			if err == nil || muted.Load() == 0 {
-				t.Errorf("%s is muted: got %+v, %v after %d questions, want an error", question, r, err, muted.Load())
+				t.Errorf("%s is not answered: got %+v, %v after %d requests, want an error", request, r, err, muted.Load())
 			}
 		})
 	}
@@ -239,7 +240,7 @@ func TestParsePlaceRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkSearch searches a million records, for one of them and by target. The server is in this process.
+// BenchmarkSearch searches a million records by id and by target. The server is in this process.
 func BenchmarkSearch(b *testing.B) {
 	s := natstest.Run(b, b.TempDir())
 	k := newKit(b, s)
@@ -267,7 +268,7 @@ func BenchmarkSearch(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if r, err := k.open().Search(context.Background(), q, func(Entry) error { return nil }); err != nil ||
-					r.Looked != many || r.Found != len(q.IDs) {
+					r.Read != many || r.Found != len(q.IDs) {
 					b.Fatalf("%+v, %v", r, err)
 				}
 			}

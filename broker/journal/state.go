@@ -2,16 +2,16 @@ package journal
 
 import "time"
 
-// State is the state of a running writer. With the states, a reader distinguishes instances without records, instances
-// that cannot write, and instances that no longer run.
+// State is the state of a running writer. By the states, a reader distinguishes instances that have no records,
+// instances that cannot write, and instances that no longer run.
 type State struct {
 	Instance string    `json:"-"`
 	Start    string    `json:"start"`              // random token of the instance's start; empty from an older broker
-	Unstored int       `json:"unstored,omitempty"` // records that wait or were dropped, and that no stored batch reports
+	Unstored int       `json:"unstored,omitempty"` // number of waiting and dropped records that no stored batch reports
 	Since    time.Time `json:"since,omitzero"`     // time of the earliest unstored record, by the leaders' clocks
 }
 
-// belongsTo reports whether the state is that of a start.
+// belongsTo reports whether the state belongs to a start.
 func (s State) belongsTo(key start) bool {
 	return s.Instance == key.instance && (s.Start == "" || s.Start == key.token)
 }
@@ -24,9 +24,9 @@ func (w *Writer) State() *State {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	unstored := w.lost.add(w.sending).add(w.open.span)
+	unstored := w.lost.union(w.sending).union(w.open.span)
 	for _, b := range w.full {
-		unstored = unstored.add(b.span)
+		unstored = unstored.union(b.span)
 	}
 	s := &State{Instance: w.cfg.Instance, Start: w.start, Unstored: unstored.Records}
 	if unstored.Records > 0 {

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// maxBatchAge is the maximum age of a batch that the writer retries. A reader relies on it: no record is stored
-	// later.
+	// maxBatchAge is the age at which the writer drops a batch. A reader relies on this: no older record is stored for the
+	// first time.
 	maxBatchAge = 5 * time.Minute
 
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 2 * time.Second
 )
 
-// errRoom is logged if records were dropped because the stream is slower than the deliveries.
-var errRoom = errors.New("the stream is slower than the deliveries")
+// errSlow is logged if records were dropped because the stream is slower than the deliveries.
+var errSlow = errors.New("the stream is slower than the deliveries")
 
 // Publisher publishes messages and matches their answers: see [acks.Inbox.Publish].
 type Publisher interface {
@@ -34,18 +34,18 @@ type Publisher interface {
 // rise.
 func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 	w.number++
-	h := head{Instance: w.cfg.Instance, Start: w.start, Number: w.number, Before: w.before, End: end}
+	h := head{Instance: w.cfg.Instance, Start: w.start, Number: w.number, Previous: w.previous, End: end}
 	lost := w.takeLost()
 	if lost.Records > 0 {
 		h.Lost = &lost
-		w.warn(errRoom)
+		w.warn(errSlow)
 	}
 	w.buffer = b.body(h, w.buffer[:0])
 	header := nats.Header{message.HeaderSeal: {w.cfg.Seal(w.cfg.Subject, w.buffer)}, "Nats-Msg-Id": {rand.Text()}}
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		err := w.publish(ctx, to, &nats.Msg{Subject: w.cfg.Subject, Header: header, Data: w.buffer})
 		if err == nil {
-			w.before = w.number
+			w.previous = w.number
 			w.cfg.Counts.Stored.Add(uint64(b.span.Records))
 			break
 		}
@@ -100,7 +100,7 @@ func (w *Writer) takeLost() span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	lost := w.lost
-	w.sending, w.lost = w.sending.add(lost), span{}
+	w.sending, w.lost = w.sending.union(lost), span{}
 	return lost
 }
 
@@ -108,7 +108,7 @@ func (w *Writer) takeLost() span {
 // batch would have reported.
 func (w *Writer) drop(b batch, reported span, err error) {
 	w.mu.Lock()
-	w.lost = w.lost.add(reported).add(b.span)
+	w.lost = w.lost.union(reported).union(b.span)
 	w.mu.Unlock()
 	w.cfg.Counts.Dropped.Add(uint64(b.span.Records))
 	w.warn(err)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// flushInterval is the maximum time for which a record waits for further records. A killed broker loses the records
-	// of this interval.
+	// flushInterval is the maximum time for which a record waits for further records. If a broker is killed, the records
+	// of this interval are lost.
 	flushInterval = 150 * time.Millisecond
 	// heartbeatInterval is the interval at which a broker without records writes an empty batch.
 	heartbeatInterval = time.Minute
-	// fullBatch is the size, in bytes, at which a batch is stored immediately. While the stream is slow, several such
-	// batches are joined, up to maxBatch. If batches were not joined, each round trip could store only 64 KiB.
+	// fullBatch is the size, in bytes, at which a batch is stored immediately. While the stream is slow, the writer joins
+	// several full batches, up to maxBatch. Otherwise, each round trip would store only 64 KiB.
 	fullBatch = 64 << 10
 	maxBatch  = 256 << 10
 	// lineRoom is the buffer space for the line that makes a batch full, in bytes.
@@ -44,7 +44,7 @@ type WriterConfig struct {
 	Instance string        // the broker's name
 	Stream   string        // name of the journal's stream; acknowledgements of other streams are ignored
 	Subject  string        // subject of the batches
-	Room     int           // maximum size of the waiting records in bytes; further records are dropped
+	Room     int           // maximum size of the waiting records, in bytes; the writer drops further records
 	Payload  int           // maximum size of a message in bytes
 	Grace    time.Duration // maximum duration of a stop
 	Counts   *Counts
@@ -54,8 +54,8 @@ type WriterConfig struct {
 	Seal func(subject string, body []byte) string
 }
 
-// Writer collects records, and stores them in batches. Add blocks only for the mutex, and drops a record for which
-// there is no room: no delivery depends on the journal.
+// Writer collects records, and stores them in batches. Add blocks only for a mutex, and drops a record for which there
+// is no room, because no delivery may depend on the journal.
 type Writer struct {
 	cfg       WriterConfig
 	fullBytes int           // size of a batch that is stored immediately
@@ -70,7 +70,7 @@ type Writer struct {
 	free     []byte     // memory of a stored batch, for reuse; nil if there is none
 	sending  span       // records taken from the queue and not yet stored
 	lost     span       // records dropped and not yet reported
-	deadline time.Time  // local time at which a stop must end; zero before Stopping
+	deadline time.Time  // local time at which a stop must end; zero before BeginStop
 	closed   bool       // Add drops all records
 
 	series
@@ -78,10 +78,10 @@ type Writer struct {
 
 // series numbers the batches. Only Run uses it.
 type series struct {
-	start  string // random token of this start of the instance
-	number uint64 // number of the last batch
-	before uint64 // number of the last batch that was acknowledged
-	buffer []byte // memory for the message's body
+	start    string // random token of this start of the instance
+	number   uint64 // number of the last batch
+	previous uint64 // number of the last batch that was acknowledged
+	buffer   []byte // memory for the message's body
 }
 
 // NewWriter returns a writer. Run stores the records. Add may be called before Run.
@@ -100,7 +100,7 @@ func (w *Writer) Add(r Record) {
 	defer w.mu.Unlock()
 	one := span{1, ended, ended}
 	if w.waiting >= w.cfg.Room || w.closed {
-		w.lost = w.lost.add(one)
+		w.lost = w.lost.union(one)
 		w.cfg.Counts.Dropped.Add(1)
 		return
 	}
@@ -110,7 +110,7 @@ func (w *Writer) Add(r Record) {
 	}
 	before := len(w.open.lines)
 	w.open.lines = r.append(w.open.lines)
-	w.open.span = w.open.span.add(one)
+	w.open.span = w.open.span.union(one)
 	w.waiting += len(w.open.lines) - before
 	if len(w.open.lines) >= w.fullBytes {
 		w.full = append(w.full, w.open)
@@ -130,9 +130,9 @@ func (w *Writer) signal() {
 	}
 }
 
-// Stopping begins the grace period of a stop. A nil Writer belongs to a broker without a journal: Stopping then does
+// BeginStop begins the grace period of a stop. A nil Writer belongs to a broker without a journal: BeginStop then does
 // nothing.
-func (w *Writer) Stopping() {
+func (w *Writer) BeginStop() {
 	if w == nil {
 		return
 	}
@@ -152,7 +152,7 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(w.remaining(), stop) })()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	// The first batch is written immediately: it shows that the broker keeps a journal.
+	// The first batch is written immediately. It shows that the broker keeps a journal.
 	written := time.Now().Add(-heartbeatInterval)
 	for ctx.Err() == nil {
 		b, wait, ok := w.take(time.Now(), written, false)
@@ -210,12 +210,12 @@ func (w *Writer) takeFull() []batch {
 	taken := w.full[:n:n]
 	w.full = w.full[n:]
 	for _, b := range taken {
-		w.sending = w.sending.add(b.span)
+		w.sending = w.sending.union(b.span)
 	}
 	return taken
 }
 
-// closeIfEmpty closes the queue if it is empty, and reports whether it did.
+// closeIfEmpty makes Add drop all further records if no record waits, and reports whether it did.
 func (w *Writer) closeIfEmpty() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,7 +223,7 @@ func (w *Writer) closeIfEmpty() bool {
 	return w.closed
 }
 
-// remaining returns the time left for a stop.
+// remaining returns the time for which a stop may still store records.
 func (w *Writer) remaining() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

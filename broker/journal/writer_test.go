@@ -10,8 +10,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestBatches: a record waits 150 ms for others, and a batch of 64 KiB does not wait. An idle instance stores a batch
-// once a minute. A stop stores the remaining records and marks the last batch.
+// TestBatches: a record waits 150 ms for further records, and a batch of 64 KiB does not wait. A writer without records
+// stores a batch once a minute. At a stop, the writer stores the waiting records and marks the last batch.
 func TestBatches(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -23,7 +23,7 @@ func TestBatches(t *testing.T) {
 		time.Sleep(flushInterval - 1)
 		w.Add(record(2))
 		time.Sleep(time.Second)
-		for n := range 900 { // of 80 bytes and more
+		for n := range 900 { // of at least 80 bytes each
 			w.Add(record(n))
 		}
 		synctest.Wait()
@@ -35,7 +35,7 @@ func TestBatches(t *testing.T) {
 		var records []int
 		for i, h := range heads {
 			after, records = append(after, times[i].Sub(began)), append(records, h.Records)
-			if h.Instance != "kitchen" || h.Number != uint64(i+1) || h.Before != uint64(i) || h.Lost != nil ||
+			if h.Instance != "kitchen" || h.Number != uint64(i+1) || h.Previous != uint64(i) || h.Lost != nil ||
 				h.End != (i == len(heads)-1) || h.Start != heads[0].Start {
 				t.Errorf("batch %d: got %+v", i+1, h)
 			}
@@ -50,16 +50,16 @@ func TestBatches(t *testing.T) {
 			t.Errorf("stored after %v, want %v", after, want)
 		}
 		if records[1] != 2 || records[2]+records[3] != 900 || records[4] != 0 || records[5] != 1 {
-			t.Errorf("they have %v records", records)
+			t.Errorf("the batches have %v records, want 2 in the second, 900 in the next two, 0 and 1", records)
 		}
 		if got := k.counts.Stored.Load(); got != 903 || k.counts.Dropped.Load() != 0 {
-			t.Errorf("%d are counted as stored, want 903", got)
+			t.Errorf("%d records count as stored, want 903", got)
 		}
 	})
 }
 
-// TestRoomIsBounded: while the stream is missing, records wait in bounded memory, and further records are dropped. When
-// the stream exists, the waiting records are stored, with the number of the dropped records.
+// TestRoomIsBounded: while the stream is missing, records wait in bounded memory, and further records are dropped.
+// After the stream is created, the writer stores the waiting records and reports the number of the dropped records.
 func TestRoomIsBounded(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -70,13 +70,13 @@ func TestRoomIsBounded(t *testing.T) {
 		for n := range many {
 			w.Add(record(n))
 			if w.waiting > k.room+1024 {
-				t.Fatalf("%d bytes wait, of %d", w.waiting, k.room)
+				t.Fatalf("%d bytes wait, want at most %d", w.waiting, k.room+1024)
 			}
 			time.Sleep(time.Millisecond)
 		}
 		dropped := int(k.counts.Dropped.Load())
 		if dropped < many/2 || dropped > many-1000 {
-			t.Errorf("%d of %d are dropped", dropped, many)
+			t.Errorf("%d of %d records were dropped", dropped, many)
 		}
 		k.create()
 		time.Sleep(time.Minute)
@@ -90,13 +90,14 @@ func TestRoomIsBounded(t *testing.T) {
 		if !slices.Equal(r.Holes, want) {
 			t.Errorf("holes %+v, want %+v", r.Holes, want)
 		}
-		if heads, _, _ := k.batches(); len(heads) > 3 { // joined, since they waited
-			t.Errorf("stored as %d batches, want few", len(heads))
+		if heads, _, _ := k.batches(); len(heads) > 3 { // the writer joins waiting batches
+			t.Errorf("stored as %d batches, want at most 3", len(heads))
 		}
 	})
 }
 
-// TestStopWithoutAStream: a stop waits a second for the journal, or less at the end of the grace period.
+// TestStopWithoutAStream: a stop waits for the journal for at most a second, and for less at the end of the grace
+// period.
 func TestStopWithoutAStream(t *testing.T) {
 	for drain, want := range map[time.Duration]time.Duration{
 		0: time.Second, 900 * time.Millisecond: time.Second, 1400 * time.Millisecond: 600 * time.Millisecond,
@@ -107,25 +108,25 @@ func TestStopWithoutAStream(t *testing.T) {
 			w, stop := k.writer("kitchen")
 			time.Sleep(time.Minute)
 			w.Add(record(1))
-			w.Stopping()
+			w.BeginStop()
 			time.Sleep(drain)
 			began := time.Now()
 			stop()
 			if took := time.Since(began); took != want {
-				t.Errorf("after a drain of %s it took %s, want %s", drain, took, want)
+				t.Errorf("after a drain of %s, the stop took %s, want %s", drain, took, want)
 			}
 			if got := k.counts.Dropped.Load(); got != 1 {
-				t.Errorf("%d are counted as dropped, want 1", got)
+				t.Errorf("%d records count as dropped, want 1", got)
 			}
 			w.Add(record(2))
 			if got := k.counts.Dropped.Load(); got != 2 {
-				t.Errorf("after the stop: %d are counted as dropped, want 2", got)
+				t.Errorf("after the stop, %d records count as dropped, want 2", got)
 			}
 		})
 	}
 }
 
-// TestAnotherStreamIsNoProof: only an acknowledgement by the journal's stream proves that a batch is stored.
+// TestAnotherStreamIsNoProof: a batch does not count as stored if another stream acknowledges it.
 func TestAnotherStreamIsNoProof(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -146,7 +147,7 @@ func TestAnotherStreamIsNoProof(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := k.counts.Stored.Load(); got != 0 {
-			t.Errorf("%d are counted as stored, want none", got)
+			t.Errorf("%d records count as stored, want none", got)
 		}
 	})
 }

@@ -16,7 +16,7 @@ func TestParseAck(t *testing.T) {
 		ok     bool
 	}{
 		{"stored", none, `{"stream":"S","seq":7}`, Ack{Stream: "S", Sequence: 7}, true},
-		{"stored before", none, `{"stream":"S","seq":7,"duplicate":true}`,
+		{"a duplicate", none, `{"stream":"S","seq":7,"duplicate":true}`,
 			Ack{Stream: "S", Sequence: 7, Duplicate: true}, true},
 		{"in a domain", none, `{"stream":"S","domain":"hub","seq":7}`, Ack{Stream: "S", Sequence: 7}, true},
 		{"full", none,
@@ -39,8 +39,8 @@ func TestParseAck(t *testing.T) {
 		{"an array", none, `["S",7]`, Ack{}, false},
 		{"a negative sequence", none, `{"stream":"S","seq":-7}`, Ack{}, false},
 		{"no sequence", none, `{"stream":"S"}`, Ack{}, false},
-		{"no such sequence", none, `{"stream":"S","seq":0}`, Ack{}, false},
-		{"no such sequence, of a copy", none, `{"stream":"S","seq":0,"duplicate":true}`, Ack{}, false},
+		{"sequence 0", none, `{"stream":"S","seq":0}`, Ack{}, false},
+		{"sequence 0 of a duplicate", none, `{"stream":"S","seq":0,"duplicate":true}`, Ack{}, false},
 		{"no JSON", none, `+OK`, Ack{}, false},
 	} {
 		got, ok := ParseAck(&nats.Msg{Header: tt.header, Data: []byte(tt.body)})
@@ -53,8 +53,8 @@ func TestParseAck(t *testing.T) {
 	}
 }
 
-// TestFull: the error of a full account, server or stream is recognized. The limits of an account or server are not
-// those of the stream.
+// TestFull: an outcome is Full if the account, the server or the stream has reached a limit. It is LimitReached only
+// for a limit of the account or the server.
 func TestFull(t *testing.T) {
 	for code, want := range map[int]struct{ full, limitReached bool }{
 		codeAccountFull: {true, true}, codeServerFull: {true, true}, codeMemoryFull: {true, true},
@@ -66,7 +66,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestAckOf: an answer counts if it is from the stream of the publish, or from the server, which can only refuse.
+// TestAckOf: AckOf accepts the answers of the given stream, and refusals of the server.
 func TestAckOf(t *testing.T) {
 	for data, want := range map[string]bool{
 		`{"stream":"ORDERS","seq":7}`:  true,
@@ -75,15 +75,15 @@ func TestAckOf(t *testing.T) {
 		`{"error":{"err_code":10077,"description":"full"},"stream":"ORDERS","seq":0}`: true,
 		`{"error":{"err_code":10077,"description":"full"},"stream":"OTHER","seq":0}`:  false,
 		`{"error":{"err_code":10023,"description":"insufficient resources"}}`:         true,
-		`{"error":{"code":500,"description":"of some service"}}`:                      false,
+		`{"error":{"code":500,"description":"a service's error"}}`:                    false,
 		`no answer of JetStream`: false,
 	} {
 		if _, got := AckOf(&nats.Msg{Data: []byte(data)}, "ORDERS"); got != want {
-			t.Errorf("%s: of the stream is %v, want %v", data, got, want)
+			t.Errorf("%s: accepted %v, want %v", data, got, want)
 		}
 	}
-	nobody := &nats.Msg{Header: nats.Header{"Status": {"503"}}}
-	if ack, ok := AckOf(nobody, "ORDERS"); !ok || ack.Code != 503 {
+	noListener := &nats.Msg{Header: nats.Header{"Status": {"503"}}}
+	if ack, ok := AckOf(noListener, "ORDERS"); !ok || ack.Code != 503 {
 		t.Errorf("without a listener: %+v, %v; want the server's refusal", ack, ok)
 	}
 }

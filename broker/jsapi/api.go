@@ -14,26 +14,35 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Timeout is the maximum time for which the broker waits for an answer of JetStream: to a request, or to a publish into
-// a stream of the broker or of a target. A longer timeout would gain nothing: a cluster without a meta leader drops
-// requests, and a publish without an answer is repeated under the same id.
+// Timeout is the maximum time for which the broker waits for JetStream's answer to a request, or to a publish into a
+// stream of the broker or of a target. A longer timeout would gain nothing: a cluster without a meta leader drops
+// requests, and the broker repeats a publish without an answer under the same id.
 const Timeout = 5 * time.Second
 
-// Client sends requests on one connection. If a permission is missing, the server does not answer, and the request ends
-// with ctx.
+// Client sends requests on one connection. If a permission is missing, the server does not answer, and the request
+// returns the error of its context when the context ends.
 type Client struct {
 	Conn *nats.Conn
-	API  string // the prefix of all subjects: $JS.API, or another one for a JetStream domain or an import
+	API  string // the prefix of all subjects: $JS.API, or the prefix of a JetStream domain or an import
 
+	// Timeout is the maximum time for one call of Ask or Publish. If zero, only the call's context bounds the time.
+	Timeout time.Duration
 	// Retries makes Ask repeat requests as [Retry] does, for callers that do not repeat them.
 	Retries bool
+}
+
+func (l Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.Timeout == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, l.Timeout)
 }
 
 // Message is a stored message.
 type Message struct {
 	Subject  string    `json:"subject"`
 	Sequence uint64    `json:"seq"`
-	Block    []byte    `json:"hdrs"` // the header as it is stored
+	Block    []byte    `json:"hdrs"` // the encoded header; empty if the message has none
 	Data     []byte    `json:"data"`
 	Time     time.Time `json:"time"`
 }
@@ -55,8 +64,8 @@ func (m Message) Incoming(stream string) message.Incoming {
 	}
 }
 
-// Message reads the message at a sequence. An answer with another sequence is an error. Message, Next and Last return
-// jetstream.ErrMsgNotFound if there is none.
+// Message reads the message at a sequence. Message, Next and Last return jetstream.ErrMsgNotFound if the stream has no
+// such message.
 func (l Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
 	m, err := l.get(ctx, stream, map[string]any{"seq": sequence})
 	if err == nil && m.Sequence != sequence {
@@ -83,25 +92,21 @@ func (l Client) get(ctx context.Context, stream string, request any) (Message, e
 	return answer.Message, err
 }
 
-// Delete removes one message, without overwriting it. It returns jetstream.ErrMsgNotFound if the message is gone; the
-// server itself has several errors for that.
+// Delete removes one message, without overwriting its bytes on disk. It returns jetstream.ErrMsgNotFound if the stream
+// does not have the message.
 func (l Client) Delete(ctx context.Context, stream string, sequence uint64) error {
-	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, deletion{sequence, true}, nil)
-	if refusal := (*jetstream.APIError)(nil); errors.As(err, &refusal) {
-		if _, look := l.Message(ctx, stream, sequence); errors.Is(look, jetstream.ErrMsgNotFound) {
+	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": sequence, "no_erase": true}, nil)
+	var refusal *jetstream.APIError
+	if errors.As(err, &refusal) { // the server has several errors for a message that does not exist
+		if _, readErr := l.Message(ctx, stream, sequence); errors.Is(readErr, jetstream.ErrMsgNotFound) {
 			return jetstream.ErrMsgNotFound
 		}
 	}
 	return err
 }
 
-type deletion struct {
-	Sequence uint64 `json:"seq"`
-	NoErase  bool   `json:"no_erase"`
-}
-
-// Purge removes all messages below a sequence. It ignores 0 and 1, because nats-server before 2.12.12 takes 1 for the
-// whole stream.
+// Purge removes all messages below a sequence. It does nothing if the sequence is 0 or 1, because nats-server before
+// 2.12.12 then purges the whole stream.
 func (l Client) Purge(ctx context.Context, stream string, below uint64) error {
 	if below <= 1 {
 		return nil
@@ -122,13 +127,16 @@ func (l Client) PurgeBelow(ctx context.Context, stream, filter string, below uin
 	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
 }
 
-// Ask makes one request of the API, on a subject given without the prefix, and decodes the answer unless it is nil. A
-// refusal is a *jetstream.APIError, jetstream.ErrMsgNotFound, or wraps jetstream.ErrStreamNotFound.
+// Ask sends one request of the API and decodes the reply into answer, unless answer is nil. Subject is without the
+// prefix. If the server refuses the request, the error is jetstream.ErrMsgNotFound, or wraps
+// jetstream.ErrStreamNotFound or a *jetstream.APIError.
 func (l Client) Ask(ctx context.Context, subject string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("bug: encode %s: %w", subject, err)
 	}
+	ctx, cancel := l.withTimeout(ctx)
+	defer cancel()
 	if !l.Retries {
 		return l.ask(ctx, subject, body, answer)
 	}
@@ -168,13 +176,13 @@ func (l Client) ask(ctx context.Context, subject string, body []byte, answer any
 	return nil
 }
 
-// ErrAnswer is returned for the answer to another request. A client that knows the inbox can have such an answer
-// delivered there. Without this check, the acknowledgement of a publish could pass for the answer to a purge.
+// ErrAnswer is returned when a received answer belongs to another request. A client that knows the inbox can have such
+// an answer delivered there. Without this check, the acknowledgement of a publish could pass for the answer to a purge.
 var ErrAnswer = errors.New("the answer belongs to another request")
 
-// answerType is the type of the server's answers on a subject. "STREAM.MSG.GET.<stream>" has
-// "io.nats.jetstream.api.v1.stream_msg_get_response". "STREAM.LIST", which names no stream, has
-// "….stream_list_response".
+// answerType returns the type of the server's answers to requests on a subject. The type is
+// "io.nats.jetstream.api.v1.stream_msg_get_response" for "STREAM.MSG.GET.<stream>", and "….stream_list_response" for
+// "STREAM.LIST", which names no stream.
 func answerType(subject string) string {
 	operation := subject
 	if subject != "STREAM.LIST" {

@@ -19,15 +19,15 @@ func TestAnswersOfLeaders(t *testing.T) {
 		}
 		fill(t, s.JetStream(nc))
 		m, err := l.Message(ctx, "A", 2)
-		check(t, "at 2", m, err, 2, "a.2")
+		check(t, "message 2", m, err, 2, "a.2")
 		m, err = l.Last(ctx, "A", "a.1")
-		check(t, "the last of a.1", m, err, 3, "a.1")
+		check(t, "the last message of a.1", m, err, 3, "a.1")
 		m, err = l.Next(ctx, "A", 3, "a.>")
-		check(t, "from 3", m, err, 3, "a.1")
+		check(t, "the next message from 3", m, err, 3, "a.1")
 		_, err = l.Next(ctx, "A", 5, "a.>")
-		gone(t, "behind the end", err)
+		wantNotFound(t, "the next message after the end", err)
 		_, err = l.Last(ctx, "A", "a.9")
-		gone(t, "no such subject", err)
+		wantNotFound(t, "the last message of an unused subject", err)
 	})
 }
 
@@ -47,14 +47,14 @@ func fill(t *testing.T, js jetstream.JetStream) {
 
 func check(t *testing.T, what string, m Message, err error, sequence uint64, subject string) {
 	t.Helper()
-	h, bad := m.Header()
-	if err != nil || bad != nil || m.Sequence != sequence || m.Subject != subject || string(m.Data) != "x" ||
+	h, headerErr := m.Header()
+	if err != nil || headerErr != nil || m.Sequence != sequence || m.Subject != subject || string(m.Data) != "x" ||
 		h.Get("K") != subject || m.Time.IsZero() {
 		t.Errorf("%s: got %+v, %v, want %d on %s", what, m, err, sequence, subject)
 	}
 }
 
-func gone(t *testing.T, what string, err error) {
+func wantNotFound(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, jetstream.ErrMsgNotFound) {
 		t.Errorf("%s: got %v, want jetstream.ErrMsgNotFound", what, err)
@@ -71,30 +71,30 @@ func TestRemovals(t *testing.T) {
 		if err := l.Delete(ctx, "A", 2); err != nil {
 			t.Errorf("delete: %v", err)
 		}
-		gone(t, "delete again", l.Delete(ctx, "A", 2))
-		gone(t, "delete what never was", l.Delete(ctx, "A", 99))
+		wantNotFound(t, "delete message 2 again", l.Delete(ctx, "A", 2))
+		wantNotFound(t, "delete a message that never existed", l.Delete(ctx, "A", 99))
 		_, err := l.Message(ctx, "A", 2)
-		gone(t, "deleted", err)
-		for below, left := range map[uint64]uint64{0: 3, 1: 3} { // must remove nothing, not everything
+		wantNotFound(t, "read a deleted message", err)
+		for below := range uint64(2) { // must remove no message
 			if err := l.Purge(ctx, "A", below); err != nil {
 				t.Errorf("purge below %d: %v", below, err)
 			}
-			if st, err := js.Stream(ctx, "A"); err != nil || st.CachedInfo().State.Msgs != left {
-				t.Errorf("purged below %d: %+v, %v, want %d left", below, st.CachedInfo().State, err, left)
+			if st, err := js.Stream(ctx, "A"); err != nil || st.CachedInfo().State.Msgs != 3 {
+				t.Errorf("purged below %d: %+v, %v, want 3 messages", below, st.CachedInfo().State, err)
 			}
 		}
 		if err := l.Purge(ctx, "A", 3); err != nil {
 			t.Errorf("purge: %v", err)
 		}
 		_, err = l.Message(ctx, "A", 1)
-		gone(t, "purged", err)
+		wantNotFound(t, "read a purged message", err)
 		if err := l.PurgeSubject(ctx, "A", "a.3"); err != nil {
 			t.Errorf("purge a subject: %v", err)
 		}
 		m, err := l.Next(ctx, "A", 1, "a.>")
-		check(t, "what is left", m, err, 3, "a.1")
+		check(t, "the remaining message", m, err, 3, "a.1")
 		_, err = l.Next(ctx, "A", 4, "a.>")
-		gone(t, "of the purged subject", err)
+		wantNotFound(t, "read the purged subject", err)
 		var refusal *jetstream.APIError
 		if err := l.Ask(ctx, "STREAM.MSG.GET.A", map[string]int{"seq": 0}, nil); !errors.As(err, &refusal) {
 			t.Errorf("a bad request: got %v, want the server's error", err)
@@ -102,9 +102,9 @@ func TestRemovals(t *testing.T) {
 	})
 }
 
-// TestAnswerToSomethingElse: the acknowledgement of a publish, which a client can have delivered to our inbox, is no
-// answer to a purge or a read.
-func TestAnswerToSomethingElse(t *testing.T) {
+// TestAnswerToAnotherRequest: a client can have answers to its own requests delivered to our inbox. Purge does not
+// accept the acknowledgement of a publish, and Message does not accept another message.
+func TestAnswerToAnotherRequest(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc, ctx := s.Connect(), t.Context()
 		for subject, answer := range map[string]string{

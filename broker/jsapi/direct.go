@@ -14,14 +14,14 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Any replica of the stream answers a direct get, even a replica that lags. A direct get costs the server a third of a
-// request to the leader, and can read many messages. The stream must have AllowDirect.
+// Any replica of the stream answers a direct get, even a replica that lags. A direct get costs the server a third as
+// much as a request to the leader, and can read many messages. The stream must have AllowDirect.
 
 // MaxDirect is the maximum number of subjects in one request of LastOfEach. The server's maximum is 1024.
 const MaxDirect = 256
 
-// The server adds these headers to a stored message. A client may have stored headers of the same names: those come
-// first.
+// The server adds these headers to a stored message. If a client has stored headers with these names, the server's
+// values come last.
 const (
 	directStream   = "Nats-Stream"
 	directSubject  = "Nats-Subject"
@@ -29,13 +29,13 @@ const (
 	directTime     = "Nats-Time-Stamp"
 )
 
-// LastOfEach reads the last message of each subject from a replica. A subject without a message is left out. Room is
-// the number of bytes after which the replica sends no more messages. After an error, the messages that were read are
-// valid.
+// LastOfEach reads the last message of each subject from a replica. It returns nothing for a subject without a message.
+// The replica stops after the message with which the answer exceeds maxBytes. After an error, LastOfEach also returns
+// the messages that it has read.
 func (l Client) LastOfEach(
-	ctx context.Context, stream string, subjects []string, room int,
+	ctx context.Context, stream string, subjects []string, maxBytes int,
 ) (found []message.Incoming, err error) {
-	err = l.direct(ctx, stream, map[string]any{"multi_last": subjects, "max_bytes": room},
+	err = l.direct(ctx, stream, map[string]any{"multi_last": subjects, "max_bytes": maxBytes},
 		func(in message.Incoming) (more bool) {
 			found = append(found, in)
 			return true
@@ -59,10 +59,10 @@ func (l Client) FirstOf(
 	return first, err
 }
 
-// direct sends a request, and passes the messages of the answer to take until take returns false or the server reports
-// the end. The inbox is secret: otherwise another client could have the messages of a consumer, or of a direct get,
-// delivered there. A channel receives the messages unchanged: nats.go's NextMsg would take an empty stored message with
-// a header "Status: 503" for an error.
+// direct sends a direct get, and passes the messages of the answer to take until take returns false or the server
+// reports the end. The inbox is secret, so that no client can have other messages delivered there. The messages arrive
+// in a channel, because nats.go's NextMsg would return an error for an empty stored message with the header "Status:
+// 503".
 func (l Client) direct(
 	ctx context.Context, stream string, request any, take func(message.Incoming) (more bool),
 ) error {
@@ -71,7 +71,7 @@ func (l Client) direct(
 		return fmt.Errorf("bug: encode a direct get: %w", err)
 	}
 	inbox := l.Conn.NewInbox() + "." + rand.Text()
-	answers := make(chan *nats.Msg, MaxDirect+1) // all requested messages, and the server's end; nobody closes it
+	answers := make(chan *nats.Msg, MaxDirect+1) // room for all requested messages and the server's end; never closed
 	sub, err := l.Conn.ChanSubscribe(inbox, answers)
 	if err != nil {
 		return fmt.Errorf("subscribe to the inbox: %w", err)
@@ -101,8 +101,8 @@ func (l Client) direct(
 	}
 }
 
-// parseDirect parses a stored message in the answer to a direct get; ok is false for a message of the server itself.
-// The server adds its headers to every stored message, and to none of its own.
+// parseDirect parses a stored message in the answer to a direct get. Ok is false for the server's own messages, such as
+// the end: only stored messages have the headers that the server adds.
 func parseDirect(m *nats.Msg, stream string) (in message.Incoming, ok bool) {
 	last := func(name string) string {
 		values := m.Header[name]

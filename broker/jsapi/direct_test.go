@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDirect: a replica returns the messages of some subjects, and reports the end of the list.
+// TestDirect: LastOfEach and FirstOf return the messages that the leader has, without the headers that the server adds.
 func TestDirect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc, ctx := s.Connect(), t.Context()
@@ -22,29 +22,29 @@ func TestDirect(t *testing.T) {
 		directStreamA(t, js, true)
 		found, err := l.LastOfEach(ctx, "A", []string{"a.1", "a.2", "a.9"}, 1<<20)
 		if err != nil || len(found) != 2 || found[0].Sequence != 2 || found[1].Sequence != 3 {
-			t.Errorf("the last of each: %+v, %v; want 2 and 3", found, err)
+			t.Errorf("the last message of each subject: %+v, %v; want 2 and 3", found, err)
 		}
 		for _, in := range found {
 			m, err := l.Message(ctx, "A", in.Sequence)
 			want := m.Incoming("A")
 			if err != nil || !in.At.Equal(want.At) || in.Subject != want.Subject || string(in.Data) != string(want.Data) ||
 				!maps.EqualFunc(in.Header, want.Header, func(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
-				t.Errorf("%d is %+v, %v; to the leader %+v", in.Sequence, in, err, want)
+				t.Errorf("message %d: got %+v; the leader has %+v, %v", in.Sequence, in, want, err)
 			}
 		}
 		if found, err := l.LastOfEach(ctx, "A", []string{"a.9"}, 1<<20); err != nil || len(found) != 0 {
-			t.Errorf("nothing there: %+v, %v", found, err)
+			t.Errorf("an unused subject: %+v, %v", found, err)
 		}
 		if first, err := l.FirstOf(ctx, "A", "a.1", 1); err != nil || first.Sequence != 1 {
-			t.Errorf("the first: %+v, %v; want 1", first, err)
+			t.Errorf("the first message of a.1: %+v, %v; want 1", first, err)
 		}
 		_, err = l.FirstOf(ctx, "A", "a.9", 1)
-		gone(t, "no first", err)
+		wantNotFound(t, "the first message of an unused subject", err)
 	})
 }
 
-// directStreamA creates the stream A, with three messages. Two have headers of the server: those that it adds to a
-// message, and those of the end of an answer.
+// directStreamA creates the stream A, with three messages. Two of them have headers with the names that the server uses
+// in an answer, for a stored message and for the end.
 func directStreamA(t *testing.T, js jetstream.JetStream, direct bool) {
 	t.Helper()
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
@@ -66,8 +66,7 @@ func directStreamA(t *testing.T, js jetstream.JetStream, direct bool) {
 	}
 }
 
-// TestNoDirect: a stream without direct gets, a missing permission and a refused request are errors, without a long
-// wait.
+// TestNoDirect: LastOfEach fails if the stream does not allow direct gets, and if no answer comes before ctx ends.
 func TestNoDirect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()

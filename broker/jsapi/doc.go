@@ -4,17 +4,17 @@
 // # Why not nats.go
 //
 // Only a leader knows the present state of a stream: a replica may lag, and any replica may answer a direct get.
-// nats.go has no function for some requests to a leader, nor for LastOfEach. For other requests, it first requests the
-// stream's info, which needs one more permission.
+// nats.go has no functions for LastOfEach and for some requests to a leader. Before other requests, nats.go requests
+// the stream's info, which needs one more permission.
 //
 // # Invariants
 //
-//   - An answer is accepted only if its type is that of the request. A client that knows the inbox can have other
+//   - Ask accepts an answer only if its type belongs to the request. A client that knows the inbox can have other
 //     answers of the server delivered there.
-//   - There is one parser of acknowledgements, ParseAck. It accepts only answers of a stream or of the server. If the
-//     stream is known, AckOf accepts only answers of this stream or of the server.
-//   - There is one classification of an answer to a publish, Outcome, and one list of the server's error codes.
-//   - Only Refused, Forbidden and Watched interpret the server's permission errors.
-//   - A list of streams is complete, and names the streams that no leader describes.
-//   - The package decides nothing, and repeats a request only in Retry. The caller knows the meaning of a failure.
+//   - Only ParseAck parses acknowledgements. It accepts only answers of a stream or of the server. AckOf accepts only
+//     answers of a given stream or of the server.
+//   - Only Outcome classifies the answers to a publish. Only this package lists the server's error codes.
+//   - Only RefusedOperation, RefusedSubject and WatchRefusal interpret the server's permission errors.
+//   - A list of streams is complete, and includes the names of the streams without a leader.
+//   - Only Retry repeats a request. The caller decides what a failure means.
 package jsapi

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// FuzzParseAck: a listener on a target can answer anything. The fast parser agrees with the decoder. An answer is
-// either a stream's, with its name, or a refusal, with its code.
+// FuzzParseAck parses any answer, since a subscriber to a target can send any. ParseAck agrees with the JSON decoder.
+// An accepted answer has the name of a stream, or the code of a refusal.
 func FuzzParseAck(f *testing.F) {
 	for _, body := range []string{
 		`{"stream":"S","seq":7}`, `{"stream":"S", "seq":7}`, `{"stream":"S","seq":7,"duplicate":true}`,
@@ -35,11 +35,11 @@ func FuzzParseAck(f *testing.F) {
 		switch {
 		case len(body) == 0:
 			if status != "503" || ack.Code != 503 {
-				t.Errorf("%q with nothing in it is %+v", status, ack)
+				t.Errorf("status %q without a body is parsed as %+v", status, ack)
 			}
 			return
 		case !ack.Refused() && ack.Stream == "":
-			t.Errorf("%q is %+v: stored nowhere", body, ack)
+			t.Errorf("%q is parsed as %+v: neither a stream nor a refusal", body, ack)
 		}
 		var want struct {
 			Stream    string `json:"stream"`
@@ -50,12 +50,12 @@ func FuzzParseAck(f *testing.F) {
 			} `json:"error"`
 		}
 		if err := json.Unmarshal(body, &want); err != nil {
-			t.Fatalf("%q is %+v, and to the decoder: %v", body, ack, err)
+			t.Fatalf("%q is parsed as %+v, and by the decoder as: %v", body, ack, err)
 		}
 		if want.Error == nil &&
 			(ack.Refused() || ack.Stream != want.Stream || ack.Sequence != want.Sequence || ack.Duplicate != want.Duplicate) ||
 			want.Error != nil && (ack.Code != want.Error.ErrCode || ack.Sequence != 0) {
-			t.Errorf("%q is %+v, to the decoder %+v", body, ack, want)
+			t.Errorf("%q is parsed as %+v, and by the decoder as %+v", body, ack, want)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrChanged is returned by List and Streams when streams were created or deleted while they were listed. Then the
-// pages are not consistent, and a stream may be missing.
+// ErrChanged is returned by List and Streams when the number of streams changed between two pages of the answer. Then
+// the pages are inconsistent, and may lack a stream.
 var ErrChanged = errors.New("streams were created or deleted while they were listed")
 
 // Asker sends one request of the API: see [Client.Ask].
@@ -18,14 +18,14 @@ type Asker interface {
 }
 
 // Streams lists the account's streams: see List.
-func (l Client) Streams(ctx context.Context) (all []*jetstream.StreamInfo, away []string, err error) {
+func (l Client) Streams(ctx context.Context) (all []*jetstream.StreamInfo, leaderless []string, err error) {
 	return List(ctx, l, func(info *jetstream.StreamInfo) string { return info.Config.Name })
 }
 
-// List lists the account's streams, page by page. S is the part of a stream's info that the caller reads, and name
-// returns the stream's name from it. Away are the names of streams that exist but have no leader to describe them:
-// nats.go's lister omits such streams silently.
-func List[S any](ctx context.Context, api Asker, name func(S) string) (all []S, away []string, err error) {
+// List lists the account's streams, page by page. S is the type into which List decodes the info of a stream, and name
+// returns the stream's name from an S. Leaderless are the names of the streams that have no leader, so that no server
+// can describe them. nats.go's lister omits such streams silently.
+func List[S any](ctx context.Context, api Asker, name func(S) string) (all []S, leaderless []string, err error) {
 	described := make(map[string]bool)
 	for offset, total := 0, -1; ; {
 		var page struct {
@@ -43,10 +43,10 @@ func List[S any](ctx context.Context, api Asker, name func(S) string) (all []S, 
 		for _, s := range page.Streams {
 			described[name(s)] = true
 		}
-		all, away = append(all, page.Streams...), append(away, page.Missing...)
+		all, leaderless = append(all, page.Streams...), append(leaderless, page.Missing...)
 		n := len(page.Streams)
 		for _, missing := range page.Missing {
-			if !described[missing] { // the server describes a stream whose peers are all offline, and names it here too
+			if !described[missing] { // the server describes and also names a stream whose peers are all offline
 				n++
 			}
 		}
@@ -54,5 +54,5 @@ func List[S any](ctx context.Context, api Asker, name func(S) string) (all []S, 
 			break
 		}
 	}
-	return all, slices.DeleteFunc(away, func(name string) bool { return described[name] }), nil
+	return all, slices.DeleteFunc(leaderless, func(name string) bool { return described[name] }), nil
 }

@@ -12,11 +12,11 @@ import (
 )
 
 // If a permission is missing, the server does not answer a request or a publish. It sends an error to the connection,
-// and nats.go's type for this error has no field for the refused operation.
+// and nats.go's type for this error has no field for the refused operation. So this file parses the error's text.
 
-// Refused returns the operation that the server has refused, in the server's words: "Publish to orders.x". Ok is false
-// for any other error.
-func Refused(err error) (what string, ok bool) {
+// RefusedOperation returns the operation that the server has refused, in the server's words: "Publish to orders.x". Ok
+// is false if the error is not a refusal.
+func RefusedOperation(err error) (what string, ok bool) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return "", false
 	}
@@ -24,8 +24,9 @@ func Refused(err error) (what string, ok bool) {
 	return strings.ReplaceAll(what, `"`, ""), true
 }
 
-// Forbidden returns the subject of a publish that the server has refused. Ok is false for any other error.
-func Forbidden(err error) (subject string, ok bool) {
+// RefusedSubject returns the subject of a publish that the server has refused. Ok is false if the error is not the
+// refusal of a publish.
+func RefusedSubject(err error) (subject string, ok bool) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return "", false
 	}
@@ -37,32 +38,32 @@ func Forbidden(err error) (subject string, ok bool) {
 	return subject, unquoted == nil
 }
 
-// refusalPollEvery is the interval at which Watched checks for a refusal.
-const refusalPollEvery = 10 * time.Millisecond
+// refusalPollInterval is the interval at which WatchRefusal checks for a refusal.
+const refusalPollInterval = 10 * time.Millisecond
 
-// Watched returns a context for a request on a subject. The context ends when the server refuses the request, with the
-// refusal as its cause. Watched polls the connection's last error, since the error handler belongs to another package.
-// The caller must call the returned function, which stops the polling.
-func Watched(ctx context.Context, conn *nats.Conn, subject string) (context.Context, func()) {
-	ctx, refuse := context.WithCancelCause(ctx)
+// WatchRefusal returns a context for a request on a subject. When the server refuses the request, the context ends,
+// with the refusal as its cause. WatchRefusal polls the connection's last error, since the connection's error handler
+// belongs to another package. The caller must call stop, which ends the polling.
+func WatchRefusal(ctx context.Context, conn *nats.Conn, subject string) (watched context.Context, stop func()) {
+	watched, refuse := context.WithCancelCause(ctx)
 	before := conn.LastError() // an earlier refusal may have the same text
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		tick := time.NewTicker(refusalPollEvery)
+		tick := time.NewTicker(refusalPollInterval)
 		defer tick.Stop()
-		for ctx.Err() == nil {
+		for watched.Err() == nil {
 			err := conn.LastError()
-			if forbidden, _ := Forbidden(err); forbidden == subject && err != before {
+			if forbidden, _ := RefusedSubject(err); forbidden == subject && err != before {
 				refuse(err)
 				return
 			}
 			select {
-			case <-ctx.Done():
+			case <-watched.Done():
 			case <-tick.C:
 			}
 		}
 	})
-	return ctx, func() {
+	return watched, func() {
 		refuse(nil)
 		watching.Wait()
 	}

@@ -8,41 +8,26 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestForbidden reads the subject of a refused publish from the error of nats.go.
-func TestForbidden(t *testing.T) {
+// TestRefusals parses the server's permission errors, as nats.go returns them.
+func TestRefusals(t *testing.T) {
 	violation := func(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissionViolation, text) }
 	for _, tt := range []struct {
-		err     error
-		subject string
-		ok      bool
+		err       error
+		operation string // empty if the error is not a refusal
+		subject   string // empty if the error is not the refusal of a publish
 	}{
-		{violation(`Permissions Violation for Publish to "orders.a"`), "orders.a", true},
-		{violation(`Permissions Violation for Publish to "a\"b"`), `a"b`, true},
-		{violation(`Permissions Violation for Subscription to "orders.a"`), "", false},
-		{violation(`Permissions Violation for Publish to orders.a`), "", false},
-		{errors.New(`Permissions Violation for Publish to "orders.a"`), "", false},
-		{nil, "", false},
+		{violation(`Permissions Violation for Publish to "orders.a"`), "Publish to orders.a", "orders.a"},
+		{violation(`Permissions Violation for Publish to "a\"b"`), `Publish to a\b`, `a"b`},
+		{violation(`Permissions Violation for Publish to orders.a`), "Publish to orders.a", ""},
+		{violation(`Permissions Violation for Subscription to "_INBOX.x.*"`), "Subscription to _INBOX.x.*", ""},
+		{errors.New(`Permissions Violation for Publish to "orders.a"`), "", ""},
+		{nil, "", ""},
 	} {
-		if subject, ok := Forbidden(tt.err); subject != tt.subject || ok != tt.ok {
-			t.Errorf("%v: got %q, %v, want %q, %v", tt.err, subject, ok, tt.subject, tt.ok)
+		if got, ok := RefusedOperation(tt.err); got != tt.operation || ok != (tt.operation != "") {
+			t.Errorf("%v: got the operation %q, %v, want %q", tt.err, got, ok, tt.operation)
 		}
-	}
-}
-
-// TestRefused: every refusal by the server is an error with its text.
-func TestRefused(t *testing.T) {
-	violation := func(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissionViolation, text) }
-	for _, tt := range []struct {
-		err  error
-		what string
-		ok   bool
-	}{
-		{violation(`Permissions Violation for Publish to "orders.a"`), "Publish to orders.a", true},
-		{violation(`Permissions Violation for Subscription to "_INBOX.x.*"`), "Subscription to _INBOX.x.*", true},
-		{errors.New(`Permissions Violation for Publish to "orders.a"`), "", false},
-	} {
-		if what, ok := Refused(tt.err); what != tt.what || ok != tt.ok {
-			t.Errorf("%v: got %q, %v, want %q, %v", tt.err, what, ok, tt.what, tt.ok)
+		if got, ok := RefusedSubject(tt.err); got != tt.subject || ok != (tt.subject != "") {
+			t.Errorf("%v: got the subject %q, %v, want %q", tt.err, got, ok, tt.subject)
 		}
 	}
 }

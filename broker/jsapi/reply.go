@@ -8,30 +8,32 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Outcome classifies the answer to a publish into a stream. Each caller decides how it handles an outcome.
+// Outcome is the class of an answer to a publish into a stream.
 type Outcome int
 
 const (
-	// Unknown: there is no answer of this stream or of the server. The message may be stored, or be stored later.
+	// Unknown: no answer came from the stream or the server. The message may be stored, or be stored later.
 	Unknown Outcome = iota
 	// Stored: the stream has stored the message.
 	Stored
-	// Duplicate: the stream has a message with this id. Another client may have published it.
+	// Duplicate: the stream already had a message with this id. Another client may have published that message.
 	Duplicate
-	// Conflict: the last message of the subject is not the expected one, and the message is not stored. A deposed leader
-	// gives this answer even if its successor stores the message.
+	// Conflict: the message is not stored, because the last message of its subject is not the expected one. A deposed
+	// leader gives this answer even if its successor stores the message.
 	Conflict
-	// Undecided: the message is not stored, since another message of its subject is being stored.
+	// Undecided: the message is not stored, because another message of its subject is being stored.
 	Undecided
 	// Busy: this publish is not stored. An earlier copy with the same id may be stored.
 	Busy
-	// StreamFull: the stream is at a limit of its own. The message is not stored. CONTRIBUTING.md lists what callers do.
+	// StreamFull: the message is not stored, because the stream has reached a limit of its own. CONTRIBUTING.md lists the
+	// reactions of the callers.
 	StreamFull
-	// LimitReached: the account or the server is at a limit, and refuses all messages. The message is not stored.
+	// LimitReached: the message is not stored, because the account or the server has reached a limit, and refuses all
+	// messages.
 	LimitReached
-	// TooLarge: the stream or the server never takes a message of this size.
+	// TooLarge: the message is not stored, because the stream or the server accepts no message of this size.
 	TooLarge
-	// Unavailable: no stream listens on the subject, or its stream has no leader.
+	// Unavailable: the message is not stored, because no stream listens on the subject, or the stream has no leader.
 	Unavailable
 	// Rejected: the message is not stored, for the reason in the description.
 	Rejected
@@ -63,8 +65,8 @@ func (a Ack) Outcome() Outcome {
 	return Rejected
 }
 
-// Final reports whether the message is certainly not stored, and will not be.
-func (o Outcome) Final() bool { return o > Duplicate && o != Busy }
+// NotStored reports whether the message is certainly not stored, and will not be.
+func (o Outcome) NotStored() bool { return o > Duplicate && o != Busy }
 
 // Full reports whether the message is not stored because of a limit of the stream, the account or the server.
 func (o Outcome) Full() bool { return o == StreamFull || o == LimitReached }
@@ -75,14 +77,14 @@ type Reply struct {
 	Err error // the reason why there is no answer; nil if there is one
 }
 
-// ReplyOf returns the reply to a publish into a stream. Ok is false for an answer that neither this stream nor the
-// server has written: another client answers on our inbox, and the true answer may still come.
+// ReplyOf returns the reply to a publish into a stream. Ok is false if neither this stream nor the server has written
+// the answer. Then another client has written to our inbox, and the stream's own answer may still come.
 func ReplyOf(answer *nats.Msg, err error, stream string) (r Reply, ok bool) {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return Reply{Ack: Ack{Code: CodeTooLarge, Description: err.Error()}}, true
 	case errors.Is(err, nats.ErrNoResponders):
-		return Reply{Ack: Ack{Code: CodeUnavailable, Description: NobodyListens}}, true
+		return Reply{Ack: unavailable}, true
 	case err != nil:
 		return Reply{Err: err}, true
 	}
@@ -98,7 +100,8 @@ func (r Reply) Outcome() Outcome {
 	return r.Ack.Outcome()
 }
 
-// Problem returns an error if the message is not stored, or may not be stored. It returns nil for a duplicate.
+// Problem returns nil if the stream has the message, also as a duplicate. Otherwise it returns the reason why the
+// message is not stored, or why this is unknown.
 func (r Reply) Problem() error {
 	switch r.Outcome() {
 	case Stored, Duplicate:
@@ -111,6 +114,8 @@ func (r Reply) Problem() error {
 
 // Publish publishes into one of our streams, and waits for the answer.
 func (l Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {
+	ctx, cancel := l.withTimeout(ctx)
+	defer cancel()
 	answer, err := l.Conn.RequestMsgWithContext(ctx, m)
 	r, ok := ReplyOf(answer, err, stream)
 	if !ok {

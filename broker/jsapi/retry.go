@@ -11,21 +11,22 @@ import (
 )
 
 const (
-	// retryWait is the time between a failed request and its repetition.
+	// retryWait is the time between two attempts.
 	retryWait = 25 * time.Millisecond
-	// retryElection is the maximum time for which Retry repeats a request while JetStream has no leader. An election takes
-	// less.
-	retryElection = 5 * time.Second
-	// retryInterest is the maximum time for which Retry repeats a request that has no listener: JetStream may be off.
-	retryInterest = 500 * time.Millisecond
+	// maxNoLeader is the maximum time for which Retry repeats a request while JetStream has no leader. An election takes
+	// less time.
+	maxNoLeader = 5 * time.Second
+	// maxNoListener is the maximum time for which Retry repeats a request without a listener. It is short, because
+	// JetStream may be off.
+	maxNoListener = 500 * time.Millisecond
 )
 
-// ErrNoLeader is returned by Retry if JetStream had no leader during all repetitions.
+// ErrNoLeader is returned by Retry if JetStream had no leader until the last attempt.
 var ErrNoLeader = errors.New("JetStream has no leader at the moment; try again")
 
-// Retry makes a request by ask, and repeats it while the servers of a cluster answer that JetStream has no leader, or
-// that the request has no listener. It ends when ctx ends, after 5 s without a leader, or after 500 ms without a
-// listener. The servers have not carried out such a request, so any request may be repeated.
+// Retry calls ask, which sends a request, and repeats the call while the servers of a cluster answer that JetStream has
+// no leader, or that the request has no listener. It ends when ctx ends, after 5 s without a leader, or after 500 ms
+// without a listener. The servers have not executed such a request, so Retry is safe for any request.
 func Retry(ctx context.Context, ask func() error) error {
 	began := time.Now()
 	var last error
@@ -36,7 +37,7 @@ func Retry(ctx context.Context, ask func() error) error {
 			err = last // return the last refusal, because the end of ctx does not explain the failure
 		}
 		if limit == 0 || ctx.Err() != nil || time.Since(began) >= limit {
-			if retryable(err) == retryElection {
+			if retryable(err) == maxNoLeader {
 				return fmt.Errorf("%w (%w)", ErrNoLeader, err)
 			}
 			return err
@@ -49,14 +50,15 @@ func Retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// retryable returns the maximum time for which a request that failed with an error is repeated; zero for no repetition.
+// retryable returns the maximum time for which Retry repeats a request that failed with an error, or zero if it does
+// not repeat the request.
 func retryable(err error) time.Duration {
-	refusal := (*jetstream.APIError)(nil)
+	var refusal *jetstream.APIError
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return retryInterest
+		return maxNoListener
 	case errors.As(err, &refusal) && refusal.ErrorCode == codeNoLeader:
-		return retryElection
+		return maxNoLeader
 	}
 	return 0
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// TestRetry: a request is repeated for a bounded time while there is no leader or no listener, but not after other
-// errors.
+// TestRetry: Retry repeats a request for a bounded time while there is no leader or no listener. It does not repeat a
+// request after any other error.
 func TestRetry(t *testing.T) {
 	noLeader := &jetstream.APIError{Code: 503, ErrorCode: 10008}
 	refused := &jetstream.APIError{Code: 400, ErrorCode: 10003}
@@ -25,8 +25,8 @@ func TestRetry(t *testing.T) {
 	}{
 		{"answered", []error{nil}, time.Hour, nil, 0},
 		{"refused", []error{refused}, time.Hour, refused, 0},
-		{"no leader for a moment", []error{noLeader, noLeader, nil}, time.Hour, nil, 50 * time.Millisecond},
-		{"no listener for a moment", []error{nats.ErrNoResponders, nil}, time.Hour, nil, 25 * time.Millisecond},
+		{"no leader at two attempts", []error{noLeader, noLeader, nil}, time.Hour, nil, 50 * time.Millisecond},
+		{"no listener at one attempt", []error{nats.ErrNoResponders, nil}, time.Hour, nil, 25 * time.Millisecond},
 		{"no leader", []error{noLeader}, time.Hour, ErrNoLeader, 5 * time.Second},
 		{"no listener", []error{nats.ErrNoResponders}, time.Hour, nats.ErrNoResponders, 500 * time.Millisecond},
 		{"no leader until the timeout", []error{noLeader}, time.Second, ErrNoLeader, time.Second},
@@ -35,11 +35,11 @@ func TestRetry(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
 				defer cancel()
-				began, left := time.Now(), tt.answers
+				began, answers := time.Now(), tt.answers
 				err := Retry(ctx, func() error {
-					answer := left[0]
-					if len(left) > 1 {
-						left = left[1:]
+					answer := answers[0]
+					if len(answers) > 1 {
+						answers = answers[1:]
 					}
 					if ctx.Err() != nil {
 						return ctx.Err()

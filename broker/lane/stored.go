@@ -30,7 +30,7 @@ type Stored struct {
 }
 
 // Incoming returns the message in the form that package message parses. A caller that read only the headers must set
-// BodyLeft.
+// HeadersOnly.
 func (s Stored) Incoming(stream string) message.Incoming {
 	return message.Incoming{
 		Stream: stream, Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,

@@ -11,11 +11,10 @@ import (
 )
 
 const (
-	// stableAfter is the time for which the set of instances must be unchanged before a lane moves between live
-	// instances.
+	// stableAfter is the time for which the set of instances must be unchanged before a lane moves between live instances.
 	stableAfter = 5 * time.Second
-	// maxWrites is the maximum number of attempts to write the table in one round. A client that stores a hundred
-	// messages a second on the table's subject sometimes writes first.
+	// maxWrites is the maximum number of attempts to write the table in one round. An attempt fails if another message is
+	// stored first, and a client may store a hundred messages a second on the table's subject.
 	maxWrites = 30
 )
 
@@ -30,7 +29,7 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 			return nil
 		}
 		t, released := s.proposal(time.Now())
-		if s.view.garbled || !t.equal(s.view.table) {
+		if s.view.needsRewrite || !t.equal(s.view.table) {
 			err := s.write(ctx, t)
 			if errors.Is(err, errConflict) {
 				err = s.rereadTable(ctx)
@@ -42,7 +41,7 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 				return err
 			}
 		}
-		s.finish(released)
+		s.endReleased(released)
 		s.grant()
 		s.handOver(time.Now())
 		return nil
@@ -50,7 +49,8 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	return errConflict
 }
 
-// rereadTable reads the table after a short random pause, which separates instances that write at the same time.
+// rereadTable waits for a short random time, and reads the table. The random time separates instances that write at the
+// same time.
 func (s *Shared) rereadTable(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -60,22 +60,22 @@ func (s *Shared) rereadTable(ctx context.Context) error {
 	}
 }
 
-// reconcile ends the leases of lanes that the table gives to another instance. Then it renews the grace and sends the
-// workers a beat.
+// reconcile ends the leases of lanes that the table gives to another instance. Then it renews the grace, and sends a
+// beat to the workers. Sent is the time at which this instance sent its own beat.
 func (s *Shared) reconcile(sent time.Time) {
 	before := s.grace.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, l := range s.local.leases {
 		c, known := s.view.table.Lanes[lane]
-		if l.assumed {
+		if l.fromCalls {
 			switch {
 			case c.Instance == s.self.id:
-				l.assumed, l.epoch = false, c.Epoch
+				l.fromCalls, l.epoch = false, c.Epoch
 			case s.view.liveness.alive(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
-				s.log.Warn("another live instance owns a lane taken in the outage; giving it up",
+				s.log.Warn("gave up a lane taken in the outage; another live instance owns it",
 					"stream", lane, "instance", c.Instance)
-				s.lose(l)
+				s.revoke(l)
 			}
 			continue
 		}
@@ -83,16 +83,16 @@ func (s *Shared) reconcile(sent time.Time) {
 			if c.Instance != "" {
 				s.log.Warn("another instance has taken over a lane", "stream", lane, "instance", c.Instance)
 			}
-			s.lose(l)
+			s.revoke(l)
 		}
 	}
 	now := s.at(time.Now())
-	lapsed := !before.holds(now, true)
+	lapsed := !before.permits(now, true)
 	s.grace.Store(&grace{since: s.at(sent)})
 	for lane, l := range s.local.leases {
 		if l.stuck(now) {
-			s.log.Error("the worker of a lane is stuck; giving the lane up", "stream", lane)
-			s.lose(l)
+			s.log.Error("the worker of a lane is stuck; gave up the lane", "stream", lane)
+			s.revoke(l)
 			continue
 		}
 		if l.denied.Swap(false) || lapsed || s.hasPeers() {
@@ -101,16 +101,16 @@ func (s *Shared) reconcile(sent time.Time) {
 	}
 }
 
-// disowns reports whether the owner of a lane in the table has announced, within lostAfter, that it does not have the
-// lane. The caller holds the lock.
+// disowns reports whether an instance, which owns the lane in the table, has sent a call within lostAfter that does not
+// list the lane. The caller holds the lock.
 func (s *Shared) disowns(id, lane string) bool {
 	c, known := s.local.calls[id]
 	_, has := c.Owns[lane]
 	return known && !has && time.Since(c.at) < lostAfter
 }
 
-// lose ends a lease whose lane is free or belongs to another instance. The caller holds the lock.
-func (s *Shared) lose(l *sharedLease) {
+// revoke ends a lease: its lane is free, or belongs to another instance. The caller holds the lock.
+func (s *Shared) revoke(l *sharedLease) {
 	l.lost.Store(true)
 	l.end()
 	delete(s.local.leases, l.lane)
@@ -142,19 +142,20 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 				"silent_for", s.view.liveness.unchangedFor(id).Round(time.Millisecond))
 		}
 	}
-	s.view.sequence, s.view.garbled = seq, false
+	s.view.sequence, s.view.needsRewrite = seq, false
 	s.adopt(t, time.Now())
 	s.announce()
 	return nil
 }
 
-// finish ends the leases of releases that the other instances can now read, in the table or in a call.
-func (s *Shared) finish(released []*release) {
+// endReleased ends the leases of these releases. The other instances can now read, in the table or in a call, that the
+// lanes are free.
+func (s *Shared) endReleased(released []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range released {
 		if s.local.leases[r.lease.lane] == r.lease {
-			s.lose(r.lease)
+			s.revoke(r.lease)
 		}
 		close(r.done)
 	}
@@ -169,7 +170,7 @@ func (s *Shared) grant() {
 	for lane, w := range s.local.waiters {
 		switch c := s.view.table.Lanes[lane]; {
 		case c.Instance == s.self.id && s.local.leases[lane] == nil:
-			s.give(lane, w)
+			s.newLease(lane, w)
 		case s.view.liveness.everAlive(c.Instance):
 			waiting = append(waiting, w.waiting)
 		}
@@ -180,8 +181,8 @@ func (s *Shared) grant() {
 	}
 }
 
-// give creates a lease from the claim in the table. The caller holds the lock.
-func (s *Shared) give(lane string, w *waiter) *sharedLease {
+// newLease creates a lease from the claim in the table. The caller holds the lock.
+func (s *Shared) newLease(lane string, w *waiter) *sharedLease {
 	c := s.view.table.Lanes[lane]
 	l := &sharedLease{
 		shared: s, lane: lane, from: Cursor{Next: c.Next, Created: c.Created}, epoch: c.Epoch,
@@ -193,8 +194,8 @@ func (s *Shared) give(lane string, w *waiter) *sharedLease {
 	return l
 }
 
-// handOver asks the workers to release the lanes that belong to another instance's share. A lane is free after its
-// worker's release.
+// handOver asks the workers to release the lanes that belong to another instance's share. A lane stays with this
+// instance until its worker releases it.
 func (s *Shared) handOver(now time.Time) {
 	if now.Sub(s.view.membersChanged) < stableAfter {
 		return
@@ -203,7 +204,7 @@ func (s *Shared) handOver(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for lane, l := range s.local.leases {
-		if to := share[lane]; to != s.self.id && s.view.liveness.alive(to, now) && !l.ended && !l.assumed {
+		if to := share[lane]; to != s.self.id && s.view.liveness.alive(to, now) && !l.ended && !l.fromCalls {
 			s.log.Debug("handing a lane over", "stream", lane, "to", to)
 			l.end()
 			moving++

@@ -14,14 +14,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The conformance suite: the contract of Leaser and Lease, for every kind of leaser.
+// The conformance suite checks the contract of Leaser and Lease, for every kind of leaser.
 
 // kind is a kind of leaser.
 type kind struct {
-	// agrees is set if the instances communicate: one takes over the lanes of another, with their cursors.
+	// agrees is true if the instances communicate, and take over each other's lanes with their cursors.
 	agrees bool
-	// start starts a leaser that runs until stop is called, or the test ends. If agrees is not set, it owns the given
-	// lanes.
+	// start starts a leaser that runs until stop is called, or the test ends. The leaser owns the given lanes, unless
+	// agrees is true.
 	start func(lanes ...string) (l Leaser, stop func())
 }
 
@@ -37,7 +37,7 @@ func conform(t *testing.T, f func(t *testing.T, k kind)) {
 		})
 	})
 	t.Run("Shared", func(t *testing.T) {
-		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 			f(t, kind{agrees: true, start: func(...string) (Leaser, func()) {
 				l := NewShared(conforming(t, s))
 				return l, running(t, l)
@@ -48,12 +48,12 @@ func conform(t *testing.T, f func(t *testing.T, k kind)) {
 
 func conforming(t *testing.T, s *natstest.Server) SharedConfig {
 	return SharedConfig{
-		Conn: s.Connect(nats.ReconnectBufSize(-1)), APIPrefix: "$JS.API", Subjects: meeting, MaxOwners: 1, Host: "h",
+		Conn: s.Connect(nats.ReconnectBufSize(-1)), APIPrefix: "$JS.API", Subjects: testSubjects, MaxOwners: 1, Host: "h",
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
 
-// running runs a leaser.
+// running starts a leaser. Stop ends it; otherwise, the end of the test does.
 func running(t *testing.T, l Leaser) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -64,8 +64,8 @@ func running(t *testing.T, l Leaser) (stop func()) {
 	return stop
 }
 
-// must acquires a free lane, within the given time.
-func must(t *testing.T, l Leaser, lane string, within time.Duration) Lease {
+// acquire acquires a free lane, within the given time.
+func acquire(t *testing.T, l Leaser, lane string, within time.Duration) Lease {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -76,8 +76,8 @@ func must(t *testing.T, l Leaser, lane string, within time.Duration) Lease {
 	return got
 }
 
-// work receives the beats of a lease until it ends, as the worker of a lane does.
-func work(t *testing.T, l Lease) {
+// receiveBeats receives the beats of a lease until it ends, as the worker of a lane does.
+func receiveBeats(t *testing.T, l Lease) {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
 	go func() {

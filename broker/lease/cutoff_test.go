@@ -2,7 +2,6 @@ package lease
 
 import (
 	"log/slog"
-	"maps"
 	"net"
 	"sync"
 	"testing"
@@ -14,14 +13,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestServerAway: while the server is away, no owner acts beyond its grace, and none is replaced. When it is back,
-// every owner goes on with its lease.
+// TestServerAway: while the server is down, no owner acts after its grace has ended, and no owner is replaced. When the
+// server is up again, every owner continues with its leases.
 func TestServerAway(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4)), startPeer(t, s, lanes(4))
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "2 2", a, b)
-		had := a.all()
+		kept := leasesOf(a)
 		s.Stop()
 		time.Sleep(6 * time.Second)
 		checkHolds(t, "0 0", a, b)
@@ -29,13 +28,11 @@ func TestServerAway(t *testing.T) {
 		s.Start()
 		time.Sleep(500 * time.Millisecond)
 		checkHolds(t, "2 2", a, b)
-		if !maps.Equal(had, a.all()) {
-			t.Error("the leases have changed")
-		}
+		checkKept(t, kept)
 	})
 }
 
-// gate is a proxy to a server that can be closed.
+// gate dials a server. While the gate is shut, its connections are broken and cannot be dialed.
 type gate struct {
 	*natstest.Server
 	mu    sync.Mutex
@@ -65,19 +62,19 @@ func (g *gate) set(shut bool) {
 	}
 }
 
-func through(g *gate) option {
+func withGate(g *gate) option {
 	return func(c *SharedConfig) {
 		c.Conn.Close()
 		c.Conn = g.Connect(nats.ReconnectBufSize(-1), nats.SetCustomDialer(g))
 	}
 }
 
-// TestAloneIsCutOff: an instance that was alone and cut off, however briefly, reads the table before it continues. If
-// another instance has taken over meanwhile, the two never hold a lane at the same time.
+// TestAloneIsCutOff: an instance that was alone and lost its connection, however briefly, reads the table before it
+// continues. If another instance has taken over meanwhile, no lane ever has two owners.
 func TestAloneIsCutOff(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
-		a := startPeer(t, s, lanes(4), through(g))
+		a := startPeer(t, s, lanes(4), withGate(g))
 		time.Sleep(10 * time.Second)
 		lease := a.all()["L0"]
 		before := lastSequence(t, js)
@@ -94,7 +91,7 @@ func TestAloneIsCutOff(t *testing.T) {
 
 		g.set(true)
 		b := startPeer(t, s, lanes(4))
-		time.Sleep(5*time.Second + settle)
+		time.Sleep(5*time.Second + maxHandover)
 		checkHolds(t, "0 4", a, b)
 		g.set(false)
 		checkEvery(t, time.Millisecond, 200*time.Millisecond, "0 4", a, b)
@@ -103,14 +100,14 @@ func TestAloneIsCutOff(t *testing.T) {
 	})
 }
 
-// TestBackWhileFull: an instance that was alone and cut off, and finds the stream full, goes on immediately if the
-// lanes are still its own in the leader's table.
+// TestBackWhileFull: an instance was alone, lost its connection, and finds the stream full. It continues immediately if
+// it still owns the lanes in the leader's table.
 func TestBackWhileFull(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
-		a := startPeer(t, s, lanes(4), through(g), sealed)
+		a := startPeer(t, s, lanes(4), withGate(g), withKeys)
 		time.Sleep(10 * time.Second)
-		bound(t, js, true)
+		setFull(t, js, true)
 		g.set(true)
 		time.Sleep(50 * time.Millisecond)
 		checkHolds(t, "0", a)
@@ -120,17 +117,16 @@ func TestBackWhileFull(t *testing.T) {
 	})
 }
 
-// TestAloneIsCutOffUnanswered: an instance that is alone stops immediately if it loses its connection while its request
-// to the leader is open. It acts again neither when the request fails, nor when the connection is back, before it has
-// read the table.
+// TestAloneIsCutOffUnanswered: an instance that is alone stops immediately if it loses its connection while it waits
+// for an answer of the leader. It does not act again until it has read the table.
 func TestAloneIsCutOffUnanswered(t *testing.T) {
 	for _, away := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
-		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+		withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 			g, m := &gate{Server: s}, &muted{}
-			a := startPeer(t, s, lanes(4), through(g), m.option(t, s), sealed)
-			time.Sleep(pollEvery - signEvery/2)
+			a := startPeer(t, s, lanes(4), withGate(g), m.option(t, s), withKeys)
+			time.Sleep(pollInterval - signInterval/2)
 			m.Store(true)
-			time.Sleep(signEvery)
+			time.Sleep(signInterval)
 			checkHolds(t, "4", a)
 			before := lastSequence(t, js)
 			g.set(true)
@@ -141,33 +137,33 @@ func TestAloneIsCutOffUnanswered(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			checkHolds(t, "4", a)
 			if got := lastSequence(t, js) - before; got != 1 {
-				t.Errorf("away for %s: it stored %d counters before it went on, want 1", away, got)
+				t.Errorf("after %s without a connection: stored %d counters before it continued, want 1", away, got)
 			}
 		})
 	}
 }
 
-// TestFailedOffline: a request that fails because the connection is gone gives an instance that is alone no grace.
+// TestFailedOffline: after a failed request, an instance that is alone keeps its grace only if it is connected.
 func TestFailedOffline(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		for _, connected := range []bool{true, false} {
-			a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: meeting,
+			a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: testSubjects,
 				Connected: func() bool { return connected }, Log: slog.New(slog.DiscardHandler)})
 			a.grace.Store(&grace{since: a.now(), alone: true})
-			a.failed(t.Context(), time.Now(), errStale)
-			if got := a.grace.Load().holds(a.now(), connected); got != connected {
-				t.Errorf("connected: %t: it may act: %t", connected, got)
+			a.handleFailure(t.Context(), time.Now(), errStale)
+			if got := a.grace.Load().permits(a.now(), connected); got != connected {
+				t.Errorf("connected %t: the instance may act: %t", connected, got)
 			}
 		}
 	})
 }
 
-// TestCutOff: one of several instances that is cut off stops before others take over, and has a share again when it is
-// back. At no time are there two owners.
+// TestCutOff: of several instances, one loses its connection. It stops before others take over, and gets a share again
+// after it has reconnected. No lane ever has two owners.
 func TestCutOff(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		g := &gate{Server: s}
-		a, b := startPeer(t, s, lanes(4), through(g), sealed), startPeer(t, s, lanes(4), sealed)
+		a, b := startPeer(t, s, lanes(4), withGate(g), withKeys), startPeer(t, s, lanes(4), withKeys)
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "2 2", a, b)
 		g.set(true)
@@ -188,29 +184,29 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// TestAloneFindsOut: an instance that is alone, and does not receive the calls of one that takes over although its
-// connection never broke, reads the table every ten seconds, and immediately when Probe reports that JetStream was
-// away.
+// TestAloneFindsOut: an instance that is alone, and whose connection never breaks, does not receive the calls of
+// another instance that takes over. It reads the table every ten seconds, and immediately after Probe. So two instances
+// own the lanes for a bounded time.
 func TestAloneFindsOut(t *testing.T) {
-	for _, told := range []bool{false, true} {
-		for phase := time.Duration(0); phase < pollEvery; phase += 1700 * time.Millisecond {
-			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-				a := startPeer(t, s, lanes(4), deaf)
+	for _, probed := range []bool{false, true} {
+		for phase := time.Duration(0); phase < pollInterval; phase += 1700 * time.Millisecond {
+			withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+				a := startPeer(t, s, lanes(4), withoutCalls)
 				time.Sleep(time.Minute + phase)
-				b := startPeer(t, s, lanes(4), deaf)
+				b := startPeer(t, s, lanes(4), withoutCalls)
 				for begun := time.Now(); len(b.holds()) == 0; time.Sleep(time.Millisecond) {
-					if time.Since(begun) > 2*pollEvery {
-						t.Fatal("the other takes nothing over")
+					if time.Since(begun) > 2*pollInterval {
+						t.Fatal("the other instance takes over no lane")
 					}
 				}
-				most := pollEvery + signEvery
-				if told {
+				limit := pollInterval + signInterval
+				if probed {
 					a.Probe()
-					most = settle
+					limit = maxHandover
 				}
 				for begun := time.Now(); len(a.holds())+len(b.holds()) > 4; time.Sleep(time.Millisecond) {
-					if time.Since(begun) > most {
-						t.Fatalf("there are two owners after %s", most)
+					if time.Since(begun) > limit {
+						t.Fatalf("lanes have two owners after %s", limit)
 					}
 				}
 				time.Sleep(15 * time.Second)

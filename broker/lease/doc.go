@@ -6,9 +6,10 @@
 //	instance  a running broker
 //	owner     the instance that has the lease of a lane
 //	worker    the loop of the owner that works one lane, and calls Acquire, Held and Release
-//	stand by  to wait for a lane that another instance owns
+//	standby   an instance that waits for a lane which another instance owns
 //	table     one message: the running instances, and the owner of each lane
-//	counter   one message for each instance, which the instance raises every second; to raise it is a beat
+//	counter   one message for each instance, which holds a number
+//	beat      an instance's raise of its own counter, once a second
 //	call      a message on a plain subject, which no stream stores
 //	round     the unit of work: beat, read the table and the counters, write the table, announce the change
 //	liveness  whether another instance is alive, inferred from its counter and its calls
@@ -17,15 +18,15 @@
 //
 // # The purpose of ownership
 //
-// Ownership exists for order and efficiency. No promise depends on it: two owners of one lane deliver messages twice,
-// under one id, and lose none. An owner purges only the messages below its cursor, all of which were delivered. Its
-// cursor begins at the stream's first message, or at its predecessor's cursor. A message in flight at another owner
-// keeps its id. A predecessor's cursor is valid only in the stream for which it was stored. The time of creation
-// identifies that stream.
+// Ownership exists for order and efficiency. No promise depends on ownership: two owners of one lane deliver messages
+// twice, under one id, and lose none. An owner purges only the messages below its cursor, all of which were delivered.
+// The cursor begins at the stream's first message, or at the previous owner's cursor. A message in flight at another
+// owner keeps its id. The previous owner's cursor is valid only in the stream for which it was stored. The time of
+// creation identifies that stream.
 //
-// So a lease need not be exclusive at every moment. No lease can be exclusive at every moment: a process may be
-// suspended between the check of its lease and the publish that follows. Two requirements remain: duplicates must be
-// rare, and no lane may stay without an owner.
+// So a lease need not be exclusive at every moment. No lease can be: a process may be suspended between the check of
+// its lease and the publish that follows. Two requirements remain. Duplicates must be rare, and no lane may stay
+// without an owner.
 //
 // # How instances agree
 //
@@ -34,20 +35,20 @@
 //	delaysys.owners.table       ┘                the table, replaced as a whole, by compare-and-set
 //
 // In a round an instance raises its counter. From the stream's leader it reads its new counter message, then the table,
-// then the counter of each instance in the table. It computes the new table. If the new table differs, the instance
-// writes it, on condition that the stored message is still the one that it read, and announces the change. The instance
-// trusts a server only if that server shows the instance's own beat: a deposed leader answers reads for a while, with
-// old counters.
+// then the counter of each instance in the table. Then it computes a new table. If the new table differs from the
+// stored one, the instance writes the new table, on condition that the stored message has not changed, and announces
+// the change. The instance trusts a server only if that server shows the instance's own beat: for a while, a deposed
+// leader answers reads with old counters.
 //
-//   - An instance that is alone has no rounds. The table lists only this instance. It subscribes to calls, and has a
-//     round when it receives one. Every 10 s it reads the table from the leader, since a call may be lost: a call does
-//     not cross a leaf node whose link is down, even if the instance's own connection is up. This read has no
-//     measurable cost. The instance also reads the table after an outage of JetStream (Probe) or of its connection.
+//   - An instance that is alone in the table has no regular rounds. It subscribes to calls, and has a round when it
+//     receives a call. Every 10 s it reads the table from the leader, since a call may be lost: a call does not cross a
+//     leaf node whose link is down, even if the instance's own connection is up. This read has no measurable cost. The
+//     instance also reads the table after an outage of JetStream (Probe) or of its connection.
 //   - Shares are even, among at most MaxOwners instances, with the fewest moves. Every instance computes all shares
 //     from the table (see shares), and acts only on its own share: it claims the free lanes of its share, and gives up
 //     lanes of other shares. So no instance leads the others, and an instance with an outdated table does no harm.
 //   - An instance that reads a message of a newer format than its own declines the lane. As long as an instance of a
-//     newer format can own the lane, the older instance's share does not contain it.
+//     newer format can own the lane, the share of the older instance does not contain the lane.
 //   - After an instance has joined, no lane moves until the set of instances has not changed for 5 s. An instance that
 //     stops drains each lane, frees the lane in the table, stores the cursor there, and sends a call. The next owner
 //     starts immediately at that cursor.
@@ -58,16 +59,16 @@
 // # Forged messages
 //
 // A client may not publish below delaysys. But a client chooses the subject of the acknowledgement of its message, and
-// that may be the table's subject. So every message has a seal (message.Keys). Instances ignore a message without a
-// valid seal. Of such a message they use only the sequence, which the next write has to name. They keep the last good
-// table and write it back. An instance that did not read the last good table writes back an older table. So each
-// instance that knows claims with newer epochs keeps these claims, and writes them back. Thus no working owner loses a
-// lane. (In a test without this rule, a client hid every table during 30 restarts in turn, and owners lost five lanes.)
+// may choose the table's subject. So every message has a seal (message.Keys). Of a message without a valid seal,
+// instances use only the sequence, which the next write has to name. They keep the last good table, and write it back.
+// An instance that did not read the last good table writes back an older table. So each instance that knows claims with
+// newer epochs keeps these claims, and writes them back. Thus no working owner loses a lane. (In a test without this
+// rule, a client hid every table during 30 restarts in turn, and owners lost five lanes.)
 //
-// A forged counter hides the real one. Then the other instances ask the instance of that counter by a call, and its
+// A forged counter hides the real counter. Then the other instances ask the instance of that counter by a call, and the
 // answer is a sign of life. Instances read messages by their subjects, so messages on other subjects cost nothing. If a
-// client stores an old sealed table or counter again, instances recognize it as old. Versions and counters only rise, a
-// version is at least the writer's time, and each table contains the sequence of the message that it replaced.
+// client stores an old sealed table or counter again, instances recognize that it is old. Versions and counters only
+// rise, a version is at least the writer's time, and each table contains the sequence of the message that it replaced.
 //
 // If an instance starts and finds no table in a stream that has stored messages before, it waits 5 s for an instance
 // that knows the table. Then it creates a new table. This takes no lane from an owner: owners enter their lanes in the
@@ -75,25 +76,25 @@
 //
 // # When an owner stops
 //
-// An instance stops 5 s after it sent its last good beat: Held returns false. An observer counts from the time at which
-// it read that beat, which is later. The instance measures with the monotonic clock and with the wall clock, and uses
-// the longer time, because the monotonic clock stops while a machine is suspended.
+// An instance stops 5 s after it sent its last good beat: Held returns false. Another instance takes over 5 s after it
+// read that beat, which is later. The instance measures with the monotonic clock and with the wall clock, and uses the
+// longer time, because the monotonic clock stops while a machine is suspended.
 //
 // But ownership must not stop delivery. While its beats fail, an instance keeps its grace on three conditions: the
-// grace has held without a gap, the connection is up, and the instance continues to try. Usually the other instances
-// cannot write either, and so cannot replace this instance. If only this instance has lost the stream, a lane may have
-// two owners until this instance reads the table again. If the leader has no room for a beat, but shows a table in
-// which the lane belongs to the instance, no other owner can exist.
+// grace has never ended since the last good beat, the connection is up, and the instance continues to try. Usually the
+// other instances cannot write either, and so cannot replace this instance. If only this instance has lost the stream,
+// a lane may have two owners until this instance reads the table again. If the leader has no room for a beat, but shows
+// a table in which the lane belongs to the instance, no other owner can exist.
 //
 // While rounds fail, instances list their lanes in calls. After 15 s, which is longer than an election, or after 5 s of
-// "no room", they use these lists in place of the table. Each instance keeps its lanes. A lane that no call lists goes
-// to one of the instances whose calls arrive, by the usual shares (see assume). So even an instance that starts in a
-// full account delivers, although it cannot enter itself in the table. Without deliveries the account would stay full.
-// The instance enters such a lane as soon as it can write the table and the table has no live owner of the lane.
+// errFull, they use these lists in place of the table. Each instance keeps its lanes. A lane that no call lists goes to
+// one of the instances whose calls arrive, by the usual shares (see divideByCalls). So even an instance that starts in
+// a full account delivers, although it cannot enter itself in the table. Without deliveries the account would stay
+// full. The instance enters such a lane as soon as it can write the table and the table has no live owner of the lane.
 //
 // A lease does not end when Held returns false. If the instance can beat again and is still the owner in the table, it
-// continues with all its messages in flight and repeats none. Only the table, or in an outage the call of another
-// instance, ends a lease (Done).
+// continues with all its messages in flight, and delivers none of them twice. Only the table, or in an outage the call
+// of another instance, ends a lease (Done).
 //
 // Every good round also sends each worker a beat (Beats). A worker that does not receive the beat within 5 s loses its
 // lane, even if the rest of the process runs. Beats from a separate goroutine would keep the lane of a stuck worker. If
@@ -108,10 +109,12 @@
 // A killed instance stays in the table. Its next run has the same name or the same place, and sends a call. If the
 // earlier run does not answer within 300 ms, the new run takes over. If the place is locked, the new run takes over
 // immediately. The operator chooses the name. The broker derives the place from the host's name and an address. Two
-// instances have the same place by mistake if their hosts have the same name and the address is local to each host. If
-// both instances are alive, the younger yields. It stops if both have the same name, and continues without a place if
-// both have only the same place. They notice each other by a call or by a change of the other's counter. If no call
-// arrived at the start, the elder notices the younger when it next reads the table. Until then both own the lanes.
+// instances have the same place by mistake if their hosts have the same name and the address is local to each host.
+//
+// If both instances are alive, the younger yields: it stops if both have the same name, and continues without a place
+// if only their places are equal. Each instance detects the other by a call, or by a change of the other's counter. If
+// no call arrived at the start, the elder detects the younger when the elder next reads the table. Until then both own
+// the lanes.
 //
 // # The situations
 //
@@ -155,12 +158,11 @@
 //     expires claims without an event, by each server's own wall clock. A replicated bucket does not answer for 7 s
 //     after its leader dies, so every owner would stop, and all lanes would move, for no reason.
 //   - A KV bucket. The stream is configured like a bucket, under another name. But nats-server denies $KV.> across a
-//     leaf node, where brokers with DELAY_JS_DOMAIN run, and any replica may answer reads of a bucket. The broker
-//     already has permission to publish below delaysys.
+//     leaf node, behind which brokers with DELAY_JS_DOMAIN run, and any replica may answer reads of a bucket. The
+//     broker already has permission to publish below delaysys.
 //   - An answer to a call as the only sign of life. A counter also proves that its owner can write. Calls count too,
 //     for a hidden counter and for times when no instance can write.
-//   - Reading all messages of the stream in order. A client that stores many messages would delay the reader without
-//     end.
+//   - Reading all messages of the stream in order. A client that stores many messages could delay the reader forever.
 //   - Stopping after 15 s without a successful write. In a full account, two or more instances would wait forever.
 //   - DELAY_OWNERS in memory. After a restart of the servers the cursors are lost, and memory can be full, too.
 //   - One key for each claim. Even shares are a property of all claims together.

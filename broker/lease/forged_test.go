@@ -19,7 +19,7 @@ import (
 // acknowledgement is JetStream's answer to a client's message, which the client can have delivered on any subject.
 const acknowledgement = `{"stream":"DELAY_10m", "seq":7}`
 
-// flood stores messages on a subject at an interval, until it is stopped.
+// flood stores messages on subjects at an interval, until stop is called or the test ends.
 func flood(t *testing.T, s *natstest.Server, subject func() string, every time.Duration) (stop func()) {
 	t.Helper()
 	nc := s.Connect()
@@ -42,29 +42,28 @@ func flood(t *testing.T, s *natstest.Server, subject func() string, every time.D
 	return stop
 }
 
-func onTable() string { return meeting.Table }
+func onTable() string { return testSubjects.Table }
 
-// TestForgedTable: a client that stores messages on the table's subject moves no lane, and prevents no instance from
-// joining, leaving, or taking over from a dead one.
+// TestForgedTable: a client stores messages on the table's subject. No lane moves, and instances can still join, leave,
+// and take over from a dead instance.
 func TestForgedTable(t *testing.T) {
 	natstest.Long(t)
 	for _, every := range []time.Duration{time.Second, 10 * time.Millisecond} {
 		t.Run(every.String(), func(t *testing.T) {
-			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-				a, b := startPeer(t, s, lanes(6), sealed), startPeer(t, s, lanes(6), sealed)
+			withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+				a, b := startPeer(t, s, lanes(6), withKeys), startPeer(t, s, lanes(6), withKeys)
 				time.Sleep(10 * time.Second)
-				hadA, hadB := a.all(), b.all()
+				kept := leasesOf(a, b)
 				stop := flood(t, s, onTable, every)
 				checkFor(t, 2*time.Minute, "3 3", a, b)
-				checkStays(t, hadA, a)
-				checkStays(t, hadB, b)
+				checkKept(t, kept)
 
-				c := startPeer(t, s, lanes(6), sealed)
+				c := startPeer(t, s, lanes(6), withKeys)
 				time.Sleep(20 * time.Second)
 				checkFor(t, 10*time.Second, "2 2 2", a, b, c)
 				a.crash()
 				if took := awaitHolds(t, 7*time.Second, 6, b, c); took > 6*time.Second {
-					t.Errorf("taken over after %s", took)
+					t.Errorf("the other instances took over after %s, want at most 6s", took)
 				}
 				time.Sleep(time.Second)
 				b.stop()
@@ -76,14 +75,14 @@ func TestForgedTable(t *testing.T) {
 	}
 }
 
-// TestForgedBeforeAnybody: if a forged table is stored and no instance knows a good one, an instance that starts waits
-// 5 s and founds a new table. Two of them do not take the same lanes.
+// TestForgedBeforeAnybody: a forged table is stored, and no instance knows a valid table. Two instances that start wait
+// 5 s and create a new table. They do not take the same lanes.
 func TestForgedBeforeAnybody(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		stop := flood(t, s, onTable, 10*time.Millisecond)
 		time.Sleep(time.Second)
-		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
-		time.Sleep(stableAfter - settle)
+		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
+		time.Sleep(stableAfter - maxHandover)
 		checkHolds(t, "0 0", a, b)
 		awaitHolds(t, 2*stableAfter, 4, a, b)
 		time.Sleep(10 * time.Second)
@@ -92,23 +91,22 @@ func TestForgedBeforeAnybody(t *testing.T) {
 	})
 }
 
-// TestForgedCounter: if a client hides the counters of instances, no instance takes them for dead. If it stores an old
-// counter again, that does not keep a dead instance alive.
+// TestForgedCounter: if a client hides the counters of live instances, no instance treats them as dead. If the client
+// stores an old counter of a dead instance again, no instance treats it as alive.
 func TestForgedCounter(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
 		time.Sleep(10 * time.Second)
-		hadA, hadB := a.all(), b.all()
+		kept := leasesOf(a, b)
 		n := 0
-		subject := func() string { n++; return meeting.Beat + []*peer{a, b}[n%2].Instance() }
+		subject := func() string { n++; return testSubjects.Beat + []*peer{a, b}[n%2].Instance() }
 		stop := flood(t, s, subject, 5*time.Millisecond)
 		checkFor(t, time.Minute, "2 2", a, b)
-		checkStays(t, hadA, a)
-		checkStays(t, hadB, b)
+		checkKept(t, kept)
 		stop()
 		time.Sleep(3 * time.Second)
 
-		m, _, err := b.store.last(context.Background(), meeting.Beat+a.Instance())
+		m, _, err := b.store.last(context.Background(), testSubjects.Beat+a.Instance())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,10 +114,10 @@ func TestForgedCounter(t *testing.T) {
 		nc := s.Connect()
 		again := &nats.Msg{Subject: m.Subject, Data: m.Data,
 			Header: nats.Header{message.HeaderSeal: {keys.Seal(m.Subject, m.Data)}}}
-		took := time.Now()
+		crashed := time.Now()
 		for len(b.holds()) < 4 {
-			if time.Since(took) > 6*time.Second {
-				t.Fatalf("the dead is alive after %s", time.Since(took))
+			if time.Since(crashed) > 6*time.Second {
+				t.Fatalf("after %s, the dead instance still counts as alive", time.Since(crashed))
 			}
 			if err := nc.PublishMsg(again); err != nil {
 				t.Fatal(err)
@@ -129,12 +127,12 @@ func TestForgedCounter(t *testing.T) {
 	})
 }
 
-// TestOldTable: an old table with a valid seal that is stored again has no effect.
+// TestOldTable: a client stores an old table, with its valid seal, again. This has no effect.
 func TestOldTable(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		a := startPeer(t, s, lanes(6), sealed)
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a := startPeer(t, s, lanes(6), withKeys)
 		time.Sleep(10 * time.Second)
-		m, ours, err := a.store.last(context.Background(), meeting.Table)
+		m, ours, err := a.store.last(context.Background(), testSubjects.Table)
 		if err != nil || !ours {
 			t.Fatalf("the table: ours: %t, %v", ours, err)
 		}
@@ -142,10 +140,10 @@ func TestOldTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := startPeer(t, s, lanes(6), sealed)
+		b := startPeer(t, s, lanes(6), withKeys)
 		time.Sleep(20 * time.Second)
 		checkHolds(t, "3 3", a, b)
-		hadA, hadB := a.all(), b.all()
+		kept := leasesOf(a, b)
 		nc := s.Connect()
 		for range 100 {
 			if err := nc.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data,
@@ -155,60 +153,59 @@ func TestOldTable(t *testing.T) {
 			time.Sleep(97 * time.Millisecond)
 			checkHolds(t, "3 3", a, b)
 		}
-		checkStays(t, hadA, a)
-		checkStays(t, hadB, b)
-		c := startPeer(t, s, lanes(6), sealed)
+		checkKept(t, kept)
+		c := startPeer(t, s, lanes(6), withKeys)
 		time.Sleep(20 * time.Second)
 		checkHolds(t, "2 2 2", a, b, c)
 	})
 }
 
-// TestForgedElsewhere: a client's messages next to the counters, under any number of names, cost nothing. They are
-// removed together with a dead instance's counter.
+// TestForgedElsewhere: a client stores messages under the names of many instances that do not exist. Live instances
+// send no further messages because of them, and remove them together with a dead instance's counter.
 func TestForgedElsewhere(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
+	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
 		time.Sleep(10 * time.Second)
 		n := 0
-		stop := flood(t, s, func() string { n++; return fmt.Sprint(meeting.Beat, n) }, time.Millisecond)
+		stop := flood(t, s, func() string { n++; return fmt.Sprint(testSubjects.Beat, n) }, time.Millisecond)
 		before, begun := a.nc.Stats().OutMsgs, time.Now()
 		checkFor(t, 30*time.Second, "2 2", a, b)
 		stop()
 		if got := float64(a.nc.Stats().OutMsgs-before) / time.Since(begun).Seconds(); got > 10 {
-			t.Errorf("it sends %.1f messages a second, want those of a round", got)
+			t.Errorf("an instance sends %.1f messages a second, want at most 10", got)
 		}
 		b.crash()
 		time.Sleep(time.Minute)
 		if list := subjects(t, js); len(list) != 2 {
-			t.Errorf("there are %d messages, want the table and one counter", len(list))
+			t.Errorf("the stream has messages on %d subjects, want the table and one counter", len(list))
 		}
 	})
 }
 
-// TestForgedCalls: calls that are not ours wake no instance.
+// TestForgedCalls: calls without a valid seal cause no round.
 func TestForgedCalls(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-		a := startPeer(t, s, lanes(4), sealed)
+	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+		a := startPeer(t, s, lanes(4), withKeys)
 		time.Sleep(10 * time.Second)
 		before := lastSequence(t, js)
-		stop := flood(t, s, func() string { return meeting.Call }, time.Millisecond)
+		stop := flood(t, s, func() string { return testSubjects.Call }, time.Millisecond)
 		time.Sleep(10 * time.Second)
 		stop()
 		if got := lastSequence(t, js) - before; got != 0 {
-			t.Errorf("it stored %d messages", got)
+			t.Errorf("the instance stored %d messages, want none", got)
 		}
 		checkHolds(t, "4", a)
 	})
 }
 
-// TestLostClaimIsKept: an instance that did not read a table, because a client's message hid it, writes an older one
-// back. The owner of a lane claimed meanwhile keeps it, and restores the claim.
+// TestLostClaimIsKept: a client's message hid a table with new claims from an instance, and this instance wrote an
+// older table back. The owners of the claimed lanes keep them, and restore their claims.
 func TestLostClaimIsKept(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-		a, b := startPeer(t, s, lanes(4), sealed), startPeer(t, s, lanes(4), sealed)
+	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
 		time.Sleep(10 * time.Second)
-		hadA, hadB := a.all(), b.all()
-		m, _, err := a.store.last(context.Background(), meeting.Table)
+		kept := leasesOf(a, b)
+		m, _, err := a.store.last(context.Background(), testSubjects.Table)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +213,7 @@ func TestLostClaimIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for lane, c := range old.Lanes { // as they were before their owners claimed them
+		for lane, c := range old.Lanes { // the claims from before the present ones
 			old.Lanes[lane] = Claim{Epoch: c.Epoch - 1, Next: c.Next, Created: c.Created}
 		}
 		old.Version, old.Replaces = old.Version+uint64(time.Hour/time.Millisecond), m.Sequence
@@ -224,13 +221,12 @@ func TestLostClaimIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.store.swap(context.Background(), meeting.Table, body, m.Sequence); err != nil {
+		if _, err := a.store.swap(context.Background(), testSubjects.Table, body, m.Sequence); err != nil {
 			t.Fatal(err)
 		}
 		checkFor(t, 10*time.Second, "2 2", a, b)
-		checkStays(t, hadA, a)
-		checkStays(t, hadB, b)
-		if m, _, err = b.store.last(context.Background(), meeting.Table); err != nil {
+		checkKept(t, kept)
+		if m, _, err = b.store.last(context.Background(), testSubjects.Table); err != nil {
 			t.Fatal(err)
 		}
 		now, err := ParseTable(m.Data)
@@ -239,19 +235,19 @@ func TestLostClaimIsKept(t *testing.T) {
 		}
 		for lane, c := range now.Lanes {
 			if c.Instance != a.Instance() && c.Instance != b.Instance() {
-				t.Errorf("%s is %q's in the table", lane, c.Instance)
+				t.Errorf("the table has the owner %q for %s, want one of the two instances", c.Instance, lane)
 			}
 		}
 	})
 }
 
-// TestRestartsUnderForgery restarts instances in turn while a client hides every table soon after it is written. A lane
-// moves when its owner hands it over, and no working owner loses one.
+// TestRestartsUnderForgery restarts instances in turn while a client hides every table soon after its write. A lane
+// moves only when its owner hands the lane over, and no working owner loses a lane.
 func TestRestartsUnderForgery(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		var peers []*peer
 		for range 3 {
-			peers = append(peers, startPeer(t, s, lanes(6), sealed))
+			peers = append(peers, startPeer(t, s, lanes(6), withKeys))
 		}
 		time.Sleep(20 * time.Second)
 		flood(t, s, onTable, 5*time.Millisecond)
@@ -261,14 +257,14 @@ func TestRestartsUnderForgery(t *testing.T) {
 			peers[n].stop()
 			time.Sleep(time.Second)
 			lost += peers[n].losses()
-			peers[n] = startPeer(t, s, lanes(6), sealed)
+			peers[n] = startPeer(t, s, lanes(6), withKeys)
 			time.Sleep(time.Second + time.Duration(round)*37*time.Millisecond)
 		}
 		for _, p := range peers {
 			lost += p.losses()
 		}
 		if lost > 0 {
-			t.Errorf("%d leases were lost by their owners", lost)
+			t.Errorf("working owners lost %d leases, want none", lost)
 		}
 	})
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// takeoverAfter is the time after which this run takes over from an earlier run of this instance if the earlier run's
-// counter has not changed. A live run would have answered a call by then.
+// takeoverAfter is the time after which this run takes over from an earlier run of this instance, provided that the
+// earlier run's counter has not changed. If the earlier run were alive, it would answer a call within this time.
 const takeoverAfter = 300 * time.Millisecond
 
 // sharesIdentity reports whether an instance has this instance's name or place.
@@ -14,9 +14,9 @@ func (s *Shared) sharesIdentity(i Instance) bool {
 	return i.Name != "" && i.Name == s.cfg.Name || i.Place != "" && i.Place == s.self.place
 }
 
-// gone reports whether an instance of the table is dead. If this instance has locked its place, no other instance can
-// run there.
-func (s *Shared) gone(id string, i Instance) bool {
+// isDead reports whether an instance of the table is dead. An instance at the place that this instance has locked is
+// dead: only one instance can hold the lock.
+func (s *Shared) isDead(id string, i Instance) bool {
 	return s.cfg.Locked && s.sharesIdentity(i) && i.Name == "" ||
 		s.view.liveness.unchangedFor(id) >= s.timeout(id, i)
 }
@@ -40,18 +40,18 @@ func (s *Shared) checkIdentities() {
 		}
 		switch younger := i.Started < s.self.started || i.Started == s.self.started && id < s.self.id; {
 		case !younger:
-			if !s.logged.younger {
-				s.log.Error("a younger instance has the name of this one and stops", "instance", id, "name", i.Name,
+			if !s.logged.youngerExists {
+				s.log.Error("a younger instance has the same name; the younger stops", "instance", id, "name", i.Name,
 					"place", i.Place)
 			}
-			s.logged.younger = true
+			s.logged.youngerExists = true
 		case i.Place != "":
 			s.log.Warn("another instance runs at the same place (host name and address), so a restart of this instance "+
 				"after a crash waits 5s for its lanes; set DELAY_INSTANCE to a unique name for each instance",
 				"instance", id, "place", i.Place)
 			s.self.place = ""
-		case !s.logged.older:
-			s.logged.older = true
+		case !s.logged.olderExists:
+			s.logged.olderExists = true
 			s.mu.Lock()
 			s.local.leaving = true
 			s.mu.Unlock()

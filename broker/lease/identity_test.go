@@ -11,107 +11,111 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPlaceIsResumed: an instance that starts at the place of a dead one takes over as soon as a call has no answer,
-// and immediately if the place is locked.
+// TestPlaceIsResumed: an instance that starts at the place of a dead instance takes over when its call has had no
+// answer for takeoverAfter, and immediately if the place is locked.
 func TestPlaceIsResumed(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		place option
-		most  time.Duration
-	}{{"address", at("h 127.0.0.1:8422"), takeoverAfter + settle}, {"directory", locked("h /data"), settle}} {
+		limit time.Duration
+	}{
+		{"address", withPlace("h 127.0.0.1:8422"), takeoverAfter + maxHandover},
+		{"directory", withLockedPlace("h /data"), maxHandover},
+	} {
 		t.Run(test.name, func(t *testing.T) {
-			meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-				a := startPeer(t, s, lanes(4), test.place, sealed)
+			withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+				a := startPeer(t, s, lanes(4), test.place, withKeys)
 				time.Sleep(time.Minute)
 				a.crash()
-				b := startPeer(t, s, lanes(4), test.place, sealed)
-				if took := awaitHolds(t, time.Second, 4, b); took > test.most {
-					t.Errorf("resumed after %s, want %s", took, test.most)
+				b := startPeer(t, s, lanes(4), test.place, withKeys)
+				if took := awaitHolds(t, time.Second, 4, b); took > test.limit {
+					t.Errorf("resumed after %s, want at most %s", took, test.limit)
 				}
-				other := startPeer(t, s, lanes(4), test.place, sealed)
+				other := startPeer(t, s, lanes(4), test.place, withKeys)
 				other.crash()
 			})
 		})
 	}
 }
 
-// TestSameNameStops: if two live instances have one name from an operator, the younger stops before it owns a lane.
+// TestSameNameStops: if an operator gave two live instances the same name, the younger stops before it owns a lane.
 func TestSameNameStops(t *testing.T) {
 	for _, alone := range []bool{true, false} {
-		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-			a := startPeer(t, s, lanes(4), named("one"), sealed, failing(func(err error) { t.Errorf("the elder: %v", err) }))
+		withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+			elderFailed := func(err error) { t.Errorf("the elder: %v", err) }
+			a := startPeer(t, s, lanes(4), withName("one"), withKeys, withFail(elderFailed))
 			others := []*peer{}
 			if !alone {
-				others = append(others, startPeer(t, s, lanes(4), sealed))
+				others = append(others, startPeer(t, s, lanes(4), withKeys))
 			}
 			time.Sleep(10 * time.Second)
-			had := a.all()
+			kept := leasesOf(a)
 			var why atomic.Value
-			b := startPeer(t, s, lanes(4), named("one"), sealed, failing(func(err error) { why.Store(err) }))
+			b := startPeer(t, s, lanes(4), withName("one"), withKeys, withFail(func(err error) { why.Store(err) }))
 			time.Sleep(time.Second)
 			if err, _ := why.Load().(error); !errors.Is(err, ErrNameInUse) {
 				t.Errorf("the younger: got %v, want ErrNameInUse", err)
 			}
 			checkHolds(t, "0", b)
-			checkStays(t, had, a)
+			checkKept(t, kept)
 			b.stop()
 			checkFor(t, time.Minute, map[bool]string{true: "4", false: "2 2"}[alone], append([]*peer{a}, others...)...)
 		})
 	}
 }
 
-// TestSameNameWithoutCalls: two live instances with one name did not receive each other's calls, so the younger
-// took over. They detect it, and one is left.
+// TestSameNameWithoutCalls: two live instances with the same name do not receive each other's calls, so the younger
+// takes over. They detect each other by the table, and one of them stops.
 func TestSameNameWithoutCalls(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		a := startPeer(t, s, lanes(4), named("one"), deaf, sealed)
-		time.Sleep(time.Minute + pollEvery/2)
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a := startPeer(t, s, lanes(4), withName("one"), withoutCalls, withKeys)
+		time.Sleep(time.Minute + pollInterval/2)
 		stopped := make(chan error, 1)
-		b := startPeer(t, s, lanes(4), named("one"), deaf, sealed, failing(func(err error) { stopped <- err }))
+		b := startPeer(t, s, lanes(4), withName("one"), withoutCalls, withKeys, withFail(func(err error) { stopped <- err }))
 		awaitHolds(t, time.Second, 4, b)
 		select {
 		case <-stopped:
-		case <-time.After(pollEvery + 2*signEvery):
+		case <-time.After(pollInterval + 2*signInterval):
 			t.Fatal("no instance stops")
 		}
 		b.stop()
-		time.Sleep(readEvery + settle) // nor does that call arrive
+		time.Sleep(readInterval + maxHandover) // the call of the stopped instance does not arrive either
 		checkFor(t, time.Minute, "4", a)
 	})
 }
 
-// TestSamePlaceByMistake: two live instances with the same place share the lanes like any others.
+// TestSamePlaceByMistake: two live instances with the same place share the lanes evenly.
 func TestSamePlaceByMistake(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		fail := failing(func(err error) { t.Errorf("stopped by %v", err) })
-		a := startPeer(t, s, lanes(4), at("localhost 127.0.0.1:8422"), fail)
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		fail := withFail(func(err error) { t.Errorf("stopped by %v", err) })
+		a := startPeer(t, s, lanes(4), withPlace("localhost 127.0.0.1:8422"), fail)
 		time.Sleep(time.Minute)
-		had := len(a.all())
-		b := startPeer(t, s, lanes(4), at("localhost 127.0.0.1:8422"), fail)
+		alone := len(a.all())
+		b := startPeer(t, s, lanes(4), withPlace("localhost 127.0.0.1:8422"), fail)
 		for range 4 {
 			time.Sleep(time.Second)
 			checkHolds(t, "4 0", a, b)
 		}
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "2 2", a, b)
-		if had != 4 {
-			t.Errorf("alone it had %d lanes", had)
+		if alone != 4 {
+			t.Errorf("alone it owned %d lanes, want 4", alone)
 		}
 		a.crash()
 		awaitHolds(t, 6*time.Second, 4, b)
 	})
 }
 
-// TestNameIsResumed: an instance with a name resumes as soon as its earlier run did not answer.
+// TestNameIsResumed: an instance takes over from an earlier run with its name that has not answered for takeoverAfter.
 func TestNameIsResumed(t *testing.T) {
-	meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		a := startPeer(t, s, lanes(4), named("one"))
+	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+		a := startPeer(t, s, lanes(4), withName("one"))
 		time.Sleep(time.Minute)
 		a.crash()
-		b := startPeer(t, s, lanes(4), named("one"))
+		b := startPeer(t, s, lanes(4), withName("one"))
 		time.Sleep(takeoverAfter - time.Millisecond)
 		checkHolds(t, "0", b)
-		time.Sleep(settle)
+		time.Sleep(maxHandover)
 		checkHolds(t, "4", b)
 	})
 }

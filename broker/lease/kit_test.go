@@ -3,7 +3,6 @@ package lease
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,13 +15,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// settle is the maximum time to pass a lane from one instance to another: some rounds, each after a pause.
-const settle = 20 * time.Millisecond
+// maxHandover is the maximum time in which a lane moves from one instance to another: some rounds, each after a pause.
+const maxHandover = 20 * time.Millisecond
 
-var meeting = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.",
+var testSubjects = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.",
 	Call: "ctl.owners"}
 
-// muted is a connection to JetStream's API without answers while it is muted, as from a stream without a leader.
+// muted is a proxy to JetStream's API. While it is true, the proxy does not answer, like a stream without a leader.
 type muted struct{ atomic.Bool }
 
 func (m *muted) option(t *testing.T, s *natstest.Server) option {
@@ -39,14 +38,14 @@ func (m *muted) option(t *testing.T, s *natstest.Server) option {
 	return func(c *SharedConfig) { c.APIPrefix = "mutable" }
 }
 
-// bound limits the stream to its present size, or removes the limit.
-func bound(t *testing.T, js jetstream.JetStream, full bool) {
+// setFull makes the stream full, by a limit of its present size, or removes the limit.
+func setFull(t *testing.T, js jetstream.JetStream, full bool) {
 	t.Helper()
-	st, err := js.Stream(context.Background(), meeting.Stream)
+	st, err := js.Stream(context.Background(), testSubjects.Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
-	natstest.Reconfigure(t, js, meeting.Stream, func(cfg *jetstream.StreamConfig) {
+	natstest.Reconfigure(t, js, testSubjects.Stream, func(cfg *jetstream.StreamConfig) {
 		cfg.Discard, cfg.MaxBytes = jetstream.DiscardNew, -1
 		if full {
 			cfg.MaxBytes = int64(max(st.CachedInfo().State.Bytes, 1))
@@ -54,16 +53,16 @@ func bound(t *testing.T, js jetstream.JetStream, full bool) {
 	})
 }
 
-// checkFor checks every second, for a duration, that the peers hold the wanted number of lanes, each held by one peer.
-func checkFor(t *testing.T, long time.Duration, want string, peers ...*peer) {
+// checkFor calls checkHolds every second, for a duration.
+func checkFor(t *testing.T, duration time.Duration, want string, peers ...*peer) {
 	t.Helper()
-	checkEvery(t, time.Second, long, want, peers...)
+	checkEvery(t, time.Second, duration, want, peers...)
 }
 
 // checkEvery is checkFor with another interval.
-func checkEvery(t *testing.T, interval, long time.Duration, want string, peers ...*peer) {
+func checkEvery(t *testing.T, interval, duration time.Duration, want string, peers ...*peer) {
 	t.Helper()
-	for range int(long / interval) {
+	for range int(duration / interval) {
 		checkHolds(t, want, peers...)
 		if t.Failed() {
 			return
@@ -72,8 +71,9 @@ func checkEvery(t *testing.T, interval, long time.Duration, want string, peers .
 	}
 }
 
-// awaitHolds waits until the peers hold all lanes, and returns the time this took.
-func awaitHolds(t *testing.T, most time.Duration, n int, peers ...*peer) time.Duration {
+// awaitHolds waits until the peers together hold n lanes, and returns the time for which it waited. It fails after
+// limit.
+func awaitHolds(t *testing.T, limit time.Duration, n int, peers ...*peer) time.Duration {
 	t.Helper()
 	start := time.Now()
 	for {
@@ -87,31 +87,38 @@ func awaitHolds(t *testing.T, most time.Duration, n int, peers ...*peer) time.Du
 		if len(held) == n {
 			return took
 		}
-		if took > most {
-			t.Fatalf("after %s %d lanes of %d are held", took, len(held), n)
+		if took > limit {
+			t.Fatalf("after %s, %d of %d lanes are held", took, len(held), n)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// checkStays fails if a lease of before is missing now.
-func checkStays(t *testing.T, before map[string]Lease, p *peer) {
-	t.Helper()
-	now := p.all()
-	var moved []string
-	for lane, l := range before {
-		if now[lane] != l {
-			moved = append(moved, lane)
-		}
+// leasesOf returns the present leases of some peers.
+func leasesOf(peers ...*peer) map[*peer]map[string]Lease {
+	all := make(map[*peer]map[string]Lease)
+	for _, p := range peers {
+		all[p] = p.all()
 	}
-	if slices.Sort(moved); len(moved) > 0 {
-		t.Errorf("%v have been given up", moved)
+	return all
+}
+
+// checkKept fails if a peer has lost one of its earlier leases.
+func checkKept(t *testing.T, earlier map[*peer]map[string]Lease) {
+	t.Helper()
+	for p, leases := range earlier {
+		now := p.all()
+		for lane, l := range leases {
+			if now[lane] != l {
+				t.Errorf("%s has lost its lease of %s", p.Instance(), lane)
+			}
+		}
 	}
 }
 
 func makeStream(js jetstream.JetStream) error {
 	_, err := js.CreateStream(context.Background(),
-		jetstream.StreamConfig{Name: meeting.Stream, Subjects: []string{meeting.All}, MaxMsgsPerSubject: 1})
+		jetstream.StreamConfig{Name: testSubjects.Stream, Subjects: []string{testSubjects.All}, MaxMsgsPerSubject: 1})
 	return err
 }
 
@@ -123,7 +130,8 @@ func lanes(n int) []string {
 	return all
 }
 
-// checkHolds compares the numbers of lanes that the peers hold, and fails if two hold one lane.
+// checkHolds compares the number of lanes that each peer holds, such as "2 2" for two peers, and fails if two peers
+// hold the same lane.
 func checkHolds(t *testing.T, want string, peers ...*peer) {
 	t.Helper()
 	synctest.Wait()
@@ -143,7 +151,8 @@ func checkHolds(t *testing.T, want string, peers ...*peer) {
 	}
 }
 
-func meet(t *testing.T, f func(t *testing.T, s *natstest.Server, js jetstream.JetStream)) {
+// withStream runs f in a bubble, with a server that has the instances' stream.
+func withStream(t *testing.T, f func(t *testing.T, s *natstest.Server, js jetstream.JetStream)) {
 	t.Helper()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		js := s.JetStream(s.Connect())
@@ -157,7 +166,7 @@ func meet(t *testing.T, f func(t *testing.T, s *natstest.Server, js jetstream.Je
 // lastSequence returns the last sequence of the stream.
 func lastSequence(t *testing.T, js jetstream.JetStream) uint64 {
 	t.Helper()
-	st, err := js.Stream(context.Background(), meeting.Stream)
+	st, err := js.Stream(context.Background(), testSubjects.Stream)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +176,7 @@ func lastSequence(t *testing.T, js jetstream.JetStream) uint64 {
 // subjects returns the subjects in the stream, each with its number of messages.
 func subjects(t *testing.T, js jetstream.JetStream) map[string]uint64 {
 	t.Helper()
-	st, err := js.Stream(context.Background(), meeting.Stream)
+	st, err := js.Stream(context.Background(), testSubjects.Stream)
 	if err != nil {
 		t.Fatal(err)
 	}

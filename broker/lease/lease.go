@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 )
 
@@ -13,18 +14,18 @@ type sharedLease struct {
 	beats  chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
 	sent   atomic.Pointer[instant] // time of the beat in the channel
 	done   chan struct{}           // closed by end
-	lost   atomic.Bool             // the lease has ended
-	// denied is set when Held returned false although the lease has not ended. The worker then waits for a beat before
-	// it calls Held again.
+	lost   atomic.Bool             // the lease has ended: see revoke
+	// denied is set when Held returned false although the lease has not ended. The worker then waits for a beat before it
+	// calls Held again.
 	denied atomic.Bool
 
 	// Only Run uses the fields below.
-	epoch   uint64 // the epoch of the claim in the table; zero if assumed
-	assumed bool   // taken in an outage, without the table: see assume
-	ended   bool
+	epoch     uint64 // the epoch of the claim in the table; zero if fromCalls
+	fromCalls bool   // taken in an outage, without the table: see divideByCalls
+	ended     bool
 }
 
-func (l *sharedLease) From() Cursor           { return l.from }
+func (l *sharedLease) Cursor() Cursor         { return l.from }
 func (l *sharedLease) Beats() <-chan struct{} { return l.beats }
 func (l *sharedLease) Done() <-chan struct{}  { return l.done }
 
@@ -44,7 +45,7 @@ func (l *sharedLease) Held() bool {
 		return false
 	}
 	now := l.shared.now()
-	if l.shared.grace.Load().holds(now, l.shared.cfg.Connected()) && !l.stuck(now) {
+	if l.shared.grace.Load().permits(now, l.shared.cfg.Connected()) && !l.stuck(now) {
 		return true
 	}
 	l.denied.Store(true)
@@ -52,10 +53,29 @@ func (l *sharedLease) Held() bool {
 	return false
 }
 
-// Release returns when the other instances can see that the lane is free. It returns immediately if the lease has
-// ended.
+// Release passes the release to Run, and waits until the other instances can read that the lane is free. It returns
+// immediately if the lease has ended.
 func (l *sharedLease) Release(ctx context.Context, at Cursor) error {
-	return l.shared.release(ctx, l, at)
+	s, r := l.shared, &release{lease: l, at: at, done: make(chan struct{})}
+	s.mu.Lock()
+	if s.local.leases[l.lane] != l {
+		s.mu.Unlock()
+		return nil
+	}
+	select {
+	case <-l.done:
+	default:
+		s.local.leaving = true // Run did not ask for the release, so this instance is stopping
+	}
+	s.local.releases = append(s.local.releases, r)
+	s.mu.Unlock()
+	s.wake()
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("announce that %s is free: %w; other instances take over within seconds", l.lane, ctx.Err())
+	}
 }
 
 // stuck reports whether the worker has left a beat in the channel for too long.

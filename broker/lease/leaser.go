@@ -10,11 +10,11 @@ type Leaser interface {
 	// Run takes part in the division of lanes until ctx ends, and then leaves. A Leaser may grant no lease before Run is
 	// called. The workers must release their leases before ctx ends.
 	Run(ctx context.Context)
-	// Acquire waits until this instance owns the lane, or returns the error of ctx if ctx ends first. If another
-	// instance owns the lane, Acquire calls waiting, at most once. This instance then stands by, and counts as ready.
+	// Acquire waits until this instance owns the lane, or returns the error of ctx if ctx ends first. If another instance
+	// owns the lane, Acquire calls waiting, at most once. This instance is then a standby, and counts as ready.
 	Acquire(ctx context.Context, lane string, waiting func()) (Lease, error)
-	// Owner returns the instance that owns a lane, as far as this instance knows. It returns "" if the lane is free, or
-	// if the instances do not communicate.
+	// Owner returns the instance that owns a lane, as far as this instance knows. It returns "" if the lane is free, or if
+	// the instances do not communicate.
 	Owner(lane string) string
 	// Probe must be called after an outage of JetStream, in which lanes may have changed their owners.
 	Probe()
@@ -22,21 +22,21 @@ type Leaser interface {
 
 // Lease is the ownership of one lane, from Acquire to Release.
 type Lease interface {
-	// From returns the cursor that the previous owner left.
-	From() Cursor
-	// Held reports whether this instance owns the lane now. The worker calls it in its own loop, before each delivery
-	// and each commit. After false, Held may return true again: the connection was lost, and no other instance took over
+	// Cursor returns the position at which the previous owner stopped.
+	Cursor() Cursor
+	// Held reports whether this instance owns the lane now. The worker calls Held in its loop, before each delivery and
+	// each commit. Held may return false and later true again, if the connection was lost and no other instance took over
 	// meanwhile.
 	Held() bool
-	// Beats returns a channel that has a value about once a second while there are other instances. The worker receives
-	// the values in its loop, so a stuck worker loses its lane. The channel is never closed. It is nil if no other
-	// instance can take over.
+	// Beats returns a channel that has a value about once a second while there are other instances. The worker must
+	// receive the values in its loop: a worker that does not is stuck, and loses its lane. The channel is never closed. It
+	// is nil if no other instance can take over.
 	Beats() <-chan struct{}
-	// Done returns a channel that is closed when the worker must stop. Either another instance already owns the lane,
-	// and Held is false; or another instance will own it after the release.
+	// Done returns a channel that is closed when the worker must stop. Either another instance already owns the lane, and
+	// Held is false; or another instance will own it after the release.
 	Done() <-chan struct{}
 	// Decline reports that the lane contains a message of a newer format, which this instance cannot read. If a live
-	// instance of a newer format can own the lane, it becomes the owner. If there is no such instance, nothing changes.
+	// instance of a newer format can own the lane, that instance becomes the owner. Otherwise, nothing changes.
 	Decline()
 	// Release gives up the lane and passes on the cursor. No message of the lane may be in flight any more.
 	Release(ctx context.Context, at Cursor) error
@@ -44,8 +44,8 @@ type Lease interface {
 
 // Cursor is the position in a lane up to which an owner has worked.
 type Cursor struct {
-	// Next is the lowest undelivered sequence, or zero for the first sequence of the stream. A replica that lags may
-	// still show messages below Next, which were purged.
+	// Next is the lowest undelivered sequence, or zero for the first sequence of the stream. A replica that lags may still
+	// show messages below Next, which were purged.
 	Next uint64
 	// Created is the time of creation of the stream that Next refers to. In a stream created at another time, the same
 	// sequence is another message.

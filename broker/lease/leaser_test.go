@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestConformFreeLane: a free lane is granted immediately. The lease is held, begins at the stream's first message, and
-// waiting is not called. The leaser returns the lane's owner, if it knows the owner.
+// TestConformFreeLane: a free lane is granted immediately, and waiting is not called. The lease is held, and begins at
+// the stream's first message. Owner returns the owner if the instances communicate.
 func TestConformFreeLane(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		l, _ := k.start("L", "M")
@@ -25,11 +25,11 @@ func TestConformFreeLane(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(begun); took != 0 {
-			t.Errorf("acquired after %s, want at once", took)
+			t.Errorf("acquired after %s, want immediately", took)
 		}
-		if !got.Held() || isDone(got) || got.From() != (Cursor{}) {
-			t.Errorf("held %t, done %t, from %+v; want a lease that is held, from the beginning", got.Held(), isDone(got),
-				got.From())
+		if !got.Held() || isDone(got) || got.Cursor() != (Cursor{}) {
+			t.Errorf("held %t, done %t, cursor %+v; want true, false and the zero cursor", got.Held(), isDone(got),
+				got.Cursor())
 		}
 		want := ""
 		if k.agrees {
@@ -44,13 +44,13 @@ func TestConformFreeLane(t *testing.T) {
 	})
 }
 
-// TestConformLaneOfAnother: Acquire of a lane that another instance owns calls waiting once, and returns the error of
-// its context as soon as the context ends.
+// TestConformLaneOfAnother: if another instance owns the lane, Acquire calls waiting once, and returns the error of its
+// context when the context ends.
 func TestConformLaneOfAnother(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
-		got := must(t, a, "L", time.Minute)
-		work(t, got)
+		got := acquire(t, a, "L", time.Minute)
+		receiveBeats(t, got)
 		b, _ := k.start("M")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -68,8 +68,8 @@ func TestConformLaneOfAnother(t *testing.T) {
 	})
 }
 
-// TestConformWithoutRun: a leaser that does not run grants no lane that other instances might own, and returns the
-// error of the context. Owner and Probe do not block.
+// TestConformWithoutRun: without Run, a leaser grants no lane that another instance might own. Acquire returns the
+// error of its context, and Owner and Probe do not block.
 func TestConformWithoutRun(t *testing.T) {
 	check := func(t *testing.T, l Leaser) {
 		l.Probe()
@@ -89,22 +89,22 @@ func TestConformWithoutRun(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { check(t, Static{Lanes: []string{"M"}}) })
 	})
 	t.Run("Shared", func(t *testing.T) {
-		meet(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) { check(t, NewShared(conforming(t, s))) })
+		withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) { check(t, NewShared(conforming(t, s))) })
 	})
 }
 
-// TestConformRelease: a released lane is free for another instance immediately. It begins at the cursor of the release,
-// if its leaser can know the cursor. A second release of the same lease changes nothing.
+// TestConformRelease: another instance can acquire a released lane immediately. If the instances communicate, its lease
+// begins at the cursor of the release. A second release of a lease changes nothing.
 func TestConformRelease(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
 		b, _ := k.start("L")
-		first := must(t, a, "L", time.Minute)
-		work(t, first)
-		left := Cursor{Next: 4711, Created: time.Now().UTC()}
+		first := acquire(t, a, "L", time.Minute)
+		receiveBeats(t, first)
+		released := Cursor{Next: 4711, Created: time.Now().UTC()}
 		next := make(chan Lease, 1)
-		if k.agrees { // the other one already waits, in vain
-			go func() { next <- must(t, b, "L", time.Hour) }()
+		if k.agrees { // the other instance already waits
+			go func() { next <- acquire(t, b, "L", time.Hour) }()
 			time.Sleep(20 * time.Second)
 			if len(next) > 0 {
 				t.Fatal("two instances own the lane")
@@ -112,12 +112,12 @@ func TestConformRelease(t *testing.T) {
 		}
 		begun := time.Now()
 		for range 2 {
-			if err := first.Release(t.Context(), left); err != nil {
+			if err := first.Release(t.Context(), released); err != nil {
 				t.Errorf("release: %v", err)
 			}
 		}
 		if !k.agrees {
-			next <- must(t, b, "L", time.Minute)
+			next <- acquire(t, b, "L", time.Minute)
 		}
 		second := <-next
 		if took := time.Since(begun); took > roundPause {
@@ -125,10 +125,10 @@ func TestConformRelease(t *testing.T) {
 		}
 		want := Cursor{}
 		if k.agrees {
-			want = left
+			want = released
 		}
-		if from := second.From(); from.Next != want.Next || !from.Created.Equal(want.Created) {
-			t.Errorf("the next owner begins at %+v, want %+v", from, want)
+		if got := second.Cursor(); got.Next != want.Next || !got.Created.Equal(want.Created) {
+			t.Errorf("the next owner begins at %+v, want %+v", got, want)
 		}
 		if !second.Held() || isDone(second) || k.agrees && first.Held() {
 			t.Errorf("first held %t, second held %t, done %t", first.Held(), second.Held(), isDone(second))
@@ -136,8 +136,8 @@ func TestConformRelease(t *testing.T) {
 	})
 }
 
-// TestConformStop: a leaser without leases stops immediately, and another takes the lanes. The program acquires all
-// lanes concurrently, and releases all of them concurrently.
+// TestConformStop: after its leases are released, a leaser stops immediately, and another leaser can acquire the lanes.
+// The lanes are acquired and released concurrently, as by the workers of a broker.
 func TestConformStop(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		var names []string
@@ -149,7 +149,7 @@ func TestConformStop(t *testing.T) {
 			leases := make([]Lease, len(names))
 			var workers sync.WaitGroup
 			for n, lane := range names {
-				workers.Go(func() { leases[n] = must(t, l, lane, time.Minute) })
+				workers.Go(func() { leases[n] = acquire(t, l, lane, time.Minute) })
 			}
 			workers.Wait()
 			return leases
@@ -181,45 +181,45 @@ func TestConformStop(t *testing.T) {
 	})
 }
 
-// TestConformBeats: Beats has a value once a second while there are other instances, so that a stuck worker loses its
-// lane: Held is false 5 s after the first beat that the worker did not receive, and Done is closed. If no instance can
-// take over, Beats is nil, and the lease lasts.
+// TestConformBeats: Beats has a value once a second while there are other instances. A stuck worker loses its lane:
+// Held returns false 5 s after the first beat that the worker did not receive, and Done is closed. If no instance can
+// take over, Beats is nil, and the lease does not end.
 func TestConformBeats(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
-		l := must(t, a, "L", time.Minute)
+		l := acquire(t, a, "L", time.Minute)
 		k.start("M") // another instance
 		if !k.agrees {
 			time.Sleep(time.Hour)
 			if l.Beats() != nil || !l.Held() || isDone(l) {
-				t.Errorf("beats %t, held %t, done %t; want a lease without an end", l.Beats() != nil, l.Held(), isDone(l))
+				t.Errorf("beats %t, held %t, done %t; want false, true, false", l.Beats() != nil, l.Held(), isDone(l))
 			}
 			return
 		}
 		<-l.Beats()
 		for range 10 {
 			last := time.Now()
-			if _, open := <-l.Beats(); !open || time.Since(last) != beatEvery {
-				t.Errorf("the next beat came after %s, open: %t; want %s", time.Since(last), open, beatEvery)
+			if _, open := <-l.Beats(); !open || time.Since(last) != beatInterval {
+				t.Errorf("the next beat came after %s, open: %t; want %s", time.Since(last), open, beatInterval)
 			}
 		}
 		taken := time.Now()
 		for l.Held() {
 			time.Sleep(time.Millisecond)
 		}
-		if got := time.Since(taken); got != beatEvery+lostAfter {
-			t.Errorf("held for %s after the last beat was taken, want %s", got, beatEvery+lostAfter)
+		if got := time.Since(taken); got != beatInterval+lostAfter {
+			t.Errorf("held for %s after the worker received its last beat, want %s", got, beatInterval+lostAfter)
 		}
 		<-l.Done()
-		if got := time.Since(taken); got > beatEvery+lostAfter+beatEvery {
-			t.Errorf("done after %s, want %s", got, beatEvery+lostAfter+beatEvery)
+		if got := time.Since(taken); got > beatInterval+lostAfter+beatInterval {
+			t.Errorf("done after %s, want %s", got, beatInterval+lostAfter+beatInterval)
 		}
 		if l.Held() {
-			t.Error("held after the end")
+			t.Error("the lease is held after its end")
 		}
 		begun := time.Now()
 		if err := l.Release(t.Context(), Cursor{Next: 9}); err != nil || time.Since(begun) != 0 {
-			t.Errorf("released after the loss: %v after %s, want at once", err, time.Since(begun))
+			t.Errorf("release after the end of the lease: %v after %s, want nil immediately", err, time.Since(begun))
 		}
 	})
 }

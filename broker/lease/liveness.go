@@ -4,11 +4,11 @@ import "time"
 
 // liveness infers the live instances from their counters and calls. Its times are by this instance's clock.
 type liveness struct {
-	seen map[string]sighting
-	// good is the start of the last successful round, which showed everything stored before it. It is zero if a later
+	seen map[string]sighting // by instance
+	// success is the start of the last successful round, which showed everything stored before it. It is zero if a later
 	// round failed. Then the time since a counter's last change is unknown, because the other instance may have been
 	// unable to beat, too.
-	good time.Time
+	success time.Time
 }
 
 // sighting is the last known counter of another instance.
@@ -19,30 +19,30 @@ type sighting struct {
 	alive   bool      // a change was read, or a call arrived
 }
 
-// record notes a counter. It ignores a counter that has not risen: a client may have stored an old counter again.
-// Called is set if the counter comes from a call.
+// record records a counter. It ignores a counter that has not risen: a client may have stored an old counter again.
+// Called is true if the counter comes from a call.
 func (l *liveness) record(id string, counter uint64, called bool, now time.Time) {
 	s, known := l.seen[id]
 	if known && counter <= s.counter {
 		return
 	}
 	changed := s.changed
-	if called || !l.good.IsZero() { // in all other cases the time of the change is unknown
+	if called || !l.success.IsZero() { // otherwise, the time of the change is unknown
 		changed = now
 	}
 	l.seen[id] = sighting{counter: counter, first: now, changed: changed, alive: s.alive || s.counter > 0 || called}
 }
 
-// round records the success of a round that began at sent. The round showed everything stored before sent. Others are
-// the other instances of the table.
-func (l *liveness) round(sent, now time.Time, others []string) {
-	if l.good.IsZero() {
+// recordSuccess records the success of a round that began at sent. The round showed everything stored before sent.
+// Others are the other instances of the table.
+func (l *liveness) recordSuccess(sent, now time.Time, others []string) {
+	if l.success.IsZero() {
 		for id, s := range l.seen {
 			s.first = now
 			l.seen[id] = s
 		}
 	}
-	l.good = sent
+	l.success = sent
 	for _, id := range others {
 		if _, known := l.seen[id]; !known {
 			l.seen[id] = sighting{first: now}
@@ -50,17 +50,17 @@ func (l *liveness) round(sent, now time.Time, others []string) {
 	}
 }
 
-// failed records the failure of a round.
-func (l *liveness) failed() { l.good = time.Time{} }
+// recordFailure records the failure of a round.
+func (l *liveness) recordFailure() { l.success = time.Time{} }
 
 // unchangedFor returns the time for which an instance's counter has certainly not changed, although the instance could
 // have raised it.
 func (l *liveness) unchangedFor(id string) time.Duration {
 	s, known := l.seen[id]
-	if !known || l.good.IsZero() {
+	if !known || l.success.IsZero() {
 		return 0
 	}
-	return l.good.Sub(s.first)
+	return l.success.Sub(s.first)
 }
 
 // everAlive reports whether an instance has ever shown a sign of life.

@@ -9,10 +9,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// failed handles a failed round. If the grace has held so far, the instance keeps it and tries again. While its writes
-// fail, the writes of other instances usually fail too. If only this instance has lost the stream, a lane may have two
-// owners, which is better than none.
-func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
+// handleFailure handles a failed round. If the grace has not ended yet, the instance keeps its grace and tries again.
+// While its writes fail, the writes of other instances usually fail, too. If only this instance has lost the stream, a
+// lane may have two owners, which is better than no owner.
+func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 	if s.outage.since.IsZero() {
 		s.outage.since = sent
 	}
@@ -20,13 +20,12 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	switch {
 	case errors.Is(err, errConflict): // the beat was stored, and agree has renewed the grace
 	case errors.Is(err, errFull) && s.seesTable(ctx):
-		s.view.liveness.failed()
+		s.view.liveness.recordFailure()
 		s.reconcile(sent) // the leader refuses all writes, so no other instance has replaced this one
 	default:
-		s.view.liveness.failed()
-		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the
-		// table.
-		if g.holds(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
+		s.view.liveness.recordFailure()
+		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the table.
+		if g.permits(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
 			unanswered := s.at(sent)
 			s.grace.Store(&grace{since: g.since, unanswered: &unanswered})
 		}
@@ -35,30 +34,28 @@ func (s *Shared) failed(ctx context.Context, sent time.Time, err error) {
 	s.ask(now)
 	lasted := now.Sub(s.outage.since)
 	if lasted >= lostAfter {
-		s.finish(s.released()) // calls tell the other instances that the lanes are free
+		s.endReleased(s.pendingReleases()) // the other instances learn from calls that the lanes are free
 	}
 	// A leader that reports "no room" was elected, so there is no need to wait for an election.
 	if lasted >= silentAfter || errors.Is(err, errFull) && lasted >= lostAfter {
-		s.assume(now)
+		s.divideByCalls(now)
 	}
 	s.recreate(ctx)
 }
 
 // seesTable reads the table again, and reports whether it is valid.
 func (s *Shared) seesTable(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	return s.readTable(ctx, false) == nil && s.view.known
 }
 
-// released returns the releases in progress.
-func (s *Shared) released() []*release {
+// pendingReleases returns the releases in progress.
+func (s *Shared) pendingReleases() []*release {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.local.releases)
 }
 
-// recreate creates the stream if it is gone.
+// recreate creates the stream if the stream is missing and this instance may create it.
 func (s *Shared) recreate(ctx context.Context) {
 	if s.cfg.Create == nil || ctx.Err() != nil || !s.store.conn.IsConnected() {
 		return
@@ -73,15 +70,15 @@ func (s *Shared) recreate(ctx context.Context) {
 	s.log.Warn("the stream of the lanes' owners was missing; created it again", "stream", s.store.Stream)
 }
 
-// assume continues without the stream, after the stream was unusable for silentAfter, or full for lostAfter. Every
-// instance announces its lanes in calls and keeps them. A lane that no call names goes to one of the instances whose
-// calls arrive, by the usual shares, which all instances compute alike. Two instances that do not receive each other's
-// calls own the same lanes. Two owners are better than no owner: duplicates have one id, but without an owner no
-// message is delivered.
-func (s *Shared) assume(now time.Time) {
-	t := s.assembly(now)
+// divideByCalls divides the lanes without the stream, after the stream was unusable for silentAfter, or full for
+// lostAfter. Every instance announces its lanes in calls, and keeps them. A lane that no call names goes to one of the
+// instances whose calls arrive, by the usual shares, which all instances compute alike. Two instances that do not
+// receive each other's calls own the same lanes. Two owners are better than no owner: two owners deliver duplicates
+// under one id, and without an owner no message is delivered.
+func (s *Shared) divideByCalls(now time.Time) {
+	t := s.tableFromCalls(now)
 	share := shares(t, s.cfg.MaxOwners)
-	if _, ok := s.outage.logged.Allow(alertEvery); ok {
+	if _, ok := s.outage.logged.Allow(alertInterval); ok {
 		s.log.Error("the stream of the lanes' owners is unusable; instances divide the lanes by direct messages, and "+
 			"messages may be delivered twice, under one id, until the stream is usable",
 			"stream", s.store.Stream, "since", s.outage.since.UTC(), "instances", len(t.Instances))
@@ -92,7 +89,7 @@ func (s *Shared) assume(now time.Time) {
 	for lane, l := range s.local.leases {
 		if owner := t.Lanes[lane].Instance; owner != s.self.id {
 			s.log.Warn("another instance claims a lane of this one", "stream", lane, "instance", owner)
-			s.lose(l)
+			s.revoke(l)
 			continue
 		}
 		l.denied.Store(false)
@@ -103,8 +100,8 @@ func (s *Shared) assume(now time.Time) {
 		case owner != "":
 			waiting = append(waiting, w.waiting)
 		case share[lane] == s.self.id && !s.local.leaving:
-			l := s.give(lane, w)
-			l.assumed, l.epoch = true, 0
+			l := s.newLease(lane, w)
+			l.fromCalls, l.epoch = true, 0
 		}
 	}
 	s.mu.Unlock()
@@ -113,9 +110,9 @@ func (s *Shared) assume(now time.Time) {
 	}
 }
 
-// assembly returns a table of this instance and of the instances whose calls arrive, with the lanes that they report.
-// If two instances claim a lane, the claim with the higher epoch wins.
-func (s *Shared) assembly(now time.Time) Table {
+// tableFromCalls returns a table of this instance and of the instances whose calls arrive, with the lanes that they
+// report. If two instances claim a lane, the claim with the higher epoch wins.
+func (s *Shared) tableFromCalls(now time.Time) Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, epochs := Table{}.clone(), make(map[string]uint64)

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"maps"
 	"testing"
 	"time"
 
@@ -11,24 +10,24 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// outageTime is the length of an outage: longer than all periods of this package, the longest of which is a minute.
+// outageTime is the duration of an outage. It is longer than every interval of this package, which are at most a
+// minute.
 const outageTime = 10 * time.Minute
 
-// outages returns ways to make the stream of the instances unusable, and usable again.
-func outages(t *testing.T, s *natstest.Server, js jetstream.JetStream) map[string]struct {
+// outageKind is a way to make the stream of the instances unusable, and usable again.
+type outageKind struct {
 	begin, end func()
-	options    []option
-} {
+	options    []option // of the peers
+}
+
+func outages(t *testing.T, s *natstest.Server, js jetstream.JetStream) map[string]outageKind {
 	t.Helper()
 	m := &muted{}
-	return map[string]struct {
-		begin, end func()
-		options    []option
-	}{
-		"full": {begin: func() { bound(t, js, true) }, end: func() { bound(t, js, false) }},
+	return map[string]outageKind{
+		"full": {begin: func() { setFull(t, js, true) }, end: func() { setFull(t, js, false) }},
 		"gone": {
 			begin: func() {
-				if err := js.DeleteStream(context.Background(), meeting.Stream); err != nil {
+				if err := js.DeleteStream(context.Background(), testSubjects.Stream); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -46,9 +45,9 @@ func outages(t *testing.T, s *natstest.Server, js jetstream.JetStream) map[strin
 func inOutage(t *testing.T, f func(t *testing.T, start func(n int) *peer, begin, end func())) {
 	for _, kind := range []string{"full", "gone", "silent"} {
 		t.Run(kind, func(t *testing.T) {
-			meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+			withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 				o := outages(t, s, js)[kind]
-				f(t, func(n int) *peer { return startPeer(t, s, lanes(n), append(o.options, sealed)...) }, o.begin, o.end)
+				f(t, func(n int) *peer { return startPeer(t, s, lanes(n), append(o.options, withKeys)...) }, o.begin, o.end)
 			})
 		})
 	}
@@ -60,12 +59,12 @@ func TestAloneInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a := start(4)
 		time.Sleep(10 * time.Second)
-		had := a.all()
+		kept := leasesOf(a)
 		begin()
 		checkFor(t, outageTime, "4", a)
 		end()
 		checkFor(t, time.Minute, "4", a)
-		checkStays(t, had, a)
+		checkKept(t, kept)
 	})
 }
 
@@ -75,18 +74,17 @@ func TestSeveralInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b := start(6), start(6)
 		time.Sleep(10 * time.Second)
-		hadA, hadB := a.all(), b.all()
+		kept := leasesOf(a, b)
 		begin()
 		checkFor(t, outageTime, "3 3", a, b)
 		end()
 		checkFor(t, time.Minute, "3 3", a, b)
-		checkStays(t, hadA, a)
-		checkStays(t, hadB, b)
+		checkKept(t, kept)
 	})
 }
 
-// TestCrashInOutage: if an instance dies in an outage, its lanes have an owner within seconds once the outage has
-// lasted 15 s. After the outage no lane has two owners, and the shares are soon even.
+// TestCrashInOutage: if an instance dies after the first 15 s of an outage, its lanes have another owner within
+// seconds. After the outage no lane has two owners, and the shares are soon even.
 func TestCrashInOutage(t *testing.T) {
 	natstest.Long(t)
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
@@ -104,7 +102,7 @@ func TestCrashInOutage(t *testing.T) {
 	})
 }
 
-// TestStopInOutage: the lanes of an instance that stops in an outage go to others. The stop returns no error.
+// TestStopInOutage: the lanes of an instance that stops in an outage get another owner. The stop returns no error.
 func TestStopInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b := start(4), start(4)
@@ -118,8 +116,8 @@ func TestStopInOutage(t *testing.T) {
 	})
 }
 
-// TestStartInOutage: an instance that starts in an outage, without calls from others, owns the lanes that no call
-// names, even if a table names a dead owner. It shares when calls arrive again.
+// TestStartInOutage: an instance that starts in an outage owns the lanes that no call names, even if the table names a
+// dead owner. After the outage, the shares are soon even.
 func TestStartInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a := start(4)
@@ -128,7 +126,7 @@ func TestStartInOutage(t *testing.T) {
 		a.crash()
 		b := start(4)
 		awaitHolds(t, silentAfter+5*time.Second, 4, b)
-		c := start(4) // it receives a call, and does not take the lanes in it
+		c := start(4) // it receives the call of b, and does not take the lanes of b
 		time.Sleep(time.Minute)
 		checkHolds(t, "4 0", b, c)
 		end()
@@ -137,21 +135,21 @@ func TestStartInOutage(t *testing.T) {
 	})
 }
 
-// TestPurged: a purge of the stream changes nothing. An instance that dies afterwards is replaced in time, and one that
-// joins gets a share.
+// TestPurged: after a purge of the stream, every instance keeps its lanes. An instance that joins afterwards gets a
+// share, and an instance that dies is replaced in time.
 func TestPurged(t *testing.T) {
 	for _, alone := range []bool{true, false} {
-		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-			a := startPeer(t, s, lanes(6), sealed)
+		withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+			a := startPeer(t, s, lanes(6), withKeys)
 			time.Sleep(time.Minute)
 			peers, want := []*peer{a}, "6"
 			if !alone {
-				peers, want = append(peers, startPeer(t, s, lanes(6), sealed)), "3 3"
+				peers, want = append(peers, startPeer(t, s, lanes(6), withKeys)), "3 3"
 				time.Sleep(10 * time.Second)
 			}
 			checkHolds(t, want, peers...)
-			had := a.all()
-			st, err := js.Stream(context.Background(), meeting.Stream)
+			kept := leasesOf(a)
+			st, err := js.Stream(context.Background(), testSubjects.Stream)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -159,37 +157,37 @@ func TestPurged(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkFor(t, time.Minute, want, peers...)
-			checkStays(t, had, a)
-			if list := subjects(t, js); list[meeting.Table] != 1 {
-				t.Errorf("a minute later the stream has %v, and no table", list)
+			checkKept(t, kept)
+			if list := subjects(t, js); list[testSubjects.Table] != 1 {
+				t.Errorf("a minute after the purge, the stream has %v, want a table", list)
 			}
-			c := startPeer(t, s, lanes(6), sealed)
+			c := startPeer(t, s, lanes(6), withKeys)
 			time.Sleep(20 * time.Second)
 			a.crash()
 			took := awaitHolds(t, 7*time.Second, 6, append(peers[1:], c)...)
-			if took > 5500*time.Millisecond+settle {
-				t.Errorf("taken over after %s", took)
+			if took > 5500*time.Millisecond+maxHandover {
+				t.Errorf("the other instances took over after %s, want at most 5.5s", took)
 			}
 			checkFor(t, 10*time.Second, map[bool]string{true: "6", false: "3 3"}[alone], append(peers[1:], c)...)
 		})
 	}
 }
 
-// TestStreamDeleted: an instance that may create the stream creates it again, and every instance keeps its lanes.
-// Without the permission, owners keep their lanes, also after an operator has created the stream.
+// TestStreamDeleted: if the instances may create the stream, they create it again, and every instance keeps its lanes.
+// If they may not, every instance keeps its lanes until and after an operator creates the stream.
 func TestStreamDeleted(t *testing.T) {
 	natstest.Long(t)
 	for _, may := range []bool{true, false} {
-		meet(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
+		withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 			var options []option
 			if may {
-				options = append(options, creating(js))
+				options = append(options, withCreate(js))
 			}
 			a, b := startPeer(t, s, lanes(4), options...), startPeer(t, s, lanes(4), options...)
 			time.Sleep(10 * time.Second)
 			checkHolds(t, "2 2", a, b)
-			had := a.all()
-			if err := js.DeleteStream(context.Background(), meeting.Stream); err != nil {
+			kept := leasesOf(a)
+			if err := js.DeleteStream(context.Background(), testSubjects.Stream); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(13 * time.Second)
@@ -202,9 +200,7 @@ func TestStreamDeleted(t *testing.T) {
 			}
 			time.Sleep(20 * time.Second)
 			checkHolds(t, "2 2", a, b)
-			if !maps.Equal(had, a.all()) {
-				t.Error("the leases have changed")
-			}
+			checkKept(t, kept)
 		})
 	}
 }

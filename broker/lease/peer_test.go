@@ -21,44 +21,45 @@ type peer struct {
 	*Shared
 	t      *testing.T
 	nc     *nats.Conn
-	stop   func() // cleanly
-	crash  func()
+	stop   func() // stops the instance cleanly
+	crash  func() // stops the instance without a connection
 	mu     sync.Mutex
 	leases map[string]Lease
 	ready  map[string]bool
-	stuck  map[string]bool // loops that are stuck
-	lost   int             // leases that ended without a request
-	next   uint64          // the cursor to release with
+	stuck  map[string]bool // lanes whose workers receive no beats
+	lost   int             // number of leases that ended while the worker ran
+	next   uint64          // the cursor at which the workers release
 }
 
 type option func(*SharedConfig)
 
-func named(name string) option { return func(c *SharedConfig) { c.Name = name } }
+func withName(name string) option { return func(c *SharedConfig) { c.Name = name } }
 
-func creating(js jetstream.JetStream) option {
+func withCreate(js jetstream.JetStream) option {
 	return func(c *SharedConfig) { c.Create = func(context.Context) error { return makeStream(js) } }
 }
 
 // keys are the keys of all instances.
 var keys = message.NewKeys([]string{"a secret of sixteen bytes"}, time.Unix(1, 0))
 
-func sealed(c *SharedConfig) { c.Keys = keys }
+func withKeys(c *SharedConfig) { c.Keys = keys }
 
-// deaf makes an instance whose calls do not arrive, and to which none arrive, as across a link that is down.
-func deaf(c *SharedConfig) { c.Subjects.Call = nats.NewInbox() }
+// withoutCalls makes an instance that neither reaches other instances by calls nor receives their calls, as across a
+// link that is down.
+func withoutCalls(c *SharedConfig) { c.Subjects.Call = nats.NewInbox() }
 
-func at(name string) option { return func(c *SharedConfig) { c.Place = name } }
+func withPlace(name string) option { return func(c *SharedConfig) { c.Place = name } }
 
-func locked(name string) option {
+func withLockedPlace(name string) option {
 	return func(c *SharedConfig) { c.Place, c.Locked = name, true }
 }
 
-func failing(f func(error)) option { return func(c *SharedConfig) { c.Fail = f } }
+func withFail(f func(error)) option { return func(c *SharedConfig) { c.Fail = f } }
 
 func startPeer(t *testing.T, s *natstest.Server, lanes []string, options ...option) *peer {
 	t.Helper()
 	cfg := SharedConfig{
-		Conn: s.Connect(nats.ReconnectBufSize(-1)), APIPrefix: "$JS.API", Subjects: meeting, MaxOwners: 3, Host: "h",
+		Conn: s.Connect(nats.ReconnectBufSize(-1)), APIPrefix: "$JS.API", Subjects: testSubjects, MaxOwners: 3, Host: "h",
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	for _, o := range options {
@@ -86,7 +87,7 @@ func startPeer(t *testing.T, s *natstest.Server, lanes []string, options ...opti
 	return p
 }
 
-// own owns a lane whenever possible.
+// own is the worker of a lane: it acquires the lane again and again.
 func (p *peer) own(ctx context.Context, lane string) {
 	for {
 		lease, err := p.Acquire(ctx, lane, func() { p.mu.Lock(); p.ready[lane] = true; p.mu.Unlock() })
@@ -117,7 +118,7 @@ func (p *peer) own(ctx context.Context, lane string) {
 			p.lost++
 		}
 		p.mu.Unlock()
-		if stuck { // it does not notice that it should stop, and acquires no other lease
+		if stuck { // a stuck worker does not release its lease, and acquires no other
 			<-ctx.Done()
 			return
 		}

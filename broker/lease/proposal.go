@@ -11,11 +11,12 @@ func (s *Shared) others(t Table) []string {
 	return slices.DeleteFunc(t.members(), func(id string) bool { return id == s.self.id })
 }
 
-// proposal returns the table that this instance would write, and the releases in progress, which that table contains.
+// proposal returns the table that this instance would write. In this table, the lanes of the releases in progress are
+// free. Proposal also returns these releases.
 func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	t := s.view.table.clone()
 	for _, id := range s.others(t) {
-		if s.gone(id, t.Instances[id]) {
+		if s.isDead(id, t.Instances[id]) {
 			t.drop(id)
 		}
 	}
@@ -23,9 +24,9 @@ func (s *Shared) proposal(now time.Time) (Table, []*release) {
 	defer s.mu.Unlock()
 	for lane, l := range s.local.leases {
 		switch c, known := t.Lanes[lane]; {
-		case l.assumed && c.Instance == "":
+		case l.fromCalls && c.Instance == "":
 			t.claim(lane, s.self.id)
-		case !l.assumed && !known: // the table was created again, without this claim
+		case !l.fromCalls && !known: // the table was created again, without this claim
 			t.claim(lane, s.self.id)
 			l.epoch = t.Lanes[lane].Epoch
 		}
@@ -75,13 +76,13 @@ func (s *Shared) newerCanOwn(lane string) bool {
 	return false
 }
 
-// createTable makes an empty table the current one if this instance may, and reports whether it did. The instance may
-// if its own counter is the first message of the stream. If its counter is a later message, the instance first gives
-// any instance that knows the table the time to write that table back. A table created too early takes no lane from its
-// owner: see mayClaimNew.
+// createTable makes an empty table the current table, and reports whether it did. It does so immediately if this
+// instance's counter is the first message of the stream. If another message was stored before, createTable first gives
+// other instances the time to write back a table that they know. A table that is created too early takes no lane from
+// its owner: see mayClaimNew.
 func (s *Shared) createTable() bool {
 	waited := time.Since(s.self.base)
-	quiet := waited - time.Duration(s.received.knower.Load()) // time since a call of an instance that knows the table
+	quiet := waited - time.Duration(s.received.informed.Load()) // time since a call of an instance that knows the table
 	if s.rounds.stored > 1 && (waited < stableAfter || quiet < stableAfter && waited < 3*stableAfter) {
 		return false
 	}
@@ -89,8 +90,8 @@ func (s *Shared) createTable() bool {
 	return true
 }
 
-// mayClaimNew reports whether this instance may claim a lane that is in no table. Another instance may own the lane and
-// not have entered it yet.
+// mayClaimNew reports whether this instance may claim a lane that is not in the table. It may not while another
+// instance may own the lane without having entered the lane in the table yet.
 func (s *Shared) mayClaimNew(t Table, now time.Time) bool {
 	return now.Sub(s.view.membersChanged) >= stableAfter || !s.view.rewritten && len(t.Instances) == 1
 }

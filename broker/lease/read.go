@@ -13,7 +13,8 @@ import (
 )
 
 // read reads the table and the counters of its instances. It requests each counter by its subject, so other messages in
-// the stream cost nothing. Fresh is set if the server has just shown this instance's own beat.
+// the stream cost nothing. Fresh is true if the server has just shown this instance's own beat, so that the server does
+// not lag.
 func (s *Shared) read(ctx context.Context, fresh bool) error {
 	if err := s.readTable(ctx, fresh); err != nil {
 		return err
@@ -42,7 +43,7 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	m, ours, err := s.store.last(ctx, s.store.Table)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		s.view.sequence, s.view.garbled = 0, s.view.known // the table is gone: the stream was purged
+		s.view.sequence, s.view.needsRewrite = 0, s.view.known // the table is gone: the stream was purged
 		return nil
 	case err != nil:
 		return err
@@ -59,7 +60,7 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 		t.Version, t.Replaces = s.view.table.Version+1, s.view.table.Replaces // written by an older broker
 	}
 	if !ours || err != nil || s.view.known && !t.supersedes(s.view.table) {
-		s.view.garbled = s.view.known
+		s.view.needsRewrite = s.view.known
 		s.reject(m.Sequence, ours, err)
 		return nil
 	}
@@ -67,7 +68,7 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	if s.view.known {
 		t, lost = t.merge(s.view.table)
 	}
-	s.view.known, s.view.garbled = true, lost // lost claims are written back
+	s.view.known, s.view.needsRewrite = true, lost // lost claims are written back
 	s.adopt(t, time.Now())
 	return nil
 }
@@ -83,7 +84,7 @@ func (s *Shared) reject(sequence uint64, sealed bool, err error) {
 
 // resetSequences forgets the sequences of a stream that was created again, or restored. The table stays valid.
 func (s *Shared) resetSequences() {
-	s.view.sequence, s.view.garbled, s.view.rewritten = 0, s.view.known, true
+	s.view.sequence, s.view.needsRewrite, s.view.rewritten = 0, s.view.known, true
 	s.view.table.Replaces = 0
 }
 

@@ -28,11 +28,11 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 		err = s.read(ctx, true)
 	}
 	if err == nil {
-		s.view.liveness.round(sent, time.Now(), s.others(s.view.table))
+		s.view.liveness.recordSuccess(sent, time.Now(), s.others(s.view.table))
 		err = s.agree(ctx, sent)
 	}
 	if err != nil {
-		s.failed(ctx, sent, err)
+		s.handleFailure(ctx, sent, err)
 		return err
 	}
 	s.outage.since = time.Time{}
@@ -49,7 +49,7 @@ func (s *Shared) plan(ctx context.Context, sent time.Time) {
 		s.grace.Store(&grace{since: s.at(time.Now()), alone: true})
 		return
 	}
-	s.rounds.next = sent.Add(beatEvery)
+	s.rounds.next = sent.Add(beatInterval)
 	schedule := func(t time.Time) { // moves the next round to t, if that is earlier
 		if t.After(sent) && t.Before(s.rounds.next) {
 			s.rounds.next = t

@@ -19,7 +19,7 @@ func shares(t Table, maxOwners int) map[string]string {
 		}
 	}
 	lanes := slices.SortedFunc(maps.Keys(candidates), func(a, b string) int {
-		return cmp.Or(cmp.Compare(mixed(a), mixed(b)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(laneHash(a), laneHash(b)), cmp.Compare(a, b))
 	})
 	owned := make(map[string][]string)
 	for _, lane := range lanes {
@@ -28,8 +28,8 @@ func shares(t Table, maxOwners int) map[string]string {
 		}
 	}
 
-	// The instances with the most lanes stay owners. Of two instances with equally many lanes, the one that joined
-	// earlier stays an owner.
+	// The instances with the most lanes stay owners. Of two instances with equally many lanes, the one that joined earlier
+	// stays an owner.
 	chosen := slices.DeleteFunc(members, func(id string) bool { return len(t.Instances[id].Lanes) == 0 })
 	slices.SortStableFunc(chosen, func(a, b string) int { return cmp.Compare(len(owned[b]), len(owned[a])) })
 	chosen = chosen[:min(len(chosen), maxOwners)]
@@ -45,10 +45,10 @@ func shares(t Table, maxOwners int) map[string]string {
 			return !slices.Contains(chosen, id)
 		})
 		if len(eligible) == 0 {
-			eligible = candidates[lane] // during an upgrade, possibly only instances that stand by can own the lane
+			eligible = candidates[lane] // during an upgrade, possibly only standby instances can own the lane
 		}
-		// The instance with the fewest lanes gets the lane. If several have equally few, and the current owner is one
-		// of them, the current owner keeps the lane. So the lane does not move back and forth.
+		// The instance with the fewest lanes gets the lane. If several have equally few, and the current owner is one of
+		// them, the current owner keeps the lane. So the lane does not move back and forth.
 		owner := t.Lanes[lane].Instance
 		to := eligible[0]
 		for _, id := range eligible[1:] {
@@ -71,8 +71,8 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 		return share, count
 	}
 	// If the lanes do not divide evenly, the instances that already have one lane more keep it. An instance with still
-	// more lanes has not released its surplus yet, and ranks no higher. If it ranked higher, these lanes would move
-	// while other lanes move.
+	// more lanes has not released its surplus yet, and ranks no higher. If it ranked higher, these lanes would move while
+	// other lanes move.
 	base, remainder := lanes/len(chosen), lanes%len(chosen)
 	rank := func(id string) int { return min(len(owned[id]), base+1) }
 	slices.SortFunc(chosen, func(a, b string) int {
@@ -92,9 +92,9 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 	return share, count
 }
 
-// mixed returns the hash by which lanes are sorted. Lanes with similar names often have similar load. In the order of
-// their hashes, such lanes go to different instances.
-func mixed(lane string) uint32 {
+// laneHash returns the hash by which lanes are sorted. Lanes with similar names often have similar load. In the order
+// of their hashes, such lanes go to different instances.
+func laneHash(lane string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(lane))
 	return h.Sum32()

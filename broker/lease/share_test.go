@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// world returns a random table of instances, each of which can own every lane.
-func world(r *rand.Rand, instances, lanes int) Table {
+// randomTable returns a random table of instances, each of which can own every lane.
+func randomTable(r *rand.Rand, instances, lanes int) Table {
 	t := Table{}.clone()
 	var names []string
 	for n := range lanes {
@@ -19,7 +19,7 @@ func world(r *rand.Rand, instances, lanes int) Table {
 		t.join(fmt.Sprintf("i%d", n), Instance{Lanes: names})
 	}
 	for _, lane := range names {
-		if n := r.IntN(instances + 2); n < instances { // otherwise free, or in no table yet
+		if n := r.IntN(instances + 2); n < instances { // otherwise, the lane is free, or not in the table
 			t.claim(lane, fmt.Sprintf("i%d", n))
 		} else if n == instances {
 			t.free(lane, Cursor{})
@@ -36,7 +36,7 @@ func counts(share map[string]string) map[string]int {
 	return c
 }
 
-// moves returns the number of lanes that change from one present owner to another.
+// moves returns the number of lanes with a present owner that would get another owner.
 func moves(t Table, share map[string]string) int {
 	n := 0
 	for lane, id := range share {
@@ -47,19 +47,19 @@ func moves(t Table, share map[string]string) int {
 	return n
 }
 
-// TestSharesAreEven: every lane has an owner, at most the given number of instances own any, their numbers differ by
-// one at most, and no fewer moves would do.
+// TestSharesAreEven: every lane has an owner. At most maxOwners instances own lanes, and their numbers of lanes differ
+// by at most one. The number of moves is the minimum.
 func TestSharesAreEven(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
-		instances, lanes, most := 1+r.IntN(6), r.IntN(30), 1+r.IntN(4)
-		w := world(r, instances, lanes)
-		share := shares(w, most)
+		instances, lanes, maxOwners := 1+r.IntN(6), r.IntN(30), 1+r.IntN(4)
+		w := randomTable(r, instances, lanes)
+		share := shares(w, maxOwners)
 		if len(share) != lanes {
 			t.Fatalf("%d of %d lanes have an owner", len(share), lanes)
 		}
 		c := counts(share)
-		owners := min(instances, most)
+		owners := min(instances, maxOwners)
 		want := min(owners, lanes)
 		if len(c) != want {
 			t.Fatalf("%d instances own lanes, want %d: %v", len(c), want, c)
@@ -70,15 +70,16 @@ func TestSharesAreEven(t *testing.T) {
 			}
 		}
 		if got, least := moves(w, share), fewestMoves(w, lanes, owners); got != least {
-			t.Fatalf("%d moves, %d would do: %v to %v", got, least, w.Lanes, share)
+			t.Fatalf("%d moves, want %d: %v to %v", got, least, w.Lanes, share)
 		}
-		if !maps.Equal(share, shares(w.clone(), most)) {
-			t.Fatal("the same table gave other shares")
+		if !maps.Equal(share, shares(w.clone(), maxOwners)) {
+			t.Fatal("two calls with the same table returned different shares")
 		}
 	}
 }
 
-// fewestMoves returns the number of moves if the instances with the most lanes keep as many as allowed.
+// fewestMoves returns the minimum number of moves: the instances with the most lanes keep as many as an even share
+// allows.
 func fewestMoves(t Table, lanes, owners int) int {
 	owned := make(map[string]int)
 	total := 0
@@ -101,27 +102,28 @@ func fewestMoves(t Table, lanes, owners int) int {
 	return total - kept
 }
 
-// TestSharesSettle: each instance reads the table at its own time and decides at once about all its lanes, while others
-// have not yet given up the lanes they decided on. In any order, no lane moves without need.
+// TestSharesSettle: each instance reads the table at its own time and decides about all its lanes, while other
+// instances have not yet released the lanes that they decided to release. In any order of these steps, the number of
+// moves is the minimum.
 func TestSharesSettle(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 2000 {
-		instances, most := 1+r.IntN(5), 1+r.IntN(4)
-		w := world(r, instances, r.IntN(30))
-		least, moved := moves(w, shares(w, most)), 0
-		ending := make(map[string]bool) // lanes that its owner has decided to give up
+		instances, maxOwners := 1+r.IntN(5), 1+r.IntN(4)
+		w := randomTable(r, instances, r.IntN(30))
+		least, moved := moves(w, shares(w, maxOwners)), 0
+		ending := make(map[string]bool) // lanes that their owners have decided to release
 		settled := func() bool {
-			share := shares(w, most)
+			share := shares(w, maxOwners)
 			return len(ending) == 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(share)), func(lane string) bool {
 				return w.Lanes[lane].Instance != share[lane]
 			})
 		}
 		for step := 0; !settled(); step++ {
 			if step == 10_000 {
-				t.Fatal("they do not come to rest")
+				t.Fatal("after 10,000 steps, the shares still change")
 			}
 			me := fmt.Sprintf("i%d", r.IntN(instances))
-			for lane, id := range shares(w, most) {
+			for lane, id := range shares(w, maxOwners) {
 				switch owner := w.Lanes[lane].Instance; {
 				case owner == me && id != me:
 					ending[lane] = true
@@ -138,13 +140,13 @@ func TestSharesSettle(t *testing.T) {
 			}
 		}
 		if moved != least {
-			t.Fatalf("%d lanes moved, %d would do", moved, least)
+			t.Fatalf("%d lanes moved, want %d", moved, least)
 		}
 	}
 }
 
-// TestSharesOfUnlike: in the middle of an upgrade not every instance can own every lane. Each lane goes to an instance
-// that can own it, even to an instance that stands by. A lane that no instance can own has no owner.
+// TestSharesOfUnlike: during an upgrade, not every instance can own every lane. Each lane goes to an instance that can
+// own the lane, even to a standby. A lane that no instance can own has no owner.
 func TestSharesOfUnlike(t *testing.T) {
 	w := Table{}.clone()
 	w.join("old", Instance{Lanes: []string{"A", "B", "C", "D"}})

@@ -27,7 +27,7 @@ type Shared struct {
 	self     self
 	grace    atomic.Pointer[grace] // nil while this instance must not act
 	received received
-	todo     chan struct{} // capacity 1: a value makes Run start a turn immediately
+	wakeups  chan struct{} // capacity 1: a value makes Run start a turn immediately
 
 	mu    sync.Mutex // guards local
 	local local
@@ -40,7 +40,7 @@ type Shared struct {
 	logged logged
 }
 
-// self is the identity of this instance.
+// self identifies this instance.
 type self struct {
 	id      string    // unique to this run
 	base    time.Time // when this instance started
@@ -51,7 +51,7 @@ type self struct {
 // received describes the received calls. The times are durations since self.base.
 type received struct {
 	call     atomic.Int64 // the last call
-	knower   atomic.Int64 // the last call of an instance that knows the table
+	informed atomic.Int64 // the last call of an instance that knows the table
 	question atomic.Bool  // an instance asked which instances are alive, and this one has not answered
 }
 
@@ -68,12 +68,12 @@ type local struct {
 
 // view is this instance's knowledge of the table and of the other instances.
 type view struct {
-	table     Table  // the last valid table
-	known     bool   // the table was read or created
-	sequence  uint64 // sequence of the last message on the table's subject; zero if there is none
-	garbled   bool   // the last message on the subject is not the last valid table
-	rewritten bool   // other instances may own lanes that are in no table
-	liveness  liveness
+	table        Table  // the last valid table
+	known        bool   // the table was read or created
+	sequence     uint64 // sequence of the last message on the table's subject; zero if there is none
+	needsRewrite bool   // the last message on the subject is not the last valid table
+	rewritten    bool   // other instances may own lanes that the table lacks: it was lost, and created again
+	liveness     liveness
 	// membersChanged is the time of the last change of the set of instances.
 	membersChanged time.Time
 }
@@ -100,37 +100,37 @@ type outage struct {
 
 // logged limits lines in the log.
 type logged struct {
-	rounds  failureLog
-	table   ratelog.Limit // limits the line which says that the stored table is not valid
-	older   bool          // logged: an older instance has the same name, so this one stops
-	younger bool          // logged: a younger instance has the same name
+	rounds        failureLog
+	table         ratelog.Limit // limits the line which says that the stored table is not valid
+	olderExists   bool          // it is logged that an older instance has the same name, so this instance stops
+	youngerExists bool          // it is logged that a younger instance has the same name
 }
 
 // SharedConfig is the configuration of Shared.
 type SharedConfig struct {
 	Conn      *nats.Conn
-	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
+	APIPrefix string // "$JS.API", or another prefix of the JetStream API for a domain or an import
 	Subjects  Subjects
 	// Create creates the stream if it is missing. It is nil if the instance may not create the stream.
 	Create func(context.Context) error
-	// MaxOwners is the maximum number of instances that own lanes; others stand by.
+	// MaxOwners is the maximum number of instances that own lanes; the others are standbys.
 	MaxOwners int
 	// Format is the newest format of messages that this instance reads.
 	Format int
 	// Name is the operator's name for this instance. It is unique, and the same after a restart. If it is empty, Host
 	// becomes part of the instance's id.
 	Name, Host string
-	// Place identifies where the instance runs, such as a host and an address it listens on. It is set only if no other
-	// instance can run there, and used if Name is empty. If two instances have the same place, the younger continues
-	// without it.
+	// Place identifies where the instance runs, such as a host and an address on which the instance listens. It is set
+	// only if no other instance can run there, and used only if Name is empty. If two instances have the same place, the
+	// younger continues without a place.
 	Place string
-	// Locked is set if Place is locked. Another instance in the table with this place is then dead.
+	// Locked is true if this instance has locked Place. Then any other instance of the table with this place is dead.
 	Locked bool
-	// Connected reports whether the connection is up. It must not block: the loop of every lane calls it. If it is nil,
-	// Conn.IsConnected is used, which blocks while a publish waits for a network that accepts no data.
+	// Connected reports whether the connection is up. It must not block: the loop of every lane calls it. The default is
+	// Conn.IsConnected, which blocks while a publish waits for a network that accepts no data.
 	Connected func() bool
-	// Keys prove that an instance of this broker wrote a message. If Keys is nil, messages have no seal, and all are
-	// trusted.
+	// Keys prove that an instance of this broker wrote a message. If Keys is nil, messages have no seal, and instances
+	// trust all messages.
 	Keys *message.Keys
 	// Fail is called once when this instance must stop, with ErrNameInUse. It may be nil.
 	Fail func(error)
@@ -164,9 +164,10 @@ func NewShared(cfg SharedConfig) *Shared {
 	now := time.Now()
 	s := &Shared{
 		store: store{
-			conn: cfg.Conn, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix}, keys: cfg.Keys, Subjects: cfg.Subjects,
+			conn: cfg.Conn, keys: cfg.Keys, Subjects: cfg.Subjects,
+			api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix, Timeout: storeTimeout},
 		},
-		cfg: cfg, log: cfg.Log, todo: make(chan struct{}, 1),
+		cfg: cfg, log: cfg.Log, wakeups: make(chan struct{}, 1),
 		self: self{id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano()},
 		local: local{
 			waiters: make(map[string]*waiter), leases: make(map[string]*sharedLease), calls: make(map[string]lastCall),
@@ -178,7 +179,7 @@ func NewShared(cfg SharedConfig) *Shared {
 		s.self.place = cfg.Place
 	}
 	s.received.call.Store(int64(-lostAfter))
-	s.received.knower.Store(int64(-stableAfter))
+	s.received.informed.Store(int64(-stableAfter))
 	return s
 }
 
@@ -205,7 +206,7 @@ func (s *Shared) Run(ctx context.Context) {
 		case <-ctx.Done():
 			s.leave()
 			return
-		case <-s.todo:
+		case <-s.wakeups:
 			woken = true
 		case _, open := <-s.status:
 			s.connectionChanged(open)
@@ -233,7 +234,7 @@ func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Leas
 	delete(s.local.waiters, lane)
 	s.mu.Unlock()
 	select {
-	case l := <-w.got: // granted while ctx ended; the caller must release it
+	case l := <-w.got: // Run granted the lease while ctx ended; the caller must release it
 		return l, nil
 	default:
 		return nil, ctx.Err()
@@ -250,34 +251,10 @@ func (s *Shared) Owner(lane string) string {
 // Probe makes Run read the table immediately.
 func (s *Shared) Probe() { s.wake() }
 
-// release passes a release to Run, and waits until the other instances can read that the lane is free.
-func (s *Shared) release(ctx context.Context, l *sharedLease, at Cursor) error {
-	r := &release{lease: l, at: at, done: make(chan struct{})}
-	s.mu.Lock()
-	if s.local.leases[l.lane] != l {
-		s.mu.Unlock()
-		return nil
-	}
-	select {
-	case <-l.done:
-	default:
-		s.local.leaving = true // nobody asked the worker to release the lane, so this instance is stopping
-	}
-	s.local.releases = append(s.local.releases, r)
-	s.mu.Unlock()
-	s.wake()
-	select {
-	case <-r.done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("announce that %s is free: %w; other instances take over within seconds", l.lane, ctx.Err())
-	}
-}
-
 // wake makes Run start a turn immediately.
 func (s *Shared) wake() {
 	select {
-	case s.todo <- struct{}{}:
+	case s.wakeups <- struct{}{}:
 	default:
 	}
 }

@@ -22,7 +22,7 @@ func (s Static) Acquire(ctx context.Context, lane string, waiting func()) (Lease
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return always{}, nil
+	return permanentLease{}, nil
 }
 
 // Owner returns "": the instances do not communicate.
@@ -31,12 +31,12 @@ func (s Static) Owner(string) string { return "" }
 // Probe does nothing.
 func (s Static) Probe() {}
 
-// always is a lease that never ends.
-type always struct{}
+// permanentLease is a lease that never ends.
+type permanentLease struct{}
 
-func (always) From() Cursor                          { return Cursor{} }
-func (always) Held() bool                            { return true }
-func (always) Beats() <-chan struct{}                { return nil }
-func (always) Done() <-chan struct{}                 { return nil }
-func (always) Decline()                              {}
-func (always) Release(context.Context, Cursor) error { return nil }
+func (permanentLease) Cursor() Cursor                        { return Cursor{} }
+func (permanentLease) Held() bool                            { return true }
+func (permanentLease) Beats() <-chan struct{}                { return nil }
+func (permanentLease) Done() <-chan struct{}                 { return nil }
+func (permanentLease) Decline()                              {}
+func (permanentLease) Release(context.Context, Cursor) error { return nil }

@@ -7,13 +7,13 @@ import (
 	"testing/synctest"
 )
 
-// TestStatic: a lane of the set is granted immediately and permanently; Acquire of any other waits until the context
-// ends.
+// TestStatic: Acquire immediately returns a permanent lease of a lane in the set. For any other lane, it calls waiting
+// once and waits until the context ends.
 func TestStatic(t *testing.T) {
 	for _, all := range []Static{{}, {Lanes: []string{"A", "B"}}} {
 		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("waiting was called for B") })
-		if err != nil || lease.From() != (Cursor{}) || !lease.Held() {
-			t.Errorf("B: got %v, %v; want a lease from the first message on", lease, err)
+		if err != nil || lease.Cursor() != (Cursor{}) || !lease.Held() {
+			t.Errorf("B: got %v, %v; want a lease that is held, with the zero cursor", lease, err)
 		}
 		if err := lease.Release(context.Background(), Cursor{Next: 7}); err != nil {
 			t.Errorf("release: %v", err)

@@ -39,9 +39,8 @@ func (s store) put(ctx context.Context, subject string, body []byte) (uint64, er
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
 }
 
-// swap replaces the last message of a subject if that message has the given sequence. Zero means that the subject has
-// no message. If the last message is another one, swap returns errConflict. After any other error, the write may or may
-// not have happened.
+// swap stores a message if the last message of the subject has the given sequence, or if last is zero and the subject
+// has no message. Otherwise, swap returns errConflict. After any other error, the message may or may not be stored.
 func (s store) swap(ctx context.Context, subject string, body []byte, last uint64) (uint64, error) {
 	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: header})
@@ -50,8 +49,6 @@ func (s store) swap(ctx context.Context, subject string, body []byte, last uint6
 func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	s.seal(m)
 	m.Header.Set(jetstream.ExpectedStreamHeader, s.Stream)
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	reply := s.api.Publish(ctx, s.Stream, m)
 	switch outcome := reply.Outcome(); {
 	case outcome == jsapi.Stored, outcome == jsapi.Duplicate:
@@ -67,8 +64,6 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 // last reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns
 // jetstream.ErrMsgNotFound if there is none.
 func (s store) last(ctx context.Context, subject string) (m jsapi.Message, ours bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	if m, err = s.api.Last(ctx, s.Stream, subject); err != nil {
 		return m, false, err
 	}
@@ -81,8 +76,6 @@ func (s store) last(ctx context.Context, subject string) (m jsapi.Message, ours 
 
 // checkFresh returns errStale if the server that answers has no message with this sequence or a higher one.
 func (s store) checkFresh(ctx context.Context, sequence uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	_, err := s.api.Next(ctx, s.Stream, sequence, s.All)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return errStale
@@ -92,8 +85,6 @@ func (s store) checkFresh(ctx context.Context, sequence uint64) error {
 
 // exists returns jetstream.ErrStreamNotFound if the stream is missing.
 func (s store) exists(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	_, err := s.api.Last(ctx, s.Stream, s.Table)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
@@ -103,15 +94,11 @@ func (s store) exists(ctx context.Context) error {
 
 // remove removes the message of a subject.
 func (s store) remove(ctx context.Context, subject string) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	return s.api.PurgeSubject(ctx, s.Stream, subject)
 }
 
 // sweep removes all counters that were stored below a sequence.
 func (s store) sweep(ctx context.Context, below uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
 	return s.api.PurgeBelow(ctx, s.Stream, s.Beat+"*", below)
 }
 

@@ -14,8 +14,8 @@ type Table struct {
 	// Version rises with every change, and is at least the writer's time in milliseconds since 1970. So a table that was
 	// created again has a higher version than the lost one. A table that is written back unchanged keeps its version.
 	Version uint64 `json:"version,omitempty"`
-	// Replaces is the sequence of the message that this table replaced. It distinguishes the table from an older copy
-	// with the same version.
+	// Replaces is the sequence of the message that this table replaced. It distinguishes the table from an older copy with
+	// the same version.
 	Replaces  uint64              `json:"replaces,omitempty"`
 	Instances map[string]Instance `json:"instances"`
 	Lanes     map[string]Claim    `json:"lanes"`
@@ -23,12 +23,12 @@ type Table struct {
 
 // Instance is a running broker.
 type Instance struct {
-	Name    string   `json:"name,omitempty"`    // the operator's name for it, or empty
+	Name    string   `json:"name,omitempty"`    // the operator's name for the instance, or empty
 	Place   string   `json:"place,omitempty"`   // see SharedConfig; empty if unknown
 	Started int64    `json:"started,omitempty"` // nanoseconds since 1970, by its own clock
 	Joined  uint64   `json:"joined"`            // rises with each instance that joins
-	Lanes   []string `json:"lanes"`             // the lanes it can own, sorted
-	Format  int      `json:"format,omitempty"`  // newest format that it reads; zero for a broker without this field
+	Lanes   []string `json:"lanes"`             // the lanes that the instance can own, sorted
+	Format  int      `json:"format,omitempty"`  // newest format that the instance reads; zero for an older broker
 }
 
 // Claim is the ownership of a lane.
@@ -61,14 +61,14 @@ func (t Table) clone() Table {
 	return c
 }
 
-// supersedes reports whether a stored table is newer than the known table, or the same.
+// supersedes reports whether a stored table is newer than the known table, or equal to it.
 func (t Table) supersedes(known Table) bool {
 	return t.Version > known.Version || t.Version == known.Version && (t.Replaces > known.Replaces || t.equal(known))
 }
 
 // merge returns the stored table with the newer claims of the known table. Lost reports whether there are such claims.
-// The stored table lacks them if a client's message hid the last good table from an instance, and that instance wrote
-// an older table back. The lanes of these claims have working owners.
+// The stored table lacks these claims if a client's message hid the last good table from an instance, and that instance
+// wrote an older table back. The lanes of these claims have working owners.
 func (t Table) merge(known Table) (merged Table, lost bool) {
 	merged = t.clone()
 	for lane, c := range known.Lanes {

@@ -14,29 +14,30 @@ import (
 const (
 	// roundPause is the minimum time between two rounds, even with many calls.
 	roundPause = 2 * time.Millisecond
-	// readEvery is the interval for reading counters. The sooner an instance reads a beat of another instance, the
-	// sooner it detects that the next beat is missing.
-	readEvery = beatEvery / 2
-	// retryEvery is the pause after a round that failed.
-	retryEvery = 250 * time.Millisecond
-	// offlineEvery is the interval for checking the connection, in case nats.go did not report that the connection is
-	// back.
-	offlineEvery = 5 * time.Second
-	// pollEvery is the interval at which an instance that is alone reads the table from the leader. A call does not
+	// readInterval is the interval at which an instance reads the counters. It is shorter than the interval of the beats:
+	// the sooner an instance reads a beat, the sooner it detects that the next beat is missing.
+	readInterval = beatInterval / 2
+	// retryInterval is the pause after a round that failed.
+	retryInterval = 250 * time.Millisecond
+	// offlineInterval is the interval at which an instance without a connection checks the connection, in case nats.go did
+	// not report that the connection is up again.
+	offlineInterval = 5 * time.Second
+	// pollInterval is the interval at which an instance that is alone reads the table from the leader. A call does not
 	// cross a leaf node whose link is down, even if the instance's own connection is up.
-	pollEvery = 10 * time.Second
-	// forgetAfter is the time after which an instance drops the last call of another one from memory.
+	pollInterval = 10 * time.Second
+	// forgetAfter is the time after which an instance drops the last call of another instance from memory.
 	forgetAfter = time.Minute
-	// alertEvery is the interval at which the log reports an unusable stream.
-	alertEvery = time.Minute
+	// alertInterval is the interval at which the log reports an unusable stream.
+	alertInterval = time.Minute
 )
 
-// turn is one iteration of Run. It does the work that is due, and returns the maximum time until the next turn.
+// turn is one iteration of Run. It renews the sign of life, reads, or has a round, whichever is due. It returns the
+// maximum time until the next turn.
 func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 	now := time.Now()
 	s.rounds.pending = s.rounds.pending || woken
 	s.takeCalls(now)
-	if g := s.grace.Load(); !s.rounds.pending && g != nil && g.alone && g.holds(s.at(now), s.store.conn.IsConnected()) {
+	if g := s.grace.Load(); !s.rounds.pending && g != nil && g.alone && g.permits(s.at(now), s.store.conn.IsConnected()) {
 		s.grace.Store(&grace{since: s.at(now), alone: true})
 		switch changed, err := s.pollTable(ctx, now); {
 		case errors.Is(err, errCutOff):
@@ -44,19 +45,19 @@ func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 			return roundPause
 		case err != nil:
 			s.rounds.pending = true
-			s.failed(ctx, now, err)
+			s.handleFailure(ctx, now, err)
 			return s.retryIn(ctx, err)
 		case !changed:
-			return signEvery
+			return signInterval
 		}
 	}
 	if soon := s.rounds.last.Add(roundPause).Sub(now); soon > 0 {
 		return soon
 	}
 	if !s.store.conn.IsConnected() {
-		s.view.liveness.failed()
+		s.view.liveness.recordFailure()
 		s.outage.since = time.Time{} // without a connection, no call can arrive and no message can be delivered
-		return offlineEvery          // a change of the connection starts a turn earlier
+		return offlineInterval       // a change of the connection starts a turn earlier
 	}
 	var err error
 	if s.rounds.next.After(now) && !s.rounds.pending {
@@ -77,9 +78,9 @@ func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 	}
 	s.logged.rounds.report(s.log, nil)
 	if g := s.grace.Load(); g != nil && g.alone {
-		return signEvery
+		return signInterval
 	}
-	return min(readEvery, max(time.Until(s.rounds.next), 0))
+	return min(readInterval, max(time.Until(s.rounds.next), 0))
 }
 
 // retryIn logs an error, and returns the time until the next attempt.
@@ -89,15 +90,15 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 	}
 	s.logged.rounds.report(s.log, err)
 	if errors.Is(err, errFull) {
-		return beatEvery // the leader is reachable, so the next attempt can wait
+		return beatInterval // the leader is reachable, so the next attempt can wait
 	}
-	return retryEvery
+	return retryInterval
 }
 
-// pollTable requests the sequence of the table from the leader, once per pollEvery, and reports whether it has changed.
-// Only an instance that is alone calls it.
+// pollTable requests the sequence of the table from the leader, at most once per pollInterval, and reports whether the
+// sequence has changed. Only an instance that is alone calls pollTable.
 func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, err error) {
-	if now.Sub(s.rounds.polled) < pollEvery {
+	if now.Sub(s.rounds.polled) < pollInterval {
 		return false, nil
 	}
 	var sequence uint64
@@ -153,8 +154,8 @@ func (f *failureLog) report(log *slog.Logger, err error) {
 		f.since = time.Now()
 	}
 	every := ratelog.Every
-	if time.Since(f.since) > alertEvery {
-		every = alertEvery
+	if time.Since(f.since) > alertInterval {
+		every = alertInterval
 	}
 	if _, ok := f.logged.Allow(every); ok {
 		log.Warn("instances cannot agree on the owners of lanes; will retry", "err", err, "since", f.since.UTC())

@@ -1,15 +1,16 @@
 // Package link holds the broker's connections to NATS, and records whether they are up and whether JetStream answers.
 //
-// nats.go answers calls about a connection under a lock. A publish holds that lock while its socket accepts no data. A
-// loop that made such a call would block for as long, so the states are stored outside of the connections.
+// A method of a nats.Conn that returns its state takes a lock. A publish holds that lock while its socket accepts no
+// data. The loop of a lane must not block for that time, so this package stores the states outside of the connections.
 //
 // # Invariants
 //
-//   - While States are watched, their methods call no connection.
+//   - While Watch runs, the other methods of States call no method of a connection.
 //   - Each request to JetStream goes to a stream's leader, because a lagging replica may answer a direct get. Only
 //     timers are read by direct gets, on the connection for reading: see package timer/role.
 //
 // # Tried and rejected
 //
-// The connection handlers of nats.go. A connection has one of each kind, and they belong to the program.
+// The connection handlers of nats.go. A connection has one handler of each kind, and the handlers belong to the program
+// that made the connection.
 package link

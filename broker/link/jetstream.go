@@ -16,41 +16,41 @@ import (
 // JetStream is the JetStream API on the control connection. It records whether the API answers. Each request goes to
 // the stream's leader, because a lagging replica may answer a direct get.
 type JetStream struct {
-	JS   jetstream.JetStream
-	API  jsapi.Client
-	away atomic.Bool   // a request got no answer
-	back chan struct{} // capacity 1; has a value if JetStream answers again
+	JS         jetstream.JetStream
+	API        jsapi.Client
+	unanswered atomic.Bool   // the last request got no answer
+	recovered  chan struct{} // capacity 1; has a value if JetStream answers again
 }
 
 // NewJetStream returns a JetStream. It sends no request.
 func NewJetStream(js jetstream.JetStream, api jsapi.Client) *JetStream {
-	return &JetStream{JS: js, API: api, back: make(chan struct{}, 1)}
+	return &JetStream{JS: js, API: api, recovered: make(chan struct{}, 1)}
 }
 
 // Sample requests the time and the state of a stream from its leader.
 func (j *JetStream) Sample(ctx context.Context, stream string) (lane.Sample, error) {
 	s, err := j.JS.Stream(ctx, stream)
-	j.noted(err)
+	j.recordAnswer(err)
 	if err != nil {
 		return lane.Sample{}, err
 	}
 	return lane.SampleOf(s.CachedInfo(), time.Now()), nil
 }
 
-// Back returns a channel that has a value when JetStream answers again.
-func (j *JetStream) Back() <-chan struct{} { return j.back }
+// Recovered returns a channel that has a value when JetStream answers again. It is never closed.
+func (j *JetStream) Recovered() <-chan struct{} { return j.recovered }
 
-// noted records whether JetStream answers. Err is the result of a request.
-func (j *JetStream) noted(err error) {
+// recordAnswer records whether JetStream answers. Err is the result of a request.
+func (j *JetStream) recordAnswer(err error) {
 	var api *jetstream.APIError
 	switch {
-	case err == nil && j.away.CompareAndSwap(true, false):
+	case err == nil && j.unanswered.CompareAndSwap(true, false):
 		select {
-		case j.back <- struct{}{}:
+		case j.recovered <- struct{}{}:
 		default:
 		}
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded),
 		errors.As(err, &api) && api.Code == 503:
-		j.away.Store(true)
+		j.unanswered.Store(true)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Links are the broker's connections to NATS. They may be a single connection. If they are separate, each can have a
-// user with only the permissions that it needs, and a large read delays no answer. Answers come below the inbox prefix
-// of each connection: see nats.CustomInboxPrefix.
+// Links are the broker's connections to NATS. All fields may be the same connection. If the connections are separate,
+// each can have a user with only the permissions that it needs, and a large read delays no answer. Answers arrive below
+// the inbox prefix of each connection: see nats.CustomInboxPrefix.
 type Links struct {
 	Read    *nats.Conn // pulls from the lanes
 	Write   *nats.Conn // publishes into the lanes and the dead letters
@@ -34,13 +34,15 @@ type Status struct {
 
 // Status returns the state of each connection.
 func (l Links) Status() []Status {
-	of := func(name string, nc *nats.Conn) Status {
+	status := func(name string, nc *nats.Conn) Status {
 		return Status{Name: name, Up: nc.IsConnected(), Reconnects: nc.Stats().Reconnects}
 	}
-	return []Status{of("read", l.Read), of("write", l.Write), of("deliver", l.Deliver), of("control", l.Control)}
+	return []Status{
+		status("read", l.Read), status("write", l.Write), status("deliver", l.Deliver), status("control", l.Control),
+	}
 }
 
-// state is the state of a connection. It is read without a call to the connection, which could block: see the package
+// state is the recorded state of a connection. A method of the connection itself could block: see the package
 // documentation.
 type state struct {
 	conn *nats.Conn
@@ -50,38 +52,38 @@ type state struct {
 // States are the states of the connections that a worker depends on.
 type States struct{ write, deliver, control state }
 
-// NewStates returns the states. They are valid after Look, and while Watch runs.
+// NewStates returns the states. They are valid after Refresh, and while Watch runs.
 func NewStates(l Links) *States {
 	return &States{
 		write: state{conn: l.Write}, deliver: state{conn: l.Deliver}, control: state{conn: l.Control},
 	}
 }
 
-// ControlUp reports whether the JetStream API is reachable.
+// ControlUp reports whether the control connection is up.
 func (l *States) ControlUp() bool { return l.control.up.Load() }
 
 func (l *States) all() []*state { return []*state{&l.write, &l.deliver, &l.control} }
 
-// Online reports whether the broker can publish: into the lanes and to the targets.
+// Online reports whether the connections to the lanes and to the targets are up, so that the broker can publish.
 func (l *States) Online() bool { return l.write.up.Load() && l.deliver.up.Load() }
 
-// Look reads the states from the connections. Call it only before Watch.
-func (l *States) Look() {
+// Refresh reads the states from the connections. It may block, and must not be called after Watch.
+func (l *States) Refresh() {
 	for _, s := range l.all() {
 		s.up.Store(s.conn.IsConnected())
 	}
 }
 
-// Watch updates the states until ctx ends. It calls back when a connection is up again.
-func (l *States) Watch(ctx context.Context, back func()) {
+// Watch updates the states until ctx ends. It calls onUp each time a connection is up again.
+func (l *States) Watch(ctx context.Context, onUp func()) {
 	var watching sync.WaitGroup
 	for _, s := range l.all() {
-		watching.Go(func() { s.watch(ctx, back) })
+		watching.Go(func() { s.watch(ctx, onUp) })
 	}
 	watching.Wait()
 }
 
-func (l *state) watch(ctx context.Context, back func()) {
+func (l *state) watch(ctx context.Context, onUp func()) {
 	status := l.conn.StatusChanged()
 	defer l.conn.RemoveStatusListener(status)
 	l.up.Store(l.conn.IsConnected()) // the state may have changed before the listener was registered
@@ -102,7 +104,7 @@ func (l *state) watch(ctx context.Context, back func()) {
 			up = up || l.conn.IsConnected()
 		}
 		if l.up.Store(up); up {
-			back()
+			onUp()
 		}
 	}
 }

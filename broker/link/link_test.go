@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
@@ -14,78 +13,72 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestStatesFollowTheConnections: the state of a connection is known without a request. The function of a watcher is
-// called when the connection is back.
+// TestStatesFollowTheConnections: after Refresh and during Watch, the states are the states of the connections. Watch
+// calls its function when a connection is up again.
 func TestStatesFollowTheConnections(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()
 		states := link.NewStates(link.Links{Read: nc, Write: nc, Deliver: nc, Control: nc})
 		if states.Online() || states.ControlUp() {
-			t.Error("they are up before anybody has looked")
+			t.Error("before Refresh, the connections count as up")
 		}
-		if states.Look(); !states.Online() || !states.ControlUp() {
-			t.Error("after a look they are not up")
+		if states.Refresh(); !states.Online() || !states.ControlUp() {
+			t.Error("after Refresh, the connections do not count as up")
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		back, ended := make(chan struct{}, 100), make(chan struct{})
+		up, ended := make(chan struct{}, 100), make(chan struct{})
 		go func() {
 			defer close(ended)
-			states.Watch(ctx, func() { back <- struct{}{} })
+			states.Watch(ctx, func() { up <- struct{}{} })
 		}()
 		synctest.Wait()
 		s.Stop()
 		time.Sleep(time.Second)
 		if states.Online() || states.ControlUp() {
-			t.Error("without a server they are up")
+			t.Error("without a server, the connections count as up")
 		}
 		s.Start()
-		<-back
+		<-up
 		time.Sleep(time.Second)
 		if !states.Online() || !states.ControlUp() {
-			t.Error("they are not up again")
+			t.Error("with the server, the connections do not count as up")
 		}
 		stop()
 		<-ended
 	})
 }
 
-// TestJetStreamIsBack: after a request without an answer, the next answer is reported once.
-func TestJetStreamIsBack(t *testing.T) {
+// TestJetStreamRecovers: after a request without an answer, JetStream reports the next answer once.
+func TestJetStreamRecovers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()
 		js := link.NewJetStream(s.JetStream(nc), jsapi.Client{Conn: nc, API: "$JS.API"})
-		told := func() bool {
+		recovered := func() bool {
 			select {
-			case <-js.Back():
+			case <-js.Recovered():
 				return true
 			default:
 				return false
 			}
 		}
-		ask := func(ctx context.Context) { _, _ = js.Sample(ctx, "NONE") }
-		ask(t.Context())
-		if told() {
-			t.Error("it is back, and was never away")
+		_, _ = js.Sample(t.Context(), "NONE") // the answer is that there is no such stream
+		if recovered() {
+			t.Error("a recovery is reported before any failure")
 		}
-		late, cancel := context.WithDeadline(t.Context(), time.Now())
+		expired, cancel := context.WithDeadline(t.Context(), time.Now())
 		defer cancel()
-		ask(late)
-		stream(t, s, nc)
+		_, _ = js.Sample(expired, "NONE")
+		cfg := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}
+		if _, err := s.JetStream(nc).CreateStream(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := js.Sample(t.Context(), "ORDERS"); err != nil {
 			t.Fatal(err)
 		}
-		if !told() || told() {
-			t.Error("the first answer is not reported, or twice")
+		if !recovered() || recovered() {
+			t.Error("the recovery is not reported, or is reported twice")
 		}
 	})
-}
-
-func stream(t *testing.T, s *natstest.Server, nc *nats.Conn) {
-	t.Helper()
-	cfg := jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}
-	if _, err := s.JetStream(nc).CreateStream(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
 }

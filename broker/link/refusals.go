@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	// refusedFor is the time for which a refusal is kept. A broker repeats a necessary request within seconds, so an older
-	// refusal means that the permission was granted meanwhile.
-	refusedFor = 2 * time.Minute
-	// maxRefusals is the maximum number of refusals. The oldest is dropped first.
+	// maxAge is the age up to which a refusal counts as recent. A broker repeats a necessary request within seconds. So if
+	// a refusal is older, the permission has been granted meanwhile.
+	maxAge = 2 * time.Minute
+	// maxRefusals is the maximum number of refusals in memory. The oldest refusal is dropped first.
 	maxRefusals = 32
 )
 
 // A Refusal is a permission that the server denied to a connection.
 type Refusal struct {
 	Link  string    `json:"link"`  // "read", "write", "deliver" or "control"
-	Right string    `json:"right"` // in the server's words: Publish to delaysys.owners.table
-	At    time.Time `json:"at"`    // of the last denial
+	Right string    `json:"right"` // the denied operation in the server's words: Publish to delaysys.owners.table
+	At    time.Time `json:"at"`    // time of the last denial
 }
 
-// Refusals holds the permissions that the server denied recently. The zero value is empty. It is safe for concurrent
-// use.
+// Refusals holds the permissions that the server denied recently. The zero value is empty and ready to use. It is safe
+// for concurrent use.
 type Refusals struct {
-	mu  sync.Mutex
-	all []Refusal // the newest last
+	mu  sync.Mutex // guards all
+	all []Refusal  // the newest last
 }
 
-// Note records an asynchronous error of a connection, if it is a refusal.
+// Note records an asynchronous error of a connection if the error is a refusal. It ignores any other error.
 func (r *Refusals) Note(link string, now time.Time, err error) {
-	right, ok := jsapi.Refused(err)
+	right, ok := jsapi.RefusedOperation(err)
 	if !ok {
 		return
 	}
@@ -45,23 +45,24 @@ func (r *Refusals) Note(link string, now time.Time, err error) {
 	r.all = r.all[max(0, len(r.all)-maxRefusals):]
 }
 
-// Lately returns the refusals within refusedFor.
-func (r *Refusals) Lately(now time.Time) []Refusal {
+// Recent returns the refusals of the last two minutes, the newest last.
+func (r *Refusals) Recent(now time.Time) []Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.all), func(a Refusal) bool { return now.Sub(a.At) > refusedFor })
+	return slices.DeleteFunc(slices.Clone(r.all), func(a Refusal) bool { return now.Sub(a.At) > maxAge })
 }
 
-// Each calls f once for each connection. If one connection has several purposes, Each passes only its first name.
+// Each calls f once for each connection. If several fields have the same connection, Each passes the first of these
+// names: "control", "read", "write", "deliver".
 func (l Links) Each(f func(name string, nc *nats.Conn)) {
 	var seen []*nats.Conn
-	for _, of := range []struct {
+	for _, link := range []struct {
 		name string
 		conn *nats.Conn
 	}{{"control", l.Control}, {"read", l.Read}, {"write", l.Write}, {"deliver", l.Deliver}} {
-		if !slices.Contains(seen, of.conn) {
-			seen = append(seen, of.conn)
-			f(of.name, of.conn)
+		if !slices.Contains(seen, link.conn) {
+			seen = append(seen, link.conn)
+			f(link.name, link.conn)
 		}
 	}
 }

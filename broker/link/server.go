@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ServerOf returns the URL of a connection's server, without credentials. It returns "" without a server.
+// ServerOf returns the URL of a connection's server, without credentials. It returns "" if the connection is down.
 func ServerOf(nc *nats.Conn) string {
 	server, err := WithoutUser(nc.ConnectedUrl())
 	if err != nil {
@@ -16,8 +16,8 @@ func ServerOf(nc *nats.Conn) string {
 	return server
 }
 
-// WithoutUser returns a server's URL for logs. It removes the user too, because in a URL a token is in the user's
-// place.
+// WithoutUser returns a server's URL without password and user, for logs. A token has the place of the user in a URL,
+// so the user may be a secret.
 func WithoutUser(server string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {

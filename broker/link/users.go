@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Users returns the names of the connections' users, each once, as the server knows them. If the name of one user is
-// unknown, Users returns nil. A name is unknown if the connection uses a token, or if the server has no authentication.
+// Users returns the names of the connections' users, sorted and without duplicates. It returns nil if the name of a
+// user is unknown. A name is unknown if the connection uses a token, or if the server has no authentication.
 func (l Links) Users() []string {
 	var all []string
 	for _, nc := range []*nats.Conn{l.Read, l.Write, l.Deliver, l.Control} {
@@ -45,7 +45,7 @@ func UserOf(nc *nats.Conn) string {
 	return user
 }
 
-// subjectOf returns the subject of a JWT. The server has checked the JWT.
+// subjectOf returns the subject of a JWT, or "". It does not verify the JWT: the server has done so.
 func subjectOf(token string) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

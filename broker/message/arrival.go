@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// Arrival has the values of the broker's headers in a delivered message: see Request.TargetHeader.
+// Arrival has the values of the headers that the broker writes into a delivered message: see Request.TargetHeader.
 type Arrival struct {
 	ID       string
 	Due      time.Time
 	Accepted time.Time // time at which the first stream stored the message
 	MsgID    string    // the client's own Nats-Msg-Id, or empty
-	Attempts int       // refusals by the target before this delivery
+	Attempts int       // number of refusals by the target before this delivery
 
-	// For a timer that recurs: the generation of its first set, and the number of the round, from 1. Zero for others.
+	// Series is the generation of the first set of a timer that recurs, and Round the number of the round, from 1. Both
+	// are zero for any other message.
 	Series uint64
 	Round  int
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestArrivalIsWhatWasSent: a consumer parses the values that the broker wrote.
+// TestArrivalIsWhatWasSent: ParseArrival returns the values that the broker wrote.
 func TestArrivalIsWhatWasSent(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 123456789, time.UTC)
 	for _, want := range []Arrival{
@@ -19,12 +19,12 @@ func TestArrivalIsWhatWasSent(t *testing.T) {
 		}
 	}
 	for name, h := range map[string]Header{
-		"none":       nil,
-		"no id":      {HeaderDue: {"2026-11-20T10:00:00Z"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
-		"no due":     {HeaderID: {"x"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
-		"a bad due":  {HeaderID: {"x"}, HeaderDue: {"soon"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
-		"two ids":    {HeaderID: {"x", "y"}, HeaderDue: {"2026-11-20T10:00:00Z"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
-		"never kept": {HeaderID: {"x"}, HeaderDue: {"2026-11-20T10:00:00Z"}},
+		"none":        nil,
+		"no id":       {HeaderDue: {"2026-11-20T10:00:00Z"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
+		"no due":      {HeaderID: {"x"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
+		"a bad due":   {HeaderID: {"x"}, HeaderDue: {"soon"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
+		"two ids":     {HeaderID: {"x", "y"}, HeaderDue: {"2026-11-20T10:00:00Z"}, HeaderAccepted: {"2026-11-20T10:00:00Z"}},
+		"no accepted": {HeaderID: {"x"}, HeaderDue: {"2026-11-20T10:00:00Z"}},
 	} {
 		if got, ok := ParseArrival(h); ok {
 			t.Errorf("%s: got %+v, want none", name, got)
@@ -32,8 +32,8 @@ func TestArrivalIsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestTimeTokenIsNeverEarlier: with any clock of the writer, the broker parses a time that is not earlier. It is later
-// by less than the millisecond, or the second, to which it is rounded up.
+// TestTimeTokenIsNeverEarlier: the time that the broker parses from a token is not earlier than the formatted time. It
+// is later by less than the millisecond, or the second, to which TimeToken rounds up.
 func TestTimeTokenIsNeverEarlier(t *testing.T) {
 	names, err := NewNames(DefaultPrefix)
 	if err != nil {
@@ -41,9 +41,9 @@ func TestTimeTokenIsNeverEarlier(t *testing.T) {
 	}
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
-		at    time.Time
-		most  time.Duration // maximum by which the parsed time may be later
-		token string
+		at       time.Time
+		maxLater time.Duration // maximum by which the parsed time may be later
+		token    string
 	}{
 		{now, 0, "2026-11-20T10:00:00Z"},
 		{now.Add(1), time.Millisecond, "1795168800001"},
@@ -60,13 +60,13 @@ func TestTimeTokenIsNeverEarlier(t *testing.T) {
 		if token != tt.token {
 			t.Errorf("%s: got %s, want %s", tt.at, token, tt.token)
 		}
-		// The message was stored long before, so its due time is the requested one.
+		// The message was stored before the requested time, so this is its due time.
 		r, problem := Policy{Names: names}.Parse(Incoming{Stream: "S", At: time.Unix(0, 0), Subject: names.At(token, "x")})
 		if problem != nil {
 			t.Fatalf("%s: %v", token, problem)
 		}
-		if late := r.Due.Sub(tt.at); late < 0 || late > tt.most {
-			t.Errorf("%s is read as %s later, want 0 to %s", token, late, tt.most)
+		if later := r.Due.Sub(tt.at); later < 0 || later > tt.maxLater {
+			t.Errorf("%s is parsed as a time that is %s later, want 0 to %s", token, later, tt.maxLater)
 		}
 	}
 }

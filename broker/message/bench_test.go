@@ -6,8 +6,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// BenchmarkTravel measures the CPU cost of a message's headers. A hop makes and seals the headers, and the next lane
-// parses and checks them. A delivery makes the headers.
+// BenchmarkTravel measures the CPU cost of a message's headers: for a hop, which makes and seals them; for the next
+// lane, which parses them and verifies the seal; and for a delivery, which makes them.
 func BenchmarkTravel(b *testing.B) {
 	keys := keysOf(secretOne)
 	p := message.Policy{Names: policy.Names, MaxDelay: policy.MaxDelay, Keys: keys}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Block is a header block, divided by the use of its headers.
+// Block is a header block. Its fields divide the headers by their use.
 type Block struct {
 	User    Header              // the client's own headers, to be passed on; nil if there are none
 	Delay   map[string][]string // the headers with known Delay-* names, in our spelling
@@ -14,14 +14,13 @@ type Block struct {
 }
 
 // SplitHeader drops the reserved headers and divides the others. Reserved are Nats-*, Nmqtt-*, Status, Description and
-// KV-Operation, in any case and with any padding. In our streams they would change hops. In the target's stream they
-// would purge, expire, schedule or hide messages. To a consumer they would look like control messages. nats-server adds
-// Nmqtt-Pub to messages that an MQTT client publishes with QoS 1 or 2, and does not deliver such a message from its
-// subject to MQTT subscribers, because they get it from a stream of the server. Internal means that the message came on
-// a subject below delaysys.
+// KV-Operation, in any case and with any padding. In our streams, these headers would change hops. In the target's
+// stream, they would purge, expire, schedule or hide messages. To a consumer, a message with them would look like a
+// control message. nats-server adds Nmqtt-Pub to messages that an MQTT client publishes with QoS 1 or 2. It does not
+// deliver a message with Nmqtt-Pub to MQTT subscribers, because they get the message from a stream of the server.
 //
-// If there is a problem, the block's User is still within the bounds for the dead letter. nats-server stores no header
-// block above 64 KiB.
+// Internal is true if the message came on a subject below delaysys. If there is a problem, the block's User is still
+// within the bounds for the dead letter, because nats-server stores no header block above 64 KiB.
 func SplitHeader(h Header, internal bool) (Block, *Problem) {
 	var s Block
 	var lines, size int
@@ -36,14 +35,15 @@ func SplitHeader(h Header, internal bool) (Block, *Problem) {
 			if s.Delay == nil {
 				s.Delay = make(map[string][]string)
 			}
-			if before := s.Delay[ours]; len(before) > 0 { // from another spelling
+			if before := s.Delay[ours]; len(before) > 0 { // the block has the name in two spellings
 				vs = slices.Concat(before, vs)
 			}
 			s.Delay[ours] = vs
 		case strings.HasPrefix(name, "delay-"):
 			s.Unknown = firstName(s.Unknown, Excerpt(k))
 		case reserved(name):
-			// The server accepts an id only in this spelling. Below delaysys the id is our own, and is not passed on.
+			// The server reads Nats-Msg-Id only in this spelling. Below delaysys, a broker wrote the id, so it is not the
+			// client's.
 			if k == HeaderNatsMsgID && !internal && len(vs) > 0 {
 				s.MsgID = vs[0]
 				size += len(s.MsgID)
@@ -73,9 +73,9 @@ func SplitHeader(h Header, internal bool) (Block, *Problem) {
 	return s, nil
 }
 
-// One returns the single value of a Delay-* header. A duplicate header is a problem, since one of the two may be
-// forged.
-func (s Block) One(header string) (string, *Problem) {
+// Single returns the value of a Delay-* header, or "" if the header is missing. A duplicate header is a problem, since
+// one of the two may be forged.
+func (s Block) Single(header string) (string, *Problem) {
 	vs := s.Delay[header]
 	switch len(vs) {
 	case 0:
@@ -86,17 +86,17 @@ func (s Block) One(header string) (string, *Problem) {
 	return "", Problemf(TimeTwice, "the header %s is given %d times: write it once", header, len(vs))
 }
 
-// Misspelt returns the problem of an unknown Delay-* name, or nil if there is none. If the broker ignored a misspelt
-// Delay-Until, it would deliver the message early. The sentence lists the most used headers.
-func (s Block) Misspelt() *Problem {
+// CheckSpelling returns a problem if the block has an unknown Delay-* name. If the broker ignored a misspelt
+// Delay-Until, it would deliver the message early.
+func (s Block) CheckSpelling() *Problem {
 	if s.Unknown == "" {
 		return nil
 	}
-	return Problemf(BadOption, "there is no header %s: leave it out, or write one of those in PROTOCOL.md, such as "+
+	return Problemf(BadOption, "there is no header %s: leave it out, or write a header of PROTOCOL.md, such as "+
 		"Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL or Delay-Max-Attempts", s.Unknown)
 }
 
-// First returns the first of these headers, in our spelling, that the block has, or "" if it has none of them.
+// First returns the first of the given headers that the block has, or "". The names are in our spelling.
 func (s Block) First(names ...string) string {
 	for _, name := range names {
 		if s.Delay[name] != nil {

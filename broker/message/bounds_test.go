@@ -9,8 +9,9 @@ import (
 	"delaybroker/broker/message"
 )
 
-// reserve is the part of max_payload that the levels keep free (LevelReserve in broker/streams/provision). Any message
-// of a level must fit max_payload as a dead letter. If the intake accepted it, it must fit as a hop, too.
+// reserve is the part of max_payload that the levels keep free, in bytes (LevelReserve in broker/streams/provision).
+// The dead letter of any message of a level must fit into max_payload. A hop of any message of the intake must fit,
+// too.
 const reserve = 4096
 
 func TestHeaderBounds(t *testing.T) {
@@ -36,7 +37,7 @@ func TestHeaderBounds(t *testing.T) {
 		{"65 names", many(65), false},
 		{"one name 64 times", same(64), true},
 		{"one name 65 times", same(65), false},
-		{"64 names and ours",
+		{"64 names, and headers that are not passed on",
 			append(many(64), "Delay-TTL: 5s", "Nats-Rollup: all", "Delay-Id: a", "Nats-Msg-Id: 1"), true},
 		{"8 KiB", []string{long(8192)}, true},
 		{"8 KiB and a byte", []string{long(8193)}, false},
@@ -44,7 +45,7 @@ func TestHeaderBounds(t *testing.T) {
 		{"a byte more of a message id", []string{"Nats-Msg-Id: " + strings.Repeat("a", 8193)}, false},
 		{"8 KiB together", []string{long(4096), "Nats-Msg-Id: " + strings.Repeat("a", 4096)}, true},
 		{"a byte more together", []string{long(4096), "Nats-Msg-Id: " + strings.Repeat("a", 4097)}, false},
-		{"32 KiB of what is dropped", []string{"Nats-Request-Info: " + strings.Repeat("a", 32<<10)}, true},
+		{"32 KiB of a dropped header", []string{"Nats-Request-Info: " + strings.Repeat("a", 32<<10)}, true},
 		{"65,000 bytes", []string{long(65000)}, false},
 		{"65,000 bytes and a name that is unsafe", []string{long(65000), "un safe: 1"}, false},
 	}
@@ -57,15 +58,14 @@ func TestHeaderBounds(t *testing.T) {
 			if !tt.ok {
 				wantProblem(t, tt.what, problem, message.BadHeaders, "64 headers of 8192 bytes")
 			}
-			// nats-server stores no header block above 65,535 bytes: a dead letter with all headers would never be
-			// stored.
+			// nats-server stores no header block above 65,535 bytes, so the dead letter must not have all headers.
 			if got, want := len(encode(t, r.DeadHeader(orProblem(problem)))), 8192+reserve; got > want {
 				t.Fatalf("%s: the dead letter's headers have %d bytes, want at most %d", tt.what, got, want)
 			}
 			if !tt.ok {
 				continue
 			}
-			// An accepted message is also accepted on every hop.
+			// The bounds must also allow the message between lanes.
 			if _, problem = policy.Parse(incoming("delaysys.hop.1h.x", wire(t, r.HopHeader()))); problem != nil {
 				t.Fatalf("%s: after a hop: %v", tt.what, problem)
 			}
@@ -73,8 +73,8 @@ func TestHeaderBounds(t *testing.T) {
 	}
 }
 
-// TestAddedHeadersFitTheReserve adds up the longest target, subject, sentence, stream name and times, with headers in a
-// short notation that grows when they are written again.
+// TestAddedHeadersFitTheReserve: a message with the longest target, subject, sentence, stream name and times does not
+// grow by more than the reserve. Its headers are in a short notation, which grows when nats.go writes them again.
 func TestAddedHeadersFitTheReserve(t *testing.T) {
 	names := mustNames("a23456789-123456")
 	p := message.Policy{Names: names}
@@ -83,7 +83,7 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 		"Delay-Deliver:stream", "Delay-Max-Attempts:2147483647"}
 	var tiny strings.Builder
 	for i := range 64 {
-		fmt.Fprintf(&tiny, "%c:\n", 'A'+i%26) // three bytes; five when written again
+		fmt.Fprintf(&tiny, "%c:\n", 'A'+i%26) // three bytes, and five when nats.go writes them again
 	}
 	b := "NATS/1.0\n" + tiny.String() + strings.Join(raw, "\n") + "\n\n"
 	in := incoming(names.Prefix()+".365d."+target, decode(t, b))
@@ -93,7 +93,8 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 		t.Fatal(problem)
 	}
 	late := time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
-	r = r.Refused(late, late, "").Refused(late, late, strings.Repeat("r", 999)).Defer(late, strings.Repeat("d", 999))
+	r = r.WithRefusal(late, late, "").WithRefusal(late, late, strings.Repeat("r", 999)).
+		WithDeferral(late, strings.Repeat("d", 999))
 	r.Hop, r.Attempts, r.Allowed = 1<<62, 1<<62, 1<<62
 	seal := func(h message.Header) message.Header {
 		keysOf(secretOne).SealMessage("delaysys.x", h, nil, at)
@@ -106,7 +107,7 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 	}
 	worst := message.Problemf(message.UntilEarly, "%s", strings.Repeat("s", 9999))
 	h := seal(r.DeadHeader(worst))
-	h["Nats-Msg-Id"][0] += "+01234567890123456789012345" // publish.renew in package engine, after another's duplicate
+	h["Nats-Msg-Id"][0] += "+01234567890123456789012345" // as publish.renew in package engine does after a duplicate
 	if got := len(encode(t, h)) - len(b); got > reserve {
 		t.Errorf("a dead letter adds %d bytes, want at most %d", got, reserve)
 	} else {
@@ -123,7 +124,7 @@ func TestSentencesAreBounded(t *testing.T) {
 		p := message.Problemf(message.Undelivered, "the target refused it: %s", s)
 		checkProblem(t, fmt.Sprintf("%.20q…", s), p)
 		if len(p.Sentence) < 595 {
-			t.Errorf("%.20q…: cut to %d bytes", s, len(p.Sentence))
+			t.Errorf("%.20q…: truncated to %d bytes, want at least 595", s, len(p.Sentence))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // due returns the due time that the subject and Delay-Until request.
 func (p Policy) due(in Incoming, addr Address, s Block) (time.Time, *Problem) {
 	at := in.At
-	until, problem := s.One(HeaderUntil)
+	until, problem := s.Single(HeaderUntil)
 	if problem != nil {
 		return at, problem
 	}

@@ -10,20 +10,20 @@ import (
 // A HeaderEdit is an operator's change of a dead letter's headers. Names are case-insensitive.
 type HeaderEdit struct {
 	Drop []string `json:"drop,omitempty"` // headers to remove; a missing header is no error
-	Set  Header   `json:"set,omitempty"`  // headers to set, in place of all their values
+	Set  Header   `json:"set,omitempty"`  // headers to set; the values replace all earlier values of the header
 }
 
 // editable are the request headers that an operator may set on a dead letter. All but HeaderUntil may be dropped.
 var editable = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
 
-// Edited returns a dead letter with changed headers. The client's own headers may change within the bounds for clients.
-// The editable request headers mean the same as in a request, with two differences: Delay-Until may be past, and a
-// duration in Delay-Expires counts from now if the message was due before. All other headers of the broker and of the
-// server are refused: with them an operator could forge an id, or purge the target's stream.
+// Edited returns a dead letter with changed headers. The bounds for the headers of clients apply. The editable request
+// headers have the same meaning as in a request, with two exceptions: Delay-Until may be in the past, and a duration in
+// Delay-Expires counts from now if the message was due before. A change of any other header of the broker or of the
+// server is a problem: with such a header, an operator could forge an id, or purge the target's stream.
 func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
 	s, problem := SplitHeader(edit.Set, true)
 	if problem == nil {
-		problem = s.Misspelt()
+		problem = s.CheckSpelling()
 	}
 	if problem != nil {
 		return l, problem
@@ -50,14 +50,14 @@ func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Probl
 	} else {
 		maps.Copy(l.User, s.User)
 	}
-	if _, problem := SplitHeader(l.User, true); problem != nil { // the bounds hold for old and new headers together
+	if _, problem := SplitHeader(l.User, true); problem != nil { // the bounds apply to all headers together
 		return l, problem
 	}
 	return l, p.editOptions(&l, s, now)
 }
 
-// checkEdit refuses the headers that only a broker or a server writes. A misspelt header is not refused: an operator
-// may drop the header that the letter's reason names.
+// checkEdit returns a problem if only a broker or a server writes the header. An unknown Delay-* header is allowed, so
+// that an operator can drop the misspelt header that made the message a dead letter.
 func checkEdit(name string) *Problem {
 	ours := CanonicalName(name)
 	if ours != "" && !slices.Contains(editable, ours) || reserved(plainName(name)) {
@@ -86,12 +86,13 @@ func (l *Letter) drop(name string) *Problem {
 }
 
 func (l *Letter) dropUser(name string) {
-	maps.DeleteFunc(l.User, func(has string, _ []string) bool { return strings.EqualFold(has, strings.TrimSpace(name)) })
+	name = strings.TrimSpace(name)
+	maps.DeleteFunc(l.User, func(k string, _ []string) bool { return strings.EqualFold(k, name) })
 }
 
-// editOptions changes the letter by the request headers in an edit.
+// editOptions applies the request headers of an edit to the letter.
 func (p Policy) editOptions(l *Letter, s Block, now time.Time) *Problem {
-	until, problem := s.One(HeaderUntil)
+	until, problem := s.Single(HeaderUntil)
 	if problem != nil {
 		return problem
 	}

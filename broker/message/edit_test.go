@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// An operator's edit changes only headers that a client may write.
+// TestEdited: an edit changes headers that a client may write, within the bounds for clients. A change of any other
+// header is a problem.
 func TestEdited(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	due := now.Add(-time.Hour)
@@ -40,7 +41,7 @@ func TestEdited(t *testing.T) {
 		"dropped": {edit: HeaderEdit{Drop: []string{"x-b"}}, want: func(l *Letter) {
 			l.User = Header{"X-A": {"1"}}
 		}},
-		"dropped, not had": {edit: HeaderEdit{Drop: []string{"X-Z", "Delay-Expire"}}, want: func(*Letter) {}},
+		"dropped, but missing": {edit: HeaderEdit{Drop: []string{"X-Z", "Delay-Expire"}}, want: func(*Letter) {}},
 		"expiry, from now": {edit: one("Delay-Expires", "10m"), want: func(l *Letter) {
 			l.Expires = now.Add(10 * time.Minute)
 		}},
@@ -88,13 +89,13 @@ func TestEdited(t *testing.T) {
 	} {
 		original := letter()
 		if _, problem := p.Edited(original, one(forged, "1"), now); problem == nil {
-			t.Errorf("%s can be set", forged)
+			t.Errorf("%s can be set, want a problem", forged)
 		}
 		if _, problem := p.Edited(original, HeaderEdit{Drop: []string{forged}}, now); problem == nil {
-			t.Errorf("%s can be dropped", forged)
+			t.Errorf("%s can be dropped, want a problem", forged)
 		}
 		if len(original.User) != 2 {
-			t.Errorf("%s: the letter itself is changed: %v", forged, original.User)
+			t.Errorf("%s: Edited has changed its argument: %v", forged, original.User)
 		}
 	}
 }

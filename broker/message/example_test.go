@@ -7,8 +7,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Parse reads a request from a stored message: the subject has the target and the delay, which begins with the server's
-// timestamp.
+// Parse parses the request in a stored message. The subject has the target and the delay. The delay begins with the
+// server's timestamp.
 func ExamplePolicy_Parse() {
 	names, err := message.NewNames(message.DefaultPrefix)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Whether a state header may be missing.
+// The values of the parameter required of Moment and Count.
 const (
 	Required = true
 	Optional = false
 )
 
-// Fields reads state headers and keeps the first problem.
+// Fields parses state headers. Its Problem is the first problem of all its methods.
 type Fields struct {
 	Block
 	Problem *Problem
@@ -21,7 +21,7 @@ type Fields struct {
 
 // Text returns the value of a header, or "" if it is missing.
 func (f *Fields) Text(name string) string {
-	v, problem := f.One(name)
+	v, problem := f.Single(name)
 	if problem != nil {
 		f.Refuse(name, problem.Sentence)
 	}
@@ -54,10 +54,10 @@ func (f *Fields) id() string {
 	return v
 }
 
-// Moment parses a time. It returns the zero time if the header is missing and not needed.
-func (f *Fields) Moment(name string, needed bool) time.Time {
+// Moment parses a time. It returns the zero time if the header is missing and not required.
+func (f *Fields) Moment(name string, required bool) time.Time {
 	v := f.Text(name)
-	if v == "" && !needed {
+	if v == "" && !required {
 		return time.Time{}
 	}
 	t, problem := ParseTime(v)
@@ -67,7 +67,7 @@ func (f *Fields) Moment(name string, needed bool) time.Time {
 	return t
 }
 
-// mode returns the mode, or "" if the request had none.
+// mode returns the mode, or "" if the request had no mode.
 func (f *Fields) mode() Mode {
 	v := Mode(f.Text(HeaderDeliver))
 	if v != "" && !slices.Contains(Modes(), v) {
@@ -76,8 +76,8 @@ func (f *Fields) mode() Mode {
 	return v
 }
 
-// ttl returns the TTL, or "" if the request had none. It accepts only results of parseTTL, since the TTL goes to the
-// target unchanged.
+// ttl returns the TTL, or "" if the request had no TTL. It accepts only results of parseTTL, since the target gets the
+// TTL unchanged.
 func (f *Fields) ttl() string {
 	v := f.Text(HeaderTTL)
 	if v != "never" && (len(v) > len("3153600000") || strings.Trim(v, "0123456789") != "") {
@@ -86,10 +86,10 @@ func (f *Fields) ttl() string {
 	return v
 }
 
-// Count parses a number of at least one. It returns zero if the header is missing and not needed.
-func (f *Fields) Count(name string, needed bool) int {
+// Count parses a number of at least one. It returns zero if the header is missing and not required.
+func (f *Fields) Count(name string, required bool) int {
 	v := f.Text(name)
-	if v == "" && !needed {
+	if v == "" && !required {
 		return 0
 	}
 	n, err := strconv.Atoi(v)
@@ -112,7 +112,7 @@ func (f *Fields) Sequence(name string) uint64 {
 	return n
 }
 
-// Refuse records the problem that a header has a value that no broker writes.
+// Refuse records the problem that no broker writes such a value of a header.
 func (f *Fields) Refuse(name, what string) {
 	if f.Problem == nil {
 		f.Problem = Problemf(BadInternal,
@@ -120,21 +120,21 @@ func (f *Fields) Refuse(name, what string) {
 	}
 }
 
-// Put writes a header. It leaves out an empty value.
+// Put writes a header, unless the value is empty.
 func Put(h Header, key, value string) {
 	if value != "" {
 		h[key] = []string{value}
 	}
 }
 
-// PutCount writes a number. It leaves out zero.
+// PutCount writes a number, unless it is zero.
 func PutCount(h Header, key string, n int) {
 	if n > 0 {
 		h[key] = []string{strconv.Itoa(n)}
 	}
 }
 
-// PutTime writes a time. It leaves out the zero time.
+// PutTime writes a time, unless it is the zero time.
 func PutTime(h Header, key string, t time.Time) {
 	if !t.IsZero() {
 		h[key] = []string{t.UTC().Format(time.RFC3339Nano)}

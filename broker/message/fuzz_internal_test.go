@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/poison"
 )
 
-// FuzzInternalHeaders parses any header block on the broker's own subjects, with and without well-formed state before
-// it: another version may have accepted a message, or a user may have too many permissions.
+// FuzzInternalHeaders parses any header block on the broker's own subjects, with and without valid state headers before
+// it: another version may have accepted the message, or a user may have too many permissions.
 func FuzzInternalHeaders(f *testing.F) {
 	for i, how := range poison.Ways {
 		f.Add([]byte(how.Write(poison.Headers[i%len(poison.Headers)])+"\r\nX-Order: 42\r\n"), uint8(i))
@@ -44,7 +44,7 @@ func FuzzInternalHeaders(f *testing.F) {
 			checkProblem(t, "block", problem)
 			return
 		}
-		// The first encoding trims values; from then on a hop changes nothing.
+		// The first encoding trims the values. Every further hop leaves them unchanged.
 		second, problem := policy.Parse(incoming(subject, wire(t, r.HopHeader())))
 		if problem != nil {
 			t.Fatalf("after a hop: %v", problem)
@@ -58,7 +58,7 @@ func FuzzInternalHeaders(f *testing.F) {
 	})
 }
 
-// FuzzHeaderPair parses two headers with names and values of any bytes, as a future decoder may return them.
+// FuzzHeaderPair parses two headers whose names and values have any bytes, since another decoder might return them.
 func FuzzHeaderPair(f *testing.F) {
 	for i, line := range poison.Headers {
 		name, value, _ := strings.Cut(line, ": ")

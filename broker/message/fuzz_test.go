@@ -29,8 +29,8 @@ func FuzzSubject(f *testing.F) {
 			r, problem := p.Parse(incoming(subject, nil))
 			if problem != nil {
 				checkProblem(t, subject, problem)
-				if r.When().Before(at) {
-					t.Errorf("%q: a bad request is due %v", subject, r.When())
+				if r.NextAttempt().Before(at) {
+					t.Errorf("%q: a bad request is due %v", subject, r.NextAttempt())
 				}
 				if r.Target != "" && p.CheckTarget(r.Target) != nil {
 					t.Errorf("%q: the dead letter's target %q", subject, r.Target)
@@ -84,10 +84,10 @@ func FuzzHeaders(f *testing.F) {
 		checkAccepted(t, p, subject, r)
 		for name := range r.User {
 			if _, ok := h[name]; !ok {
-				t.Errorf("the user header %q is an invention", name)
+				t.Errorf("the user header %q is not in the message", name)
 			}
 		}
-		// The first encoding trims values; from then on a hop changes nothing.
+		// The first encoding trims the values. Every further hop leaves them unchanged.
 		hop := p.Names.Hop("1h", r.Target)
 		second, problem := p.Parse(incoming(hop, wire(t, r.HopHeader())))
 		if problem != nil {
@@ -145,7 +145,7 @@ func FuzzTime(f *testing.F) {
 	p := message.Policy{Names: policy.Names}
 	early := time.Unix(0, 0).UTC()
 	f.Fuzz(func(t *testing.T, s string) {
-		// As a header, on a message of 1970, so that nearly every time is in the future.
+		// The time in a header, on a message of 1970, so that nearly every time is in the future.
 		want, ok := naiveTime(strings.TrimSpace(s))
 		in := incoming("delay.0s.x", message.Header{"Delay-Until": {s}})
 		in.At = early
@@ -159,7 +159,7 @@ func FuzzTime(f *testing.F) {
 		case !ok || r.Due != want:
 			t.Errorf("Delay-Until %q: due %v, want %v, %t", s, r.Due, want, ok)
 		}
-		// As a token.
+		// The time as a token of a subject.
 		if strings.ContainsAny(s, ".") {
 			return
 		}
@@ -208,10 +208,10 @@ func FuzzParseID(f *testing.F) {
 			return
 		}
 		if got := id.String(); got != s {
-			t.Errorf("%q is written %q", s, got)
+			t.Errorf("%q is formatted as %q", s, got)
 		}
 		if strings.ContainsAny(s, ".*> \r\n\t") {
-			t.Errorf("%q is no subject token", s)
+			t.Errorf("%q is accepted, but is not a token of a subject", s)
 		}
 	})
 }
@@ -224,7 +224,7 @@ func FuzzMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, subject string) {
 		got := message.Match(pattern, subject)
 		if slices.Contains(strings.Split(subject, "."), "") || strings.ContainsAny(subject, "*>") {
-			return // no subject that could be published
+			return // not a valid subject
 		}
 		if want := granted(pattern, subject); got != want {
 			t.Errorf("Match(%q, %q) = %t, want %t", pattern, subject, got, want)

@@ -6,20 +6,20 @@ import (
 	"unicode/utf8"
 )
 
-// Header is the decoded header block of a message, as nats.go returns it, with the keys in the sender's spelling.
+// Header is the decoded header block of a message. As in nats.go, the keys have the sender's spelling.
 type Header = map[string][]string
 
 // Request headers, which clients write.
 const (
 	HeaderUntil   = "Delay-Until"   // due time; RFC 3339 with fraction, or unix milliseconds
 	HeaderFor     = "Delay-For"     // duration; on named timers only
-	HeaderExpires = "Delay-Expires" // the latest delivery: a duration after due, or a time
+	HeaderExpires = "Delay-Expires" // the latest time of delivery: a duration after due, or a time
 	HeaderDeliver = "Delay-Deliver" // auto, stream, core or request
 	HeaderTTL     = "Delay-TTL"     // becomes Nats-TTL at the target
 	HeaderTarget  = "Delay-Target"  // the target, on the bare subject of a level, if that is enabled
 
 	HeaderRateKey     = "Delay-Rate-Key"     // all messages with the same key share a rate
-	HeaderMaxAttempts = "Delay-Max-Attempts" // refusals until the message is a dead letter; at most DELAY_ATTEMPTS
+	HeaderMaxAttempts = "Delay-Max-Attempts" // number of refusals until the message is a dead letter
 
 	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's choice
 	HeaderWord   = "Delay-Word"   // of a named timer: the client's token, by which it recognises its set
@@ -56,8 +56,8 @@ const (
 	HeaderPaced        = "Delay-Paced"    // the send time by the target's rate, and the broker that reserved it
 	HeaderReleased     = "Delay-Released" // the resumed pause for which the message has waited
 
-	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops those that
-	// it does not know.
+	// Between lanes only, and only for people: no decision depends on these headers. An older broker drops those that it
+	// does not know.
 	HeaderLastError = "Delay-Last-Error"       // reason of the last refusal
 	HeaderDeferred  = "Delay-Deferred"         // reason of a wait without a refusal
 	HeaderAllowed   = "Delay-Attempts-Allowed" // maximum number of refusals
@@ -97,22 +97,23 @@ const (
 	HeaderExpected = "Nats-Expected-Last-Subject-Sequence"
 )
 
-// Format is the version of the messages on delaysys subjects. It rises when an older broker could misread a message.
+// Format is the newest format of the messages on delaysys subjects. A new format is added when an older broker could
+// misread a message.
 //
-//	1  also messages that an older broker must read during an upgrade, with a seal that it ignores
+//	1  a message without a seal, or with a seal that an older broker may ignore during an upgrade
 //	2  a message that requires its seal
 //	3  a marker of a named timer, or an entry of the timers' stream
-//	4  a marker or an entry, as in 3, of a timer that recurs or of a schedule
+//	4  a marker or an entry of a timer that recurs, or of a schedule
 const (
 	Format         = 4
-	formatForEach  = 1
+	formatBasic    = 1
 	formatSealed   = 2
 	FormatOfTimers = 3
 	FormatOfSeries = 4
 )
 
-// Bounds of the headers that the broker passes on, a client's Nats-Msg-Id included. The broker adds less than 2 KiB of
-// headers, and at most two bytes to each line. So a message grows by less than the 4 KiB of max_payload that the
+// Bounds of the headers that the broker passes on, including the client's Nats-Msg-Id. The broker adds less than 2 KiB
+// of headers, and at most two bytes to each line. So a message grows by less than the 4 KiB of max_payload that the
 // streams keep free.
 const (
 	maxHeaderLines = 64 // each may grow by two bytes when it is encoded again
@@ -146,8 +147,8 @@ var canonical = func() map[string]string {
 	return m
 }()
 
-// Ours reports whether a header, in our spelling, is parsed into a request and not passed on.
-func Ours(name string) bool { return canonical[name] != "" || name == HeaderNatsMsgID }
+// IsOwnHeader reports whether a header, in our spelling, is parsed into a request and not passed on.
+func IsOwnHeader(name string) bool { return canonical[name] != "" || name == HeaderNatsMsgID }
 
 // CanonicalName returns our spelling of a known Delay-* name, or "".
 func CanonicalName(k string) string {
@@ -157,8 +158,8 @@ func CanonicalName(k string) string {
 	return canonical[plainName(k)]
 }
 
-// plainName returns the form in which names are compared: trimmed and in lower case. If the first letter shows that the
-// name is neither reserved nor ours, plainName keeps the case.
+// plainName returns a name in the form in which names are compared: trimmed and in lower case. It keeps the case if the
+// first letter shows that the name is neither reserved nor ours, which saves an allocation.
 func plainName(k string) string {
 	k = strings.TrimSpace(k)
 	if k == "" || k[0] < utf8.RuneSelf && strings.IndexByte("DdNnSsKk", k[0]) < 0 {
@@ -173,8 +174,8 @@ func reserved(name string) bool {
 		name == "status" || name == "description" || name == "kv-operation"
 }
 
-// firstName returns the first of two names in sorted order, so that a sentence does not depend on the order of a map.
-// An empty a is no name.
+// firstName returns the lesser of two names, or b if a is empty. With it, a sentence does not depend on the order of a
+// map.
 func firstName(a, b string) string {
 	if a == "" || b < a {
 		return b
@@ -182,8 +183,7 @@ func firstName(a, b string) string {
 	return a
 }
 
-// validKey reports whether a key is valid for nats.go, whose rule is stricter than ADR-4: a key that nats.go refuses to
-// encode cannot be published.
+// validKey reports whether nats.go encodes a header with this key. Its rule is stricter than ADR-4.
 func validKey(k string) bool {
 	for i := range len(k) {
 		if c := k[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"()/,:;<=>?@[\\]{}", c) >= 0 {
@@ -193,7 +193,7 @@ func validKey(k string) bool {
 	return k != ""
 }
 
-// userHeader returns a new header with the user's own headers, and room for more.
+// userHeader returns a new header with the client's own headers, and room for more headers.
 func (r *Request) userHeader(more int) Header {
 	h := make(Header, len(r.User)+more)
 	maps.Copy(h, r.User)

@@ -10,8 +10,9 @@ import (
 	"delaybroker/test/poison"
 )
 
-// TestReservedHeadersAreDropped: a client can write any header on its own subjects. Of the reserved headers only ours
-// are published, whether nats-server or nats.go parses them. The client's own headers survive.
+// TestReservedHeadersAreDropped: a client writes reserved headers on its own subjects, in many notations. Neither
+// nats-server nor nats.go finds them in a published message, except those that the broker writes. The client's own
+// headers are passed on.
 func TestReservedHeadersAreDropped(t *testing.T) {
 	for _, how := range poison.Ways {
 		for _, evil := range poison.Headers {
@@ -38,14 +39,14 @@ func TestReservedHeadersAreDropped(t *testing.T) {
 	}
 }
 
-// TestMisspeltHeader: an unknown Delay-* name is refused: a message with a misspelt Delay-Until would be early. On our
-// own subjects such a name may be a newer broker's, and is left out.
+// TestMisspeltHeader: a client's unknown Delay-* header is a problem, because a message with a misspelt Delay-Until
+// would be early. On our own subjects, such a header may come from a newer broker, and is dropped.
 func TestMisspeltHeader(t *testing.T) {
 	for _, evil := range []string{"Delay-Untill: 2030-01-01T00:00:00Z", "Delay-At: 1h", "Delay-: a",
 		"Delay-Of-Tomorrow: a"} {
 		for _, how := range poison.Ways {
 			if how.Name == "bare CR in a value" || how.Name == "inside a value" || how.Name == "colon first" {
-				continue // no header at all
+				continue // nats.go finds no header in this notation
 			}
 			what := fmt.Sprintf("%s, %s", evil, how.Name)
 			line := how.Write(evil)
@@ -66,8 +67,8 @@ func TestMisspeltHeader(t *testing.T) {
 	}
 }
 
-// TestReservedHeadersAreDroppedBetweenLanes: the same after a hop, with headers that another version may have let
-// through.
+// TestReservedHeadersAreDroppedBetweenLanes: reserved headers are also dropped from a message between lanes, since
+// another version may have passed them on.
 func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 	hop := mustParse(t, "delay.1h.x", "X-Order: 42", "Delay-TTL: 90s").HopHeader()
 	for _, how := range poison.Ways {
@@ -86,7 +87,7 @@ func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 	}
 }
 
-// TestInlineStatus: nats.go parses the text after the version as headers.
+// TestInlineStatus: the headers that nats.go makes of the text after "NATS/1.0" are dropped.
 func TestInlineStatus(t *testing.T) {
 	h := decode(t, "NATS/1.0 409 Consumer Deleted\r\nX-Order: 42\r\n\r\n")
 	r, problem := policy.Parse(incoming("delay.1h.x", h))
@@ -115,12 +116,13 @@ func TestUserHeadersSurvive(t *testing.T) {
 	}
 }
 
-// TestUnsafeHeaderNames: a message with a header that nats.go refuses to encode would be retried forever.
+// TestUnsafeHeaderNames: a header that nats.go refuses to encode is a problem. Otherwise, the broker would repeat the
+// publish of the message forever.
 func TestUnsafeHeaderNames(t *testing.T) {
 	for c := range 256 {
 		name := "X" + string([]byte{byte(c)}) + "Y"
 		r, problem := policy.Parse(incoming("delay.1h.orders.x", message.Header{name: {"1"}, "X-Order": {"42"}}))
-		checkAllClean(t, fmt.Sprintf("byte 0x%02x", c), r, problem) // encode compares with nats.go
+		checkAllClean(t, fmt.Sprintf("byte 0x%02x", c), r, problem)
 		if problem == nil {
 			continue
 		}

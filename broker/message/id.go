@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// ID identifies one accepted message as long as it exists: the stream that stored it first, its sequence there, and its
-// timestamp in nanoseconds. The timestamp distinguishes messages of a stream from those of an earlier stream of the
-// same name. An ID is written "DELAY_30m-1234-1732060800000000000" and holds no dot, so it can be a subject token.
+// ID identifies an accepted message for its whole life. It consists of the stream that stored the message first, the
+// sequence in that stream, and the timestamp. The timestamp distinguishes the message from messages in an earlier
+// stream with the same name. The text of an ID is such as "DELAY_30m-1234-1732060800000000000", with the timestamp in
+// nanoseconds since 1970. It has no dot, so it can be a subject token.
 type ID struct {
 	Stream   string
 	Sequence uint64

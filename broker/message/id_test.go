@@ -39,7 +39,7 @@ func TestParseIDRefuses(t *testing.T) {
 	for _, s := range []string{
 		"", "-", "--", "a", "a-1", "a-1-", "a--1", "-1-1", "a-x-1", "a-1-x", "a-01-1", "a-1-01", "a-+1-1", "a-1-+1", "a-1--1",
 		"a- 1-1", "a-1-1 ", "a-1-1\n", "a-18446744073709551616-1", "a-1-9223372036854775808", "a-1.5-1", "a-1-1/2",
-		"a.b-1-1", "a b-1-1", "a\r\nb-1-1", "*-1-1", ">-1-1", "\t-1-1", // no subject token, and no stream's name
+		"a.b-1-1", "a b-1-1", "a\r\nb-1-1", "*-1-1", ">-1-1", "\t-1-1", // not a token of a subject
 		strings.Repeat("x", 9999),
 	} {
 		got, err := message.ParseID(s)

@@ -4,8 +4,8 @@ import "time"
 
 // Letter is a dead letter that was read from its stream.
 type Letter struct {
-	// Request is the part of the message's request that could be parsed. Its target is empty if the request had no
-	// allowed target, or if the target begins with the second half of a time: see dotted.
+	// Request is the part of the message's request that could be parsed. Its target is empty if the request had no allowed
+	// target, or if a dot has split the request's time: see dotted.
 	Request
 	Code     Code
 	Sentence string // the problem, and what to change
@@ -13,10 +13,10 @@ type Letter struct {
 	DueEdited bool // an operator has set Due: see Policy.Edited
 }
 
-// Unproven returns the reason to doubt that a broker wrote a dead letter, or nil if that is proven. A broker writes a
-// letter with the code BadInternal, but the writer of the message in it is unknown.
-func (p Policy) Unproven(in Incoming) *Problem {
-	if problem := p.Keys.Proven(in); problem != nil {
+// DoubtLetter returns the reason to doubt that a broker wrote a dead letter and the message in it, or nil if both are
+// proven. A broker writes a letter with the code BadInternal, but the writer of the message in it is unknown.
+func (p Policy) DoubtLetter(in Incoming) *Problem {
+	if problem := p.Keys.DoubtMessage(in); problem != nil {
 		return problem
 	}
 	if code, _, _ := p.Names.ParseDead(in.Subject); code == BadInternal {
@@ -25,8 +25,9 @@ func (p Policy) Unproven(in Incoming) *Problem {
 	return nil
 }
 
-// ParseLetter reads the result of DeadHeader. If there is a problem, the letter has the part that could be read, and
-// cannot be resent: a client or a newer broker wrote it.
+// ParseLetter parses a dead letter, with the result of DeadHeader as its header. If there is a problem, a client or a
+// newer broker wrote the letter. Then ParseLetter returns the part that it could parse, and the letter cannot be
+// resent.
 func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	var l Letter
 	var ok bool
@@ -42,7 +43,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	s, problem := SplitHeader(in.Header, true)
 	l.User = s.User
 	f := Fields{Block: s, Problem: problem}
-	f.kept(&l.Request)
+	f.parseKept(&l.Request)
 	l.Hop = f.Count(HeaderHop, Optional)
 	l.Sentence = f.Text(HeaderError)
 	if format := f.Count(HeaderFormat, Optional); format > Format {
@@ -51,9 +52,9 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	return l, f.Problem
 }
 
-// Understood reports whether Due and Target come from a valid request, or an operator has set the due time. Otherwise
-// Due is the time of acceptance, which is not the requested time.
-func (l Letter) Understood() bool {
+// DueKnown reports whether Due is the requested due time, or an operator has set it. Otherwise, Due is the time of
+// acceptance.
+func (l Letter) DueKnown() bool {
 	if l.DueEdited {
 		return true
 	}
@@ -66,9 +67,9 @@ func (l Letter) Understood() bool {
 	return false
 }
 
-// ResentHeader returns the header with which the message goes back into our lanes. The attempts count from zero;
-// everything else is kept. The same letter to the same target always has the same Nats-Msg-Id, so a repeated resend is
-// stored once. A hop never has that id, so "duplicate" can only mean an earlier resend.
+// ResentHeader returns the header with which the message goes back into our lanes. The attempts count from zero, and
+// all other fields are unchanged. The Nats-Msg-Id depends only on the letter and its target, so the stream stores a
+// repeated resend once. No hop has such an id, so the stream reports a duplicate only after an earlier resend.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
 	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Paced = 0, time.Time{}, time.Time{}, time.Time{}, ""

@@ -1,7 +1,6 @@
 package message_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,8 +21,8 @@ func TestLetterRoundTrip(t *testing.T) {
 	retried := full(t)
 	retried.Hop = 7
 	for what, r := range map[string]message.Request{
-		"plain":   mustParse(t, "delay.1h.orders.expire"),
-		"the lot": retried,
+		"plain": mustParse(t, "delay.1h.orders.expire"),
+		"full":  retried,
 	} {
 		p := message.Problemf(message.Undelivered, "the target refused")
 		l, problem := letterOf(t, r, p)
@@ -31,7 +30,7 @@ func TestLetterRoundTrip(t *testing.T) {
 			t.Errorf("%s: %v", what, problem)
 			continue
 		}
-		r.RetryAt, r.LastError = time.Time{}, "" // a dead letter is not retried, and its problem has the reason
+		r.RetryAt, r.LastError = time.Time{}, "" // a dead letter does not have these fields
 		checkSame(t, what, l.Request, r)
 		if l.Code != p.Code || l.Sentence != p.Sentence || l.Subject != "delay.1h.orders.expire" {
 			t.Errorf("%s: got %+v", what, l)
@@ -47,7 +46,7 @@ func TestLetterRoundTrip(t *testing.T) {
 		want.Hop, want.Attempts, want.FirstFailure, want.LastFailure = r.Hop+1, 0, time.Time{}, time.Time{}
 		checkSame(t, what+", resent", again, want)
 		if again.DeadMsgID() == r.DeadMsgID() {
-			t.Errorf("%s: another death has the id %s of the first", what, r.DeadMsgID())
+			t.Errorf("%s: the next dead letter would have the id %s of the first", what, r.DeadMsgID())
 		}
 		id := h["Nats-Msg-Id"][0]
 		for n := range 20 {
@@ -55,8 +54,8 @@ func TestLetterRoundTrip(t *testing.T) {
 				t.Errorf("%s: resent under the id of a hop, %s", what, id)
 			}
 		}
-		if same := l.ResentHeader()["Nats-Msg-Id"][0]; same != id {
-			t.Errorf("%s: resent twice under %s and %s", what, id, same)
+		if second := l.ResentHeader()["Nats-Msg-Id"][0]; second != id {
+			t.Errorf("%s: two resends have the ids %s and %s, want the same", what, id, second)
 		}
 		l.Target = "orders.other"
 		if other := l.ResentHeader()["Nats-Msg-Id"][0]; other == id {
@@ -65,7 +64,9 @@ func TestLetterRoundTrip(t *testing.T) {
 	}
 }
 
-func TestLetterOfAnother(t *testing.T) {
+// TestParseLetterRefuses: a letter that no broker of this version wrote is a problem. The result has the code and the
+// target in the subject.
+func TestParseLetterRefuses(t *testing.T) {
 	r := mustParse(t, "delay.1h.orders.expire")
 	good := r.DeadHeader(message.Problemf(message.Undelivered, "refused"))
 	const subject = "delaydead.undelivered.orders.expire"
@@ -81,9 +82,9 @@ func TestLetterOfAnother(t *testing.T) {
 		{"no due", "Delay-Due", nil, message.BadInternal, "Delay-Due"},
 		{"no acceptance", "Delay-Accepted", nil, message.BadInternal, "Delay-Accepted"},
 		{"a bad expiry", "Delay-Expires", []string{"soon"}, message.BadInternal, "Delay-Expires"},
-		{"no attempts", "Delay-Attempts", []string{"0"}, message.BadInternal, "Delay-Attempts"},
+		{"zero attempts", "Delay-Attempts", []string{"0"}, message.BadInternal, "Delay-Attempts"},
 		{"a negative hop", "Delay-Hop", []string{"-1"}, message.BadInternal, "Delay-Hop"},
-		{"a mode that is none", "Delay-Deliver", []string{"twice"}, message.BadInternal, "Delay-Deliver"},
+		{"an unknown mode", "Delay-Deliver", []string{"twice"}, message.BadInternal, "Delay-Deliver"},
 		{"a newer format", "Delay-Format", []string{"5"}, message.NewerFormat, "format 5"},
 	} {
 		h := wire(t, good)
@@ -104,7 +105,7 @@ func TestLetterOfAnother(t *testing.T) {
 	_, problem = policy.Names.ParseLetter(in)
 	wantProblem(t, "undecodable", problem, message.BadHeaders, "decoded")
 
-	// A letter of an earlier version: no format, and no hop.
+	// A letter of an earlier version has neither a format nor a hop.
 	old := wire(t, good)
 	delete(old, "Delay-Format")
 	delete(old, "Delay-Hop")
@@ -113,8 +114,8 @@ func TestLetterOfAnother(t *testing.T) {
 	}
 }
 
-// FuzzLetter parses any header block below delaydead, where a client may have permission to publish. Its message can be
-// put back into a lane without a reserved header, and a broker parses the same message there.
+// FuzzLetter parses any header block below delaydead, where a client may have permission to publish. If there is no
+// problem, the header for a resend has no reserved headers of the client, and a broker parses an equal request from it.
 func FuzzLetter(f *testing.F) {
 	lines := []string{
 		"Delay-Id: DELAY_30m-1-1", "Delay-Due: 2026-11-20T12:00:00.5Z", "Delay-Accepted: 2026-11-20T09:00:00Z",
@@ -145,13 +146,13 @@ func FuzzLetter(f *testing.F) {
 			t.Fatalf("the id %q: %v", l.ID, err)
 		}
 		if !strings.HasPrefix(subject, "delaydead.") || policy.CheckTarget(l.Target) != nil {
-			return // never resent
+			return // such a letter is never resent
 		}
 		resent := l.ResentHeader()
 		checkClean(t, "resent", resent, hopSet, resent["Nats-Msg-Id"][0], "")
 		again, problem := policy.Parse(incoming(policy.Names.Retry("1s", l.Target), wire(t, resent)))
 		if problem != nil {
-			t.Fatalf("a broker cannot read it: %v", problem)
+			t.Fatalf("a broker cannot parse the resent message: %v", problem)
 		}
 		if again.ID != l.ID || again.Hop != l.Hop+1 || again.Attempts != 0 || again.Target != l.Target ||
 			!again.Due.Equal(l.Due) ||
@@ -159,17 +160,9 @@ func FuzzLetter(f *testing.F) {
 			t.Errorf("resent %+v, want %+v", again, l.Request)
 		}
 		for name := range l.User {
-			if !slices.Contains(keys(h), name) {
-				t.Errorf("the user header %q is an invention", name)
+			if _, ok := h[name]; !ok {
+				t.Errorf("the user header %q is not in the letter", name)
 			}
 		}
 	})
-}
-
-func keys(h nats.Header) []string {
-	var all []string
-	for k := range h {
-		all = append(all, k)
-	}
-	return all
 }

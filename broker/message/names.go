@@ -13,7 +13,7 @@ const DefaultPrefix = "delay"
 
 var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
 
-// Form is the shape of a subject: the root below which it lies.
+// Form is the kind of a subject, which follows from its first tokens.
 type Form int
 
 // The forms of the subjects of messages in a lane.
@@ -35,12 +35,12 @@ type Address struct {
 	Target string // empty if the subject ends after the token
 }
 
-// Internal reports whether the subject is that of a message between our lanes.
+// Internal reports whether the subject belongs to a message between our lanes.
 func (a Address) Internal() bool {
 	return a.Form == FormHop || a.Form == FormRetry || a.Form == FormPaused
 }
 
-// Schedule reports whether the subject is the subject of a schedule's entry: see ScheduleKey.
+// Schedule reports whether the subject belongs to the entries of a schedule: see ScheduleKey.
 func (a Address) Schedule() bool { return a.Form == FormTimer && a.Token == ScheduleKey }
 
 // Names makes all subjects and stream names from one prefix. No other code composes names. The zero Names is not
@@ -80,9 +80,9 @@ func (n Names) PausedStream() string            { return n.stream + "PAUSED" }
 func (n Names) TimersStream() string            { return n.stream + "TIMERS" }
 func (n Names) DeadStream() string              { return n.stream + "DEAD" }
 
-// Own reports whether a stream is a stream of messages, the owners' stream or the journal. Names of other programs'
-// streams may begin with the same prefix.
-func (n Names) Own(stream string) bool {
+// OwnsStream reports whether a stream belongs to the broker. The names of other programs' streams may begin with the
+// same prefix.
+func (n Names) OwnsStream(stream string) bool {
 	rest, ok := strings.CutPrefix(stream, n.stream)
 	switch {
 	case !ok:
@@ -95,22 +95,22 @@ func (n Names) Own(stream string) bool {
 	return err == nil
 }
 
-// OwnersStream returns the name of the stream that stores the owners of lanes. OwnersFilter is its subject, OwnersTable
-// the subject of the table of owners, and OwnersBeat the prefix of the instances' counters. No stream listens on
-// OwnersCall.
+// OwnersStream returns the name of the stream that stores the owners of lanes. OwnersFilter returns the subject of this
+// stream, OwnersTable the subject of the table of owners, and OwnersBeat the beginning of the subjects of the
+// instances' counters. OwnersCall returns the subject of the instances' calls, which no stream stores.
 func (n Names) OwnersStream() string { return n.stream + "OWNERS" }
 func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
 func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
 func (n Names) OwnersBeat() string   { return n.sys + ".owners.beat." }
 func (n Names) OwnersCall() string   { return n.control + ".owners" }
 
-// JournalStream returns the name of the journal's stream: see package journal. JournalSubject is its subject.
+// JournalStream returns the name of the journal's stream, and JournalSubject its subject: see package journal.
 func (n Names) JournalStream() string  { return n.stream + "JOURNAL" }
 func (n Names) JournalSubject() string { return n.sys + ".journal" }
 
-// StatusCall is the subject on which an operator asks all instances for their status. They answer only below
-// StatusAnswers. If they answered on any subject, an operator could have an instance publish wherever it may.
-// StatusFilter matches all of these answers.
+// StatusCall returns the subject on which an operator asks all instances for their status. The instances answer only
+// below StatusAnswers: if they answered on any subject, an operator could publish with an instance's permissions.
+// StatusFilter matches all these answers.
 func (n Names) StatusCall() string    { return n.control + ".status" }
 func (n Names) StatusAnswers() string { return n.control + ".status." }
 func (n Names) StatusFilter() string  { return n.control + ".status.>" }
@@ -118,8 +118,9 @@ func (n Names) StatusFilter() string  { return n.control + ".status.>" }
 // Call returns the subject of a request about all timers, lanes or messages.
 func (n Names) Call(name string) string { return n.control + "." + name }
 
-// TimerCall returns the beginning of the subjects of requests about one timer; its key and target follow. TimersCall,
-// CancelAllCall and ShiftCall are for requests about many timers; the beginning of their targets may follow.
+// TimerCall returns the beginning of the subjects of requests about one timer. The key and the target of the timer
+// follow. TimersCall, CancelAllCall and ShiftCall return the beginning of the subjects of requests about many timers.
+// The beginning of their targets may follow.
 func (n Names) TimerCall(verb string) string { return n.control + ".timer." + verb + "." }
 func (n Names) TimersCall() string           { return n.control + ".timers" }
 func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" }
@@ -135,35 +136,36 @@ func (n Names) HopFilter(level string) string   { return n.sys + ".hop." + level
 func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + level + ".>" }
 func (n Names) DeadFilter() string              { return n.dead + ".>" }
 
-// PausedFilter matches all messages whose targets are paused, PauseFilter the messages of one pause, and Paused is the
-// subject of one message. PausesRecord is the subject of the list of pauses, in the same stream.
+// PausedFilter matches all messages whose targets are paused, and PauseFilter the messages of one pause. Paused returns
+// the subject of one such message. PausesRecord returns the subject of the list of pauses, in the same stream.
 func (n Names) PausedFilter() string               { return n.sys + ".paused.>" }
 func (n Names) PauseFilter(pause string) string    { return n.sys + ".paused." + pause + ".>" }
 func (n Names) Paused(pause, target string) string { return n.sys + ".paused." + pause + "." + target }
 func (n Names) PausesRecord() string               { return n.sys + ".pauses" }
 
-// Toward restricts one of these filters to the targets that match a pattern.
-func Toward(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
+// RestrictFilter restricts one of the filters above to the targets that match a pattern.
+func RestrictFilter(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
 
 // SysFilter matches all messages between our lanes.
 func (n Names) SysFilter() string { return n.sys + ".>" }
 
-// Level returns the subject on which a client requests the delay of a level, or a plain duration. In is for any
-// duration, At for a time: see TimeToken.
+// Level returns the subject on which a client requests the delay of a level, or a plain duration. In returns the
+// subject for any duration, and At the subject for a time: see TimeToken.
 func (n Names) Level(level, target string) string { return n.level + "." + level + "." + target }
 func (n Names) In(duration, target string) string { return n.in + "." + duration + "." + target }
 func (n Names) At(time, target string) string     { return n.at + "." + time + "." + target }
 
-// Bare returns the subject of a level without a target, for the opt-in Delay-Target header.
-func (n Names) Bare(level string) string { return n.level + "." + level }
+// BareLevel returns the subject of a level without a target. It is for requests with Delay-Target, if the settings
+// allow that header.
+func (n Names) BareLevel(level string) string { return n.level + "." + level }
 
 // Hop and Retry return the subjects of a message between our lanes.
 func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }
 func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
 
-// Timer returns the subject of a named timer. The name of a schedule replaces both key and target: see ScheduleName.
-// Marker returns the subject of markers in a level, one for all timers, since each subject of a stream costs the server
-// memory. Armed returns the subject of the cursor in the timers' stream.
+// Timer returns the subject of a named timer. If key is the name of a schedule, see ScheduleName, Timer ignores target.
+// Marker returns the subject of the markers in a level. All timers share it, since each subject of a stream costs the
+// server memory. TimersCursor returns the subject of the cursor in the timers' stream.
 func (n Names) Timer(key, target string) string {
 	if _, schedule := ScheduleOf(key); schedule {
 		return n.timer + "." + key
@@ -171,7 +173,7 @@ func (n Names) Timer(key, target string) string {
 	return n.timer + "." + key + "." + target
 }
 func (n Names) Marker(level string) string { return n.Hop(level, MarkerTarget) }
-func (n Names) Armed() string              { return n.sys + ".armed" }
+func (n Names) TimersCursor() string       { return n.sys + ".armed" }
 
 // ScheduleKey replaces the key in the subject of a schedule. A client's key cannot begin with _.
 const ScheduleKey = "_schedule"
@@ -180,7 +182,7 @@ const ScheduleKey = "_schedule"
 // no dot, so no timer has such a name.
 func ScheduleName(subject string) string { return ScheduleKey + "." + subject }
 
-// ScheduleOf is the reverse of ScheduleName. Ok is false for the key of any other timer.
+// ScheduleOf is the reverse of ScheduleName. Ok is false if name is the key of a timer.
 func ScheduleOf(name string) (subject string, ok bool) {
 	return strings.CutPrefix(name, ScheduleKey+".")
 }
@@ -213,7 +215,7 @@ func (n Names) Internal(subject string) bool {
 	return root == n.sys || root == n.dead
 }
 
-// Parse parses a subject. It never fails: a subject that is not ours has FormForeign.
+// Parse parses a subject. If the subject is not ours, the result has FormForeign.
 func (n Names) Parse(subject string) Address {
 	root, rest, _ := strings.Cut(subject, ".")
 	form := FormForeign
@@ -244,8 +246,8 @@ func (n Names) Parse(subject string) Address {
 	return Address{Form: form, Token: token, Target: target}
 }
 
-// ParseDead parses the subject of a dead letter; ok is false for any other subject. Target is empty if the letter has
-// none.
+// ParseDead parses the subject of a dead letter. Target is empty if the letter has none. Ok is false for any other
+// subject.
 func (n Names) ParseDead(subject string) (code Code, target string, ok bool) {
 	root, rest, ok := strings.Cut(subject, ".")
 	if !ok || root != n.dead {

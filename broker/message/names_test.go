@@ -16,7 +16,7 @@ func TestNewNamesRefuses(t *testing.T) {
 		"abcdefghijklmnopq",
 	} {
 		if _, err := message.NewNames(prefix); err == nil {
-			t.Errorf("NewNames(%q) is accepted", prefix)
+			t.Errorf("NewNames(%q): got no error", prefix)
 		}
 	}
 	for _, prefix := range []string{"d", "delay", "delay-2", "abcdefghijklmnop"} {
@@ -26,18 +26,19 @@ func TestNewNamesRefuses(t *testing.T) {
 	}
 }
 
-// TestNames has every name of the protocol.
+// TestNames has the subjects and stream names of the protocol.
 func TestNames(t *testing.T) {
 	n := mustNames("delay")
 	for want, got := range map[string]string{
 		"delay": n.Prefix(), "DELAY_30m": n.LevelStream("30m"), "DELAY_RETRY_30s": n.RetryStream("30s"),
 		"DELAY_INTAKE": n.IntakeStream(), "DELAY_DEAD": n.DeadStream(), "DELAY_JOURNAL": n.JournalStream(),
 		"delaysys.journal": n.JournalSubject(), "DELAY_TIMERS": n.TimersStream(),
-		"delaytimer.*.>": n.TimerFilter(), "delaytimer.k.a.b": n.Timer("k", "a.b"), "delaysys.armed": n.Armed(),
+		"delaytimer.*.>": n.TimerFilter(), "delaytimer.k.a.b": n.Timer("k", "a.b"), "delaysys.armed": n.TimersCursor(),
 		"delaysys.hop.30m.timer": n.Marker("30m"),
 		"delay.30m.>":            n.LevelFilter("30m"), "delayin.*.>": n.InFilter(), "delayat.*.>": n.AtFilter(),
 		"delaydead.>":        n.DeadFilter(),
-		"delaysys.hop.30m.>": n.HopFilter("30m"), "delaysys.retry.30s.>": n.RetryFilter("30s"), "delay.30m": n.Bare("30m"),
+		"delaysys.hop.30m.>": n.HopFilter("30m"), "delaysys.retry.30s.>": n.RetryFilter("30s"),
+		"delay.30m":            n.BareLevel("30m"),
 		"delaysys.hop.30m.a.b": n.Hop("30m", "a.b"), "delaysys.retry.30s.a.b": n.Retry("30s", "a.b"),
 		"delaydead.bad_time": n.Dead(message.BadTime, ""), "delaydead.expired.a.b": n.Dead(message.Expired, "a.b"),
 		"LATE-2_1h": mustNames("late-2").LevelStream("1h"), "late-2sys.hop.1h.x": mustNames("late-2").Hop("1h", "x"),
@@ -50,7 +51,7 @@ func TestNames(t *testing.T) {
 		n.LevelStream("30m"): true, n.RetryStream("5s"): true, n.IntakeStream(): true, n.DeadStream(): true,
 		n.OwnersStream(): true, n.JournalStream(): true, "DELAY_JOURNALS": false, "DELAY_orders": false, "ORDERS": false,
 	} {
-		if got := n.Own(stream); got != want {
+		if got := n.OwnsStream(stream); got != want {
 			t.Errorf("%s is ours: %v, want %v", stream, got, want)
 		}
 	}
@@ -94,7 +95,7 @@ func TestParseSubject(t *testing.T) {
 	}
 }
 
-// TestInternal: a duplicate counts as ours only on a subject where only the broker may publish.
+// TestInternal: only the broker may publish below delaysys and delaydead.
 func TestInternal(t *testing.T) {
 	n := mustNames("delay")
 	for subject, want := range map[string]bool{

@@ -2,6 +2,7 @@ package message
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,17 +12,16 @@ import (
 
 // options parses the request headers except the time and the target.
 func (r Request) options(s Block) (Request, *Problem) {
-	deliver, problem := s.One(HeaderDeliver)
+	deliver, problem := s.Single(HeaderDeliver)
 	if problem != nil {
 		return r, problem
 	}
-	switch mode := Mode(strings.ToLower(deliver)); mode {
-	case "", ModeAuto, ModeStream, ModeCore, ModeRequest:
-		r.Mode = mode
-	default:
+	mode := Mode(strings.ToLower(deliver))
+	if mode != "" && !slices.Contains(Modes(), mode) {
 		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", Excerpt(deliver))
 	}
-	expires, problem := s.One(HeaderExpires)
+	r.Mode = mode
+	expires, problem := s.Single(HeaderExpires)
 	if problem != nil {
 		return r, problem
 	}
@@ -40,14 +40,14 @@ func (r Request) options(s Block) (Request, *Problem) {
 			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", Excerpt(expires))
 		}
 	}
-	ttl, problem := s.One(HeaderTTL)
+	ttl, problem := s.Single(HeaderTTL)
 	if problem != nil {
 		return r, problem
 	}
 	if r.TTL, problem = parseTTL(ttl); problem != nil {
 		return r, problem
 	}
-	r.RateKey, problem = s.One(HeaderRateKey)
+	r.RateKey, problem = s.Single(HeaderRateKey)
 	if problem == nil && s.Delay[HeaderRateKey] != nil && !validRateKey(r.RateKey) {
 		problem = Problemf(BadOption, "Delay-Rate-Key %s: want 1 to %d bytes of printable ASCII without spaces",
 			Excerpt(r.RateKey), maxRateKey)
@@ -80,9 +80,10 @@ func parseTTL(ttl string) (string, *Problem) {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }
 
-// maxAttempts returns the client's limit of refusals. It cannot exceed the limit in the settings for the target.
+// maxAttempts returns the client's limit of refusals, or zero. The limit must not exceed the limit in the settings for
+// the target.
 func (p Policy) maxAttempts(target string, s Block) (int, *Problem) {
-	value, problem := s.One(HeaderMaxAttempts)
+	value, problem := s.Single(HeaderMaxAttempts)
 	if problem != nil || value == "" {
 		return 0, problem
 	}

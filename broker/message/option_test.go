@@ -8,7 +8,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestDelayUntil: the header has the due time, the level is the first hop, and a time before its end is refused.
+// TestDelayUntil: on a level's subject, Delay-Until sets the due time.
 func TestDelayUntil(t *testing.T) {
 	end := at.Add(30 * time.Minute)
 	tests := []struct {
@@ -48,7 +48,7 @@ func TestDelayUntilRefused(t *testing.T) {
 		{"delay.30m.x", "0001-01-01T00:00:00Z", message.UntilEarly, ""}, // Go's zero time
 		{"delay.30m.x", "1732060800", message.UntilEarly, ""},
 		{"delay.30m.x", "2030-01-01T00:00:00Z", message.TooFar, "2030-01-01T00:00:00Z"},
-		{"delay.30m.x", "", message.BadTime, `""`}, // an unset variable must not mean the level's 30 minutes
+		{"delay.30m.x", "", message.BadTime, `""`}, // such as an unset variable of the client, which is a mistake
 		{"delay.30m.x", "  ", message.BadTime, `""`},
 		{"delay.30m.x", "1h", message.BadTime, `"1h"`},
 		{"delay.30m.x", "1795176000.5", message.BadTime, `"1795176000.5"`},
@@ -114,7 +114,7 @@ func TestOptions(t *testing.T) {
 		{"delay-max-attempts:  5 ", message.Request{MaxAttempts: 5}},
 		{"Delay-Max-Attempts: ", message.Request{}},
 		{"Nats-Msg-Id: order-42", message.Request{MsgID: "order-42"}},
-		{"nats-msg-id: order-42", message.Request{}}, // the server reads it in this spelling only
+		{"nats-msg-id: order-42", message.Request{}}, // the server ignores this spelling
 	}
 	for _, tt := range tests {
 		got, want := mustParse(t, "delay.1h.x", tt.line), tt.want
@@ -165,7 +165,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// TestMaxAttemptsIsBounded: a client may ask for fewer attempts than the settings allow, but not for more.
+// TestMaxAttemptsIsBounded: Delay-Max-Attempts may lower the number of attempts in the settings, and not raise it.
 func TestMaxAttemptsIsBounded(t *testing.T) {
 	p := message.Policy{Names: policy.Names, Attempts: func(target string) int {
 		if target == "shop.mail" {
@@ -188,11 +188,11 @@ func TestMaxAttemptsIsBounded(t *testing.T) {
 			t.Errorf("%s %s: got %d, %v", tt.target, tt.asked, r.MaxAttempts, problem)
 		}
 	}
-	// Between lanes the number was accepted before. Lower settings do not make the message a dead letter.
+	// A message between lanes was accepted before. If the settings are lower now, it does not become a dead letter.
 	r := mustParse(t, "delay.1h.shop.mail", "Delay-Max-Attempts: 9")
 	hop := incoming(policy.Names.Hop("1h", r.Target), wire(t, r.HopHeader()))
 	if r, problem := p.Parse(hop); problem != nil || r.MaxAttempts != 9 {
-		t.Errorf("on its way: got %d, %v", r.MaxAttempts, problem)
+		t.Errorf("between lanes: got %d, %v, want 9", r.MaxAttempts, problem)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestExpiresAfterTheLastYear(t *testing.T) {
 	wantProblem(t, "expires in the year 10000", problem, message.BadOption, "9999")
 }
 
-// TestHeaderTwice: one of the two may be forged, in any case of letters, so neither is believed.
+// TestHeaderTwice: a duplicate header is a problem, also if the second name has another case or padding.
 func TestHeaderTwice(t *testing.T) {
 	values := map[string]string{
 		message.HeaderUntil: "2026-11-20T12:00:00Z", message.HeaderExpires: "10m", message.HeaderDeliver: "core",
@@ -216,7 +216,7 @@ func TestHeaderTwice(t *testing.T) {
 	}
 }
 
-// TestStateHeadersOfClientsAreIgnored: state headers are believed only on the broker's own subjects.
+// TestStateHeadersOfClientsAreIgnored: on a client's subject, state headers have no effect.
 func TestStateHeadersOfClientsAreIgnored(t *testing.T) {
 	forged := []string{
 		"Delay-Id: DELAY_1h-1-1", "Delay-Due: 2020-01-01T00:00:00Z", "Delay-Accepted: 2020-01-01T00:00:00Z",
@@ -232,7 +232,7 @@ func TestStateHeadersOfClientsAreIgnored(t *testing.T) {
 			lines := []string{"X-Kept: 1"}
 			for _, line := range forged {
 				name, value, _ := strings.Cut(line, ": ")
-				// A header twice, which is an error in a header that is parsed.
+				// Each header is a duplicate, which would be a problem if the header were parsed.
 				lines = append(lines, spell(name)+": "+value, spell(name)+": "+value)
 			}
 			r := mustParse(t, subject, lines...)

@@ -8,15 +8,15 @@ import (
 // Origin identifies the recurring timer, or the schedule, that produced a message. The message carries it to its
 // consumer. All other messages have the zero Origin.
 type Origin struct {
-	Series uint64 // for a timer that recurs: the generation of its first set; otherwise zero
-	Round  int    // for a timer that recurs: the number of the round, from 1
+	Series uint64 // generation of the first set of a timer that recurs; otherwise zero
+	Round  int    // number of the round, from 1; zero unless the timer recurs
 
 	Scheduler    string // the subject of the schedule; empty without a schedule
-	ScheduleNext string // when the schedule fires again, for the consumer
-	Rollup       bool   // Nats-Rollup "sub" at the target
+	ScheduleNext string // the value of Delay-Schedule-Next
+	Rollup       bool   // the message gets Nats-Rollup "sub" at the target
 }
 
-// RollupSub is the only value of HeaderRollup.
+// RollupSub is the only valid value of HeaderRollup.
 const RollupSub = "sub"
 
 // Origin returns the origin of the message.
@@ -27,7 +27,7 @@ func (r Request) Origin() Origin {
 	return *r.origin
 }
 
-// WithOrigin returns the request with an origin.
+// WithOrigin returns the request with another origin.
 func (r Request) WithOrigin(o Origin) Request {
 	if r.origin = nil; o != (Origin{}) {
 		r.origin = &o

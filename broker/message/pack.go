@@ -6,8 +6,8 @@ import (
 )
 
 // Pack appends the encoded request to a byte slice. A lane keeps a waiting message in this form, because a Request
-// takes half a kilobyte, and each header of the client a hundred bytes more. Unpack decodes it in the same process. For
-// a request with an origin, Pack returns false and appends nothing.
+// takes half a kilobyte, and each header of the client a hundred bytes more. Unpack decodes a request in the process
+// that packed it. For a request with an origin, Pack returns false and appends nothing.
 func (r Request) Pack(to []byte) ([]byte, bool) {
 	if r.origin != nil {
 		return to, false

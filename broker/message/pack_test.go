@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestPackKeepsEveryField: a request with any single field set is unchanged after packing, or is not packed. A new
-// field that is not packed fails here.
+// TestPackKeepsEveryField: a request in which one field is set is equal after Pack and Unpack. A new field that Pack
+// does not encode fails here.
 func TestPackKeepsEveryField(t *testing.T) {
 	all, count := Request{}, 0
 	for i := range reflect.TypeFor[Request]().NumField() {
@@ -15,7 +15,7 @@ func TestPackKeepsEveryField(t *testing.T) {
 		var r Request
 		if name == "origin" {
 			if _, packed := r.WithOrigin(Origin{Series: 1}).Pack(nil); packed {
-				t.Error("a round of a series is packed, and its origin is lost")
+				t.Error("Pack returns true for a request with an origin, want false")
 			}
 			continue
 		}
@@ -26,11 +26,11 @@ func TestPackKeepsEveryField(t *testing.T) {
 		}
 	}
 	if !roundTrip(t, "all", all) || count < 20 {
-		t.Errorf("%d fields can be packed", count)
+		t.Errorf("%d fields can be packed, want at least 20", count)
 	}
 }
 
-// roundTrip reports whether the request is packed.
+// roundTrip packs and unpacks a request, and reports whether Pack returned true.
 func roundTrip(t *testing.T, name string, r Request) bool {
 	t.Helper()
 	b, ok := r.Pack([]byte("before"))

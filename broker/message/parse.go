@@ -24,15 +24,15 @@ func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	return m.Request, m.Forbidden
 }
 
-// Reading is a message of which a part has been parsed.
-type Reading struct {
+// PartialParse is a message of which only a part has been parsed.
+type PartialParse struct {
 	Request   Request
 	Fields    Fields
 	Forbidden *Problem // why the target in the subject is not allowed; nil if it is allowed
 }
 
-// Begin parses the parts that all messages have: the target in the subject, and the division of the headers.
-func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
+// ParseCommon parses the parts that all messages have: the target in the subject, and the division of the headers.
+func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 	addr := p.Names.Parse(in.Subject)
 	m.Request = Request{
 		ID:       ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String(),
@@ -40,7 +40,7 @@ func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
 		Accepted: in.At,
 		Due:      in.At,
 	}
-	if !addr.Schedule() { // its target is in a header
+	if !addr.Schedule() { // the target of a schedule is in a header
 		if m.Forbidden = p.CheckTarget(addr.Target); m.Forbidden == nil {
 			m.Request.Target = addr.Target
 		}
@@ -57,9 +57,9 @@ func (p Policy) Begin(in Incoming) (m Reading, problem *Problem) {
 }
 
 // ParseHop parses a message between our lanes. A forbidden target is only in m.Forbidden.
-func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
-	m, problem = p.Begin(in)
-	if unproven := p.Keys.Proven(in); unproven != nil {
+func (p Policy) ParseHop(in Incoming) (m PartialParse, problem *Problem) {
+	m, problem = p.ParseCommon(in)
+	if unproven := p.Keys.DoubtMessage(in); unproven != nil {
 		m.Request = p.claimed(m.Request, m.Fields.Block)
 		return m, unproven
 	}
@@ -70,34 +70,35 @@ func (p Policy) ParseHop(in Incoming) (m Reading, problem *Problem) {
 	return m, m.Fields.Problem
 }
 
-// parseClient parses a message on one of the three forms of subjects for clients. It ignores state headers.
+// parseClient parses a message on a client's subject. It ignores state headers.
 func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
-	m, problem := p.Begin(in)
+	m, problem := p.ParseCommon(in)
 	switch {
 	case problem != nil:
 		return m.Request, problem
 	case addr.Form == FormForeign, addr.Form == FormTimer:
-		return m.Request, Problemf(BadTarget, "the subject %s is not a subject of this broker: remove it from the stream %s",
+		return m.Request, Problemf(BadTarget,
+			"the subject %s is not a subject of this broker: remove the subject from the stream %s",
 			Excerpt(in.Subject), in.Stream)
 	}
 	if name := m.Fields.First(timerHeaders...); name != "" {
 		return m.Request, Problemf(BadOption,
 			"%s is for named timers: only a message with a key can be set again, be cancelled or recur", name)
 	}
-	if problem := m.Fields.Misspelt(); problem != nil {
+	if problem := m.Fields.CheckSpelling(); problem != nil {
 		return m.Request, problem
 	}
 	due, problem := p.due(in, addr, m.Fields.Block)
 	if problem != nil {
 		return m.Request, problem
 	}
-	target, problem := p.TargetOf(addr, m)
-	return p.Finish(m, due, target, problem)
+	target, problem := p.ClientTarget(addr, m)
+	return p.ParseOptions(m, due, target, problem)
 }
 
-// Finish parses the options of a client's message with the given due time. It parses them even if the target has a
-// problem, because an operator may resend the dead letter to another target.
-func (p Policy) Finish(m Reading, due time.Time, target string, problem *Problem) (Request, *Problem) {
+// ParseOptions parses the options of a client's message with the given due time. It parses them even if the target has
+// a problem, because an operator may resend the dead letter to another target.
+func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, problem *Problem) (Request, *Problem) {
 	r, s := m.Request, m.Fields.Block
 	if due.After(r.Accepted) {
 		r.Due = due
@@ -110,10 +111,10 @@ func (p Policy) Finish(m Reading, due time.Time, target string, problem *Problem
 	return r, cmp.Or(problem, optionProblem)
 }
 
-// TargetOf returns the target of a client's message: from its subject or, on the bare subject of a level, from
-// Delay-Target, if that is enabled.
-func (p Policy) TargetOf(addr Address, m Reading) (string, *Problem) {
-	named, problem := m.Fields.One(HeaderTarget)
+// ClientTarget returns the target of a client's message. The target is in the subject or, if HeaderTargets allows that,
+// in Delay-Target on the bare subject of a level.
+func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
+	named, problem := m.Fields.Single(HeaderTarget)
 	if problem != nil {
 		return "", problem
 	}
@@ -138,7 +139,7 @@ func (p Policy) TargetOf(addr Address, m Reading) (string, *Problem) {
 // EscapeSubject converts a client's subject to a header value.
 func EscapeSubject(s string) string { return bounded(url.PathEscape(s)) }
 
-// bounded truncates an escaped subject that is too long for a header, but not within an escape.
+// bounded truncates an escaped subject to 256 bytes, or to fewer bytes if it would otherwise end within an escape.
 func bounded(escaped string) string {
 	const maxBytes = 256
 	if len(escaped) <= maxBytes {

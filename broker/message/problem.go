@@ -11,17 +11,17 @@ type Code string
 
 // The codes.
 const (
-	BadHeaders  Code = "bad_headers"        // the header block cannot be decoded or passed on
+	BadHeaders  Code = "bad_headers"        // the headers cannot be decoded, or cannot be passed on
 	BadTime     Code = "bad_time"           // the duration or time cannot be parsed
 	BadTarget   Code = "bad_target"         // the target is missing, malformed, or forbidden
 	BadOption   Code = "bad_option"         // a request header is unknown, or its value is invalid
-	TimeTwice   Code = "time_twice"         // the subject and a header both have a time, or a header is duplicate
+	TimeTwice   Code = "time_twice"         // both the subject and a header have a time, or a header is duplicate
 	UntilEarly  Code = "until_before_level" // Delay-Until is before the end of the level in the subject
 	TooFar      Code = "too_far"            // the delay exceeds the maximum
 	TooLarge    Code = "too_large"          // too large to be moved or delivered
 	Expired     Code = "expired"            // Delay-Expires passed before the message could be delivered
 	Undelivered Code = "undelivered"        // the target refused every attempt
-	BadTimer    Code = "bad_timer"          // on a timer's subject: an invalid key, or no request
+	BadTimer    Code = "bad_timer"          // a message on a timer's subject has an invalid key, or no request
 	BadInternal Code = "bad_internal"       // a message below delaysys that this broker did not write
 )
 
@@ -33,14 +33,13 @@ func Codes() []Code {
 	}
 }
 
-// NewerFormat is a code that no dead letter has: a message of a newer broker stays in its lane until a newer broker
-// reads it.
-const NewerFormat Code = "newer_format"
+// The codes of problems with which a message does not become a dead letter.
+const (
+	NewerFormat Code = "newer_format" // a newer broker wrote the message, which waits until a newer broker reads it
+	UnknownKey  Code = "unknown_key"  // the key of the seal is unknown; the message waits for the next read of the keys
+)
 
-// UnknownKey is a code that no dead letter has: the message waits until the keys have been read again.
-const UnknownKey Code = "unknown_key"
-
-// maxSentence is the maximum length of a sentence, in bytes. Together with the other headers of a dead letter it must
+// maxSentence is the maximum length of a sentence, in bytes. The sentence and the other headers of a dead letter must
 // fit into the part of max_payload that the streams keep free.
 const maxSentence = 600
 
@@ -52,7 +51,7 @@ type Problem struct {
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Sentence }
 
-// maxReason is the maximum length of a target's reason that a message carries, in bytes.
+// maxReason is the maximum length of the reason in Delay-Last-Error or Delay-Deferred, in bytes.
 const maxReason = 256
 
 // Problemf returns a problem. It truncates a sentence that is too long for a header.
@@ -69,10 +68,10 @@ func oneLine(s string, maxBytes int) string {
 	return s
 }
 
-// Reason returns a target's reason for a refusal in the form that a message carries.
+// Reason returns a reason as one line of at most 256 bytes, for Delay-Last-Error or Delay-Deferred.
 func Reason(s string) string { return strings.TrimSpace(oneLine(s, maxReason)) }
 
-// printable replaces control characters, for header values.
+// printable replaces control characters by a space.
 func printable(r rune) rune {
 	if r < ' ' || r == 0x7f {
 		return ' '
@@ -80,7 +79,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// Excerpt quotes the beginning of a client's text for a sentence. It escapes all but printable ASCII.
+// Excerpt quotes the beginning of untrusted text, at most 48 bytes. It escapes all characters except printable ASCII.
 func Excerpt(s string) string {
 	const maxBytes = 48
 	if len(s) > maxBytes {

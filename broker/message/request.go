@@ -23,15 +23,14 @@ type Incoming struct {
 	At          time.Time // the server's timestamp
 	Subject     string
 	Header      Header
-	Undecodable bool // the header block does not decode
+	Undecodable bool // the header block cannot be decoded
 	Data        []byte
-	BodyLeft    bool // the body was not read, so the seal cannot be checked
-	KeysRead    bool // the broker read the keys after the message was stored: no broker has an unknown key
+	HeadersOnly bool // the body was not read, so the seal cannot be checked
+	KeysCurrent bool // the keys were read after the message was stored, so no broker has a key that is unknown here
 }
 
-// Request is the request of a message. Parse fills it as far as the message can be parsed, so that a dead letter
-// carries the known part. It is flat like the headers: most fields are one header each, and a hop keeps all but a few
-// of them.
+// Request is the parsed request of a message. If a part of the message cannot be parsed, the other fields are set, for
+// the dead letter. Most fields correspond to one header each.
 type Request struct {
 	ID       string
 	Subject  string    // the subject of the message's first publish, escaped, at most 256 bytes
@@ -56,33 +55,33 @@ type Request struct {
 	Paced        string    // the reservation of a send time at the target's rate; empty if none
 	Released     string    // the resumed pause for which the message has waited; empty if none
 
-	// For people only.
+	// For people only: no decision depends on these fields.
 	LastError string // reason of the last refusal
 	Deferred  string // reason of the wait until RetryAt; empty if the wait follows a refusal
-	Allowed   int    // maximum number of refusals, by the settings at the last refusal
+	Allowed   int    // maximum number of refusals in the settings at the time of the last refusal
 }
 
-// When returns the time of the next delivery: Due, or later if a delivery was refused or the target has a rate.
-func (r Request) When() time.Time {
+// NextAttempt returns the time of the next delivery: Due, or later if a delivery was refused or the target has a rate.
+func (r Request) NextAttempt() time.Time {
 	if r.RetryAt.After(r.Due) {
 		return r.RetryAt
 	}
 	return r.Due
 }
 
-// Refused returns the request after the target has refused another delivery. The next attempt is at again.
-func (r Request) Refused(now, again time.Time, why string) Request {
+// WithRefusal returns the request after the target has refused another delivery. The next attempt is at retryAt.
+func (r Request) WithRefusal(now, retryAt time.Time, reason string) Request {
 	r.Attempts++
 	if r.FirstFailure.IsZero() {
 		r.FirstFailure = now
 	}
-	r.LastFailure, r.RetryAt, r.Paced = now, again, ""
-	r.LastError, r.Deferred = Reason(why), ""
+	r.LastFailure, r.RetryAt, r.Paced = now, retryAt, ""
+	r.LastError, r.Deferred = Reason(reason), ""
 	return r
 }
 
-// Defer returns the request of a message that the broker postpones, without a refusal, to the given time.
-func (r Request) Defer(again time.Time, why string) Request {
-	r.RetryAt, r.Paced, r.Deferred = again, "", Reason(why)
+// WithDeferral returns the request of a message that the broker postpones, without a refusal, until retryAt.
+func (r Request) WithDeferral(retryAt time.Time, reason string) Request {
+	r.RetryAt, r.Paced, r.Deferred = retryAt, "", Reason(reason)
 	return r
 }

@@ -27,7 +27,7 @@ func TestClientSubjects(t *testing.T) {
 		{"delay.15m.orders.expire", at.Add(15 * time.Minute), "orders.expire"},
 		{"delay.1d.x", at.Add(day), "x"},
 		{"delay.0s.x", at, "x"},
-		{"delay.1m.5s.x", at.Add(time.Minute), "5s.x"}, // no time is cut in two here: the level is named in full
+		{"delay.1m.5s.x", at.Add(time.Minute), "5s.x"}, // a level has no dot, so no dot can split it
 		{"delay.1h.123.x", at.Add(time.Hour), "123.x"},
 		{"delay.1h.in.2h.at", at.Add(time.Hour), "in.2h.at"},
 		{"delay.1h.orders.delay.30m.x", at.Add(time.Hour), "orders.delay.30m.x"},
@@ -39,7 +39,7 @@ func TestClientSubjects(t *testing.T) {
 		{"delayin.5s.2nd.x", at.Add(5 * time.Second), "2nd.x"},
 		{"delayin.5s.x2.y", at.Add(5 * time.Second), "x2.y"},
 		{"delayat.2026-11-20T10:00:00Z.orders.x", moment("2026-11-20T10:00:00Z"), "orders.x"},
-		{"delayat.2026-11-20T10:00:00+01:00.x", at, "x"}, // 09:00:00Z has passed: at once, and due is when it was stored
+		{"delayat.2026-11-20T10:00:00+01:00.x", at, "x"}, // 09:00:00Z has passed, so due is the time of acceptance
 		{"delayat.2026-11-20T10:00:00-01:30.x", moment("2026-11-20T11:30:00Z"), "x"},
 		{"delayat.1795172400.orders.x", time.Unix(1795172400, 0).UTC(), "orders.x"},
 		{"delayat.1795172400123.orders.x", time.UnixMilli(1795172400123).UTC(), "orders.x"},
@@ -69,19 +69,19 @@ func TestClientSubjects(t *testing.T) {
 		if got, want := r.Accepted, at; got != want {
 			t.Errorf("%s: accepted %v, want %v", tt.subject, got, want)
 		}
-		if got, want := r.When(), r.Due; got != want || r.Hop != 0 {
-			t.Errorf("%s: when %v after %d hops, want %v after none", tt.subject, got, r.Hop, want)
+		if got, want := r.NextAttempt(), r.Due; got != want || r.Hop != 0 {
+			t.Errorf("%s: next attempt %v, hop %d; want %v, 0", tt.subject, got, r.Hop, want)
 		}
 	}
 }
 
-// wrongTimes are subjects with a time that cannot be parsed or granted, each with words of its sentence.
+// wrongTimes are subjects with a time that cannot be parsed or is not allowed, with parts of the problem's sentence.
 var wrongTimes = []struct {
 	subject string
 	code    message.Code
-	hints   []string // what the sentence names
+	hints   []string // parts of the sentence
 }{
-	// A dot cut the time in two.
+	// A dot splits the time.
 	{"delayat.1732060800.123.orders.x", message.BadTime, []string{`"1732060800"`, `"123"`, "dot", "Delay-Until"}},
 	{"delayat.1732060800.123", message.BadTime, []string{`"123"`}},
 	{"delayat.1732060800.123456.x", message.BadTime, []string{`"123456"`}},
@@ -99,7 +99,7 @@ var wrongTimes = []struct {
 	{"delayin.1.5h30m.x", message.BadTime, []string{`"1"`}},
 	{"delayin.10s.5s.x", message.BadTime, []string{`"5s"`}},
 	{"delay.1.5s.x", message.BadTime, []string{`"1"`, "1s for seconds"}},
-	// There is no time.
+	// The text is not a time.
 	{"delayat.tomorrow.x", message.BadTime, []string{`"tomorrow"`, "RFC 3339"}},
 	{"delayat.2026-11-20.x", message.BadTime, []string{`"2026-11-20"`}},
 	{"delayat.2026-11-20T10:00:00.x", message.BadTime, []string{"zone"}},
@@ -118,7 +118,7 @@ var wrongTimes = []struct {
 	{"delayat.2026-11-20T10:00:00ZZ.x", message.BadTime, nil},
 	{"delayat.20261120T100000Z.x", message.BadTime, nil},
 	{"delayat.10000-01-01T00:00:00Z.x", message.BadTime, nil},
-	{"delayat.9999-12-31T23:59:59-00:01.x", message.BadTime, nil}, // in UTC the year 10000, which no header can say
+	{"delayat.9999-12-31T23:59:59-00:01.x", message.BadTime, nil}, // in UTC the year 10000, which RFC 3339 cannot express
 	{"delayat.0000-01-01T00:00:00+00:01.x", message.BadTime, nil},
 	{"delayat.-1732060800.x", message.BadTime, []string{`"-1732060800"`}},
 	{"delayat.+1732060800.x", message.BadTime, nil},
@@ -143,7 +143,7 @@ var wrongTimes = []struct {
 	{"delay..x", message.BadTime, nil},
 	{"delayin..x", message.BadTime, nil},
 	{"delayat..x", message.BadTime, nil},
-	// Too far.
+	// The time is too far ahead.
 	{"delayin.366d1ms.x", message.TooFar, []string{"366d", "DELAY_MAX_DELAY"}},
 	{"delay.367d.x", message.TooFar, nil},
 	{"delayin.106751d.x", message.TooFar, nil},
@@ -151,7 +151,7 @@ var wrongTimes = []struct {
 	{"delayat.9999-12-31T23:59:59Z.x", message.TooFar, []string{"9999-12-31"}},
 	{"delayat.99999999999.x", message.TooFar, []string{"5138"}},
 	{"delayat.99999999999999.x", message.TooFar, nil},
-	// The subject is not of a broker.
+	// The subject is not a subject of a broker.
 	{"", message.BadTarget, nil},
 	{"orders.x", message.BadTarget, nil},
 	{"delaytimer.key.orders.x", message.BadTarget, []string{"not a subject of this broker"}},
@@ -159,13 +159,13 @@ var wrongTimes = []struct {
 	{"delaydead.bad_time.orders.x", message.BadTarget, nil},
 }
 
-// TestWrongTimes parses wrong times as people and programs write them. None of them reaches a target.
+// TestWrongTimes parses wrong times, as people and programs write them. Each is a problem.
 func TestWrongTimes(t *testing.T) {
 	for _, tt := range wrongTimes {
 		r, problem := parse(tt.subject)
 		wantProblem(t, tt.subject, problem, tt.code, tt.hints...)
-		if got, want := r.When(), at; got != want {
-			t.Errorf("%s: a bad request is due %v, want when it was stored", tt.subject, got)
+		if got, want := r.NextAttempt(), at; got != want {
+			t.Errorf("%s: a bad request is due at %v, want its time of acceptance", tt.subject, got)
 		}
 	}
 }
@@ -191,14 +191,14 @@ func TestUndecodableHeadersAreAProblem(t *testing.T) {
 	r, problem := policy.Parse(in)
 	wantProblem(t, "undecodable", problem, message.BadHeaders, "CRLF")
 	if got, want := r.Target, "orders.x"; got != want {
-		t.Errorf("target %q, want %q: its owner may read his dead letters", got, want)
+		t.Errorf("target %q, want %q: its tenant may read the dead letter", got, want)
 	}
 }
 
 func TestRefused(t *testing.T) {
 	r := mustParse(t, "delay.1s.x")
 	first, second, again := at.Add(time.Minute), at.Add(time.Hour), at.Add(2*time.Hour)
-	twice := r.Refused(first, second, "no stock").Refused(second, again, "no stock")
+	twice := r.WithRefusal(first, second, "no stock").WithRefusal(second, again, "no stock")
 	if got, want := twice.Attempts, 2; got != want {
 		t.Errorf("attempts %d, want %d", got, want)
 	}
@@ -208,10 +208,10 @@ func TestRefused(t *testing.T) {
 	if got, want := twice.LastFailure, second; got != want {
 		t.Errorf("last failure %v, want %v", got, want)
 	}
-	if got, want := twice.When(), again; got != want {
-		t.Errorf("when %v, want %v", got, want)
+	if got, want := twice.NextAttempt(), again; got != want {
+		t.Errorf("next attempt %v, want %v", got, want)
 	}
-	if got, want := r.Refused(first, at, "no stock").When(), r.Due; got != want {
-		t.Errorf("when %v, want %v: a retry time before due does not make it early", got, want)
+	if got, want := r.WithRefusal(first, at, "no stock").NextAttempt(), r.Due; got != want {
+		t.Errorf("next attempt %v, want %v: a retry time before due must not make the message early", got, want)
 	}
 }

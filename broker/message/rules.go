@@ -1,16 +1,16 @@
 package message
 
-// Rule has the value for the targets of a pattern.
+// Rule is a value for the targets that match a pattern.
 type Rule[V any] struct {
 	Pattern string
 	Value   V
 }
 
-// Rules apply in their order: the first rule whose pattern matches has the value.
+// Rules is a list of rules. The first rule whose pattern matches a target applies to the target.
 type Rules[V any] []Rule[V]
 
-// For returns the value for a target, or the given default if no rule matches.
-func (r Rules[V]) For(target string, otherwise V) V {
+// Lookup returns the value for a target, or otherwise if no rule matches.
+func (r Rules[V]) Lookup(target string, otherwise V) V {
 	for _, rule := range r {
 		if Match(rule.Pattern, target) {
 			return rule.Value

@@ -17,27 +17,27 @@ import (
 	"time"
 )
 
-// This file proves that a message below delaysys or delaydead is ours. The permission to publish there is no
-// proof, because NATS checks no permission for the subject of an answer. A client that may read a stream by direct get,
-// or create a consumer, chooses the subject on which the server publishes the stored message. The client also chooses
-// the message, and so the headers and the body.
+// The seals in this file prove that a message below delaysys or delaydead is ours. The permission to publish there is
+// no proof, because NATS checks no permission for the subject of an answer. A client that may read a stream by direct
+// get, or create a consumer, chooses the subject on which the server publishes the stored message. The client also
+// chooses the message, and so the headers and the body.
 //
 // # What is sealed
 //
 // The seal covers the subject, the body, the state headers, and the client's own headers. Each part is preceded by its
 // length, so no two messages have the same sealed text. The seal does not cover the headers that SplitHeader drops
 // (Nats-*, Nmqtt-*, Status, Description, KV-Operation): nats-server adds and removes some of them (Nats-Expected-*,
-// Nats-Trace-*, Nats-Stream), and they are not believed below delaysys.
+// Nats-Trace-*, Nats-Stream), and the broker does not use them below delaysys.
 //
 // # What a replay gains
 //
 // A seal is valid only on the subject of its message, and so only in its level and for its target. A client that may
-// read the lanes can have a message delivered to its target once more. The replay has the same Delay-Id, so a stream as
-// the target stores it once within its duplicate window. A tenant cannot replay. It may read its delivered messages,
-// which have no seal, and its own dead letters, whose seals are valid only for these letters.
+// read the lanes can have a message delivered to its target again. The replay has the message's Delay-Id, so a target's
+// stream stores both as one message, within its duplicate window. A tenant cannot replay: it may read only its
+// delivered messages, which have no seal, and its own dead letters, whose seals are valid only for these letters.
 //
 // The seal is computed in the same way in all formats, so this broker can check the seal of a message in a newer
-// format. The message waits for a newer broker only if its seal is valid.
+// format. Such a message waits for a newer broker only if its seal is valid.
 
 // MinSecret is the minimum length of a secret, in bytes.
 const MinSecret = 16
@@ -47,8 +47,9 @@ const (
 	macBytes   = 16 // of the HMAC-SHA256, truncated
 )
 
-// Keys seal our messages and verify the seals. The first key seals, and all keys verify. Keys are safe for concurrent
-// use, and may be replaced while the broker runs. Nil Keys, and Keys without a key, seal nothing and accept everything.
+// Keys make and verify the seals of our messages. The first key makes seals, and all keys verify them. Keys are safe
+// for concurrent use, and Use may replace the keys at any time. Nil Keys, and Keys without a key, make no seals and
+// accept all messages.
 type Keys struct {
 	ring atomic.Pointer[ring]
 }
@@ -71,8 +72,8 @@ func NewKeys(secrets []string, from time.Time) *Keys {
 	return k
 }
 
-// Use replaces all keys by keys derived from these secrets. Messages stored before the given time count without a seal,
-// since older brokers wrote none. If the time is zero, all messages count without one.
+// Use replaces all keys by keys derived from the given secrets. Messages stored before the time from count without a
+// seal, since older brokers sealed no messages. If the time is zero, all messages count without a seal.
 func (k *Keys) Use(secrets []string, from time.Time) {
 	r := &ring{from: from}
 	for _, secret := range secrets {
@@ -95,7 +96,7 @@ func derive(secret, purpose string) []byte {
 // Empty reports whether there is no key.
 func (k *Keys) Empty() bool { return len(k.load().keys) == 0 }
 
-// From returns the time from which stored messages need a seal. The zero time means that they never need one.
+// From returns the time from which stored messages need a seal. If it is zero, no message needs a seal.
 func (k *Keys) From() time.Time { return k.load().from }
 
 var noKeys ring
@@ -118,21 +119,22 @@ func (r *ring) find(id string) *key {
 	return nil
 }
 
-// SealMessage adds the seal of a message to its header. After that, only Nats-* headers may change. From the time From,
-// SealMessage also raises the format: an older broker could read a lower one, and move the message on without a seal.
+// SealMessage adds the seal of a message to its header. After that, only Nats-* headers may change. If now is at or
+// after From, SealMessage also raises the format, so that no older broker reads the message and moves it on without a
+// seal.
 func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time) {
 	r := k.load()
 	delete(h, HeaderSeal)
 	if len(r.keys) == 0 {
 		return
 	}
-	if slices.Equal(h[HeaderFormat], []string{strconv.Itoa(formatForEach)}) && r.demands(now) {
+	if slices.Equal(h[HeaderFormat], []string{strconv.Itoa(formatBasic)}) && r.demands(now) {
 		Put(h, HeaderFormat, strconv.Itoa(formatSealed))
 	}
 	Put(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
 }
 
-// Seal returns the seal of a Note, or "" without keys. It is not valid for any message.
+// Seal returns the seal of a Note, or "" without keys. Such a seal is never valid for a message.
 func (k *Keys) Seal(subject string, body []byte) string {
 	r := k.load()
 	if len(r.keys) == 0 {
@@ -213,7 +215,7 @@ func (s *macState) string(v string) {
 	s.text = append(s.text, v...)
 }
 
-// onWire returns a header's value as nats.go encodes it, which is the value that the reader gets.
+// onWire returns a header's value after nats.go has encoded and decoded it.
 func onWire(value string) string {
 	value = textproto.TrimString(value)
 	if strings.IndexByte(value, '\r') >= 0 || strings.IndexByte(value, '\n') >= 0 { // faster than ContainsAny
@@ -222,9 +224,10 @@ func onWire(value string) string {
 	return value
 }
 
-// countsForSeal reports whether a header is sealed: it is believed or passed on, and is not the seal itself.
+// countsForSeal reports whether the seal covers a header: the broker uses the header or passes it on, and the header is
+// not the seal itself.
 func countsForSeal(name string) bool {
-	if strings.HasPrefix(name, "Delay-") { // no such name is reserved
+	if strings.HasPrefix(name, "Delay-") { // no name that begins so is reserved
 		return name != HeaderSeal
 	}
 	return canonical[name] != "" || !reserved(plainName(name))

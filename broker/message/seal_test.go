@@ -14,7 +14,7 @@ const (
 	secretTwo = "the second secret of the tests"
 )
 
-// sealedAt is the time from which the keys of the tests demand a seal. The time at is later.
+// sealedAt is the time from which the keys of the tests require a seal. It is before the time at.
 var sealedAt = at.Add(-time.Hour)
 
 func keysOf(secrets ...string) *message.Keys { return message.NewKeys(secrets, sealedAt) }
@@ -26,7 +26,7 @@ func sealing(k *message.Keys) message.Policy {
 	return p
 }
 
-// hopOf returns a message between lanes, as it is read from the next.
+// hopOf returns a message between lanes, as the next lane reads it.
 func hopOf(t testing.TB, k *message.Keys, r message.Request, subject, body string) message.Incoming {
 	t.Helper()
 	h := r.HopHeader()
@@ -36,8 +36,8 @@ func hopOf(t testing.TB, k *message.Keys, r message.Request, subject, body strin
 	return in
 }
 
-// TestSealSurvivesTheWire: with any headers of a client, a broker believes each message that a broker has written, hop
-// after hop.
+// TestSealSurvivesTheWire: a seal is valid after nats.go has encoded and decoded the message, over several hops and
+// with any headers of a client.
 func TestSealSurvivesTheWire(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
@@ -61,10 +61,11 @@ func TestSealSurvivesTheWire(t *testing.T) {
 				}
 				if len(in.Header["Delay-Seal"]) != 1 || len(in.Header["Delay-Seal"][0]) != 8+1+22 ||
 					!slices.Equal(in.Header["Delay-Format"], []string{"2"}) {
-					t.Errorf("%s: sealed as %q, format %q", what, in.Header["Delay-Seal"], in.Header["Delay-Format"])
+					t.Errorf("%s: seal %q, format %q; want one seal, and format 2", what, in.Header["Delay-Seal"],
+						in.Header["Delay-Format"])
 				}
 				if h := again.TargetHeader(); len(h["Delay-Seal"]) > 0 {
-					t.Errorf("%s: the target sees the seal", what)
+					t.Errorf("%s: the target gets the seal", what)
 				}
 				got = again
 			}
@@ -72,7 +73,7 @@ func TestSealSurvivesTheWire(t *testing.T) {
 	}
 }
 
-// TestKeyRotation: the first key seals, all keys are believed, and a removed key is not.
+// TestKeyRotation: the first key makes the seals, and seals of all keys are valid. The seal of a removed key is not.
 func TestKeyRotation(t *testing.T) {
 	before, both, after := keysOf(secretOne), keysOf(secretTwo, secretOne), keysOf(secretTwo)
 	const subject = "delaysys.hop.2h.orders.expire"
@@ -92,19 +93,19 @@ func TestKeyRotation(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", tt.what, problem, tt.code)
 		}
 		if tt.code == message.UnknownKey {
-			tt.in.KeysRead = true
+			tt.in.KeysCurrent = true
 			_, problem = sealing(tt.keys).Parse(tt.in)
-			wantProblem(t, tt.what+", once the keys were read", problem, message.BadInternal, "DELAY_SECRET")
+			wantProblem(t, tt.what+", with current keys", problem, message.BadInternal, "DELAY_SECRET")
 		}
 	}
 	again := message.NewKeys(nil, time.Time{})
-	if again.Use([]string{secretOne}, sealedAt); sealing(again).Keys.Proven(old) != nil {
-		t.Error("keys that are put in place later are not used")
+	if again.Use([]string{secretOne}, sealedAt); sealing(again).Keys.DoubtMessage(old) != nil {
+		t.Error("the seal of a key that Use has added is not valid")
 	}
 }
 
-// TestUnsealedBeforeTheTime: a message that older brokers have stored before that time is believed, and every message
-// while there is no such time. Until then an older broker can parse each message.
+// TestUnsealedBeforeTheTime: a message without a seal counts if it was stored before Keys.From, or if that time is
+// zero. Before Keys.From, the format of a sealed message is such that an older broker can parse the message.
 func TestUnsealedBeforeTheTime(t *testing.T) {
 	const subject = "delaysys.hop.2h.orders.expire"
 	r := full(t)
@@ -127,12 +128,12 @@ func TestUnsealedBeforeTheTime(t *testing.T) {
 		in.At = tt.stored
 		got, problem := sealing(tt.keys).Parse(in)
 		if believed := problem == nil; believed != tt.believed {
-			t.Errorf("%s: %v, want believed %t", tt.what, problem, tt.believed)
+			t.Errorf("%s: got %v, want no problem: %t", tt.what, problem, tt.believed)
 		}
 		if !tt.believed {
 			wantProblem(t, tt.what, problem, message.BadInternal, "0 seals", "that permission from all other users")
 			if !got.Due.Equal(r.Due) || got.Target != r.Target || got.ID == r.ID {
-				t.Errorf("%s: got %+v, want its due time, and its own id", tt.what, got)
+				t.Errorf("%s: got %+v, want the claimed due time and target, and not the claimed id", tt.what, got)
 			}
 		}
 	}
@@ -149,7 +150,7 @@ func TestUnsealedBeforeTheTime(t *testing.T) {
 	}
 }
 
-// BenchmarkSeal measures the seal of a hop: one seal when it is written, one check when it is read.
+// BenchmarkSeal measures the making and the verification of a hop's seal.
 func BenchmarkSeal(b *testing.B) {
 	k := keysOf(secretOne)
 	body := make([]byte, 256)
@@ -166,7 +167,7 @@ func BenchmarkSeal(b *testing.B) {
 	b.Run("verify", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if k.Proven(in) != nil {
+			if k.DoubtMessage(in) != nil {
 				b.Fatal("not proven")
 			}
 		}

@@ -9,15 +9,15 @@ import (
 	"delaybroker/broker/message"
 )
 
-// tampering tries changes of a good message.
+// tampering tries changes of a valid message.
 type tampering struct {
 	t       *testing.T
 	policy  message.Policy
 	good    message.Incoming
-	changed int
+	changed int // number of changes
 }
 
-// try parses a changed message: it must not be believed.
+// try parses a changed message, and fails if the seal is still valid.
 func (x *tampering) try(what string, in message.Incoming) {
 	x.t.Helper()
 	x.changed++
@@ -26,11 +26,11 @@ func (x *tampering) try(what string, in message.Incoming) {
 		x.t.Errorf("%s: got %v, want %s", what, problem, message.BadInternal)
 	}
 	if r.ID == full(x.t).ID {
-		x.t.Errorf("%s: it is believed to be the message %s", what, r.ID)
+		x.t.Errorf("%s: the request has the claimed id %s", what, r.ID)
 	}
 }
 
-// with returns the good message with a changed header.
+// with returns the valid message with a changed header.
 func (x *tampering) with(change func(h message.Header)) message.Incoming {
 	in := x.good
 	in.Header = make(message.Header)
@@ -41,9 +41,9 @@ func (x *tampering) with(change func(h message.Header)) message.Incoming {
 	return in
 }
 
-// TestTamperedIsNobodys changes each byte of a message in turn: its subject, each header that counts, its body, its
-// seal.
-func TestTamperedIsNobodys(t *testing.T) {
+// TestTampered changes each byte of a message in turn: in its subject, its sealed headers, its body and its seal. No
+// change has a valid seal.
+func TestTampered(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
 	const subject = "delaysys.hop.2h.orders.expire"
@@ -79,10 +79,10 @@ func TestTamperedIsNobodys(t *testing.T) {
 			}
 		}
 		if name != message.HeaderSeal {
-			try("respelt "+name, with(func(h message.Header) { h[strings.ToUpper(name)+""] = h[name]; delete(h, name) }))
+			try("respelt "+name, with(func(h message.Header) { h[strings.ToUpper(name)] = h[name]; delete(h, name) }))
 		}
 	}
-	try("one more", with(func(h message.Header) { h["X-More"] = []string{""} }))
+	try("another header", with(func(h message.Header) { h["X-More"] = []string{""} }))
 	try("a value moved",
 		with(func(h message.Header) { h["X-Order"], h["x-order"] = []string{"42"}, []string{"43", "44"} }))
 	seal := good.Header[message.HeaderSeal][0]
@@ -91,14 +91,15 @@ func TestTamperedIsNobodys(t *testing.T) {
 		try("seal "+other, with(func(h message.Header) { h[message.HeaderSeal] = []string{other} }))
 	}
 	if x.changed < 300 {
-		t.Errorf("only %d changes were tried", x.changed)
+		t.Errorf("%d changes were tried, want at least 300", x.changed)
 	}
 	if _, problem := p.Parse(good); problem != nil {
 		t.Errorf("unchanged: %v", problem)
 	}
 }
 
-// TestSealIsForOnePurpose: the seal of other data is not valid for a message, nor the reverse.
+// TestSealIsForOnePurpose: the seal of a note is valid only for this note. It is not valid for a message, and the seal
+// of a message is not valid for a note.
 func TestSealIsForOnePurpose(t *testing.T) {
 	k := keysOf(secretOne)
 	const subject = "delaysys.owners.table"
@@ -107,7 +108,7 @@ func TestSealIsForOnePurpose(t *testing.T) {
 		return k.Trusts(message.Note{Subject: subject, Body: []byte(body), Seal: seal}, message.SealedSince)
 	}
 	if !trusts(k, subject, "body", seal) {
-		t.Error("its own seal is not known")
+		t.Error("the seal of a note is not valid for the note")
 	}
 	for what, other := range map[string]bool{
 		"another subject": trusts(k, subject+"s", "body", seal),
@@ -117,22 +118,21 @@ func TestSealIsForOnePurpose(t *testing.T) {
 		"another secret":  trusts(keysOf(secretTwo), subject, "body", seal),
 	} {
 		if other {
-			t.Errorf("%s: believed", what)
+			t.Errorf("%s: the seal is valid", what)
 		}
 	}
 	h := message.Header{}
 	k.SealMessage(subject, h, []byte("body"), at)
 	if trusts(k, subject, "body", h[message.HeaderSeal][0]) {
-		t.Error("a message's seal passes for another")
+		t.Error("the seal of a message is valid for a note")
 	}
-	if k.Proven(message.Incoming{Subject: subject, At: at, Data: []byte("body"),
+	if k.DoubtMessage(message.Incoming{Subject: subject, At: at, Data: []byte("body"),
 		Header: message.Header{message.HeaderSeal: {seal}}}) == nil {
-		t.Error("another seal passes for a message's")
+		t.Error("the seal of a note is valid for a message")
 	}
 }
 
-// FuzzSeal: no two messages have one seal. A changed copy of a sealed message is not believed, unless it has the same
-// meaning.
+// FuzzSeal: no two messages with different meanings have the same seal.
 func FuzzSeal(f *testing.F) {
 	k := keysOf(secretOne)
 	f.Add("delaysys.hop.1h.x", "X-A", "1", "X-B", "2", "body", "delaysys.hop.1h.x", "X-A", "1", "X-B", "2", "body")
@@ -149,13 +149,13 @@ func FuzzSeal(f *testing.F) {
 		k.SealMessage(s1, h1, []byte(b1), at)
 		seal := h1[message.HeaderSeal]
 		h2[message.HeaderSeal] = seal
-		proven := k.Proven(message.Incoming{Subject: s2, Header: h2, Data: []byte(b2), At: at}) == nil
+		proven := k.DoubtMessage(message.Incoming{Subject: s2, Header: h2, Data: []byte(b2), At: at}) == nil
 		if !proven {
 			return
 		}
-		// Only a header that is not believed may differ, or the wire's form of a value.
+		// Headers that the broker does not use may differ, and so may values that nats.go encodes equally.
 		if s1 != s2 || b1 != b2 {
-			t.Errorf("%q and %q, %q and %q have one seal", s1, s2, b1, b2)
+			t.Errorf("%q and %q, %q and %q have the same seal", s1, s2, b1, b2)
 		}
 		believed := func(h message.Header) string {
 			r, _ := policy.Parse(message.Incoming{Stream: "S", Sequence: 1, At: at, Subject: "delay.1h.x", Header: h})
@@ -170,7 +170,7 @@ func FuzzSeal(f *testing.F) {
 		delete(h1, message.HeaderSeal)
 		delete(h2, message.HeaderSeal)
 		if a, b := believed(h1), believed(h2); a != b {
-			t.Errorf("%s and %s have one seal", a, b)
+			t.Errorf("%s and %s have the same seal", a, b)
 		}
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Bounds of a target. nats-server closes a connection that publishes on a subject of 5,000 bytes. Each attempt of such
-// a delivery would interrupt all other deliveries.
+// Bounds of a target. nats-server closes a connection that publishes on a subject of 5,000 bytes, so each attempt of
+// such a delivery would interrupt all other deliveries.
 const (
 	MaxTarget       = 256 // bytes
 	maxTargetTokens = 16
@@ -16,24 +16,25 @@ const (
 // Policy decides which requests are allowed.
 type Policy struct {
 	Names Names
-	// Targets are the patterns of the allowed targets. Empty allows all targets that pass the other rules of CheckTarget.
-	// NATS permissions also bound the targets of each client.
+	// Targets are the patterns of the allowed targets. If empty, all targets are allowed that the other rules of
+	// CheckTarget allow. NATS permissions also bound the targets of each client.
 	Targets []string
-	// HeaderTargets are the patterns of the targets that a Delay-Target header may name. Empty refuses the header. With
-	// the header, a client that may publish on "delay.30m" reaches all these targets.
+	// HeaderTargets are the patterns of the targets that a Delay-Target header may name. If empty, the header is not
+	// allowed. With the header, a client that may publish on "delay.30m" reaches all these targets.
 	HeaderTargets []string
-	// MaxDelay is the maximum time between acceptance and due. Zero is no bound.
+	// MaxDelay is the maximum time between acceptance and due. If zero, there is no maximum.
 	MaxDelay time.Duration
-	// Attempts returns the maximum number of refusals by a target, which also bounds Delay-Max-Attempts. Nil is no bound.
+	// Attempts returns the maximum number of refusals by a target, which also bounds Delay-Max-Attempts. If nil, there is
+	// no maximum.
 	Attempts func(target string) int
-	// Keys prove which messages below delaysys are ours. Nil accepts all of them.
+	// Keys prove which messages below delaysys are ours. If nil, all these messages count as ours.
 	Keys *Keys
-	// Format is the newest format that can be read. Zero means the constant Format.
+	// Format is the newest format that can be parsed. If zero, it is the constant Format.
 	Format int
 }
 
-// CheckTarget alone decides whether a subject is allowed as a target. It is called again in every lane, so a narrower
-// DELAY_TARGETS also applies to messages that were accepted before.
+// CheckTarget returns a problem if a subject is not allowed as a target. No other code decides this. Every lane checks
+// its messages again, so a narrower DELAY_TARGETS also applies to messages that were accepted before.
 func (p Policy) CheckTarget(target string) *Problem {
 	switch {
 	case target == "":
@@ -76,12 +77,12 @@ func matchAny(patterns []string, subject string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, subject) })
 }
 
-// Words splits a setting that is a list of words, separated by commas or spaces.
+// Words splits a list of words that are separated by commas or spaces.
 func Words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// Match reports whether subject matches a NATS pattern: * is one token, a final > is one or more.
+// Match reports whether subject matches a NATS pattern: * matches one token, and a final > matches one or more tokens.
 func Match(pattern, subject string) bool {
 	for {
 		p, pRest, pMore := strings.Cut(pattern, ".")

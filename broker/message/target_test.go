@@ -31,7 +31,7 @@ func TestAllowedTargets(t *testing.T) {
 func TestForbiddenTargets(t *testing.T) {
 	all := poison.Targets(policy.Names.Roots())
 	if len(all) < 100 {
-		t.Fatalf("only %d", len(all))
+		t.Fatalf("%d targets, want at least 100", len(all))
 	}
 	open := message.Policy{Names: policy.Names, HeaderTargets: []string{">", "*", "*.>"}, Targets: []string{">"}}
 	for target, hint := range all {
@@ -42,11 +42,11 @@ func TestForbiddenTargets(t *testing.T) {
 				t.Errorf("%s%.60q: target %q, %v", subject, target, r.Target, problem)
 			}
 		}
-		// In a header such a target is refused, too, even if every target is allowed there.
+		// Delay-Target must not name such a target either, even if the settings allow the header to name every target.
 		h := message.Header{"Delay-Target": {target}}
 		r, problem := open.Parse(incoming("delay.1h", h))
 		if trimmed := strings.TrimSpace(target); all[trimmed] == "" {
-			continue // padding of a value is no part of it
+			continue // without its padding, the value is an allowed target
 		}
 		wantProblem(t, fmt.Sprintf("Delay-Target %.60q", target), problem, message.BadTarget)
 		if r.Target != "" {
@@ -75,7 +75,7 @@ func TestTargetsAllowList(t *testing.T) {
 		"payments.capture"} {
 		wantProblem(t, target, p.CheckTarget(target), message.BadTarget, "DELAY_TARGETS", target)
 	}
-	// The list of targets may have become shorter while a message was on its way.
+	// DELAY_TARGETS may have become narrower while a message was between lanes.
 	h := mustParse(t, "delay.1h.payments.capture").HopHeader()
 	r, problem := p.Parse(incoming("delaysys.hop.1h.payments.capture", h))
 	wantProblem(t, "on a hop", problem, message.BadTarget, "DELAY_TARGETS")
@@ -134,7 +134,7 @@ func TestMatch(t *testing.T) {
 		{"a.*", []string{"a.b"}, []string{"a", "a.", "a.b.c"}},
 		{"*.>", []string{"a.b", "a.b.c"}, []string{"a"}},
 		{"a.b", []string{"a.b"}, []string{"A.b", "a.b.c", "a", "a.bb"}},
-		{"a.>.b", nil, []string{"a.x.b", "a.x"}}, // > stands last
+		{"a.>.b", nil, []string{"a.x.b", "a.x"}}, // > must be the last token
 		{"a*", nil, []string{"ab", "a.b"}},
 		{"", nil, []string{"", "a"}},
 	}
@@ -147,7 +147,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestOverlap: two patterns overlap when one subject matches both.
+// TestOverlap: two patterns overlap if a subject matches both.
 func TestOverlap(t *testing.T) {
 	for _, test := range []struct {
 		a, b string

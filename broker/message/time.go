@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// minMillis and maxMillis are the least and the greatest number that ParseTime reads as unix milliseconds, in the years
-// 1973 and 5138. ParseTime reads smaller numbers as seconds.
+// minMillis and maxMillis are the least and the greatest number that ParseTime parses as unix milliseconds, in the
+// years 1973 and 5138. It parses smaller numbers as seconds.
 const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 
-// TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds up to a millisecond. Before
-// 1973 and after 5138, where unix milliseconds would be parsed as seconds or not at all, it rounds up to a second.
+// TimeToken formats a time as one token of a subject, which cannot contain a dot. It rounds the time up to a
+// millisecond. Before 1973 and after 5138, where ParseTime does not parse unix milliseconds, TimeToken rounds the time
+// up to a second.
 func TimeToken(t time.Time) string {
 	up := roundUp(t, time.Millisecond)
 	ms := up.UnixMilli()
@@ -29,8 +30,8 @@ func roundUp(t time.Time, to time.Duration) time.Time {
 }
 
 // ParseTime parses RFC 3339 with a zone and at most nine digits of fraction, unix seconds (up to 11 digits) or unix
-// milliseconds (12 to 14 digits: until the year 5138). It also checks the layout itself, since time.Parse accepts more
-// than the RFC does.
+// milliseconds (12 to 14 digits: until the year 5138). It refuses the layouts that time.Parse accepts and the RFC does
+// not allow.
 func ParseTime(s string) (time.Time, *Problem) {
 	if s != "" && strings.Trim(s, "0123456789") == "" {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -49,8 +50,9 @@ func ParseTime(s string) (time.Time, *Problem) {
 	return t.UTC(), nil
 }
 
-// writable reports whether t in UTC can be formatted as RFC 3339. A time with a zone can be outside the years 0 to 9999
-// in UTC. The next lane could not parse such a state header, and the message would be lost.
+// writable reports whether t in UTC can be formatted as RFC 3339, which has only the years 0 to 9999. A valid time with
+// a zone may be outside these years in UTC. The next lane could not parse a state header with such a time, and the
+// message would be lost.
 func writable(t time.Time) bool {
 	year := t.UTC().Year()
 	return 0 <= year && year <= 9999

@@ -8,19 +8,19 @@ import (
 
 // This file makes the headers of a message between lanes, at its target, and in its dead letter.
 
-// NatsMsgID returns the id under which hop n of a message is published. n rises with every publish into our streams,
-// retries included. If n did not rise, and a message passed one level twice, the level's stream would drop it as a
-// duplicate.
+// NatsMsgID returns the id under which the broker publishes hop n of a message. N rises with every publish into our
+// streams, including retries. Otherwise, if a message passed a level twice, the level's stream would drop the second
+// publish as a duplicate.
 func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 
 // DeadMsgID returns the id of the message's dead letter. The id contains the hop, because a resent message may become a
-// dead letter again immediately. Without the hop, the stream would drop the new letter as a duplicate of the old
-// letter, which is about to be removed.
+// dead letter again immediately. Without the hop, the stream would drop the new letter as a duplicate of the old one,
+// which is then removed, and the message would be lost.
 func (r Request) DeadMsgID() string { return r.NatsMsgID(r.Hop) + "/dead" }
 
-// HopHeader returns the header of the message for its next publish into one of our lanes. The state headers replace
-// those of the last hop, so the header does not grow. A named timer that is pending has a marker instead: see package
-// entry.
+// HopHeader returns the header of the message for its next publish into one of our lanes. The state headers replace the
+// state headers of the last hop, so the header does not grow. A named timer that is pending has a marker instead: see
+// package entry.
 func (r Request) HopHeader() Header {
 	h := r.userHeader(8) // enough for a message that was never refused; no map is smaller than one of eight entries
 	r.Identify(h, r.NatsMsgID(r.Hop+1))
@@ -43,7 +43,7 @@ func (r Request) TargetHeader() Header {
 	return h
 }
 
-// PutTargetHeader writes the header of the message at its target into h, which is empty.
+// PutTargetHeader writes the header of the message at its target into h, which must be empty.
 func (r *Request) PutTargetHeader(h Header) {
 	maps.Copy(h, r.User)
 	r.Identify(h, r.ID)
@@ -63,7 +63,7 @@ func (r Request) DeadHeader(p *Problem) Header {
 	return h
 }
 
-// Identify writes the headers that identify the message, and the id under which a stream stores it.
+// Identify writes the headers that identify the message, and the Nats-Msg-Id under which a stream stores it.
 func (r *Request) Identify(h Header, msgID string) {
 	Put(h, HeaderNatsMsgID, msgID)
 	Put(h, HeaderID, r.ID)
@@ -73,9 +73,9 @@ func (r *Request) Identify(h Header, msgID string) {
 	r.origin.identify(h)
 }
 
-// putKept writes the headers that a message keeps between lanes and as a dead letter.
+// putKept writes the headers that a message has both between lanes and as a dead letter.
 func (r *Request) putKept(h Header) {
-	Put(h, HeaderFormat, strconv.Itoa(formatForEach))
+	Put(h, HeaderFormat, strconv.Itoa(formatBasic))
 	Put(h, HeaderSubject, r.Subject)
 	Put(h, HeaderDeliver, string(r.Mode))
 	Put(h, HeaderTTL, r.TTL)
@@ -89,8 +89,8 @@ func (r *Request) putKept(h Header) {
 	}
 }
 
-// kept parses the results of Identify and putKept into r.
-func (f *Fields) kept(r *Request) {
+// parseKept parses the headers that Identify and putKept write.
+func (f *Fields) parseKept(r *Request) {
 	r.ID = f.id()
 	r.Subject = bounded(f.Text(HeaderSubject))
 	r.Accepted = f.Moment(HeaderAccepted, Required)
@@ -106,15 +106,16 @@ func (f *Fields) kept(r *Request) {
 	r.LastFailure = f.Moment(HeaderLastFailure, Optional)
 }
 
-// ReadState parses the result of HopHeader. r has the rest of the request: the user's headers, the target, and the
-// subject of the publish. The format is checked first. If there is a problem, ReadState returns r unchanged.
+// ReadState parses the headers that HopHeader writes. R has the other fields of the request: the client's headers, the
+// target, and the subject of the publish. ReadState checks the format first. If there is a problem, it returns r
+// unchanged.
 func (p Policy) ReadState(r Request, s Block) (Request, Fields) {
 	f := Fields{Block: s}
 	if format, newest := f.Count(HeaderFormat, Required), cmp.Or(p.Format, Format); format > newest {
 		f.Problem = Problemf(NewerFormat, "format %d is newer than this broker's %d", format, newest)
 	}
 	in := Request{Target: r.Target, User: r.User}
-	f.kept(&in)
+	f.parseKept(&in)
 	in.Subject = cmp.Or(in.Subject, r.Subject)
 	in.Hop = f.Count(HeaderHop, Required)
 	in.RetryAt = f.Moment(HeaderRetryAt, Optional)
@@ -128,9 +129,9 @@ func (p Policy) ReadState(r Request, s Block) (Request, Fields) {
 	return in, f
 }
 
-// claimed returns the request of a message without proof that it is ours. The dead letter keeps the time and the
-// options that the message claims, for an operator who knows that the message is ours. It does not keep the id that the
-// message claims, which could be the id of another dead letter.
+// claimed returns the request of a message that is not proven to be ours. The dead letter gets the time and the options
+// in the state headers, for an operator who knows that the message is ours. It does not get the id in these headers,
+// which could be the id of another dead letter.
 func (p Policy) claimed(r Request, s Block) Request {
 	if claim, f := p.ReadState(r, s); f.Problem == nil {
 		r.Due, r.Expires, r.Mode, r.TTL, r.MsgID = claim.Due, claim.Expires, claim.Mode, claim.TTL, claim.MsgID

@@ -24,39 +24,40 @@ func full(t testing.TB) message.Request {
 	r := mustParse(t, "delay.1h.orders.expire", "traceparent: 00-abc-def-01", "X-Order: 42", "X-Order: 43", "x-order: 44",
 		"Nats-Msg-Id: order-42", "Delay-Until: 2026-11-20T12:00:00.123456789Z", "Delay-Expires: 10m",
 		"Delay-Deliver: stream", "Delay-TTL: 90s", "Delay-Max-Attempts: 7")
-	r = r.Refused(at.Add(4*time.Hour), at.Add(5*time.Hour), "no stock")
-	return r.Refused(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
+	r = r.WithRefusal(at.Add(4*time.Hour), at.Add(5*time.Hour), "no stock")
+	return r.WithRefusal(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
 }
 
-// paced returns a request with a turn of its target's rate.
+// paced returns a request with a reserved send time.
 func paced(r message.Request) message.Request {
 	r.RetryAt, r.Paced = r.Due.Add(time.Minute), "abc"
 	return r
 }
 
-// TestRefusedInItsTurn: a refused message waits for its retry, and then for a new turn.
-func TestRefusedInItsTurn(t *testing.T) {
+// TestRefusalEndsReservation: a message has no reserved send time after a refusal.
+func TestRefusalEndsReservation(t *testing.T) {
 	r := paced(mustParse(t, "delay.1h.x"))
-	if r.Refused(at, at.Add(2*time.Hour), "no stock").Paced != "" {
-		t.Error("a refused delivery keeps the turn that it had")
+	if got := r.WithRefusal(at, at.Add(2*time.Hour), "no stock").Paced; got != "" {
+		t.Errorf("got the reservation %q, want none", got)
 	}
 }
 
 func TestHopRoundTrip(t *testing.T) {
 	requests := map[string]message.Request{
-		"plain":    mustParse(t, "delay.1h.orders.expire"),
-		"at once":  mustParse(t, "delayat.1.x"),
-		"headers":  mustParse(t, "delayin.1h.x", "traceparent: 00-abc-def-01", "Empty: "),
-		"retried":  mustParse(t, "delayin.1h.x").Refused(at, at.Add(time.Minute), "no stock"),
-		"the lot":  full(t),
-		"deferred": mustParse(t, "delayin.1h.x").Refused(at, at, "no stock").Defer(at.Add(time.Minute), "much waits"),
+		"plain":   mustParse(t, "delay.1h.orders.expire"),
+		"past":    mustParse(t, "delayat.1.x"),
+		"headers": mustParse(t, "delayin.1h.x", "traceparent: 00-abc-def-01", "Empty: "),
+		"retried": mustParse(t, "delayin.1h.x").WithRefusal(at, at.Add(time.Minute), "no stock"),
+		"full":    full(t),
+		"deferred": mustParse(t, "delayin.1h.x").WithRefusal(at, at, "no stock").
+			WithDeferral(at.Add(time.Minute), "many messages wait"),
 		"paced":    paced(mustParse(t, "delay.1h.x")),
 		"ttl only": mustParse(t, "delay.1h.x", "Delay-TTL: never"),
 	}
 	for what, r := range requests {
 		for _, subject := range []string{policy.Names.Hop("2h", r.Target), policy.Names.Retry("30s", r.Target)} {
 			in := incoming(subject, wire(t, r.HopHeader()))
-			in.Stream, in.Sequence, in.At = "DELAY_2h", 99, at.Add(time.Minute) // another store: id and acceptance stay
+			in.Stream, in.Sequence, in.At = "DELAY_2h", 99, at.Add(time.Minute) // must not change the id and Accepted
 			got, problem := policy.Parse(in)
 			if problem != nil {
 				t.Errorf("%s on %s: %v", what, subject, problem)
@@ -65,17 +66,17 @@ func TestHopRoundTrip(t *testing.T) {
 			want := r
 			want.Hop++
 			checkSame(t, what+" on "+subject, got, want)
-			if got, want := got.When(), r.When(); got != want {
-				t.Errorf("%s on %s: when %v, want %v", what, subject, got, want)
+			if got, want := got.NextAttempt(), r.NextAttempt(); got != want {
+				t.Errorf("%s on %s: next attempt %v, want %v", what, subject, got, want)
 			}
 		}
 	}
 }
 
-// TestReasonsTravel: the reason of a refusal becomes one line of at most 256 bytes and survives the hops unchanged.
-// Neither the target nor the dead letter gets it as a state header.
+// TestReasonsTravel: the reason of a refusal becomes one line of at most 256 bytes, which no further hop changes.
+// Neither the delivered message nor the dead letter has the header with the reason.
 func TestReasonsTravel(t *testing.T) {
-	for said, want := range map[string]string{
+	for reason, want := range map[string]string{
 		"no stock":                        "no stock",
 		"":                                "",
 		"\r\nNats-Rollup: all\x00\x7f":    "Nats-Rollup: all",
@@ -85,18 +86,18 @@ func TestReasonsTravel(t *testing.T) {
 		strings.Repeat("x", 255) + "   y": strings.Repeat("x", 255),
 		"bad \xff\xfe " + strings.Repeat("y", 300): "bad \ufffd\ufffd " + strings.Repeat("y", 245),
 	} {
-		r := mustParse(t, "delay.1h.x").Refused(at, at.Add(time.Minute), said)
+		r := mustParse(t, "delay.1h.x").WithRefusal(at, at.Add(time.Minute), reason)
 		r.Allowed = 20
 		for range 3 {
 			in := incoming(policy.Names.Retry("5s", r.Target), wire(t, r.HopHeader()))
 			next, problem := policy.Parse(in)
 			if problem != nil {
-				t.Fatalf("%.20q: %v", said, problem)
+				t.Fatalf("%.20q: %v", reason, problem)
 			}
 			r = next
 		}
 		if r.LastError != want || r.Allowed != 20 {
-			t.Errorf("%.20q: got %q of %d, want %q of 20", said, r.LastError, r.Allowed, want)
+			t.Errorf("%.20q: got %q of %d, want %q of 20", reason, r.LastError, r.Allowed, want)
 		}
 		for what, h := range map[string]message.Header{
 			"target":      r.TargetHeader(),
@@ -104,28 +105,29 @@ func TestReasonsTravel(t *testing.T) {
 		} {
 			for _, name := range []string{message.HeaderLastError, message.HeaderDeferred, message.HeaderAllowed} {
 				if h[name] != nil {
-					t.Errorf("%.20q: the %s has %s", said, what, name)
+					t.Errorf("%.20q: the %s has %s", reason, what, name)
 				}
 			}
 		}
 	}
 }
 
-// TestDeferredOrRefused: the last event decides. A deferral counts no attempt and keeps the last reason.
+// TestDeferredOrRefused: a deferral does not count as an attempt, and keeps the reason of the last refusal. A refusal
+// removes the reason of a deferral.
 func TestDeferredOrRefused(t *testing.T) {
-	refused := mustParse(t, "delay.1s.x").Refused(at, at.Add(time.Second), "no stock")
-	deferred := paced(refused).Defer(at.Add(time.Minute), "much\nwaits")
+	refused := mustParse(t, "delay.1s.x").WithRefusal(at, at.Add(time.Second), "no stock")
+	deferred := paced(refused).WithDeferral(at.Add(time.Minute), "much\nwaits")
 	if deferred.Attempts != 1 || deferred.LastError != "no stock" || deferred.Deferred != "much waits" ||
-		deferred.Paced != "" || !deferred.When().Equal(at.Add(time.Minute)) {
+		deferred.Paced != "" || !deferred.NextAttempt().Equal(at.Add(time.Minute)) {
 		t.Errorf("deferred after a refusal: got %+v", deferred)
 	}
-	again := deferred.Refused(at.Add(time.Minute), at.Add(time.Hour), "still none")
+	again := deferred.WithRefusal(at.Add(time.Minute), at.Add(time.Hour), "still none")
 	if again.Attempts != 2 || again.LastError != "still none" || again.Deferred != "" {
-		t.Errorf("refused after that: got %+v", again)
+		t.Errorf("refused after the deferral: got %+v", again)
 	}
 }
 
-// TestHeadersDoNotGrow: the headers of a hop replace those of the last one.
+// TestHeadersDoNotGrow: the state headers of a hop replace those of the last hop, and each hop has another Nats-Msg-Id.
 func TestHeadersDoNotGrow(t *testing.T) {
 	r := full(t)
 	ids := make(map[string]bool)
@@ -143,7 +145,7 @@ func TestHeadersDoNotGrow(t *testing.T) {
 		}
 		id := h["Nats-Msg-Id"][0]
 		if ids[id] {
-			t.Fatalf("hop %d: the id %s again: it would be taken for a duplicate", n, id)
+			t.Fatalf("hop %d has the id %s of an earlier hop, so a stream would drop it as a duplicate", n, id)
 		}
 		ids[id] = true
 		next, problem := policy.Parse(incoming(policy.Names.Hop("1h", r.Target), wire(t, h)))
@@ -156,7 +158,7 @@ func TestHeadersDoNotGrow(t *testing.T) {
 		r = next
 	}
 	if ids[r.DeadMsgID()] || ids[r.ID] {
-		t.Error("a dead letter or a delivery shares its id with a hop")
+		t.Error("a dead letter or a delivery has the id of a hop")
 	}
 }
 
@@ -191,12 +193,12 @@ func TestDeadHeader(t *testing.T) {
 		}
 	}
 	if got := h["Nats-TTL"]; got != nil {
-		t.Errorf("a dead letter expires: Nats-TTL %q", got)
+		t.Errorf("a dead letter has Nats-TTL %q, want none", got)
 	}
 }
 
-// TestSubjectIsKept: a dead letter has the subject on which its message was published, after all hops, with a bounded
-// size.
+// TestSubjectIsKept: after any number of hops, a dead letter has the subject on which its message was published,
+// escaped and truncated to 256 bytes.
 func TestSubjectIsKept(t *testing.T) {
 	for subject, want := range map[string]string{
 		"delay.1h.orders.x": "delay.1h.orders.x", "delay.1h.órders\r\n.x y": "delay.1h.%C3%B3rders%0D%0A.x%20y",
@@ -216,25 +218,26 @@ func TestSubjectIsKept(t *testing.T) {
 			t.Errorf("%q after three hops: %q, want %q", subject, got, want)
 		}
 	}
-	for pad := range 8 { // so that the cut falls on each byte of an escape
+	for pad := range 8 { // so that the limit is at each byte of an escape
 		r, problem := policy.Parse(incoming("delay."+strings.Repeat("a", pad)+strings.Repeat("\x00ÿ%", 2000), nil))
 		got := r.DeadHeader(problem)["Delay-Subject"][0]
 		if len(got) > 256 || len(got) < 254 {
 			t.Errorf("%d bytes, want 254 to 256", len(got))
 		}
 		if i := strings.LastIndexByte(got, '%'); i > len(got)-3 {
-			t.Errorf("an escape is cut: …%s", got[i:])
+			t.Errorf("the subject ends within an escape: …%s", got[i:])
 		}
 	}
 	forged := full(t).HopHeader()
 	forged["Delay-Subject"] = []string{strings.Repeat("x", 60000)}
 	r, _ := policy.Parse(incoming(policy.Names.Hop("1h", "x"), forged))
 	if got := len(r.HopHeader()["Delay-Subject"][0]); got > 256 {
-		t.Errorf("a forged one has %d bytes on the next hop, want at most 256", got)
+		t.Errorf("a forged subject has %d bytes on the next hop, want at most 256", got)
 	}
 }
 
-// TestHeadersAreFresh: changes to headers made from a request do not change those made later.
+// TestHeadersAreFresh: a change of a header that was made from a request changes neither the request nor the headers
+// that are made later.
 func TestHeadersAreFresh(t *testing.T) {
 	r := full(t)
 	want := maps.Clone(r.User)

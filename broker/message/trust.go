@@ -5,18 +5,19 @@ import (
 	"time"
 )
 
-// This file decides whether a sealed record counts. Records are messages below delaysys and delaydead, the broker's
-// entries of the timers' stream, and notes. Notes are the list of pauses, the table of owners, the journal, and the
-// answers of instances.
+// The code in this file decides whether a record counts as the broker's. Records are messages below delaysys and
+// delaydead, the broker's entries of the timers' stream, and notes. Notes are the list of pauses, the table of owners,
+// the journal, and the answers of instances.
 
-// Trust determines which records count without a seal. Without keys, all records count under either value.
+// Trust determines which records count without a seal. Without keys, all records count.
 type Trust int
 
 const (
-	// SealedAlways requires a valid seal of every record. All brokers that write such records seal them.
+	// SealedAlways requires a valid seal of every record. It is for kinds of records that no broker ever wrote without a
+	// seal.
 	SealedAlways Trust = iota
 	// SealedSince requires a valid seal of each record that was stored at or after [Keys.From]. From that time on, all
-	// brokers seal. SealedSince is for records of a kind that older brokers wrote without a seal.
+	// brokers seal their records. SealedSince is for kinds of records that older brokers wrote without a seal.
 	SealedSince
 )
 
@@ -25,19 +26,21 @@ type Record interface {
 	doubt(r *ring, trust Trust) *Problem
 }
 
-// Note is a record that is not a message. [Keys.Seal] makes its seal. A note has no timestamp: under SealedSince, a
-// note without a seal counts while the local clock is before [Keys.From]. If there is a seal, it is always checked.
+// Note is a record that is not a message. [Keys.Seal] makes its seal. A note has no timestamp. So under SealedSince, a
+// note without a seal counts while the local clock is before [Keys.From]. A note with a seal counts only if the seal is
+// valid.
 type Note struct {
 	Subject string
 	Body    []byte
 	Seal    string // empty if the note has none
 }
 
-// Trusts reports whether a record counts. A message whose body was not read counts: its seal cannot be checked.
+// Trusts reports whether a record counts. A message of which only the headers were read counts: its seal cannot be
+// checked.
 func (k *Keys) Trusts(record Record, trust Trust) bool { return k.Doubt(record, trust) == nil }
 
-// Doubt returns the reason why a record does not count, or nil if it counts. With the code UnknownKey, the key may be
-// newer than the last read of the keys.
+// Doubt returns the reason why a record does not count, or nil if it counts. If the reason has the code UnknownKey, the
+// key may be newer than the last read of the keys.
 func (k *Keys) Doubt(record Record, trust Trust) *Problem {
 	r := k.load()
 	if len(r.keys) == 0 {
@@ -46,8 +49,8 @@ func (k *Keys) Doubt(record Record, trust Trust) *Problem {
 	return record.doubt(r, trust)
 }
 
-// Proven returns the reason to doubt that a stored message is ours, or nil if that is proven.
-func (k *Keys) Proven(in Incoming) *Problem { return k.Doubt(in, SealedSince) }
+// DoubtMessage returns the reason to doubt that a stored message is ours, or nil if that is proven.
+func (k *Keys) DoubtMessage(in Incoming) *Problem { return k.Doubt(in, SealedSince) }
 
 // demands reports whether a message that was stored at the given time must have a seal.
 func (r *ring) demands(stored time.Time) bool {
@@ -57,10 +60,10 @@ func (r *ring) demands(stored time.Time) bool {
 const onlyBrokers = "on a subject where only the broker may publish"
 
 func (in Incoming) doubt(r *ring, trust Trust) *Problem {
-	if in.BodyLeft || trust == SealedSince && !r.demands(in.At) {
+	if in.HeadersOnly || trust == SealedSince && !r.demands(in.At) {
 		return nil
 	}
-	seals := in.Header[HeaderSeal] // in another spelling it is an ordinary header
+	seals := in.Header[HeaderSeal] // in any other spelling, the header is not a seal
 	if len(seals) != 1 {
 		return Problemf(BadInternal,
 			"the message has %d seals of this broker, not one, %s: another user wrote it, or had the server write it; revoke "+
@@ -68,7 +71,7 @@ func (in Incoming) doubt(r *ring, trust Trust) *Problem {
 	}
 	id := KeyID(seals[0])
 	switch key := r.find(id); {
-	case key == nil && !in.KeysRead:
+	case key == nil && !in.KeysCurrent:
 		return Problemf(UnknownKey, "the key %s of the message's seal is not known yet", Excerpt(id))
 	case key == nil:
 		return unknownKey(id)
@@ -104,14 +107,13 @@ func wrongSeal() *Problem {
 			"that permission from all other users", onlyBrokers)
 }
 
-// KeyID returns the id of the key that a seal names. The id is a fingerprint, and reveals no more about the secret than
-// a seal does.
+// KeyID returns the id of the key that a seal names. The id is a fingerprint of the key, and is not secret.
 func KeyID(seal string) string {
 	id, _, _ := strings.Cut(seal, ".")
 	return id
 }
 
-// IDs returns the ids of the keys, in their order. The first key seals.
+// IDs returns the ids of the keys, in their order. The first key makes the seals.
 func (k *Keys) IDs() []string {
 	var all []string
 	for _, key := range k.load().keys {
@@ -126,8 +128,8 @@ type KeyUse int
 // The uses of a key.
 const (
 	NoKey    KeyUse = iota // there is no seal, or there are no keys
-	FirstKey               // the key that seals now
-	LaterKey               // a key that only verifies
+	FirstKey               // the key that makes the seals now
+	LaterKey               // a key that only verifies seals
 	OtherKey               // none of the keys
 )
 

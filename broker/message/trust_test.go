@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestTrust checks the records that count by each rule. Messages and notes differ in one thing: a note has no time, so
-// the clock of its reader counts.
+// TestTrust checks which records count under SealedAlways and under SealedSince. A message has a time, and for a note
+// the reader's clock decides.
 func TestTrust(t *testing.T) {
 	const subject = "delaysys.pauses"
 	body := []byte("body")
@@ -26,7 +26,7 @@ func TestTrust(t *testing.T) {
 	bare := message.Incoming{Subject: subject, At: at, Data: body}
 	old := message.Incoming{Subject: subject, At: sealedAt.Add(-1), Data: body}
 	unread := sealed(gone)
-	unread.BodyLeft, unread.Data = true, nil
+	unread.HeadersOnly, unread.Data = true, nil
 	for _, tt := range []struct {
 		what          string
 		keys          *message.Keys
@@ -42,21 +42,21 @@ func TestTrust(t *testing.T) {
 		{"a note without keys", nil, note(gone.Seal(subject, body)), true, true},
 		{"a message", ours, sealed(ours), true, true},
 		{"a message with an unknown key", ours, sealed(gone), false, false},
-		{"a message of which the body was left", ours, unread, true, true},
+		{"a message without its body", ours, unread, true, true},
 		{"a bare message", ours, bare, false, false},
-		{"a bare message from before seals", ours, old, false, true},
+		{"a bare message from before Keys.From", ours, old, false, true},
 		{"a bare message without keys", nil, bare, true, true},
 	} {
 		if got := tt.keys.Trusts(tt.record, message.SealedAlways); got != tt.always {
-			t.Errorf("%s, sealed always: %t", tt.what, got)
+			t.Errorf("%s, SealedAlways: got %t", tt.what, got)
 		}
 		if got := tt.keys.Trusts(tt.record, message.SealedSince); got != tt.since {
-			t.Errorf("%s, sealed since: %t", tt.what, got)
+			t.Errorf("%s, SealedSince: got %t", tt.what, got)
 		}
 	}
 }
 
-// TestKeyUse: the key of a seal is known, and nothing else about the key can be learned than from the seal.
+// TestKeyUse: UseOf distinguishes the first key, other keys of the broker, and unknown keys. IDs has the keys' order.
 func TestKeyUse(t *testing.T) {
 	both, gone := keysOf(secretTwo, secretOne), keysOf("a third secret of sixteen bytes")
 	ids := both.IDs()
@@ -76,13 +76,13 @@ func TestKeyUse(t *testing.T) {
 	}
 }
 
-// TestBadInternal: a message that no broker wrote is not believed, even if its writer may publish there.
+// TestBadInternal: without keys, a message below delaysys with state headers that no broker writes is a problem.
 func TestBadInternal(t *testing.T) {
 	r := full(t)
 	good := wire(t, r.HopHeader())
 	subject := policy.Names.Hop("1h", r.Target)
 	if _, problem := policy.Parse(incoming(subject, good)); problem != nil {
-		t.Fatalf("the header to be spoilt: %v", problem)
+		t.Fatalf("the valid header: %v", problem)
 	}
 	bad := map[string][]string{ // nil is a missing header
 		"Delay-Id":            {"", "nonsense", "DELAY_1h-1", "DELAY_1h-x-1", "DELAY_1h-01-1", "a.b-1-1"},
@@ -104,7 +104,7 @@ func TestBadInternal(t *testing.T) {
 		got, problem := policy.Parse(in)
 		wantProblem(t, name, problem, message.BadInternal, name, "only the broker may publish")
 		if got.ID == r.ID {
-			t.Errorf("%s: the id is believed", name)
+			t.Errorf("%s: the request has the claimed id", name)
 		}
 		checkAllClean(t, name, got, problem)
 	}
@@ -128,14 +128,14 @@ func TestBadInternal(t *testing.T) {
 	wantProblem(t, "no target", problem, message.BadTarget)
 }
 
-// TestNewerFormat: the problem of a newer format is reported even if an older broker can parse nothing else.
+// TestNewerFormat: for a message in a newer format, the problem is NewerFormat, even if all other headers are invalid.
 func TestNewerFormat(t *testing.T) {
 	for _, h := range []message.Header{header("Delay-Format: 5"),
 		header("Delay-Format: 5", "Delay-Due: in a new notation", "Delay-Hop: a")} {
 		_, problem := policy.Parse(incoming("delaysys.hop.1h.x", h))
 		wantProblem(t, "format 5", problem, message.NewerFormat, "5", "4")
 	}
-	if problem := func() *message.Problem { _, p := parse("delay.1h.x", "Delay-Format: 5"); return p }(); problem != nil {
-		t.Errorf("a client's Delay-Format is believed: %v", problem)
+	if _, problem := parse("delay.1h.x", "Delay-Format: 5"); problem != nil {
+		t.Errorf("on a client's subject, Delay-Format has an effect: %v", problem)
 	}
 }

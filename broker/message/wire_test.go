@@ -14,8 +14,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file has the wire format: header blocks as clients write them, as nats.go reads and writes them, and as
-// nats-server parses them.
+// The helpers in this file encode and decode header blocks as clients, nats.go and nats-server do.
 
 const day = 24 * time.Hour
 
@@ -36,7 +35,7 @@ func incoming(subject string, h message.Header) message.Incoming {
 	return message.Incoming{Stream: "DELAY_30m", Sequence: 1234, At: at, Subject: subject, Header: h}
 }
 
-// parse parses a client's publish under the usual policy. Header lines are "Name: value".
+// parse parses a client's message with header lines such as "Name: value".
 func parse(subject string, lines ...string) (message.Request, *message.Problem) {
 	return policy.Parse(incoming(subject, header(lines...)))
 }
@@ -62,12 +61,12 @@ func mustParse(t testing.TB, subject string, lines ...string) message.Request {
 	return r
 }
 
-// block returns a header block with these lines, ended by CRLF unless they end otherwise.
+// block returns a header block with the given lines.
 func block(lines ...string) string {
 	return "NATS/1.0\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
-// encode returns h as nats.go writes it, and fails if nats.go would refuse it.
+// encode returns h as nats.go encodes it, and fails if nats.go would refuse to encode h.
 func encode(t testing.TB, h message.Header) string {
 	t.Helper()
 	b := "NATS/1.0\r\n"
@@ -77,7 +76,7 @@ func encode(t testing.TB, h message.Header) string {
 		}
 	}
 	b += "\r\n"
-	// nats.go has no exported encoder, but its size is that of the encoded block, and 0 where it refuses.
+	// nats.go exports no encoder. Msg.Size returns the size of the encoded block, or 0 if nats.go refuses to encode it.
 	if got, want := len(b), (&nats.Msg{Header: nats.Header(h)}).Size(); got != want {
 		t.Fatalf("encoded %d bytes, nats.go %d: %q", got, want, b)
 	}
@@ -93,7 +92,7 @@ func decode(t testing.TB, block string) message.Header {
 	return message.Header(h)
 }
 
-// wire returns h after it was published and read again.
+// wire returns h after nats.go has encoded and decoded it.
 func wire(t testing.TB, h message.Header) message.Header {
 	t.Helper()
 	return decode(t, encode(t, h))
@@ -101,8 +100,8 @@ func wire(t testing.TB, h message.Header) message.Header {
 
 type line struct{ name, value string }
 
-// lines returns the headers of a block for a parser with this line end: CRLF only for nats-server, also LF for nats.go.
-// Names are folded and trimmed, more than either does.
+// lines returns the headers that a parser finds whose lines end with eol: CRLF for nats-server, and also LF for
+// nats.go. It trims the names and converts them to lower case, which neither parser does.
 func lines(block, eol string) []line {
 	var all []line
 	for _, l := range strings.Split(block, eol)[1:] {
@@ -118,7 +117,7 @@ func reservedName(name string) bool {
 		name == "status" || name == "description" || name == "kv-operation"
 }
 
-// sets are the reserved names that each kind of header may have, in lower case.
+// The reserved names that each kind of header may have, in lower case.
 var (
 	targetSet = []string{"nats-msg-id", "nats-ttl", "delay-id", "delay-due", "delay-accepted", "delay-msg-id",
 		"delay-attempts"}
@@ -136,8 +135,8 @@ var (
 	}
 )
 
-// checkClean fails if either reader sees in h a reserved name that we do not set, or one twice, or one of nats-server's
-// with another value than ours.
+// checkClean fails if either parser finds in h a reserved name that is not in set or is duplicate, or a Nats-Msg-Id or
+// Nats-TTL with another value.
 func checkClean(t testing.TB, what string, h message.Header, set []string, natsMsgID, natsTTL string) {
 	t.Helper()
 	b := encode(t, h)
@@ -148,7 +147,7 @@ func checkClean(t testing.TB, what string, h message.Header, set []string, natsM
 			case !reservedName(l.name):
 				continue
 			case !slices.Contains(set, l.name):
-				t.Errorf("%s, lines ended by %q: it has %s", what, eol, l.name)
+				t.Errorf("%s, lines ended by %q: the header has %s", what, eol, l.name)
 			case seen[l.name]:
 				t.Errorf("%s, lines ended by %q: %s twice", what, eol, l.name)
 			case l.name == "nats-msg-id" && l.value != natsMsgID:
@@ -164,7 +163,7 @@ func checkClean(t testing.TB, what string, h message.Header, set []string, natsM
 	}
 }
 
-// checkAllClean checks all messages that the broker can make of r.
+// checkAllClean checks the headers of all messages that the broker can make of a request.
 func checkAllClean(t testing.TB, what string, r message.Request, problem *message.Problem) {
 	t.Helper()
 	checkClean(t, what+": dead letter", r.DeadHeader(orProblem(problem)), deadSet, r.DeadMsgID(), "")
@@ -200,7 +199,7 @@ func checkProblem(t testing.TB, what string, p *message.Problem) {
 	}
 }
 
-// wantProblem fails unless p has the code and its sentence holds all hints.
+// wantProblem fails unless p has the code, and its sentence contains all hints.
 func wantProblem(t testing.TB, what string, p *message.Problem, code message.Code, hints ...string) {
 	t.Helper()
 	if p == nil {

@@ -1,4 +1,4 @@
-// Package payload renders the body of a message for people: as text if the body is text, and always as a hex dump.
+// Package payload renders the body of a message for people: always as a hex dump, and also as text if the body is text.
 //
 // A body is untrusted. The rendered text contains no control characters except newline, carriage return and tab, and no
 // characters that reorder their neighbours, so it cannot control a terminal. It is not escaped for HTML.
@@ -13,22 +13,23 @@ import (
 const (
 	// MaxShown is the usual limit of a rendering, in bytes of the body.
 	MaxShown = 64 << 10
-	// dumpShare bounds the hex dump to a sixteenth of the limit, because a line of 79 characters shows 16 bytes.
+	// dumpShare is the part of the limit that the hex dump shows: a sixteenth, because a line of the dump shows only 16
+	// bytes.
 	dumpShare = 16
-	// minDump is the minimum bound of the hex dump, in bytes: sixteen lines.
+	// minDump is the number of bytes that the hex dump shows even if a sixteenth of the limit is less: sixteen lines.
 	minDump = 256
 )
 
 // View is the rendering of a body. Its JSON is part of the output of commands and of the page.
 type View struct {
 	Size   int    `json:"size"`           // bytes of the whole body
-	Shown  int    `json:"shown"`          // bytes at the beginning of the body that Text renders
-	Text   string `json:"text,omitempty"` // empty unless all of Shown is text
-	Dumped int    `json:"hex_shown"`      // bytes at the beginning of the body that Hex renders
-	Hex    string `json:"hex,omitempty"`  // as hexdump -C prints it
+	Shown  int    `json:"shown"`          // number of bytes, from the beginning of the body, that Text shows
+	Text   string `json:"text,omitempty"` // empty if these bytes are not text
+	Dumped int    `json:"hex_shown"`      // number of bytes, from the beginning of the body, that Hex shows
+	Hex    string `json:"hex,omitempty"`  // in the format of hexdump -C
 }
 
-// Render renders the first limit bytes of a body. A limit below one means MaxShown.
+// Render renders the beginning of a body, at most limit bytes. If limit is below one, the limit is MaxShown.
 func Render(body []byte, limit int) View {
 	if limit < 1 {
 		limit = MaxShown
@@ -45,15 +46,15 @@ func Render(body []byte, limit int) View {
 	return v
 }
 
-// Cut reports whether Text, or Hex if the body is not text, is less than the whole body.
-func (v View) Cut() bool {
+// Truncated reports whether Text shows less than the whole body or, without Text, whether Hex does.
+func (v View) Truncated() bool {
 	if v.Text != "" {
 		return v.Shown < v.Size
 	}
 	return v.Dumped < v.Size
 }
 
-// wholeCharacters removes an incomplete character at the end, which a cut may leave.
+// wholeCharacters removes an incomplete UTF-8 character from the end of truncated text.
 func wholeCharacters(text []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {

@@ -11,7 +11,7 @@ func TestRender(t *testing.T) {
 		body  string
 		limit int
 		want  View // without Hex
-		cut   bool
+		cut   bool // want Truncated
 	}{
 		"empty":              {"", 0, View{}, false},
 		"text":               {"a\tb\r\nü👩‍👧", 0, View{Size: 18, Shown: 18, Dumped: 18, Text: "a\tb\r\nü👩‍👧"}, false},
@@ -23,7 +23,7 @@ func TestRender(t *testing.T) {
 		"at the limit":       {"abcd", 4, View{Size: 4, Shown: 4, Dumped: 4, Text: "abcd"}, false},
 		"over the limit":     {"abcde", 4, View{Size: 5, Shown: 4, Dumped: 4, Text: "abcd"}, true},
 		"cut in a character": {"abc€", 5, View{Size: 6, Shown: 3, Dumped: 5, Text: "abc"}, true},
-		"cut behind one":     {"abc€d", 6, View{Size: 7, Shown: 6, Dumped: 6, Text: "abc€"}, true},
+		"cut after one":      {"abc€d", 6, View{Size: 7, Shown: 6, Dumped: 6, Text: "abc€"}, true},
 		"bytes that are cut": {"ab\xffcd", 4, View{Size: 5, Shown: 4, Dumped: 4}, true},
 		"a short dump": {
 			strings.Repeat("x", 1000), 800, View{Size: 1000, Shown: 800, Dumped: 256, Text: strings.Repeat("x", 800)}, true,
@@ -38,8 +38,8 @@ func TestRender(t *testing.T) {
 			t.Errorf("%s: the dump has %d lines, want %d", name, strings.Count(got.Hex, "\n"), want)
 		}
 		got.Hex = ""
-		if got != test.want || got.Cut() != test.cut {
-			t.Errorf("%s: got %+v, cut %v; want %+v, cut %v", name, got, got.Cut(), test.want, test.cut)
+		if got != test.want || got.Truncated() != test.cut {
+			t.Errorf("%s: got %+v, truncated %v; want %+v, truncated %v", name, got, got.Truncated(), test.want, test.cut)
 		}
 	}
 	want := "00000000  3c 62 3e 0a                                       |<b>.|\n"

@@ -9,21 +9,21 @@ import (
 )
 
 // A Keyed logs at most one line for each key in an interval. The attribute "more" is the number of lines of the key
-// that were suppressed since its last line. Publishers may choose the keys, so a Keyed remembers a bounded number of
-// keys, the ones logged last. While the intervals of all remembered keys last, all other keys share one interval, and
-// so one line. The attribute "others" of that line is the number of suppressed lines of other keys. So the memory and
-// the number of lines in an interval are bounded, and every suppressed line is counted. A Keyed is safe for concurrent
-// use.
+// that were suppressed since its last line. Publishers may choose the keys, so a Keyed has entries for a bounded number
+// of keys. A new key takes the place of the key that was logged longest ago, if that key's interval has ended. Keys
+// without an entry share one interval, and so one line. The attribute "others" of a line is the number of lines of keys
+// without an entry that were suppressed. So the memory and the number of lines in an interval are bounded, and every
+// suppressed line is counted. A Keyed is safe for concurrent use.
 type Keyed struct {
-	log   *slog.Logger
-	every time.Duration // the interval
-	max   int           // number of keys remembered, at least 1
+	log      *slog.Logger
+	interval time.Duration
+	maxKeys  int // maximum number of entries, at least one
 
 	mu     sync.Mutex               // guards the fields below
 	known  map[string]*list.Element // elements of byLast by key
 	byLast *list.List               // of *entry; the entry logged longest ago is in front
 	shared time.Time                // when a line of a key without an entry was last logged
-	others int                      // suppressed lines of keys without an entry
+	others int                      // number of suppressed lines of keys without an entry, since the last report
 }
 
 // entry records when a key was last logged, and the number of lines suppressed since then.
@@ -33,9 +33,11 @@ type entry struct {
 	more int
 }
 
-// NewKeyed returns a Keyed that writes to log. It remembers max keys, at least one.
-func NewKeyed(log *slog.Logger, every time.Duration, max int) *Keyed {
-	return &Keyed{log: log, every: every, max: max, known: make(map[string]*list.Element), byLast: list.New()}
+// NewKeyed returns a Keyed that writes to log. It has at most maxKeys entries, at least one.
+func NewKeyed(log *slog.Logger, interval time.Duration, maxKeys int) *Keyed {
+	return &Keyed{
+		log: log, interval: interval, maxKeys: maxKeys, known: make(map[string]*list.Element), byLast: list.New(),
+	}
 }
 
 // Log logs msg with the attributes of args, unless it has logged a line for the key within the interval.
@@ -62,7 +64,7 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 	now := time.Now()
 	if e := k.known[key]; e != nil {
 		s := e.Value.(*entry)
-		if now.Sub(s.at) < k.every {
+		if now.Sub(s.at) < k.interval {
 			s.more++
 			return 0, 0, false
 		}
@@ -73,7 +75,7 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 	switch {
 	case k.makeRoom(now):
 		k.known[key] = k.byLast.PushBack(&entry{key: key, at: now})
-	case k.shared.IsZero() || now.Sub(k.shared) >= k.every:
+	case k.shared.IsZero() || now.Sub(k.shared) >= k.interval:
 		k.shared = now
 	default:
 		k.others++
@@ -83,15 +85,15 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 	return 0, others, true
 }
 
-// makeRoom reports whether there is room for another key. If all places are taken, it removes the key that was logged
-// longest ago, provided that its interval is over.
+// makeRoom reports whether there is room for another entry. If there are maxKeys entries, it removes the entry that was
+// logged longest ago, provided that its interval has ended.
 func (k *Keyed) makeRoom(now time.Time) bool {
-	if len(k.known) < k.max {
+	if len(k.known) < k.maxKeys {
 		return true
 	}
 	oldest := k.byLast.Front()
 	s := oldest.Value.(*entry)
-	if now.Sub(s.at) < k.every {
+	if now.Sub(s.at) < k.interval {
 		return false
 	}
 	k.others += s.more

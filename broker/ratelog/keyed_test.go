@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// keyed is a Keyed for few keys, with the lines logged since the last call, each as one word.
-func keyed(most int) (k *Keyed, said func() string) {
+// keyed returns a Keyed with at most maxKeys entries, and a function that returns the attributes of the lines that were
+// logged since its last call.
+func keyed(maxKeys int) (k *Keyed, logged func() string) {
 	var out bytes.Buffer
 	plain := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey {
@@ -20,20 +21,21 @@ func keyed(most int) (k *Keyed, said func() string) {
 		}
 		return a
 	}
-	k = NewKeyed(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})), time.Minute, most)
+	k = NewKeyed(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: plain})), time.Minute, maxKeys)
 	return k, func() string {
 		defer out.Reset()
 		return strings.ReplaceAll(strings.TrimSuffix(out.String(), "\n"), "\n", "; ")
 	}
 }
 
-func (k *Keyed) sayAll(keys ...string) {
+// logAll logs a line for each key.
+func (k *Keyed) logAll(keys ...string) {
 	for _, key := range keys {
 		k.Log(key, slog.LevelWarn, "target refuses", "target", key)
 	}
 }
 
-// step is a pause, the keys logged after it, and the resulting lines.
+// step is a wait, the keys that are logged after the wait, and the resulting lines.
 type step struct {
 	wait time.Duration
 	keys []string
@@ -43,18 +45,18 @@ type step struct {
 // play runs the steps on a Keyed for two keys.
 func play(t *testing.T, steps []step) {
 	t.Helper()
-	k, said := keyed(2)
+	k, logged := keyed(2)
 	for _, step := range steps {
 		time.Sleep(step.wait)
-		k.sayAll(step.keys...)
-		if got := said(); got != step.want {
+		k.logAll(step.keys...)
+		if got := logged(); got != step.want {
 			t.Errorf("after %s, %v: got %q, want %q", step.wait, step.keys, got, step.want)
 		}
 	}
 }
 
-// TestKeyedTellsKeysApart: each key has its own interval, to the nanosecond. Its line has the number of suppressed
-// ones.
+// TestKeyedTellsKeysApart: each key has its own interval, exact to the nanosecond. The next line of a key has the
+// number of its suppressed lines.
 func TestKeyedTellsKeysApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		play(t, []step{
@@ -66,38 +68,39 @@ func TestKeyedTellsKeysApart(t *testing.T) {
 	})
 }
 
-// TestKeyedCountsWhatItForgets: keys without an entry share one line in an interval, a key whose interval is over makes
-// room for another, and every suppressed line is counted.
-func TestKeyedCountsWhatItForgets(t *testing.T) {
+// TestKeyedCountsAllKeys: keys without an entry share one line in an interval. A new key takes the place of a key whose
+// interval has ended. Every suppressed line is counted.
+func TestKeyedCountsAllKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		play(t, []step{
 			{0, []string{"a", "a", "b", "c", "d", "c"}, "target=a; target=b; target=c"}, // no room for c and d
 			{30 * time.Second, []string{"a", "c"}, ""},
-			// c takes the place of a. Left out were: a twice, c itself twice, and d once.
+			// c takes the place of a. The suppressed lines were two of a, two of c, and one of d.
 			{30 * time.Second, []string{"c"}, "target=c others=5"},
-			{0, []string{"d", "b", "b"}, "target=d; target=b"},               // d in the place of b, which has no room
-			{time.Minute, []string{"b", "c"}, "target=b others=1; target=c"}, // in the places of c and d
+			{0, []string{"d", "b", "b"}, "target=d; target=b"},               // d takes the place of b, and b has none
+			{time.Minute, []string{"b", "c"}, "target=b others=1; target=c"}, // b and c take the places of c and d
 		})
 	})
 }
 
-// TestKeyedIsBounded: a flood of subjects that contain ids fills neither the memory nor the log, and is counted.
+// TestKeyedIsBounded: for a flood of different keys, the number of entries and of lines is bounded, and all suppressed
+// lines are counted.
 func TestKeyedIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const most, flood, minutes = 8, 10_000, 5
-		k, said := keyed(most)
+		const maxKeys, flood, minutes = 8, 10_000, 5
+		k, logged := keyed(maxKeys)
 		for minute := range minutes {
 			for n := range flood {
-				k.sayAll(fmt.Sprint("orders.", minute, ".", n))
+				k.logAll(fmt.Sprint("orders.", minute, ".", n))
 			}
-			if got := len(k.known); got != most || k.byLast.Len() != most {
-				t.Fatalf("it remembers %d keys, want %d", got, most)
+			if got := len(k.known); got != maxKeys || k.byLast.Len() != maxKeys {
+				t.Fatalf("there are %d entries, want %d", got, maxKeys)
 			}
-			lines := said()
-			if got, want := strings.Count(lines, "target="), most+1; got != want {
+			lines := logged()
+			if got, want := strings.Count(lines, "target="), maxKeys+1; got != want {
 				t.Errorf("%d lines in a minute, want %d", got, want)
 			}
-			if want := fmt.Sprintf(" others=%d", flood-most-1); minute > 0 && strings.Count(lines, want) != 1 {
+			if want := fmt.Sprintf(" others=%d", flood-maxKeys-1); minute > 0 && strings.Count(lines, want) != 1 {
 				t.Errorf("minute %d: got no %q in %q", minute, want, lines)
 			}
 			time.Sleep(time.Minute)
@@ -108,15 +111,15 @@ func TestKeyedIsBounded(t *testing.T) {
 // TestKeyedOfManyGoroutines: of concurrent calls, exactly one logs its line.
 func TestKeyedOfManyGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, said := keyed(1)
-		var saying sync.WaitGroup
+		k, logged := keyed(1)
+		var logging sync.WaitGroup
 		for range 100 {
-			saying.Go(func() { k.sayAll("a") })
+			logging.Go(func() { k.logAll("a") })
 		}
-		saying.Wait()
+		logging.Wait()
 		time.Sleep(time.Minute)
-		k.sayAll("a")
-		if got, want := said(), "target=a; target=a more=99"; got != want {
+		k.logAll("a")
+		if got, want := logged(), "target=a; target=a more=99"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})

@@ -1,8 +1,8 @@
-// Package ratelog limits how often a log line is repeated. A problem with one message often occurs with thousands, and
-// during an outage an operation fails several times a second.
+// Package ratelog limits how often a log line is repeated. A problem with one message often occurs with thousands of
+// messages, and during an outage an operation fails several times a second.
 //
-// It uses the clock of this process. With a server's clock, a new leader whose clock is an hour behind would silence
-// the log for an hour.
+// The package uses the clock of this process. If it used a server's clock, a new leader whose clock is an hour behind
+// would silence the log for an hour.
 package ratelog
 
 import (
@@ -20,11 +20,11 @@ const Every = 10 * time.Second
 type Limit struct {
 	mu         sync.Mutex // guards the fields below
 	last       time.Time  // when an event was last allowed; zero means never
-	suppressed int        // events since then
+	suppressed int        // number of events that were suppressed since then
 }
 
-// Allow reports whether the interval has passed since Allow last returned true. If so, suppressed is the number of
-// calls that returned false since then.
+// Allow reports whether the interval has passed since Allow last returned ok. If so, suppressed is the number of calls
+// since then that were not ok.
 func (l *Limit) Allow(interval time.Duration) (suppressed int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +36,7 @@ func (l *Limit) Allow(interval time.Duration) (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// Reset makes Allow return true at its next call. It reports whether an event was allowed since the last Reset.
+// Reset makes the next call of Allow return ok. It reports whether an event was allowed since the last Reset.
 func (l *Limit) Reset() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *Logger) Log(level slog.Level, msg string, args ...any) {
 	l.log.Log(context.Background(), level, msg, args...)
 }
 
-// Reset makes Log log msg at its next call. Call it when the problem that msg reports is over.
+// Reset makes the next call of Log with this msg log it. Call Reset when the problem that msg reports has ended.
 func (l *Logger) Reset(msg string) { l.limit(msg).Reset() }
 
 func (l *Logger) limit(msg string) *Limit {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestLimit: an event is allowed once in an interval, to the nanosecond, with the number of suppressed ones.
+// TestLimit: an event is allowed once in an interval, exact to the nanosecond. Allow returns the number of events that
+// were suppressed before.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l Limit
@@ -28,18 +29,19 @@ func TestLimit(t *testing.T) {
 			}
 		}
 		if !l.Reset() {
-			t.Error("reset does not tell that something was allowed")
+			t.Error("Reset reports that no event was allowed")
 		}
 		if l.Reset() {
-			t.Error("a second reset reports events from before the first")
+			t.Error("the second Reset reports an event that was allowed before the first")
 		}
 		if suppressed, ok := l.Allow(Every); suppressed != 0 || !ok {
-			t.Errorf("after a reset: got %d, %v, want it allowed", suppressed, ok)
+			t.Errorf("after Reset: got %d, %v, want 0, true", suppressed, ok)
 		}
 	})
 }
 
-// TestLoggerTellsMessagesApart: each text has its own interval, and its line has "more" only if lines were suppressed.
+// TestLoggerTellsMessagesApart: each message has its own interval. A line has the attribute "more" only if lines were
+// suppressed before it.
 func TestLoggerTellsMessagesApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -74,15 +76,15 @@ func TestLoggerOfManyGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		l := New(slog.New(slog.NewTextHandler(&out, nil)))
-		var saying sync.WaitGroup
+		var logging sync.WaitGroup
 		for range 100 {
-			saying.Go(func() { l.Log(slog.LevelWarn, "full") })
+			logging.Go(func() { l.Log(slog.LevelWarn, "full") })
 		}
-		saying.Wait()
+		logging.Wait()
 		time.Sleep(Every)
 		l.Log(slog.LevelWarn, "full")
 		if got := out.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "more=99") {
-			t.Errorf("got\n%swant it twice, the second time with 99 more", got)
+			t.Errorf("got\n%swant two lines, the second with more=99", got)
 		}
 	})
 }

@@ -19,7 +19,7 @@ func (p Provisioner) change(ctx context.Context, verb, stream string, request fu
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	subject := p.api() + ".STREAM." + verb + "." + stream
-	ctx, stop := jsapi.Watched(ctx, p.Streams.Conn(), subject)
+	ctx, stop := jsapi.WatchRefusal(ctx, p.Streams.Conn(), subject)
 	defer stop()
 	err := request(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), nats.ErrPermissionViolation) {

@@ -10,7 +10,8 @@ import (
 	"delaybroker/levels"
 )
 
-// Span formats a duration for people. A shorter duration has a finer unit.
+// Span formats a duration for people. It truncates a duration of at least a minute to a second, and a duration of at
+// least a second to a tenth of a second.
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -39,10 +40,11 @@ func Moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// Second formats a time for people, to the second.
+// Second formats a time for people, truncated to a second.
 func Second(t time.Time) string { return Moment(t.Truncate(time.Second)) }
 
-// Printable returns untrusted text in one line, truncated to a number of characters, and without control characters.
+// Printable returns untrusted text as one line of at most maxChars characters. It replaces each character that cannot
+// be printed.
 func Printable(s string, maxChars int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -56,7 +58,7 @@ func Printable(s string, maxChars int) string {
 	return s
 }
 
-// Few joins the first 14 names, and counts the rest.
+// Few lists at most 14 names, and the number of the other names.
 func Few(all []string) string {
 	const shown = 14 // enough for the patterns of a permission
 	if len(all) <= shown {

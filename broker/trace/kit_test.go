@@ -14,9 +14,9 @@ import (
 	"delaybroker/broker/message"
 )
 
-// collector receives the spans of these tests.
+// collector is an exporter that keeps the spans.
 type collector struct {
-	wait chan struct{} // an export waits until it is closed; nil for no wait
+	wait chan struct{} // each export waits until this channel is closed; if nil, no export waits
 	err  error         // the result of each export
 
 	mu    sync.Mutex // guards spans
@@ -48,14 +48,14 @@ func newTracer(t testing.TB, c sdk.SpanExporter, env ...string) *Tracer {
 
 func newLoggingTracer(t testing.TB, c sdk.SpanExporter, log *slog.Logger, env ...string) *Tracer {
 	t.Helper()
-	tr, err := New(Config{Version: "v1.2.3", Environment: of(env...), Log: log, Exporter: c})
+	tr, err := New(Config{Version: "v1.2.3", Environment: environment(env...), Log: log, Exporter: c})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tr
 }
 
-// run runs a tracer until the returned function is called, which waits for its end.
+// run starts a tracer. Stop stops the tracer, and waits for its end.
 func run(tr *Tracer) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -66,7 +66,8 @@ func run(tr *Tracer) (stop func()) {
 	}
 }
 
-// ending returns a message with these headers that was delivered a second after it was accepted.
+// ending returns a message with the given headers, each a name and a value. The message was delivered at its due time,
+// a second after its acceptance.
 func ending(headers ...string) broker.Ended {
 	now := time.Now()
 	h := message.Header{}

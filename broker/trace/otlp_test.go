@@ -52,8 +52,8 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// TestCollectorGetsSpans: spans are sent as protobuf over HTTP, to the address and with the headers of the standard
-// variables.
+// TestCollectorGetsSpans: the tracer sends spans as protobuf over HTTP, to the address and with the headers in the
+// standard environment variables.
 func TestCollectorGetsSpans(t *testing.T) {
 	r := newReceiver(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", r.URL)
@@ -61,8 +61,8 @@ func TestCollectorGetsSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
 	t.Setenv("OTEL_SERVICE_NAME", "orders-delay")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
-	if asked, err := Enabled(os.Getenv); !asked || err != nil {
-		t.Fatalf("spans wanted: %v, %v", asked, err)
+	if enabled, err := Enabled(os.Getenv); !enabled || err != nil {
+		t.Fatalf("enabled: %v, %v", enabled, err)
 	}
 	tr, err := New(Config{Version: "v1.2.3", Environment: os.Getenv, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
@@ -91,7 +91,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 		}
 	}
 	s := r.received[0].ScopeSpans[0].Spans[0]
-	if string(s.TraceId) != unhex(t, theTrace) || string(s.ParentSpanId) != unhex(t, theSpan) || len(s.SpanId) != 8 {
+	if string(s.TraceId) != unhex(t, traceID) || string(s.ParentSpanId) != unhex(t, spanID) || len(s.SpanId) != 8 {
 		t.Errorf("trace %x, parent %x, span %x", s.TraceId, s.ParentSpanId, s.SpanId)
 	}
 	if int64(s.StartTimeUnixNano) != e.Accepted.UnixNano() || int64(s.EndTimeUnixNano) != e.At.UnixNano() {
@@ -102,7 +102,8 @@ func TestCollectorGetsSpans(t *testing.T) {
 	}
 }
 
-// TestNobodyAtTheEndpoint: a span whose connection is refused is dropped immediately, and the stop does not wait.
+// TestNobodyAtTheEndpoint: if the endpoint refuses the connection, the tracer drops the spans immediately, and its stop
+// does not wait.
 func TestNobodyAtTheEndpoint(t *testing.T) {
 	r := newReceiver(t)
 	r.Close()
@@ -119,14 +120,14 @@ func TestNobodyAtTheEndpoint(t *testing.T) {
 	wantCounts(t, tr, 0, 1000)
 }
 
-// TestDefaultServiceName: without a setting, the service has the name of the program.
+// TestDefaultServiceName: without OTEL_SERVICE_NAME, service.name is delaybroker.
 func TestDefaultServiceName(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "")
-	of, err := resourceOf("v1")
+	r, err := resourceOf("v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if name, _ := of.Set().Value("service.name"); name.AsString() != "delaybroker" {
+	if name, _ := r.Set().Value("service.name"); name.AsString() != "delaybroker" {
 		t.Errorf("service.name is %q", name.AsString())
 	}
 }

@@ -12,8 +12,8 @@ import (
 const (
 	parentHeader = "traceparent"
 	stateHeader  = "tracestate"
-	// maxState is the maximum size of a tracestate that is passed on, in bytes. The W3C recommendation requires
-	// programs to pass on at least this size.
+	// maxState is the maximum size of a tracestate that the span gets, in bytes. The W3C recommendation requires programs
+	// to pass on a tracestate of at least this size.
 	maxState = 512
 )
 
@@ -45,11 +45,10 @@ func value(h message.Header, name string) string {
 	return found
 }
 
-// parse reads a traceparent as in the W3C recommendation. It returns the zero context if s is not valid:
+// parse parses a traceparent, as the W3C recommendation defines it. It returns the zero context if s is not valid. A
+// version above 00 may have more fields after another hyphen. An example:
 //
 //	00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
-//
-// A later version may have more fields after another hyphen.
 func parse(s string) trace.SpanContext {
 	const version, traceID, spanID, flags, end = 0, 3, 36, 53, 55
 	if len(s) < end || s[2] != '-' || s[35] != '-' || s[52] != '-' || strings.ContainsAny(s[:end], "ABCDEF") {

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker"
 )
 
-// queue has the messages that wait for their spans. An add never waits for room.
+// queue holds the messages that wait for their spans. An add never waits for room.
 type queue struct {
 	room  int           // maximum number of waiting messages
 	batch int           // maximum number of spans in a request
@@ -59,7 +59,8 @@ func (q *queue) signal() {
 	}
 }
 
-// take returns a batch to send, or the time until the next one is due. If all is set, it returns all queued messages.
+// take returns a batch to send, or the time until the next batch is due. If all is true, take returns all queued
+// messages.
 func (q *queue) take(now time.Time, all bool) (batch []ended, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,8 +74,8 @@ func (q *queue) take(now time.Time, all bool) (batch []ended, wait time.Duration
 	return batch, 0
 }
 
-// sent releases the room of n messages that take has returned.
-func (q *queue) sent(n int) {
+// release releases the room of n messages that take has returned.
+func (q *queue) release(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting -= n

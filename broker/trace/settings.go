@@ -34,8 +34,8 @@ const (
 type Environment func(name string) string
 
 // Enabled reports whether the environment requests traces. It returns an error if the environment requires a feature
-// that this package lacks. The caller should log the error and run without traces: these variables are often set for
-// all programs of a cluster, and must not stop a broker.
+// that this package lacks. The caller should log the error and run without traces: an operator often sets these
+// variables for all programs of a cluster, and they must not stop a broker.
 func Enabled(env Environment) (bool, error) {
 	endpoint := env.forTraces(envEndpoint)
 	exporter := env(envExporter)
@@ -56,7 +56,8 @@ func Enabled(env Environment) (bool, error) {
 	return true, nil
 }
 
-// forTraces returns the value of an exporter's variable for traces, or else of its variable for all signals.
+// forTraces returns the value of an exporter's variable for traces or, if that variable is empty, of its variable for
+// all signals.
 func (env Environment) forTraces(name string) string {
 	if v := env(tracesPrefix + strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")); v != "" {
 		return v
@@ -64,7 +65,7 @@ func (env Environment) forTraces(name string) string {
 	return env(name)
 }
 
-// parentBased reports whether the sampler follows the producer's decision, which is the default.
+// parentBased reports whether the sampler follows the producer's decision. It does so by default.
 func (env Environment) parentBased() bool {
 	switch strings.ToLower(strings.TrimSpace(env(envSampler))) {
 	case "always_on", "always_off", "traceidratio":
@@ -73,7 +74,7 @@ func (env Environment) parentBased() bool {
 	return true
 }
 
-// number returns a variable as a number, at most limit. If it is not a positive number, number returns fallback.
+// number returns the value of a variable, at most limit. If the value is not a positive number, it returns fallback.
 func (env Environment) number(name string, fallback, limit int) int {
 	if n, err := strconv.Atoi(env(name)); err == nil && n > 0 {
 		return min(n, limit)

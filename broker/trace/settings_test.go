@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-func of(variables ...string) Environment {
+// environment returns an Environment with variables such as "NAME=value".
+func environment(variables ...string) Environment {
 	return func(name string) string {
 		for _, v := range variables {
 			if value, ok := strings.CutPrefix(v, name+"="); ok {
@@ -16,8 +17,8 @@ func of(variables ...string) Environment {
 	}
 }
 
-// TestAsked: without an endpoint there are no spans. An unsupported feature is an error.
-func TestAsked(t *testing.T) {
+// TestEnabled: traces are enabled only with an endpoint. An unsupported feature is an error.
+func TestEnabled(t *testing.T) {
 	t.Parallel()
 	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318"
 	for _, tt := range []struct {
@@ -41,7 +42,7 @@ func TestAsked(t *testing.T) {
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318"}, false, "URL"},
 		{[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://me:secret@"}, false, "URL"},
 	} {
-		got, err := Enabled(of(tt.env...))
+		got, err := Enabled(environment(tt.env...))
 		if got != tt.want || (err != nil) != (tt.says != "") {
 			t.Errorf("%v: got %v, %v; want %v", tt.env, got, err, tt.want)
 		}
@@ -51,7 +52,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestBounds: with any environment, the queue has a bound, and a batch fits into it.
+// TestBounds: with any environment, the queue is bounded, and a batch fits into the queue.
 func TestBounds(t *testing.T) {
 	for _, tt := range []struct {
 		env         []string

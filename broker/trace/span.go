@@ -87,8 +87,8 @@ type event struct {
 	attributes []attribute.KeyValue
 }
 
-// events returns the events in the order of their times. A refusal that caused a hop comes before that hop, although
-// both have the same time.
+// events returns the events in the order of their times. If a refusal and the hop that it caused have the same time,
+// the refusal comes first.
 func (e *ended) events() []event {
 	var all []event
 	if !e.Due.IsZero() {
@@ -111,7 +111,7 @@ func (e *ended) events() []event {
 // validUTF8 returns s as valid UTF-8. A reason may quote a server or a service, so it may contain any bytes.
 func validUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// collectedSpans is the span processor that collects the spans. Only Run's goroutine makes spans.
+// collectedSpans is a span processor that collects the spans. Only Run's goroutine uses it.
 type collectedSpans struct{ spans []sdk.ReadOnlySpan }
 
 // take returns the collected spans and clears the collection.

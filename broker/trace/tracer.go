@@ -37,7 +37,7 @@ type Config struct {
 	Exporter sdk.SpanExporter
 }
 
-// Tracer makes and sends the spans of messages. New returns one, and Run does the work.
+// Tracer makes and sends the spans of messages. Run must run for this.
 type Tracer struct {
 	sent    atomic.Uint64 // spans that the collector has accepted
 	dropped atomic.Uint64 // spans that found no room in the queue, or that the collector refused
@@ -52,8 +52,8 @@ type Tracer struct {
 	logged      ratelog.Limit
 }
 
-// New returns a tracer. Run sends the spans. Ended may be called before Run. From New on, OpenTelemetry's own errors go
-// to the log, for the whole process.
+// New returns a tracer. Run sends the spans. Ended may be called before Run. New makes cfg.Log the destination of
+// OpenTelemetry's own errors, for the whole process.
 func New(cfg Config) (*Tracer, error) {
 	env := cfg.Environment
 	t := &Tracer{
@@ -68,7 +68,7 @@ func New(cfg Config) (*Tracer, error) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { t.log.Warn("OpenTelemetry", "err", err) }))
 	res, err := resourceOf(cfg.Version)
 	if err != nil {
-		t.log.Warn("OpenTelemetry: a part of OTEL_RESOURCE_ATTRIBUTES is not used", "err", err)
+		t.log.Warn("OpenTelemetry: a part of OTEL_RESOURCE_ATTRIBUTES is ignored", "err", err)
 	}
 	if t.exporter == nil {
 		if t.exporter, err = otlptracehttp.New(context.Background()); err != nil { // it connects at the first request
@@ -81,7 +81,7 @@ func New(cfg Config) (*Tracer, error) {
 	return t, nil
 }
 
-// resourceOf returns the resource of the spans. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
+// resourceOf returns the resource of the spans. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace the defaults.
 func resourceOf(version string) (*resource.Resource, error) {
 	return resource.New(context.Background(),
 		resource.WithTelemetrySDK(), resource.WithHost(),
@@ -144,7 +144,7 @@ func (t *Tracer) send(ctx context.Context, all []ended) {
 		if spans := t.spans.take(); len(spans) > 0 {
 			t.export(ctx, spans)
 		}
-		t.queue.sent(len(batch))
+		t.queue.release(len(batch))
 	}
 	t.queue.recycle(all)
 }

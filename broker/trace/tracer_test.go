@@ -17,7 +17,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestSpanSaysAll: a span has the parent of the message, its times, and the events on its way.
+// TestSpanSaysAll: a span has the message's parent, trace state, times, attributes and events.
 func TestSpanSaysAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{}
@@ -34,8 +34,8 @@ func TestSpanSaysAll(t *testing.T) {
 			t.Fatalf("%d spans, want one", len(c.spans))
 		}
 		s := c.spans[0]
-		if s.Name() != "deliver" || s.SpanContext().TraceID().String() != theTrace ||
-			s.Parent().SpanID().String() != theSpan || s.SpanContext().TraceState().String() != "vendor=1" {
+		if s.Name() != "deliver" || s.SpanContext().TraceID().String() != traceID ||
+			s.Parent().SpanID().String() != spanID || s.SpanContext().TraceState().String() != "vendor=1" {
 			t.Errorf("%s of %v, parent %v", s.Name(), s.SpanContext(), s.Parent())
 		}
 		if !s.StartTime().Equal(began) || !s.EndTime().Equal(e.At) {
@@ -78,7 +78,7 @@ func wantAttributes(t *testing.T, got []attribute.KeyValue, want string) {
 	}
 }
 
-// TestDeadLetterIsAnError: the span of a dead letter is an error, with the letter's code and sentence.
+// TestDeadLetterIsAnError: the status of a dead letter's span is an error, with the letter's code and sentence.
 func TestDeadLetterIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{}
@@ -98,12 +98,12 @@ func TestDeadLetterIsAnError(t *testing.T) {
 	})
 }
 
-// TestSampling: a message whose producer does not sample has no span and costs nothing, unless the sampler decides
-// otherwise. For a message without a traceparent, the sampler decides.
+// TestSampling: with a sampler that follows the producer's decision, an unsampled message has no span and costs no
+// allocation. Any other sampler decides about all messages. A message without a valid traceparent is up to the sampler.
 func TestSampling(t *testing.T) {
 	for _, tt := range []struct {
-		sampler           string
-		sampled, left, no int
+		sampler                        string
+		sampled, unsampled, noDecision int // number of spans
 	}{
 		{"", 1, 0, 1},
 		{"parentbased_always_on", 1, 0, 1},
@@ -111,8 +111,10 @@ func TestSampling(t *testing.T) {
 		{"always_on", 1, 1, 1},
 		{"always_off", 0, 0, 0},
 	} {
-		for header, want := range map[string]int{sampled: tt.sampled, left: tt.left, "": tt.no, "nonsense": tt.no} {
-			t.Setenv(envSampler, tt.sampler) // the SDK reads it itself
+		for header, want := range map[string]int{
+			sampled: tt.sampled, unsampled: tt.unsampled, "": tt.noDecision, "nonsense": tt.noDecision,
+		} {
+			t.Setenv(envSampler, tt.sampler) // for the SDK
 			c := &collector{}
 			tr := newTracer(t, c, envSampler+"="+tt.sampler)
 			stop := run(tr)
@@ -125,29 +127,29 @@ func TestSampling(t *testing.T) {
 		}
 	}
 	tr := newTracer(t, &collector{})
-	e := ending("Traceparent", left, "X-Other", "1")
+	e := ending("Traceparent", unsampled, "X-Other", "1")
 	if n := testing.AllocsPerRun(1000, func() { tr.Ended(e) }); n != 0 {
-		t.Errorf("a message that is not sampled costs %v allocations, want none", n)
+		t.Errorf("an unsampled message costs %v allocations, want none", n)
 	}
 	if tr.queue.waiting != 0 {
-		t.Errorf("%d messages that are not sampled take room", tr.queue.waiting)
+		t.Errorf("%d unsampled messages take room", tr.queue.waiting)
 	}
 }
 
-// TestCollectorAway: while the collector accepts nothing, Ended returns immediately. Spans without room are dropped,
-// counted, and logged once a minute. When the collector is back, the next spans are sent.
+// TestCollectorAway: while the collector accepts no spans, Ended returns immediately. The tracer drops and counts the
+// spans without room, and logs this once a minute. When the collector accepts spans again, the tracer sends the next.
 func TestCollectorAway(t *testing.T) {
-	for name, away := range map[string]*collector{
+	for name, c := range map[string]*collector{
 		"silent": {wait: make(chan struct{})},
 		"down":   {err: errors.New("connection refused")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				if away.wait != nil {
-					away.wait = make(chan struct{}) // of this bubble
+				if c.wait != nil {
+					c.wait = make(chan struct{}) // a channel of this bubble
 				}
 				var log bytes.Buffer
-				tr := newLoggingTracer(t, away, slog.New(slog.NewTextHandler(&log, nil)), "OTEL_BSP_MAX_QUEUE_SIZE=100",
+				tr := newLoggingTracer(t, c, slog.New(slog.NewTextHandler(&log, nil)), "OTEL_BSP_MAX_QUEUE_SIZE=100",
 					"OTEL_BSP_MAX_EXPORT_BATCH_SIZE=10", "OTEL_BSP_EXPORT_TIMEOUT=5000")
 				stop := run(tr)
 				began := time.Now()
@@ -155,19 +157,19 @@ func TestCollectorAway(t *testing.T) {
 					tr.Ended(ending("traceparent", sampled))
 				}
 				if took := time.Since(began); took != 0 {
-					t.Errorf("it took %s, want no time at all", took)
+					t.Errorf("the calls of Ended took %s, want no time", took)
 				}
 				time.Sleep(55 * time.Second)
 				synctest.Wait()
 				wantCounts(t, tr, 0, 1000)
-				if said := strings.Count(log.String(), "the collector accepts no spans"); said != 1 {
-					t.Errorf("logged %d times, want once:\n%s", said, log.String())
+				if lines := strings.Count(log.String(), "the collector accepts no spans"); lines != 1 {
+					t.Errorf("logged %d times, want once:\n%s", lines, log.String())
 				}
-				away.mu.Lock()
-				away.err = nil
-				away.mu.Unlock()
-				if away.wait != nil {
-					close(away.wait)
+				c.mu.Lock()
+				c.err = nil
+				c.mu.Unlock()
+				if c.wait != nil {
+					close(c.wait)
 				}
 				tr.Ended(ending("traceparent", sampled))
 				time.Sleep(defaultDelay)
@@ -179,7 +181,8 @@ func TestCollectorAway(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanItsRoomWaits: the queue is bounded, and the room of sent spans is free again.
+// TestNoMoreThanItsRoomWaits: the number of waiting messages is bounded. After a span is sent, there is room for
+// another message.
 func TestNoMoreThanItsRoomWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{wait: make(chan struct{})}
@@ -193,7 +196,7 @@ func TestNoMoreThanItsRoomWaits(t *testing.T) {
 			synctest.Wait()
 		}
 		add(60)
-		add(60) // spans that are being sent take room too
+		add(60) // messages whose spans are being sent take room, too
 		wantCounts(t, tr, 0, 20)
 		close(c.wait)
 		add(0)
@@ -204,8 +207,8 @@ func TestNoMoreThanItsRoomWaits(t *testing.T) {
 	})
 }
 
-// TestStopWaitsASecond: a stop waits a second for a silent collector, and counts the spans that it did not accept. A
-// collector that answers gets all spans.
+// TestStopWaitsASecond: a stop waits a second for a silent collector, and counts the spans as dropped. A collector that
+// answers gets all spans.
 func TestStopWaitsASecond(t *testing.T) {
 	for _, silent := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -232,10 +235,10 @@ func TestStopWaitsASecond(t *testing.T) {
 	}
 }
 
-// BenchmarkEnded measures a delivery's cost: for a message that is not sampled, and for one with a span. BenchmarkSpan
-// has the cost of the other goroutine, which makes the span.
+// BenchmarkEnded measures the cost for the goroutine that delivers: for a sampled and for an unsampled message.
+// BenchmarkSpan measures the cost for the other goroutine, which makes the spans.
 func BenchmarkEnded(b *testing.B) {
-	for name, header := range map[string]string{"sampled": sampled, "not": left} {
+	for name, header := range map[string]string{"sampled": sampled, "unsampled": unsampled} {
 		b.Run(name, func(b *testing.B) {
 			tr := newTracer(b, &collector{})
 			e := ending("Traceparent", header)

@@ -19,7 +19,7 @@ type arrival struct {
 
 // newArrival returns an arrival at the current time.
 func newArrival(m *nats.Msg) arrival {
-	delay, _ := client.Of(m)
+	delay, _ := client.ParseArrival(m)
 	return arrival{delay, m}
 }
 
@@ -28,7 +28,7 @@ func (a arrival) MarshalJSON() ([]byte, error) {
 	m := a.message
 	object := map[string]any{"time": a.At.UTC(), "subject": m.Subject}
 	if !a.Due.IsZero() {
-		object["due"], object["late_ms"], object["id"] = a.Due, terminal.Milliseconds(a.Late()), a.ID
+		object["due"], object["late_ms"], object["id"] = a.Due, terminal.Milliseconds(a.Lateness()), a.ID
 	}
 	if len(m.Header) > 0 {
 		object["headers"] = m.Header

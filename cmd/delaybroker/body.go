@@ -33,7 +33,7 @@ func (a *app) showBody(data []byte) {
 		rendered = v.Hex
 	}
 	shown := terminal.Counted(v.Size, "byte")
-	if v.Cut() {
+	if v.Truncated() {
 		first := v.Dumped
 		if v.Text != "" {
 			first = v.Shown

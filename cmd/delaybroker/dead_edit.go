@@ -54,11 +54,11 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 		var err error
 		if change.Edit, err = a.editLetter(ctx, l, func(e deadletter.Edit) error {
 			change.Edit = e
-			return d.Try(ctx, l, change, d.Time())
+			return d.DryRun(ctx, l, change, d.Time())
 		}); err != nil {
 			return fmt.Errorf("dead letter %d: %w; no letter was resent", l.Sequence, err)
 		}
-		if change.Edit.None() {
+		if change.Edit.IsZero() {
 			unchanged.Letters, unchanged.Number = unchanged.Letters+1, l.Sequence
 			continue
 		}
@@ -109,7 +109,7 @@ func (a *app) editLetter(
 	if err != nil {
 		return edit, err
 	}
-	if edit, err = parseLetterText(l, string(text)); err == nil && !edit.None() {
+	if edit, err = parseLetterText(l, string(text)); err == nil && !edit.IsZero() {
 		err = check(edit)
 	}
 	if err != nil {
@@ -150,7 +150,7 @@ func letterText(l deadletter.Letter) string {
 	comment("dead letter %d to %s: %s", l.Sequence, terminal.OrDash(l.Target), inspect.Reason(l))
 	comment("Change headers and body, or remove headers. Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL and")
 	comment("Delay-Max-Attempts have the same meaning as for a client. An unchanged letter is not resent.")
-	if !l.Understood() {
+	if !l.DueKnown() {
 		comment("A due time is missing: add Delay-Until, or resend with --now.")
 	}
 	if !editable(l.Data) {

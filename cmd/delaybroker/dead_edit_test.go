@@ -148,7 +148,7 @@ func TestLetterText(t *testing.T) {
 		l.TTL, l.MaxAttempts, l.Mode = "60", 3, message.ModeCore
 		l.Code, l.Sentence = message.Undelivered, "two\n\nlines"
 		edit, err := parseLetterText(l, letterText(l))
-		if err != nil || !edit.None() {
+		if err != nil || !edit.IsZero() {
 			t.Errorf("%q: got %+v and %v, want no edit", body, edit, err)
 		}
 		edit, err = parseLetterText(l, letterText(l)+"more\n")

@@ -105,7 +105,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 }
 
 func noLettersText(f deadletter.Filter) string {
-	if f.All() {
+	if f.SelectsAll() {
 		return "no dead letters"
 	}
 	return "no matching dead letters"

@@ -70,7 +70,7 @@ exit codes: 0 all selected letters, 1 failed, or some were left, 2 bad arguments
 	f.BoolVar(&o.choice.all, "all", false, "all dead letters")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show the outcome, and change nothing")
 	f.StringVar(&o.change.Target, "to", "", "deliver to this subject instead")
-	f.BoolVar(&o.change.AtOnce, "now", false, "deliver now; required for requests that could not be parsed")
+	f.BoolVar(&o.change.DeliverNow, "now", false, "deliver now; required for requests that could not be parsed")
 	f.BoolVar(&o.change.Unsealed, "unsealed", false, "deliver even if no seal proves that a broker wrote the letter")
 	f.BoolVar(&o.change.DropExpiry, "drop-expiry", false, "deliver even if Delay-Expires has passed")
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "set this header, 'Key: value'; replaces the headers with this key")
@@ -93,7 +93,7 @@ func (o *resendOptions) read(newBody bool, stdin io.Reader) error {
 		}
 		edit.Set = message.Header(h)
 	}
-	if o.edit && (newBody || !edit.None()) {
+	if o.edit && (newBody || !edit.IsZero()) {
 		return fmt.Errorf("%w: --edit excludes --header, --drop-header and --body: make these changes in the editor",
 			errUsage)
 	}

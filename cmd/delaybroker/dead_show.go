@@ -116,7 +116,7 @@ func (a *app) showLetter(l deadletter.Letter) {
 	line("published on", l.Letter.Subject, l.Letter.Subject != "")
 	line("target", l.Target, l.Target != "")
 	line("accepted", text.Moment(l.Accepted), !l.Accepted.IsZero())
-	line("due", text.Moment(l.Due), !l.Due.IsZero() && l.Understood())
+	line("due", text.Moment(l.Due), !l.Due.IsZero() && l.DueKnown())
 	line("expires", text.Moment(l.Expires), !l.Expires.IsZero())
 	refused := fmt.Sprintf("%d times, from %s to %s",
 		l.Attempts, text.Moment(l.FirstFailure), text.Moment(l.LastFailure))

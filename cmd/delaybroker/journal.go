@@ -188,11 +188,11 @@ type gapView struct {
 
 func newCompletenessView(j inspect.Journaled) completenessView {
 	v := completenessView{
-		Complete: j.Complete(), Begins: j.Begins, Kept: j.Kept.Seconds(), Looked: j.Looked, Found: j.Found,
-		Holes: []gapView{}, More: j.More, Without: j.Without, Unproven: j.Unproven, Copies: j.Copies,
+		Complete: j.Complete(), Begins: j.OldestBatch, Kept: j.MaxAge.Seconds(), Looked: j.Read, Found: j.Found,
+		Holes: []gapView{}, More: j.MoreHoles, Without: j.Without, Unproven: j.Unproven, Copies: j.Duplicates,
 	}
-	if j.GoOn.Sequence > 0 {
-		v.GoOn = j.GoOn.String()
+	if j.ContinueAt.Sequence > 0 {
+		v.GoOn = j.ContinueAt.String()
 	}
 	for _, h := range j.Holes {
 		v.Holes = append(v.Holes, gapView(h))
@@ -203,14 +203,14 @@ func newCompletenessView(j inspect.Journaled) completenessView {
 // printCompleteness prints the completeness of the answer.
 func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.Looked)
-	if !j.Begins.IsZero() {
+	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.Read)
+	if !j.OldestBatch.IsZero() {
 		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
-			levels.FormatDuration(j.Kept), formatMillisecond(j.Begins))
+			levels.FormatDuration(j.MaxAge), formatMillisecond(j.OldestBatch))
 	}
 	b.WriteString("\n")
-	if j.GoOn.Sequence > 0 {
-		fmt.Fprintf(&b, "stopped at --limit %d: continue with --from %s\n", o.Limit, j.GoOn)
+	if j.ContinueAt.Sequence > 0 {
+		fmt.Fprintf(&b, "stopped at --limit %d: continue with --from %s\n", o.Limit, j.ContinueAt)
 	}
 	for _, h := range j.Holes {
 		records := "records"
@@ -223,8 +223,8 @@ func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
 		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n",
 			records, formatMillisecond(h.From), formatMillisecond(h.To), h.Why)
 	}
-	if j.More > 0 {
-		fmt.Fprintf(&b, "MISSING: records of %s\n", terminal.Counted(j.More, "further interval"))
+	if j.MoreHoles > 0 {
+		fmt.Fprintf(&b, "MISSING: records of %s\n", terminal.Counted(j.MoreHoles, "further interval"))
 	}
 	if len(j.Without) > 0 {
 		fmt.Fprintf(&b, "MISSING: deliveries of instances without a journal: %s\n",

@@ -97,7 +97,7 @@ func (a *app) showArrival(m arrival, headers bool) {
 	}
 	late, due, id := "-", "-", "-"
 	if !m.Due.IsZero() {
-		late, due, id = terminal.Lateness(m.Late()), m.Due.Local().Format(clockLayout), m.ID
+		late, due, id = terminal.Lateness(m.Lateness()), m.Due.Local().Format(clockLayout), m.ID
 	}
 	a.rowOf(m.At.Format(clockLayout), late, due, text.Printable(m.message.Subject, 256),
 		text.Printable(id, 256), text.Printable(string(m.message.Data), maxBody))

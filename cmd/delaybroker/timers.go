@@ -190,7 +190,7 @@ func changeTimer(ctx context.Context, timers *store.Timers, change store.Change)
 		return answer, refused
 	}
 	if cause := context.Cause(ctx); err == nil && answer.Outcome == timer.Unknown && cause != nil {
-		if subject, _ := jsapi.Forbidden(cause); subject == timers.Policy.Names.Timer(change.Key, change.Target) {
+		if subject, _ := jsapi.RefusedSubject(cause); subject == timers.Policy.Names.Timer(change.Key, change.Target) {
 			err = cause // the request was not stored
 		} else {
 			answer.Why = cause.Error() // the request may be stored, and this user may not read it

@@ -32,7 +32,7 @@ var errMayNotRead = errors.New("this user may not read the stream of timers")
 // mayNotRead reports whether ctx, from [inspect.Session.Allowed], ended because the server refused a request to
 // JetStream. A publish on a timer's own subject does not count.
 func mayNotRead(ctx context.Context, timers *store.Timers) bool {
-	subject, _ := jsapi.Forbidden(context.Cause(ctx))
+	subject, _ := jsapi.RefusedSubject(context.Cause(ctx))
 	return strings.HasPrefix(subject, timers.API.API+".")
 }
 

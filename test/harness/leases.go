@@ -79,7 +79,7 @@ func (f *Fickle) Acquire(ctx context.Context, lane string, waiting func()) (leas
 	return l, nil
 }
 
-func (l *FickleLease) From() lease.Cursor { return l.from }
+func (l *FickleLease) Cursor() lease.Cursor { return l.from }
 
 func (l *FickleLease) Held() bool { return l.of.Held.Load() }
 

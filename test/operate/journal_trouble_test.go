@@ -103,10 +103,10 @@ func (f journalFault) check(t *testing.T, s *natstest.Server) {
 func (f journalFault) wantHole(t *testing.T, s *natstest.Server, cfg broker.Config, want journal.Hole) {
 	t.Helper()
 	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
-	if errors.Is(err, journal.ErrNone) {
+	if errors.Is(err, journal.ErrNoJournal) {
 		return // the stream is deleted
 	}
-	want.To = j.Asked
+	want.To = j.SearchedAt
 	if err != nil || !slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { h.Instance = ""; return h == want }) {
 		t.Errorf("holes %+v, %v, want %+v among them", j.Holes, err, want)
 	}

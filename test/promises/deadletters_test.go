@@ -118,7 +118,7 @@ func TestResentOnce(t *testing.T) {
 		cut := harness.Connected(t, s.Connect(nats.UserInfo("cut", "cut")))
 		l := letter(c, c.Box())
 		if err := cut.Box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
-			errors.Is(err, deadletter.ErrStays) {
+			errors.Is(err, deadletter.ErrNotResendable) {
 			t.Fatalf("cut off: got %v", err)
 		}
 		synctest.Wait()

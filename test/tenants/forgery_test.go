@@ -179,7 +179,7 @@ func checkUnproven(c *harness.Client) int {
 	box := c.Box()
 	all := c.Letters(box)
 	for _, l := range all {
-		if err := box.Resend(context.Background(), l, deadletter.Change{AtOnce: true},
+		if err := box.Resend(context.Background(), l, deadletter.Change{DeliverNow: true},
 			time.Now()); !errors.Is(err, deadletter.ErrUnproven) {
 			c.T.Errorf("resend %s: %v, want %v", l.Address, err, deadletter.ErrUnproven)
 		}

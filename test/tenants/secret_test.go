@@ -222,7 +222,7 @@ func TestUnknownSecretIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		work := letters.Resending(deadletter.Filter{}, deadletter.Change{Unsealed: true, AtOnce: true}, false)
+		work := letters.Resending(deadletter.Filter{}, deadletter.Change{Unsealed: true, DeliverNow: true}, false)
 		ctx := context.Background()
 		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Did != inspect.LetterLeft ||
 			!strings.Contains(did[0].Why, "marker") {

@@ -36,9 +36,9 @@ func (s store) Ask(ctx context.Context, subject string, body []byte) (*nats.Msg,
 		if err := json.Unmarshal(body, &request); err != nil {
 			return nil, err
 		}
-		a, refused := s.do(verb, s.policy.Names.Timer(key, target), request.By)
-		if refused != "" {
-			return &nats.Msg{Header: nats.Header{micro.ErrorHeader: {refused}, micro.ErrorCodeHeader: {"400"}}}, nil
+		a, refusal := s.execute(verb, s.policy.Names.Timer(key, target), request.By)
+		if refusal != "" {
+			return &nats.Msg{Header: nats.Header{micro.ErrorHeader: {refusal}, micro.ErrorCodeHeader: {"400"}}}, nil
 		}
 		data, err := json.Marshal(a)
 		return &nats.Msg{Data: data}, err
@@ -46,14 +46,15 @@ func (s store) Ask(ctx context.Context, subject string, body []byte) (*nats.Msg,
 	return nil, nats.ErrNoResponders
 }
 
-// answer is a reply to Ask.
+// answer is the reply to a request.
 type answer struct {
 	Outcome string    `json:"outcome"`
 	Due     time.Time `json:"due,omitzero"`
 }
 
-// do executes a request with the given verb. For a move, by is the shift.
-func (f *Fake) do(verb, subject, by string) (a answer, refused string) {
+// execute executes a request with the given verb. For a move, by is the shift. Refusal is the reason of a bad request,
+// or empty.
+func (f *Fake) execute(verb, subject, by string) (a answer, refusal string) {
 	last, _ := f.last(subject)
 	e := entry.Parse(f.policy, last.Incoming)
 	switch {
@@ -68,12 +69,12 @@ func (f *Fake) do(verb, subject, by string) (a answer, refused string) {
 	case e.Recurs == nil:
 		return a, "the timer fires once: only a recurring timer can be paused, resumed, or get another table"
 	}
-	a.Outcome, refused = f.changeSeries(verb, last.Incoming, e)
-	return a, refused
+	a.Outcome = f.changeSeries(verb, last.Incoming, e)
+	return a, ""
 }
 
 // postpone moves a timer, or the pending round of a series.
-func (f *Fake) postpone(last message.Incoming, e entry.Entry, by string) (a answer, refused string) {
+func (f *Fake) postpone(last message.Incoming, e entry.Entry, by string) (a answer, refusal string) {
 	text, earlier := strings.CutPrefix(by, "-")
 	shift, err := levels.ParseDuration(text)
 	if err != nil {
@@ -103,37 +104,36 @@ func (f *Fake) postpone(last message.Incoming, e entry.Entry, by string) (a answ
 }
 
 // changeSeries pauses or resumes a series.
-func (f *Fake) changeSeries(verb string, last message.Incoming, e entry.Entry) (outcome, refused string) {
+func (f *Fake) changeSeries(verb string, last message.Incoming, e entry.Entry) (outcome string) {
 	series, round := e.Round()
 	next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
-	if outcome = "paused"; verb == "resume" {
+	changed := e.Kind != entry.Paused
+	if outcome, next.Round.Due = "paused", (time.Time{}); verb == "resume" {
 		outcome, next.Round.Due = "pending", next.Table.Round(series, round.Number, round.Planned).Due
-		if e.Kind == entry.Set {
-			return outcome, ""
-		}
-	} else if next.Round.Due = (time.Time{}); e.Kind == entry.Paused {
-		return outcome, ""
+		changed = e.Kind != entry.Set
 	}
-	f.replace(last.Stream, last.Subject, e.RoundHeader(last.Sequence, next), last.Data)
-	return outcome, ""
+	if changed {
+		f.replace(last.Stream, last.Subject, e.RoundHeader(last.Sequence, next), last.Data)
+	}
+	return outcome
 }
 
-// fireNow makes a timer due immediately. For a series it adds a delivery instead.
-func (f *Fake) fireNow(last message.Incoming, e entry.Entry) (refused string) {
+// fireNow makes a timer due immediately. For a series, it adds a delivery instead.
+func (f *Fake) fireNow(last message.Incoming, e entry.Entry) (refusal string) {
 	if e.Recurs == nil {
-		at := entry.MoveHeader(last.Header, message.HeaderFor, "0s", last.Sequence, "")
-		f.replace(last.Stream, last.Subject, at, last.Data)
+		h := entry.MoveHeader(last.Header, message.HeaderFor, "0s", last.Sequence, "")
+		f.replace(last.Stream, last.Subject, h, last.Data)
 		return ""
 	}
 	h := e.Options()
 	maps.Copy(h, e.Request.User)
 	h[message.HeaderFor] = []string{"0s"}
 	key := fmt.Sprint("fire-", f.stream(last.Stream).last)
-	in := f.stored(last.Stream, f.policy.Names.Timer(key, e.Request.Target), h, last.Data)
+	in := f.newMessage(last.Stream, f.policy.Names.Timer(key, e.Request.Target), h, last.Data)
 	parsed, problem := entry.ParseAny(f.policy, in)
 	if problem != nil {
 		return problem.Sentence
 	}
-	f.pend(in, parsed)
+	f.addPending(in, parsed)
 	return ""
 }

@@ -27,14 +27,14 @@ type Fake struct {
 	now      time.Time
 	streams  map[string]*stream
 	timers   map[string]state // by subject
-	requests []Request
-	pending  []Request // sorted by due time, then by acceptance
+	requests []Request        // in the order of acceptance
+	pending  []Request        // sorted by due time, then by acceptance
 	letters  []Letter
 	handlers []handler
-	failure  error
+	failure  error // the error of every publish; nil if publishes succeed
 }
 
-// A Request is a message that was accepted.
+// A Request is a message that the fake has accepted.
 type Request struct {
 	Stream   string
 	Sequence uint64
@@ -42,7 +42,7 @@ type Request struct {
 	ID       string // its Delay-Id
 	Target   string
 	Due      time.Time
-	Header   nats.Header // as it was published
+	Header   nats.Header // the header of the publish
 	Body     []byte
 
 	parsed entry.Pending
@@ -60,7 +60,7 @@ type handler struct {
 	handle  func(*nats.Msg)
 }
 
-// New returns a fake broker with the settings in cfg. Its clock starts at the beginning of the year 2000, like that of
+// New returns a fake broker with the settings in cfg. Its clock starts at the beginning of the year 2000, as in
 // testing/synctest.
 func New(t testing.TB, cfg client.Config) *Fake {
 	t.Helper()
@@ -106,15 +106,15 @@ func (f *Fake) Now() time.Time {
 	return f.now
 }
 
-// Handle registers a handler for messages that are delivered to a target that matches the pattern. Advance calls it in
-// the order of delivery, with the clock at the due time. The handler may publish further delayed messages.
+// Handle registers a handler for the messages to targets that match the pattern. Advance calls the handler in the order
+// of delivery, with the clock at the due time. The handler may publish further delayed messages.
 func (f *Fake) Handle(pattern string, handle func(*nats.Msg)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.handlers = append(f.handlers, handler{pattern, handle})
 }
 
-// Advance moves the clock by d, and returns the messages that this delivers, sorted by due time, then by acceptance.
+// Advance moves the clock by d, and returns the messages that become due, sorted by due time, then by acceptance.
 // Advance(0) delivers the messages that are already due.
 func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 	f.mu.Lock()
@@ -124,11 +124,11 @@ func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 	for len(f.pending) > 0 && !f.pending[0].Due.After(end) {
 		next := f.pending[0]
 		f.pending = slices.Delete(f.pending, 0, 1)
-		delete(f.streams[next.Stream].held, next.Sequence)
+		delete(f.streams[next.Stream].messages, next.Sequence)
 		if next.Due.After(f.now) {
 			f.now = next.Due
 		}
-		if !f.fired(next) {
+		if !f.fire(next) {
 			continue
 		}
 		m := &nats.Msg{Subject: next.Target, Header: nats.Header(next.parsed.TargetHeader()), Data: next.Body}
@@ -141,7 +141,7 @@ func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 	return arrived
 }
 
-// handle releases the lock while handlers run.
+// handle calls the handlers of a message. It releases the lock while they run.
 func (f *Fake) handle(m *nats.Msg) {
 	handlers := slices.Clone(f.handlers)
 	f.mu.Unlock()
@@ -153,8 +153,8 @@ func (f *Fake) handle(m *nats.Msg) {
 	}
 }
 
-// Fail makes every publish fail with err, until Fail is called with nil. Nothing is stored. The client converts err as
-// it would an error of a server: nats.ErrTimeout becomes client.ErrUnanswered.
+// Fail makes every publish fail with err, and store nothing, until Fail is called with nil. The client converts err
+// like the error of a real server: nats.ErrTimeout becomes client.ErrUnanswered.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,7 +175,7 @@ func (f *Fake) Pending() []Request {
 	return slices.Clone(f.pending)
 }
 
-// Letters returns the dead letters. The client's own checks refuse most requests that would become dead letters.
+// Letters returns the dead letters. There are few: most requests that would become dead letters fail at the call.
 func (f *Fake) Letters() []Letter {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -29,8 +29,8 @@ func targets(msgs []*nats.Msg) string {
 	return strings.Join(all, " ")
 }
 
-// TestAdvanceDeliversInOrder: messages are delivered at their due times, to the nanosecond, and in the order of
-// acceptance if these are equal.
+// TestAdvanceDeliversInOrder: Advance delivers messages at their due times, exact to the nanosecond. It delivers
+// messages with the same due time in the order of acceptance.
 func TestAdvanceDeliversInOrder(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
@@ -56,35 +56,35 @@ func TestAdvanceDeliversInOrder(t *testing.T) {
 	}
 }
 
-// TestHandlersMayAskAgain: a handler runs with the clock at the due time, and a message that it publishes is delivered
-// in its turn.
-func TestHandlersMayAskAgain(t *testing.T) {
+// TestHandlersMayPublish: a handler runs with the clock at the due time. Advance also delivers the messages that a
+// handler publishes, in the order of their due times.
+func TestHandlersMayPublish(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
 	began := f.Now()
-	var rang []time.Duration
+	var handled []time.Duration // the times of the calls
 	f.Handle("alarm.*", func(m *nats.Msg) {
-		rang = append(rang, f.Now().Sub(began))
-		if a, ok := client.Of(m); !ok || !a.Due.Equal(f.Now()) {
-			t.Errorf("got %+v, %t, want it due now", a, ok)
+		handled = append(handled, f.Now().Sub(began))
+		if a, ok := client.ParseArrival(m); !ok || !a.Due.Equal(f.Now()) {
+			t.Errorf("got %+v, %t, want the due time %s", a, ok, f.Now())
 		}
-		if len(rang) < 4 {
-			publish(t, f, "alarm.again", time.Minute<<len(rang))
+		if len(handled) < 4 {
+			publish(t, f, "alarm.again", time.Minute<<len(handled))
 		}
 	})
 	publish(t, f, "alarm.first", time.Minute)
 	publish(t, f, "other", time.Minute)
 	got := targets(f.Advance(time.Hour))
 	want := []time.Duration{time.Minute, 3 * time.Minute, 7 * time.Minute, 15 * time.Minute}
-	if !slices.Equal(rang, want) {
-		t.Errorf("rang after %v, want %v", rang, want)
+	if !slices.Equal(handled, want) {
+		t.Errorf("the handler was called after %v, want %v", handled, want)
 	}
 	if want := "alarm.first other alarm.again alarm.again alarm.again"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// TestRecords: Requests has everything accepted, and Pending the part that is not delivered yet.
+// TestRecords: Requests returns all accepted messages, and Pending those that are not delivered yet.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
@@ -93,7 +93,7 @@ func TestRecords(t *testing.T) {
 	all := f.Requests()
 	if len(all) != 2 || all[0].Target != "b" || all[0].Subject != "delay.1h.b" || all[0].Stream != "DELAY_1h" ||
 		all[0].Sequence != 1 || string(all[0].Body) != "b" || !all[0].Due.Equal(f.Now().Add(time.Hour)) {
-		t.Errorf("got %+v, want the two as they were published", all)
+		t.Errorf("got %+v, want the two requests", all)
 	}
 	if next := f.Pending(); len(next) != 2 || next[0].Target != "a" || next[0].ID != all[1].ID {
 		t.Errorf("got %+v, want a before b", next)
@@ -104,7 +104,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestFail: an outage has the errors of a real server, and stores nothing.
+// TestFail: after Fail, a publish returns the error that the client makes of a real server's error, and stores nothing.
 func TestFail(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
@@ -123,7 +123,7 @@ func TestFail(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse: publishing, reading and the clock need no lock in the test.
+// TestConcurrentUse: goroutines may call the client and the fake concurrently.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
@@ -146,6 +146,6 @@ func TestConcurrentUse(t *testing.T) {
 	f.Advance(time.Second)
 	arrived.Wait()
 	if n := len(f.Pending()); n > 0 {
-		t.Errorf("%d are still pending", n)
+		t.Errorf("%d messages are pending, want none", n)
 	}
 }

@@ -24,12 +24,12 @@ const (
 
 // A stream is a stream of the broker.
 type stream struct {
-	last uint64
-	ids  map[string]remembered
-	held map[uint64]message.Incoming
+	last     uint64                      // the last sequence
+	ids      map[string]publish          // the last publish with each Nats-Msg-Id
+	messages map[uint64]message.Incoming // the pending messages, by sequence
 }
 
-type remembered struct {
+type publish struct {
 	sequence uint64
 	at       time.Time
 }
@@ -70,16 +70,16 @@ func (s store) PublishMsg(
 	if first, ok := st.ids[id]; ok && s.now.Sub(first.at) < dedupWindow {
 		return &jetstream.PubAck{Stream: name, Sequence: first.sequence, Duplicate: true}, nil
 	}
-	in := s.stored(name, m.Subject, message.Header(m.Header), slices.Clone(m.Data))
+	in := s.newMessage(name, m.Subject, message.Header(m.Header), slices.Clone(m.Data))
 	if id != "" {
-		st.ids[id] = remembered{in.Sequence, s.now}
+		st.ids[id] = publish{in.Sequence, s.now}
 	}
 	s.accept(st, in)
 	return &jetstream.PubAck{Stream: name, Sequence: in.Sequence}, nil
 }
 
-// stored returns a new message with the next sequence of a stream.
-func (f *Fake) stored(stream, subject string, header message.Header, body []byte) message.Incoming {
+// newMessage returns a message with the next sequence of a stream.
+func (f *Fake) newMessage(stream, subject string, header message.Header, body []byte) message.Incoming {
 	st := f.stream(stream)
 	st.last++
 	return message.Incoming{
@@ -91,16 +91,16 @@ func (f *Fake) stored(stream, subject string, header message.Header, body []byte
 func (f *Fake) stream(name string) *stream {
 	st := f.streams[name]
 	if st == nil {
-		st = &stream{ids: make(map[string]remembered), held: make(map[uint64]message.Incoming)}
+		st = &stream{ids: make(map[string]publish), messages: make(map[uint64]message.Incoming)}
 		f.streams[name] = st
 	}
 	return st
 }
 
-// accept reads a message as the broker does.
+// accept parses a stored message as the broker does. The message becomes pending, or a dead letter.
 func (f *Fake) accept(st *stream, in message.Incoming) {
 	if in.Stream == f.policy.Names.TimersStream() {
-		if e := f.set(in); e.Kind == entry.Cancel {
+		if e := f.setLast(in); e.Kind == entry.Cancel {
 			return
 		}
 	}
@@ -109,20 +109,20 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 		f.letters = append(f.letters, Letter{Subject: in.Subject, Code: problem.Code, Reason: problem.Sentence})
 		return
 	}
-	st.held[in.Sequence] = in
-	f.requests = append(f.requests, f.pend(in, parsed))
+	st.messages[in.Sequence] = in
+	f.requests = append(f.requests, f.addPending(in, parsed))
 }
 
-// pend adds a message to the pending ones.
-func (f *Fake) pend(in message.Incoming, parsed entry.Pending) Request {
-	if latest := f.timers[in.Subject].begun.Add(parsed.MaxWait); parsed.MaxWait > 0 && latest.Before(parsed.Due) {
+// addPending adds a message to the pending messages.
+func (f *Fake) addPending(in message.Incoming, parsed entry.Pending) Request {
+	if latest := f.timers[in.Subject].runBegan.Add(parsed.MaxWait); parsed.MaxWait > 0 && latest.Before(parsed.Due) {
 		parsed.Due = latest
 	}
 	r := Request{
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: parsed.ID, Target: parsed.Target, Due: parsed.Due,
 		Header: nats.Header(in.Header), Body: in.Data, parsed: parsed,
 	}
-	r.Due = parsed.When() // missed rounds that fire late are delivered one after the other
+	r.Due = parsed.NextAttempt() // missed rounds that fire late are delivered one after the other
 	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
@@ -165,14 +165,12 @@ func (s store) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetst
 	return f, nil
 }
 
-// Stored returns a pending message. It also finds a message in the intake, as if no broker had read the message yet.
+// Stored returns a pending message. It also returns a message in the intake, as if no broker had read the message yet.
 func (s store) Stored(_ context.Context, name string, sequence uint64) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st := s.streams[name]; st != nil {
-		if in, ok := st.held[sequence]; ok {
-			return in, nil
-		}
+	if in, ok := s.stream(name).messages[sequence]; ok {
+		return in, nil
 	}
 	return message.Incoming{}, client.ErrGone
 }

@@ -20,11 +20,11 @@ const timerHistory = time.Minute // DELAY_TIMER_HISTORY
 // A state is the last message of a timer's subject.
 type state struct {
 	message.Incoming
-	until time.Time // when the entry is removed; zero while the timer is pending
-	begun time.Time // when the first set of the debounced run was stored; zero if the timer is not debounced
+	until    time.Time // when the entry is removed; zero while the timer is pending
+	runBegan time.Time // when the first set of the debounced run was stored; zero if the timer is not debounced
 }
 
-// last returns the last entry of a timer. ok is false if there is none.
+// last returns the last entry of a timer. Ok is false if the timer has no entry.
 func (f *Fake) last(subject string) (state, bool) {
 	e, ok := f.timers[subject]
 	if ok && !e.until.IsZero() && !f.now.Before(e.until) {
@@ -34,7 +34,7 @@ func (f *Fake) last(subject string) (state, bool) {
 	return e, ok
 }
 
-// checkExpected returns an error if the last entry of the subject is not the one that the header expects.
+// checkExpected returns an error if the last entry of the subject does not have the sequence that the header expects.
 func (f *Fake) checkExpected(subject string, h message.Header) error {
 	want := h[message.HeaderExpected]
 	if len(want) == 0 {
@@ -46,8 +46,8 @@ func (f *Fake) checkExpected(subject string, h message.Header) error {
 	return nil
 }
 
-// set stores an entry as the last one of its subject. The entry that it replaces will not fire.
-func (f *Fake) set(in message.Incoming) entry.Entry {
+// setLast makes an entry the last entry of its subject. The entry that it replaces will not fire.
+func (f *Fake) setLast(in message.Incoming) entry.Entry {
 	f.pending = slices.DeleteFunc(f.pending, func(r Request) bool { return r.Subject == in.Subject })
 	e, stored := entry.Parse(f.policy, in), state{Incoming: in}
 	if e.Kind == entry.Cancel {
@@ -55,21 +55,21 @@ func (f *Fake) set(in message.Incoming) entry.Entry {
 	}
 	if e.Debounced() {
 		last, _ := f.last(in.Subject)
-		if stored.begun = last.begun; last.begun.IsZero() {
-			stored.begun = in.At
+		if stored.runBegan = last.runBegan; last.runBegan.IsZero() {
+			stored.runBegan = in.At
 		}
 	}
 	f.timers[in.Subject] = stored
 	return e
 }
 
-// fired stores the outcome of a timer that is due: the end of the timer, or the next round. It returns false if the
-// round was missed.
-func (f *Fake) fired(r Request) bool {
+// fire stores the result of a timer that is due: the end of the timer, or the next round. It returns false if the round
+// is missed. For a message that is not a timer, it returns true.
+func (f *Fake) fire(r Request) bool {
 	if _, ok := f.timers[r.Subject]; !ok {
 		return true
 	}
-	fires, what := true, entry.Delivered
+	fires, outcome := true, entry.Delivered
 	if r.parsed.Recurs != nil {
 		series, round := r.parsed.Round()
 		d := r.parsed.Recurs.Table.Decide(series, round, f.now)
@@ -78,10 +78,10 @@ func (f *Fake) fired(r Request) bool {
 			return d.Fire
 		}
 		if fires = d.Fire; !fires {
-			what = entry.Missed
+			outcome = entry.Missed
 		}
 	}
-	in := f.stored(r.Stream, r.Subject, r.parsed.OverHeader(r.Sequence, r.Sequence, what), nil)
+	in := f.newMessage(r.Stream, r.Subject, r.parsed.OverHeader(r.Sequence, r.Sequence, outcome), nil)
 	f.timers[r.Subject] = state{Incoming: in, until: f.now.Add(timerHistory)}
 	return fires
 }
@@ -97,11 +97,11 @@ func (f *Fake) nextRound(r Request, d timetable.Decision) {
 	f.replace(r.Stream, r.Subject, r.parsed.RoundHeader(r.Sequence, next), r.Body)
 }
 
-// replace stores an entry of the broker as the last one of its subject.
+// replace stores an entry of the broker as the last entry of its subject.
 func (f *Fake) replace(stream, subject string, header message.Header, body []byte) {
-	in := f.stored(stream, subject, header, body)
-	if e := f.set(in); e.Kind == entry.Set && e.Problem == nil {
-		f.pend(in, e.Pending)
+	in := f.newMessage(stream, subject, header, body)
+	if e := f.setLast(in); e.Kind == entry.Set && e.Problem == nil {
+		f.addPending(in, e.Pending)
 	}
 }
 

@@ -123,5 +123,5 @@ func (k *Keyring) Wrote(sent message.Header, found jsapi.Message) bool {
 			return false
 		}
 	}
-	return k.Policy.Keys.Proven(found.Incoming("")) == nil
+	return k.Policy.Keys.DoubtMessage(found.Incoming("")) == nil
 }

@@ -45,7 +45,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 			intake.Subjects = append(intake.Subjects, s.clientSubjects(plain)...)
 		}
 	}
-	timers := spec(streams.Timers, n.TimersStream(), n.TimerFilter(), n.Armed())
+	timers := spec(streams.Timers, n.TimersStream(), n.TimerFilter(), n.TimersCursor())
 	timers.MaxMsgSize, timers.Duplicates = largest, timersDuplicates
 	all = append(all, intake, spec(streams.Dead, n.DeadStream(), n.DeadFilter()))
 	if s.cfg.Timers && !s.cfg.TimersSpare {
@@ -92,7 +92,7 @@ func (s Streams) laneSpecs(
 func (s Streams) clientSubjects(token string) []string {
 	subjects := []string{s.names.LevelFilter(token)}
 	if len(s.cfg.HeaderTargets) > 0 {
-		subjects = append(subjects, s.names.Bare(token))
+		subjects = append(subjects, s.names.BareLevel(token))
 	}
 	return subjects
 }

@@ -95,7 +95,7 @@ func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.
 // Parse parses an entry of the timers' stream. For an entry that it does not understand, the result is a set with a
 // problem: the entry has replaced the previous one, so a dead letter must report it.
 func Parse(p message.Policy, in message.Incoming) Entry {
-	if in.Subject == p.Names.Armed() {
+	if in.Subject == p.Names.TimersCursor() {
 		return Entry{Kind: Cursor}
 	}
 	_, fired := in.Header[message.HeaderFired]
@@ -118,7 +118,7 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 			First: slices.Equal(in.Header[message.HeaderExpected], []string{"0"}),
 		}
 	}
-	word, _ := s.One(message.HeaderCancel) // a second Delay-Cancel header does no harm
+	word, _ := s.Single(message.HeaderCancel) // a second Delay-Cancel header does no harm
 	return Entry{
 		Kind: Cancel, Generation: in.Sequence, Cancelled: expected(in.Header),
 		Pending: Pending{Request: message.Request{Accepted: in.At, Due: in.At}, Word: message.Reason(word)},

@@ -203,7 +203,7 @@ func TestFiringIsProven(t *testing.T) {
 	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Unproven {
 		t.Errorf("under an unknown key it is %+v", e)
 	}
-	in.KeysRead = true
+	in.KeysCurrent = true
 	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Set || e.Problem == nil {
 		t.Errorf("under an unknown key it is %+v", e)
 	}

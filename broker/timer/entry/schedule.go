@@ -56,7 +56,7 @@ func ScheduleEntry(
 			return nil, message.Problemf(message.BadOption, "%s cannot be used for a schedule: leave it out", name)
 		}
 	}
-	if problem := own.Misspelt(); problem != nil {
+	if problem := own.CheckSpelling(); problem != nil {
 		return nil, problem
 	}
 	if s.Every > 0 || s.Cron != "" {
@@ -120,7 +120,7 @@ func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 // delivery parses the headers of PutDelivery. It ignores them if the seal cannot be verified because the keys or the
 // body are missing.
 func delivery(p message.Policy, in message.Incoming, s message.Block) (of message.Origin) {
-	if s.Delay[message.HeaderScheduler] != nil && !in.BodyLeft && !p.Keys.Empty() && ours(p, in) {
+	if s.Delay[message.HeaderScheduler] != nil && !in.HeadersOnly && !p.Keys.Empty() && ours(p, in) {
 		of.Scheduler, of.Rollup = first(s.Delay[message.HeaderScheduler]), rollsUp(s)
 		of.ScheduleNext = first(s.Delay[message.HeaderScheduleNext])
 	}

@@ -33,7 +33,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 		e := parseOurs(p, in, true)
 		return e.Pending, e.Problem
 	}
-	m, problem := p.Begin(in)
+	m, problem := p.ParseCommon(in)
 	addr, s, set := p.Names.Parse(in.Subject), m.Fields.Block, Pending{Request: m.Request}
 	if problem == nil {
 		problem = checkSet(p, in, addr)
@@ -47,7 +47,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 		set.MsgID = first(s.Delay[message.HeaderMsgID])
 		of = message.Origin{Scheduler: addr.Target, Rollup: rollsUp(s)}
 	}
-	if problem := s.Misspelt(); problem != nil {
+	if problem := s.CheckSpelling(); problem != nil {
 		return set, problem
 	}
 	due, problem := dueIn(p, in, s)
@@ -70,7 +70,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	if problem == nil && set.Recurs != nil {
 		problem = checkExpires(s)
 	}
-	set.Request, problem = p.Finish(m, due, target, problem)
+	set.Request, problem = p.ParseOptions(m, due, target, problem)
 	return set, problem
 }
 
@@ -123,11 +123,11 @@ func checkKey(key string) *message.Problem {
 // dueIn returns the due time by the headers Delay-For and Delay-Until of a set. It is zero if only the time table
 // determines the due time.
 func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
-	wait, problem := s.One(message.HeaderFor)
+	wait, problem := s.Single(message.HeaderFor)
 	if problem != nil {
 		return in.At, problem
 	}
-	until, problem := s.One(message.HeaderUntil)
+	until, problem := s.Single(message.HeaderUntil)
 	if problem != nil {
 		return in.At, problem
 	}
@@ -158,7 +158,7 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 
 // maxWait returns the Delay-Max-Wait of a set that is due at a time; zero for none.
 func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Time) (time.Duration, *message.Problem) {
-	asked, problem := s.One(message.HeaderMaxWait)
+	asked, problem := s.Single(message.HeaderMaxWait)
 	switch {
 	case problem != nil || s.Delay[message.HeaderMaxWait] == nil:
 		return 0, problem
@@ -180,11 +180,11 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 
 // targetOf returns the target of a set. For a schedule, the target is in a sealed header: package schedules has checked
 // that the client may use it.
-func targetOf(p message.Policy, addr message.Address, m message.Reading) (string, *message.Problem) {
+func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (string, *message.Problem) {
 	if !addr.Schedule() {
-		return p.TargetOf(addr, m)
+		return p.ClientTarget(addr, m)
 	}
-	target, problem := m.Fields.One(message.HeaderTarget)
+	target, problem := m.Fields.Single(message.HeaderTarget)
 	if problem == nil {
 		problem = p.CheckTarget(target)
 	}

@@ -10,7 +10,7 @@ func ours(p message.Policy, in message.Incoming) bool { return p.Keys.Trusts(in,
 
 // mayBeOurs reports whether an entry may have a broker's seal under a key that this process has not read yet.
 func mayBeOurs(p message.Policy, in message.Incoming) bool {
-	return !in.KeysRead && p.Keys.UseOfMessage(in.Header) == message.OtherKey
+	return !in.KeysCurrent && p.Keys.UseOfMessage(in.Header) == message.OtherKey
 }
 
 // unproven returns the result of Parse for an entry that may be a broker's.
@@ -34,5 +34,5 @@ func ClaimsOurs(p message.Policy, in message.Incoming) bool {
 
 // ProvenCursor reports whether a broker wrote an entry as the cursor.
 func ProvenCursor(p message.Policy, in message.Incoming) bool {
-	return in.Subject == p.Names.Armed() && !message.Relayed(in.Header) && ours(p, in)
+	return in.Subject == p.Names.TimersCursor() && !message.Relayed(in.Header) && ours(p, in)
 }

@@ -17,7 +17,7 @@ import (
 // KeepCursor stores the position up to which the timers' stream has been read, and waits for the answer. A former owner
 // may overwrite the cursor of the present one with a lower position. That costs only time.
 func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
-	subject := s.Policy.Names.Armed()
+	subject := s.Policy.Names.TimersCursor()
 	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
 	reply := s.Publish(ctx, s.sealed(subject, header, []byte(c.String())))
 	if err := reply.Problem(); err != nil {
@@ -31,7 +31,7 @@ func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 func (s *Stream) ReadCursor(ctx context.Context) (timer.Cursor, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	stream, subject := s.Name(), s.Policy.Names.Armed()
+	stream, subject := s.Name(), s.Policy.Names.TimersCursor()
 	m, err := s.API.Last(ctx, stream, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return timer.Cursor{}, nil

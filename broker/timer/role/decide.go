@@ -118,7 +118,7 @@ func (a Answer) wins(generation uint64) bool {
 }
 
 // refusal reports whether the publish is certainly not stored.
-func (a Answer) refusal() bool { return a.outcome().Final() }
+func (a Answer) refusal() bool { return a.outcome().NotStored() }
 
 // unclear reports whether an entry may have been stored, by this publish or by another one.
 func (a Answer) unclear() bool {

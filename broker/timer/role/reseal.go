@@ -46,7 +46,7 @@ func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
 // the lane may not have handled the entry yet.
 func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
 	in := m.Incoming(s.Name())
-	in.BodyLeft = true
+	in.HeadersOnly = true
 	if !entry.ClaimsOurs(s.Policy, in) {
 		return false, false
 	}
@@ -110,7 +110,7 @@ func (s *Stream) resealCursor(ctx context.Context) error {
 	if len(s.Policy.Keys.IDs()) < 2 {
 		return nil
 	}
-	m, err := s.API.Last(ctx, s.Name(), s.Policy.Names.Armed())
+	m, err := s.API.Last(ctx, s.Name(), s.Policy.Names.TimersCursor())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}

@@ -176,7 +176,7 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 // overdue parses the header of an entry. It returns the timer, and the result of Stream.Ends.
 func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Time) {
 	in := m.Incoming(s.Name())
-	in.BodyLeft = true
+	in.HeadersOnly = true
 	e := entry.Parse(s.Policy, in)
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {

@@ -200,7 +200,7 @@ func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.M
 	case outcome == jsapi.Stored:
 		a.known = a.stored(reply.Ack.Sequence)
 		return store.Final, nil
-	case !outcome.Final():
+	case !outcome.NotStored():
 		return store.Doubtful, nil
 	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
 		return store.Again, nil // the stream has no leader at the moment, or is storing another entry

@@ -233,7 +233,7 @@ func late(ctx context.Context, spare time.Duration) bool {
 
 // rowOf returns the row for an entry, by its header.
 func (t *Timers) rowOf(in message.Incoming, size int) Row {
-	in.Data, in.BodyLeft = nil, true
+	in.Data, in.HeadersOnly = nil, true
 	addr := t.Policy.Names.Parse(in.Subject)
 	target := addr.Target
 	state := timer.State{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: entry.Parse(t.Policy, in), In: in}

@@ -229,7 +229,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 		return Final, Refusef(CodeLarge, "with the broker's headers, the entry is larger than the stream of timers allows")
 	case outcome.Full():
 		return Final, Refusef(CodeRoom, "no room: %s", reply.Ack.Description)
-	case outcome.Final() && outcome != jsapi.Undecided:
+	case outcome.NotStored() && outcome != jsapi.Undecided:
 		return Final, Refusef(CodeTrouble, "the stream of timers refuses the entry: %v", reply.Problem())
 	}
 	return Again, nil

@@ -27,10 +27,10 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 	if err != nil {
 		return nil, nil, err
 	}
-	if f.All() {
+	if f.SelectsAll() {
 		return nil, nil, fmt.Errorf("%w: want the number, the code, the target or the time of letters", errRequest)
 	}
-	if !a.Edit.None() && (a.Number == 0 || a.Verb != "resend") {
+	if !a.Edit.IsZero() && (a.Number == 0 || a.Verb != "resend") {
 		return nil, nil, fmt.Errorf("%w: edit: want a single letter, and the verb resend", errRequest)
 	}
 	f.Until = a.Before
@@ -56,7 +56,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 		line = line.flag("--body", "-") // the command reads the body from its standard input
 	}
 	change := deadletter.Change{
-		Target: a.To, AtOnce: a.Now, Unsealed: a.Unsealed, DropExpiry: a.DropExpiry, Edit: a.Edit,
+		Target: a.To, DeliverNow: a.Now, Unsealed: a.Unsealed, DropExpiry: a.DropExpiry, Edit: a.Edit,
 	}
 	return letters.Resending(f, change, dry), append(shell{"dead", "resend"}, line...), nil
 }

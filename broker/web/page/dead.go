@@ -200,7 +200,7 @@ func detailsOf(l deadletter.Letter) LetterDetails {
 		Letter: letterOf(l), Subject: l.Letter.Subject, Accepted: l.Accepted, Expires: l.Expires,
 		Headers: make(map[string]int),
 	}
-	if l.Understood() {
+	if l.DueKnown() {
 		d.Due = l.Due
 	}
 	if l.Problem != nil {

@@ -85,8 +85,8 @@ type arrival struct {
 
 // newArrival returns an arrival at the current time.
 func newArrival(subject string, header nats.Header) arrival {
-	delay, _ := client.Of(&nats.Msg{Header: header})
-	return arrival{subject, delay.Late()}
+	delay, _ := client.ParseArrival(&nats.Msg{Header: header})
+	return arrival{subject, delay.Lateness()}
 }
 
 // watch returns when all messages have arrived.

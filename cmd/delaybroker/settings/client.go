@@ -48,7 +48,7 @@ func ReadClient() (Client, error) {
 	c.Policy = message.Policy{Names: names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
 	if !others.has("DELAY_ATTEMPTS") {
 		c.Policy.Attempts = func(target string) int {
-			return b.AttemptRules.For(target, cmp.Or(b.Attempts, config.DefaultAttempts))
+			return b.AttemptRules.Lookup(target, cmp.Or(b.Attempts, config.DefaultAttempts))
 		}
 	}
 	c.APIPrefix = cmp.Or(b.APIPrefix, config.APIPrefix(b.JSDomain))

@@ -101,7 +101,7 @@ func (a *Alarms) Handle(ctx context.Context, m *nats.Msg, ring func(Alarm) error
 	if err := json.Unmarshal(m.Data, &alarm); err != nil {
 		return err
 	}
-	arrival, ok := client.Of(m)
+	arrival, ok := client.ParseArrival(m)
 	if !ok {
 		return errors.New("the message was not delivered by a broker")
 	}
