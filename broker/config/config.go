@@ -145,7 +145,7 @@ type Config struct {
 	ReplyPrefixes []string
 
 	// Schedules are the subjects that accept schedules in nats-server's format, and their targets. Defaults to none.
-	Schedules message.Grounds
+	Schedules message.ScheduleRules
 
 	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead,
 	// messages being published or waiting for their target, and messages that the server has sent to the lanes'

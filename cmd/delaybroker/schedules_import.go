@@ -58,7 +58,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 		return err
 	}
 	take := i.TakeOver(dryRun)
-	if len(take.Grounds) == 0 {
+	if len(take.Rules) == 0 {
 		return fmt.Errorf("%w: DELAY_SCHEDULES is missing: set it to the brokers' value", errUsage)
 	}
 	ctx, cancel := i.Allowed(ctx)

@@ -24,7 +24,7 @@ type handover struct {
 	inspect *inspect.Inspector
 }
 
-const handoverGrounds = "schedules.>=orders.>"
+const handoverRules = "schedules.>=orders.>"
 
 // newHandover returns a handover. The stream no longer has the schedules' subjects; its stored schedules still fire.
 func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handover {
@@ -37,7 +37,7 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 	natstest.Reconfigure(t, sc.js, "PLAN", func(cfg *jetstream.StreamConfig) { cfg.Subjects = []string{"orders.>"} })
 	t.Cleanup(st.startBroker(t))
 	i, err := inspect.Open(s.Connect(nats.Name("operator")),
-		broker.Config{Timers: true, Schedules: message.ParseGrounds(handoverGrounds, nil)})
+		broker.Config{Timers: true, Schedules: message.ParseScheduleRules(handoverRules, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

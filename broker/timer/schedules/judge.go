@@ -45,8 +45,8 @@ func get(h message.Header, name string) (value string, given bool) {
 
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg). It keeps the server's
 // order of checks: first the headers that any message may have, then those of the schedule. Stream is the name of the
-// stream that answers. The grounds determine the allowed targets.
-func Judge(all message.Grounds, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
+// stream that answers. The rules determine the allowed targets.
+func Judge(all message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
 	w := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if r.Undecodable {
 		return w, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
@@ -54,18 +54,18 @@ func Judge(all message.Grounds, stream string, r message.Incoming, now time.Time
 	if refused := w.expectations(stream, r); refused != nil {
 		return w, refused
 	}
-	ground, _ := all.Of(r.Subject)
+	rule, _ := all.Of(r.Subject)
 	pattern, _ := get(r.Header, jetstream.ScheduleHeader)
 	zone, zoned := get(r.Header, jetstream.ScheduleTimeZoneHeader)
 	if refused := w.times(pattern, zone, zoned); refused != nil {
 		return w, refused
 	}
 	if pattern != "" {
-		if refused := w.options(all, ground, r); refused != nil {
+		if refused := w.options(all, rule, r); refused != nil {
 			return w, refused
 		}
 	}
-	if refused := w.purges(ground, r); refused != nil {
+	if refused := w.purges(rule, r); refused != nil {
 		return w, refused
 	}
 	if _, given := get(r.Header, hSourced); given {
@@ -167,7 +167,7 @@ func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 }
 
 // options reads the other options of a schedule.
-func (w *Change) options(all message.Grounds, ground message.Ground, r message.Incoming) *Refusal {
+func (w *Change) options(all message.ScheduleRules, rule message.ScheduleRule, r message.Incoming) *Refusal {
 	if v, _ := get(r.Header, jetstream.ScheduleTTLHeader); v != "" {
 		switch ttl, never, ok := parseTTL(v); {
 		case !ok:
@@ -194,7 +194,7 @@ func (w *Change) options(all message.Grounds, ground message.Ground, r message.I
 		return &badTarget
 	case plans:
 		return badTarget.because("it is the subject of a schedule")
-	case !ground.Allows(target):
+	case !rule.Allows(target):
 		return badTarget.because("DELAY_SCHEDULES does not allow it for this subject")
 	}
 	w.Schedule.Target = target
@@ -211,7 +211,7 @@ func (w *Change) options(all message.Grounds, ground message.Ground, r message.I
 }
 
 // purges reads whether the message ends another schedule. The server would store this message, but the broker does not.
-func (w *Change) purges(ground message.Ground, r message.Incoming) *Refusal {
+func (w *Change) purges(rule message.ScheduleRule, r message.Incoming) *Refusal {
 	next, _ := get(r.Header, jetstream.ScheduleNextHeader)
 	scheduler, _ := get(r.Header, jetstream.SchedulerHeader)
 	switch {
@@ -219,9 +219,9 @@ func (w *Change) purges(ground message.Ground, r message.Incoming) *Refusal {
 		return nil
 	case next != nextPurge, scheduler == r.Subject, !literal(scheduler):
 		return &badScheduler
-	case !message.Match(ground.Subjects, scheduler):
-		// With the server, both subjects are in one stream. Clients of one ground may not end schedules of another.
-		return badScheduler.because("the subject of this request matches %s, and the header does not", ground.Subjects)
+	case !message.Match(rule.Subjects, scheduler):
+		// With the server, both subjects are in one stream. Clients of one rule may not end schedules of another.
+		return badScheduler.because("the subject of this request matches %s, and the header does not", rule.Subjects)
 	case r.Header[jetstream.ScheduleHeader] != nil:
 		return badScheduler.because("it sets one schedule and ends another: send two messages")
 	case len(r.Data) > 0:

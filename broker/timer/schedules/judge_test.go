@@ -16,8 +16,8 @@ import (
 // have, and the guarantees for any input.
 
 var (
-	now     = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	grounds = message.ParseGrounds("plans.orders.>=orders.>,plans.mail.>=mail.>", nil)
+	now   = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	rules = message.ParseScheduleRules("plans.orders.>=orders.>,plans.mail.>=mail.>", nil)
 )
 
 func judge(subject, body string, headers ...string) (Change, *Refusal) {
@@ -25,7 +25,7 @@ func judge(subject, body string, headers ...string) (Change, *Refusal) {
 	for i := 0; i < len(headers); i += 2 {
 		h[headers[i]] = append(h[headers[i]], headers[i+1])
 	}
-	return Judge(grounds, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h, Data: []byte(body)}, now)
+	return Judge(rules, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h, Data: []byte(body)}, now)
 }
 
 // TestTargetsBelongToSubjects: the subject of a request determines the targets that it may name.
@@ -37,7 +37,7 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 	}{
 		{"plans.orders.a", "orders.x", true}, {"plans.orders.a", "mail.x", false}, {"plans.mail.a", "mail.x", true},
 		{"plans.mail.a", "orders.x", false}, {"plans.orders.a", "orders", false}, {"plans.orders.a", "plans.mail.a", false},
-		{"plans.other.a", "orders.x", false}, // belongs to no ground
+		{"plans.other.a", "orders.x", false}, // belongs to no rule
 	} {
 		_, refused := judge(tt.subject, "", jetstream.ScheduleHeader, "@at 2026-12-24T18:00:00Z",
 			jetstream.ScheduleTargetHeader, tt.target)
@@ -50,7 +50,7 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 // TestNoScheduleForASchedule: a delivery on the subject of a schedule would be a request, and end the schedule.
 func TestNoScheduleForASchedule(t *testing.T) {
 	t.Parallel()
-	all := message.ParseGrounds("plans.a.>=>,plans.b.>=>", nil)
+	all := message.ParseScheduleRules("plans.a.>=>,plans.b.>=>", nil)
 	for _, target := range []string{"plans.a.y", "plans.b.y"} {
 		h := message.Header{jetstream.ScheduleHeader: {"@at 2026-12-24T18:00:00Z"}, jetstream.ScheduleTargetHeader: {target}}
 		if _, refused := Judge(all, "DELAY_TIMERS", message.Incoming{Subject: "plans.a.x", Header: h}, now); refused == nil ||
@@ -80,7 +80,7 @@ func TestGroundsAreChecked(t *testing.T) {
 	roots := []string{"delay", "delaysys"}
 	for list, want := range map[string]string{
 		"plans.>=orders.>":                           "",
-		"plans.>=orders.>,plans.>=mail.>":            "", // one ground with two targets
+		"plans.>=orders.>,plans.>=mail.>":            "", // one rule with two targets
 		"plans.a.>=orders.>,plans.b.>=mail.>":        "",
 		"plans.>":                                    "no target may be named",
 		"plans.>=orders.>,plans.a.>=mail.>":          "overlap",
@@ -97,12 +97,12 @@ func TestGroundsAreChecked(t *testing.T) {
 		"plans.>=orders.>,other.>=>,third.x=mail.>":  "",
 		"plans.orders.>=orders.> plans.mail.>=mail.": "target pattern",
 	} {
-		err := message.ParseGrounds(list, nil).Check(roots)
+		err := message.ParseScheduleRules(list, nil).Check(roots)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", list, err, want)
 		}
 	}
-	if err := message.ParseGrounds("plans.>", []string{"public.>"}).Check(roots); err != nil {
+	if err := message.ParseScheduleRules("plans.>", []string{"public.>"}).Check(roots); err != nil {
 		t.Errorf("with the targets that headers may name: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func FuzzJudge(f *testing.F) {
 				h[name] = []string{value}
 			}
 		}
-		w, refused := Judge(grounds, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h}, now)
+		w, refused := Judge(rules, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h}, now)
 		if refused != nil || w.Cancel {
 			return
 		}

@@ -33,7 +33,7 @@ const (
 // Config is the configuration of a Service.
 type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
-	Grounds       message.Grounds
+	Rules         message.ScheduleRules
 	ReplyPrefixes []string // as in service.Config
 	Store         Store
 	Grace         time.Duration // the time for which Run finishes received requests after its ctx has ended
@@ -64,7 +64,7 @@ func NewService(cfg Config) *Service {
 // Run answers requests until ctx ends. Then it answers the requests that it has received, for at most the grace period.
 // Without the permission to subscribe, it logs an error and returns.
 func (s *Service) Run(ctx context.Context) {
-	if err := s.requests.Subscribe(queueGroup, s.Grounds.Subjects()...); err != nil {
+	if err := s.requests.Subscribe(queueGroup, s.Rules.Subjects()...); err != nil {
 		s.Log.Error("cannot subscribe to schedule requests; this instance answers none (DELAY_SCHEDULES)", "err", err)
 		return
 	}
@@ -113,7 +113,7 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 		Subject: m.Subject, Header: message.Header(m.Header), Data: m.Data,
 		Undecodable: len(m.Header) == 0 && m.Size() > len(m.Subject)+len(m.Reply)+len(m.Data),
 	}
-	change, refused := Judge(s.Grounds, s.Store.stream(), in, now)
+	change, refused := Judge(s.Rules, s.Store.stream(), in, now)
 	if refused == nil {
 		refused = s.Store.unable(ctx, change)
 	}

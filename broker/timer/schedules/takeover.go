@@ -40,9 +40,9 @@ const (
 // the schedule fires, it finds the entry by its token, and completes the move. If the interval of a schedule is at most
 // twice the margin, the occurrences within the margin are skipped.
 type TakeOver struct {
-	Store   Store
-	Grounds message.Grounds
-	Dry     bool // only report, and change nothing
+	Store Store
+	Rules message.ScheduleRules
+	Dry   bool // only report, and change nothing
 }
 
 // Fate is the result of the take-over of one schedule.
@@ -67,7 +67,7 @@ type Took struct {
 	Why     string    `json:"why,omitempty"`
 }
 
-// Stream takes over all schedules of a stream whose subjects belong to a ground. It calls each with every result.
+// Stream takes over all schedules of a stream whose subjects belong to a rule. It calls each with every result.
 func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) error) error {
 	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
@@ -79,7 +79,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)
 		}
-		if _, ours := o.Grounds.Of(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
+		if _, ours := o.Rules.Of(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
 			continue
 		}
 		took, err := o.one(ctx, stream, m.Sequence)
@@ -121,7 +121,7 @@ func (t *taking) run(ctx context.Context) (err error) {
 		return strings.HasPrefix(name, "Nats-Expected-")
 	})
 	var refused *Refusal
-	t.change, refused = Judge(t.Grounds, t.Store.stream(), t.request, t.request.At)
+	t.change, refused = Judge(t.Rules, t.Store.stream(), t.request, t.request.At)
 	s := &t.change.Schedule
 	if t.Target = s.Target; refused != nil {
 		t.Why = refused.Description

@@ -80,7 +80,7 @@ func (s settings) brokerConfig(p *problems, from natsContext, embedded bool) bro
 		ReplyPrefixes:   message.Words(s.ReplyPrefixes),
 		Targets:         p.words("DELAY_TARGETS", s.Targets),
 		HeaderTargets:   p.words("DELAY_HEADER_TARGETS", s.HeaderTargets),
-		Schedules:       message.ParseGrounds(s.Schedules, message.Words(s.HeaderTargets)),
+		Schedules:       message.ParseScheduleRules(s.Schedules, message.Words(s.HeaderTargets)),
 		JSDomain:        s.JSDomain,
 		Secrets:         message.Words(s.Secret),
 		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",

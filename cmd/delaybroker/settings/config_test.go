@@ -157,12 +157,12 @@ var bounds = []struct {
 	{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
 		broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
 	{"DELAY_SCHEDULES", "plans.a.>=orders.>, plans.b.>=mail.x,plans.a.>=mail.>", broker.Config{Timers: true,
-		Schedules: message.Grounds{
+		Schedules: message.ScheduleRules{
 			{Subjects: "plans.a.>", Targets: []string{"orders.>", "mail.>"}},
 			{Subjects: "plans.b.>", Targets: []string{"mail.x"}},
 		}}, true},
-	{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: message.Grounds{{Subjects: "plans.>"}}}, false},
-	{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: message.Grounds{
+	{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: message.ScheduleRules{{Subjects: "plans.>"}}}, false},
+	{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: message.ScheduleRules{
 		{Subjects: "delay.>", Targets: []string{"orders.>"}}}}, false},
 	{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
 	{"DELAY_REPLY_PREFIXES", "delaysys", broker.Config{ReplyPrefixes: []string{"delaysys"}}, false},
@@ -211,7 +211,7 @@ func TestSchedulesWithoutTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := message.Grounds{
+	want := message.ScheduleRules{
 		{Subjects: "plans.a.>", Targets: []string{"orders.>", "bills.x"}},
 		{Subjects: "plans.b.>", Targets: []string{"mail.>"}},
 	}
