@@ -132,8 +132,8 @@ type Config struct {
 	// concurrently and wait for it, so it must return immediately. May be nil.
 	Ended func(Ended)
 	// Timers creates the stream of named timers. The broker serves an existing stream even if Timers is false. With
-	// TimersSpare, the broker also starts if the stream cannot be created.
-	Timers, TimersSpare bool
+	// TimersOptional, the broker also starts if the stream cannot be created.
+	Timers, TimersOptional bool
 	// TimerHistory is the time for which the outcome of a timer is kept as the last entry of its subject. Defaults to
 	// DefaultTimerHistory; a negative value means no history.
 	TimerHistory time.Duration

@@ -53,7 +53,7 @@ no_auth_user: all
 					fillUp(c)
 				}
 				before := streamNames(c)
-				cfg.Timers, cfg.TimersSpare = true, true
+				cfg.Timers, cfg.TimersOptional = true, true
 				b := harness.StartBroker(t, s, cfg, user)
 				c.Publish("delay.10s.orders.x", "x")
 				harness.CheckExactly(t, in, time.Now().Add(10*time.Second), 0)
@@ -68,7 +68,7 @@ no_auth_user: all
 				}
 				b.Stop()
 
-				cfg.TimersSpare = false
+				cfg.TimersOptional = false
 				insists := harness.LaunchBroker(t, s, cfg, user)
 				select {
 				case <-insists.Broker.Ready():
@@ -79,7 +79,7 @@ no_auth_user: all
 					insists.Close()
 				}
 
-				cfg.TimersSpare = true
+				cfg.TimersOptional = true
 				if as == "all" {
 					c.Remove("FILL0")
 				}

@@ -152,7 +152,7 @@ var bounds = []struct {
 	{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
 	{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
 	{"DELAY_TIMERS", "on", broker.Config{Timers: true}, true},
-	{"DELAY_TIMERS", "auto", broker.Config{Timers: true, TimersSpare: true}, true},
+	{"DELAY_TIMERS", "auto", broker.Config{Timers: true, TimersOptional: true}, true},
 	{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
 	{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
 		broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
@@ -259,7 +259,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := new(settings).byField()
 	// Fields that no setting sets, or that the command checks itself.
 	without := []string{
-		"Ladder", "IntakeDurations", "RetryLadder", "Provision", "TimersSpare", "HoldMessages", "APIPrefix", "Place",
+		"Ladder", "IntakeDurations", "RetryLadder", "Provision", "TimersOptional", "HoldMessages", "APIPrefix", "Place",
 		"Leaser", "Log",
 		"History", "Ended", "Calls", "Version", "Format",
 	}
