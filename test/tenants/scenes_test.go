@@ -174,7 +174,7 @@ func (s *stage) fireBesides(ctx context.Context, heard func() map[string]int) er
 	if err := askTimer(ctx, nc, "cancel.k.orders.again", "cancelled"); err != nil {
 		return err
 	}
-	time.Sleep(entry.RepeatTime + 2*time.Minute) // then nothing tells of it any more
+	time.Sleep(entry.ExtraTime + 2*time.Minute) // then nothing tells of it any more
 	if got := heard()["orders.again"]; got != 1 {
 		return fmt.Errorf("what recurs came %d times, want once", got)
 	}

@@ -120,8 +120,8 @@ func (s *Stream) OfEarlierFiring(e entry.Entry, in message.Incoming) *Alarm {
 
 // history returns the time for which the outcome of a timer is kept on its subject.
 func (s *Stream) history(subject string) time.Duration {
-	if entry.Repeats(s.Policy.Names, subject) {
-		return max(s.History, entry.RepeatTime)
+	if entry.IsExtra(s.Policy.Names, subject) {
+		return max(s.History, entry.ExtraTime)
 	}
 	return s.History
 }
