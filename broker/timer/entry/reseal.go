@@ -23,7 +23,7 @@ func Resealed(p message.Policy, in message.Incoming, now time.Time) (h message.H
 		return nil, false
 	}
 	e := Parse(p, in)
-	if !e.Stands() {
+	if !e.PendingOrPaused() {
 		return nil, false
 	}
 	if e.Recurs != nil {

@@ -157,7 +157,7 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 	if moved := series == 0 && e.Word != wordOf(r.MsgID) && !strings.HasPrefix(e.Word, takenWord); moved {
 		st.msgID = "" // an operator moved the schedule: it is not the one that the client requested with this id
 	}
-	if e.Stands() {
+	if e.PendingOrPaused() {
 		st.visible = st.generation
 	}
 	return st, true

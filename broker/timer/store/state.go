@@ -23,7 +23,7 @@ type Recurring struct {
 // RecurringOf describes the recurring timer of an entry. It returns nil if the timer fires only once, or is not pending
 // any more.
 func RecurringOf(e entry.Entry) *Recurring {
-	if e.Recurs == nil || !e.Stands() {
+	if e.Recurs == nil || !e.PendingOrPaused() {
 		return nil
 	}
 	r, of := *e.Recurs, e.Origin()
