@@ -61,7 +61,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 		}
 	}
 	var follows *role.Alarm // the set that directly precedes this one; nil if it is not in memory
-	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.Last() {
+	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.StillPending() {
 		follows = before.timer
 	}
 	removed := false // the entry of before is to be removed

@@ -78,7 +78,7 @@ func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 // alarm records this.
 func (s *Stream) KnowsBefore(a *Alarm) bool {
 	settled, alone := s.settled.Before(a.Generation, a.before)
-	if settled && a.Later {
+	if settled && a.WaitsForEarlier {
 		a.BeforeSettled(alone)
 	}
 	return settled

@@ -72,7 +72,7 @@ func at(d time.Duration) leader.Time { return leader.At(set.Add(d)) }
 func TestNextOfMarker(t *testing.T) {
 	const due = 10*time.Minute + 250*time.Millisecond
 	fresh := Alarm{Generation: 7, Stage: Doubt, fresh: true}
-	round := Alarm{Generation: 7, Later: true, Loaded: true}
+	round := Alarm{Generation: 7, WaitsForEarlier: true, Loaded: true}
 	for _, tt := range []struct {
 		name  string
 		alarm Alarm
@@ -143,10 +143,10 @@ func TestRemoveKnownEntries(t *testing.T) {
 		"set again":                {"set fired:1 set", 1, Removal{Entry: 2, Fired: 2}, "set", 1},
 		"another's firing":         {"set fired:1 set fired:3", 3, Removal{Entry: 4, Fired: 4}, "fired:1", 4},
 		"what tells, later":        {"set over:1", 2, Removal{Entry: 2}, "", 2},
-		"armed, the only one":      {"set", 1, Removal{Entry: 1, Keep: true, Oldest: true}, "set", 0},
-		"armed, one stands before": {"set set", 2, Removal{Entry: 2, Keep: true, Oldest: true}, "set", 2},
-		"replaced, the only one":   {"set cancel", 1, Removal{Entry: 1, Oldest: true}, "cancel", 0},
-		"replaced, not the only":   {"debounced set cancel", 2, Removal{Entry: 2, Oldest: true}, "cancel", 2},
+		"armed, the only one":      {"set", 1, Removal{Entry: 1, Keep: true, ProbablyOldest: true}, "set", 0},
+		"armed, one stands before": {"set set", 2, Removal{Entry: 2, Keep: true, ProbablyOldest: true}, "set", 2},
+		"replaced, the only one":   {"set cancel", 1, Removal{Entry: 1, ProbablyOldest: true}, "cancel", 0},
+		"replaced, not the only":   {"debounced set cancel", 2, Removal{Entry: 2, ProbablyOldest: true}, "cancel", 2},
 	} {
 		parallel(t, name, func(t *testing.T, e *entries) {
 			e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}
@@ -185,8 +185,8 @@ func TestKnownRounds(t *testing.T) {
 	}{
 		"the next": {9, set, true}, "of another history": {9, set.Add(1), false}, "another": {8, set, false},
 	} {
-		a := &Alarm{Generation: tt.generation, Later: true, Follows: 7, before: tt.before}
-		if got := s.KnowsBefore(a); got != tt.want || a.Later == tt.want || a.alone != tt.want {
+		a := &Alarm{Generation: tt.generation, WaitsForEarlier: true, Follows: 7, before: tt.before}
+		if got := s.KnowsBefore(a); got != tt.want || a.WaitsForEarlier == tt.want || a.alone != tt.want {
 			t.Errorf("%s: known %t, want %t: %+v", name, got, tt.want, a)
 		}
 	}

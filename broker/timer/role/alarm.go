@@ -36,14 +36,14 @@ type Alarm struct {
 	cleared bool // no entry was left before the set when its marker was stored
 
 	// The following fields are for rounds of a series.
-	Follows uint64        // the generation of the previous round, if that round may be unsettled; otherwise zero
-	Later   bool          // earlier rounds must be settled before this one fires
-	before  time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
-	asked   bool          // the worker has read, before the due time, whether the earlier rounds are settled
-	alone   bool          // no entry is left before the alarm's own entry
-	next    uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
-	recurs  *entry.Series // the series; nil for a timer that fires only once more
-	Left    int           // number of missed occurrences that the next stored entry skips
+	Follows         uint64        // the generation of the previous round, if that round may be unsettled; otherwise zero
+	WaitsForEarlier bool          // earlier rounds must be settled before this one fires
+	before          time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
+	asked           bool          // the worker has read, before the due time, whether the earlier rounds are settled
+	alone           bool          // no entry is left before the alarm's own entry
+	next            uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
+	recurs          *entry.Series // the series; nil for a timer that fires only once more
+	Left            int           // number of missed occurrences that the next stored entry skips
 
 	ends ending // the entry that the claim stores
 	word string // the token of the request that set the timer: see entry.Pending
@@ -59,12 +59,12 @@ type Alarm struct {
 
 // Removal describes the removal of entries once a timer is settled.
 type Removal struct {
-	Entry  uint64        // the last entry to remove; zero for none
-	Keep   bool          // remove only the entries before Entry
-	What   entry.Outcome // the outcome to record in an entry behind Entry; empty for none
-	Alone  bool          // remove only Entry
-	Oldest bool          // Entry is probably the oldest entry of its subject, so the worker asks a replica first
-	Fired  uint64        // the firing, if it directly follows the generation; zero if unknown
+	Entry          uint64        // the last entry to remove; zero for none
+	Keep           bool          // remove only the entries before Entry
+	What           entry.Outcome // the outcome to record in an entry behind Entry; empty for none
+	Alone          bool          // remove only Entry
+	ProbablyOldest bool          // Entry is probably the oldest entry of its subject, so the worker asks a replica first
+	Fired          uint64        // the firing, if it directly follows the generation; zero if unknown
 
 	Cancelled uint64 // if Entry is a cancel, the entry directly before it; zero if unknown
 }
@@ -82,8 +82,8 @@ const (
 func (a *Alarm) TakeEntry(e entry.Entry) {
 	a.recurs, a.word = e.Recurs, e.Word
 	a.takeRun(e)
-	a.Follows, a.Later, a.before = e.Follows(), e.Replaced > 0, time.Time{}
-	if !a.Later {
+	a.Follows, a.WaitsForEarlier, a.before = e.Follows(), e.Replaced > 0, time.Time{}
+	if !a.WaitsForEarlier {
 		return
 	}
 	if id, err := message.ParseID(e.Before.ID); err == nil {
@@ -133,7 +133,7 @@ func (a *Alarm) Asked() { a.asked = true }
 // BeforeSettled records that the earlier rounds are settled. Alone reports whether no entry is left before the alarm's
 // own entry: then only the own entry must be removed.
 func (a *Alarm) BeforeSettled(alone bool) {
-	a.Follows, a.Later, a.alone = 0, false, alone
+	a.Follows, a.WaitsForEarlier, a.alone = 0, false, alone
 }
 
 // Nothing reports whether the timer needs no work.
@@ -168,7 +168,7 @@ func (a *Alarm) MayHaveFired() {
 func (a *Alarm) Withdraw() {
 	a.Stage = Settled
 	if a.Follows == 0 && !a.mayStartRun() {
-		a.Entry, a.Alone, a.Oldest = a.Generation, a.Alone || !a.closes, a.closes
+		a.Entry, a.Alone, a.ProbablyOldest = a.Generation, a.Alone || !a.closes, a.closes
 	}
 }
 
@@ -205,7 +205,7 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 		a.Entry = a.Generation
 	}
 	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // the marker is stored
-		a.Entry, a.Keep, a.Oldest, a.Stage = a.keepsFrom(), true, true, Settled
+		a.Entry, a.Keep, a.ProbablyOldest, a.Stage = a.keepsFrom(), true, true, Settled
 		return a.Entry != 0
 	}
 	if a.Entry == 0 || a.Stage == Settled {

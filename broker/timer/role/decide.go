@@ -84,9 +84,9 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 		return Step{Kind: Hold, At: read}
 	case a.fresh && m.Last:
 		return Step{Kind: Examine}
-	case left > 0 && a.Stage == Pending && a.Later && a.Loaded && !a.asked:
+	case left > 0 && a.Stage == Pending && a.WaitsForEarlier && a.Loaded && !a.asked:
 		return Step{Kind: Precede}
-	case left <= 0 && m.Proven && a.Stage == Pending && (a.Later || a.bounded(of.When)):
+	case left <= 0 && m.Proven && a.Stage == Pending && (a.WaitsForEarlier || a.bounded(of.When)):
 		return Step{Kind: Precede}
 	case left <= 0 && m.Proven && a.Stage == Pending:
 		return Step{Kind: Claim}

@@ -109,7 +109,7 @@ func TestArrivedEntry(t *testing.T) {
 		want  Alarm
 	}{
 		{"the marker of a set was stored", Alarm{Generation: 7}, Level,
-			Alarm{Generation: 7, Stage: Settled, Removal: Removal{Entry: 7, Keep: true, Oldest: true}}},
+			Alarm{Generation: 7, Stage: Settled, Removal: Removal{Entry: 7, Keep: true, ProbablyOldest: true}}},
 		{"the marker of the first set was stored", Alarm{Generation: 7, First: true}, Level,
 			Alarm{Generation: 7, First: true}},
 		{"a marker was stored again", Alarm{Generation: 7, Stage: Doubt}, Level,

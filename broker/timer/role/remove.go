@@ -37,7 +37,7 @@ func (s *Stream) RemoveEntries(
 		return false, nil
 	case what.Alone:
 		return true, s.removeEntry(ctx, what.Entry)
-	case what.Oldest && s.isFirst(ctx, subject, what.Entry):
+	case what.ProbablyOldest && s.isFirst(ctx, subject, what.Entry):
 		if what.Keep {
 			return true, nil
 		}
