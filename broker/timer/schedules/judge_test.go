@@ -9,7 +9,6 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
-	"delaybroker/broker/timer/timetable"
 )
 
 // test/schedules compares this package with the server. The tests of this file cover the rules that the server does not
@@ -74,8 +73,8 @@ func TestEndsBelongToSubjects(t *testing.T) {
 	}
 }
 
-// TestGroundsAreChecked: a meaningless setting is refused, with the correction.
-func TestGroundsAreChecked(t *testing.T) {
+// TestScheduleRulesAreChecked: a meaningless setting is refused, with the correction.
+func TestScheduleRulesAreChecked(t *testing.T) {
 	t.Parallel()
 	roots := []string{"delay", "delaysys"}
 	for list, want := range map[string]string{
@@ -145,61 +144,4 @@ func FuzzJudge(f *testing.F) {
 			t.Errorf("read back as %+v, %v", e, e.Problem)
 		}
 	})
-}
-
-// FuzzCron: an expression in the server's grammar is a table, or has no occurrence. Its numbers are kept.
-func FuzzCron(f *testing.F) {
-	for _, expr := range []string{
-		"* * * * * *", "5/20 1-59/7 ? 1,2,31 jan-DEC sun", "0 0 0 30 2 *", "@hourly", "+1 * * * * *", "1--2 * * * * *",
-		"0 0 0 * * 6-6/2", "01 02 03 04 05 06", "*-5 * * * * *", "*/9999999999999999999 * * * * *",
-	} {
-		f.Add(expr)
-	}
-	f.Fuzz(func(t *testing.T, pattern string) {
-		expr, err := parseCron(pattern)
-		if err != nil {
-			return
-		}
-		again, err := parseCron(expr)
-		if err != nil || again != expr {
-			t.Errorf("%q is %q, which is %q, %v", pattern, expr, again, err)
-		}
-		table, err := timetable.Parse(timetable.Words{Cron: expr})
-		if err != nil {
-			if !strings.Contains(err.Error(), "never matches") && len(expr) < 256 {
-				t.Errorf("%q is %q: %v", pattern, expr, err)
-			}
-			return
-		}
-		if next, ok := table.Start(now, time.Time{}); !ok || !next.After(now) {
-			t.Errorf("%q comes next at %s, %t", pattern, next, ok)
-		}
-	})
-}
-
-// TestCronIsTheServers: the server's grammar has six fields; the result has the same meaning for every parser.
-func TestCronIsTheServers(t *testing.T) {
-	t.Parallel()
-	for pattern, want := range map[string]string{
-		"@yearly":                          "0 0 0 1 1 *",
-		"@annually":                        "0 0 0 1 1 *",
-		"@monthly":                         "0 0 0 1 * *",
-		"@weekly":                          "0 0 0 * * 0",
-		"@daily":                           "0 0 0 * * *",
-		"@midnight":                        "0 0 0 * * *",
-		"@hourly":                          "0 0 * * * *",
-		"*/2 * * * * *":                    "0-58/2 * * * * *",
-		"5/20 0,1,2 */1 ? JAN-mar sat,sun": "5-45/20 0-2 * * 1-3 0,6",
-		"*,5 1-31/10 0-23 1-31 * 6-6/2":    "* 1-31/10 0-23 1-31 * 6",
-		"59 1,2,4,5,7 9 5/30 12 0":         "59 1,2,4,5,7 9 5 12 0",
-		"*/99 0 0 * * *":                   "0 0 0 * * *",
-		"1/9223372036854775807 0 0 * * *":  "1 0 0 * * *",
-		"* * * * *":                        "", "* * * * * * *": "", "60 * * * * *": "", "* * * 0 * *": "", "* * * * * 7": "",
-		"@every 1h": "", "L * * * * *": "", "1-2-3 * * * * *": "", "1/2/3 * * * * *": "", "*/0 * * * * *": "", ",,": "",
-		"* * * * ja *": "", "* * * * anf *": "", "* * * * janf *": "", "* * * *  *": "", "* * * * feb-jan *": "",
-	} {
-		if got, err := parseCron(pattern); got != want || (err == nil) != (want != "") {
-			t.Errorf("%s is %q, %v, want %q", pattern, got, err, want)
-		}
-	}
 }

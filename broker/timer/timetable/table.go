@@ -50,6 +50,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Word + ": " + e.Sentence }
 
+// errorf returns an Error. A format quotes untrusted text with %.64q.
 func errorf(word, format string, args ...any) *Error {
 	return &Error{Word: word, Sentence: fmt.Sprintf(format, args...)}
 }
@@ -81,7 +82,7 @@ func (t *Table) when(w Words) *Error {
 		return errorf("every", "%v", err)
 	}
 	if d < MinInterval {
-		return errorf("every", "%s is too short: at least %s", excerpt(w.Every), levels.FormatDuration(MinInterval))
+		return errorf("every", "%.64q is too short: at least %s", w.Every, levels.FormatDuration(MinInterval))
 	}
 	t.Every = d
 	return nil
@@ -109,7 +110,7 @@ func (t *Table) jitter(w Words) *Error {
 		return errorf("jitter", "%v", err)
 	}
 	if limit := t.Interval(); d >= limit {
-		return errorf("jitter", "%s is too long for the time between two rounds: want less than %s", excerpt(w.Jitter),
+		return errorf("jitter", "%.64q is too long for the time between two rounds: want less than %s", w.Jitter,
 			levels.FormatDuration(limit))
 	}
 	t.Jitter = d
@@ -122,14 +123,14 @@ func (t *Table) rounds(w Words) *Error {
 		t.Missed = m
 	case "":
 	default:
-		return errorf("missed", "%s: want skip, one or all", excerpt(w.Missed))
+		return errorf("missed", "%.64q: want skip, one or all", w.Missed)
 	}
 	if w.Rounds == "" {
 		return nil
 	}
 	n, err := strconv.Atoi(w.Rounds)
 	if err != nil || n < 1 || n > math.MaxInt32 {
-		return errorf("rounds", "%s: want a whole number of at least 1, or leave it out", excerpt(w.Rounds))
+		return errorf("rounds", "%.64q: want a whole number of at least 1, or leave it out", w.Rounds)
 	}
 	t.Rounds = n
 	return nil
@@ -204,13 +205,4 @@ func (t Table) everyAfter(first, after time.Time) time.Time {
 		return first
 	}
 	return first.Add(after.Sub(first) / t.Every * t.Every).Add(t.Every)
-}
-
-// excerpt quotes untrusted text for an error: shortened, and with unprintable characters escaped.
-func excerpt(s string) string {
-	const maxLen = 64 // bytes
-	if len(s) > maxLen {
-		s = s[:maxLen] + "…"
-	}
-	return strconv.Quote(s)
 }

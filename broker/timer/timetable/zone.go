@@ -32,7 +32,7 @@ func loadZone(name string) (*time.Location, *Error) {
 }
 
 func noZone(name string) *Error {
-	return errorf("zone", "there is no zone %s: want a name of the IANA database, such as Europe/Berlin", excerpt(name))
+	return errorf("zone", "there is no zone %.64q: want a name of the IANA database, such as Europe/Berlin", name)
 }
 
 // wall is a local time of a zone, represented as the Unix time at which a clock in UTC shows the same time.
