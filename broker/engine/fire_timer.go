@@ -148,7 +148,7 @@ func (w *worker) lookBefore(f *flight) {
 		})
 		return
 	}
-	f.timer.Asked()
+	f.timer.Asked = true
 	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
 		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)

@@ -1,7 +1,7 @@
 // Package timer is the state machine of named timers, without NATS: the state of a timer (State), the answer to a
-// request in that state (Decide), the position up to which the timers' stream has been read (Cursor), the firings in
-// progress in this process (Claims), and the rounds that it has settled (Settled). Package entry parses and writes the
-// entries of the stream. Package store reads the entries, and changes timers. Package role decides about due timers.
+// request in that state (Decide), and the position up to which the timers' stream has been read (Cursor). Package entry
+// parses and writes the entries of the stream. Package store reads the entries, and changes timers. Package role decides
+// about due timers.
 //
 // # Subjects, entries and generations
 //

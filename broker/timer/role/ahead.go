@@ -62,7 +62,7 @@ func (s *Stream) asksReplicas(local time.Time) bool {
 // expect to be the last entry; or the copy is a cancel of the generation. In all other cases, the next step is a read
 // from the leader.
 func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
-	a.fresh = false
+	a.Fresh = false
 	e := entry.Parse(s.Policy, in)
 	switch {
 	case in.Sequence == a.Generation && in.At.Equal(a.At) && e.Kind == entry.Set:
@@ -72,22 +72,4 @@ func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 		return e, Step{Kind: Drop}
 	}
 	return e, Step{Kind: Examine}
-}
-
-// KnowsBefore reports whether this process has settled the earlier rounds of a series. If it has settled them, the
-// alarm records this.
-func (s *Stream) KnowsBefore(a *Alarm) bool {
-	settled, alone := s.settled.Before(a.Generation, a.before)
-	if settled && a.WaitsForEarlier {
-		a.BeforeSettled(alone)
-	}
-	return settled
-}
-
-// Removed records that the entry of a round was removed. Alone reports whether no entry is left before the entry of the
-// next round.
-func (s *Stream) Removed(a *Alarm, alone bool) {
-	if a.next != 0 {
-		s.settled.Note(a.Generation, a.At, a.next, alone)
-	}
 }

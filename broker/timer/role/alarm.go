@@ -31,7 +31,9 @@ type Alarm struct {
 	First      bool // the set was the first entry of its subject
 	Loaded     bool // the worker has read the body for the marker, and has counted the body's memory
 
-	fresh   bool // the alarm is that of a marker, and no entry of its subject was read yet: a replica's copy suffices
+	// Fresh means that the alarm is that of a marker, and no entry of its subject was read yet. A replica's copy suffices.
+	// The worker clears Fresh to read from the leader.
+	Fresh   bool
 	unread  bool // the alarm is that of a round's marker, and no entry was read from the leader yet
 	cleared bool // no entry was left before the set when its marker was stored
 
@@ -39,7 +41,7 @@ type Alarm struct {
 	Follows         uint64        // the generation of the previous round, if that round may be unsettled; otherwise zero
 	WaitsForEarlier bool          // earlier rounds must be settled before this one fires
 	before          time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
-	asked           bool          // the worker has read, before the due time, whether the earlier rounds are settled
+	Asked           bool          // the worker has read, before the due time, whether the earlier rounds are settled
 	alone           bool          // no entry is left before the alarm's own entry
 	next            uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
 	recurs          *entry.Series // the series; nil for a timer that fires only once more
@@ -112,13 +114,6 @@ func (a *Alarm) MarkerHeader(r message.Request) message.Header {
 	return entry.Marker{Request: r, Key: a.key, Size: a.Size}.Header()
 }
 
-// Fresh reports whether the worker should read a copy of the entry from any replica: the alarm is that of a marker, and
-// no entry of its subject was read yet.
-func (a *Alarm) Fresh() bool { return a.fresh }
-
-// AskLeader makes the worker read from the leader of the stream.
-func (a *Alarm) AskLeader() { a.fresh = false }
-
 // FirstRead reports whether the alarm is that of a round's marker, and no entry of its subject was read from the leader
 // yet. Later calls return false.
 func (a *Alarm) FirstRead() bool {
@@ -126,9 +121,6 @@ func (a *Alarm) FirstRead() bool {
 	a.unread = false
 	return first
 }
-
-// Asked records that the worker reads whether the earlier rounds are settled.
-func (a *Alarm) Asked() { a.asked = true }
 
 // BeforeSettled records that the earlier rounds are settled. Alone reports whether no entry is left before the alarm's
 // own entry: then only the own entry must be removed.

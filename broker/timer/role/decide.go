@@ -80,11 +80,11 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	}
 	left, read := of.When.Sub(m.Now), of.When.Add(-readAhead).Truncate(readTogether)
 	switch armed := a.armedAt(of); {
-	case a.fresh && m.Last && m.Now.Before(read):
+	case a.Fresh && m.Last && m.Now.Before(read):
 		return Step{Kind: Hold, At: read}
-	case a.fresh && m.Last:
+	case a.Fresh && m.Last:
 		return Step{Kind: Examine}
-	case left > 0 && a.Stage == Pending && a.WaitsForEarlier && a.Loaded && !a.asked:
+	case left > 0 && a.Stage == Pending && a.WaitsForEarlier && a.Loaded && !a.Asked:
 		return Step{Kind: Precede}
 	case left <= 0 && m.Proven && a.Stage == Pending && (a.WaitsForEarlier || a.bounded(of.When)):
 		return Step{Kind: Precede}

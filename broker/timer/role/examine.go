@@ -41,10 +41,9 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 	return behind, err
 }
 
-// LookAtRound is like Look, for a round whose entries this process has not read yet. Mostly the round's own entry is
-// the first of its subject, which proves that the earlier rounds are settled. So one read replaces two. That matters
-// because the rounds of many series may be due in the same minute. LookAtRound does not read later entries. If a later
-// entry exists, the stream refuses the firing, and the worker then calls Look.
+// LookAtRound is like Look, for a round whose entries this process has not read yet. Usually the round's own entry is
+// the first of its subject, which proves that the earlier rounds are settled. Then LookAtRound does not read later
+// entries. If a later entry exists, the stream refuses the firing, and the worker calls Look.
 func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (timer.State, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, 1)
 	if err != nil || !ok || m.Sequence != generation {

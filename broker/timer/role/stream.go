@@ -37,8 +37,8 @@ type Config struct {
 // Stream is the stream of named timers. All workers of an instance share one Stream. It is safe for concurrent use.
 type Stream struct {
 	Config
-	claims  timer.Claims
-	settled timer.Settled
+	claims  // the firings of this process
+	settled // the rounds whose earlier rounds are settled
 
 	leaderOnly atomic.Int64 // Unix time in nanoseconds until which replicas are not asked
 }
@@ -54,19 +54,6 @@ func (s *Stream) Entries() store.Entries {
 	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
-// Take claims the firing of a timer within this process, and reports whether this alarm has the claim.
-func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
-
-// Settle notes that the message of the alarm's timer has left this process.
-func (s *Stream) Settle(a *Alarm) { s.claims.Settle(a.Generation, a) }
-
-// Firings returns the number of timers whose firing this process has claimed, and whose message has not left the
-// process.
-func (s *Stream) Firings() int { return s.claims.Underway() }
-
-// Release releases the alarm's claim.
-func (s *Stream) Release(a *Alarm) { s.claims.Release(a.Generation, a) }
-
 // OfMarker returns the alarm of a marker that a level's lane has read. The marker's seal is verified.
 func (s *Stream) OfMarker(m entry.Marker) *Alarm {
 	id, err := message.ParseID(m.ID)
@@ -76,7 +63,7 @@ func (s *Stream) OfMarker(m entry.Marker) *Alarm {
 	return &Alarm{
 		Subject: m.Timer(s.Policy.Names), key: m.Key,
 		Generation: id.Sequence, At: id.At, Size: m.Size, Stage: Doubt,
-		fresh: true, unread: m.Origin().Series > 0, cleared: true,
+		Fresh: true, unread: m.Origin().Series > 0, cleared: true,
 	}
 }
 

@@ -121,9 +121,12 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 			end.Err = err
 			break
 		}
-		found, since := s.overdue(m, b)
+		in := m.Incoming(s.Name())
+		in.BodyLeft = true
+		e := entry.Parse(s.Policy, in)
+		found, since := s.overdue(e, m, b)
 		began := time.Now()
-		done, again := end.seals.judge(ctx, s, m, before)
+		done, again := end.seals.judge(ctx, s, in, e, before)
 		waited += time.Since(began)
 		if again {
 			end.leave(m.At)
@@ -173,11 +176,8 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 	}
 }
 
-// overdue parses the header of an entry. It returns the timer, and the result of Stream.Ends.
-func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Time) {
-	in := m.Incoming(s.Name())
-	in.BodyLeft = true
-	e := entry.Parse(s.Policy, in)
+// overdue returns the timer of an entry, whose header was parsed, and the result of Stream.Ends.
+func (s *Stream) overdue(e entry.Entry, m lane.Stored, b *Batch) (found Overdue, since time.Time) {
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {
 	case e.Problem != nil: // the timers' lane handles an invalid entry
