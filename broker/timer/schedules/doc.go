@@ -20,8 +20,8 @@
 //     that was read. For other requests the last writer wins, as with the server.
 //   - Answers have the server's codes and texts. test/schedules/README.md lists the differences.
 //   - A client chooses the target by a header, so the server cannot check the client's permission for the target.
-//     Instead, each rule lists the allowed targets. A rule corresponds to one stream of the server. So only a
-//     request on a subject of its own rule can end a schedule.
+//     Instead, each rule lists the allowed targets. A rule corresponds to one stream of the server. So only a request
+//     on a subject of its own rule can end a schedule.
 //   - To a schedule's client, a change by an operator looks like a change by another client. The identity of a
 //     recurring schedule is the sequence of its first round; it does not change. A schedule that fires once is a
 //     different one after a move: the sequence and the message id of its request do not identify it any more.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -68,23 +67,19 @@ func (s *Service) Run(ctx context.Context) {
 		s.Log.Error("cannot subscribe to schedule requests; this instance answers none (DELAY_SCHEDULES)", "err", err)
 		return
 	}
-	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
-	defer abandon()
-	var working sync.WaitGroup
+	var workers []func(context.Context)
 	for _, queue := range s.queues {
-		working.Go(func() {
+		workers = append(workers, func(ctx context.Context) {
 			for m := range queue {
-				s.work(base, m)
+				s.work(ctx, m)
 			}
 		})
 	}
-	s.requests.Each(ctx, s.receive)
-	for _, queue := range s.queues {
-		close(queue)
-	}
-	late := time.AfterFunc(s.Grace, abandon)
-	defer late.Stop()
-	working.Wait()
+	s.requests.Serve(ctx, s.Grace, s.receive, workers, func() {
+		for _, queue := range s.queues {
+			close(queue)
+		}
+	})
 }
 
 // receive passes a request to its worker. It does not block.

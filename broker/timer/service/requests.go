@@ -1,8 +1,11 @@
 package service
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -197,4 +200,26 @@ func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 		}
 	}
 	return s.Timers.Bulk(ctx, b)
+}
+
+// BadRequest returns the error for an invalid request.
+func BadRequest(format string, args ...any) *store.Refusal {
+	return store.Refusef(store.CodeBad, format, args...)
+}
+
+// Decode decodes the body of a request into a value with defaults. An unknown field is an error: a request with
+// "dryrun" in place of "dry_run" must not cancel timers.
+func Decode(body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return BadRequest("the request is not understood: %v", err)
+	}
+	if _, err := d.Token(); err != io.EOF { // d.More would accept a bracket
+		return BadRequest("the request is not understood: want one JSON object, and nothing behind it")
+	}
+	return nil
 }

@@ -54,6 +54,11 @@ type Config struct {
 	Log           *slog.Logger
 }
 
+// Call answers a request that is not only about timers. Packages above this one provide Calls. The result is encoded as
+// JSON; the error is a *store.Refusal if the request is invalid. If the subject of the Call ends with a wildcard, rest
+// is the token in the wildcard's place.
+type Call = func(ctx context.Context, rest string, body []byte) (any, error)
+
 // Service answers requests about timers. Several instances share the requests. Create a Service with NewService; Run
 // does the work.
 type Service struct {
@@ -117,6 +122,16 @@ func NewService(cfg Config) *Service {
 	return s
 }
 
+// endpointOf returns the endpoint of a call on a subject.
+func endpointOf(subject, name string, c Call) *endpoint {
+	root := strings.TrimSuffix(subject, ".*")
+	e := &endpoint{name: strings.TrimSuffix(name, ".*"), root: root, isMany: true, isCall: true, on: []string{subject}}
+	e.answers = func(_ *Service, ctx context.Context, r request) (any, error) {
+		return c(ctx, strings.TrimPrefix(strings.TrimPrefix(r.Subject, root), "."), r.Data)
+	}
+	return e
+}
+
 // oneWorkers returns the number of workers for requests about one timer, for a maximum size of messages in bytes.
 func oneWorkers(maxPayload int64) int {
 	return int(min(maxOne, max(minOne, bodyRoom/max(1, maxPayload))))
@@ -130,21 +145,14 @@ func (s *Service) Run(ctx context.Context) {
 		s.Log.Warn("cannot subscribe to timer requests; this instance answers none", "err", err)
 		return
 	}
-	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
-	defer abandon()
-	var working sync.WaitGroup
-	for range s.workers {
-		working.Go(func() { s.work(base, s.one, oneTime) })
-	}
-	for range maxMany {
-		working.Go(func() { s.work(base, s.many, manyTime) })
-	}
-	s.requests.Each(ctx, s.receive)
-	s.one.close()
-	s.many.close()
-	late := time.AfterFunc(s.Grace, abandon)
-	defer late.Stop()
-	working.Wait()
+	one := func(ctx context.Context) { s.work(ctx, s.one, oneTime) }
+	many := func(ctx context.Context) { s.work(ctx, s.many, manyTime) }
+	workers := slices.Repeat([]func(context.Context){one}, s.workers)
+	workers = append(workers, slices.Repeat([]func(context.Context){many}, maxMany)...)
+	s.requests.Serve(ctx, s.Grace, s.receive, workers, func() {
+		s.one.close()
+		s.many.close()
+	})
 }
 
 // listen subscribes to the subjects of the endpoints, and to those of "nats micro".
