@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -124,11 +125,8 @@ func checkKey(key string) *message.Problem {
 // determines the due time.
 func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
 	wait, problem := s.One(message.HeaderFor)
-	if problem != nil {
-		return in.At, problem
-	}
-	until, problem := s.One(message.HeaderUntil)
-	if problem != nil {
+	until, untilProblem := s.One(message.HeaderUntil)
+	if problem = cmp.Or(problem, untilProblem); problem != nil {
 		return in.At, problem
 	}
 	switch hasFor, hasUntil := s.Delay[message.HeaderFor] != nil, s.Delay[message.HeaderUntil] != nil; {

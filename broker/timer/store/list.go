@@ -71,6 +71,31 @@ type Row struct {
 	state   timer.State // without the body
 }
 
+// Recurring is the part of a row about a recurring timer.
+type Recurring struct {
+	Table   string    `json:"table"`            // for people
+	Round   int       `json:"round"`            // the number of the pending round, from 1
+	Series  uint64    `json:"series"`           // the generation of its first set
+	Planned time.Time `json:"planned,omitzero"` // the time by the table; with jitter, the round is due a little later
+	Paused  bool      `json:"paused,omitempty"`
+	Set     string    `json:"set,omitempty"` // the set of schedules to which the series belongs
+
+	Of entry.Series `json:"-"`
+}
+
+// RecurringOf describes the recurring timer of an entry. It returns nil if the entry is not a pending round or a paused
+// series.
+func RecurringOf(e entry.Entry) *Recurring {
+	if e.Recurs == nil || !e.PendingOrPaused() {
+		return nil
+	}
+	r, of := *e.Recurs, e.Origin()
+	return &Recurring{
+		Table: r.Table.String(), Round: of.Round, Series: of.Series, Planned: r.Planned,
+		Paused: e.Kind == entry.Paused, Set: r.Owner, Of: r,
+	}
+}
+
 // Listing is a page of timers, in the order in which they were set.
 type Listing struct {
 	Timers  []Row     `json:"timers"`

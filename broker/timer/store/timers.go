@@ -101,6 +101,20 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	return answer, err
 }
 
+// Read reads the state of a timer.
+func (t *Timers) Read(ctx context.Context, key, target string) (timer.State, error) {
+	change := Change{Request: timer.Request{Verb: timer.Get}, Key: key, Target: target}
+	if problem := t.check(change); problem != nil {
+		return timer.State{}, Refusef(CodeBad, "%s", problem.Sentence)
+	}
+	a := t.attempt(change)
+	err := a.Run(ctx, a, false)
+	if err == nil && a.State.Sequence == 0 && !a.State.None {
+		err = ctx.Err() // ctx had ended before the first read
+	}
+	return a.State, err
+}
+
 func (t *Timers) check(w Change) *message.Problem {
 	if subject, ok := message.ScheduleOf(w.Key); ok && w.Verb != timer.Set {
 		return entry.CheckSchedule(t.Policy, subject)
