@@ -193,7 +193,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 					a.Header.Get("Delay-Schedule-Next"), due, next)
 			}
 		}
-		// Over. Another one, replaced by the sequence of its acknowledgement.
+		// The schedule has ended. The next one is replaced by the sequence of its acknowledgement.
 		g, _ = c.Schedule("schedules.orders.c", "orders.c", "@every 10s", "c")
 		time.Sleep(25 * time.Second)
 		const expected = "Nats-Expected-Last-Subject-Sequence"

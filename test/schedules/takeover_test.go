@@ -152,14 +152,14 @@ func TestTakeOverInTrouble(t *testing.T) {
 		meddleBy := func(pass func(question string) bool) { meddle.Store(&pass) }
 		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool { return !(*meddle.Load())(question) })
 		through := func(o *schedules.TakeOver) { o.Store.API.API = natstest.ProxyAPI }
-		// It is interrupted before it deletes.
+		// The import is interrupted before the deletion.
 		meddleBy(func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") })
 		for name, took := range h.take(through) {
 			if took.Fate != schedules.Both {
 				t.Errorf("%s: %+v, want both", name, took)
 			}
 		}
-		// Again; meanwhile somebody replaces b there.
+		// The import is repeated. Meanwhile a client replaces b on the server.
 		replaced := false
 		meddleBy(func(question string) bool {
 			if strings.HasPrefix(question, "STREAM.MSG.DELETE.") && !replaced {

@@ -101,8 +101,8 @@ func TestVerbsOnSchedules(t *testing.T) {
 	})
 }
 
-// TestMovedScheduleIsNotItsID: after an operator has moved a schedule, the id of the client's request does not stand
-// for it any more.
+// TestMovedScheduleIsNotItsID: after an operator has moved a schedule, the id of the client's request does not identify
+// the schedule any more.
 func TestMovedScheduleIsNotItsID(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {

@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestHugeAndManyRequests: requests that are too large are refused. Of too many requests, each is answered with its
-// outcome, or with busy. A generation that no stream has is unknown.
+// TestHugeAndManyRequests: requests that are too large are refused. If too many requests arrive, each is answered with
+// its outcome, or refused as busy. A generation that no stream has is unknown.
 func TestHugeAndManyRequests(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

@@ -96,11 +96,8 @@ func TestDebounceBeginsAnew(t *testing.T) {
 				if crash < 0 && down > 0 {
 					continue
 				}
-				t.Run(fmt.Sprint(name, " crash ", crash, " for ", down), func(t *testing.T) {
-					t.Parallel()
-					natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-						beginAnew(t, s, end, crash, down)
-					})
+				parallel(t, fmt.Sprint(name, " crash ", crash, " for ", down), func(t *testing.T, s *natstest.Server) {
+					beginAnew(t, s, end, crash, down)
 				})
 			}
 		}
@@ -144,29 +141,26 @@ func TestDebounceThroughCrashes(t *testing.T) {
 	t.Parallel()
 	for crash := range 12 {
 		for _, shared := range []bool{false, true} {
-			t.Run(fmt.Sprint(crash, shared), func(t *testing.T) {
-				t.Parallel()
-				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-					cfg := harness.TimersOn(t)
-					c := harness.NewClient(t, s)
-					in := c.Subscribe("orders.>")
-					start, crashed := time.Now(), make(chan struct{})
-					b := startOneOrTwo(t, s, cfg, shared)
-					time.Sleep(time.Until(start.Add(20 * time.Second)))
-					start = time.Now()
-					go func() {
-						defer close(crashed)
-						time.Sleep(time.Duration(crash)*10*time.Second + time.Millisecond)
-						b.Crash()
-						if !shared {
-							harness.StartBroker(t, s, cfg)
-						}
-					}()
-					debounce(c, start, "50s", "140s", 0, 5*time.Second, 45*time.Second, 75*time.Second, 110*time.Second,
-						112*time.Second)
-					<-crashed
-					checkDebounced(t, c, in, start.Add(140*time.Second), 0, "1m52s")
-				})
+			parallel(t, fmt.Sprint(crash, shared), func(t *testing.T, s *natstest.Server) {
+				cfg := harness.TimersOn(t)
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				start, crashed := time.Now(), make(chan struct{})
+				b := startOneOrTwo(t, s, cfg, shared)
+				time.Sleep(time.Until(start.Add(20 * time.Second)))
+				start = time.Now()
+				go func() {
+					defer close(crashed)
+					time.Sleep(time.Duration(crash)*10*time.Second + time.Millisecond)
+					b.Crash()
+					if !shared {
+						harness.StartBroker(t, s, cfg)
+					}
+				}()
+				debounce(c, start, "50s", "140s", 0, 5*time.Second, 45*time.Second, 75*time.Second, 110*time.Second,
+					112*time.Second)
+				<-crashed
+				checkDebounced(t, c, in, start.Add(140*time.Second), 0, "1m52s")
 			})
 		}
 	}

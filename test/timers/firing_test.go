@@ -108,41 +108,38 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 		}, []string{"Delay-Cancel", "1"}, false},
 	} {
 		for _, history := range []time.Duration{-1, time.Minute} {
-			t.Run(fmt.Sprintf("%s, history %s", name, history), func(t *testing.T) {
-				t.Parallel()
-				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-					cfg := harness.TimersOn(t)
-					cfg.TimerHistory = history
-					b := harness.StartBroker(t, s, cfg)
-					c := harness.NewClient(t, s)
-					in := c.Subscribe("orders.>")
-					set := time.Now()
-					g := c.Publish("delaytimer.k.orders.x", "old", "Delay-For", tt.wait).Sequence
-					wait, _ := time.ParseDuration(tt.wait)
-					time.Sleep(min(wait/2, time.Minute))
-					b.Stop()
-					time.Sleep(10 * time.Minute)
-					c.Fire("delaytimer.k.orders.x", "ghost")
-					tt.lose(c, g)
-					start := time.Now()
-					c.Publish("delaytimer.k.orders.x", "new", tt.over...)
-					time.Sleep(time.Millisecond)
-					harness.StartBroker(t, s, cfg)
-					time.Sleep(time.Second)
-					want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
-					if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
-						t.Fatalf("when a broker came, %+v arrived, want the old one as %s", got, want)
-					}
-					if tt.comes {
-						harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
-					}
-					time.Sleep(time.Hour)
-					want = map[bool]string{false: "old", true: "new old"}[tt.comes]
-					if got := harness.Bodies(in.All()); got != want {
-						t.Errorf("in the end %q arrived, want %q", got, want)
-					}
-					c.CheckNoTimersBut("DELAY_DEAD")
-				})
+			parallel(t, fmt.Sprintf("%s, history %s", name, history), func(t *testing.T, s *natstest.Server) {
+				cfg := harness.TimersOn(t)
+				cfg.TimerHistory = history
+				b := harness.StartBroker(t, s, cfg)
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				set := time.Now()
+				g := c.Publish("delaytimer.k.orders.x", "old", "Delay-For", tt.wait).Sequence
+				wait, _ := time.ParseDuration(tt.wait)
+				time.Sleep(min(wait/2, time.Minute))
+				b.Stop()
+				time.Sleep(10 * time.Minute)
+				c.Fire("delaytimer.k.orders.x", "ghost")
+				tt.lose(c, g)
+				start := time.Now()
+				c.Publish("delaytimer.k.orders.x", "new", tt.over...)
+				time.Sleep(time.Millisecond)
+				harness.StartBroker(t, s, cfg)
+				time.Sleep(time.Second)
+				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
+				if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
+					t.Fatalf("when a broker came, %+v arrived, want the old one as %s", got, want)
+				}
+				if tt.comes {
+					harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
+				}
+				time.Sleep(time.Hour)
+				want = map[bool]string{false: "old", true: "new old"}[tt.comes]
+				if got := harness.Bodies(in.All()); got != want {
+					t.Errorf("in the end %q arrived, want %q", got, want)
+				}
+				c.CheckNoTimersBut("DELAY_DEAD")
 			})
 		}
 	}

@@ -119,9 +119,7 @@ func TestHostileTimerSubjects(t *testing.T) {
 // Headers that control a stream do not control the target's stream.
 func TestReservedHeadersOfTimers(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		due := time.Now().Add(90 * time.Second)
 		far := due.Add(100 * time.Hour).UTC().Format(time.RFC3339Nano)
