@@ -131,21 +131,21 @@ func (a *attempt) Decide() timer.Next {
 	doubt := a.Doubt.Any
 	switch {
 	case !ok:
-		return timer.Look
+		return timer.ReadAgain
 	case a.knows(st), !a.inPlace && st.word == a.word:
 		a.known = a.stored(st.generation)
 		a.known.Duplicate = !doubt
-		return timer.Say
+		return timer.Reply
 	case !a.inPlace && doubt:
-		return timer.Look
+		return timer.ReadAgain
 	case a.Expected != nil && *a.Expected != st.visible:
 		if !doubt { // otherwise our entry may have been stored, and replaced since
 			why := fmt.Sprintf("wrong last sequence: %d", st.visible)
 			a.known = a.refused(&Refusal{400, jsapi.CodeWrongLast, why})
 		}
-		return timer.Say
+		return timer.Reply
 	}
-	return timer.Ask
+	return timer.Publish
 }
 
 // Decisive implements store.Rules. Every last entry is decisive.

@@ -69,7 +69,7 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error
 	}
 	var problem error
 	for ctx.Err() == nil {
-		next := timer.Look
+		next := timer.ReadAgain
 		if err := a.read(ctx, rules); err != nil {
 			if problem == nil || ctx.Err() == nil { // keep an earlier problem: the end of ctx explains nothing
 				problem = fmt.Errorf("read the last entry of %s: %w", a.Subject, err)
@@ -81,9 +81,9 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error
 			problem, next = nil, rules.Decide()
 		}
 		switch next {
-		case timer.Say:
+		case timer.Reply:
 			return nil
-		case timer.Ask:
+		case timer.Publish:
 			done, err := a.publish(ctx, rules, a.State.Sequence)
 			if done {
 				return err

@@ -152,9 +152,9 @@ func (t *Timers) attempt(c Change) *attempt {
 // outcome. The publish is repeated, even if the series has ended since.
 func (a *attempt) Decide() (next timer.Next) {
 	if a.extra != nil && a.Doubt.Any {
-		return timer.Ask
+		return timer.Publish
 	}
-	if next, a.known = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Ask || a.Verb == timer.Get {
+	if next, a.known = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Publish || a.Verb == timer.Get {
 		next, a.known = a.checkTarget(next, a.known)
 	}
 	return next
