@@ -70,16 +70,16 @@ const (
 // Doubt records the publishes of a request that the stream has not answered. The stream may have stored them, or may
 // store them later.
 type Doubt struct {
-	Any bool   // there is such a publish
-	Of  uint64 // the generation that all of them expected; zero if they expected different ones
+	Unanswered bool   // there is such a publish
+	Generation uint64 // the generation that all of them expected; zero if they expected different ones
 }
 
 // Note records a publish that expected a generation, and that the stream has not answered.
 func (d *Doubt) Note(generation uint64) {
-	if d.Any && d.Of != generation {
+	if d.Unanswered && d.Generation != generation {
 		generation = 0
 	}
-	d.Any, d.Of = true, generation
+	d.Unanswered, d.Generation = true, generation
 }
 
 // Decide returns the next step of a request, given the last entry of the timer's subject.
@@ -116,7 +116,7 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 // undecided returns the next step for an entry that proves nothing. If a publish is in doubt, another read may show its
 // result. If no publish is in doubt, the request has changed nothing, and the client may repeat it.
 func undecided(doubt Doubt) Next {
-	if doubt.Any {
+	if doubt.Unanswered {
 		return ReadAgain
 	}
 	return Reply
@@ -125,11 +125,11 @@ func undecided(doubt Doubt) Next {
 // none decides the case that the subject has no entry, or that its last entry is older than the generation.
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
-	case a.Verb == Set && doubt.Any:
+	case a.Verb == Set && doubt.Unanswered:
 		return ReadAgain, Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended"}
 	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.None:
 		return Publish, Answer{}
-	case doubt.Any:
+	case doubt.Unanswered:
 		return Reply, Answer{Outcome: Unknown, Generation: a.Generation,
 			Why: "the timer has ended; unknown whether by this request"}
 	}
@@ -175,7 +175,7 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 		return Reply, Answer{Outcome: Paused, Generation: g}
 	case a.Verb == Resume && what == Pending && e.Recurs != nil && (a.Generation == 0 || a.Generation == g):
 		return Reply, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // not paused: the due time does not change
-	case a.Verb == Set && !a.Conditional && !doubt.Any,
+	case a.Verb == Set && !a.Conditional && !doubt.Unanswered,
 		a.Verb != Set && a.Generation == 0,
 		a.Generation == g && g > 0:
 		return Publish, Answer{}
@@ -187,7 +187,7 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 // other describes the last entry; contested adds the outcome.
 func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
-	if doubt.Any {
+	if doubt.Unanswered {
 		other.Outcome = Unknown
 		other.Why += "; unknown whether this request was stored before it"
 	}
@@ -209,7 +209,7 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	case a.Verb == Cancel && a.Generation == 0:
 		answer.Outcome = Unknown
 		return Reply, answer
-	case a.Verb == Set && !a.Conditional && !doubt.Any:
+	case a.Verb == Set && !a.Conditional && !doubt.Unanswered:
 		return Publish, Answer{}
 	case a.Generation > 0 && a.Generation == e.Cancelled:
 		doubt = Doubt{} // the cancel replaced the generation, so no publish of ours did
@@ -217,7 +217,7 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	if answer.Why == "" {
 		answer.Why = "the timer is cancelled"
 	}
-	if a.Generation == 0 && !doubt.Any && a.Verb != Set {
+	if a.Generation == 0 && !doubt.Unanswered && a.Verb != Set {
 		return Reply, Answer{Outcome: NotFound, Generation: e.Cancelled, Why: answer.Why}
 	}
 	return a.contested(answer, doubt)
@@ -238,10 +238,10 @@ func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, 
 			done.Outcome = Fired
 		}
 		return Reply, done
-	case a.Verb == Set && !a.Conditional && !doubt.Any:
+	case a.Verb == Set && !a.Conditional && !doubt.Unanswered:
 		return Publish, Answer{}
 	case a.Verb != Set && (a.Generation == e.Generation ||
-		a.Generation == 0 && (!doubt.Any || doubt.Of == e.Generation)):
+		a.Generation == 0 && (!doubt.Unanswered || doubt.Generation == e.Generation)):
 		answer.Outcome = TooLate
 		return Reply, answer
 	case a.Verb == Set && a.Conditional && a.Generation == e.Generation:

@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 		"paused":           {ask, ask, ask, ask, ask, "conflict"},
 		"unproven":         {"unknown", look, "unknown", look, "unknown", "unknown"},
 	} {
-		doubt := Doubt{Any: true, Of: 5}
+		doubt := Doubt{Unanswered: true, Generation: 5}
 		for _, tt := range []struct {
 			asked Request
 			doubt Doubt
@@ -72,7 +72,7 @@ func TestDecide(t *testing.T) {
 			next, answer := Decide(tt.asked, found[name], tt.doubt)
 			got := map[Next]string{Publish: ask, ReadAgain: look, Reply: string(answer.Outcome)}[next]
 			if got != tt.want {
-				t.Errorf("%s: %+v with doubt %t: %s (%s), want %s", name, tt.asked, tt.doubt.Any, got, answer.Why, tt.want)
+				t.Errorf("%s: %+v with doubt %t: %s (%s), want %s", name, tt.asked, tt.doubt.Unanswered, got, answer.Why, tt.want)
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func TestDoubtedSet(t *testing.T) {
 		}
 	}
 	doubt.Note(5)
-	if doubt.Of != 0 {
+	if doubt.Generation != 0 {
 		t.Errorf("two generations in doubt are %+v", doubt)
 	}
 }

@@ -128,7 +128,7 @@ func wordOf(id string) string {
 // Decide implements store.Rules.
 func (a *attempt) Decide() timer.Next {
 	st, ok := subjectStateOf(a.State)
-	doubt := a.Doubt.Any
+	doubt := a.Doubt.Unanswered
 	switch {
 	case !ok:
 		return timer.ReadAgain
@@ -241,7 +241,7 @@ func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.M
 		return store.Again, nil // the stream has no leader at the moment, or is storing another entry
 	case outcome == jsapi.Conflict && a.Also[jetstream.ExpectedLastSeqHeader] == nil:
 		return store.Replaced, nil
-	case a.Doubt.Any:
+	case a.Doubt.Unanswered:
 		return store.Again, nil // this publish is refused, but an earlier one may be stored
 	case outcome == jsapi.TooLarge:
 		return store.Final, &tooLarge

@@ -74,7 +74,7 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error
 			if problem == nil || ctx.Err() == nil { // keep an earlier problem: the end of ctx explains nothing
 				problem = fmt.Errorf("read the last entry of %s: %w", a.Subject, err)
 			}
-			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.Doubt.Any {
+			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.Doubt.Unanswered {
 				return noStream()
 			}
 		} else {

@@ -84,7 +84,7 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	}
 	a := t.attempt(w)
 	err := a.Run(ctx, a, w.Verb == timer.Set || w.Verb == timer.Cancel && w.Generation > 0 && !a.schedule())
-	if err != nil && a.Doubt.Any { // a refusal is final only if no other publish is in doubt
+	if err != nil && a.Doubt.Unanswered { // a refusal is final only if no other publish is in doubt
 		a.known, err = unknown(w.Generation, err.Error()), nil
 	}
 	if err != nil {
@@ -151,7 +151,7 @@ func (t *Timers) attempt(c Change) *attempt {
 // Decide implements Rules. If the publish of an extra delivery is in doubt, the state of the series does not show the
 // outcome. The publish is repeated, even if the series has ended since.
 func (a *attempt) Decide() (next timer.Next) {
-	if a.extra != nil && a.Doubt.Any {
+	if a.extra != nil && a.Doubt.Unanswered {
 		return timer.Publish
 	}
 	if next, a.known = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Publish || a.Verb == timer.Get {
@@ -228,7 +228,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 		return Final, nil
 	case outcome == jsapi.Unknown:
 		return Doubtful, nil
-	case a.extra != nil && a.Doubt.Any: // an earlier publish of the extra delivery may be stored
+	case a.extra != nil && a.Doubt.Unanswered: // an earlier publish of the extra delivery may be stored
 		return Again, nil
 	case outcome == jsapi.Stored && reply.Ack.Sequence > generation:
 		a.known = a.stored(ctx, generation, reply.Ack.Sequence)
@@ -269,7 +269,7 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 
 // Entry implements Rules.
 func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, error) {
-	if a.extra != nil && a.Doubt.Any {
+	if a.extra != nil && a.Doubt.Unanswered {
 		return a.extra, nil
 	}
 	a.extra, a.extraOf = nil, 0
