@@ -147,7 +147,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	case a.behind.IsZero():
 		a.behind = local
 	default:
-		found.Lasting = local.Sub(a.behind) >= timer.StaleFor
+		found.ProvenBehind = local.Sub(a.behind) >= timer.StaleFor
 	}
 	var claimTimeout time.Duration
 	if by := found.Entry.By; by != "" {
@@ -170,7 +170,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout time.Duration) Step {
 	e, drop := found.Entry, Step{Kind: Drop}
 	switch {
-	case found.Behind(a.Generation) && !found.Lasting && !found.Created.After(a.At),
+	case found.Behind(a.Generation) && !found.ProvenBehind && !found.Created.After(a.At),
 		found.Sequence > a.Generation && e.Kind == entry.Unproven:
 		return Step{Kind: BackOff}
 	case found.None, found.Sequence < a.Generation:
