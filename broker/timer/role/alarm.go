@@ -63,8 +63,8 @@ type Alarm struct {
 type Removal struct {
 	Entry          uint64        // the last entry to remove; zero for none
 	Keep           bool          // remove only the entries before Entry
-	What           entry.Outcome // the outcome to record in an entry behind Entry; empty for none
-	Alone          bool          // remove only Entry
+	Outcome        entry.Outcome // the outcome to record in an entry behind Entry; empty for none
+	OnlyEntry      bool          // remove only Entry
 	ProbablyOldest bool          // Entry is probably the oldest entry of its subject, so the worker asks a replica first
 	Fired          uint64        // the firing, if it directly follows the generation; zero if unknown
 
@@ -160,7 +160,7 @@ func (a *Alarm) MayHaveFired() {
 func (a *Alarm) Withdraw() {
 	a.Stage = Settled
 	if a.Follows == 0 && !a.mayStartRun() {
-		a.Entry, a.Alone, a.ProbablyOldest = a.Generation, a.Alone || !a.closes, a.closes
+		a.Entry, a.OnlyEntry, a.ProbablyOldest = a.Generation, a.OnlyEntry || !a.closes, a.closes
 	}
 }
 
@@ -168,7 +168,7 @@ func (a *Alarm) Withdraw() {
 // next round, the firing stays, and the worker removes only the round's own entry after the delivery.
 func (a *Alarm) FiringStored(entry uint64) {
 	if a.Stage, a.Entry = Fired, entry; a.ends != lastFiring {
-		a.Entry, a.Alone, a.next = a.Generation, a.Alone || a.alone, entry
+		a.Entry, a.OnlyEntry, a.next = a.Generation, a.OnlyEntry || a.alone, entry
 	}
 }
 
@@ -176,7 +176,7 @@ func (a *Alarm) FiringStored(entry uint64) {
 // entry. For the last round of a series, next is zero, and the outcome is recorded.
 func (a *Alarm) missed(next uint64) {
 	if a.Stage, a.Entry, a.next = Settled, a.Generation, next; next == 0 {
-		a.What = entry.Missed
+		a.Outcome = entry.Missed
 	}
 }
 
@@ -205,14 +205,14 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	}
 	switch at {
 	case DeadLetters:
-		a.What = entry.Dead
+		a.Outcome = entry.Dead
 	case Target:
-		a.What = entry.Delivered
+		a.Outcome = entry.Delivered
 	default:
-		a.What = entry.Retrying
+		a.Outcome = entry.Retrying
 	}
 	if a.ends == nextRound {
-		a.What = "" // a series that continues has no outcome
+		a.Outcome = "" // a series that continues has no outcome
 	}
 	a.Stage, a.arrived = Settled, true
 	return true

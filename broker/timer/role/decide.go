@@ -168,15 +168,15 @@ func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 func (a *Alarm) AfterOutcome(answer Answer) Step {
 	switch {
 	case answer.wins(a.Entry):
-		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
+		a.Entry, a.Keep, a.Outcome = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
 		// A client has set or cancelled the timer. Or an earlier publish or another alarm has recorded the outcome, and
 		// that alarm counts the missed occurrences. The settled entries must be removed.
-		a.What, a.Left = "", 0
+		a.Outcome, a.Left = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
 	default:
-		a.What = "" // the stream refuses the outcome; the settled entries must be removed without it
+		a.Outcome = "" // the stream refuses the outcome; the settled entries must be removed without it
 	}
 	return Step{Kind: Remove}
 }

@@ -76,7 +76,7 @@ func TestAfterRemoval(t *testing.T) {
 // TestTold: after the outcome of a timer is stored, all other entries are removed. If another entry was stored before
 // the outcome, or the stream has no room for it, the entries are removed without it.
 func TestTold(t *testing.T) {
-	fired := Removal{Entry: 9, What: entry.Delivered}
+	fired := Removal{Entry: 9, Outcome: entry.Delivered}
 	for name, tt := range map[string]struct {
 		answer Answer
 		want   string
@@ -116,13 +116,13 @@ func TestArrivedEntry(t *testing.T) {
 			Alarm{Generation: 7, Stage: Doubt}},
 		{"dropped", Alarm{Generation: 7, Stage: Doubt}, Target, Alarm{Generation: 7, Stage: Doubt}},
 		{"a bad set is a dead letter", Alarm{Generation: 7}, DeadLetters,
-			Alarm{Generation: 7, Stage: Settled, arrived: true, Removal: Removal{Entry: 7, What: entry.Dead}}},
+			Alarm{Generation: 7, Stage: Settled, arrived: true, Removal: Removal{Entry: 7, Outcome: entry.Dead}}},
 		{"delivered", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, Target,
-			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: entry.Delivered}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, Outcome: entry.Delivered}}},
 		{"refused", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, RetryLane,
-			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: entry.Retrying}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, Outcome: entry.Retrying}}},
 		{"a dead letter", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, DeadLetters,
-			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: entry.Dead}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, Outcome: entry.Dead}}},
 	} {
 		got := tt.alarm
 		if remove := got.Arrived(tt.at); got != tt.want || remove != (tt.want.Stage == Settled) {

@@ -27,7 +27,7 @@ func (s *Stream) RemoveEntries(
 	switch {
 	case what.Entry == 0:
 		return false, nil
-	case what.Alone:
+	case what.OnlyEntry:
 		return true, s.removeEntry(ctx, what.Entry)
 	case what.ProbablyOldest && s.isFirst(ctx, subject, what.Entry):
 		if what.Keep {

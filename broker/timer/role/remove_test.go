@@ -28,7 +28,7 @@ func TestRemoveEntries(t *testing.T) {
 		"a set after an outcome":    {"set fired:1 over:1 set", 4, Removal{Entry: 4, Keep: true}, "set"},
 		"an earlier unproven entry": {"set unproven:1 set", 3, Removal{Entry: 3, Keep: true}, "unproven:1 set"},
 		"the unproven entry itself": {"set unproven:1 set", 2, Removal{Entry: 2}, "set"},
-		"alone":                     {"set set", 2, Removal{Entry: 2, Alone: true}, "set"},
+		"alone":                     {"set set", 2, Removal{Entry: 2, OnlyEntry: true}, "set"},
 		"a round":                   {"every round:1", 1, Removal{Entry: 1}, "round:1"},
 		"a round waits":             {"every round:1", 2, Removal{Entry: 2, Keep: true}, "every round:1"},
 		"a round was moved":         {"every moved:1", 2, Removal{Entry: 2, Keep: true}, "moved:1"},

@@ -72,7 +72,7 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, key: s.Policy.Names.Parse(in.Subject).Token, Generation: in.Sequence, At: in.At,
 		Size: len(in.Data), First: e.First, cleared: e.First,
-		Removal: Removal{Alone: !entry.CanName(s.Policy, in.Subject)},
+		Removal: Removal{OnlyEntry: !entry.CanName(s.Policy, in.Subject)},
 	}
 	a.TakeEntry(e)
 	switch e.Kind {
@@ -177,12 +177,12 @@ func (a *Alarm) Found(see timer.State) message.Request {
 
 // HasOutcome reports whether an entry must record the outcome of a timer before its entries are removed.
 func (s *Stream) HasOutcome(a *Alarm) bool {
-	return s.history(a.Subject) > 0 && !a.Alone && a.What != ""
+	return s.history(a.Subject) > 0 && !a.OnlyEntry && a.Outcome != ""
 }
 
 // Over returns the entry that records the outcome of a timer.
 func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {
-	return s.sealed(a.Subject, a.pending(r).OverHeader(a.Generation, a.Entry, a.What), nil)
+	return s.sealed(a.Subject, a.pending(r).OverHeader(a.Generation, a.Entry, a.Outcome), nil)
 }
 
 func (s *Stream) sealed(subject string, header message.Header, body []byte) *nats.Msg {
