@@ -113,8 +113,8 @@ func (e claimAnswered) handle(w *worker, m moment) {
 
 // countMissed counts the missed occurrences of a series, once the entry that skips them is stored.
 func (w *worker) countMissed(a *role.Alarm) {
-	w.engine.Tally.Missed.Add(uint64(a.Left))
-	a.Left = 0
+	w.engine.Tally.Missed.Add(uint64(a.Skipped))
+	a.Skipped = 0
 }
 
 // won continues with a timer whose firing is stored. R is the request that the firing contains. From then on, the timer

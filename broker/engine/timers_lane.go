@@ -88,9 +88,9 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	default:
 		f.problem = nil // a broker wrote the entry
 	}
-	l.sweep.Left(t.stream.Ends(e, f.Subject, f.At))
+	l.sweep.NoteDue(t.stream.Ends(e, f.Subject, f.At))
 	if t.stream.Outlives(e, in) {
-		l.sweep.Left(f.At) // a sweep pass must reseal the entry
+		l.sweep.NoteDue(f.At) // a sweep pass must reseal the entry
 	}
 }
 

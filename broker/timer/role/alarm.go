@@ -45,7 +45,7 @@ type Alarm struct {
 	alone           bool          // no entry is left before the alarm's own entry
 	next            uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
 	recurs          *entry.Series // the series; nil for a timer that fires only once more
-	Left            int           // number of missed occurrences that the next stored entry skips
+	Skipped         int           // number of missed occurrences that the next stored entry skips
 
 	ends ending // the entry that the claim stores
 	word string // the token of the request that set the timer: see entry.Pending

@@ -172,7 +172,7 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 	case answer.outcome() == jsapi.Conflict:
 		// A client has set or cancelled the timer. Or an earlier publish or another alarm has recorded the outcome, and
 		// that alarm counts the missed occurrences. The settled entries must be removed.
-		a.Outcome, a.Left = "", 0
+		a.Outcome, a.Skipped = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
 	default:

@@ -145,7 +145,7 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	}
 	series, round := t.Round()
 	d := t.Recurs.Table.Decide(series, round, now)
-	a.Left = d.Left
+	a.Skipped = d.Skipped
 	next := entry.Next{
 		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: t.Recurs.Table, First: series.First, Word: t.Word,
 	}

@@ -31,8 +31,8 @@ type Sweep struct {
 	earliest leader.Time
 }
 
-// Left records the due time of a timer, or the result of Stream.Ends for an entry. It ignores the zero time.
-func (s *Sweep) Left(due time.Time) {
+// NoteDue records the due time of a timer, or the result of Stream.Ends for an entry. It ignores the zero time.
+func (s *Sweep) NoteDue(due time.Time) {
 	if due.IsZero() {
 		return
 	}
@@ -73,9 +73,9 @@ func (s *Sweep) End(p Pass, local time.Time) {
 	s.running, s.next = false, local.Add(min(max(minSweepPause, sweepShare*p.took), maxSweepPause))
 	if p.Err != nil {
 		s.next = local.Add(minSweepPause)
-		s.Left(time.Time{}.Add(1))
+		s.NoteDue(time.Time{}.Add(1))
 	}
-	s.Left(p.left)
+	s.NoteDue(p.left)
 }
 
 // Pass is the result of a pass.

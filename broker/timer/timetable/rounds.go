@@ -68,7 +68,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	if d.Fire {
 		number++
 	} else {
-		d.Left++
+		d.Skipped++
 	}
 	if t.Rounds > 0 && number > t.Rounds {
 		return d
@@ -76,7 +76,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	if missed && t.Missed != All {
 		passed, left := next, more
 		next, more = t.futureRound(s, number, from, now)
-		for ; left && (more && passed.Before(next) || !more && !passed.After(now)) && d.Left < maxCounted; d.Left++ {
+		for ; left && (more && passed.Before(next) || !more && !passed.After(now)) && d.Skipped < maxCounted; d.Skipped++ {
 			passed, left = t.After(s.First, passed)
 		}
 	}
