@@ -51,7 +51,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 		return again
 	case role.Repeat:
 		return repeatLater(m, f, s.Err)
-	case role.Examine, role.Precede:
+	case role.Examine, role.ReadEarlier:
 		return step{kind: examine}
 	case role.Claim:
 		return step{kind: claim}

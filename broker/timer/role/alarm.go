@@ -128,8 +128,8 @@ func (a *Alarm) BeforeSettled(alone bool) {
 	a.Follows, a.WaitsForEarlier, a.alone = 0, false, alone
 }
 
-// Nothing reports whether the timer needs no work.
-func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }
+// NeedsNoWork reports whether the timer needs no work.
+func (a *Alarm) NeedsNoWork() bool { return a.Stage == Settled && a.Entry == 0 }
 
 // ReplacedBy reports whether a later entry of the subject replaces the timer. The timer's own firing does not replace
 // it, and neither does an entry that may be its firing.
@@ -218,8 +218,8 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	return true
 }
 
-// Again reports whether another instance that finds the entries would deliver the message again.
-func (a *Alarm) Again() bool { return a.arrived && !a.Keep }
+// MayRepeat reports whether another instance that finds the entries would deliver the message again.
+func (a *Alarm) MayRepeat() bool { return a.arrived && !a.Keep }
 
 // Swept reports whether the sweep found the timer.
 func (a *Alarm) Swept() bool { return a.batch != nil }

@@ -38,18 +38,18 @@ type Kind int
 
 // The steps.
 const (
-	Default Kind = iota // decide as about any other message
-	Hold                // wait until Step.At
-	BackOff             // wait, longer each time
-	Repeat              // repeat a request without an answer
-	Examine             // if Alarm.Fresh, read the timer's own entry from a replica; if not, its state from the leader
-	Claim               // store the firing
-	Precede             // read whether the earlier rounds are settled or, for a debounced set, when its run began
-	Restart             // continue with the timer's own entry, which was read
-	Deliver             // deliver the message: its firing is stored
-	Remove              // remove the timer's entries
-	Drop                // drop the message: nothing is left to do
-	Dead                // store a dead letter
+	Default     Kind = iota // decide as about any other message
+	Hold                    // wait until Step.At
+	BackOff                 // wait, longer each time
+	Repeat                  // repeat a request without an answer
+	Examine                 // if Alarm.Fresh, read the timer's own entry from a replica; if not, its state from the leader
+	Claim                   // store the firing
+	ReadEarlier             // read whether the earlier rounds are settled or, for a debounced set, when its run began
+	Restart                 // continue with the timer's own entry, which was read
+	Deliver                 // deliver the message: its firing is stored
+	Remove                  // remove the timer's entries
+	Drop                    // drop the message: nothing is left to do
+	Dead                    // store a dead letter
 )
 
 // Moment is the situation at a decision.
@@ -85,9 +85,9 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	case a.Fresh && m.Last:
 		return Step{Kind: Examine}
 	case left > 0 && a.Stage == Pending && a.WaitsForEarlier && a.Loaded && !a.Asked:
-		return Step{Kind: Precede}
+		return Step{Kind: ReadEarlier}
 	case left <= 0 && m.Proven && a.Stage == Pending && (a.WaitsForEarlier || a.bounded(of.When)):
-		return Step{Kind: Precede}
+		return Step{Kind: ReadEarlier}
 	case left <= 0 && m.Proven && a.Stage == Pending:
 		return Step{Kind: Claim}
 	case left <= 0 && m.Proven:

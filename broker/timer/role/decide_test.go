@@ -16,7 +16,7 @@ var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 func (s Step) String() string {
 	name := map[Kind]string{
 		Default: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Restart: "restart",
-		Precede: "precede", Deliver: "deliver", Remove: "remove", Drop: "let go",
+		ReadEarlier: "precede", Deliver: "deliver", Remove: "remove", Drop: "let go",
 	}[s.Kind]
 	switch s.Kind {
 	case Hold:
