@@ -139,7 +139,7 @@ func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row
 
 // askBulk makes a broker execute a page of cancel-all or shift. A shift needs an upper bound of the sequences, which
 // comes from a dry run of the first page.
-func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.Done, err error) {
+func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.BulkResult, err error) {
 	request, prefix := requestOf(b.Filter, b.Page)
 	request.By, request.DryRun = shift(b.By), b.DryRun
 	call := message.Names.CancelAllCall
@@ -153,7 +153,7 @@ func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.Done, err erro
 		if err := a.askBroker(ctx, subjectOf, first, &d); err != nil {
 			return d, err
 		}
-		request.UpTo, d = d.UpTo, store.Done{}
+		request.UpTo, d = d.UpTo, store.BulkResult{}
 	}
 	err = a.askBroker(ctx, subjectOf, request, &d)
 	return d, err

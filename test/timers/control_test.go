@@ -275,7 +275,7 @@ func TestBulk(t *testing.T) {
 		}
 		b.DryRun = false
 		b.Page = store.Page{UpTo: dry.UpTo, Limit: 20}
-		var sum store.Done
+		var sum store.BulkResult
 		for pages := 1; ; pages++ {
 			d, err := c.Timers.Bulk(ctx, b)
 			if err != nil {

@@ -188,7 +188,7 @@ func exactly(t time.Time) string {
 }
 
 // eachPage changes the timers of all pages.
-func eachPage(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
+func eachPage(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.BulkResult, err error) {
 	for {
 		page, err := timers.Bulk(ctx, b)
 		if err != nil {
@@ -248,11 +248,11 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 }
 
 // refusedOf formats the number of timers that are refused, and the reason of the first.
-func refusedOf(all store.Done) string {
+func refusedOf(all store.BulkResult) string {
 	return text.Printable(fmt.Sprintf("%d refused, the first: %s", all.Refused, all.Why), 600)
 }
 
-func manyDone(a action, all store.Done, err error) result {
+func manyDone(a action, all store.BulkResult, err error) result {
 	good := map[timer.Verb]timer.Outcome{timer.Cancel: timer.Cancelled, timer.Move: timer.Moved}[timer.Verb(a.Verb)]
 	done := result{
 		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counting(a.Count, "timer"), good),

@@ -131,7 +131,7 @@ func TestShellQuotes(t *testing.T) {
 
 // TestOutcomesInOrder: equal outcomes have the same text, in the same order.
 func TestOutcomesInOrder(t *testing.T) {
-	all := store.Done{Matched: 11, Outcomes: map[timer.Outcome]int{
+	all := store.BulkResult{Matched: 11, Outcomes: map[timer.Outcome]int{
 		timer.Cancelled: 5, timer.TooLate: 1, timer.NotFound: 2, timer.Conflict: 2, timer.Unknown: 1,
 	}}
 	want := result{
