@@ -59,7 +59,7 @@ func unknownSetReason(change store.Change) string {
 // user made before the refused read.
 func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	var answer store.Answer
-	request := service.Asked{
+	request := service.RequestBody{
 		Generation: change.Generation, Word: change.ID, For: change.For, Until: change.Until, By: shift(change.By),
 	}
 	name := change.Key + "." + change.Target
@@ -86,7 +86,7 @@ func shift(d time.Duration) string {
 
 // requestOf returns the body of a request about the timers of a filter, and the end of its subject. The end has the
 // tokens of the target before its first wildcard, since the server checks the user's permission by the subject.
-func requestOf(f store.Filter, p store.Page) (request service.Asked, prefix string) {
+func requestOf(f store.Filter, p store.Page) (request service.RequestBody, prefix string) {
 	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
 	request.Recurring, request.Set = f.Recurring, f.Set
 	request.After, request.UpTo, request.Limit = p.After, p.UpTo, p.Limit
