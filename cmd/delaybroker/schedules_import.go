@@ -63,8 +63,8 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	}
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	var all []schedules.Took
-	err := take.Stream(ctx, stream, func(t schedules.Took) error {
+	var all []schedules.Result
+	err := take.Stream(ctx, stream, func(t schedules.Result) error {
 		all = append(all, t)
 		return ctx.Err()
 	})
@@ -80,7 +80,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	return nil
 }
 
-func (a *app) showTaken(all []schedules.Took, dryRun bool) {
+func (a *app) showTaken(all []schedules.Result, dryRun bool) {
 	if a.AsJSON(all) {
 		return
 	}

@@ -48,14 +48,14 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 }
 
 // take takes the schedules over, and returns their fates by subject.
-func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Took {
+func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Result {
 	h.t.Helper()
 	o := h.inspect.TakeOver(false)
 	if change != nil {
 		change(&o)
 	}
-	all := make(map[string]schedules.Took)
-	if err := o.Stream(context.Background(), "PLAN", func(took schedules.Took) error {
+	all := make(map[string]schedules.Result)
+	if err := o.Stream(context.Background(), "PLAN", func(took schedules.Result) error {
 		all[strings.TrimPrefix(took.Subject, "schedules.r.")] = took
 		return nil
 	}); err != nil {
@@ -96,7 +96,7 @@ func TestTakenOverFireOnce(t *testing.T) {
 		})
 		h.wait(2 * time.Minute)
 		dry := h.inspect.TakeOver(true)
-		if err := dry.Stream(context.Background(), "PLAN", func(schedules.Took) error { return nil }); err != nil {
+		if err := dry.Stream(context.Background(), "PLAN", func(schedules.Result) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		took := h.take(nil)

@@ -58,9 +58,9 @@ const (
 	Both  Fate = "both"  // the server and the broker have the schedule: repeat the take-over before it fires
 )
 
-// Took describes one schedule and the result of its take-over. With TakeOver.Dry, the result is that of a real
+// Result describes one schedule and the result of its take-over. With TakeOver.Dry, the result is that of a real
 // take-over.
-type Took struct {
+type Result struct {
 	Subject string    `json:"subject"`
 	Target  string    `json:"target,omitempty"`
 	When    string    `json:"when"` // the value of Nats-Schedule
@@ -70,7 +70,7 @@ type Took struct {
 }
 
 // Stream takes over all schedules of a stream whose subjects belong to a rule. It calls each with every result.
-func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) error) error {
+func (o TakeOver) Stream(ctx context.Context, stream string, each func(Result) error) error {
 	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
 		return fmt.Errorf("read the state of %s: %w", stream, err)
@@ -99,21 +99,21 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 }
 
 // one takes over the schedule of one message.
-func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took, error) {
+func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Result, error) {
 	m, err := o.Store.API.Message(ctx, stream, sequence)
 	if err != nil {
-		return Took{}, err
+		return Result{}, err
 	}
-	t := taking{TakeOver: o, request: m.Incoming(stream), Took: Took{Subject: m.Subject, Fate: Left}}
+	t := taking{TakeOver: o, request: m.Incoming(stream), Result: Result{Subject: m.Subject, Fate: Left}}
 	t.When = get(t.request.Header, jetstream.ScheduleHeader)
 	err = t.run(ctx)
-	return t.Took, err
+	return t.Result, err
 }
 
 // taking is the state of the take-over of one schedule.
 type taking struct {
 	TakeOver
-	Took
+	Result
 	request message.Incoming // the schedule's message in the server's stream
 	change  Change           // the change that the broker makes for the message
 }
