@@ -87,7 +87,7 @@ func (s settings) brokerConfig(p *problems, from natsContext, embedded bool) bro
 		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,
 		Timers:          p.oneOf("DELAY_TIMERS", s.Timers, "auto", "on", "off") != "off",
-		TimersOptional:     s.Timers == "auto",
+		TimersOptional:  s.Timers == "auto",
 		TimerHistory:    -1,
 	}
 	if s.TimerHistory != "none" {
