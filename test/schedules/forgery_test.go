@@ -89,9 +89,7 @@ func TestForgedSchedules(t *testing.T) {
 		}
 		c.Publish(root+"f", "", "Delay-Cancel", "by a client")
 		time.Sleep(10 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "" {
-			t.Errorf("%q arrived", got)
-		}
+		harness.CheckBodies(t, in, "")
 		dead := c.Dead()
 		if got := len(dead["bad_timer"]); got != 6 || len(dead) != 1 {
 			t.Errorf("%d dead letters bad_timer, codes %v; want 6, and no others", got, dead)
@@ -102,9 +100,7 @@ func TestForgedSchedules(t *testing.T) {
 			t.Errorf("the answer is %d", code)
 		}
 		time.Sleep(2 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "again" {
-			t.Errorf("%q arrived", got)
-		}
+		harness.CheckBodies(t, in, "again")
 	})
 }
 

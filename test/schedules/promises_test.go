@@ -272,9 +272,7 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 		}
 		change(func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = -1 })
 		time.Sleep(2 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "found once" {
-			t.Errorf("%q arrived", got)
-		}
+		harness.CheckBodies(t, in, "found once")
 	})
 }
 

@@ -88,9 +88,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 				harness.StartBroker(t, s, cfg)
 			}
 			time.Sleep(time.Second)
-			if got := harness.Bodies(in.All()); got != "fired now" {
-				t.Errorf("%q arrived, want fired now", got)
-			}
+			harness.CheckBodies(t, in, "fired now")
 			harness.CheckExactly(t, in, until, 2)
 			if got := in.All()[2]; got.Body != "moved" || got.Header.Get("X-Mine") != "yes" ||
 				got.Header.Get("Delay-Word") != "" {
@@ -296,22 +294,16 @@ func TestBulk(t *testing.T) {
 		}
 		time.Sleep(time.Until(begun.Add(15*time.Minute - 1)))
 		synctest.Wait()
-		if got := harness.Bodies(in.All()); got != "other" {
-			t.Errorf("before it is due %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "other")
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if got := harness.Bodies(in.All()); got != "other o×50" && got != "o×50 other" {
-			t.Errorf("when due %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "o×50 other")
 		b = store.Bulk{Verb: timer.Cancel, Filter: store.Filter{Targets: []string{"orders.>", "payments.>"}}}
 		if d, err := c.Timers.Bulk(ctx, b); err != nil || d.Outcomes[timer.Cancelled] != 1 {
 			t.Errorf("cancelling the rest says %+v %v", d, err)
 		}
 		time.Sleep(4 * time.Hour)
-		if got := harness.Bodies(in.All()); got != "o×50 other" {
-			t.Errorf("in the end %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "o×50 other")
 		c.CheckNoTimers()
 	})
 }

@@ -73,9 +73,7 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
 		time.Sleep(5 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "new old" {
-			t.Errorf("%q arrived, want each once", got)
-		}
+		harness.CheckBodies(t, in, "new old")
 		c.CheckNoTimers()
 	})
 }
@@ -136,9 +134,7 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				want = map[bool]string{false: "old", true: "new old"}[tt.comes]
-				if got := harness.Bodies(in.All()); got != want {
-					t.Errorf("in the end %q arrived, want %q", got, want)
-				}
+				harness.CheckBodies(t, in, want)
 				c.CheckNoTimersBut("DELAY_DEAD")
 			})
 		}
@@ -169,9 +165,7 @@ func TestTimerFiringIsSwept(t *testing.T) {
 			c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
 			time.Sleep(500 * time.Millisecond)
 		}
-		if got := harness.Bodies(in.All()); got != "old" {
-			t.Errorf("after three minutes %q arrived, want the old firing", got)
-		}
+		harness.CheckBodies(t, in, "old")
 		harness.CheckExactly(t, in, again.Add(time.Hour), 1)
 		time.Sleep(10 * time.Minute)
 		c.CheckNoTimers()
@@ -200,13 +194,9 @@ func TestFiringStaysUntilItIsSettled(t *testing.T) {
 						fired := time.Now()
 						c.Publish("delaytimer.k.orders.x", over[:3], header...)
 						checkExactlyLate(t, in, fired, 6*time.Second, strings.Count(over, " "))
-						if got := harness.Bodies(in.All()); got != over {
-							t.Errorf("%q arrived, want %q", got, over)
-						}
+						harness.CheckBodies(t, in, over)
 						time.Sleep(10 * time.Minute)
-						if got := harness.Bodies(in.All()); got != over {
-							t.Errorf("in the end %q arrived, want %q", got, over)
-						}
+						harness.CheckBodies(t, in, over)
 						c.CheckNoTimers()
 					})
 				})
@@ -232,16 +222,12 @@ func TestFiringLeftByOurselves(t *testing.T) {
 		time.Sleep(1600 * time.Millisecond)
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
 		time.Sleep(1200 * time.Millisecond)
-		if got := harness.Bodies(in.All()); got != "old" {
-			t.Errorf("before the lane is lost, %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "old")
 		close(lease.Lost)
 		<-lease.Left
 		<-f.Lease
 		time.Sleep(100 * time.Millisecond)
-		if got := harness.Bodies(in.All()); got != "old×2" {
-			t.Errorf("when it is back, %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "old×2")
 	})
 }
 

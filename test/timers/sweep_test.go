@@ -80,9 +80,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			trouble.Store(false)
 			time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
-			if got := harness.Bodies(in.All()); got != "a b" {
-				t.Errorf("%q arrived, want both", got)
-			}
+			harness.CheckBodies(t, in, "a b")
 		})
 	}
 }
@@ -106,13 +104,9 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 		time.Sleep(time.Hour)
 		harness.StartBroker(t, s, harness.TimersOn(t))
 		time.Sleep(time.Second)
-		if got := harness.Bodies(in.All()); got != "a b" {
-			t.Errorf("%q arrived, want a b", got)
-		}
+		harness.CheckBodies(t, in, "a b")
 		time.Sleep(3 * time.Hour)
-		if got := harness.Bodies(in.All()); got != "a b c" {
-			t.Errorf("in the end %q arrived, want a b c", got)
-		}
+		harness.CheckBodies(t, in, "a b c")
 		c.CheckNoTimers()
 	})
 }
@@ -268,9 +262,7 @@ func TestTimersStreamRecreated(t *testing.T) {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "15m")
 		}
 		time.Sleep(time.Hour)
-		if got := harness.Bodies(in.All()); got != "0 1 2 3 4 5 6 7 8 9" {
-			t.Errorf("%q arrived, want the ten of the new stream", got)
-		}
+		harness.CheckBodies(t, in, "0 1 2 3 4 5 6 7 8 9")
 		c.CheckNoTimers()
 	})
 }

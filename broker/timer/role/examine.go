@@ -54,22 +54,15 @@ func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uin
 	return see, nil
 }
 
-// ofRound completes the state of a round. The entry of the next round records the firing of this round. OfRound reads
-// whether this round is settled.
+// ofRound completes the state of a round, of which next, the entry of the next round, records the firing. The round is
+// settled if, and only if, its own entry is removed. A leader that has the next round's entry also has the round's own
+// entry, unless that was removed.
 func (s *Stream) ofRound(
 	ctx context.Context, next timer.State, subject string, generation uint64,
 ) (timer.State, error) {
-	settled, err := s.roundSettled(ctx, subject, generation, next.Sequence)
-	next.Settled = settled
-	return next, err
-}
-
-// roundSettled reports whether a round is settled: delivered, in a retry lane, or a dead letter. Then, and only then,
-// its entry is removed. Follows is the sequence of the next round's entry. A leader that has this entry also has the
-// round's own entry, unless that was removed.
-func (s *Stream) roundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
 	m, err := s.known(ctx, subject, generation)
-	return err == nil && m.Sequence >= follows, err
+	next.Settled = err == nil && m.Sequence >= next.Sequence
+	return next, err
 }
 
 // BeforeSettled reads all remaining entries of a series. Settled is true if all earlier rounds are settled. Alone is
