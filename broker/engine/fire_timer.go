@@ -94,7 +94,7 @@ func (w *worker) take(f *flight, m moment) (ours bool) {
 		return true
 	}
 	f.timer.Stage = role.Doubt
-	w.flights.hold(f, m.now.Add(role.OtherFlight))
+	w.flights.hold(f, m.now.Add(role.ClaimRetry))
 	return false
 }
 

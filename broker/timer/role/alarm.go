@@ -85,10 +85,8 @@ func (a *Alarm) TakeEntry(e entry.Entry) {
 	a.recurs, a.word = e.Recurs, e.Word
 	a.takeRun(e)
 	a.Follows, a.WaitsForEarlier, a.before = e.Follows(), e.Replaced > 0, time.Time{}
-	if !a.WaitsForEarlier {
-		return
-	}
-	if id, err := message.ParseID(e.Before.ID); err == nil {
+	if a.WaitsForEarlier {
+		id, _ := message.ParseID(e.Before.ID) // zero if the id is invalid
 		a.before = id.At
 	}
 }

@@ -19,9 +19,9 @@ const (
 	// replica and one to the leader. Timers that are due within readTogether are read in one request.
 	readAhead    = 1500 * time.Millisecond
 	readTogether = 500 * time.Millisecond
-	// OtherFlight is the time after which the worker examines a timer again if another message of this process has claimed
-	// it.
-	OtherFlight = time.Second
+	// ClaimRetry is the time after which the worker examines a timer again that another message of this process has
+	// claimed.
+	ClaimRetry = time.Second
 )
 
 // Step is the next step for a timer.

@@ -28,10 +28,10 @@ const (
 
 // Change is the change that a request asks for.
 type Change struct {
-	Cancel   bool // the request ends the schedule; if false, it sets the schedule
-	Schedule entry.Schedule
-	Expected *uint64        // the sequence of the schedule that the request may replace or end; nil for any
-	Also     message.Header // further conditions that the timers' stream checks
+	Cancel     bool // the request ends the schedule; if false, it sets the schedule
+	Schedule   entry.Schedule
+	Expected   *uint64        // the sequence of the schedule that the request may replace or end; nil for any
+	Conditions message.Header // further conditions, which the timers' stream checks
 }
 
 // get returns the first value of a header, without leading spaces, as the server does; empty if the header is missing.
@@ -112,10 +112,10 @@ func (w *Change) expectations(stream string, r message.Incoming) *Refusal {
 		}
 		w.Expected = &n
 	}
-	w.Also = make(message.Header)
+	w.Conditions = make(message.Header)
 	for _, name := range []string{jetstream.ExpectedLastSeqHeader, jetstream.ExpectedLastMsgIDHeader} {
 		if v := get(r.Header, name); v != "" {
-			w.Also[name] = []string{v}
+			w.Conditions[name] = []string{v}
 		}
 	}
 	w.Schedule.MsgID = get(r.Header, jetstream.MsgIDHeader)

@@ -20,9 +20,9 @@ const (
 	// workers is the number of requests that are carried out concurrently. waiting is the maximum number of requests that
 	// wait for each worker. All requests about a schedule go to the same worker, which keeps their order.
 	workers, waiting = 16, 32
-	// received is the maximum number of messages that wait for the service. Further messages are dropped, and not
+	// maxReceived is the maximum number of messages that wait for the service. Further messages are dropped, and not
 	// answered.
-	received = 512
+	maxReceived = 512
 	// timeout is the timeout for one request. It is shorter than the usual timeout of clients, 5 s.
 	timeout = 4 * time.Second
 	// queueGroup is the queue group in which all instances subscribe.
@@ -52,7 +52,7 @@ type Service struct {
 func NewService(cfg Config) *Service {
 	s := &Service{
 		Config: cfg, seed: maphash.MakeSeed(),
-		requests: service.NewListener(cfg.Conn, cfg.ReplyPrefixes, received, cfg.Log),
+		requests: service.NewListener(cfg.Conn, cfg.ReplyPrefixes, maxReceived, cfg.Log),
 	}
 	for range workers {
 		s.queues = append(s.queues, make(chan *nats.Msg, waiting))

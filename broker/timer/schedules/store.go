@@ -26,8 +26,8 @@ import (
 const (
 	// stepTimeout is the timeout of a read, and of each step of a take-over.
 	stepTimeout = time.Second
-	// remembered is the time for which a Nats-Msg-Id counts as used: the server's default duplicate window.
-	remembered = 2 * time.Minute
+	// duplicateWindow is the time for which a Nats-Msg-Id counts as used: the server's default duplicate window.
+	duplicateWindow = 2 * time.Minute
 )
 
 // errUnknown is returned if it cannot be determined whether a request was stored. Then the request gets no answer.
@@ -157,7 +157,7 @@ func (a *attempt) knows(st subjectState) bool {
 		return st.word == a.word
 	}
 	id := a.Schedule.MsgID
-	return (st.word == a.word || id != "" && st.msgID == id && !a.Cancel) && a.now.Sub(st.set) < remembered
+	return (st.word == a.word || id != "" && st.msgID == id && !a.Cancel) && a.now.Sub(st.set) < duplicateWindow
 }
 
 // subjectState is the state of a schedule's subject.
@@ -208,7 +208,7 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	} else if header, problem = entry.ScheduleEntry(a.Policy, schedule, a.request.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
 	}
-	for name, values := range a.Also {
+	for name, values := range a.Conditions {
 		header[name] = values
 	}
 	if a.inPlace {
@@ -239,7 +239,7 @@ func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.M
 		return store.Doubtful, nil
 	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
 		return store.Again, nil // the stream has no leader at the moment, or is storing another entry
-	case outcome == jsapi.Conflict && a.Also[jetstream.ExpectedLastSeqHeader] == nil:
+	case outcome == jsapi.Conflict && a.Conditions[jetstream.ExpectedLastSeqHeader] == nil:
 		return store.Replaced, nil
 	case a.Doubt.Unanswered:
 		return store.Again, nil // this publish is refused, but an earlier one may be stored

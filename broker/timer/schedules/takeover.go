@@ -238,7 +238,7 @@ func (t *taking) announced(ctx context.Context, target string) (time.Time, error
 
 // move stores the schedule in the broker, and then deletes it from the server's stream.
 func (t *taking) move(ctx context.Context, now time.Time) {
-	t.change.Expected, t.change.Also = new(uint64), nil
+	t.change.Expected, t.change.Conditions = new(uint64), nil
 	answer, err := t.publish(ctx, t.request, t.change, now)
 	if err == nil && answer.Error == nil {
 		switch err = t.delete(ctx); {

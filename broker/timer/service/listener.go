@@ -24,7 +24,7 @@ type Listener struct {
 	log           *slog.Logger
 	msgs          chan *nats.Msg // never closed
 	subs          []*nats.Subscription
-	notes         ratelog.Limit // only for the goroutine that calls Serve
+	warnings      ratelog.Limit // only for the goroutine that calls Serve
 }
 
 // NewListener returns a Listener. It does not subscribe. At most maxWaiting messages wait; further ones are dropped.
@@ -98,7 +98,7 @@ func (l *Listener) accepts(m *nats.Msg) bool {
 			}
 		}
 	}
-	if more, ok := l.notes.Allow(ignoredEvery); ok {
+	if more, ok := l.warnings.Allow(ignoredEvery); ok {
 		l.log.Warn("a request is ignored: its reply subject is not allowed (DELAY_REPLY_PREFIXES)",
 			"subject", m.Subject, "reply", m.Reply, "more", more)
 	}

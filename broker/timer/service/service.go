@@ -34,11 +34,11 @@ const (
 	// oneWaiting and manyWaiting are the maximum numbers of requests that wait for a worker.
 	oneWaiting  = 2048
 	manyWaiting = 64
-	// oneTime and manyTime are the timeouts of a request, from its receipt. They are shorter than a client's timeout.
-	// If no worker begins a request in the first half of that time, the service refuses the request.
-	oneTime, manyTime = 3 * time.Second, 4 * time.Second
-	// received is the maximum number of messages that wait for the receiving loop. Further messages are dropped.
-	received = 1024
+	// oneTimeout and manyTimeout are the timeouts of a request, from its receipt. They are shorter than a client's
+	// timeout. If no worker begins a request in the first half of that time, the service refuses the request.
+	oneTimeout, manyTimeout = 3 * time.Second, 4 * time.Second
+	// maxReceived is the maximum number of messages that wait for the receiving loop. Further messages are dropped.
+	maxReceived = 1024
 	// maxRequest is the maximum size of a request, in bytes, with its subject and headers.
 	maxRequest = 8 << 10
 )
@@ -93,7 +93,7 @@ func NewService(cfg Config) *Service {
 	workers := oneWorkers(cfg.Conn.MaxPayload())
 	s := &Service{
 		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionsTo(id),
-		requests: NewListener(cfg.Conn, cfg.ReplyPrefixes, received, cfg.Log),
+		requests: NewListener(cfg.Conn, cfg.ReplyPrefixes, maxReceived, cfg.Log),
 		workers:  workers, one: newQueue(oneWaiting, workers*3/4), many: newQueue(manyWaiting, 1),
 	}
 	for _, verb := range []timer.Verb{
@@ -145,8 +145,8 @@ func (s *Service) Run(ctx context.Context) {
 		s.Log.Warn("cannot subscribe to timer requests; this instance answers none", "err", err)
 		return
 	}
-	one := func(ctx context.Context) { s.work(ctx, s.one, oneTime) }
-	many := func(ctx context.Context) { s.work(ctx, s.many, manyTime) }
+	one := func(ctx context.Context) { s.work(ctx, s.one, oneTimeout) }
+	many := func(ctx context.Context) { s.work(ctx, s.many, manyTimeout) }
 	workers := slices.Repeat([]func(context.Context){one}, s.workers)
 	workers = append(workers, slices.Repeat([]func(context.Context){many}, maxMany)...)
 	s.requests.Serve(ctx, s.Grace, s.receive, workers, func() {

@@ -15,8 +15,8 @@ import (
 const (
 	// bulkParallel is the maximum number of timers of a page that are changed concurrently.
 	bulkParallel = 16
-	// bulkSpare is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
-	bulkSpare = 1500 * time.Millisecond
+	// bulkReserve is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
+	bulkReserve = 1500 * time.Millisecond
 )
 
 // Bulk is a change of many pending timers.
@@ -75,12 +75,12 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	}
 	if b.DryRun {
 		for _, row := range page.Timers {
-			t.foresee(ctx, b, row, &d)
+			t.checkRow(ctx, b, row, &d)
 		}
 		return d, nil
 	}
 	for begun := 0; begun < len(page.Timers); begun += bulkParallel {
-		if begun > 0 && (ctx.Err() != nil || late(ctx, bulkSpare)) {
+		if begun > 0 && (ctx.Err() != nil || nearDeadline(ctx, bulkReserve)) {
 			d.Matched, d.Next = begun, page.Timers[begun-1].state.Sequence
 			break
 		}
@@ -97,9 +97,9 @@ func (b Bulk) change(row Row) Change {
 	}
 }
 
-// foresee counts a timer that a real run would refuse: it makes the entry, and does not publish it. Missing secrets do
+// checkRow counts a timer that a real run would refuse: it makes the entry, and does not publish it. Missing secrets do
 // not count: the instance that carries out the change has them.
-func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *BulkResult) {
+func (t *Timers) checkRow(ctx context.Context, b Bulk, row Row, d *BulkResult) {
 	a := t.attempt(b.change(row))
 	a.State = row.state
 	if _, err := a.Entry(ctx, row.Generation); err != nil && !errors.Is(err, ErrSecret) {

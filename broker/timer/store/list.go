@@ -28,8 +28,8 @@ const (
 	maxScanned = 100_000
 	rowBytes   = 256 // the approximate size of a row in the answer, without its texts
 	rowsAtOnce = 64  // the number of rows that are checked concurrently for a later entry
-	// listSpare is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
-	listSpare = 500 * time.Millisecond
+	// listReserve is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
+	listReserve = 500 * time.Millisecond
 )
 
 // Filter selects timers.
@@ -110,7 +110,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
 	}
-	s, err := t.led(ctx, t.Policy.Names.TimersStream())
+	s, err := t.quorateSample(ctx, t.Policy.Names.TimersStream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Listing{}, noStream()
 	}
@@ -155,13 +155,13 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 		}
 		row := t.rowOf(s.Incoming(t.Policy.Names.TimersStream()), s.BodySize())
 		if len(all.Timers) >= limit || bytes >= maxBytes || all.Scanned >= maxScanned ||
-			all.Scanned > 0 && late(ctx, listSpare) {
+			all.Scanned > 0 && nearDeadline(ctx, listReserve) {
 			all.Next = last
 			return nil
 		}
 		all.Scanned++
 		last = s.Sequence
-		if valid := !strings.ContainsAny(s.Subject, "*> "); valid && f.takes(row) {
+		if valid := !strings.ContainsAny(s.Subject, "*> "); valid && f.matches(row) {
 			all.Timers = append(all.Timers, row)
 			bytes += rowBytes + 2*len(row.Key) + 2*len(row.Target) + len(row.Why)
 		}
@@ -225,7 +225,7 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 }
 
 // current returns the row if its entry is still the last one. In a list of recurring timers, if the last entry is
-// behind upTo and the filter takes it, current returns the row of the last entry. In all other cases, current returns
+// behind upTo and the filter matches it, current returns the row of the last entry. In all other cases, current returns
 // nil. Entries.Next is cheap if there is no later entry: the server answers from an index, and sends no body.
 func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
@@ -244,16 +244,16 @@ func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Ro
 		return nil, err
 	}
 	now := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
-	if now.state.Sequence <= upTo || !f.takes(now) {
+	if now.state.Sequence <= upTo || !f.matches(now) {
 		return nil, nil
 	}
 	return &now, nil
 }
 
-// late reports whether less than the spare time is left until the deadline of ctx.
-func late(ctx context.Context, spare time.Duration) bool {
+// nearDeadline reports whether less than the reserve is left until the deadline of ctx.
+func nearDeadline(ctx context.Context, reserve time.Duration) bool {
 	end, ok := ctx.Deadline()
-	return ok && time.Until(end) < spare
+	return ok && time.Until(end) < reserve
 }
 
 // rowOf returns the row for an entry, by its header.
@@ -277,7 +277,7 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	}
 }
 
-func (f Filter) takes(r Row) bool {
+func (f Filter) matches(r Row) bool {
 	return (f.State == "" || f.State == r.State) &&
 		(f.Key == "" || matchKey(f.Key, r.Key)) &&
 		(len(f.Targets) == 0 || slices.ContainsFunc(f.Targets, func(p string) bool { return message.Match(p, r.Target) })) &&

@@ -189,7 +189,9 @@ func noStream() *Refusal {
 }
 
 // Entries returns a reader of the timers' entries.
-func (t *Timers) Entries() Entries { return Entries{API: t.API, Policy: t.Policy, Sample: t.led} }
+func (t *Timers) Entries() Entries {
+	return Entries{API: t.API, Policy: t.Policy, Sample: t.quorateSample}
+}
 
 // sample asks the stream's leader for its state.
 func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error) {
@@ -200,9 +202,9 @@ func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error)
 	return lane.SampleOf(&info, time.Now()), nil // the local time measures the age of the answer
 }
 
-// led returns the state of the stream from a leader that a majority follows. A leader that was just elected does not
-// know its followers yet, so led asks it again, for up to electionWait.
-func (t *Timers) led(ctx context.Context, stream string) (lane.Sample, error) {
+// quorateSample returns the state of the stream from a leader that a majority follows. A leader that was just elected
+// does not know its followers yet. So quorateSample asks such a leader again, for up to electionWait.
+func (t *Timers) quorateSample(ctx context.Context, stream string) (lane.Sample, error) {
 	began := time.Now()
 	for tries := 1; ; tries++ {
 		s, err := t.sample(ctx, stream)

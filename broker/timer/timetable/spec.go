@@ -96,11 +96,11 @@ func (s *spec) after(t time.Time) time.Time {
 	if s.hour == everyHour {
 		return s.afterByMinutes(unix)
 	}
-	w, ok := s.search(highest(unix, s.zone) + 1)
+	w, ok := s.search(latestShown(unix, s.zone) + 1)
 	if !ok {
 		return time.Time{}
 	}
-	return time.Unix(reached(w, s.zone), 0).UTC()
+	return time.Unix(firstReached(w, s.zone), 0).UTC()
 }
 
 // afterByMinutes implements after for a table that does not restrict the hours. It returns the next moment at which the
@@ -112,7 +112,7 @@ func (s *spec) afterByMinutes(unix int64) time.Time {
 		if !ok {
 			return time.Time{}
 		}
-		end := change(at, s.zone)
+		end := nextChange(at, s.zone)
 		if next := at + int64(w-local); next < end {
 			return time.Unix(next, 0).UTC()
 		}

@@ -58,7 +58,7 @@ func errorf(word, format string, args ...any) *Error {
 // Parse parses a table. The error is an *Error.
 func Parse(w Words) (Table, error) {
 	t := Table{Missed: One, Last: w.Last}
-	for _, read := range []func(Words) *Error{t.when, t.jitter, t.rounds} {
+	for _, read := range []func(Words) *Error{t.parseTimes, t.parseJitter, t.parseRounds} {
 		if err := read(w); err != nil {
 			return Table{}, err
 		}
@@ -66,12 +66,12 @@ func Parse(w Words) (Table, error) {
 	return t, nil
 }
 
-func (t *Table) when(w Words) *Error {
+func (t *Table) parseTimes(w Words) *Error {
 	switch {
 	case w.Every != "" && w.Cron != "":
 		return errorf("every", "every and cron exclude each other: give one of them")
 	case w.Cron != "":
-		return t.cron(w)
+		return t.parseCron(w)
 	case w.Every == "":
 		return errorf("every", "no interval and no cron expression: give one of them, such as every 15m")
 	case w.Zone != "":
@@ -88,7 +88,7 @@ func (t *Table) when(w Words) *Error {
 	return nil
 }
 
-func (t *Table) cron(w Words) *Error {
+func (t *Table) parseCron(w Words) *Error {
 	zone, err := loadZone(w.Zone)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (t *Table) cron(w Words) *Error {
 	return nil
 }
 
-func (t *Table) jitter(w Words) *Error {
+func (t *Table) parseJitter(w Words) *Error {
 	if w.Jitter == "" {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (t *Table) jitter(w Words) *Error {
 	return nil
 }
 
-func (t *Table) rounds(w Words) *Error {
+func (t *Table) parseRounds(w Words) *Error {
 	switch m := Missed(w.Missed); m {
 	case Skip, One, All:
 		t.Missed = m
@@ -174,10 +174,10 @@ func (t Table) Interval() time.Duration {
 func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 	switch {
 	case !asked.IsZero() && !asked.Before(set):
-		return asked, !t.over(asked)
+		return asked, !t.endsBefore(asked)
 	case t.Every > 0 && asked.IsZero():
 		first = set.Add(t.Every)
-		return first, !t.over(first)
+		return first, !t.endsBefore(first)
 	}
 	return t.After(asked, set)
 }
@@ -190,10 +190,10 @@ func (t Table) After(first, after time.Time) (next time.Time, ok bool) {
 	} else if next = t.spec.after(after); next.IsZero() {
 		return next, false
 	}
-	return next, !t.over(next)
+	return next, !t.endsBefore(next)
 }
 
-func (t Table) over(at time.Time) bool {
+func (t Table) endsBefore(at time.Time) bool {
 	return at.UTC().Year() > maxYear || !t.Last.IsZero() && at.After(t.Last)
 }
 
