@@ -44,8 +44,8 @@ type Request struct {
 	Verb        Verb
 	Generation  uint64 // the generation to change; zero for any
 	Series      uint64 // the series to change, whichever round is pending; zero for any; exclusive with Generation
-	Conditional bool   // for Set: set only if Generation is the last entry or, if it is zero, if no entry exists
-	ID          string // the token of this request; its entry, and later entries of the same timer, contain it
+	Conditional bool   // for Set: set only if Generation is the last entry; for Generation zero, if no entry exists
+	ID          string // the token of this request, which its entry and later entries of the same timer contain
 }
 
 // Answer is the answer to a request.

@@ -33,7 +33,8 @@ func (s *Stream) ReadCursor(ctx context.Context) (timer.Cursor, error) {
 	return c, err
 }
 
-// readCursor also returns the entry of the cursor. It returns errCursor if the last entry is not a valid cursor.
+// readCursor reads the stored cursor and its entry. Both are zero if none is stored. errCursor is returned if the last
+// entry is not a valid cursor.
 func (s *Stream) readCursor(ctx context.Context) (c timer.Cursor, in message.Incoming, err error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

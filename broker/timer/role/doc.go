@@ -38,7 +38,8 @@
 //
 // # Tried and rejected
 //
-// This package held the messages, published, and waited for answers. It then duplicated the worker, with a mailbox,
-// memory, a lease and a stop. Now the package has no goroutine, and the worker carries out its steps. All this logic
-// was among the worker's own files. Then one in four references between those files was for timers.
+// A package that holds the messages, publishes, and waits for answers: it duplicated the worker's mailbox, memory, lease
+// and stop. This package has no goroutine, and the worker carries out its steps.
+//
+// This logic among the worker's own files: one in four references between those files was for timers.
 package role

@@ -93,7 +93,7 @@ func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (s
 	}
 	reply := s.Publish(ctx, &nats.Msg{Subject: subject, Header: nats.Header(header), Data: last.Data})
 	if outcome := reply.Outcome(); outcome == jsapi.Conflict || outcome == jsapi.Undecided {
-		return false, nil // another entry replaced it, or is about to
+		return false, nil // another entry has replaced the last one, or is being stored
 	}
 	if err := reply.Problem(); err != nil {
 		return false, fmt.Errorf("store the entry of %s again: %w", subject, err)

@@ -55,7 +55,7 @@ const (
 	Taken Fate = "taken" // the schedule was taken over
 	Left  Fate = "left"  // the server keeps the schedule
 	Ended Fate = "ended" // a client ended the schedule in the broker, so it was deleted from the server's stream
-	Both  Fate = "both"  // the server and the broker have the schedule: repeat the take-over before it fires
+	Both  Fate = "both"  // the server and the broker have the schedule: repeat the take-over before the schedule fires
 )
 
 // Result describes one schedule and the result of its take-over. With TakeOver.Dry, the result is that of a real

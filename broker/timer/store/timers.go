@@ -260,8 +260,7 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 		return a.Done(sequence, time.Time{})
 	}
 	answer := a.Done(sequence, a.Until)
-	// The server's clock decides the due time, so the due time is read from the stored entry. It is only for the
-	// answer.
+	// The server's clock decides the due time, so the due time is read from the stored entry, only for the answer.
 	stream := a.Policy.Names.TimersStream()
 	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
 		answer.Due = entry.Parse(a.Policy, m.Incoming(stream)).Request.Due
