@@ -51,8 +51,8 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	return l, f.Problem
 }
 
-// Understood reports whether Due is the requested time, or a time that an operator has set. If it is neither, Due is the
-// time of acceptance.
+// Understood reports whether Due is the requested time, or a time that an operator has set. If it is neither, Due is
+// the time of acceptance.
 func (l Letter) Understood() bool {
 	if l.DueEdited {
 		return true

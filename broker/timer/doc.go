@@ -1,7 +1,7 @@
 // Package timer is the state machine of named timers, without NATS: the state of a timer (State), the answer to a
 // request in that state (Decide), and the position up to which the timers' stream has been read (Cursor). Package entry
-// parses and writes the entries of the stream. Package store reads the entries, and changes timers. Package role decides
-// about due timers.
+// parses and writes the entries of the stream. Package store reads the entries, and changes timers. Package role
+// decides about due timers.
 //
 // # Subjects, entries and generations
 //
@@ -33,10 +33,10 @@
 //     after it.
 //   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep
 //     finds overdue timers.
-//   - The sweep is a scan of the stream for timers that are overdue by a minute. The sweep runs when an instance becomes
-//     the owner of the lane. Later sweeps take a hundredth of a core: one runs each minute with up to 200,000 timers,
-//     each five minutes with a million, and at least hourly. After a purge of a level, markers are not sent again: new
-//     markers would save minutes, and cost a scan of all timers and a second marker for each.
+//   - The sweep is a scan of the stream for timers that are overdue by a minute. The sweep runs when an instance
+//     becomes the owner of the lane. Later sweeps take a hundredth of a core: one runs each minute with up to 200,000
+//     timers, each five minutes with a million, and at least hourly. After a purge of a level, markers are not sent
+//     again: new markers would save minutes, and cost a scan of all timers and a second marker for each.
 //   - A claim is the publish of a firing. It expects the generation, so the leader's answer also proves whether the
 //     timer was still pending: the worker need not read the state first. The worker reads the body ahead of time, from
 //     any replica. An entry never changes, so a copy with the sequence and the timestamp of the generation is that

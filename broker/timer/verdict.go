@@ -64,7 +64,7 @@ type Next int
 const (
 	Reply     Next = iota // return the answer
 	Publish               // publish, and expect the last entry that was read
-	ReadAgain             // read again, since our earlier publish may still be stored; after the timeout, return the answer
+	ReadAgain             // read again, since a publish is in doubt; after the timeout, return the answer
 )
 
 // Doubt records the publishes of a request that the stream has not answered. The stream may have stored them, or may
@@ -126,7 +126,9 @@ func undecided(doubt Doubt) Next {
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Unanswered:
-		return ReadAgain, Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended"}
+		return ReadAgain, Answer{
+			Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended",
+		}
 	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.None:
 		return Publish, Answer{}
 	case doubt.Unanswered:

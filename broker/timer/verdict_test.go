@@ -86,7 +86,8 @@ func TestDoubtedSet(t *testing.T) {
 	for name, asked := range map[string]Request{
 		"absent": {Verb: Set, Conditional: true, ID: "mine"}, "whatever": {Verb: Set, ID: "mine"},
 	} {
-		if next, answer := Decide(asked, State{None: true, LastSeq: 9}, doubt); next != ReadAgain || answer.Outcome != Unknown {
+		next, answer := Decide(asked, State{None: true, LastSeq: 9}, doubt)
+		if next != ReadAgain || answer.Outcome != Unknown {
 			t.Errorf("%s, and nothing is there: %v %+v", name, next, answer)
 		}
 		other := State{Sequence: 9, LastSeq: 9, Entry: entry.Entry{Pending: entry.Pending{Word: "theirs"}}}

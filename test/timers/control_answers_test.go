@@ -229,8 +229,8 @@ func TestRefusedForGood(t *testing.T) {
 	})
 }
 
-// TestSilenceIsUnknown: if no entry shows whether a request was stored before the last entry, the outcome is unknown. If
-// the stream has refused the request, the result is an error.
+// TestSilenceIsUnknown: if no entry shows whether a request was stored before the last entry, the outcome is unknown.
+// If the stream has refused the request, the result is an error.
 func TestSilenceIsUnknown(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

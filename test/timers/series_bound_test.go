@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestBoundOfSeries: DELAY_MAX_DELAY bounds the times in a request: those of the first round, an interval and a move. It
-// does not bound the times of a cron expression, or times that the broker computes from the table. So every accepted
+// TestBoundOfSeries: DELAY_MAX_DELAY bounds the times in a request: those of the first round, an interval and a move.
+// It does not bound the times of a cron expression, or times that the broker computes from the table. So every accepted
 // series can be paused and resumed.
 func TestBoundOfSeries(t *testing.T) {
 	natstest.Long(t)

@@ -24,8 +24,8 @@ import (
 // TestSeriesThroughChangesOfClocks: a series has a cron expression in a zone whose clock is set back, and five weeks
 // later forward. Of two instances, one is killed at a random moment: during a firing, shortly before or after it, or
 // between two firings. Either the instances share the lanes, and the other instance takes over; or each instance owns
-// all lanes. The target's stream stores each occurrence of the table once, and none early. The instances run only around
-// the times at which the clock shows, or skips, a time of the table.
+// all lanes. The target's stream stores each occurrence of the table once, and none early. The instances run only
+// around the times at which the clock shows, or skips, a time of the table.
 func TestSeriesThroughChangesOfClocks(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -103,8 +103,9 @@ type killer struct {
 	random *rand.Rand
 }
 
-// live runs the instances around a time. If a round is due then, live kills one instance at a random moment: in the half
-// minute before, within a second of the time, or at one of the instance's next writes, so between two steps of a firing.
+// live runs the instances around a time. If a round is due then, live kills one instance at a random moment: in the
+// half minute before, within a second of the time, or at one of the instance's next writes, so between two steps of a
+// firing.
 func (k *killer) live(at time.Time, fires bool) {
 	k.T.Helper()
 	time.Sleep(time.Until(at.Add(-40 * time.Second)))

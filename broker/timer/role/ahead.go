@@ -18,7 +18,8 @@ const (
 	copiesTimeout = time.Second
 	copiesRetry   = time.Minute
 	// MaxCopies is the maximum number of timers in one request. CopiesBytes is the maximum size of their bodies together,
-	// unless there is only one body. A replica that answers such a request serves no other request of the stream meanwhile.
+	// unless there is only one body. A replica that answers such a request serves no other request of the stream
+	// meanwhile.
 	MaxCopies   = jsapi.MaxDirect
 	CopiesBytes = 1 << 20
 	// headerRoom is the maximum size of the headers of one timer in an answer. The server bounds headers.

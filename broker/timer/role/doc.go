@@ -18,9 +18,9 @@
 // # The stream
 //
 // In other lanes, a commit purges the messages that have arrived. In the timers' stream, armed timers stay, so its lane
-// stores a cursor there (KeepCursor). A pass of the Sweep finds timers whose marker was lost with its level, and entries
-// whose removal was lost. The pass also reseals pending entries that have an earlier key, so that the operator can
-// remove this key, and counts the entries that are sealed with an unknown key.
+// stores a cursor there (KeepCursor). A pass of the Sweep finds timers whose marker was lost with its level, and
+// entries whose removal was lost. The pass also reseals pending entries that have an earlier key, so that the operator
+// can remove this key, and counts the entries that are sealed with an unknown key.
 //
 // # Reads
 //
@@ -38,8 +38,8 @@
 //
 // # Tried and rejected
 //
-// A package that holds the messages, publishes, and waits for answers: it duplicated the worker's mailbox, memory, lease
-// and stop. This package has no goroutine, and the worker carries out its steps.
+// A package that holds the messages, publishes, and waits for answers: it duplicated the worker's mailbox, memory,
+// lease and stop. This package has no goroutine, and the worker carries out its steps.
 //
 // This logic among the worker's own files: one in four references between those files was for timers.
 package role

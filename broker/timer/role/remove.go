@@ -13,8 +13,8 @@ import (
 )
 
 // RemoveEntries removes the entries of a subject up to what.Entry, the oldest first: see package timer for the order.
-// The firings of other generations stay, and so do a round that has fired and the next round's entry. If what.Entry lies
-// behind such a round, what.Entry stays as well, and RemoveEntries returns errUnsettled.
+// The firings of other generations stay, and so do a round that has fired and the next round's entry. If what.Entry
+// lies behind such a round, what.Entry stays as well, and RemoveEntries returns errUnsettled.
 //
 // If what.Fired is set, the generation and its firing are removed without a read. If what.Cancelled is set and
 // what.Entry stays, a replica's copy of the cancelled entry replaces the reads from the leader. If the copy is a plain

@@ -34,7 +34,8 @@ func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.s
 
 // Outlives reports whether an entry is pending and sealed with an earlier key, and so must be resealed.
 func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
-	return e.PendingOrPaused() && entry.ClaimsOurs(s.Policy, in) && s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
+	return e.PendingOrPaused() && entry.ClaimsOurs(s.Policy, in) &&
+		s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
 }
 
 // judge checks the key of an entry, and reseals the entry if necessary. Done reports whether the pass skips the entry:

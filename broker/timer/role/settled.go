@@ -40,8 +40,8 @@ func (s *settled) Removed(a *Alarm, alone bool) {
 }
 
 // KnowsBefore reports whether this process has settled the earlier rounds of a series. If it has settled them, the
-// alarm records this. If the stream was deleted or restored since, the same generation may belong to another entry. Then
-// the stored time of the replaced entry differs.
+// alarm records this. If the stream was deleted or restored since, the same generation may belong to another entry.
+// Then the stored time of the replaced entry differs.
 func (s *settled) KnowsBefore(a *Alarm) bool {
 	s.mu.Lock()
 	known, ok := s.by[a.Generation]

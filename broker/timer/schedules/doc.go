@@ -3,7 +3,7 @@
 // stream.
 //
 //	message.ScheduleRules  are patterns of schedule subjects, each with its allowed targets
-//	Judge                  decides about a request as the server would; it is pure, and keeps the server's order of checks
+//	Judge                  decides about a request as the server would, with the server's order of checks; it is pure
 //	Service                receives requests, and answers them
 //	Store                  stores the entries of schedules
 //	TakeOver               moves schedules from a stream of the server to the broker

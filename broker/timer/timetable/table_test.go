@@ -71,9 +71,9 @@ func TestWordsAreTheTable(t *testing.T) {
 	}
 }
 
-// TestRanges: a range that is shorter than its step is its first value, as in every other cron. A range that ends before
-// it begins continues with the smallest value. A value out of bounds is refused, and so is a star with a step above its
-// range, which is a mistake.
+// TestRanges: a range that is shorter than its step is its first value, as in every other cron. A range that ends
+// before it begins continues with the smallest value. A value out of bounds is refused, and so is a star with a step
+// above its range, which is a mistake.
 func TestRanges(t *testing.T) {
 	for cron, same := range map[string]string{
 		"2-4/3 * * * *":            "2 * * * *",

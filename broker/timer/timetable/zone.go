@@ -44,8 +44,8 @@ func wallOf(unix int64, zone *time.Location) wall {
 }
 
 // nextChange returns the next change of a zone's clock after the moment unix. It returns far if there is none. On the
-// last day of a leap year, time.Time.ZoneBounds may return an end that has passed. Then nextChange returns the moment one
-// hour after unix, from which the callers continue.
+// last day of a leap year, time.Time.ZoneBounds may return an end that has passed. Then nextChange returns the moment
+// one hour after unix, from which the callers continue.
 func nextChange(unix int64, zone *time.Location) int64 {
 	_, end := time.Unix(unix, 0).In(zone).ZoneBounds()
 	switch {
