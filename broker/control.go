@@ -49,7 +49,7 @@ func (b *Broker) control(ctx context.Context, lanes []streams.Spec, s *role.Stre
 func (b *Broker) schedules(timers *store.Timers) *schedules.Service {
 	cfg := b.cfg
 	return schedules.NewService(schedules.Config{
-		Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
+		Conn: b.conns.Control, Rules: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
 		Store: schedules.Store{Timers: timers}, Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
 	})
 }

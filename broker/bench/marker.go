@@ -35,7 +35,7 @@ type site struct {
 // find the streams of a killed run.
 func (s site) createMarker(ctx context.Context) error {
 	_, err := s.create(ctx, jetstream.StreamConfig{
-		Name: s.names.runStream(), Subjects: []string{s.names.run()}, MaxMsgs: 1,
+		Name: s.names.runStream(), Subjects: []string{s.names.markerSubject()}, MaxMsgs: 1,
 		Description: "delaybroker bench: marker of a run; the run is dead if the last message is older than a minute",
 	})
 	if err == nil {
@@ -59,7 +59,7 @@ func (s site) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstream
 
 // heartbeat publishes a heartbeat to the run marker.
 func (s site) heartbeat(ctx context.Context) error {
-	_, err := s.js.Publish(ctx, s.names.run(), nil)
+	_, err := s.js.Publish(ctx, s.names.markerSubject(), nil)
 	return err
 }
 

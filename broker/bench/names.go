@@ -67,8 +67,8 @@ func (n Names) source(i int) string  { return n.prefix + "-source." + strconv.It
 func (n Names) sources() string      { return n.prefix + "-source.*" }
 
 // runStream returns the stream of the run marker: see site.createMarker.
-func (n Names) runStream() string { return n.stem() + "-RUN" }
-func (n Names) run() string       { return n.prefix + "-run" }
+func (n Names) runStream() string     { return n.stem() + "-RUN" }
+func (n Names) markerSubject() string { return n.prefix + "-run" }
 
 // Arrivals returns the stream in which a side's messages arrive, and their subject.
 func (n Names) Arrivals(side Side) (cfg jetstream.StreamConfig, subject string) {

@@ -77,7 +77,7 @@ type lastEntry struct {
 }
 
 // pending reports whether the entry can still be cancelled.
-func (e lastEntry) pending() bool { return e.entry.Stands() }
+func (e lastEntry) pending() bool { return e.entry.PendingOrPaused() }
 
 func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
 	return &nats.Msg{Subject: e.in.Subject, Header: nats.Header(entry.CancelHeader(e.in.Sequence, token))}, nil

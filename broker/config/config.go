@@ -132,8 +132,8 @@ type Config struct {
 	// concurrently and wait for it, so it must return immediately. May be nil.
 	Ended func(Ended)
 	// Timers creates the stream of named timers. The broker serves an existing stream even if Timers is false. With
-	// TimersSpare, the broker also starts if the stream cannot be created.
-	Timers, TimersSpare bool
+	// TimersOptional, the broker also starts if the stream cannot be created.
+	Timers, TimersOptional bool
 	// TimerHistory is the time for which the outcome of a timer is kept as the last entry of its subject. Defaults to
 	// DefaultTimerHistory; a negative value means no history.
 	TimerHistory time.Duration
@@ -145,7 +145,7 @@ type Config struct {
 	ReplyPrefixes []string
 
 	// Schedules are the subjects that accept schedules in nats-server's format, and their targets. Defaults to none.
-	Schedules message.Grounds
+	Schedules message.ScheduleRules
 
 	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead,
 	// messages being published or waiting for their target, and messages that the server has sent to the lanes'

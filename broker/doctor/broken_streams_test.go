@@ -73,13 +73,13 @@ var brokenStreams = []diagnosis{
 	}}, "streams", Critical, "the stream AUDIT listens on delay.5s.>, and stores messages meant for DELAY_5s",
 		"remove the subject from that stream: nats stream edit AUDIT"},
 	{situation{name: "schedules of the server's in the place of ours", set: func(sc *scene) {
-		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
+		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseScheduleRules("plans.>=orders.>", nil)
 		sc.serve()
 		sc.create(jetstream.StreamConfig{Name: "PLAN", Subjects: []string{"plans.>"}, AllowMsgSchedules: true})
 	}}, "streams", Critical, "schedules on plans.> fire twice: from the broker, and from the stream PLAN",
 		"run delaybroker schedules import --stream PLAN, then remove plans.> from that stream"},
 	{situation{name: "a stream in the place of schedules", set: func(sc *scene) {
-		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
+		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseScheduleRules("plans.>=orders.>", nil)
 		sc.serve()
 		sc.other("AUDIT", "plans.a.>")
 	}}, "streams", Critical, "the stream AUDIT listens on plans.a.>, a subject of DELAY_SCHEDULES, and refuses schedules",

@@ -51,7 +51,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 		return again
 	case role.Repeat:
 		return repeatLater(m, f, s.Err)
-	case role.Examine, role.Precede:
+	case role.Examine, role.ReadEarlier:
 		return step{kind: examine}
 	case role.Claim:
 		return step{kind: claim}
@@ -94,7 +94,7 @@ func (w *worker) take(f *flight, m moment) (ours bool) {
 		return true
 	}
 	f.timer.Stage = role.Doubt
-	w.flights.hold(f, m.now.Add(role.OtherFlight))
+	w.flights.hold(f, m.now.Add(role.ClaimRetry))
 	return false
 }
 
@@ -113,8 +113,8 @@ func (e claimAnswered) handle(w *worker, m moment) {
 
 // countMissed counts the missed occurrences of a series, once the entry that skips them is stored.
 func (w *worker) countMissed(a *role.Alarm) {
-	w.engine.Tally.Missed.Add(uint64(a.Left))
-	a.Left = 0
+	w.engine.Tally.Missed.Add(uint64(a.Skipped))
+	a.Skipped = 0
 }
 
 // won continues with a timer whose firing is stored. R is the request that the firing contains. From then on, the timer
@@ -148,7 +148,7 @@ func (w *worker) lookBefore(f *flight) {
 		})
 		return
 	}
-	f.timer.Asked()
+	f.timer.Asked = true
 	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
 		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)

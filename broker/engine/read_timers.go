@@ -32,7 +32,7 @@ func (w *worker) examine(f *flight, m moment) {
 	switch {
 	case f.timer.Stage == role.Pending && t.stream.KnowsBefore(f.timer):
 		w.proceed(f, m)
-	case f.timer.Fresh():
+	case f.timer.Fresh:
 		t.uncopied = append(t.uncopied, f) // the pass reads them in batches
 	default:
 		t.unlooked = append(t.unlooked, f)
@@ -166,11 +166,11 @@ func (e copied) handle(w *worker, m moment) {
 			}
 			w.apply(f, timerStep(m, f, s), m)
 		case e.err != nil && f.when().After(m.now):
-			f.timer.AskLeader()
+			f.timer.Fresh = false
 			w.unload(f)
 			w.flights.hold(f, f.when())
 		default:
-			f.timer.AskLeader()
+			f.timer.Fresh = false
 			w.examine(f, m)
 		}
 	}

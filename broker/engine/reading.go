@@ -215,7 +215,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 // parse parses the request of a message, and reports whether the message needs a step.
 func (w *worker) parse(f *flight, in message.Incoming) (some bool) {
 	w.plan.kind.parse(w, f, in)
-	if f.timer != nil && f.timer.Nothing() {
+	if f.timer != nil && f.timer.NeedsNoWork() {
 		w.end(f)
 		return false
 	}

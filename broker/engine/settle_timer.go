@@ -77,7 +77,7 @@ func (w *worker) remove(f *flight) {
 	s := &settlement{
 		timer: f.timer, mark: f.mark, since: time.Now(), id: f.request.ID, due: f.request.Due,
 	}
-	if s.timer.Again() {
+	if s.timer.MayRepeat() {
 		w.timers.arrived[s] = struct{}{}
 	}
 	w.timers.count++
@@ -151,7 +151,7 @@ func (e removed) handle(w *worker, m moment) {
 // settled queues the next step of a settlement, or ends the settlement.
 func (w *worker) settled(s *settlement, step role.Step, m moment) {
 	t := w.timers
-	if !s.timer.Again() {
+	if !s.timer.MayRepeat() {
 		delete(t.arrived, s)
 	}
 	switch step.Kind {

@@ -61,7 +61,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 		}
 	}
 	var follows *role.Alarm // the set that directly precedes this one; nil if it is not in memory
-	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.Last() {
+	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.StillPending() {
 		follows = before.timer
 	}
 	removed := false // the entry of before is to be removed
@@ -88,9 +88,9 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	default:
 		f.problem = nil // a broker wrote the entry
 	}
-	l.sweep.Left(t.stream.Ends(e, f.Subject, f.At))
+	l.sweep.NoteDue(t.stream.Ends(e, f.Subject, f.At))
 	if t.stream.Outlives(e, in) {
-		l.sweep.Left(f.At) // a sweep pass must reseal the entry
+		l.sweep.NoteDue(f.At) // a sweep pass must reseal the entry
 	}
 }
 

@@ -104,7 +104,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 		w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
 			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
-			f.timer.Stage, f.timer.Entry, f.timer.What, f.timer.Left = role.Settled, 7, entry.Missed, 1
+			f.timer.Stage, f.timer.Entry, f.timer.Outcome, f.timer.Skipped = role.Settled, 7, entry.Missed, 1
 			w.flights.underway++
 			w.remove(f)
 			outcomeStored{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))

@@ -71,5 +71,5 @@ func (i *Inspector) Learn(ctx context.Context) error {
 // TakeOver returns an importer of the schedules in streams that nats-server serves itself. Call Learn first: the stored
 // timers need the broker's seal.
 func (i *Inspector) TakeOver(dry bool) schedules.TakeOver {
-	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Grounds: i.cfg.Schedules, Dry: dry}
+	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Rules: i.cfg.Schedules, Dry: dry}
 }

@@ -1,7 +1,7 @@
 // Package timer is the state machine of named timers, without NATS: the state of a timer (State), the answer to a
-// request in that state (Decide), the position up to which the timers' stream has been read (Cursor), the firings in
-// progress in this process (Claims), and the rounds that it has settled (Settled). Package entry parses and writes the
-// entries of the stream. Package store reads the entries, and changes timers. Package role decides about due timers.
+// request in that state (Decide), and the position up to which the timers' stream has been read (Cursor). Package entry
+// parses and writes the entries of the stream. Package store reads the entries, and changes timers. Package role
+// decides about due timers.
 //
 // # Subjects, entries and generations
 //
@@ -33,14 +33,14 @@
 //     after it.
 //   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep
 //     finds overdue timers.
-//   - The sweep is a scan of the stream for timers that are overdue by a minute. It runs when an instance becomes the
-//     owner of the lane, and then so often that it takes a hundredth of a core: each minute with up to 200,000 timers,
-//     each five minutes with a million, and at least hourly. After a purge of a level, markers are not sent again: that
-//     would save minutes, and cost a scan of all timers and a second marker for each.
+//   - The sweep is a scan of the stream for timers that are overdue by a minute. The sweep runs when an instance
+//     becomes the owner of the lane. Later sweeps take a hundredth of a core: one runs each minute with up to 200,000
+//     timers, each five minutes with a million, and at least hourly. After a purge of a level, markers are not sent
+//     again: new markers would save minutes, and cost a scan of all timers and a second marker for each.
 //   - A claim is the publish of a firing. It expects the generation, so the leader's answer also proves whether the
-//     timer was still pending: the worker need not read the state first. It reads the body ahead of time, from any
-//     replica. An entry never changes, so a copy with the sequence and the timestamp of the generation is that entry,
-//     even if the replica lags.
+//     timer was still pending: the worker need not read the state first. The worker reads the body ahead of time, from
+//     any replica. An entry never changes, so a copy with the sequence and the timestamp of the generation is that
+//     entry, even if the replica lags.
 //
 // # Cost
 //
@@ -72,8 +72,8 @@
 // The worker removes known entries without reading them. No entry lies between a generation and its firing, because the
 // firing expected the generation. For the same reason, no entry lies between the firing and the outcome. Entries before
 // the generation were removed when the marker was stored, but a killed server may have forgotten these deletes. So
-// before the worker removes the last entry of a subject, it checks that this entry is also the first one. The outcome,
-// or another entry behind the firing, stays until then: while it is the last entry, a recovered entry is not.
+// before the worker removes the last entry of a subject, it checks that this entry is also the first one. Until this
+// check, the outcome or another entry behind the firing stays, so that a recovered entry is not the last one.
 //
 // # Crashes
 //

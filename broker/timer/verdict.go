@@ -44,8 +44,8 @@ type Request struct {
 	Verb        Verb
 	Generation  uint64 // the generation to change; zero for any
 	Series      uint64 // the series to change, whichever round is pending; zero for any; exclusive with Generation
-	Conditional bool   // for Set: set only if Generation is the last entry or, if it is zero, if no entry exists
-	ID          string // the token of this request; its entry, and later entries of the same timer, contain it
+	Conditional bool   // for Set: set only if Generation is the last entry; for Generation zero, if no entry exists
+	ID          string // the token of this request, which its entry and later entries of the same timer contain
 }
 
 // Answer is the answer to a request.
@@ -62,24 +62,24 @@ type Next int
 
 // The next steps.
 const (
-	Say  Next = iota // return the answer
-	Ask              // publish, and expect the last entry that was read
-	Look             // read again, since our earlier publish may still be stored; after the timeout, return the answer
+	Reply     Next = iota // return the answer
+	Publish               // publish, and expect the last entry that was read
+	ReadAgain             // read again, since a publish is in doubt; after the timeout, return the answer
 )
 
 // Doubt records the publishes of a request that the stream has not answered. The stream may have stored them, or may
 // store them later.
 type Doubt struct {
-	Any bool   // there is such a publish
-	Of  uint64 // the generation that all of them expected; zero if they expected different ones
+	Unanswered bool   // there is such a publish
+	Generation uint64 // the generation that all of them expected; zero if they expected different ones
 }
 
 // Note records a publish that expected a generation, and that the stream has not answered.
 func (d *Doubt) Note(generation uint64) {
-	if d.Any && d.Of != generation {
+	if d.Unanswered && d.Generation != generation {
 		generation = 0
 	}
-	d.Any, d.Of = true, generation
+	d.Unanswered, d.Generation = true, generation
 }
 
 // Decide returns the next step of a request, given the last entry of the timer's subject.
@@ -116,24 +116,26 @@ func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 // undecided returns the next step for an entry that proves nothing. If a publish is in doubt, another read may show its
 // result. If no publish is in doubt, the request has changed nothing, and the client may repeat it.
 func undecided(doubt Doubt) Next {
-	if doubt.Any {
-		return Look
+	if doubt.Unanswered {
+		return ReadAgain
 	}
-	return Say
+	return Reply
 }
 
 // none decides the case that the subject has no entry, or that its last entry is older than the generation.
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
-	case a.Verb == Set && doubt.Any:
-		return Look, Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended"}
+	case a.Verb == Set && doubt.Unanswered:
+		return ReadAgain, Answer{
+			Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended",
+		}
 	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.None:
-		return Ask, Answer{}
-	case doubt.Any:
-		return Say, Answer{Outcome: Unknown, Generation: a.Generation,
+		return Publish, Answer{}
+	case doubt.Unanswered:
+		return Reply, Answer{Outcome: Unknown, Generation: a.Generation,
 			Why: "the timer has ended; unknown whether by this request"}
 	}
-	return Say, Answer{Outcome: NotFound, Generation: a.Generation}
+	return Reply, Answer{Outcome: NotFound, Generation: a.Generation}
 }
 
 // ours reports whether this request has written the entry with a generation.
@@ -162,23 +164,23 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 		if e.Problem != nil {
 			answer.Why = e.Problem.Sentence
 		}
-		return Say, answer
+		return Reply, answer
 	case a.Verb != Cancel && a.ours(e, g):
-		return Say, a.Done(g, e.Request.Due)
+		return Reply, a.Done(g, e.Request.Due)
 	case a.Series > 0 && a.Series != e.Origin().Series:
 		return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "the last entry is of another series"}, doubt)
 	case a.Verb != Set && a.Generation > 0 && e.Fires(a.Generation):
-		return Say, Answer{
+		return Reply, Answer{
 			Outcome: TooLate, Generation: a.Generation, Due: e.Before.Due, Why: "the last entry is the next round",
 		}
 	case a.Verb == Pause && what == Paused && (a.Generation == 0 || a.Generation == g):
-		return Say, Answer{Outcome: Paused, Generation: g}
+		return Reply, Answer{Outcome: Paused, Generation: g}
 	case a.Verb == Resume && what == Pending && e.Recurs != nil && (a.Generation == 0 || a.Generation == g):
-		return Say, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // not paused: the due time does not change
-	case a.Verb == Set && !a.Conditional && !doubt.Any,
+		return Reply, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // not paused: the due time does not change
+	case a.Verb == Set && !a.Conditional && !doubt.Unanswered,
 		a.Verb != Set && a.Generation == 0,
 		a.Generation == g && g > 0:
-		return Ask, Answer{}
+		return Publish, Answer{}
 	}
 	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
 }
@@ -187,11 +189,11 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 // other describes the last entry; contested adds the outcome.
 func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
-	if doubt.Any {
+	if doubt.Unanswered {
 		other.Outcome = Unknown
 		other.Why += "; unknown whether this request was stored before it"
 	}
-	return Say, other
+	return Reply, other
 }
 
 // cancelled decides the case that the last entry is a cancel. Sequence is its sequence.
@@ -203,22 +205,22 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	mine := a.ID != "" && e.Word == a.ID && sequence > a.Generation
 	switch {
 	case a.Verb == Get:
-		return Say, answer
+		return Reply, answer
 	case a.Verb == Cancel && e.Cancelled > 0 && (mine || a.Generation == 0 || a.Generation == e.Cancelled):
-		return Say, answer
+		return Reply, answer
 	case a.Verb == Cancel && a.Generation == 0:
 		answer.Outcome = Unknown
-		return Say, answer
-	case a.Verb == Set && !a.Conditional && !doubt.Any:
-		return Ask, Answer{}
+		return Reply, answer
+	case a.Verb == Set && !a.Conditional && !doubt.Unanswered:
+		return Publish, Answer{}
 	case a.Generation > 0 && a.Generation == e.Cancelled:
 		doubt = Doubt{} // the cancel replaced the generation, so no publish of ours did
 	}
 	if answer.Why == "" {
 		answer.Why = "the timer is cancelled"
 	}
-	if a.Generation == 0 && !doubt.Any && a.Verb != Set {
-		return Say, Answer{Outcome: NotFound, Generation: e.Cancelled, Why: answer.Why}
+	if a.Generation == 0 && !doubt.Unanswered && a.Verb != Set {
+		return Reply, Answer{Outcome: NotFound, Generation: e.Cancelled, Why: answer.Why}
 	}
 	return a.contested(answer, doubt)
 }
@@ -230,20 +232,20 @@ func (a Request) fired(e entry.Entry, became entry.Outcome, doubt Doubt) (Next, 
 	switch {
 	case a.Verb == Get:
 		answer.Outcome = Fired
-		return Say, answer
+		return Reply, answer
 	case a.Verb != Cancel && a.ours(e, e.Generation):
 		done := a.Done(e.Generation, e.Request.Due)
 		done.Became = became
 		if a.Verb == Set {
 			done.Outcome = Fired
 		}
-		return Say, done
-	case a.Verb == Set && !a.Conditional && !doubt.Any:
-		return Ask, Answer{}
+		return Reply, done
+	case a.Verb == Set && !a.Conditional && !doubt.Unanswered:
+		return Publish, Answer{}
 	case a.Verb != Set && (a.Generation == e.Generation ||
-		a.Generation == 0 && (!doubt.Any || doubt.Of == e.Generation)):
+		a.Generation == 0 && (!doubt.Unanswered || doubt.Generation == e.Generation)):
 		answer.Outcome = TooLate
-		return Say, answer
+		return Reply, answer
 	case a.Verb == Set && a.Conditional && a.Generation == e.Generation:
 		doubt = Doubt{} // the firing replaced the generation, so no publish of ours did
 	}

@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 		"paused":           {ask, ask, ask, ask, ask, "conflict"},
 		"unproven":         {"unknown", look, "unknown", look, "unknown", "unknown"},
 	} {
-		doubt := Doubt{Any: true, Of: 5}
+		doubt := Doubt{Unanswered: true, Generation: 5}
 		for _, tt := range []struct {
 			asked Request
 			doubt Doubt
@@ -70,9 +70,9 @@ func TestDecide(t *testing.T) {
 			{Request{Verb: Set, Conditional: true, ID: "mine"}, Doubt{}, want.absent},
 		} {
 			next, answer := Decide(tt.asked, found[name], tt.doubt)
-			got := map[Next]string{Ask: ask, Look: look, Say: string(answer.Outcome)}[next]
+			got := map[Next]string{Publish: ask, ReadAgain: look, Reply: string(answer.Outcome)}[next]
 			if got != tt.want {
-				t.Errorf("%s: %+v with doubt %t: %s (%s), want %s", name, tt.asked, tt.doubt.Any, got, answer.Why, tt.want)
+				t.Errorf("%s: %+v with doubt %t: %s (%s), want %s", name, tt.asked, tt.doubt.Unanswered, got, answer.Why, tt.want)
 			}
 		}
 	}
@@ -86,16 +86,17 @@ func TestDoubtedSet(t *testing.T) {
 	for name, asked := range map[string]Request{
 		"absent": {Verb: Set, Conditional: true, ID: "mine"}, "whatever": {Verb: Set, ID: "mine"},
 	} {
-		if next, answer := Decide(asked, State{None: true, LastSeq: 9}, doubt); next != Look || answer.Outcome != Unknown {
+		next, answer := Decide(asked, State{None: true, LastSeq: 9}, doubt)
+		if next != ReadAgain || answer.Outcome != Unknown {
 			t.Errorf("%s, and nothing is there: %v %+v", name, next, answer)
 		}
 		other := State{Sequence: 9, LastSeq: 9, Entry: entry.Entry{Pending: entry.Pending{Word: "theirs"}}}
-		if next, answer := Decide(asked, other, doubt); next != Say || answer.Outcome != Unknown {
+		if next, answer := Decide(asked, other, doubt); next != Reply || answer.Outcome != Unknown {
 			t.Errorf("%s, and another's is there: %v %+v", name, next, answer)
 		}
 	}
 	doubt.Note(5)
-	if doubt.Of != 0 {
+	if doubt.Generation != 0 {
 		t.Errorf("two generations in doubt are %+v", doubt)
 	}
 }

@@ -58,13 +58,13 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 		return err
 	}
 	take := i.TakeOver(dryRun)
-	if len(take.Grounds) == 0 {
+	if len(take.Rules) == 0 {
 		return fmt.Errorf("%w: DELAY_SCHEDULES is missing: set it to the brokers' value", errUsage)
 	}
 	ctx, cancel := i.Allowed(ctx)
 	defer cancel()
-	var all []schedules.Took
-	err := take.Stream(ctx, stream, func(t schedules.Took) error {
+	var all []schedules.Result
+	err := take.Stream(ctx, stream, func(t schedules.Result) error {
 		all = append(all, t)
 		return ctx.Err()
 	})
@@ -80,7 +80,7 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	return nil
 }
 
-func (a *app) showTaken(all []schedules.Took, dryRun bool) {
+func (a *app) showTaken(all []schedules.Result, dryRun bool) {
 	if a.AsJSON(all) {
 		return
 	}

@@ -52,7 +52,7 @@ func TestSchedulesImport(t *testing.T) {
 		t.Errorf("a dry run changed the stream: %+v, %v", info.State, err)
 	}
 	out, _, _ = o.run("schedules", "import", "--stream", "PLANS", "--json")
-	took := decode[[]schedules.Took](t, out)
+	took := decode[[]schedules.Result](t, out)
 	if len(took) != 3 || took[0].Fate != schedules.Taken || took[0].Subject != "plans.a" || !took[0].Due.Equal(at) ||
 		took[2].Fate != schedules.Left {
 		t.Errorf("the import prints %+v", took)

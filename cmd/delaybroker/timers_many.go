@@ -170,7 +170,7 @@ func (m moveFlags) change(all bool) (change store.Change, err error) {
 // left some for that reason, a second pass changes them, except timers that were set after the first pass.
 func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) error {
 	b.Filter, b.DryRun, b.Page.Limit = o.filter(), o.dryRun, store.MaxLimit
-	var all store.Done
+	var all store.BulkResult
 	err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) (err error) {
 		if all, err = changeTimers(ctx, timers.Bulk, b); all.Matched == 0 && mayNotRead(ctx, timers) {
 			return errMayNotRead
@@ -194,10 +194,10 @@ func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) er
 }
 
 // bulkFunc changes a page of timers: [store.Timers.Bulk], or askBulk.
-type bulkFunc func(context.Context, store.Bulk) (store.Done, error)
+type bulkFunc func(context.Context, store.Bulk) (store.BulkResult, error)
 
 // changeTimers changes page by page, until the last one or until ctx ends.
-func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (all store.Done, err error) {
+func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (all store.BulkResult, err error) {
 	for {
 		d, err := bulk(ctx, b)
 		if err != nil {
@@ -212,7 +212,7 @@ func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (all store.D
 }
 
 // reportBulk prints the result. It returns err, or the first refusal, or an outcome other than success.
-func (a *app) reportBulk(all store.Done, verb timer.Verb, err error) error {
+func (a *app) reportBulk(all store.BulkResult, verb timer.Verb, err error) error {
 	if err == nil || all.Matched > 0 {
 		a.printBulk(all, verb)
 	}
@@ -231,7 +231,7 @@ func (a *app) reportBulk(all store.Done, verb timer.Verb, err error) error {
 	return nil
 }
 
-func (a *app) printBulk(d store.Done, verb timer.Verb) {
+func (a *app) printBulk(d store.BulkResult, verb timer.Verb) {
 	if a.AsJSON(d) {
 		return
 	}

@@ -59,7 +59,7 @@ func unknownSetReason(change store.Change) string {
 // user made before the refused read.
 func (a *app) askTimer(ctx context.Context, change store.Change) error {
 	var answer store.Answer
-	request := service.Asked{
+	request := service.RequestBody{
 		Generation: change.Generation, Word: change.ID, For: change.For, Until: change.Until, By: formatShift(change.By),
 	}
 	name := change.Key + "." + change.Target
@@ -86,7 +86,7 @@ func formatShift(d time.Duration) string {
 
 // newRequest returns the body of a request about the timers of a filter, and the end of its subject. The end has the
 // tokens of the target before its first wildcard, since the server checks the user's permission by the subject.
-func newRequest(f store.Filter, p store.Page) (request service.Asked, prefix string) {
+func newRequest(f store.Filter, p store.Page) (request service.RequestBody, prefix string) {
 	request.Key, request.DueFrom, request.DueTo, request.State = f.Key, f.DueFrom, f.DueTo, f.State
 	request.Recurring, request.Set = f.Recurring, f.Set
 	request.After, request.UpTo, request.Limit = p.After, p.UpTo, p.Limit
@@ -139,7 +139,7 @@ func (a *app) askRecurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row
 
 // askBulk makes a broker execute a page of cancel-all or shift. A shift needs an upper bound of the sequences, which
 // comes from a dry run of the first page.
-func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.Done, err error) {
+func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.BulkResult, err error) {
 	request, prefix := newRequest(b.Filter, b.Page)
 	request.By, request.DryRun = formatShift(b.By), b.DryRun
 	call := message.Names.CancelAllCall
@@ -153,7 +153,7 @@ func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.Done, err erro
 		if err := a.askBroker(ctx, subjectOf, first, &d); err != nil {
 			return d, err
 		}
-		request.UpTo, d = d.UpTo, store.Done{}
+		request.UpTo, d = d.UpTo, store.BulkResult{}
 	}
 	err = a.askBroker(ctx, subjectOf, request, &d)
 	return d, err

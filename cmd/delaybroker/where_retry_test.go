@@ -115,7 +115,7 @@ func TestWhereInARetryLane(t *testing.T) {
 		Hop:      2,
 		Allowed:  20,
 	}
-	refused := request.Refused(now, now.Add(time.Hour), "\x1b[2Jno stock")
+	refused := request.WithRefusal(now, now.Add(time.Hour), "\x1b[2Jno stock")
 	deferred := refused
 	deferred.ID = message.ID{Stream: "DELAY_1s", Sequence: 2, At: accepted.At}.String()
 	deferred = deferred.Defer(now.Add(time.Hour), "JetStream has no room")

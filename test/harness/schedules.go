@@ -16,7 +16,7 @@ import (
 // SchedulesOn returns the configuration of a broker that serves schedules for orders and mail.
 func SchedulesOn(t testing.TB) broker.Config {
 	cfg := TimersOn(t)
-	cfg.Schedules = message.ParseGrounds("schedules.orders.>=orders.>,schedules.mail.>=mail.>", nil)
+	cfg.Schedules = message.ParseScheduleRules("schedules.orders.>=orders.>,schedules.mail.>=mail.>", nil)
 	return cfg
 }
 

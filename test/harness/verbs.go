@@ -21,7 +21,7 @@ import (
 // AnswersSchedules serves requests for schedules, with the timers and the clock of c, until the test ends.
 func (c *TimerClient) AnswersSchedules(t *testing.T) {
 	service := schedules.NewService(schedules.Config{
-		Conn: c.NC, Grounds: message.ParseGrounds("schedules.orders.>=orders.>", nil),
+		Conn: c.NC, Rules: message.ParseScheduleRules("schedules.orders.>=orders.>", nil),
 		Store: schedules.Store{Timers: c.Timers},
 		Grace: time.Second, Log: slog.New(slog.DiscardHandler),
 	})

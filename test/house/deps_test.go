@@ -222,8 +222,7 @@ func TestForeignImports(t *testing.T) {
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
 	allowed := []string{"delaybroker/broker/client", "delaybroker/broker/message", "delaybroker/broker/jsapi",
-		"delaybroker/levels", "delaybroker/broker/timer/entry", "delaybroker/broker/timer/timetable",
-		"github.com/netresearch/go-cron"}
+		"delaybroker/levels", "delaybroker/broker/timer/entry", "delaybroker/broker/timer/timetable"}
 	nats := strings.Fields(list(t, "-deps", "github.com/nats-io/nats.go/jetstream"))
 	for dep := range strings.FieldsSeq(list(t, "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"delaybroker/broker/client")) {

@@ -62,7 +62,7 @@ func TestJournalRetention(t *testing.T) {
 			t.Errorf("found %+v, %+v, want the first delivery, and an incomplete answer", found, report)
 		}
 		time.Sleep(time.Hour)
-		if found, report := journaled(c, journal.Query{}); len(found) != 0 || !report.Begins.IsZero() {
+		if found, report := journaled(c, journal.Query{}); len(found) != 0 || !report.OldestBatch.IsZero() {
 			t.Errorf("after the retention time: found %+v, %+v, want an empty journal", found, report)
 		}
 	})

@@ -53,7 +53,7 @@ no_auth_user: all
 					fillUp(c)
 				}
 				before := streamNames(c)
-				cfg.Timers, cfg.TimersSpare = true, true
+				cfg.Timers, cfg.TimersOptional = true, true
 				b := harness.StartBroker(t, s, cfg, user)
 				c.Publish("delay.10s.orders.x", "x")
 				harness.CheckExactly(t, in, time.Now().Add(10*time.Second), 0)
@@ -68,7 +68,7 @@ no_auth_user: all
 				}
 				b.Stop()
 
-				cfg.TimersSpare = false
+				cfg.TimersOptional = false
 				refusing := harness.LaunchBroker(t, s, cfg, user)
 				select {
 				case <-refusing.Broker.Ready():
@@ -79,7 +79,7 @@ no_auth_user: all
 					refusing.Close()
 				}
 
-				cfg.TimersSpare = true
+				cfg.TimersOptional = true
 				if userName == "all" {
 					c.Remove("FILL0")
 				}

@@ -193,7 +193,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 					a.Header.Get("Delay-Schedule-Next"), due, next)
 			}
 		}
-		// Over. Another one, replaced by the sequence of its acknowledgement.
+		// The schedule has ended. The next one is replaced by the sequence of its acknowledgement.
 		g, _ = c.Schedule("schedules.orders.c", "orders.c", "@every 10s", "c")
 		time.Sleep(25 * time.Second)
 		const expected = "Nats-Expected-Last-Subject-Sequence"
@@ -272,9 +272,7 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 		}
 		change(func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = -1 })
 		time.Sleep(2 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "found once" {
-			t.Errorf("%q arrived", got)
-		}
+		harness.CheckBodies(t, in, "found once")
 	})
 }
 

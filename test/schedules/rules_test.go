@@ -22,12 +22,12 @@ const (
 	subjectOf  = "Nats-Expected-Last-Subject-Sequence-Subject"
 )
 
-// answers makes one request.
+// answers returns a script that makes one request.
 func answers(headers ...string) func(*scene) {
 	return func(s *scene) { s.ask("schedules.a", "hi", headers...) }
 }
 
-// fires makes one request, and records the arrivals after a while.
+// fires returns a script that makes one request, and records the arrivals after a while.
 func fires(when string, until time.Duration, headers ...string) func(*scene) {
 	return func(s *scene) {
 		s.schedule(when, headers...)
@@ -36,8 +36,8 @@ func fires(when string, until time.Duration, headers ...string) func(*scene) {
 	}
 }
 
-// onceAsked makes a request that is due after two seconds, changes it one second before, and records the arrivals after
-// a while.
+// onceAsked returns a script that requests a schedule which is due after two seconds, changes it after one second, and
+// records the arrivals after a while.
 func onceAsked(then func(*scene), until time.Duration) func(*scene) {
 	return func(s *scene) {
 		s.schedule(s.at(2 * sec))

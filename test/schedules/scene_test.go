@@ -54,7 +54,7 @@ func (st stage) startBroker(t *testing.T) (stop func()) {
 	t.Helper()
 	return harness.StartBroker(t, st.server, broker.Config{
 		Timers:    true,
-		Schedules: message.ParseGrounds("schedules.>=orders.>,schedules.>=elsewhere.>", nil),
+		Schedules: message.ParseScheduleRules("schedules.>=orders.>,schedules.>=elsewhere.>", nil),
 	}, nats.PingInterval(24*time.Hour)).Stop
 }
 

@@ -63,7 +63,7 @@ func (h handover) killed(k kill) bool {
 	defer func() { _ = sub.Unsubscribe() }()
 	natstest.Flush(h.t, pass)
 	o.Store.API.API = api
-	err = o.Stream(ctx, "PLAN", func(schedules.Took) error { return context.Cause(ctx) })
+	err = o.Stream(ctx, "PLAN", func(schedules.Result) error { return context.Cause(ctx) })
 	time.Sleep(10 * time.Millisecond) // what is on its way to the server arrives
 	return err != nil || ctx.Err() != nil
 }

@@ -24,7 +24,7 @@ type handover struct {
 	inspect *inspect.Inspector
 }
 
-const handoverGrounds = "schedules.>=orders.>"
+const handoverRules = "schedules.>=orders.>"
 
 // newHandover returns a handover. The stream no longer has the schedules' subjects; its stored schedules still fire.
 func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handover {
@@ -37,7 +37,7 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 	natstest.Reconfigure(t, sc.js, "PLAN", func(cfg *jetstream.StreamConfig) { cfg.Subjects = []string{"orders.>"} })
 	t.Cleanup(st.startBroker(t))
 	i, err := inspect.Open(s.Connect(nats.Name("operator")),
-		broker.Config{Timers: true, Schedules: message.ParseGrounds(handoverGrounds, nil)})
+		broker.Config{Timers: true, Schedules: message.ParseScheduleRules(handoverRules, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,14 +48,14 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 }
 
 // take takes the schedules over, and returns their fates by subject.
-func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Took {
+func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Result {
 	h.t.Helper()
 	o := h.inspect.TakeOver(false)
 	if change != nil {
 		change(&o)
 	}
-	all := make(map[string]schedules.Took)
-	if err := o.Stream(context.Background(), "PLAN", func(took schedules.Took) error {
+	all := make(map[string]schedules.Result)
+	if err := o.Stream(context.Background(), "PLAN", func(took schedules.Result) error {
 		all[strings.TrimPrefix(took.Subject, "schedules.r.")] = took
 		return nil
 	}); err != nil {
@@ -96,7 +96,7 @@ func TestTakenOverFireOnce(t *testing.T) {
 		})
 		h.wait(2 * time.Minute)
 		dry := h.inspect.TakeOver(true)
-		if err := dry.Stream(context.Background(), "PLAN", func(schedules.Took) error { return nil }); err != nil {
+		if err := dry.Stream(context.Background(), "PLAN", func(schedules.Result) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		took := h.take(nil)
@@ -152,14 +152,14 @@ func TestTakeOverInTrouble(t *testing.T) {
 		meddleBy := func(pass func(question string) bool) { meddle.Store(&pass) }
 		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool { return !(*meddle.Load())(question) })
 		through := func(o *schedules.TakeOver) { o.Store.API.API = natstest.ProxyAPI }
-		// It is interrupted before it deletes.
+		// The import is interrupted before the deletion.
 		meddleBy(func(question string) bool { return !strings.HasPrefix(question, "STREAM.MSG.DELETE.") })
 		for name, took := range h.take(through) {
 			if took.Fate != schedules.Both {
 				t.Errorf("%s: %+v, want both", name, took)
 			}
 		}
-		// Again; meanwhile somebody replaces b there.
+		// The import is repeated. Meanwhile a client replaces b on the server.
 		replaced := false
 		meddleBy(func(question string) bool {
 			if strings.HasPrefix(question, "STREAM.MSG.DELETE.") && !replaced {

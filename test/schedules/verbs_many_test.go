@@ -147,7 +147,7 @@ func TestBulkOnSchedules(t *testing.T) {
 		c := planned(t, s)
 		in := []*harness.Inbox{c.Subscribe("orders.>"), c.Subscribe("mail.>")}
 		start := time.Now()
-		bulk := func(b store.Bulk, want string) store.Done {
+		bulk := func(b store.Bulk, want string) store.BulkResult {
 			t.Helper()
 			d, err := c.Timers.Bulk(t.Context(), b)
 			if got := fmt.Sprint(d.Matched, d.Outcomes, d.Refused); err != nil || got != want {
@@ -208,17 +208,17 @@ func TestTenantsSchedules(t *testing.T) {
 		if got := keys(l.Timers); !slices.Equal(got, []string{"k"}) {
 			t.Errorf("below orders, to orders there are %q, want no schedule", got)
 		}
-		var d store.Done
+		var d store.BulkResult
 		c.CallService(&d, "delayctl.cancel-all.orders", `{"target":"orders.>"}`)
 		if d.Outcomes[timer.Cancelled] != 1 {
 			t.Errorf("a client with the right to cancel below orders did %+v, want the timer alone", d)
 		}
-		d = store.Done{}
+		d = store.BulkResult{}
 		c.CallService(&d, "delayctl.cancel-all.schedules.orders", `{}`)
 		if d.Outcomes[timer.Cancelled] != 3 {
 			t.Errorf("a client with the right to cancel below schedules.orders did %+v, want the three", d)
 		}
-		d = store.Done{}
+		d = store.BulkResult{}
 		c.CallService(&d, "delayctl.cancel-all", `{"target":"mail.>"}`)
 		if d.Outcomes[timer.Cancelled] != 2 {
 			t.Errorf("a client with the right to cancel all did %+v, want the timer and the schedule to mail", d)

@@ -78,9 +78,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 			t.Errorf("expecting none after a cancel its client is answered %d %d", seq, code)
 		}
 		synctest.Wait()
-		if got := harness.Bodies(in.All()); got != "fired" {
-			t.Errorf("immediately %q arrived, want the fired timers", got)
-		}
+		harness.CheckBodies(t, in, "fired")
 		harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
 		got := in.All()[1]
 		for name, want := range map[string]string{
@@ -93,16 +91,14 @@ func TestVerbsOnSchedules(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, start.Add(20*time.Minute), 2)
 		time.Sleep(3 * time.Hour)
-		if got := harness.Bodies(in.All()); got != "fired gone moved" {
-			t.Errorf("in the end %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "fired gone moved")
 		c.CheckNoDead()
 		c.CheckNoTimers()
 	})
 }
 
-// TestMovedScheduleIsNotItsID: after an operator has moved a schedule, the id of the client's request does not stand
-// for it any more.
+// TestMovedScheduleIsNotItsID: after an operator has moved a schedule, the id of the client's request does not identify
+// the schedule any more.
 func TestMovedScheduleIsNotItsID(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
@@ -120,9 +116,7 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 			t.Errorf("it is answered %d, as if it had been there, want another behind %d", seq, a.Generation)
 		}
 		time.Sleep(4 * time.Hour)
-		if got := harness.Bodies(in.All()); got != "second" {
-			t.Errorf("%q arrived, want the last request", got)
-		}
+		harness.CheckBodies(t, in, "second")
 	})
 }
 
@@ -175,9 +169,7 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 		harness.CheckExactly(t, in, start.Add(7*time.Hour), 5)
 		checkVerb(c, timer.Cancelled, "mail.b", "cancel", name, "")
 		time.Sleep(5 * time.Hour)
-		if got := harness.Bodies(in.All()); got != "a×5 b" {
-			t.Errorf("in the end %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "a×5 b")
 		c.CheckNoDead()
 		c.CheckNoTimers()
 	})

@@ -167,7 +167,7 @@ func (s *stage) config() (broker.Config, error) {
 		AttemptRules: message.Rules[int]{{Pattern: "orders.patient", Value: 20}},
 		DedupWindow:  time.Minute, Deliver: modes,
 		MaxOwners: s.maxOwners, Journal: time.Hour, Timers: true, ReplyPrefixes: []string{"_INBOX_orders"},
-		Schedules: message.ParseGrounds("schedules.orders.>=orders.>", nil)}, err
+		Schedules: message.ParseScheduleRules("schedules.orders.>=orders.>", nil)}, err
 }
 
 // prepare creates the streams of the broker and of the tenants.

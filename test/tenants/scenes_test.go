@@ -174,7 +174,7 @@ func (s *stage) fireExtra(ctx context.Context, heard func() map[string]int) erro
 	if err := askTimer(ctx, nc, "cancel.k.orders.again", "cancelled"); err != nil {
 		return err
 	}
-	time.Sleep(entry.RepeatTime + 2*time.Minute) // by then, no entry of the series is left
+	time.Sleep(entry.ExtraTime + 2*time.Minute) // by then, no entry of the series is left
 	if got := heard()["orders.again"]; got != 1 {
 		return fmt.Errorf("the series was delivered %d times, want once", got)
 	}

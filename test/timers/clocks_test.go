@@ -21,8 +21,8 @@ import (
 
 // This file tests a wrong clock on the host of a broker or of a shell. Only the server's clock counts.
 
-// wrongClock is a client on a host whose clock is slow by a time, or fast if the time is negative. The test moves the
-// server's time in each answer of JetStream instead. There is a stream of timers, and no broker that would fire them.
+// wrongClock returns a client on a host whose clock is slow by a duration; fast if the duration is negative. The test
+// simulates this clock: it shifts the server's time in each answer of JetStream. No broker fires the stored timers.
 func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.TimerClient {
 	t.Helper()
 	harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
@@ -45,7 +45,7 @@ func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.T
 	return c
 }
 
-// later moves the timestamps of a server's clock in an answer.
+// later shifts the timestamps of a server's clock in an answer.
 func later(t *testing.T, answer []byte, by time.Duration) []byte {
 	t.Helper()
 	var all map[string]any
@@ -75,12 +75,9 @@ func later(t *testing.T, answer []byte, by time.Duration) []byte {
 // withWrongClocks runs a test with a right clock, a clock that is slow by an hour, and one that is fast by an hour.
 func withWrongClocks(t *testing.T, run func(t *testing.T, c *harness.TimerClient, now time.Time)) {
 	for _, slow := range []time.Duration{0, time.Hour, -time.Hour} {
-		t.Run(fmt.Sprint("slow by ", slow), func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				c := wrongClock(t, s, slow)
-				run(t, c, time.Now().Add(slow))
-			})
+		parallel(t, fmt.Sprint("slow by ", slow), func(t *testing.T, s *natstest.Server) {
+			c := wrongClock(t, s, slow)
+			run(t, c, time.Now().Add(slow))
 		})
 	}
 }

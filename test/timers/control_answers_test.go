@@ -19,7 +19,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// lossy returns a client that loses some answers.
+// lossy returns a client that loses the answers to its next publishes, as many as lose says.
 func lossy(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
 	timers := harness.CopyTimers(c.Timers)
 	timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
@@ -37,11 +37,10 @@ func lossy(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
 // moved, fired or set, and not a conflict, even if the timer has fired meanwhile.
 func TestLostAcknowledgements(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.TimerHistory = time.Minute
-		harness.StartBroker(t, s, cfg)
-		plain := harness.NewTimerClient(harness.NewClient(t, s))
+	cfg := harness.TimersOn(t)
+	cfg.TimerHistory = time.Minute
+	harness.Bubble(t, cfg, func(t *testing.T, client *harness.Client) {
+		plain := harness.NewTimerClient(client)
 		in := plain.Subscribe("orders.>")
 		var lose atomic.Int32
 		c := lossy(plain, &lose)
@@ -109,9 +108,7 @@ func TestExtraDeliveryBecomesMove(t *testing.T) {
 		changed := &harness.TimerClient{Client: c, Timers: timers}
 		changed.Check(harness.NewChange(timer.Fire, "k", 0), timer.Fired, 0)
 		time.Sleep(time.Second)
-		if got := harness.Bodies(in.All()); got != "third" {
-			t.Errorf("%q arrived, want the last timer", got)
-		}
+		harness.CheckBodies(t, in, "third")
 	})
 }
 
@@ -119,11 +116,10 @@ func TestExtraDeliveryBecomesMove(t *testing.T) {
 // the last round of the series fires before the next try. The outcome is fired, and the delivery is made once.
 func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.TimerHistory = time.Minute
-		harness.StartBroker(t, s, cfg)
-		plain := harness.NewSeriesClient(harness.NewClient(t, s))
+	cfg := harness.TimersOn(t)
+	cfg.TimerHistory = time.Minute
+	harness.Bubble(t, cfg, func(t *testing.T, client *harness.Client) {
+		plain := harness.NewSeriesClient(client)
 		in := plain.Subscribe("orders.>")
 		var lose atomic.Int32
 		c := lossy(plain, &lose)
@@ -132,9 +128,7 @@ func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
 		lose.Store(1)
 		c.Check(harness.NewChange(timer.Fire, "k", 0), timer.Fired, 1)
 		time.Sleep(time.Minute)
-		if got := harness.Bodies(in.All()); got != "k×2" {
-			t.Errorf("%q arrived, want the extra delivery and the round", got)
-		}
+		harness.CheckBodies(t, in, "k×2")
 	})
 }
 
@@ -235,8 +229,8 @@ func TestRefusedForGood(t *testing.T) {
 	})
 }
 
-// TestSilenceIsUnknown: if nothing shows whether a request came before the last entry, the outcome is unknown. If the
-// request was refused, it is an error.
+// TestSilenceIsUnknown: if no entry shows whether a request was stored before the last entry, the outcome is unknown.
+// If the stream has refused the request, the result is an error.
 func TestSilenceIsUnknown(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -276,7 +270,7 @@ func TestSilenceIsUnknown(t *testing.T) {
 	})
 }
 
-// TestNothingOfOldLeader: an empty subject is believed of a leader that a majority follows, and of no other.
+// TestNothingOfOldLeader: only a leader that a majority follows proves that a subject has no entry.
 func TestNothingOfOldLeader(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

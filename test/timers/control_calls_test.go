@@ -27,51 +27,49 @@ func answering(s *natstest.Server, cfg broker.Config) broker.Config {
 func TestControlCalls(t *testing.T) {
 	t.Parallel()
 	for name, timers := range map[string]bool{"with timers": true, "without": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				cfg.Timers = timers
-				harness.StartBroker(t, s, answering(s, cfg))
-				c := harness.NewClient(t, s)
-				for _, wait := range []string{"1m", "1h", "1h"} {
-					c.Publish("delay."+wait+".orders.x", wait)
-				}
-				due := time.Now().Add(time.Minute)
+		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+			cfg := harness.TimersOn(t)
+			cfg.Timers = timers
+			harness.StartBroker(t, s, answering(s, cfg))
+			c := harness.NewClient(t, s)
+			for _, wait := range []string{"1m", "1h", "1h"} {
+				c.Publish("delay."+wait+".orders.x", wait)
+			}
+			due := time.Now().Add(time.Minute)
 
-				var lanes inspect.Lanes
-				if code := c.CallService(&lanes, "delayctl.lanes", ""); code != "" || lanes.Totals.Pending != 3 {
-					t.Errorf("lanes: %s, %d pending, want 3", code, lanes.Totals.Pending)
+			var lanes inspect.Lanes
+			if code := c.CallService(&lanes, "delayctl.lanes", ""); code != "" || lanes.Totals.Pending != 3 {
+				t.Errorf("lanes: %s, %d pending, want 3", code, lanes.Totals.Pending)
+			}
+			for _, l := range lanes.Lanes {
+				if l.Stream == "DELAY_1h" && (l.Pending != 2 || l.State != inspect.Serving) {
+					t.Errorf("of 1h it says %+v", l)
 				}
-				for _, l := range lanes.Lanes {
-					if l.Stream == "DELAY_1h" && (l.Pending != 2 || l.State != inspect.Serving) {
-						t.Errorf("of 1h it says %+v", l)
-					}
-				}
-				var at inspect.Whereabouts
-				if code := c.CallService(&at, "delayctl.where.DELAY_1m-1", ""); code != "" || !at.Found || !at.Due.Equal(due) {
-					t.Errorf("where: %s, %+v, want due %s", code, at, due)
-				}
-				if code := c.CallService(&at, "delayctl.where.DELAY_1m-7", ""); code != "" || at.Found {
-					t.Errorf("where nothing is: %s, %+v", code, at)
-				}
-				var ahead inspect.Forecast
-				code := c.CallService(&ahead, "delayctl.ahead", `{"for":"2h","by":"hour","target":"orders.*"}`)
-				if code != "" || ahead.Pending != 3 || !ahead.Exact || len(ahead.Buckets) == 0 || ahead.Buckets[0].Messages != 1 {
-					t.Errorf("ahead: %s, %+v", code, ahead)
-				}
-				for _, bad := range [][2]string{
-					{"lanes", `{"all":true}`}, {"where.x", ""}, {"where.DELAY_1m-1", `{"most":9000000}`},
-					{"ahead", `{"for":"soon"}`}, {"ahead", `{"by":"day"}`}, {"ahead", `{"target":"a..b"}`},
-				} {
-					checkRefused(c, bad[0], bad[1])
-				}
-			})
+			}
+			var at inspect.Whereabouts
+			if code := c.CallService(&at, "delayctl.where.DELAY_1m-1", ""); code != "" || !at.Found || !at.Due.Equal(due) {
+				t.Errorf("where: %s, %+v, want due %s", code, at, due)
+			}
+			if code := c.CallService(&at, "delayctl.where.DELAY_1m-7", ""); code != "" || at.Found {
+				t.Errorf("where nothing is: %s, %+v", code, at)
+			}
+			var ahead inspect.Forecast
+			code := c.CallService(&ahead, "delayctl.ahead", `{"for":"2h","by":"hour","target":"orders.*"}`)
+			if code != "" || ahead.Pending != 3 || !ahead.Exact || len(ahead.Buckets) == 0 || ahead.Buckets[0].Messages != 1 {
+				t.Errorf("ahead: %s, %+v", code, ahead)
+			}
+			for _, bad := range [][2]string{
+				{"lanes", `{"all":true}`}, {"where.x", ""}, {"where.DELAY_1m-1", `{"most":9000000}`},
+				{"ahead", `{"for":"soon"}`}, {"ahead", `{"by":"day"}`}, {"ahead", `{"target":"a..b"}`},
+			} {
+				checkRefused(c, bad[0], bad[1])
+			}
 		})
 	}
 }
 
-// TestListAfterElection: a leader that was just elected does not know its followers yet. A list waits until it does.
+// TestListAfterElection: a leader that was just elected does not know its followers yet. A list
+// waits until that leader knows them.
 func TestListAfterElection(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

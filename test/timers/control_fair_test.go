@@ -116,7 +116,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 		lists := askAtOnce(c, many, "delayctl.timers.att", "")
 		var page store.Listing
 		c.CallService(&page, "delayctl.timers.orders", "")
-		var done store.Done
+		var done store.BulkResult
 		c.CallService(&done, "delayctl.cancel-all.orders", `{"dry_run":true}`)
 		var got store.Answer
 		c.CallService(&got, "delayctl.timer.cancel.k.orders.x", "")

@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestHugeAndManyRequests: requests that are too large are refused. Of too many requests, each is answered with its
-// outcome, or with busy. A generation that no stream has is unknown.
+// TestHugeAndManyRequests: requests that are too large are refused. If too many requests arrive, each is answered with
+// its outcome, or refused as busy. A generation that no stream has is unknown.
 func TestHugeAndManyRequests(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestControlMany(t *testing.T) {
 		if len(one.Timers) != 1 || one.Timers[0].Key != "k7" || one.Scanned != 1 {
 			t.Errorf("k7 lists %+v", one)
 		}
-		var dry, done, again store.Done
+		var dry, done, again store.BulkResult
 		c.CallService(&dry, "delayctl.shift.orders", `{"by":"5m","key":"k1*","dry_run":true}`)
 		shift := fmt.Sprintf(`{"by":"5m","key":"k1*","up_to":%d}`, dry.UpTo)
 		c.CallService(&done, "delayctl.shift.orders", shift)
@@ -115,7 +115,7 @@ func TestControlMany(t *testing.T) {
 		if dry.Matched != 11 || done.Outcomes[timer.Moved] != 11 || again.Matched != 0 {
 			t.Errorf("shifting says %+v %+v, and again %+v", dry, done, again)
 		}
-		done = store.Done{}
+		done = store.BulkResult{}
 		c.CallService(&done, "delayctl.cancel-all.orders", `{"key":"k2*"}`)
 		if done.Outcomes[timer.Cancelled] != 11 || done.Next != 0 {
 			t.Errorf("cancelling says %+v", done)

@@ -20,11 +20,9 @@ import (
 func TestControlServiceOfSeries(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.TimerHistory = time.Hour
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	cfg := harness.TimersOn(t)
+	cfg.TimerHistory = time.Hour
+	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		at := func(d time.Duration) { time.Sleep(time.Until(start.Add(d))) }
@@ -75,7 +73,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 	})
 }
 
-// checkListsSeries lists the series, and the rounds of a set.
+// checkListsSeries checks the number of timers that lists with several filters contain.
 func checkListsSeries(t *testing.T, c *harness.Client) {
 	t.Helper()
 	for _, tt := range []struct {

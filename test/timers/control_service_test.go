@@ -82,9 +82,7 @@ func TestControlService(t *testing.T) {
 			t.Errorf("cancelling what has fired says %+v", got)
 		}
 		time.Sleep(2 * time.Hour)
-		if got := harness.Bodies(in.All()); got != "b c d" {
-			t.Errorf("%q arrived, want b c d", got)
-		}
+		harness.CheckBodies(t, in, "b c d")
 		c.CheckNoDead()
 	})
 }

@@ -25,86 +25,81 @@ func moveTo(key string, generation uint64, until time.Time) store.Change {
 func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
-		t.Run(fmt.Sprint("down ", down), func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				cfg.TimerHistory = time.Hour
-				b := harness.StartBroker(t, s, cfg)
-				c := harness.NewTimerClient(harness.NewClient(t, s))
-				in := c.Subscribe("orders.>")
-				c.Publish("delaytimer.fired.orders.x", "fired", "Delay-For", "1s")
-				time.Sleep(2 * time.Second)
-				if down {
-					b.Stop()
-				}
-				begun := time.Now()
-				set := func(key string, wait string) uint64 {
-					return c.Publish("delaytimer."+key+".orders.x", key, "Delay-For", wait, "X-Mine", "yes").Sequence
-				}
-				c.Check(harness.NewChange(timer.Get, "none", 0), timer.NotFound, 0)
-				c.Check(harness.NewChange(timer.Cancel, "none", 0), timer.NotFound, 0)
-				c.Check(harness.NewChange(timer.Move, "none", 0), timer.NotFound, 0)
-				c.Check(harness.NewChange(timer.Fire, "none", 0), timer.NotFound, 0)
+		parallel(t, fmt.Sprint("down ", down), func(t *testing.T, s *natstest.Server) {
+			cfg := harness.TimersOn(t)
+			cfg.TimerHistory = time.Hour
+			b := harness.StartBroker(t, s, cfg)
+			c := harness.NewTimerClient(harness.NewClient(t, s))
+			in := c.Subscribe("orders.>")
+			c.Publish("delaytimer.fired.orders.x", "fired", "Delay-For", "1s")
+			time.Sleep(2 * time.Second)
+			if down {
+				b.Stop()
+			}
+			begun := time.Now()
+			set := func(key string, wait string) uint64 {
+				return c.Publish("delaytimer."+key+".orders.x", key, "Delay-For", wait, "X-Mine", "yes").Sequence
+			}
+			c.Check(harness.NewChange(timer.Get, "none", 0), timer.NotFound, 0)
+			c.Check(harness.NewChange(timer.Cancel, "none", 0), timer.NotFound, 0)
+			c.Check(harness.NewChange(timer.Move, "none", 0), timer.NotFound, 0)
+			c.Check(harness.NewChange(timer.Fire, "none", 0), timer.NotFound, 0)
 
-				g := set("cancelled", "10m")
-				a := c.Check(harness.NewChange(timer.Get, "cancelled", 0), timer.Pending, g)
-				if !a.Due.Equal(begun.Add(10 * time.Minute)) {
-					t.Errorf("it is due %s", a.Due)
-				}
-				c.Check(harness.NewChange(timer.Cancel, "cancelled", g), timer.Cancelled, g)
-				time.Sleep(time.Second)
-				c.Check(harness.NewChange(timer.Cancel, "cancelled", g), timer.Cancelled, g) // again
-				c.Check(harness.NewChange(timer.Cancel, "cancelled", 0), timer.Cancelled, g)
-				c.Check(harness.NewChange(timer.Get, "cancelled", 0), timer.Cancelled, g)
-				c.Check(moveTo("cancelled", g, begun), timer.Conflict, g)
-				c.Check(harness.NewChange(timer.Fire, "cancelled", 0), timer.NotFound, g)
+			g := set("cancelled", "10m")
+			a := c.Check(harness.NewChange(timer.Get, "cancelled", 0), timer.Pending, g)
+			if !a.Due.Equal(begun.Add(10 * time.Minute)) {
+				t.Errorf("it is due %s", a.Due)
+			}
+			c.Check(harness.NewChange(timer.Cancel, "cancelled", g), timer.Cancelled, g)
+			time.Sleep(time.Second)
+			c.Check(harness.NewChange(timer.Cancel, "cancelled", g), timer.Cancelled, g) // again
+			c.Check(harness.NewChange(timer.Cancel, "cancelled", 0), timer.Cancelled, g)
+			c.Check(harness.NewChange(timer.Get, "cancelled", 0), timer.Cancelled, g)
+			c.Check(moveTo("cancelled", g, begun), timer.Conflict, g)
+			c.Check(harness.NewChange(timer.Fire, "cancelled", 0), timer.NotFound, g)
 
-				g = set("any", "10m")
-				c.Check(harness.NewChange(timer.Cancel, "any", 0), timer.Cancelled, g)
+			g = set("any", "10m")
+			c.Check(harness.NewChange(timer.Cancel, "any", 0), timer.Cancelled, g)
 
-				g = set("moved", "10m")
-				until := begun.Add(20*time.Minute + 1)
-				moved := c.Check(moveTo("moved", g, until), timer.Moved, 0)
-				if moved.Generation <= g || !moved.Due.Equal(until) {
-					t.Errorf("it is %d due %s, want above %d due %s", moved.Generation, moved.Due, g, until)
-				}
-				c.Check(harness.NewChange(timer.Cancel, "moved", g), timer.Conflict, moved.Generation)
-				c.Check(harness.NewChange(timer.Fire, "moved", g), timer.Conflict, moved.Generation)
-				by := harness.NewChange(timer.Move, "moved", 0)
-				by.By = 5 * time.Minute
-				until = until.Add(by.By)
-				if a := c.Check(by, timer.Moved, 0); !a.Due.Equal(until) {
-					t.Errorf("moved by 5m it is due %s, want %s", a.Due, until)
-				}
+			g = set("moved", "10m")
+			until := begun.Add(20*time.Minute + 1)
+			moved := c.Check(moveTo("moved", g, until), timer.Moved, 0)
+			if moved.Generation <= g || !moved.Due.Equal(until) {
+				t.Errorf("it is %d due %s, want above %d due %s", moved.Generation, moved.Due, g, until)
+			}
+			c.Check(harness.NewChange(timer.Cancel, "moved", g), timer.Conflict, moved.Generation)
+			c.Check(harness.NewChange(timer.Fire, "moved", g), timer.Conflict, moved.Generation)
+			by := harness.NewChange(timer.Move, "moved", 0)
+			by.By = 5 * time.Minute
+			until = until.Add(by.By)
+			if a := c.Check(by, timer.Moved, 0); !a.Due.Equal(until) {
+				t.Errorf("moved by 5m it is due %s, want %s", a.Due, until)
+			}
 
-				g = set("now", "10m")
-				c.Check(harness.NewChange(timer.Fire, "now", g), timer.Fired, 0)
-				c.Check(harness.NewChange(timer.Cancel, "fired", 0), timer.TooLate, 0)
-				c.Check(moveTo("fired", 0, until), timer.TooLate, 0)
-				c.Check(harness.NewChange(timer.Fire, "fired", 0), timer.TooLate, 0)
-				if a := c.Check(harness.NewChange(timer.Get, "fired", 0), timer.Fired, 0); a.Became != entry.Delivered {
-					t.Errorf("it became %q", a.Became)
-				}
-				if down {
-					harness.StartBroker(t, s, cfg)
-				}
-				time.Sleep(time.Second)
-				if got := harness.Bodies(in.All()); got != "fired now" {
-					t.Errorf("%q arrived, want fired now", got)
-				}
-				harness.CheckExactly(t, in, until, 2)
-				if got := in.All()[2]; got.Body != "moved" || got.Header.Get("X-Mine") != "yes" ||
-					got.Header.Get("Delay-Word") != "" {
-					t.Errorf("%q %v arrived", got.Body, got.Header)
-				}
-				time.Sleep(3 * time.Hour)
-				if n := len(in.All()); n != 3 {
-					t.Errorf("%d came, want 3", n)
-				}
-				c.CheckNoTimers()
-				c.CheckNoDead()
-			})
+			g = set("now", "10m")
+			c.Check(harness.NewChange(timer.Fire, "now", g), timer.Fired, 0)
+			c.Check(harness.NewChange(timer.Cancel, "fired", 0), timer.TooLate, 0)
+			c.Check(moveTo("fired", 0, until), timer.TooLate, 0)
+			c.Check(harness.NewChange(timer.Fire, "fired", 0), timer.TooLate, 0)
+			if a := c.Check(harness.NewChange(timer.Get, "fired", 0), timer.Fired, 0); a.Became != entry.Delivered {
+				t.Errorf("it became %q", a.Became)
+			}
+			if down {
+				harness.StartBroker(t, s, cfg)
+			}
+			time.Sleep(time.Second)
+			harness.CheckBodies(t, in, "fired now")
+			harness.CheckExactly(t, in, until, 2)
+			if got := in.All()[2]; got.Body != "moved" || got.Header.Get("X-Mine") != "yes" ||
+				got.Header.Get("Delay-Word") != "" {
+				t.Errorf("%q %v arrived", got.Body, got.Header)
+			}
+			time.Sleep(3 * time.Hour)
+			if n := len(in.All()); n != 3 {
+				t.Errorf("%d came, want 3", n)
+			}
+			c.CheckNoTimers()
+			c.CheckNoDead()
 		})
 	}
 }
@@ -148,47 +143,44 @@ func TestVerdictBehindAnother(t *testing.T) {
 func TestVerdictsAroundDue(t *testing.T) {
 	t.Parallel()
 	for _, history := range []time.Duration{-1, time.Minute} {
-		t.Run(history.String(), func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				cfg.TimerHistory = history
-				harness.StartBroker(t, s, cfg)
-				c := harness.NewTimerClient(harness.NewClient(t, s))
-				in := c.Subscribe("orders.>")
-				outcomes := make(map[timer.Outcome]int)
-				for i := range 240 {
-					verb := []timer.Verb{timer.Cancel, timer.Move, timer.Fire}[i%3]
-					off := time.Duration(i/6-20) * 50 * time.Microsecond // ±1 ms
-					due := time.Now().Add(20 * time.Millisecond)
-					key := fmt.Sprint("k", i)
-					g := c.Publish("delaytimer."+key+".orders.x", key, "Delay-Until",
-						due.UTC().Format(time.RFC3339Nano)).Sequence
-					if i%6 < 3 {
-						g = 0
-					}
-					before := len(in.All())
-					time.Sleep(time.Until(due.Add(off)))
-					w := harness.NewChange(verb, key, g)
-					if verb == timer.Move {
-						w.For = "30ms"
-					}
-					a := c.Do(w)
-					outcomes[a.Outcome]++
-					time.Sleep(100 * time.Millisecond)
-					synctest.Wait()
-					came := len(in.All()) - before
-					want := 1
-					if a.Outcome == timer.Cancelled {
-						want = 0
-					}
-					if came != want || a.Outcome == timer.Unknown || a.Outcome == timer.Conflict {
-						t.Errorf("%s %s after due is %s, and %d arrived", verb, off, a.Outcome, came)
-					}
+		parallel(t, history.String(), func(t *testing.T, s *natstest.Server) {
+			cfg := harness.TimersOn(t)
+			cfg.TimerHistory = history
+			harness.StartBroker(t, s, cfg)
+			c := harness.NewTimerClient(harness.NewClient(t, s))
+			in := c.Subscribe("orders.>")
+			outcomes := make(map[timer.Outcome]int)
+			for i := range 240 {
+				verb := []timer.Verb{timer.Cancel, timer.Move, timer.Fire}[i%3]
+				off := time.Duration(i/6-20) * 50 * time.Microsecond // ±1 ms
+				due := time.Now().Add(20 * time.Millisecond)
+				key := fmt.Sprint("k", i)
+				g := c.Publish("delaytimer."+key+".orders.x", key, "Delay-Until",
+					due.UTC().Format(time.RFC3339Nano)).Sequence
+				if i%6 < 3 {
+					g = 0
 				}
-				t.Log(outcomes)
-				c.CheckNoDead()
-			})
+				before := len(in.All())
+				time.Sleep(time.Until(due.Add(off)))
+				w := harness.NewChange(verb, key, g)
+				if verb == timer.Move {
+					w.For = "30ms"
+				}
+				a := c.Do(w)
+				outcomes[a.Outcome]++
+				time.Sleep(100 * time.Millisecond)
+				synctest.Wait()
+				came := len(in.All()) - before
+				want := 1
+				if a.Outcome == timer.Cancelled {
+					want = 0
+				}
+				if came != want || a.Outcome == timer.Unknown || a.Outcome == timer.Conflict {
+					t.Errorf("%s %s after due is %s, and %d arrived", verb, off, a.Outcome, came)
+				}
+			}
+			t.Log(outcomes)
+			c.CheckNoDead()
 		})
 	}
 }
@@ -281,7 +273,7 @@ func TestBulk(t *testing.T) {
 		}
 		b.DryRun = false
 		b.Page = store.Page{UpTo: dry.UpTo, Limit: 20}
-		var sum store.Done
+		var sum store.BulkResult
 		for pages := 1; ; pages++ {
 			d, err := c.Timers.Bulk(ctx, b)
 			if err != nil {
@@ -302,22 +294,16 @@ func TestBulk(t *testing.T) {
 		}
 		time.Sleep(time.Until(begun.Add(15*time.Minute - 1)))
 		synctest.Wait()
-		if got := harness.Bodies(in.All()); got != "other" {
-			t.Errorf("before it is due %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "other")
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if got := harness.Bodies(in.All()); got != "other o×50" && got != "o×50 other" {
-			t.Errorf("when due %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "o×50 other")
 		b = store.Bulk{Verb: timer.Cancel, Filter: store.Filter{Targets: []string{"orders.>", "payments.>"}}}
 		if d, err := c.Timers.Bulk(ctx, b); err != nil || d.Outcomes[timer.Cancelled] != 1 {
 			t.Errorf("cancelling the rest says %+v %v", d, err)
 		}
 		time.Sleep(4 * time.Hour)
-		if got := harness.Bodies(in.All()); got != "o×50 other" {
-			t.Errorf("in the end %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "o×50 other")
 		c.CheckNoTimers()
 	})
 }

@@ -53,6 +53,15 @@ func (o operations) String() string {
 		len(o.arrivals.All()))
 }
 
+// check waits until no request is on its way, and expects these counts.
+func (o operations) check(t *testing.T, name, want string) {
+	t.Helper()
+	synctest.Wait()
+	if got := o.String(); got != want {
+		t.Errorf("%s: there were %s; want %s", name, got, want)
+	}
+}
+
 // oneHop returns a configuration with one level for the markers of a minute.
 func oneHop(t *testing.T) broker.Config {
 	cfg := harness.TimersOn(t)
@@ -74,11 +83,8 @@ func TestOperationsOfTimers(t *testing.T) {
 			c.Expect(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Until", due)
 		}
 		time.Sleep(75 * time.Second)
-		synctest.Wait()
-		const want = "0 reads, 100 copies in 1 requests, 200 deletes, 300 entries, 100 markers, 100 deliveries"
-		if got := o.String(); got != want { // of the entries, 100 are the client's
-			t.Errorf("there were %s; want %s", got, want)
-		}
+		o.check(t, "timers", // of the entries, 100 are those of the client
+			"0 reads, 100 copies in 1 requests, 200 deletes, 300 entries, 100 markers, 100 deliveries")
 	})
 }
 
@@ -92,14 +98,11 @@ func TestOperationsOfRounds(t *testing.T) {
 		for i := range 20 {
 			c.Expect(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Cron", "0 * * * * *")
 		}
-		time.Sleep(90 * time.Second) // the first round asks what stands before it
+		time.Sleep(90 * time.Second) // before the first round fires, the worker reads the entries before it
 		o := countOperations(c)
 		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		const want = "0 reads, 200 copies in 10 requests, 200 deletes, 200 entries, 200 markers, 200 deliveries"
-		if got := o.String(); got != want {
-			t.Errorf("there were %s; want %s", got, want)
-		}
+		o.check(t, "rounds",
+			"0 reads, 200 copies in 10 requests, 200 deletes, 200 entries, 200 markers, 200 deliveries")
 	})
 }
 
@@ -137,16 +140,10 @@ func TestOperationsOfCancels(t *testing.T) {
 				c.Expect(set, fmt.Sprintf("delaytimer.%d.orders.x", i), "", "Delay-Cancel", "x")
 			}
 			time.Sleep(5 * time.Second)
-			synctest.Wait()
-			if got := o.String(); got != tt.want {
-				t.Errorf("%s: there were %s; want %s", tt.name, got, tt.want)
-			}
+			o.check(t, tt.name, tt.want)
 			o = countOperations(c)
 			time.Sleep(5 * time.Minute)
-			synctest.Wait()
-			if got := o.String(); got != tt.swept {
-				t.Errorf("%s: after the history there were %s; want %s", tt.name, got, tt.swept)
-			}
+			o.check(t, tt.name+", after the history", tt.swept)
 		}
 	})
 }
@@ -188,9 +185,7 @@ func TestTimerChangedAfterItWasRead(t *testing.T) {
 		harness.CheckExactly(t, in, again.Add(5*time.Minute), 0)
 		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
 		time.Sleep(5 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "new newer" {
-			t.Errorf("%q arrived, want the last set", got)
-		}
+		harness.CheckBodies(t, in, "new newer")
 		c.CheckNoTimers()
 	})
 }

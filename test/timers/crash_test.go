@@ -125,10 +125,7 @@ func TestTimerCrashes(t *testing.T) {
 	t.Parallel()
 	for _, row := range crashes {
 		for _, w := range row.ways {
-			t.Run(strings.TrimSuffix(row.after+"/"+w.name, "/"), func(t *testing.T) {
-				t.Parallel()
-				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) { w.actOut(t, s) })
-			})
+			parallel(t, strings.TrimSuffix(row.after+"/"+w.name, "/"), w.actOut)
 		}
 	}
 }

@@ -58,48 +58,45 @@ func TestTimersWithInstances(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	for seed := range 3 { // each of the instances once
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.Member(t, 3)
-				cfg.Timers, cfg.TimerHistory = true, -1
-				all := harness.StartBrokers(t, s, 3, cfg)
-				time.Sleep(10 * time.Second)
-				c := harness.NewClient(t, s)
-				c.Target("ORDERS", "orders.>")
-				sent := 0
-				send := func(n int) {
-					for range n {
-						for _, wait := range []string{"500ms", "2s", "4s", "12s", "45s"} {
-							c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", sent), fmt.Sprint(sent), "Delay-For", wait)
-							sent++
-						}
-						time.Sleep(200 * time.Millisecond)
+		parallel(t, fmt.Sprint(seed), func(t *testing.T, s *natstest.Server) {
+			cfg := harness.Member(t, 3)
+			cfg.Timers, cfg.TimerHistory = true, -1
+			all := harness.StartBrokers(t, s, 3, cfg)
+			time.Sleep(10 * time.Second)
+			c := harness.NewClient(t, s)
+			c.Target("ORDERS", "orders.>")
+			sent := 0
+			send := func(n int) {
+				for range n {
+					for _, wait := range []string{"500ms", "2s", "4s", "12s", "45s"} {
+						c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", sent), fmt.Sprint(sent), "Delay-For", wait)
+						sent++
 					}
+					time.Sleep(200 * time.Millisecond)
 				}
-				send(50)
-				time.Sleep(time.Duration(seed) * 337 * time.Millisecond)
-				all[seed].Crash()
-				send(100)
-				time.Sleep(2 * time.Minute)
-				seen, worst := make(map[string]bool), time.Duration(0)
-				for _, a := range c.Arrivals("ORDERS") {
-					if seen[a.Body] || a.At.Before(a.Due) {
-						t.Errorf("%s is stored twice, or early: due %s, at %s", a.Body, a.Due, a.At)
-					}
-					seen[a.Body] = true
-					worst = max(worst, a.At.Sub(a.Due))
+			}
+			send(50)
+			time.Sleep(time.Duration(seed) * 337 * time.Millisecond)
+			all[seed].Crash()
+			send(100)
+			time.Sleep(2 * time.Minute)
+			seen, worst := make(map[string]bool), time.Duration(0)
+			for _, a := range c.Arrivals("ORDERS") {
+				if seen[a.Body] || a.At.Before(a.Due) {
+					t.Errorf("%s is stored twice, or early: due %s, at %s", a.Body, a.Due, a.At)
 				}
-				if len(seen) != sent {
-					t.Errorf("%d of %d came", len(seen), sent)
-				}
-				if worst > 9*time.Second {
-					t.Errorf("the latest came %s late", worst)
-				}
-				t.Logf("the latest came %s late", worst)
-				c.CheckNoTimers()
-				c.CheckNoDead()
-			})
+				seen[a.Body] = true
+				worst = max(worst, a.At.Sub(a.Due))
+			}
+			if len(seen) != sent {
+				t.Errorf("%d of %d came", len(seen), sent)
+			}
+			if worst > 9*time.Second {
+				t.Errorf("the latest came %s late", worst)
+			}
+			t.Logf("the latest came %s late", worst)
+			c.CheckNoTimers()
+			c.CheckNoDead()
 		})
 	}
 }

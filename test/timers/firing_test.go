@@ -73,9 +73,7 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
 		time.Sleep(5 * time.Minute)
-		if got := harness.Bodies(in.All()); got != "new old" {
-			t.Errorf("%q arrived, want each once", got)
-		}
+		harness.CheckBodies(t, in, "new old")
 		c.CheckNoTimers()
 	})
 }
@@ -108,41 +106,36 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 		}, []string{"Delay-Cancel", "1"}, false},
 	} {
 		for _, history := range []time.Duration{-1, time.Minute} {
-			t.Run(fmt.Sprintf("%s, history %s", name, history), func(t *testing.T) {
-				t.Parallel()
-				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-					cfg := harness.TimersOn(t)
-					cfg.TimerHistory = history
-					b := harness.StartBroker(t, s, cfg)
-					c := harness.NewClient(t, s)
-					in := c.Subscribe("orders.>")
-					set := time.Now()
-					g := c.Publish("delaytimer.k.orders.x", "old", "Delay-For", tt.wait).Sequence
-					wait, _ := time.ParseDuration(tt.wait)
-					time.Sleep(min(wait/2, time.Minute))
-					b.Stop()
-					time.Sleep(10 * time.Minute)
-					c.Fire("delaytimer.k.orders.x", "ghost")
-					tt.lose(c, g)
-					start := time.Now()
-					c.Publish("delaytimer.k.orders.x", "new", tt.over...)
-					time.Sleep(time.Millisecond)
-					harness.StartBroker(t, s, cfg)
-					time.Sleep(time.Second)
-					want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
-					if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
-						t.Fatalf("when a broker came, %+v arrived, want the old one as %s", got, want)
-					}
-					if tt.comes {
-						harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
-					}
-					time.Sleep(time.Hour)
-					want = map[bool]string{false: "old", true: "new old"}[tt.comes]
-					if got := harness.Bodies(in.All()); got != want {
-						t.Errorf("in the end %q arrived, want %q", got, want)
-					}
-					c.CheckNoTimersBut("DELAY_DEAD")
-				})
+			parallel(t, fmt.Sprintf("%s, history %s", name, history), func(t *testing.T, s *natstest.Server) {
+				cfg := harness.TimersOn(t)
+				cfg.TimerHistory = history
+				b := harness.StartBroker(t, s, cfg)
+				c := harness.NewClient(t, s)
+				in := c.Subscribe("orders.>")
+				set := time.Now()
+				g := c.Publish("delaytimer.k.orders.x", "old", "Delay-For", tt.wait).Sequence
+				wait, _ := time.ParseDuration(tt.wait)
+				time.Sleep(min(wait/2, time.Minute))
+				b.Stop()
+				time.Sleep(10 * time.Minute)
+				c.Fire("delaytimer.k.orders.x", "ghost")
+				tt.lose(c, g)
+				start := time.Now()
+				c.Publish("delaytimer.k.orders.x", "new", tt.over...)
+				time.Sleep(time.Millisecond)
+				harness.StartBroker(t, s, cfg)
+				time.Sleep(time.Second)
+				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
+				if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
+					t.Fatalf("when a broker came, %+v arrived, want the old one as %s", got, want)
+				}
+				if tt.comes {
+					harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
+				}
+				time.Sleep(time.Hour)
+				want = map[bool]string{false: "old", true: "new old"}[tt.comes]
+				harness.CheckBodies(t, in, want)
+				c.CheckNoTimersBut("DELAY_DEAD")
 			})
 		}
 	}
@@ -172,9 +165,7 @@ func TestTimerFiringIsSwept(t *testing.T) {
 			c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
 			time.Sleep(500 * time.Millisecond)
 		}
-		if got := harness.Bodies(in.All()); got != "old" {
-			t.Errorf("after three minutes %q arrived, want the old firing", got)
-		}
+		harness.CheckBodies(t, in, "old")
 		harness.CheckExactly(t, in, again.Add(time.Hour), 1)
 		time.Sleep(10 * time.Minute)
 		c.CheckNoTimers()
@@ -203,13 +194,9 @@ func TestFiringStaysUntilItIsSettled(t *testing.T) {
 						fired := time.Now()
 						c.Publish("delaytimer.k.orders.x", over[:3], header...)
 						checkExactlyLate(t, in, fired, 6*time.Second, strings.Count(over, " "))
-						if got := harness.Bodies(in.All()); got != over {
-							t.Errorf("%q arrived, want %q", got, over)
-						}
+						harness.CheckBodies(t, in, over)
 						time.Sleep(10 * time.Minute)
-						if got := harness.Bodies(in.All()); got != over {
-							t.Errorf("in the end %q arrived, want %q", got, over)
-						}
+						harness.CheckBodies(t, in, over)
 						c.CheckNoTimers()
 					})
 				})
@@ -235,16 +222,12 @@ func TestFiringLeftByOurselves(t *testing.T) {
 		time.Sleep(1600 * time.Millisecond)
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
 		time.Sleep(1200 * time.Millisecond)
-		if got := harness.Bodies(in.All()); got != "old" {
-			t.Errorf("before the lane is lost, %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "old")
 		close(lease.Lost)
 		<-lease.Left
 		<-f.Lease
 		time.Sleep(100 * time.Millisecond)
-		if got := harness.Bodies(in.All()); got != "old×2" {
-			t.Errorf("when it is back, %q arrived", got)
-		}
+		harness.CheckBodies(t, in, "old×2")
 	})
 }
 

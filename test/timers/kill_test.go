@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersOnKill kills the broker together with its server, during sets, cancels and moves. No timer comes whose
-// cancel or move was acknowledged, and each timer comes whose last set was acknowledged.
+// TestTimersOnKill kills the broker together with its server, during sets, cancels and moves. A timer is not delivered
+// if its cancel or move was acknowledged, and it is delivered if its last set was acknowledged.
 func TestTimersOnKill(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -70,7 +70,7 @@ func (f *fates) note(body string, is fate) {
 	f.of[body] = is
 }
 
-// play sets timers, and cancels or moves some of them about when they are due, until ctx ends.
+// play sets timers, and cancels or moves some of them around their due times, until ctx ends.
 func (f *fates) play(ctx context.Context, player int) {
 	random := rand.New(rand.NewPCG(1, uint64(player)))
 	for i := 0; ctx.Err() == nil; i++ {

@@ -18,26 +18,24 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimerRaces: cancel, move, replace, fire now and "only if there is none" within five milliseconds of the due time.
-// Every answer is right, in one order: no delivery after an acknowledged cancel, and none too late without a delivery.
+// TestTimerRaces: within five milliseconds of the due time of a timer, clients cancel, move, replace or fire the timer,
+// or set it on condition that there is no entry. All answers agree with one order of events: no delivery follows an
+// acknowledged cancel, and each refused cancel has a delivery.
 func TestTimerRaces(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	for name, history := range map[string]time.Duration{"without history": -1, "with history": 30 * time.Second} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				cfg.TimerHistory = history
-				harness.StartBroker(t, s, cfg)
-				race(t, s, 1000)
-			})
+		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+			cfg := harness.TimersOn(t)
+			cfg.TimerHistory = history
+			harness.StartBroker(t, s, cfg)
+			race(t, s, 1000)
 		})
 	}
 }
 
-// TestManyTimerRaces is the same with a real server in real time, as many as TIMER_RACES says. The README has the
-// command.
+// TestManyTimerRaces runs the same races with a real server in real time. TIMER_RACES is their number. test/README.md
+// has the command.
 func TestManyTimerRaces(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("TIMER_RACES"))
 	if n == 0 {
@@ -50,7 +48,7 @@ func TestManyTimerRaces(t *testing.T) {
 	race(t, s, n)
 }
 
-// A racer plays on one key.
+// racer runs the race for one timer.
 type racer struct {
 	*harness.Client
 	subject string
@@ -60,7 +58,7 @@ type racer struct {
 	ops []linear.Op
 }
 
-// race plays on so many keys, some hundred at once, and checks what came of each.
+// race runs n races, at most a hundred at a time, and checks the result of each.
 func race(t *testing.T, s *natstest.Server, n int) {
 	t.Helper()
 	const atOnce = 100
@@ -114,7 +112,8 @@ func race(t *testing.T, s *natstest.Server, n int) {
 	}
 }
 
-// play sets a timer, and lets up to three clients at it when it is due; and once more when it has been moved.
+// play sets a timer. Around its due time, up to three operations change the timer. Then this is repeated around the due
+// time to which an operation may have moved it.
 func (r *racer) play() {
 	const wait = 60 * time.Millisecond
 	due := time.Now().Add(wait)
@@ -149,7 +148,8 @@ func (r *racer) play() {
 	}
 }
 
-// do asks for one thing, and notes what came of it. It returns the new entry's sequence, or zero.
+// do carries out one operation, and records its result. It returns the sequence of the new entry; zero if the operation
+// was refused.
 func (r *racer) do(kind linear.Kind, expects int64, wait time.Duration) uint64 {
 	m := &nats.Msg{Subject: r.subject, Header: nats.Header{}, Data: []byte("x")}
 	if expects >= 0 {

@@ -21,11 +21,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSeriesThroughChangesOfClocks: a cron in a zone whose clocks go back, and five weeks later forward, with two
-// instances, one of which is killed at random: at any step of a firing, about it, or between two. They share the lanes,
-// so that the other takes over; or both believe that all is theirs. Each occurrence is stored once by its target, none
-// early, and all are those of the table. Instances run only about the times at which the clock shows, or skips, what
-// the table says.
+// TestSeriesThroughChangesOfClocks: a series has a cron expression in a zone whose clock is set back, and five weeks
+// later forward. Of two instances, one is killed at a random moment: during a firing, shortly before or after it, or
+// between two firings. Either the instances share the lanes, and the other instance takes over; or each instance owns
+// all lanes. The target's stream stores each occurrence of the table once, and none early. The instances run only
+// around the times at which the clock shows, or skips, a time of the table.
 func TestSeriesThroughChangesOfClocks(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -95,7 +95,7 @@ func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random 
 	c.CheckNoDead()
 }
 
-// killer runs two instances for a while, of which it kills one.
+// killer runs two instances for some time, and kills one of them.
 type killer struct {
 	*harness.Client
 	server *natstest.Server
@@ -103,8 +103,9 @@ type killer struct {
 	random *rand.Rand
 }
 
-// live runs them about a time. Where something is to fire then, one is killed, at random: at any of the writes that it
-// makes from then on, which is between any two steps of a firing; within a second of it; or in the half minute before.
+// live runs the instances around a time. If a round is due then, live kills one instance at a random moment: in the
+// half minute before, within a second of the time, or at one of the instance's next writes, so between two steps of a
+// firing.
 func (k *killer) live(at time.Time, fires bool) {
 	k.T.Helper()
 	time.Sleep(time.Until(at.Add(-40 * time.Second)))
@@ -136,11 +137,11 @@ func (k *killer) live(at time.Time, fires bool) {
 	other.Stop()
 }
 
-// mortal dials for an instance that dies between two writes: what it writes from then on leaves it no more.
+// mortal makes the connections of an instance that dies between two writes. Later writes do not leave the instance.
 type mortal struct {
 	*natstest.Server
-	left atomic.Int64  // writes until then
-	dead chan struct{} // closed then
+	left atomic.Int64  // number of writes until the death
+	dead chan struct{} // closed at the death
 }
 
 func (m *mortal) Dial(network, address string) (net.Conn, error) {
@@ -164,7 +165,8 @@ func (c mortalConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// checkOccurrences: each arrived once for certain, by its id; none early, in order, with numbers without a gap.
+// checkOccurrences checks that the wanted occurrences have arrived in order, each under one id, not early, and numbered
+// from 1.
 func checkOccurrences(t *testing.T, got []harness.Arrival, series string, want []time.Time) {
 	t.Helper()
 	n, seen := 0, make(map[string]bool)

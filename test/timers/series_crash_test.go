@@ -60,52 +60,49 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 			c.Publish(recurring, "other", "Delay-For", "9h")
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				cfg.Leaser = tt.leaser
-				b := harness.StartBroker(t, s, cfg)
-				c := harness.NewClient(t, s)
-				in := c.Subscribe("orders.>")
-				start := time.Now()
-				g := c.Publish(recurring, "body", "Delay-Every", levels.FormatDuration(tt.every), "X-Mine", "yes",
-					"Delay-Deliver", "core").Sequence
-				time.Sleep(tt.every / 2)
-				b.Stop()
-				time.Sleep(time.Until(start.Add(tt.every)))
-				fireRound(c, recurring, "ghost")
-				if tt.over != nil {
-					tt.over(c)
-				}
-				if tt.lose {
-					c.Purge("DELAY_1m")
-				}
-				harness.StartBroker(t, s, cfg)
-				time.Sleep(time.Until(start.Add(tt.every + tt.late + 2*time.Second)))
+		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+			cfg := harness.TimersOn(t)
+			cfg.Leaser = tt.leaser
+			b := harness.StartBroker(t, s, cfg)
+			c := harness.NewClient(t, s)
+			in := c.Subscribe("orders.>")
+			start := time.Now()
+			g := c.Publish(recurring, "body", "Delay-Every", levels.FormatDuration(tt.every), "X-Mine", "yes",
+				"Delay-Deliver", "core").Sequence
+			time.Sleep(tt.every / 2)
+			b.Stop()
+			time.Sleep(time.Until(start.Add(tt.every)))
+			fireRound(c, recurring, "ghost")
+			if tt.over != nil {
+				tt.over(c)
+			}
+			if tt.lose {
+				c.Purge("DELAY_1m")
+			}
+			harness.StartBroker(t, s, cfg)
+			time.Sleep(time.Until(start.Add(tt.every + tt.late + 2*time.Second)))
+			synctest.Wait()
+			if tt.lose {
+				time.Sleep(time.Until(start.Add(tt.every + 2*time.Minute)))
 				synctest.Wait()
-				if tt.lose {
-					time.Sleep(time.Until(start.Add(tt.every + 2*time.Minute)))
-					synctest.Wait()
-				}
-				got := in.All()
-				if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" {
-					t.Fatalf("%+v arrived, want the round, once", got)
-				}
-				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
-				if a := got[0]; a.ID != want || !a.Due.Equal(start.Add(tt.every)) || a.Header.Get("Delay-Round") != "1" ||
-					!tt.lose && a.At.Sub(a.Due) != tt.late {
-					t.Errorf("it came at %s as %s due %s, round %s; want %s", a.At.Sub(start), a.ID, a.Due.Sub(start),
-						a.Header.Get("Delay-Round"), want)
-				}
-				time.Sleep(time.Until(start.Add(2*tt.every + time.Second)))
-				synctest.Wait()
-				if got := in.All(); tt.over == nil && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
-					got[1].At.Sub(start) != 2*tt.every) || tt.over != nil && len(got) != 1 {
-					t.Errorf("then %+v arrived", got[1:])
-				}
-				c.CheckNoDead()
-			})
+			}
+			got := in.All()
+			if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" {
+				t.Fatalf("%+v arrived, want the round, once", got)
+			}
+			want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
+			if a := got[0]; a.ID != want || !a.Due.Equal(start.Add(tt.every)) || a.Header.Get("Delay-Round") != "1" ||
+				!tt.lose && a.At.Sub(a.Due) != tt.late {
+				t.Errorf("it came at %s as %s due %s, round %s; want %s", a.At.Sub(start), a.ID, a.Due.Sub(start),
+					a.Header.Get("Delay-Round"), want)
+			}
+			time.Sleep(time.Until(start.Add(2*tt.every + time.Second)))
+			synctest.Wait()
+			if got := in.All(); tt.over == nil && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
+				got[1].At.Sub(start) != 2*tt.every) || tt.over != nil && len(got) != 1 {
+				t.Errorf("then %+v arrived", got[1:])
+			}
+			c.CheckNoDead()
 		})
 	}
 }

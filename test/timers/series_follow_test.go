@@ -76,8 +76,8 @@ func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
 }
 
 // TestRoundFromItsMarkerWaitsForTheOneBefore: an instance has stored that a round fires, and crashes. The marker of the
-// next round is in a level. Both are found when both are due. The target does not answer for five seconds, and the next
-// round waits for these.
+// next round is in a level. Another instance finds both rounds when both are due. The target does not answer for five
+// seconds, and the next round waits until then.
 func TestRoundFromItsMarkerWaitsForTheOneBefore(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

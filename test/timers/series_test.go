@@ -33,28 +33,25 @@ func TestSeriesFires(t *testing.T) {
 		"cron, by seconds": {[]string{"Delay-Cron", "*/10 * * * * *", "Delay-Rounds", "12"},
 			10 * time.Second, 10 * time.Second, 12},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
-				harness.StartBroker(t, s, harness.TimersOn(t))
-				c := harness.NewClient(t, s)
-				in := c.Subscribe("orders.>")
-				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
-				start := time.Now()
-				headers := append(tt.headers, "X-Mine", "yes", "Delay-Expires", "5m")
-				g := c.Publish("delaytimer.k.orders.x", "body", headers...).Sequence
-				time.Sleep(tt.first + time.Duration(tt.rounds-1)*tt.every + 30*time.Minute)
-				in.Rounds(t, g, start, harness.Times(tt.first, tt.every, tt.rounds)...)
-				for _, a := range in.All() {
-					if a.Body != "body" || a.Header.Get("X-Mine") != "yes" || !a.Due.Equal(a.At) ||
-						a.Header.Get("Delay-Every") != "" || a.Header.Get("Delay-First") != "" {
-						t.Errorf("%q %v arrived", a.Body, a.Header)
-					}
+		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+			time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
+			harness.StartBroker(t, s, harness.TimersOn(t))
+			c := harness.NewClient(t, s)
+			in := c.Subscribe("orders.>")
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
+			start := time.Now()
+			headers := append(tt.headers, "X-Mine", "yes", "Delay-Expires", "5m")
+			g := c.Publish("delaytimer.k.orders.x", "body", headers...).Sequence
+			time.Sleep(tt.first + time.Duration(tt.rounds-1)*tt.every + 30*time.Minute)
+			in.Rounds(t, g, start, harness.Times(tt.first, tt.every, tt.rounds)...)
+			for _, a := range in.All() {
+				if a.Body != "body" || a.Header.Get("X-Mine") != "yes" || !a.Due.Equal(a.At) ||
+					a.Header.Get("Delay-Every") != "" || a.Header.Get("Delay-First") != "" {
+					t.Errorf("%q %v arrived", a.Body, a.Header)
 				}
-				time.Sleep(time.Minute)
-				c.CheckNoTimers()
-			})
+			}
+			time.Sleep(time.Minute)
+			c.CheckNoTimers()
 		})
 	}
 }
@@ -100,25 +97,22 @@ func TestMissedRounds(t *testing.T) {
 		"one":  {10 * m, 20 * m, back, 60 * m, 70 * m},
 		"all":  {10 * m, 20 * m, back, back + 100*time.Millisecond, back + 200*time.Millisecond, 60 * m, 70 * m},
 	} {
-		t.Run(missed, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				b := harness.StartBroker(t, s, harness.TimersOn(t))
-				c := harness.NewClient(t, s)
-				in := c.Subscribe("orders.>")
-				start := time.Now()
-				g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed,
-					"Delay-Deliver", "core").Sequence
-				time.Sleep(25 * m)
-				b.Stop()
-				time.Sleep(time.Until(start.Add(back)))
-				b = harness.StartBroker(t, s, harness.TimersOn(t))
-				time.Sleep(time.Until(start.Add(75 * m)))
-				in.Rounds(t, g, start, want...)
-				if got, want := b.Broker.Status().Missed, uint64(7-len(want)); got != want {
-					t.Errorf("%d were missed, want %d", got, want)
-				}
-			})
+		parallel(t, missed, func(t *testing.T, s *natstest.Server) {
+			b := harness.StartBroker(t, s, harness.TimersOn(t))
+			c := harness.NewClient(t, s)
+			in := c.Subscribe("orders.>")
+			start := time.Now()
+			g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed,
+				"Delay-Deliver", "core").Sequence
+			time.Sleep(25 * m)
+			b.Stop()
+			time.Sleep(time.Until(start.Add(back)))
+			b = harness.StartBroker(t, s, harness.TimersOn(t))
+			time.Sleep(time.Until(start.Add(75 * m)))
+			in.Rounds(t, g, start, want...)
+			if got, want := b.Broker.Status().Missed, uint64(7-len(want)); got != want {
+				t.Errorf("%d were missed, want %d", got, want)
+			}
 		})
 	}
 }

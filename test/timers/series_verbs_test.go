@@ -83,35 +83,32 @@ func TestSeriesIsPaused(t *testing.T) {
 		"skip": {10 * m, 20 * m, 60 * m, 70 * m},
 		"one":  {10 * m, 20 * m, 55 * m, 60 * m, 70 * m},
 	} {
-		t.Run(missed, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				b := harness.StartBroker(t, s, harness.TimersOn(t))
-				c := harness.NewSeriesClient(harness.NewClient(t, s))
-				in := c.Subscribe("orders.>")
-				start := time.Now()
-				g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed,
-					"Delay-Expires", "26m").Sequence
-				time.Sleep(25 * m)
-				paused := c.Do(harness.NewChange(timer.Pause, "k", 0))
-				if paused.Outcome != timer.Paused {
-					t.Errorf("it is %+v", paused)
-				}
-				c.Check(harness.NewChange(timer.Pause, "k", 0), timer.Paused, paused.Generation)
-				c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
-				b.Stop() // a pause is kept in the stream
-				harness.StartBroker(t, s, harness.TimersOn(t))
-				time.Sleep(time.Until(start.Add(55 * m)))
-				if a := c.Do(harness.NewChange(timer.Resume, "k", paused.Generation)); a.Outcome != timer.Pending {
-					t.Errorf("it is %+v", a)
-				}
-				time.Sleep(time.Until(start.Add(75 * m)))
-				in.Rounds(t, g, start, want...)
-				c.CheckNoDead()
-				c.Do(harness.NewChange(timer.Cancel, "k", 0))
-				time.Sleep(20 * m)
-				c.CheckNoTimers()
-			})
+		parallel(t, missed, func(t *testing.T, s *natstest.Server) {
+			b := harness.StartBroker(t, s, harness.TimersOn(t))
+			c := harness.NewSeriesClient(harness.NewClient(t, s))
+			in := c.Subscribe("orders.>")
+			start := time.Now()
+			g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed,
+				"Delay-Expires", "26m").Sequence
+			time.Sleep(25 * m)
+			paused := c.Do(harness.NewChange(timer.Pause, "k", 0))
+			if paused.Outcome != timer.Paused {
+				t.Errorf("it is %+v", paused)
+			}
+			c.Check(harness.NewChange(timer.Pause, "k", 0), timer.Paused, paused.Generation)
+			c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
+			b.Stop() // a pause is kept in the stream
+			harness.StartBroker(t, s, harness.TimersOn(t))
+			time.Sleep(time.Until(start.Add(55 * m)))
+			if a := c.Do(harness.NewChange(timer.Resume, "k", paused.Generation)); a.Outcome != timer.Pending {
+				t.Errorf("it is %+v", a)
+			}
+			time.Sleep(time.Until(start.Add(75 * m)))
+			in.Rounds(t, g, start, want...)
+			c.CheckNoDead()
+			c.Do(harness.NewChange(timer.Cancel, "k", 0))
+			time.Sleep(20 * m)
+			c.CheckNoTimers()
 		})
 	}
 }
@@ -142,11 +139,10 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 func TestSeriesFiresBesides(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.TimerHistory = 0
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewSeriesClient(harness.NewClient(t, s))
+	cfg := harness.TimersOn(t)
+	cfg.TimerHistory = 0
+	harness.Bubble(t, cfg, func(t *testing.T, plain *harness.Client) {
+		c := harness.NewSeriesClient(plain)
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h", "X-Mine", "yes", "Delay-TTL", "10m",

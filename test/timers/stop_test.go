@@ -26,37 +26,34 @@ func TestCleanStopSettlesTimers(t *testing.T) {
 		"recurring": {[]string{"Delay-Every", "1h", "Delay-For", "2s"}, time.Second, nil},
 		"never":     {[]string{"Delay-For", "2s"}, time.Minute, broker.ErrGrace},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				refusing := harness.Meddle(t, s, &cfg, "STREAM.MSG.DELETE.", func(m *nats.Msg) {
-					_ = m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`))
-				})
-				b := harness.StartBroker(t, s, cfg)
-				c := harness.NewClient(t, s)
-				in := c.Subscribe("orders.>")
-				c.Publish("delaytimer.k.orders.x", "body", tt.headers...)
-				time.Sleep(1500 * time.Millisecond)
-				refusing.Store(true)
-				time.Sleep(700 * time.Millisecond) // it is delivered
-				time.AfterFunc(tt.refused, func() { refusing.Store(false) })
-				b.Ended = true
-				b.Cancel()
-				if err := <-b.Done; !errors.Is(err, tt.end) {
-					t.Errorf("the stop ends with %v, want %v", err, tt.end)
-				}
-				b.Close()
-				if tt.end != nil {
-					return
-				}
-				harness.StartBroker(t, s, cfg)
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				if n := len(in.All()); n != 1 {
-					t.Errorf("it came %d times, want once", n)
-				}
+		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+			cfg := harness.TimersOn(t)
+			refusing := harness.Meddle(t, s, &cfg, "STREAM.MSG.DELETE.", func(m *nats.Msg) {
+				_ = m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`))
 			})
+			b := harness.StartBroker(t, s, cfg)
+			c := harness.NewClient(t, s)
+			in := c.Subscribe("orders.>")
+			c.Publish("delaytimer.k.orders.x", "body", tt.headers...)
+			time.Sleep(1500 * time.Millisecond)
+			refusing.Store(true)
+			time.Sleep(700 * time.Millisecond) // it is delivered
+			time.AfterFunc(tt.refused, func() { refusing.Store(false) })
+			b.Ended = true
+			b.Cancel()
+			if err := <-b.Done; !errors.Is(err, tt.end) {
+				t.Errorf("the stop ends with %v, want %v", err, tt.end)
+			}
+			b.Close()
+			if tt.end != nil {
+				return
+			}
+			harness.StartBroker(t, s, cfg)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if n := len(in.All()); n != 1 {
+				t.Errorf("it came %d times, want once", n)
+			}
 		})
 	}
 }

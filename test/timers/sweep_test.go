@@ -62,30 +62,25 @@ func TestSweepAfterTrouble(t *testing.T) {
 		"nothing can be read":          "CONSUMER.CREATE.DELAY_TIMERS.sweep-",
 		"what is found cannot be seen": "STREAM.MSG.GET.DELAY_TIMERS",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
-				trouble := harness.Mute(t, s, &cfg, silent)
-				b := harness.StartBroker(t, s, cfg)
-				c := harness.NewClient(t, s)
-				in := c.Subscribe("orders.>")
-				start := time.Now()
-				c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
-				c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "32m")
-				time.Sleep(time.Minute)
-				b.Stop() // with what it had read ahead
-				c.Purge("DELAY_10m")
-				harness.StartBroker(t, s, cfg)
-				time.Sleep(time.Until(start.Add(31*time.Minute - time.Second)))
-				trouble.Store(true) // in which the pass begins
-				time.Sleep(20 * time.Second)
-				trouble.Store(false)
-				time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
-				if got := harness.Bodies(in.All()); got != "a b" {
-					t.Errorf("%q arrived, want both", got)
-				}
-			})
+		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+			cfg := harness.TimersOn(t)
+			trouble := harness.Mute(t, s, &cfg, silent)
+			b := harness.StartBroker(t, s, cfg)
+			c := harness.NewClient(t, s)
+			in := c.Subscribe("orders.>")
+			start := time.Now()
+			c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
+			c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "32m")
+			time.Sleep(time.Minute)
+			b.Stop() // with what it had read ahead
+			c.Purge("DELAY_10m")
+			harness.StartBroker(t, s, cfg)
+			time.Sleep(time.Until(start.Add(31*time.Minute - time.Second)))
+			trouble.Store(true) // in which the pass begins
+			time.Sleep(20 * time.Second)
+			trouble.Store(false)
+			time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
+			harness.CheckBodies(t, in, "a b")
 		})
 	}
 }
@@ -109,13 +104,9 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 		time.Sleep(time.Hour)
 		harness.StartBroker(t, s, harness.TimersOn(t))
 		time.Sleep(time.Second)
-		if got := harness.Bodies(in.All()); got != "a b" {
-			t.Errorf("%q arrived, want a b", got)
-		}
+		harness.CheckBodies(t, in, "a b")
 		time.Sleep(3 * time.Hour)
-		if got := harness.Bodies(in.All()); got != "a b c" {
-			t.Errorf("in the end %q arrived, want a b c", got)
-		}
+		harness.CheckBodies(t, in, "a b c")
 		c.CheckNoTimers()
 	})
 }
@@ -151,35 +142,32 @@ func TestTimerCursor(t *testing.T) {
 			c.Store(&nats.Msg{Subject: "delaysys.armed", Header: m.Header, Data: m.Data})
 		}, 40},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				b := harness.StartBroker(t, s, harness.TimersOn(t))
-				c := harness.NewClient(t, s)
-				in := c.Subscribe("orders.>")
-				start := time.Now()
-				for i := range 20 {
-					c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "10m")
-				}
-				time.Sleep(time.Minute)
-				b.Stop()
-				tt.spoil(c)
-				c.Publish("delaytimer.new.orders.x", "new", "Delay-For", "2s")
-				harness.StartBroker(t, s, harness.TimersOn(t))
-				time.Sleep(3 * time.Second)
-				if got := harness.Pending(c, "DELAY_10m") + harness.Pending(c, "DELAY_1m"); got != tt.markers {
-					t.Errorf("there are %d markers, want %d", got, tt.markers)
-				}
-				want := map[string]int{"forged": 2}[name] // the one that was unread, too
-				if got := len(in.All()); got != max(want, 1) {
-					t.Errorf("%d came, want %d", got, max(want, 1))
-				}
-				time.Sleep(time.Until(start.Add(11 * time.Minute)))
-				if got := len(in.All()); got != 20+max(want, 1) {
-					t.Errorf("%d came, want %d", got, 20+max(want, 1))
-				}
-				c.CheckNoTimers()
-			})
+		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+			b := harness.StartBroker(t, s, harness.TimersOn(t))
+			c := harness.NewClient(t, s)
+			in := c.Subscribe("orders.>")
+			start := time.Now()
+			for i := range 20 {
+				c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "10m")
+			}
+			time.Sleep(time.Minute)
+			b.Stop()
+			tt.spoil(c)
+			c.Publish("delaytimer.new.orders.x", "new", "Delay-For", "2s")
+			harness.StartBroker(t, s, harness.TimersOn(t))
+			time.Sleep(3 * time.Second)
+			if got := harness.Pending(c, "DELAY_10m") + harness.Pending(c, "DELAY_1m"); got != tt.markers {
+				t.Errorf("there are %d markers, want %d", got, tt.markers)
+			}
+			want := map[string]int{"forged": 2}[name] // the one that was unread, too
+			if got := len(in.All()); got != max(want, 1) {
+				t.Errorf("%d came, want %d", got, max(want, 1))
+			}
+			time.Sleep(time.Until(start.Add(11 * time.Minute)))
+			if got := len(in.All()); got != 20+max(want, 1) {
+				t.Errorf("%d came, want %d", got, 20+max(want, 1))
+			}
+			c.CheckNoTimers()
 		})
 	}
 }
@@ -274,9 +262,7 @@ func TestTimersStreamRecreated(t *testing.T) {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "15m")
 		}
 		time.Sleep(time.Hour)
-		if got := harness.Bodies(in.All()); got != "0 1 2 3 4 5 6 7 8 9" {
-			t.Errorf("%q arrived, want the ten of the new stream", got)
-		}
+		harness.CheckBodies(t, in, "0 1 2 3 4 5 6 7 8 9")
 		c.CheckNoTimers()
 	})
 }

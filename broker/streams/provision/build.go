@@ -129,7 +129,7 @@ func (b *Builder) optionals(err error) []optional {
 		all = append(all, optional{streams.Journal, slog.LevelError, "the journal's stream cannot be created or used; " +
 			"continuing without it: no deliveries are recorded. Create it with delaybroker provision"})
 	}
-	if b.cfg.Timers && b.cfg.TimersSpare {
+	if b.cfg.Timers && b.cfg.TimersOptional {
 		all = append(all, optional{streams.Timers, slog.LevelWarn, "no named timer can be set, because the stream of " +
 			"timers cannot be created; continuing without it. Create it with delaybroker provision, or set DELAY_TIMERS=off"})
 	}

@@ -48,7 +48,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	timers := spec(streams.Timers, n.TimersStream(), n.TimerFilter(), n.TimersCursor())
 	timers.MaxMsgSize, timers.Duplicates = largest, timersDuplicates
 	all = append(all, intake, spec(streams.Dead, n.DeadStream(), n.DeadFilter()))
-	if s.cfg.Timers && !s.cfg.TimersSpare {
+	if s.cfg.Timers && !s.cfg.TimersOptional {
 		all = append(all, timers)
 	}
 	if s.cfg.MaxOwners > 0 {
@@ -63,7 +63,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 	paused := spec(streams.Paused, n.PausedStream(), n.PausedFilter(), n.PausesRecord())
 	paused.MaxMsgSize = largest
 	all = append(all, paused) // after the required streams, which then exist even if JetStream runs out of room
-	if s.cfg.Timers && s.cfg.TimersSpare {
+	if s.cfg.Timers && s.cfg.TimersOptional {
 		all = append(all, timers)
 	}
 	return all

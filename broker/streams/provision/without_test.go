@@ -30,7 +30,7 @@ func TestWithoutSomeStreams(t *testing.T) {
 		start := func(create bool) ([]string, error) {
 			log.Reset()
 			wanted, err := StreamsOf(config.Config{
-				Ladder: ladder, Journal: time.Hour, MaxOwners: 3, Timers: true, TimersSpare: true, Provision: create,
+				Ladder: ladder, Journal: time.Hour, MaxOwners: 3, Timers: true, TimersOptional: true, Provision: create,
 				Log: slog.New(slog.NewTextHandler(&log, nil)),
 			})
 			if err != nil {

@@ -9,12 +9,12 @@ import (
 
 // This file writes the headers of entries that clients publish: see PROTOCOL.md.
 
-const expectedOn = "Nats-Expected-Last-Subject-Sequence-Subject"
+const headerExpectedOf = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 // expected returns the generation that an entry has certainly replaced; zero if the entry expected none.
 func expected(h message.Header) uint64 {
 	values := h[message.HeaderExpected]
-	if _, other := h[expectedOn]; len(values) != 1 || other {
+	if _, other := h[headerExpectedOf]; len(values) != 1 || other {
 		return 0
 	}
 	n, err := strconv.ParseUint(values[0], 10, 64)

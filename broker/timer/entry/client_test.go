@@ -44,7 +44,7 @@ func TestWordTravels(t *testing.T) {
 	for name, h := range map[string]message.Header{
 		"expects nothing": {message.HeaderCancel: {"mine"}},
 		"of another": {
-			message.HeaderCancel: {"mine"}, message.HeaderExpected: {"5"}, expectedOn: {"delaytimer.other.x"},
+			message.HeaderCancel: {"mine"}, message.HeaderExpected: {"5"}, headerExpectedOf: {"delaytimer.other.x"},
 		},
 		"in lower case":     {message.HeaderCancel: {"mine"}, "nats-expected-last-subject-sequence": {"5"}},
 		"expects no number": {message.HeaderCancel: {"mine"}, message.HeaderExpected: {"five"}},

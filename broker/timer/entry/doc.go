@@ -1,6 +1,5 @@
 // Package entry parses and writes the entries of the timers' stream, and the markers that represent timers in the
-// levels. It is pure. A named timer is a subject, delaytimer.<key>.<target…>. The last entry of the subject is the
-// timer's state:
+// levels. It is pure. These are the entries of a timer's subject; package timer describes their use:
 //
 //	set     written by a client: Delay-For, Delay-Until, Delay-Every or Delay-Cron, with the body
 //	round   written by a broker, for a series: the firing of one round and the set of the next
@@ -8,8 +7,7 @@
 //	fired   written by a broker: Delay-Fired, with the body; the message is on its way to the target
 //	over    written by a broker: Delay-Over; the outcome
 //
-// The sequence of a set is its generation. Clients may publish on the subject, so an entry counts as a broker's only
-// with a seal.
+// Clients may publish on the subject, so an entry counts as a broker's only with a seal.
 //
 // # Series
 //
@@ -27,8 +25,8 @@
 //
 // # Schedules
 //
-// A schedule is a timer of a client that uses the headers of nats-server's own scheduling. Package schedules answers
-// the client, and stores the entry. The subject of a schedule identifies it, for any target: the entry's subject is
-// delaytimer._schedule.<the schedule's subject>, and a header contains the target. So such an entry counts only with a
-// broker's seal. A client's own message on that subject is refused as an invalid set.
+// A schedule is a timer of a client that uses the headers of nats-server's own scheduling: see package schedules. The
+// subject of a schedule identifies it, for any target: the entry's subject is delaytimer._schedule.<the schedule's
+// subject>, and a header contains the target. So such an entry counts only with a broker's seal. A client's own message
+// on that subject is refused as an invalid set.
 package entry

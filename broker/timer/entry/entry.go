@@ -86,8 +86,8 @@ func (e Entry) Fired() message.Request {
 	return e.Before
 }
 
-// Stands reports whether the entry is a pending timer or a paused series.
-func (e Entry) Stands() bool { return (e.Kind == Set || e.Kind == Paused) && e.Problem == nil }
+// PendingOrPaused reports whether the entry is a pending timer or a paused series.
+func (e Entry) PendingOrPaused() bool { return (e.Kind == Set || e.Kind == Paused) && e.Problem == nil }
 
 // Debounced reports whether the entry is a debounced set. Consecutive debounced sets of a subject are a run.
 func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.MaxWait > 0 }

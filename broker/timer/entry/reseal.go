@@ -8,13 +8,10 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file reseals entries of the timers' stream that are sealed with an earlier key, so that the operator can remove
-// this key. Only pending entries must be resealed: rounds of series, paused series, and schedules. All other sealed
-// entries are removed soon.
-
 // Resealed returns the header of an entry with the same content, sealed with the first key: the due time, the round,
-// the pause and the client's token do not change. The stream stores the new entry only if the old entry is still the
-// last one. The new entry has a new generation, like a moved timer.
+// the pause and the client's token do not change. Only pending entries are resealed: rounds of series, paused series,
+// and schedules. All other sealed entries are removed soon. The stream stores the new entry only if the old entry is
+// still the last one. The new entry has a new generation, like a moved timer.
 //
 // ok is false in three cases: the entry is not pending, or needs no seal; its seal cannot be verified; or the parser
 // would not return the same result for the new entry. For example, an overdue entry may not be set again; it fires.
@@ -23,7 +20,7 @@ func Resealed(p message.Policy, in message.Incoming, now time.Time) (h message.H
 		return nil, false
 	}
 	e := Parse(p, in)
-	if !e.Stands() {
+	if !e.PendingOrPaused() {
 		return nil, false
 	}
 	if e.Recurs != nil {

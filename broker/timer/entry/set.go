@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -12,17 +13,17 @@ import (
 const maxKey = 128
 
 const (
-	// RepeatKey is the prefix of the key of a timer for one extra delivery of a series. The rest of the key is derived
+	// ExtraKey is the prefix of the key of a timer for one extra delivery of a series. The rest of the key is derived
 	// from the request's ID.
-	RepeatKey = "fire-"
-	// RepeatTime is the minimum time for which the outcome of such a timer is kept. During this time, a repeated request
+	ExtraKey = "fire-"
+	// ExtraTime is the minimum time for which the outcome of such a timer is kept. During this time, a repeated request
 	// causes no second delivery.
-	RepeatTime = 5 * time.Minute
+	ExtraTime = 5 * time.Minute
 )
 
-// Repeats reports whether a subject is that of a timer for one extra delivery of a series.
-func Repeats(n message.Names, subject string) bool {
-	return strings.HasPrefix(n.Parse(subject).Token, RepeatKey)
+// IsExtra reports whether a subject is that of a timer for one extra delivery of a series.
+func IsExtra(n message.Names, subject string) bool {
+	return strings.HasPrefix(n.Parse(subject).Token, ExtraKey)
 }
 
 // ParseSet parses an entry as the set of a timer, written by a client or a broker. If there is a problem, the result
@@ -124,11 +125,8 @@ func checkKey(key string) *message.Problem {
 // determines the due time.
 func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *message.Problem) {
 	wait, problem := s.Single(message.HeaderFor)
-	if problem != nil {
-		return in.At, problem
-	}
-	until, problem := s.Single(message.HeaderUntil)
-	if problem != nil {
+	until, untilProblem := s.Single(message.HeaderUntil)
+	if problem = cmp.Or(problem, untilProblem); problem != nil {
 		return in.At, problem
 	}
 	switch hasFor, hasUntil := s.Delay[message.HeaderFor] != nil, s.Delay[message.HeaderUntil] != nil; {

@@ -22,8 +22,9 @@ const (
 	// answers late, and reads from the leader are slower still.
 	minCopiesPause = time.Second
 	maxCopiesPause = time.Minute
-	// MaxCopies is the maximum number of timers in one request. CopiesBytes is the maximum size of their bodies together;
-	// a single body may be larger. While a replica answers such a request, it does not serve other requests of the stream.
+	// MaxCopies is the maximum number of timers in one request. CopiesBytes is the maximum size of their bodies together,
+	// unless there is only one body. A replica that answers such a request serves no other request of the stream
+	// meanwhile.
 	MaxCopies   = jsapi.MaxDirect
 	CopiesBytes = 1 << 20
 	// headerRoom is the maximum size of the headers of one timer in an answer. The server bounds headers.
@@ -91,7 +92,7 @@ func (s *Stream) asksReplicas(local time.Time) bool {
 // expect to be the last entry; or the copy is a cancel of the generation. In all other cases, the next step is a read
 // from the leader.
 func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
-	a.fresh = false
+	a.Fresh = false
 	e := entry.Parse(s.Policy, in)
 	switch {
 	case in.Sequence == a.Generation && in.At.Equal(a.At) && e.Kind == entry.Set:
@@ -101,22 +102,4 @@ func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
 		return e, Step{Kind: Drop}
 	}
 	return e, Step{Kind: Examine}
-}
-
-// KnowsBefore reports whether this process has settled the earlier rounds of a series. If it has settled them, the
-// alarm records this.
-func (s *Stream) KnowsBefore(a *Alarm) bool {
-	settled, alone := s.settled.Before(a.Generation, a.before)
-	if settled && a.Later {
-		a.BeforeSettled(alone)
-	}
-	return settled
-}
-
-// Removed records that the entry of a round was removed. Alone reports whether no entry is left before the entry of the
-// next round.
-func (s *Stream) Removed(a *Alarm, alone bool) {
-	if a.next != 0 {
-		s.settled.Note(a.Generation, a.At, a.next, alone)
-	}
 }

@@ -51,14 +51,14 @@ func TestCopied(t *testing.T) {
 		"what says that it is over":  {9, 1, with("Delay-Over", "7 delivered", "8"), "examine"},
 		"a set that cannot be meant": {7, 0, message.Header{}, "restart"},
 	} {
-		a := &Alarm{Subject: subject, Generation: 7, At: set, Stage: Doubt, fresh: true, unread: true}
+		a := &Alarm{Subject: subject, Generation: 7, At: set, Stage: Doubt, Fresh: true, unread: true}
 		_, step := s.Copied(a, message.Incoming{
 			Stream: "DELAY_TIMERS", Subject: subject, Sequence: tt.sequence, At: set.Add(tt.after), Header: tt.header,
 		})
 		if got := step.String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
-		if pending := a.Stage == Pending; a.Fresh() || pending != (tt.want == "restart") {
+		if pending := a.Stage == Pending; a.Fresh || pending != (tt.want == "restart") {
 			t.Errorf("%s: it is %+v", name, a)
 		}
 	}
@@ -71,8 +71,8 @@ func at(d time.Duration) leader.Time { return leader.At(set.Add(d)) }
 // read, once.
 func TestNextOfMarker(t *testing.T) {
 	const due = 10*time.Minute + 250*time.Millisecond
-	fresh := Alarm{Generation: 7, Stage: Doubt, fresh: true}
-	round := Alarm{Generation: 7, Later: true, Loaded: true}
+	fresh := Alarm{Generation: 7, Stage: Doubt, Fresh: true}
+	round := Alarm{Generation: 7, WaitsForEarlier: true, Loaded: true}
 	for _, tt := range []struct {
 		name  string
 		alarm Alarm
@@ -93,7 +93,7 @@ func TestNextOfMarker(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	if round.Asked(); round.Next(Moment{Now: at(0), Last: true}, Message{When: at(due)}).Kind != Default {
+	if round.Asked = true; round.Next(Moment{Now: at(0), Last: true}, Message{When: at(due)}).Kind != Default {
 		t.Error("it asks again before it is due")
 	}
 }
@@ -148,8 +148,9 @@ func TestCopiesPause(t *testing.T) {
 	})
 }
 
-// TestRemoveKnownEntries: known entries are removed without a read. An earlier entry that a killed server recovers
-// never becomes the last entry: it is removed before the firing, or before the outcome.
+// TestRemoveKnownEntries: known entries are removed without a read from the leader. An earlier entry that a killed
+// server recovers never becomes the last entry: it is removed before the firing, or before the outcome. If a copy shows
+// that a cancel has cancelled a plain set, the set is removed.
 func TestRemoveKnownEntries(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -157,19 +158,35 @@ func TestRemoveKnownEntries(t *testing.T) {
 		generation uint64
 		what       Removal
 		left       string
-		reads      int64
+		reads      int64 // from the leader
 	}{
-		"told":                     {"set fired:1 over:1", 1, Removal{Entry: 3, Keep: true, Fired: 2}, "over:1", 0},
-		"told, and one is back":    {"set set fired:2 over:2", 2, Removal{Entry: 4, Keep: true, Fired: 3}, "set over:2", 0},
-		"not told":                 {"set fired:1", 1, Removal{Entry: 2, Fired: 2}, "", 1},
-		"not told, one is back":    {"set set fired:2", 2, Removal{Entry: 3, Fired: 3}, "", 2},
-		"set again":                {"set fired:1 set", 1, Removal{Entry: 2, Fired: 2}, "set", 1},
-		"another's firing":         {"set fired:1 set fired:3", 3, Removal{Entry: 4, Fired: 4}, "fired:1", 4},
-		"what tells, later":        {"set over:1", 2, Removal{Entry: 2}, "", 2},
-		"armed, the only one":      {"set", 1, Removal{Entry: 1, Keep: true, Oldest: true}, "set", 0},
-		"armed, one stands before": {"set set", 2, Removal{Entry: 2, Keep: true, Oldest: true}, "set", 2},
-		"replaced, the only one":   {"set cancel", 1, Removal{Entry: 1, Oldest: true}, "cancel", 0},
-		"replaced, not the only":   {"debounced set cancel", 2, Removal{Entry: 2, Oldest: true}, "cancel", 2},
+		"outcome stored":            {"set fired:1 over:1", 1, Removal{Entry: 3, Keep: true, Fired: 2}, "over:1", 0},
+		"outcome stored, recovery":  {"set set fired:2 over:2", 2, Removal{Entry: 4, Keep: true, Fired: 3}, "set over:2", 0},
+		"no outcome":                {"set fired:1", 1, Removal{Entry: 2, Fired: 2}, "", 1},
+		"no outcome, recovery":      {"set set fired:2", 2, Removal{Entry: 3, Fired: 3}, "", 2},
+		"set again":                 {"set fired:1 set", 1, Removal{Entry: 2, Fired: 2}, "set", 1},
+		"an earlier firing":         {"set fired:1 set fired:3", 3, Removal{Entry: 4, Fired: 4}, "fired:1", 4},
+		"the outcome itself":        {"set over:1", 2, Removal{Entry: 2}, "", 2},
+		"armed, first entry":        {"set", 1, Removal{Entry: 1, Keep: true, ProbablyOldest: true}, "set", 0},
+		"armed, not first entry":    {"set set", 2, Removal{Entry: 2, Keep: true, ProbablyOldest: true}, "set", 2},
+		"replaced, first entry":     {"set cancel", 1, Removal{Entry: 1, ProbablyOldest: true}, "cancel", 0},
+		"replaced, not first entry": {"debounced set cancel", 2, Removal{Entry: 2, ProbablyOldest: true}, "cancel", 2},
+		"a cancelled set":           {"set cancel:1", 2, Removal{Entry: 2, Keep: true, Cancelled: 1}, "cancel:1", 0},
+		"a cancelled set, not first": {
+			"set set cancel:2", 3, Removal{Entry: 3, Keep: true, Cancelled: 2}, "set cancel:2", 0,
+		},
+		"a cancelled set, removed before": {"gone cancel", 2, Removal{Entry: 2, Keep: true, Cancelled: 1}, "cancel", 0},
+		"the cancel does not stay":        {"set cancel:1", 2, Removal{Entry: 2, Cancelled: 1}, "", 2},
+		"a cancel after a firing": {
+			"set fired:1 cancel:2", 3, Removal{Entry: 3, Keep: true, Cancelled: 2}, "fired:1 cancel:2", 4,
+		},
+		"a cancelled round": {
+			"every round:1 cancel:2", 3, Removal{Entry: 3, Keep: true, Cancelled: 2}, "every round:1 cancel:2", 4,
+		},
+		"a cancelled debounced set": {
+			"debounced cancel:1", 2, Removal{Entry: 2, Keep: true, Cancelled: 1}, "cancel:1", 2,
+		},
+		"an unknown expectation": {"set cancel", 2, Removal{Entry: 2, Keep: true}, "cancel", 2},
 	} {
 		parallel(t, name, func(t *testing.T, e *entries) {
 			e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}
@@ -208,8 +225,8 @@ func TestKnownRounds(t *testing.T) {
 	}{
 		"the next": {9, set, true}, "of another history": {9, set.Add(1), false}, "another": {8, set, false},
 	} {
-		a := &Alarm{Generation: tt.generation, Later: true, Follows: 7, before: tt.before}
-		if got := s.KnowsBefore(a); got != tt.want || a.Later == tt.want || a.alone != tt.want {
+		a := &Alarm{Generation: tt.generation, WaitsForEarlier: true, Follows: 7, before: tt.before}
+		if got := s.KnowsBefore(a); got != tt.want || a.WaitsForEarlier == tt.want || a.alone != tt.want {
 			t.Errorf("%s: known %t, want %t: %+v", name, got, tt.want, a)
 		}
 	}

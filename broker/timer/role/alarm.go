@@ -31,19 +31,21 @@ type Alarm struct {
 	First      bool // the set was the first entry of its subject
 	Loaded     bool // the worker has read the body for the marker, and has counted the body's memory
 
-	fresh   bool // the alarm is that of a marker, and no entry of its subject was read yet: a replica's copy suffices
+	// Fresh means that the alarm is that of a marker, and no entry of its subject was read yet. A replica's copy suffices.
+	// The worker clears Fresh to read from the leader.
+	Fresh   bool
 	unread  bool // the alarm is that of a round's marker, and no entry was read from the leader yet
 	cleared bool // no entry was left before the set when its marker was stored
 
 	// The following fields are for rounds of a series.
-	Follows uint64        // the generation of the previous round, if that round may be unsettled; otherwise zero
-	Later   bool          // earlier rounds must be settled before this one fires
-	before  time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
-	asked   bool          // the worker has read, before the due time, whether the earlier rounds are settled
-	alone   bool          // no entry is left before the alarm's own entry
-	next    uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
-	recurs  *entry.Series // the series; nil for a timer that fires only once more
-	Left    int           // number of missed occurrences that the next stored entry skips
+	Follows         uint64        // the generation of the previous round, if that round may be unsettled; otherwise zero
+	WaitsForEarlier bool          // earlier rounds must be settled before this one fires
+	before          time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
+	Asked           bool          // the worker has read, before the due time, whether the earlier rounds are settled
+	alone           bool          // no entry is left before the alarm's own entry
+	next            uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
+	recurs          *entry.Series // the series; nil for a timer that fires only once more
+	Skipped         int           // number of missed occurrences that the next stored entry skips
 
 	ends ending // the entry that the claim stores
 	word string // the token of the request that set the timer: see entry.Pending
@@ -59,12 +61,12 @@ type Alarm struct {
 
 // Removal describes the removal of entries once a timer is settled.
 type Removal struct {
-	Entry  uint64        // the last entry to remove; zero for none
-	Keep   bool          // remove only the entries before Entry
-	What   entry.Outcome // the outcome to record in an entry behind Entry; empty for none
-	Alone  bool          // remove only Entry
-	Oldest bool          // Entry is probably the oldest entry of its subject, so the worker asks a replica first
-	Fired  uint64        // the firing, if it directly follows the generation; zero if unknown
+	Entry          uint64        // the last entry to remove; zero for none
+	Keep           bool          // remove only the entries before Entry
+	Outcome        entry.Outcome // the outcome to record in an entry behind Entry; empty for none
+	OnlyEntry      bool          // remove only Entry
+	ProbablyOldest bool          // Entry is probably the oldest entry of its subject, so the worker asks a replica first
+	Fired          uint64        // the firing, if it directly follows the generation; zero if unknown
 
 	Cancelled uint64 // if Entry is a cancel, the entry directly before it; zero if unknown
 }
@@ -82,11 +84,9 @@ const (
 func (a *Alarm) TakeEntry(e entry.Entry) {
 	a.recurs, a.word = e.Recurs, e.Word
 	a.takeRun(e)
-	a.Follows, a.Later, a.before = e.Follows(), e.Replaced > 0, time.Time{}
-	if !a.Later {
-		return
-	}
-	if id, err := message.ParseID(e.Before.ID); err == nil {
+	a.Follows, a.WaitsForEarlier, a.before = e.Follows(), e.Replaced > 0, time.Time{}
+	if a.WaitsForEarlier {
+		id, _ := message.ParseID(e.Before.ID) // zero if the id is invalid
 		a.before = id.At
 	}
 }
@@ -112,13 +112,6 @@ func (a *Alarm) MarkerHeader(r message.Request) message.Header {
 	return entry.Marker{Request: r, Key: a.key, Size: a.Size}.Header()
 }
 
-// Fresh reports whether the worker should read a copy of the entry from any replica: the alarm is that of a marker, and
-// no entry of its subject was read yet.
-func (a *Alarm) Fresh() bool { return a.fresh }
-
-// AskLeader makes the worker read from the leader of the stream.
-func (a *Alarm) AskLeader() { a.fresh = false }
-
 // FirstRead reports whether the alarm is that of a round's marker, and no entry of its subject was read from the leader
 // yet. Later calls return false.
 func (a *Alarm) FirstRead() bool {
@@ -127,17 +120,14 @@ func (a *Alarm) FirstRead() bool {
 	return first
 }
 
-// Asked records that the worker reads whether the earlier rounds are settled.
-func (a *Alarm) Asked() { a.asked = true }
-
 // BeforeSettled records that the earlier rounds are settled. Alone reports whether no entry is left before the alarm's
 // own entry: then only the own entry must be removed.
 func (a *Alarm) BeforeSettled(alone bool) {
-	a.Follows, a.Later, a.alone = 0, false, alone
+	a.Follows, a.WaitsForEarlier, a.alone = 0, false, alone
 }
 
-// Nothing reports whether the timer needs no work.
-func (a *Alarm) Nothing() bool { return a.Stage == Settled && a.Entry == 0 }
+// NeedsNoWork reports whether the timer needs no work.
+func (a *Alarm) NeedsNoWork() bool { return a.Stage == Settled && a.Entry == 0 }
 
 // ReplacedBy reports whether a later entry of the subject replaces the timer. The timer's own firing does not replace
 // it, and neither does an entry that may be its firing.
@@ -168,7 +158,7 @@ func (a *Alarm) MayHaveFired() {
 func (a *Alarm) Withdraw() {
 	a.Stage = Settled
 	if a.Follows == 0 && !a.mayStartRun() {
-		a.Entry, a.Alone, a.Oldest = a.Generation, a.Alone || !a.closes, a.closes
+		a.Entry, a.OnlyEntry, a.ProbablyOldest = a.Generation, a.OnlyEntry || !a.closes, a.closes
 	}
 }
 
@@ -176,7 +166,7 @@ func (a *Alarm) Withdraw() {
 // next round, the firing stays, and the worker removes only the round's own entry after the delivery.
 func (a *Alarm) FiringStored(entry uint64) {
 	if a.Stage, a.Entry = Fired, entry; a.ends != lastFiring {
-		a.Entry, a.Alone, a.next = a.Generation, a.Alone || a.alone, entry
+		a.Entry, a.OnlyEntry, a.next = a.Generation, a.OnlyEntry || a.alone, entry
 	}
 }
 
@@ -184,7 +174,7 @@ func (a *Alarm) FiringStored(entry uint64) {
 // entry. For the last round of a series, next is zero, and the outcome is recorded.
 func (a *Alarm) missed(next uint64) {
 	if a.Stage, a.Entry, a.next = Settled, a.Generation, next; next == 0 {
-		a.What = entry.Missed
+		a.Outcome = entry.Missed
 	}
 }
 
@@ -205,7 +195,7 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 		a.Entry = a.Generation
 	}
 	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // the marker is stored
-		a.Entry, a.Keep, a.Oldest, a.Stage = a.keepsFrom(), true, true, Settled
+		a.Entry, a.Keep, a.ProbablyOldest, a.Stage = a.keepsFrom(), true, true, Settled
 		return a.Entry != 0
 	}
 	if a.Entry == 0 || a.Stage == Settled {
@@ -213,21 +203,21 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	}
 	switch at {
 	case DeadLetters:
-		a.What = entry.Dead
+		a.Outcome = entry.Dead
 	case Target:
-		a.What = entry.Delivered
+		a.Outcome = entry.Delivered
 	default:
-		a.What = entry.Retrying
+		a.Outcome = entry.Retrying
 	}
 	if a.ends == nextRound {
-		a.What = "" // a series that continues has no outcome
+		a.Outcome = "" // a series that continues has no outcome
 	}
 	a.Stage, a.arrived = Settled, true
 	return true
 }
 
-// Again reports whether another instance that finds the entries would deliver the message again.
-func (a *Alarm) Again() bool { return a.arrived && !a.Keep }
+// MayRepeat reports whether another instance that finds the entries would deliver the message again.
+func (a *Alarm) MayRepeat() bool { return a.arrived && !a.Keep }
 
 // Swept reports whether the sweep found the timer.
 func (a *Alarm) Swept() bool { return a.batch != nil }

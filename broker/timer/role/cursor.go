@@ -29,19 +29,26 @@ func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 
 // ReadCursor reads the stored cursor. The cursor is zero if none is stored.
 func (s *Stream) ReadCursor(ctx context.Context) (timer.Cursor, error) {
+	c, _, err := s.readCursor(ctx)
+	return c, err
+}
+
+// readCursor reads the stored cursor and its entry. Both are zero if none is stored. errCursor is returned if the last
+// entry is not a valid cursor.
+func (s *Stream) readCursor(ctx context.Context) (c timer.Cursor, in message.Incoming, err error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	stream, subject := s.Name(), s.Policy.Names.TimersCursor()
-	m, err := s.API.Last(ctx, stream, subject)
+	m, err := s.API.Last(ctx, s.Name(), s.Policy.Names.TimersCursor())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return timer.Cursor{}, nil
+		return c, in, nil
 	}
 	if err != nil {
-		return timer.Cursor{}, fmt.Errorf("read the cursor of the timers: %w", err)
+		return c, in, fmt.Errorf("read the cursor of the timers: %w", err)
 	}
-	in := m.Incoming(stream)
-	if c, ok := timer.ParseCursor(m.Data, m.Sequence); ok && !in.Undecodable && entry.ProvenCursor(s.Policy, in) {
-		return c, nil
+	in = m.Incoming(s.Name())
+	c, ok := timer.ParseCursor(m.Data, m.Sequence)
+	if !ok || in.Undecodable || !entry.ProvenCursor(s.Policy, in) {
+		return timer.Cursor{}, in, errCursor
 	}
-	return timer.Cursor{}, errCursor
+	return c, in, nil
 }

@@ -19,9 +19,9 @@ const (
 	// replica and one to the leader. Timers that are due within readTogether are read in one request.
 	readAhead    = 2500 * time.Millisecond
 	readTogether = 500 * time.Millisecond
-	// OtherFlight is the time after which the worker examines a timer again if another message of this process has claimed
-	// it.
-	OtherFlight = time.Second
+	// ClaimRetry is the time after which the worker examines a timer again that another message of this process has
+	// claimed.
+	ClaimRetry = time.Second
 )
 
 // Step is the next step for a timer.
@@ -38,18 +38,18 @@ type Kind int
 
 // The steps.
 const (
-	Default Kind = iota // decide as about any other message
-	Hold                // wait until Step.At
-	BackOff             // wait, longer each time
-	Repeat              // repeat a request without an answer
-	Examine             // if Alarm.Fresh, read the timer's own entry from a replica; if not, its state from the leader
-	Claim               // store the firing
-	Precede             // read whether the earlier rounds are settled or, for a debounced set, when its run began
-	Restart             // continue with the timer's own entry, which was read
-	Deliver             // deliver the message: its firing is stored
-	Remove              // remove the timer's entries
-	Drop                // drop the message: nothing is left to do
-	Dead                // store a dead letter
+	Default     Kind = iota // decide as about any other message
+	Hold                    // wait until Step.At
+	BackOff                 // wait, longer each time
+	Repeat                  // repeat a request without an answer
+	Examine                 // if Alarm.Fresh, read the timer's own entry from a replica; if not, its state from the leader
+	Claim                   // store the firing
+	ReadEarlier             // read whether the earlier rounds are settled or, for a debounced set, when its run began
+	Restart                 // continue with the timer's own entry, which was read
+	Deliver                 // deliver the message: its firing is stored
+	Remove                  // remove the timer's entries
+	Drop                    // drop the message: nothing is left to do
+	Dead                    // store a dead letter
 )
 
 // Moment is the situation at a decision.
@@ -80,14 +80,14 @@ func (a *Alarm) Next(m Moment, of Message) Step {
 	}
 	left, read := of.When.Sub(m.Now), of.When.Add(-readAhead).Truncate(readTogether)
 	switch armed := a.armedAt(of); {
-	case a.fresh && m.Last && m.Now.Before(read):
+	case a.Fresh && m.Last && m.Now.Before(read):
 		return Step{Kind: Hold, At: read}
-	case a.fresh && m.Last:
+	case a.Fresh && m.Last:
 		return Step{Kind: Examine}
-	case left > 0 && a.Stage == Pending && a.Later && a.Loaded && !a.asked:
-		return Step{Kind: Precede}
-	case left <= 0 && m.Proven && a.Stage == Pending && (a.Later || a.bounded(of.When)):
-		return Step{Kind: Precede}
+	case left > 0 && a.Stage == Pending && a.WaitsForEarlier && a.Loaded && !a.Asked:
+		return Step{Kind: ReadEarlier}
+	case left <= 0 && m.Proven && a.Stage == Pending && (a.WaitsForEarlier || a.bounded(of.When)):
+		return Step{Kind: ReadEarlier}
 	case left <= 0 && m.Proven && a.Stage == Pending:
 		return Step{Kind: Claim}
 	case left <= 0 && m.Proven:
@@ -168,15 +168,15 @@ func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 func (a *Alarm) AfterOutcome(answer Answer) Step {
 	switch {
 	case answer.wins(a.Entry):
-		a.Entry, a.Keep, a.What = answer.Ack.Sequence, true, ""
+		a.Entry, a.Keep, a.Outcome = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
 		// A client has set or cancelled the timer. Or an earlier publish or another alarm has recorded the outcome, and
 		// that alarm counts the missed occurrences. The settled entries must be removed.
-		a.What, a.Left = "", 0
+		a.Outcome, a.Skipped = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
 	default:
-		a.What = "" // the stream refuses the outcome; the settled entries must be removed without it
+		a.Outcome = "" // the stream refuses the outcome; the settled entries must be removed without it
 	}
 	return Step{Kind: Remove}
 }

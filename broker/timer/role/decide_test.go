@@ -16,7 +16,7 @@ var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 func (s Step) String() string {
 	name := map[Kind]string{
 		Default: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Restart: "restart",
-		Precede: "precede", Deliver: "deliver", Remove: "remove", Drop: "let go",
+		ReadEarlier: "precede", Deliver: "deliver", Remove: "remove", Drop: "let go",
 	}[s.Kind]
 	switch s.Kind {
 	case Hold:
@@ -76,7 +76,7 @@ func TestAfterRemoval(t *testing.T) {
 // TestTold: after the outcome of a timer is stored, all other entries are removed. If another entry was stored before
 // the outcome, or the stream has no room for it, the entries are removed without it.
 func TestTold(t *testing.T) {
-	fired := Removal{Entry: 9, What: entry.Delivered}
+	fired := Removal{Entry: 9, Outcome: entry.Delivered}
 	for name, tt := range map[string]struct {
 		answer Answer
 		want   string
@@ -109,20 +109,20 @@ func TestArrivedEntry(t *testing.T) {
 		want  Alarm
 	}{
 		{"the marker of a set was stored", Alarm{Generation: 7}, Level,
-			Alarm{Generation: 7, Stage: Settled, Removal: Removal{Entry: 7, Keep: true, Oldest: true}}},
+			Alarm{Generation: 7, Stage: Settled, Removal: Removal{Entry: 7, Keep: true, ProbablyOldest: true}}},
 		{"the marker of the first set was stored", Alarm{Generation: 7, First: true}, Level,
 			Alarm{Generation: 7, First: true}},
 		{"a marker was stored again", Alarm{Generation: 7, Stage: Doubt}, Level,
 			Alarm{Generation: 7, Stage: Doubt}},
 		{"dropped", Alarm{Generation: 7, Stage: Doubt}, Target, Alarm{Generation: 7, Stage: Doubt}},
 		{"a bad set is a dead letter", Alarm{Generation: 7}, DeadLetters,
-			Alarm{Generation: 7, Stage: Settled, arrived: true, Removal: Removal{Entry: 7, What: entry.Dead}}},
+			Alarm{Generation: 7, Stage: Settled, arrived: true, Removal: Removal{Entry: 7, Outcome: entry.Dead}}},
 		{"delivered", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, Target,
-			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: entry.Delivered}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, Outcome: entry.Delivered}}},
 		{"refused", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, RetryLane,
-			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: entry.Retrying}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, Outcome: entry.Retrying}}},
 		{"a dead letter", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, DeadLetters,
-			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, What: entry.Dead}}},
+			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, Outcome: entry.Dead}}},
 	} {
 		got := tt.alarm
 		if remove := got.Arrived(tt.at); got != tt.want || remove != (tt.want.Stage == Settled) {

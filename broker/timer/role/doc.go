@@ -1,6 +1,5 @@
 // Package role is the timer logic of a lane's worker: the progress of each firing (Alarm), the next step of each timer
-// (Step), and the stream of the entries (Stream). Package timer has the state machine of timers, and package
-// timer/service carries out requests.
+// (Step), and the stream of the entries (Stream). Package timer describes entries, costs, invariants and crashes.
 //
 // # An alarm
 //
@@ -16,47 +15,31 @@
 // the alarm (Claimed, AfterOutcome, Stream.Examined), and a function After… returns the next step. These functions
 // change only the alarm, and send no request.
 //
-// A round of a series is claimed only when the earlier rounds are settled (Precede), and the claim is also the set of
-// the next round (Stream.Firing). When the round is settled, its own entry is removed, and no outcome is recorded: see
-// package timer.
-//
-// # Reads ahead of the due time
-//
-// A marker has no body. A second and a half before the timer is due, its entry is read from any replica, together with
-// the entries of up to 255 other timers (ReadCopies). The worker uses only those facts of a copy that cannot change:
-// see Copied. For the other facts, and for missing copies, the worker reads from the leader. The claim detects a change
-// of the timer since the copy.
-//
 // # The stream
 //
 // In other lanes, a commit purges the messages that have arrived. In the timers' stream, armed timers stay, so its lane
-// stores a cursor there (KeepCursor). A Sweep finds timers whose marker was lost with its level, and entries whose
-// removal was lost. A pass of the sweep also reseals pending entries that have an earlier key, so that the operator can
-// remove this key. The pass also counts the entries that are sealed with an unknown key.
+// stores a cursor there (KeepCursor). A pass of the Sweep finds timers whose marker was lost with its level, and
+// entries whose removal was lost. The pass also reseals pending entries that have an earlier key, so that the operator
+// can remove this key, and counts the entries that are sealed with an unknown key.
 //
-// # Invariants
+// # Reads
 //
-//   - An alarm fires only after its firing is stored. Within a process, only one alarm of a generation fires
-//     (Stream.Take).
-//   - After an ambiguous answer, the state is in doubt. Only a read of the subject's last entry ends the doubt.
-//   - An unconditional publish does not affect a timer that has already fired (Stream.Look).
+//   - A marker has no body. A second and a half before the timer is due, its entry is read from any replica, together
+//     with the entries of up to 255 other timers (ReadCopies).
 //   - Replicas are asked only for facts that a claim proves later, or for which a wrong answer does no harm to a
 //     removal: see Copied and RemoveEntries. If the replicas do not answer, the worker sends all reads to the leader
 //     for one minute.
-//   - Entries of a subject are removed in their order. Each delete waits for the answer to the previous one. The
-//     firings of other generations stay.
+//   - After an ambiguous answer, the state is in doubt. Only a read of the subject's last entry ends the doubt.
 //   - The rounds of many series may be due at the same minute, so the worker saves reads. If this process has settled
 //     the earlier rounds, it does not read them (KnowsBefore). If it has not, it reads them before the round is due. If
 //     a round is read from the leader, one read returns its entry and proves that no entry is left before it
 //     (LookAtRound). Then only that entry is removed. When a round's marker is stored in its level, the worker removes
 //     no entries. It removes them when the previous round is settled.
-//   - If outcomes are kept, the outcome of a timer is stored before its entries are removed. If the stream refuses the
-//     outcome, the entries are removed without it.
-//   - Sweep passes run for about a hundredth of the time, and have a bounded number of alarms in memory.
 //
 // # Tried and rejected
 //
-// This package held the messages, published, and waited for answers. It then duplicated the worker, with a mailbox,
-// memory, a lease and a stop. Now the package has no goroutine, and the worker carries out its steps. All this logic
-// was among the worker's own files. Then one in four references between those files was for timers.
+// A package that holds the messages, publishes, and waits for answers: it duplicated the worker's mailbox, memory,
+// lease and stop. This package has no goroutine, and the worker carries out its steps.
+//
+// This logic among the worker's own files: one in four references between those files was for timers.
 package role

@@ -41,10 +41,9 @@ func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (s
 	return behind, err
 }
 
-// LookAtRound is like Look, for a round whose entries this process has not read yet. Mostly the round's own entry is
-// the first of its subject, which proves that the earlier rounds are settled. So one read replaces two. That matters
-// because the rounds of many series may be due in the same minute. LookAtRound does not read later entries. If a later
-// entry exists, the stream refuses the firing, and the worker then calls Look.
+// LookAtRound is like Look, for a round whose entries this process has not read yet. Usually the round's own entry is
+// the first of its subject, which proves that the earlier rounds are settled. Then LookAtRound does not read later
+// entries. If a later entry exists, the stream refuses the firing, and the worker calls Look.
 func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (timer.State, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, 1)
 	if err != nil || !ok || m.Sequence != generation {
@@ -55,22 +54,15 @@ func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uin
 	return see, nil
 }
 
-// ofRound completes the state of a round. The entry of the next round records the firing of this round. OfRound reads
-// whether this round is settled.
+// ofRound completes the state of a round, of which next, the entry of the next round, records the firing. The round is
+// settled if, and only if, its own entry is removed. A leader that has the next round's entry also has the round's own
+// entry, unless that was removed.
 func (s *Stream) ofRound(
 	ctx context.Context, next timer.State, subject string, generation uint64,
 ) (timer.State, error) {
-	settled, err := s.roundSettled(ctx, subject, generation, next.Sequence)
-	next.Settled = settled
-	return next, err
-}
-
-// roundSettled reports whether a round is settled: delivered, in a retry lane, or a dead letter. Then, and only then,
-// its entry is removed. Follows is the sequence of the next round's entry. A leader that has this entry also has the
-// round's own entry, unless that was removed.
-func (s *Stream) roundSettled(ctx context.Context, subject string, generation, follows uint64) (bool, error) {
 	m, err := s.known(ctx, subject, generation)
-	return err == nil && m.Sequence >= follows, err
+	next.Settled = err == nil && m.Sequence >= next.Sequence
+	return next, err
 }
 
 // BeforeSettled reads all remaining entries of a series. Settled is true if all earlier rounds are settled. Alone is
@@ -148,7 +140,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	case a.behind.IsZero():
 		a.behind = local
 	default:
-		found.Lasting = local.Sub(a.behind) >= timer.StaleFor
+		found.ProvenBehind = local.Sub(a.behind) >= timer.StaleFor
 	}
 	var claimTimeout time.Duration
 	if by := found.Entry.By; by != "" {
@@ -171,7 +163,7 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout time.Duration) Step {
 	e, drop := found.Entry, Step{Kind: Drop}
 	switch {
-	case found.Behind(a.Generation) && !found.Lasting && !found.Created.After(a.At),
+	case found.Behind(a.Generation) && !found.ProvenBehind && !found.Created.After(a.At),
 		found.Sequence > a.Generation && e.Kind == entry.Unproven:
 		return Step{Kind: BackOff}
 	case found.None, found.Sequence < a.Generation:

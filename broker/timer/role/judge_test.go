@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 			want: Drop},
 
 		{name: "none, says a leader that lags", found: timer.State{None: true, LastSeq: 6}, want: BackOff},
-		{name: "none, says the leader still", found: timer.State{None: true, LastSeq: 6, Lasting: true}, want: Drop},
+		{name: "none, says the leader still", found: timer.State{None: true, LastSeq: 6, ProvenBehind: true}, want: Drop},
 		{name: "none in a stream that is younger", found: timer.State{None: true, LastSeq: 6, Created: set.Add(1)},
 			want: Drop},
 		{name: "none", found: timer.State{None: true, LastSeq: 7}, want: Drop},

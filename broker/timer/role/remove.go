@@ -12,21 +12,13 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// RemoveEntries removes the entries of a subject up to what.Entry, the oldest first. Each delete waits for the answer
-// to the previous one. A killed server may forget any number of the latest deletes; so all entries behind a recovered
-// entry are recovered, too. The firings of other generations stay: only an instance that has settled a firing removes
-// it. A round that has fired also stays, and so does the next round's entry, which records the firing. The next round's
-// entry must not become the last one again; so the entry behind it must stay, and RemoveEntries returns errUnsettled.
+// RemoveEntries removes the entries of a subject up to what.Entry, the oldest first: see package timer for the order.
+// The firings of other generations stay, and so do a round that has fired and the next round's entry. If what.Entry
+// lies behind such a round, what.Entry stays as well, and RemoveEntries returns errUnsettled.
 //
-// If what.Fired is set, the generation and its firing are removed without a read: no entry lies between them. But a
-// killed server may have recovered entries before them. So before the last entry of the subject is removed, a read
-// checks that it is also the first one. If an entry stays behind the firing, no read is needed: a recovered entry is
-// not the last one, and is removed before the entry behind the firing.
-//
-// If what.Cancelled is set and what.Entry stays, a replica's copy of the cancelled entry replaces the reads from the
-// leader. The cancel expected that entry, so no entry lies between them. If the copy is a plain set, that set is
-// removed. Entries that a killed server recovers before the set, or that were replaced and are still stored, are
-// removed with the cancel.
+// If what.Fired is set, the generation and its firing are removed without a read. If what.Cancelled is set and
+// what.Entry stays, a replica's copy of the cancelled entry replaces the reads from the leader. If the copy is a plain
+// set, that set is removed. Older entries that are still stored are removed with the cancel.
 //
 // Alone reports whether no entry of the subject is left before what.Entry.
 func (s *Stream) RemoveEntries(
@@ -35,9 +27,9 @@ func (s *Stream) RemoveEntries(
 	switch {
 	case what.Entry == 0:
 		return false, nil
-	case what.Alone:
+	case what.OnlyEntry:
 		return true, s.removeEntry(ctx, what.Entry)
-	case what.Oldest && s.isFirst(ctx, subject, what.Entry):
+	case what.ProbablyOldest && s.isFirst(ctx, subject, what.Entry):
 		if what.Keep {
 			return true, nil
 		}

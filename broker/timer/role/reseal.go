@@ -10,16 +10,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
-	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
-	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
 )
 
-// This file reseals the pending entries of the timers' stream that have an earlier key, so that the operator can remove
-// this key. Without resealing, brokers would need the key until the last round, which may be years away, or until a
-// pause ends. A sweep pass of the lane's owner reseals the entries. If instances have different first keys, the entries
-// get the first key of the owner.
+// This file reseals pending entries that have an earlier key. Without resealing, brokers would need that key until the
+// last round, which may be years away, or until a pause ends. If instances have different first keys, the entries get
+// the first key of the lane's owner.
 
 // seals has the results of a pass about the keys of entries.
 type seals struct {
@@ -37,21 +34,22 @@ func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.s
 
 // Outlives reports whether an entry is pending and sealed with an earlier key, and so must be resealed.
 func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
-	return e.Stands() && entry.ClaimsOurs(s.Policy, in) && s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
+	return e.PendingOrPaused() && entry.ClaimsOurs(s.Policy, in) &&
+		s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
 }
 
 // judge checks the key of an entry, and reseals the entry if necessary. Done reports whether the pass skips the entry:
 // it was resealed, and comes again under its new sequence; or its key is unknown. Again reports whether a later pass
 // must check the entry. An entry with an unknown key is not counted if it was stored later than the argument before:
 // the lane may not have handled the entry yet.
-func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
-	in := m.Incoming(s.Name())
-	in.HeadersOnly = true
+func (p *seals) judge(
+	ctx context.Context, s *Stream, in message.Incoming, e entry.Entry, before time.Time,
+) (done, again bool) {
 	if !entry.ClaimsOurs(s.Policy, in) {
 		return false, false
 	}
 	if s.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey {
-		if m.At.After(before) {
+		if in.At.After(before) {
 			return true, true // if the entry is forged, the lane removes it
 		}
 		if p.unopened++; p.keys == nil {
@@ -63,13 +61,13 @@ func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time
 		s.ReadKeys(time.Now())
 		return true, true
 	}
-	if !s.Outlives(entry.Parse(s.Policy, in), in) {
+	if !s.Outlives(e, in) {
 		return false, false
 	}
 	if p.err != nil { // an earlier reseal of this pass has failed
 		return false, true
 	}
-	stored, err := s.reseal(ctx, m)
+	stored, err := s.reseal(ctx, in.Subject, in.Sequence)
 	if stored {
 		p.resealed++
 	}
@@ -82,24 +80,24 @@ const maxUnknownKeys = 8
 
 // reseal replaces an entry by one with the same content, sealed with the first key. Stored is false if the entry is not
 // the last one any more, or need not be resealed.
-func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err error) {
-	last, err := s.API.Last(ctx, s.Name(), m.Subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != m.Sequence {
+func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (stored bool, err error) {
+	last, err := s.API.Last(ctx, s.Name(), subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != sequence {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read the last entry of %s: %w", m.Subject, err)
+		return false, fmt.Errorf("read the last entry of %s: %w", subject, err)
 	}
 	header, ok := entry.Resealed(s.Policy, last.Incoming(s.Name()), time.Now())
 	if !ok {
 		return false, nil
 	}
-	reply := s.Publish(ctx, &nats.Msg{Subject: m.Subject, Header: nats.Header(header), Data: last.Data})
+	reply := s.Publish(ctx, &nats.Msg{Subject: subject, Header: nats.Header(header), Data: last.Data})
 	if outcome := reply.Outcome(); outcome == jsapi.Conflict || outcome == jsapi.Undecided {
-		return false, nil // another entry replaced it, or is about to
+		return false, nil // another entry has replaced the last one, or is being stored
 	}
 	if err := reply.Problem(); err != nil {
-		return false, fmt.Errorf("store the entry of %s again: %w", m.Subject, err)
+		return false, fmt.Errorf("store the entry of %s again: %w", subject, err)
 	}
 	return true, nil
 }
@@ -110,17 +108,12 @@ func (s *Stream) resealCursor(ctx context.Context) error {
 	if len(s.Policy.Keys.IDs()) < 2 {
 		return nil
 	}
-	m, err := s.API.Last(ctx, s.Name(), s.Policy.Names.TimersCursor())
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
+	c, in, err := s.readCursor(ctx)
+	switch {
+	case errors.Is(err, errCursor), err == nil && s.Policy.Keys.UseOfMessage(in.Header) != message.LaterKey:
 		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("read the cursor of the timers: %w", err)
-	}
-	in := m.Incoming(s.Name())
-	c, ok := timer.ParseCursor(m.Data, m.Sequence)
-	if !ok || s.Policy.Keys.UseOfMessage(in.Header) != message.LaterKey || !entry.ProvenCursor(s.Policy, in) {
-		return nil
+	case err != nil:
+		return err
 	}
 	return s.KeepCursor(ctx, c)
 }

@@ -21,8 +21,8 @@ type run struct {
 // Debounced reports whether the set belongs to a run.
 func (a *Alarm) Debounced() bool { return a.run.maxWait > 0 }
 
-// Last reports whether the timer is pending and no later entry of its subject was read.
-func (a *Alarm) Last() bool { return a.Stage == Pending && !a.Superseded }
+// StillPending reports whether the timer is pending and no later entry of its subject was read.
+func (a *Alarm) StillPending() bool { return a.Stage == Pending && !a.Superseded }
 
 // takeRun records the facts about the run in the alarm's own entry.
 func (a *Alarm) takeRun(e entry.Entry) {

@@ -37,8 +37,8 @@ type Config struct {
 // Stream is the stream of named timers. All workers of an instance share one Stream. It is safe for concurrent use.
 type Stream struct {
 	Config
-	claims  timer.Claims
-	settled timer.Settled
+	claims  // the firings of this process
+	settled // the rounds whose earlier rounds are settled
 
 	copiesPause copiesPause
 }
@@ -61,19 +61,6 @@ func (s *Stream) Entries() store.Entries {
 	return store.Entries{API: s.API, Policy: s.Policy, Sample: s.Sample}
 }
 
-// Take claims the firing of a timer within this process, and reports whether this alarm has the claim.
-func (s *Stream) Take(a *Alarm) bool { return s.claims.Take(a.Generation, a) }
-
-// Settle notes that the message of the alarm's timer has left this process.
-func (s *Stream) Settle(a *Alarm) { s.claims.Settle(a.Generation, a) }
-
-// Firings returns the number of timers whose firing this process has claimed, and whose message has not left the
-// process.
-func (s *Stream) Firings() int { return s.claims.Underway() }
-
-// Release releases the alarm's claim.
-func (s *Stream) Release(a *Alarm) { s.claims.Release(a.Generation, a) }
-
 // OfMarker returns the alarm of a marker that a level's lane has read. The marker's seal is verified.
 func (s *Stream) OfMarker(m entry.Marker) *Alarm {
 	id, err := message.ParseID(m.ID)
@@ -83,7 +70,7 @@ func (s *Stream) OfMarker(m entry.Marker) *Alarm {
 	return &Alarm{
 		Subject: m.Timer(s.Policy.Names), key: m.Key,
 		Generation: id.Sequence, At: id.At, Size: m.Size, Stage: Doubt,
-		fresh: true, unread: m.Origin().Series > 0, cleared: true,
+		Fresh: true, unread: m.Origin().Series > 0, cleared: true,
 	}
 }
 
@@ -92,7 +79,7 @@ func (s *Stream) OfEntry(e entry.Entry, in message.Incoming) *Alarm {
 	a := &Alarm{
 		Subject: in.Subject, key: s.Policy.Names.Parse(in.Subject).Token, Generation: in.Sequence, At: in.At,
 		Size: len(in.Data), First: e.First, cleared: e.First,
-		Removal: Removal{Alone: !entry.CanName(s.Policy, in.Subject)},
+		Removal: Removal{OnlyEntry: !entry.CanName(s.Policy, in.Subject)},
 	}
 	a.TakeEntry(e)
 	switch e.Kind {
@@ -127,8 +114,8 @@ func (s *Stream) OfEarlierFiring(e entry.Entry, in message.Incoming) *Alarm {
 
 // history returns the time for which the outcome of a timer is kept on its subject.
 func (s *Stream) history(subject string) time.Duration {
-	if entry.Repeats(s.Policy.Names, subject) {
-		return max(s.History, entry.RepeatTime)
+	if entry.IsExtra(s.Policy.Names, subject) {
+		return max(s.History, entry.ExtraTime)
 	}
 	return s.History
 }
@@ -165,7 +152,7 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	}
 	series, round := t.Round()
 	d := t.Recurs.Table.Decide(series, round, now)
-	a.Left = d.Left
+	a.Skipped = d.Skipped
 	next := entry.Next{
 		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: t.Recurs.Table, First: series.First, Word: t.Word,
 	}
@@ -197,12 +184,12 @@ func (a *Alarm) Found(see timer.State) message.Request {
 
 // HasOutcome reports whether an entry must record the outcome of a timer before its entries are removed.
 func (s *Stream) HasOutcome(a *Alarm) bool {
-	return s.history(a.Subject) > 0 && !a.Alone && a.What != ""
+	return s.history(a.Subject) > 0 && !a.OnlyEntry && a.Outcome != ""
 }
 
 // Over returns the entry that records the outcome of a timer.
 func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {
-	return s.sealed(a.Subject, a.pending(r).OverHeader(a.Generation, a.Entry, a.What), nil)
+	return s.sealed(a.Subject, a.pending(r).OverHeader(a.Generation, a.Entry, a.Outcome), nil)
 }
 
 func (s *Stream) sealed(subject string, header message.Header, body []byte) *nats.Msg {

@@ -31,8 +31,8 @@ type Sweep struct {
 	earliest leader.Time
 }
 
-// Left records the due time of a timer, or the result of Stream.Ends for an entry. It ignores the zero time.
-func (s *Sweep) Left(due time.Time) {
+// NoteDue records the due time of a timer, or the result of Stream.Ends for an entry. It ignores the zero time.
+func (s *Sweep) NoteDue(due time.Time) {
 	if due.IsZero() {
 		return
 	}
@@ -73,9 +73,9 @@ func (s *Sweep) End(p Pass, local time.Time) {
 	s.running, s.next = false, local.Add(min(max(minSweepPause, sweepShare*p.took), maxSweepPause))
 	if p.Err != nil {
 		s.next = local.Add(minSweepPause)
-		s.Left(time.Time{}.Add(1))
+		s.NoteDue(time.Time{}.Add(1))
 	}
-	s.Left(p.left)
+	s.NoteDue(p.left)
 }
 
 // Pass is the result of a pass.
@@ -121,9 +121,12 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 			end.Err = err
 			break
 		}
-		found, since := s.overdue(m, b)
+		in := m.Incoming(s.Name())
+		in.BodyLeft = true
+		e := entry.Parse(s.Policy, in)
+		found, since := s.overdue(e, m, b)
 		began := time.Now()
-		done, again := end.seals.judge(ctx, s, m, before)
+		done, again := end.seals.judge(ctx, s, in, e, before)
 		waited += time.Since(began)
 		if again {
 			end.leave(m.At)
@@ -173,11 +176,8 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 	}
 }
 
-// overdue parses the header of an entry. It returns the timer, and the result of Stream.Ends.
-func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Time) {
-	in := m.Incoming(s.Name())
-	in.HeadersOnly = true
-	e := entry.Parse(s.Policy, in)
+// overdue returns the timer of an entry, whose header was parsed, and the result of Stream.Ends.
+func (s *Stream) overdue(e entry.Entry, m lane.Stored, b *Batch) (found Overdue, since time.Time) {
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {
 	case e.Problem != nil: // the timers' lane handles an invalid entry
@@ -189,7 +189,7 @@ func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Tim
 		}
 	case e.Kind == entry.Cancel, e.Kind == entry.Over:
 		a.Generation, a.Stage, a.Entry = m.Sequence, Settled, m.Sequence
-		a.Alone = !entry.CanName(s.Policy, m.Subject)
+		a.OnlyEntry = !entry.CanName(s.Policy, m.Subject)
 	}
 	return Overdue{Alarm: a, Request: e.Request}, s.Ends(e, m.Subject, m.At)
 }

@@ -30,10 +30,10 @@ func TestSweepWaits(t *testing.T) {
 	want("during a pass", now, local, 0, false)
 	s.End(Pass{took: 2 * time.Second}, local)
 	want("when there is nothing", now, local, 0, false)
-	s.Left(set.Add(time.Hour))
-	s.Left(time.Time{}) // the due time of a set that cannot be parsed
+	s.NoteDue(set.Add(time.Hour))
+	s.NoteDue(time.Time{}) // the due time of a set that cannot be parsed
 	want("when something is due", now, local, time.Hour+time.Minute, true)
-	s.Left(set)
+	s.NoteDue(set)
 	want("when that is soon", now, local, 200*time.Second, true)
 	s.Begin(now)
 	s.End(Pass{Err: errors.New("x")}, local)

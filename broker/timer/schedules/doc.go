@@ -2,11 +2,11 @@
 // Nats-Schedule, on subjects that no stream listens on. So such clients work unchanged, and their targets may be in any
 // stream.
 //
-//	message.Grounds   holds the grounds: patterns of schedule subjects, each with its allowed targets
-//	Judge             decides about a request as the server would; it is pure, and keeps the server's order of checks
-//	Service           receives requests, and answers them
-//	Store             stores the entries of schedules
-//	TakeOver          moves schedules from a stream of the server to the broker
+//	message.ScheduleRules  are patterns of schedule subjects, each with its allowed targets
+//	Judge                  decides about a request as the server would, with the server's order of checks; it is pure
+//	Service                receives requests, and answers them
+//	Store                  stores the entries of schedules
+//	TakeOver               moves schedules from a stream of the server to the broker
 //
 // The stored entry is that of a timer: package entry writes and parses it (schedule.go). The timer is armed, fired and
 // delivered like any other.
@@ -20,8 +20,8 @@
 //     that was read. For other requests the last writer wins, as with the server.
 //   - Answers have the server's codes and texts. test/schedules/README.md lists the differences.
 //   - A client chooses the target by a header, so the server cannot check the client's permission for the target.
-//     Instead, each ground lists the allowed targets. A ground corresponds to one stream of the server. So only a
-//     request on a subject of its own ground can end a schedule.
+//     Instead, each rule lists the allowed targets. A rule corresponds to one stream of the server. So only a request
+//     on a subject of its own rule can end a schedule.
 //   - To a schedule's client, a change by an operator looks like a change by another client. The identity of a
 //     recurring schedule is the sequence of its first round; it does not change. A schedule that fires once is a
 //     different one after a move: the sequence and the message id of its request do not identify it any more.

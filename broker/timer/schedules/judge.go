@@ -28,25 +28,25 @@ const (
 
 // Change is the change that a request asks for.
 type Change struct {
-	Cancel   bool // the request ends the schedule; if false, it sets the schedule
-	Schedule entry.Schedule
-	Expected *uint64        // the sequence of the schedule that the request may replace or end; nil for any
-	Also     message.Header // further conditions that the timers' stream checks
+	Cancel     bool // the request ends the schedule; if false, it sets the schedule
+	Schedule   entry.Schedule
+	Expected   *uint64        // the sequence of the schedule that the request may replace or end; nil for any
+	Conditions message.Header // further conditions, which the timers' stream checks
 }
 
-// get returns the first value of a header, without leading spaces, as the server does.
-func get(h message.Header, name string) (value string, given bool) {
-	values, given := h[name]
+// get returns the first value of a header, without leading spaces, as the server does; empty if the header is missing.
+func get(h message.Header, name string) string {
+	values := h[name]
 	if len(values) == 0 {
-		return "", false
+		return ""
 	}
-	return strings.TrimLeft(values[0], " "), given
+	return strings.TrimLeft(values[0], " ")
 }
 
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg). It keeps the server's
 // order of checks: first the headers that any message may have, then those of the schedule. Stream is the name of the
-// stream that answers. The grounds determine the allowed targets.
-func Judge(all message.Grounds, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
+// stream that answers. The rules determine the allowed targets.
+func Judge(all message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
 	w := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if r.Undecodable {
 		return w, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
@@ -54,27 +54,26 @@ func Judge(all message.Grounds, stream string, r message.Incoming, now time.Time
 	if refused := w.expectations(stream, r); refused != nil {
 		return w, refused
 	}
-	ground, _ := all.Of(r.Subject)
-	pattern, _ := get(r.Header, jetstream.ScheduleHeader)
-	zone, zoned := get(r.Header, jetstream.ScheduleTimeZoneHeader)
-	if refused := w.times(pattern, zone, zoned); refused != nil {
+	rule, _ := all.Of(r.Subject)
+	pattern := get(r.Header, jetstream.ScheduleHeader)
+	if refused := w.times(pattern, r); refused != nil {
 		return w, refused
 	}
 	if pattern != "" {
-		if refused := w.options(all, ground, r); refused != nil {
+		if refused := w.options(all, rule, r); refused != nil {
 			return w, refused
 		}
 	}
-	if refused := w.purges(ground, r); refused != nil {
+	if refused := w.purges(rule, r); refused != nil {
 		return w, refused
 	}
-	if _, given := get(r.Header, hSourced); given {
+	if len(r.Header[hSourced]) > 0 {
 		return w, &sourced
 	}
 	if refused := w.life(r, now); refused != nil {
 		return w, refused
 	}
-	of, _ := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
+	of := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
 	if w.Expected != nil && cmp.Or(of, r.Subject) != w.Schedule.Subject {
 		return w, badExpected.because("the subject must be that of the schedule")
 	}
@@ -89,20 +88,20 @@ func Judge(all message.Grounds, stream string, r message.Incoming, now time.Time
 
 // expectations reads the headers that any message may have, and the request's conditions on the stream.
 func (w *Change) expectations(stream string, r message.Incoming) *Refusal {
-	if _, given := get(r.Header, hBatch); given {
+	if len(r.Header[hBatch]) > 0 {
 		return &noBatches
 	}
-	if incr, given := get(r.Header, hIncr); given && incr != "" {
+	if incr := get(r.Header, hIncr); incr != "" {
 		if _, err := strconv.ParseInt(incr, 10, 64); err != nil {
 			return &badCounter
 		}
 		return &noCounters
 	}
-	if want, _ := get(r.Header, jetstream.ExpectedStreamHeader); want != "" && want != stream {
+	if want := get(r.Header, jetstream.ExpectedStreamHeader); want != "" && want != stream {
 		return &otherStream
 	}
-	seq, _ := get(r.Header, jetstream.ExpectedLastSubjSeqHeader)
-	of, _ := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
+	seq := get(r.Header, jetstream.ExpectedLastSubjSeqHeader)
+	of := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
 	switch {
 	case seq == "" && of != "":
 		return &badExpected
@@ -113,18 +112,19 @@ func (w *Change) expectations(stream string, r message.Incoming) *Refusal {
 		}
 		w.Expected = &n
 	}
-	w.Also = make(message.Header)
+	w.Conditions = make(message.Header)
 	for _, name := range []string{jetstream.ExpectedLastSeqHeader, jetstream.ExpectedLastMsgIDHeader} {
-		if v, _ := get(r.Header, name); v != "" {
-			w.Also[name] = []string{v}
+		if v := get(r.Header, name); v != "" {
+			w.Conditions[name] = []string{v}
 		}
 	}
-	w.Schedule.MsgID, _ = get(r.Header, jetstream.MsgIDHeader)
+	w.Schedule.MsgID = get(r.Header, jetstream.MsgIDHeader)
 	return nil
 }
 
 // times reads the time of a schedule, or its interval or cron expression.
-func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
+func (w *Change) times(pattern string, r message.Incoming) *Refusal {
+	zone, zoned := get(r.Header, jetstream.ScheduleTimeZoneHeader), len(r.Header[jetstream.ScheduleTimeZoneHeader]) > 0
 	if zoned {
 		if _, err := time.LoadLocation(zone); err != nil || zone == "" {
 			return &badZone
@@ -147,7 +147,7 @@ func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 			return &badPattern
 		}
 	default:
-		if w.Schedule.Cron, err = parseCron(pattern); err != nil {
+		if w.Schedule.Cron, err = timetable.FromServer(pattern); err != nil {
 			return &badPattern
 		}
 		_, err := timetable.Parse(timetable.Words{Cron: w.Schedule.Cron, Zone: zone})
@@ -167,8 +167,8 @@ func (w *Change) times(pattern, zone string, zoned bool) *Refusal {
 }
 
 // options reads the other options of a schedule.
-func (w *Change) options(all message.Grounds, ground message.Ground, r message.Incoming) *Refusal {
-	if v, _ := get(r.Header, jetstream.ScheduleTTLHeader); v != "" {
+func (w *Change) options(all message.ScheduleRules, rule message.ScheduleRule, r message.Incoming) *Refusal {
+	if v := get(r.Header, jetstream.ScheduleTTLHeader); v != "" {
 		switch ttl, never, ok := parseTTL(v); {
 		case !ok:
 			return &badTTL
@@ -180,48 +180,48 @@ func (w *Change) options(all message.Grounds, ground message.Ground, r message.I
 			w.Schedule.TTL = strconv.FormatInt(int64(ttl/time.Second), 10) + "s"
 		}
 	}
-	switch v, _ := get(r.Header, jetstream.ScheduleRollupHeader); v {
+	switch v := get(r.Header, jetstream.ScheduleRollupHeader); v {
 	case "":
 	case "sub":
 		w.Schedule.Rollup = true
 	default:
 		return &badRollup
 	}
-	target, _ := get(r.Header, jetstream.ScheduleTargetHeader)
+	target := get(r.Header, jetstream.ScheduleTargetHeader)
 	_, plans := all.Of(target)
 	switch {
 	case !literal(target) || target == r.Subject:
 		return &badTarget
 	case plans:
 		return badTarget.because("it is the subject of a schedule")
-	case !ground.Allows(target):
+	case !rule.Allows(target):
 		return badTarget.because("DELAY_SCHEDULES does not allow it for this subject")
 	}
 	w.Schedule.Target = target
-	if source, _ := get(r.Header, jetstream.ScheduleSourceHeader); source != "" {
+	if source := get(r.Header, jetstream.ScheduleSourceHeader); source != "" {
 		if source == target || source == r.Subject || !literal(source) {
 			return &badSource
 		}
 		return badSource.because("the broker always delivers the body of the request")
 	}
-	if v, _ := get(r.Header, jetstream.MsgRollup); v != "" && !strings.EqualFold(v, "sub") {
+	if v := get(r.Header, jetstream.MsgRollup); v != "" && !strings.EqualFold(v, "sub") {
 		return &badRollup
 	}
 	return nil
 }
 
 // purges reads whether the message ends another schedule. The server would store this message, but the broker does not.
-func (w *Change) purges(ground message.Ground, r message.Incoming) *Refusal {
-	next, _ := get(r.Header, jetstream.ScheduleNextHeader)
-	scheduler, _ := get(r.Header, jetstream.SchedulerHeader)
+func (w *Change) purges(rule message.ScheduleRule, r message.Incoming) *Refusal {
+	next := get(r.Header, jetstream.ScheduleNextHeader)
+	scheduler := get(r.Header, jetstream.SchedulerHeader)
 	switch {
 	case next == "" && scheduler == "":
 		return nil
 	case next != nextPurge, scheduler == r.Subject, !literal(scheduler):
 		return &badScheduler
-	case !message.Match(ground.Subjects, scheduler):
-		// With the server, both subjects are in one stream. Clients of one ground may not end schedules of another.
-		return badScheduler.because("the subject of this request matches %s, and the header does not", ground.Subjects)
+	case !message.Match(rule.Subjects, scheduler):
+		// With the server, both subjects are in one stream. Clients of one rule may not end schedules of another.
+		return badScheduler.because("the subject of this request matches %s, and the header does not", rule.Subjects)
 	case r.Header[jetstream.ScheduleHeader] != nil:
 		return badScheduler.because("it sets one schedule and ends another: send two messages")
 	case len(r.Data) > 0:
@@ -233,7 +233,7 @@ func (w *Change) purges(ground message.Ground, r message.Incoming) *Refusal {
 
 // life reads the end of a schedule.
 func (w *Change) life(r message.Incoming, now time.Time) *Refusal {
-	v, _ := get(r.Header, jetstream.MsgTTLHeader)
+	v := get(r.Header, jetstream.MsgTTLHeader)
 	if v == "" {
 		return nil
 	}

@@ -9,15 +9,14 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
-	"delaybroker/broker/timer/timetable"
 )
 
 // test/schedules compares this package with the server. The tests of this file cover the rules that the server does not
 // have, and the guarantees for any input.
 
 var (
-	now     = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	grounds = message.ParseGrounds("plans.orders.>=orders.>,plans.mail.>=mail.>", nil)
+	now   = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	rules = message.ParseScheduleRules("plans.orders.>=orders.>,plans.mail.>=mail.>", nil)
 )
 
 func judge(subject, body string, headers ...string) (Change, *Refusal) {
@@ -25,7 +24,7 @@ func judge(subject, body string, headers ...string) (Change, *Refusal) {
 	for i := 0; i < len(headers); i += 2 {
 		h[headers[i]] = append(h[headers[i]], headers[i+1])
 	}
-	return Judge(grounds, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h, Data: []byte(body)}, now)
+	return Judge(rules, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h, Data: []byte(body)}, now)
 }
 
 // TestTargetsBelongToSubjects: the subject of a request determines the targets that it may name.
@@ -37,7 +36,7 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 	}{
 		{"plans.orders.a", "orders.x", true}, {"plans.orders.a", "mail.x", false}, {"plans.mail.a", "mail.x", true},
 		{"plans.mail.a", "orders.x", false}, {"plans.orders.a", "orders", false}, {"plans.orders.a", "plans.mail.a", false},
-		{"plans.other.a", "orders.x", false}, // belongs to no ground
+		{"plans.other.a", "orders.x", false}, // belongs to no rule
 	} {
 		_, refused := judge(tt.subject, "", jetstream.ScheduleHeader, "@at 2026-12-24T18:00:00Z",
 			jetstream.ScheduleTargetHeader, tt.target)
@@ -50,7 +49,7 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 // TestNoScheduleForASchedule: a delivery on the subject of a schedule would be a request, and end the schedule.
 func TestNoScheduleForASchedule(t *testing.T) {
 	t.Parallel()
-	all := message.ParseGrounds("plans.a.>=>,plans.b.>=>", nil)
+	all := message.ParseScheduleRules("plans.a.>=>,plans.b.>=>", nil)
 	for _, target := range []string{"plans.a.y", "plans.b.y"} {
 		h := message.Header{jetstream.ScheduleHeader: {"@at 2026-12-24T18:00:00Z"}, jetstream.ScheduleTargetHeader: {target}}
 		if _, refused := Judge(all, "DELAY_TIMERS", message.Incoming{Subject: "plans.a.x", Header: h}, now); refused == nil ||
@@ -74,13 +73,13 @@ func TestEndsBelongToSubjects(t *testing.T) {
 	}
 }
 
-// TestGroundsAreChecked: a meaningless setting is refused, with the correction.
-func TestGroundsAreChecked(t *testing.T) {
+// TestScheduleRulesAreChecked: a meaningless setting is refused, with the correction.
+func TestScheduleRulesAreChecked(t *testing.T) {
 	t.Parallel()
 	roots := []string{"delay", "delaysys"}
 	for list, want := range map[string]string{
 		"plans.>=orders.>":                           "",
-		"plans.>=orders.>,plans.>=mail.>":            "", // one ground with two targets
+		"plans.>=orders.>,plans.>=mail.>":            "", // one rule with two targets
 		"plans.a.>=orders.>,plans.b.>=mail.>":        "",
 		"plans.>":                                    "no target may be named",
 		"plans.>=orders.>,plans.a.>=mail.>":          "overlap",
@@ -97,12 +96,12 @@ func TestGroundsAreChecked(t *testing.T) {
 		"plans.>=orders.>,other.>=>,third.x=mail.>":  "",
 		"plans.orders.>=orders.> plans.mail.>=mail.": "target pattern",
 	} {
-		err := message.ParseGrounds(list, nil).Check(roots)
+		err := message.ParseScheduleRules(list, nil).Check(roots)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", list, err, want)
 		}
 	}
-	if err := message.ParseGrounds("plans.>", []string{"public.>"}).Check(roots); err != nil {
+	if err := message.ParseScheduleRules("plans.>", []string{"public.>"}).Check(roots); err != nil {
 		t.Errorf("with the targets that headers may name: %v", err)
 	}
 }
@@ -124,7 +123,7 @@ func FuzzJudge(f *testing.F) {
 				h[name] = []string{value}
 			}
 		}
-		w, refused := Judge(grounds, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h}, now)
+		w, refused := Judge(rules, "DELAY_TIMERS", message.Incoming{Subject: subject, Header: h}, now)
 		if refused != nil || w.Cancel {
 			return
 		}
@@ -145,61 +144,4 @@ func FuzzJudge(f *testing.F) {
 			t.Errorf("read back as %+v, %v", e, e.Problem)
 		}
 	})
-}
-
-// FuzzCron: an expression in the server's grammar is a table, or has no occurrence. Its numbers are kept.
-func FuzzCron(f *testing.F) {
-	for _, expr := range []string{
-		"* * * * * *", "5/20 1-59/7 ? 1,2,31 jan-DEC sun", "0 0 0 30 2 *", "@hourly", "+1 * * * * *", "1--2 * * * * *",
-		"0 0 0 * * 6-6/2", "01 02 03 04 05 06", "*-5 * * * * *", "*/9999999999999999999 * * * * *",
-	} {
-		f.Add(expr)
-	}
-	f.Fuzz(func(t *testing.T, pattern string) {
-		expr, err := parseCron(pattern)
-		if err != nil {
-			return
-		}
-		again, err := parseCron(expr)
-		if err != nil || again != expr {
-			t.Errorf("%q is %q, which is %q, %v", pattern, expr, again, err)
-		}
-		table, err := timetable.Parse(timetable.Words{Cron: expr})
-		if err != nil {
-			if !strings.Contains(err.Error(), "never matches") && len(expr) < 256 {
-				t.Errorf("%q is %q: %v", pattern, expr, err)
-			}
-			return
-		}
-		if next, ok := table.Start(now, time.Time{}); !ok || !next.After(now) {
-			t.Errorf("%q comes next at %s, %t", pattern, next, ok)
-		}
-	})
-}
-
-// TestCronIsTheServers: the server's grammar has six fields; the result has the same meaning for every parser.
-func TestCronIsTheServers(t *testing.T) {
-	t.Parallel()
-	for pattern, want := range map[string]string{
-		"@yearly":                          "0 0 0 1 1 *",
-		"@annually":                        "0 0 0 1 1 *",
-		"@monthly":                         "0 0 0 1 * *",
-		"@weekly":                          "0 0 0 * * 0",
-		"@daily":                           "0 0 0 * * *",
-		"@midnight":                        "0 0 0 * * *",
-		"@hourly":                          "0 0 * * * *",
-		"*/2 * * * * *":                    "0-58/2 * * * * *",
-		"5/20 0,1,2 */1 ? JAN-mar sat,sun": "5-45/20 0-2 * * 1-3 0,6",
-		"*,5 1-31/10 0-23 1-31 * 6-6/2":    "* 1-31/10 0-23 1-31 * 6",
-		"59 1,2,4,5,7 9 5/30 12 0":         "59 1,2,4,5,7 9 5 12 0",
-		"*/99 0 0 * * *":                   "0 0 0 * * *",
-		"1/9223372036854775807 0 0 * * *":  "1 0 0 * * *",
-		"* * * * *":                        "", "* * * * * * *": "", "60 * * * * *": "", "* * * 0 * *": "", "* * * * * 7": "",
-		"@every 1h": "", "L * * * * *": "", "1-2-3 * * * * *": "", "1/2/3 * * * * *": "", "*/0 * * * * *": "", ",,": "",
-		"* * * * ja *": "", "* * * * anf *": "", "* * * * janf *": "", "* * * *  *": "", "* * * * feb-jan *": "",
-	} {
-		if got, err := parseCron(pattern); got != want || (err == nil) != (want != "") {
-			t.Errorf("%s is %q, %v, want %q", pattern, got, err, want)
-		}
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"hash/maphash"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,9 +20,9 @@ const (
 	// workers is the number of requests that are carried out concurrently. waiting is the maximum number of requests that
 	// wait for each worker. All requests about a schedule go to the same worker, which keeps their order.
 	workers, waiting = 16, 32
-	// received is the maximum number of messages that wait for the service. Further messages are dropped, and not
+	// maxReceived is the maximum number of messages that wait for the service. Further messages are dropped, and not
 	// answered.
-	received = 512
+	maxReceived = 512
 	// timeout is the timeout for one request. It is shorter than the usual timeout of clients, 5 s.
 	timeout = 4 * time.Second
 	// queueGroup is the queue group in which all instances subscribe.
@@ -33,7 +32,7 @@ const (
 // Config is the configuration of a Service.
 type Config struct {
 	Conn          *nats.Conn // connection for requests and answers
-	Grounds       message.Grounds
+	Rules         message.ScheduleRules
 	ReplyPrefixes []string // as in service.Config
 	Store         Store
 	Grace         time.Duration // the time for which Run finishes received requests after its ctx has ended
@@ -53,7 +52,7 @@ type Service struct {
 func NewService(cfg Config) *Service {
 	s := &Service{
 		Config: cfg, seed: maphash.MakeSeed(),
-		requests: service.NewListener(cfg.Conn, cfg.ReplyPrefixes, received, cfg.Log),
+		requests: service.NewListener(cfg.Conn, cfg.ReplyPrefixes, maxReceived, cfg.Log),
 	}
 	for range workers {
 		s.queues = append(s.queues, make(chan *nats.Msg, waiting))
@@ -64,27 +63,23 @@ func NewService(cfg Config) *Service {
 // Run answers requests until ctx ends. Then it answers the requests that it has received, for at most the grace period.
 // Without the permission to subscribe, it logs an error and returns.
 func (s *Service) Run(ctx context.Context) {
-	if err := s.requests.Subscribe(queueGroup, s.Grounds.Subjects()...); err != nil {
+	if err := s.requests.Subscribe(queueGroup, s.Rules.Subjects()...); err != nil {
 		s.Log.Error("cannot subscribe to schedule requests; this instance answers none (DELAY_SCHEDULES)", "err", err)
 		return
 	}
-	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
-	defer abandon()
-	var working sync.WaitGroup
+	var workers []func(context.Context)
 	for _, queue := range s.queues {
-		working.Go(func() {
+		workers = append(workers, func(ctx context.Context) {
 			for m := range queue {
-				s.work(base, m)
+				s.work(ctx, m)
 			}
 		})
 	}
-	s.requests.Each(ctx, s.receive)
-	for _, queue := range s.queues {
-		close(queue)
-	}
-	late := time.AfterFunc(s.Grace, abandon)
-	defer late.Stop()
-	working.Wait()
+	s.requests.Serve(ctx, s.Grace, s.receive, workers, func() {
+		for _, queue := range s.queues {
+			close(queue)
+		}
+	})
 }
 
 // receive passes a request to its worker. It does not block.
@@ -113,7 +108,7 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 		Subject: m.Subject, Header: message.Header(m.Header), Data: m.Data,
 		Undecodable: len(m.Header) == 0 && m.Size() > len(m.Subject)+len(m.Reply)+len(m.Data),
 	}
-	change, refused := Judge(s.Grounds, s.Store.stream(), in, now)
+	change, refused := Judge(s.Rules, s.Store.stream(), in, now)
 	if refused == nil {
 		refused = s.Store.unable(ctx, change)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +26,8 @@ import (
 const (
 	// stepTimeout is the timeout of a read, and of each step of a take-over.
 	stepTimeout = time.Second
-	// remembered is the time for which a Nats-Msg-Id counts as used: the server's default duplicate window.
-	remembered = 2 * time.Minute
+	// duplicateWindow is the time for which a Nats-Msg-Id counts as used: the server's default duplicate window.
+	duplicateWindow = 2 * time.Minute
 )
 
 // errUnknown is returned if it cannot be determined whether a request was stored. Then the request gets no answer.
@@ -45,6 +46,40 @@ type Store struct{ *store.Timers }
 
 // stream returns the name of the timers' stream.
 func (s Store) stream() string { return s.Policy.Names.TimersStream() }
+
+// unable returns a refusal if the schedule's subject is invalid, or if the target's stream would refuse the schedule's
+// message; otherwise nil. The server also refuses such a request. Without the refusal, the message would become a dead
+// letter. Only a message with a TTL or a rollup needs the check of the stream. If the broker cannot see the target's
+// stream, unable returns nil: the stream may be in another account.
+func (s Store) unable(ctx context.Context, w Change) *Refusal {
+	if problem := entry.CheckSchedule(s.Policy, w.Schedule.Subject); problem != nil {
+		return &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
+	}
+	ttl, rollup := w.Schedule.TTL != "", w.Schedule.Rollup
+	if w.Cancel || !ttl && !rollup {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	var found struct {
+		Streams []jetstream.StreamInfo `json:"streams"`
+	}
+	asked := map[string]string{"subject": w.Schedule.Target}
+	if err := s.API.Ask(ctx, "STREAM.LIST", asked, &found); err != nil {
+		return nil
+	}
+	listens := func(subjects string) bool { return message.Match(subjects, w.Schedule.Target) }
+	for _, info := range found.Streams {
+		switch c := info.Config; {
+		case !slices.ContainsFunc(c.Subjects, listens):
+		case ttl && !c.AllowMsgTTL:
+			return noTTL.because("the target's stream %s does not have allow_msg_ttl", c.Name)
+		case rollup && !c.AllowRollup:
+			return badRollup.because("the target's stream %s does not have allow_rollup_hdrs", c.Name)
+		}
+	}
+	return nil
+}
 
 // attempt is the state of carrying out one change.
 type attempt struct {
@@ -93,24 +128,24 @@ func wordOf(id string) string {
 // Decide implements store.Rules.
 func (a *attempt) Decide() timer.Next {
 	st, ok := subjectStateOf(a.State)
-	doubt := a.Doubt.Any
+	doubt := a.Doubt.Unanswered
 	switch {
 	case !ok:
-		return timer.Look
+		return timer.ReadAgain
 	case a.knows(st), !a.inPlace && st.word == a.word:
 		a.known = a.stored(st.generation)
 		a.known.Duplicate = !doubt
-		return timer.Say
+		return timer.Reply
 	case !a.inPlace && doubt:
-		return timer.Look
+		return timer.ReadAgain
 	case a.Expected != nil && *a.Expected != st.visible:
 		if !doubt { // otherwise our entry may have been stored, and replaced since
 			why := fmt.Sprintf("wrong last sequence: %d", st.visible)
 			a.known = a.refused(&Refusal{400, jsapi.CodeWrongLast, why})
 		}
-		return timer.Say
+		return timer.Reply
 	}
-	return timer.Ask
+	return timer.Publish
 }
 
 // Decisive implements store.Rules. Every last entry is decisive.
@@ -122,7 +157,7 @@ func (a *attempt) knows(st subjectState) bool {
 		return st.word == a.word
 	}
 	id := a.Schedule.MsgID
-	return (st.word == a.word || id != "" && st.msgID == id && !a.Cancel) && a.now.Sub(st.set) < remembered
+	return (st.word == a.word || id != "" && st.msgID == id && !a.Cancel) && a.now.Sub(st.set) < duplicateWindow
 }
 
 // subjectState is the state of a schedule's subject.
@@ -157,7 +192,7 @@ func subjectStateOf(found timer.State) (st subjectState, ok bool) {
 	if moved := series == 0 && e.Word != wordOf(r.MsgID) && !strings.HasPrefix(e.Word, takenWord); moved {
 		st.msgID = "" // an operator moved the schedule: it is not the one that the client requested with this id
 	}
-	if e.Stands() {
+	if e.PendingOrPaused() {
 		st.visible = st.generation
 	}
 	return st, true
@@ -173,7 +208,7 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	} else if header, problem = entry.ScheduleEntry(a.Policy, schedule, a.request.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
 	}
-	for name, values := range a.Also {
+	for name, values := range a.Conditions {
 		header[name] = values
 	}
 	if a.inPlace {
@@ -204,9 +239,9 @@ func (a *attempt) Judge(_ context.Context, _ uint64, reply jsapi.Reply) (store.M
 		return store.Doubtful, nil
 	case outcome == jsapi.Unavailable, outcome == jsapi.Undecided:
 		return store.Again, nil // the stream has no leader at the moment, or is storing another entry
-	case outcome == jsapi.Conflict && a.Also[jetstream.ExpectedLastSeqHeader] == nil:
+	case outcome == jsapi.Conflict && a.Conditions[jetstream.ExpectedLastSeqHeader] == nil:
 		return store.Replaced, nil
-	case a.Doubt.Any:
+	case a.Doubt.Unanswered:
 		return store.Again, nil // this publish is refused, but an earlier one may be stored
 	case outcome == jsapi.TooLarge:
 		return store.Final, &tooLarge

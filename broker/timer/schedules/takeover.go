@@ -10,9 +10,11 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer/entry"
 	"delaybroker/broker/timer/store"
+	"delaybroker/broker/timer/timetable"
 )
 
 const (
@@ -40,9 +42,9 @@ const (
 // the schedule fires, it finds the entry by its token, and completes the move. If the interval of a schedule is at most
 // twice the margin, the occurrences within the margin are skipped.
 type TakeOver struct {
-	Store   Store
-	Grounds message.Grounds
-	Dry     bool // only report, and change nothing
+	Store Store
+	Rules message.ScheduleRules
+	Dry   bool // only report, and change nothing
 }
 
 // Fate is the result of the take-over of one schedule.
@@ -53,12 +55,12 @@ const (
 	Taken Fate = "taken" // the schedule was taken over
 	Left  Fate = "left"  // the server keeps the schedule
 	Ended Fate = "ended" // a client ended the schedule in the broker, so it was deleted from the server's stream
-	Both  Fate = "both"  // the server and the broker have the schedule: repeat the take-over before it fires
+	Both  Fate = "both"  // the server and the broker have the schedule: repeat the take-over before the schedule fires
 )
 
-// Took describes one schedule and the result of its take-over. With TakeOver.Dry, the result is that of a real
+// Result describes one schedule and the result of its take-over. With TakeOver.Dry, the result is that of a real
 // take-over.
-type Took struct {
+type Result struct {
 	Subject string    `json:"subject"`
 	Target  string    `json:"target,omitempty"`
 	When    string    `json:"when"` // the value of Nats-Schedule
@@ -67,8 +69,8 @@ type Took struct {
 	Why     string    `json:"why,omitempty"`
 }
 
-// Stream takes over all schedules of a stream whose subjects belong to a ground. It calls each with every result.
-func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) error) error {
+// Stream takes over all schedules of a stream whose subjects belong to a rule. It calls each with every result.
+func (o TakeOver) Stream(ctx context.Context, stream string, each func(Result) error) error {
 	info, err := o.Store.Entries().Sample(ctx, stream)
 	if err != nil {
 		return fmt.Errorf("read the state of %s: %w", stream, err)
@@ -79,7 +81,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)
 		}
-		if _, ours := o.Grounds.Of(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
+		if _, ours := o.Rules.Of(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
 			continue
 		}
 		took, err := o.one(ctx, stream, m.Sequence)
@@ -97,21 +99,21 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Took) err
 }
 
 // one takes over the schedule of one message.
-func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Took, error) {
+func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Result, error) {
 	m, err := o.Store.API.Message(ctx, stream, sequence)
 	if err != nil {
-		return Took{}, err
+		return Result{}, err
 	}
-	t := taking{TakeOver: o, request: m.Incoming(stream), Took: Took{Subject: m.Subject, Fate: Left}}
-	t.When, _ = get(t.request.Header, jetstream.ScheduleHeader)
+	t := taking{TakeOver: o, request: m.Incoming(stream), Result: Result{Subject: m.Subject, Fate: Left}}
+	t.When = get(t.request.Header, jetstream.ScheduleHeader)
 	err = t.run(ctx)
-	return t.Took, err
+	return t.Result, err
 }
 
 // taking is the state of the take-over of one schedule.
 type taking struct {
 	TakeOver
-	Took
+	Result
 	request message.Incoming // the schedule's message in the server's stream
 	change  Change           // the change that the broker makes for the message
 }
@@ -121,7 +123,7 @@ func (t *taking) run(ctx context.Context) (err error) {
 		return strings.HasPrefix(name, "Nats-Expected-")
 	})
 	var refused *Refusal
-	t.change, refused = Judge(t.Grounds, t.Store.stream(), t.request, t.request.At)
+	t.change, refused = Judge(t.Rules, t.Store.stream(), t.request, t.request.At)
 	s := &t.change.Schedule
 	if t.Target = s.Target; refused != nil {
 		t.Why = refused.Description
@@ -179,4 +181,101 @@ func (t *taking) delete(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	return t.Store.API.Delete(ctx, t.request.Stream, t.request.Sequence)
+}
+
+// next sets the schedule's At to the server's next firing, or returns the reason not to take the schedule over.
+func (t *taking) next(ctx context.Context, s *entry.Schedule, now time.Time) (why string, err error) {
+	next, ok := s.At, true
+	earliest := now.Add(margin)
+	if s.Every > 0 || s.Cron != "" {
+		table := timetable.Table{Every: s.Every, Missed: timetable.One, Last: s.Until}
+		var first time.Time
+		if s.Cron != "" {
+			if table, err = timetable.Parse(timetable.Words{Cron: s.Cron, Zone: s.Zone, Last: s.Until}); err != nil {
+				return err.Error(), nil
+			}
+		} else if first, err = t.announced(ctx, s.Target); err != nil {
+			return "", err
+		} else if first.IsZero() {
+			first = t.request.At.Round(time.Second).Add(s.Every)
+		}
+		next, ok = table.Start(now, first)
+		if ok && next.Before(earliest) && table.Interval() <= 2*margin {
+			next, ok = table.After(next, earliest)
+		}
+	}
+	switch {
+	case !ok:
+		return "the schedule has ended", nil
+	case next.Before(earliest):
+		return "the schedule fires within seconds: repeat the take-over afterwards", nil
+	}
+	s.At = next
+	return "", nil
+}
+
+// announced returns the next firing of a schedule with an interval, as the last message that it sent to the target
+// announces it; zero if there is none.
+func (t *taking) announced(ctx context.Context, target string) (time.Time, error) {
+	m, err := t.Store.API.Last(ctx, t.request.Stream, target)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	h := m.Incoming(t.request.Stream).Header
+	if by := get(h, jetstream.SchedulerHeader); by != t.Subject {
+		return time.Time{}, nil
+	}
+	next := get(h, jetstream.ScheduleNextHeader)
+	at, err := time.Parse(time.RFC3339Nano, next)
+	if err != nil {
+		return time.Time{}, nil // "purge": an earlier schedule of the same subject has ended
+	}
+	return at, nil
+}
+
+// move stores the schedule in the broker, and then deletes it from the server's stream.
+func (t *taking) move(ctx context.Context, now time.Time) {
+	t.change.Expected, t.change.Conditions = new(uint64), nil
+	answer, err := t.publish(ctx, t.request, t.change, now)
+	if err == nil && answer.Error == nil {
+		switch err = t.delete(ctx); {
+		case errors.Is(err, jetstream.ErrMsgNotFound):
+			t.undo(ctx, answer.Sequence, now)
+		case err != nil:
+			t.Fate, t.Why = Both, "the broker has stored it, and the server's message cannot be deleted: "+err.Error()
+		}
+		return
+	}
+	t.Fate = Left
+	switch {
+	case err != nil:
+		t.Fate, t.Why = Both, "unknown whether the broker has stored the schedule"
+	case answer.Error.ErrCode == jsapi.CodeWrongLast:
+		t.Why = "the broker already has a schedule of this subject: end one of them"
+	default:
+		t.Why = answer.Error.Description
+	}
+}
+
+// undo cancels the broker's schedule. It is called if a client has replaced or ended the server's schedule during the
+// take-over.
+func (t *taking) undo(ctx context.Context, generation uint64, now time.Time) {
+	s := t.change.Schedule
+	end := Change{
+		Cancel: true, Schedule: entry.Schedule{Subject: s.Subject, Word: s.Word + " undone"}, Expected: &generation,
+	}
+	t.Fate, t.Why = Left, "a client replaced or ended it during the take-over: repeat the take-over"
+	if answer, err := t.publish(ctx, message.Incoming{}, end, now); err != nil || answer.Error != nil {
+		t.Fate, t.Why = Both, "a client replaced or ended it during the take-over, and the broker cannot cancel its copy"
+	}
+}
+
+// publish carries out a change in the broker, as one step of the take-over.
+func (t *taking) publish(ctx context.Context, r message.Incoming, c Change, now time.Time) (ack, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	return t.Store.carryOut(ctx, r, c, now)
 }

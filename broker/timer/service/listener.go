@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -23,7 +24,7 @@ type Listener struct {
 	log           *slog.Logger
 	msgs          chan *nats.Msg // never closed
 	subs          []*nats.Subscription
-	notes         ratelog.Limit // only for the goroutine that calls Each
+	warnings      ratelog.Limit // only for the goroutine that calls Serve
 }
 
 // NewListener returns a Listener. It does not subscribe. At most maxWaiting messages wait; further ones are dropped.
@@ -32,7 +33,7 @@ func NewListener(conn *nats.Conn, replyPrefixes []string, maxWaiting int, log *s
 	return &Listener{conn: conn, replyPrefixes: replyPrefixes, log: log, msgs: make(chan *nats.Msg, maxWaiting)}
 }
 
-// Subscribe subscribes until Each ends: as a member of a queue group, or without a group if group is empty. If one
+// Subscribe subscribes until Serve ends: as a member of a queue group, or without a group if group is empty. If one
 // subscription fails, Subscribe ends all of them.
 func (l *Listener) Subscribe(group string, subjects ...string) error {
 	for _, subject := range subjects {
@@ -46,9 +47,28 @@ func (l *Listener) Subscribe(group string, subjects ...string) error {
 	return nil
 }
 
-// Each calls receive with each request until ctx ends. Then it unsubscribes, and calls receive with the waiting
+// Serve passes requests to receive until ctx ends, and then the waiting requests. The workers run concurrently. Their
+// context ends grace after ctx. Serve calls closing after the last request. Closing must make the workers return once
+// they have carried out the received requests.
+func (l *Listener) Serve(
+	ctx context.Context, grace time.Duration, receive func(*nats.Msg), workers []func(context.Context), closing func(),
+) {
+	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	var working sync.WaitGroup
+	for _, work := range workers {
+		working.Go(func() { work(base) })
+	}
+	l.each(ctx, receive)
+	closing()
+	late := time.AfterFunc(grace, abandon)
+	defer late.Stop()
+	working.Wait()
+}
+
+// each calls receive with each request until ctx ends. Then it unsubscribes, and calls receive with the waiting
 // requests.
-func (l *Listener) Each(ctx context.Context, receive func(*nats.Msg)) {
+func (l *Listener) each(ctx context.Context, receive func(*nats.Msg)) {
 	for {
 		select {
 		case m := <-l.msgs:
@@ -78,7 +98,7 @@ func (l *Listener) accepts(m *nats.Msg) bool {
 			}
 		}
 	}
-	if more, ok := l.notes.Allow(ignoredEvery); ok {
+	if more, ok := l.warnings.Allow(ignoredEvery); ok {
 		l.log.Warn("a request is ignored: its reply subject is not allowed (DELAY_REPLY_PREFIXES)",
 			"subject", m.Subject, "reply", m.Reply, "more", more)
 	}

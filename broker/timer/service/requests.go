@@ -1,8 +1,11 @@
 package service
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +20,8 @@ import (
 // maxWord is the maximum length of a request ID, in bytes.
 const maxWord = 128
 
-// Asked is the body of a request. The subject determines which of its fields count; all are optional.
-type Asked struct {
+// RequestBody is the body of a request. The subject determines which of its fields count; all are optional.
+type RequestBody struct {
 	// About one timer.
 	Generation uint64    `json:"generation,omitempty"` // the generation to change; zero for any
 	Word       string    `json:"word,omitempty"`       // request ID: a repeated request has the same result
@@ -26,7 +29,7 @@ type Asked struct {
 	For        string    `json:"for,omitempty"`        // move: as Delay-For; retime: the first round
 	Until      time.Time `json:"until,omitzero"`       // move: as Delay-Until; retime: the first round
 
-	tableAsked // retime
+	tableBody // retime
 
 	By string `json:"by,omitempty"` // move, shift: added to the due time, as in 5m or -5m
 
@@ -37,8 +40,8 @@ type Asked struct {
 	DryRun bool `json:"dry_run,omitempty"`
 }
 
-// tableAsked is a time table; the fields are those of the headers.
-type tableAsked struct {
+// tableBody is a time table; the fields are those of the headers.
+type tableBody struct {
 	Every  string    `json:"every,omitempty"`
 	Cron   string    `json:"cron,omitempty"`
 	Zone   string    `json:"time_zone,omitempty"`
@@ -49,7 +52,7 @@ type tableAsked struct {
 }
 
 // table parses the time table.
-func (t tableAsked) table() (*timetable.Table, error) {
+func (t tableBody) table() (*timetable.Table, error) {
 	w := timetable.Words{Every: t.Every, Cron: t.Cron, Zone: t.Zone, Jitter: t.Jitter, Missed: t.Missed, Last: t.Last}
 	if t.Rounds != 0 {
 		w.Rounds = strconv.Itoa(t.Rounds)
@@ -63,7 +66,7 @@ func (t tableAsked) table() (*timetable.Table, error) {
 
 // oneTimer answers a request about one timer.
 func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
-	var a Asked
+	var a RequestBody
 	if err := Decode(r.Data, &a); err != nil {
 		return nil, err
 	}
@@ -91,10 +94,10 @@ func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
 }
 
 // details copies the fields that only some kinds of requests use into the change.
-func details(w *store.Change, a Asked, r request) (err error) {
+func details(w *store.Change, a RequestBody, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
-	case w.Verb != timer.Retime && a.tableAsked != tableAsked{}:
+	case w.Verb != timer.Retime && a.tableBody != tableBody{}:
 		return BadRequest("a time table (every, cron and so on) is only for retime")
 	case w.Verb == timer.Move:
 		return when(w, a, r)
@@ -110,7 +113,7 @@ func details(w *store.Change, a Asked, r request) (err error) {
 }
 
 // when copies the time of a move, or of the first round of a retime, into the change.
-func when(w *store.Change, a Asked, r request) (err error) {
+func when(w *store.Change, a RequestBody, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
 	given := 0
 	for _, is := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
@@ -139,12 +142,12 @@ func when(w *store.Change, a Asked, r request) (err error) {
 }
 
 // many reads a request about many timers, and completes its filter.
-func (r request) many() (a Asked, err error) {
+func (r request) many() (a RequestBody, err error) {
 	if err := Decode(r.Data, &a); err != nil {
 		return a, err
 	}
 	if a.Generation > 0 || a.Series > 0 || a.Word != "" || a.For != "" || !a.Until.IsZero() ||
-		a.tableAsked != (tableAsked{}) {
+		a.tableBody != (tableBody{}) {
 		return a, BadRequest("generation, series, word, for, until and a time table are only for requests about one timer")
 	}
 	prefix := strings.TrimPrefix(strings.TrimPrefix(r.Subject, r.to.root), ".")
@@ -197,4 +200,26 @@ func (s *Service) bulk(ctx context.Context, r request) (any, error) {
 		}
 	}
 	return s.Timers.Bulk(ctx, b)
+}
+
+// BadRequest returns the error for an invalid request.
+func BadRequest(format string, args ...any) *store.Refusal {
+	return store.Refusef(store.CodeBad, format, args...)
+}
+
+// Decode decodes the body of a request into a value with defaults. An unknown field is an error: a request with
+// "dryrun" in place of "dry_run" must not cancel timers.
+func Decode(body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return BadRequest("the request is not understood: %v", err)
+	}
+	if _, err := d.Token(); err != io.EOF { // d.More would accept a bracket
+		return BadRequest("the request is not understood: want one JSON object, and nothing behind it")
+	}
+	return nil
 }

@@ -34,11 +34,11 @@ const (
 	// oneWaiting and manyWaiting are the maximum numbers of requests that wait for a worker.
 	oneWaiting  = 2048
 	manyWaiting = 64
-	// oneTime and manyTime are the timeouts of a request, from its receipt. They are shorter than a client's timeout.
-	// If no worker begins a request in the first half of that time, the service refuses the request.
-	oneTime, manyTime = 3 * time.Second, 4 * time.Second
-	// received is the maximum number of messages that wait for the receiving loop. Further messages are dropped.
-	received = 1024
+	// oneTimeout and manyTimeout are the timeouts of a request, from its receipt. They are shorter than a client's
+	// timeout. If no worker begins a request in the first half of that time, the service refuses the request.
+	oneTimeout, manyTimeout = 3 * time.Second, 4 * time.Second
+	// maxReceived is the maximum number of messages that wait for the receiving loop. Further messages are dropped.
+	maxReceived = 1024
 	// maxRequest is the maximum size of a request, in bytes, with its subject and headers.
 	maxRequest = 8 << 10
 )
@@ -53,6 +53,11 @@ type Config struct {
 	Grace         time.Duration   // the time for which Run finishes received requests after its ctx has ended
 	Log           *slog.Logger
 }
+
+// Call answers a request that is not only about timers. Packages above this one provide Calls. The result is encoded as
+// JSON; the error is a *store.Refusal if the request is invalid. If the subject of the Call ends with a wildcard, rest
+// is the token in the wildcard's place.
+type Call = func(ctx context.Context, rest string, body []byte) (any, error)
 
 // Service answers requests about timers. Several instances share the requests. Create a Service with NewService; Run
 // does the work.
@@ -88,7 +93,7 @@ func NewService(cfg Config) *Service {
 	workers := oneWorkers(cfg.Conn.MaxPayload())
 	s := &Service{
 		Config: cfg, names: cfg.Timers.Policy.Names, id: id, questions: questionsTo(id),
-		requests: NewListener(cfg.Conn, cfg.ReplyPrefixes, received, cfg.Log),
+		requests: NewListener(cfg.Conn, cfg.ReplyPrefixes, maxReceived, cfg.Log),
 		workers:  workers, one: newQueue(oneWaiting, workers*3/4), many: newQueue(manyWaiting, 1),
 	}
 	for _, verb := range []timer.Verb{
@@ -117,6 +122,16 @@ func NewService(cfg Config) *Service {
 	return s
 }
 
+// endpointOf returns the endpoint of a call on a subject.
+func endpointOf(subject, name string, c Call) *endpoint {
+	root := strings.TrimSuffix(subject, ".*")
+	e := &endpoint{name: strings.TrimSuffix(name, ".*"), root: root, isMany: true, isCall: true, on: []string{subject}}
+	e.answers = func(_ *Service, ctx context.Context, r request) (any, error) {
+		return c(ctx, strings.TrimPrefix(strings.TrimPrefix(r.Subject, root), "."), r.Data)
+	}
+	return e
+}
+
 // oneWorkers returns the number of workers for requests about one timer, for a maximum size of messages in bytes.
 func oneWorkers(maxPayload int64) int {
 	return int(min(maxOne, max(minOne, bodyRoom/max(1, maxPayload))))
@@ -130,21 +145,14 @@ func (s *Service) Run(ctx context.Context) {
 		s.Log.Warn("cannot subscribe to timer requests; this instance answers none", "err", err)
 		return
 	}
-	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
-	defer abandon()
-	var working sync.WaitGroup
-	for range s.workers {
-		working.Go(func() { s.work(base, s.one, oneTime) })
-	}
-	for range maxMany {
-		working.Go(func() { s.work(base, s.many, manyTime) })
-	}
-	s.requests.Each(ctx, s.receive)
-	s.one.close()
-	s.many.close()
-	late := time.AfterFunc(s.Grace, abandon)
-	defer late.Stop()
-	working.Wait()
+	one := func(ctx context.Context) { s.work(ctx, s.one, oneTimeout) }
+	many := func(ctx context.Context) { s.work(ctx, s.many, manyTimeout) }
+	workers := slices.Repeat([]func(context.Context){one}, s.workers)
+	workers = append(workers, slices.Repeat([]func(context.Context){many}, maxMany)...)
+	s.requests.Serve(ctx, s.Grace, s.receive, workers, func() {
+		s.one.close()
+		s.many.close()
+	})
 }
 
 // listen subscribes to the subjects of the endpoints, and to those of "nats micro".

@@ -25,7 +25,7 @@ func TestRunAnswersWhatItHasReceived(t *testing.T) {
 		s := NewService(Config{
 			Conn: nc, Timers: &store.Timers{Policy: message.Policy{Names: names}}, Log: slog.New(slog.DiscardHandler),
 		})
-		answers := make(chan *nats.Msg, received)
+		answers := make(chan *nats.Msg, maxReceived)
 		if _, err := on.Connect().ChanSubscribe("_INBOX.asker.*", answers); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func TestBusy(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := NewService(Config{Conn: on.Connect(), Timers: &store.Timers{Policy: message.Policy{Names: names}}})
-		answers := make(chan *nats.Msg, received)
+		answers := make(chan *nats.Msg, maxReceived)
 		if _, err := on.Connect().ChanSubscribe("_INBOX.asker", answers); err != nil {
 			t.Fatal(err)
 		}

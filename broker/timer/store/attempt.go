@@ -69,21 +69,21 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error
 	}
 	var problem error
 	for ctx.Err() == nil {
-		next := timer.Look
+		next := timer.ReadAgain
 		if err := a.read(ctx, rules); err != nil {
 			if problem == nil || ctx.Err() == nil { // keep an earlier problem: the end of ctx explains nothing
 				problem = fmt.Errorf("read the last entry of %s: %w", a.Subject, err)
 			}
-			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.Doubt.Any {
+			if errors.Is(err, jetstream.ErrStreamNotFound) && !a.Doubt.Unanswered {
 				return noStream()
 			}
 		} else {
 			problem, next = nil, rules.Decide()
 		}
 		switch next {
-		case timer.Say:
+		case timer.Reply:
 			return nil
-		case timer.Ask:
+		case timer.Publish:
 			done, err := a.publish(ctx, rules, a.State.Sequence)
 			if done {
 				return err

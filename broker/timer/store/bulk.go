@@ -15,8 +15,8 @@ import (
 const (
 	// bulkParallel is the maximum number of timers of a page that are changed concurrently.
 	bulkParallel = 16
-	// bulkSpare is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
-	bulkSpare = 1500 * time.Millisecond
+	// bulkReserve is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
+	bulkReserve = 1500 * time.Millisecond
 )
 
 // Bulk is a change of many pending timers.
@@ -28,8 +28,8 @@ type Bulk struct {
 	Page   Page
 }
 
-// Done is the result of a page.
-type Done struct {
+// BulkResult is the result of a page.
+type BulkResult struct {
 	Matched  int                   `json:"matched"`
 	Outcomes map[timer.Outcome]int `json:"outcomes,omitempty"`
 	Refused  int                   `json:"refused,omitempty"` // in a dry run: the timers that would be refused
@@ -42,7 +42,7 @@ type Done struct {
 }
 
 // Add adds the result of a later page.
-func (d *Done) Add(later Done) {
+func (d *BulkResult) Add(later BulkResult) {
 	d.Matched += later.Matched
 	d.Refused += later.Refused
 	d.Sealed = d.Sealed || later.Sealed
@@ -60,27 +60,27 @@ func (d *Done) Add(later Done) {
 
 // Bulk changes the timers of one page. It changes only generations up to Page.UpTo. A moved timer has a higher
 // generation, so a repeated page moves no timer twice.
-func (t *Timers) Bulk(ctx context.Context, b Bulk) (Done, error) {
+func (t *Timers) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	if b.Verb == timer.Move && b.By == 0 {
-		return Done{}, Refusef(CodeBad, "by is missing: want a duration, such as 5m or -5m")
+		return BulkResult{}, Refusef(CodeBad, "by is missing: want a duration, such as 5m or -5m")
 	}
 	b.Filter.State = timer.Pending
 	page, err := t.List(ctx, b.Filter, b.Page)
 	if err != nil {
-		return Done{}, err
+		return BulkResult{}, err
 	}
-	d := Done{
+	d := BulkResult{
 		Matched: len(page.Timers), DryRun: b.DryRun, UpTo: page.UpTo, Next: page.Next, At: page.At,
 		Outcomes: make(map[timer.Outcome]int),
 	}
 	if b.DryRun {
 		for _, row := range page.Timers {
-			t.foresee(ctx, b, row, &d)
+			t.checkRow(ctx, b, row, &d)
 		}
 		return d, nil
 	}
 	for begun := 0; begun < len(page.Timers); begun += bulkParallel {
-		if begun > 0 && (ctx.Err() != nil || late(ctx, bulkSpare)) {
+		if begun > 0 && (ctx.Err() != nil || nearDeadline(ctx, bulkReserve)) {
 			d.Matched, d.Next = begun, page.Timers[begun-1].state.Sequence
 			break
 		}
@@ -97,9 +97,9 @@ func (b Bulk) change(row Row) Change {
 	}
 }
 
-// foresee counts a timer that a real run would refuse: it makes the entry, and does not publish it. Missing secrets do
+// checkRow counts a timer that a real run would refuse: it makes the entry, and does not publish it. Missing secrets do
 // not count: the instance that carries out the change has them.
-func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *Done) {
+func (t *Timers) checkRow(ctx context.Context, b Bulk, row Row, d *BulkResult) {
 	a := t.attempt(b.change(row))
 	a.State = row.state
 	if _, err := a.Entry(ctx, row.Generation); err != nil && !errors.Is(err, ErrSecret) {
@@ -108,7 +108,7 @@ func (t *Timers) foresee(ctx context.Context, b Bulk, row Row, d *Done) {
 }
 
 // refused counts a timer if the error is a refusal, and reports whether it is one.
-func (d *Done) refused(row Row, err error) bool {
+func (d *BulkResult) refused(row Row, err error) bool {
 	refused, ok := errors.AsType[*Refusal](err)
 	if !ok {
 		return false
@@ -121,7 +121,7 @@ func (d *Done) refused(row Row, err error) bool {
 }
 
 // each changes timers concurrently, waits for the results, and adds them to d.
-func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *Done) {
+func (t *Timers) each(ctx context.Context, b Bulk, rows []Row, d *BulkResult) {
 	var mu sync.Mutex // guards d
 	var working sync.WaitGroup
 	for _, row := range rows {

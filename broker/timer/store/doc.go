@@ -14,14 +14,11 @@
 //
 // # Every answer is final, or unknown
 //
-// Every change is one publish that expects a generation, so the stream's leader decides. Its answer is final: after an
-// acknowledged cancel, the timer is never delivered; after the answer too_late, it has fired. If the answer is missing,
-// or if a deposed leader has refused the publish, the stream shows the outcome: each request has an ID of its own, and
-// its entry and the later entries of the same timer contain this ID. If another client has published over the entry
-// without an expected generation, the entry right behind the generation shows the outcome. If no entry shows the
-// outcome any more, the answer is unknown.
-//
-// After an error, nothing was changed.
+// The answer of the stream's leader to a publish is final: see package timer. If this answer is missing, or if a
+// deposed leader has refused the publish, the stream shows the outcome: each request has an ID of its own, and its
+// entry and the later entries of the same timer contain this ID. If another client has published over the entry without
+// an expected generation, the entry right behind the generation shows the outcome. If no entry shows the outcome any
+// more, the answer is unknown. After an error, nothing was changed.
 //
 // # Which clock counts
 //

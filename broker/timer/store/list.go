@@ -28,8 +28,8 @@ const (
 	maxScanned = 100_000
 	rowBytes   = 256 // the approximate size of a row in the answer, without its texts
 	rowsAtOnce = 64  // the number of rows that are checked concurrently for a later entry
-	// listSpare is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
-	listSpare = 500 * time.Millisecond
+	// listReserve is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
+	listReserve = 500 * time.Millisecond
 )
 
 // Filter selects timers.
@@ -71,6 +71,31 @@ type Row struct {
 	state   timer.State // without the body
 }
 
+// Recurring is the part of a row about a recurring timer.
+type Recurring struct {
+	Table   string    `json:"table"`            // for people
+	Round   int       `json:"round"`            // the number of the pending round, from 1
+	Series  uint64    `json:"series"`           // the generation of its first set
+	Planned time.Time `json:"planned,omitzero"` // the time by the table; with jitter, the round is due a little later
+	Paused  bool      `json:"paused,omitempty"`
+	Set     string    `json:"set,omitempty"` // the set of schedules to which the series belongs
+
+	Of entry.Series `json:"-"`
+}
+
+// RecurringOf describes the recurring timer of an entry. It returns nil if the entry is not a pending round or a paused
+// series.
+func RecurringOf(e entry.Entry) *Recurring {
+	if e.Recurs == nil || !e.PendingOrPaused() {
+		return nil
+	}
+	r, of := *e.Recurs, e.Origin()
+	return &Recurring{
+		Table: r.Table.String(), Round: of.Round, Series: of.Series, Planned: r.Planned,
+		Paused: e.Kind == entry.Paused, Set: r.Owner, Of: r,
+	}
+}
+
 // Listing is a page of timers, in the order in which they were set.
 type Listing struct {
 	Timers  []Row     `json:"timers"`
@@ -85,7 +110,7 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err := f.check(p); err != nil {
 		return Listing{}, err
 	}
-	s, err := t.led(ctx, t.Policy.Names.TimersStream())
+	s, err := t.quorateSample(ctx, t.Policy.Names.TimersStream())
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return Listing{}, noStream()
 	}
@@ -130,13 +155,13 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 		}
 		row := t.rowOf(s.Incoming(t.Policy.Names.TimersStream()), s.BodySize())
 		if len(all.Timers) >= limit || bytes >= maxBytes || all.Scanned >= maxScanned ||
-			all.Scanned > 0 && late(ctx, listSpare) {
+			all.Scanned > 0 && nearDeadline(ctx, listReserve) {
 			all.Next = last
 			return nil
 		}
 		all.Scanned++
 		last = s.Sequence
-		if valid := !strings.ContainsAny(s.Subject, "*> "); valid && f.takes(row) {
+		if valid := !strings.ContainsAny(s.Subject, "*> "); valid && f.matches(row) {
 			all.Timers = append(all.Timers, row)
 			bytes += rowBytes + 2*len(row.Key) + 2*len(row.Target) + len(row.Why)
 		}
@@ -200,7 +225,7 @@ func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error
 }
 
 // current returns the row if its entry is still the last one. In a list of recurring timers, if the last entry is
-// behind upTo and the filter takes it, current returns the row of the last entry. In all other cases, current returns
+// behind upTo and the filter matches it, current returns the row of the last entry. In all other cases, current returns
 // nil. Entries.Next is cheap if there is no later entry: the server answers from an index, and sends no body.
 func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
@@ -219,16 +244,16 @@ func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Ro
 		return nil, err
 	}
 	now := t.rowOf(m.Incoming(t.Policy.Names.TimersStream()), len(m.Data))
-	if now.state.Sequence <= upTo || !f.takes(now) {
+	if now.state.Sequence <= upTo || !f.matches(now) {
 		return nil, nil
 	}
 	return &now, nil
 }
 
-// late reports whether less than the spare time is left until the deadline of ctx.
-func late(ctx context.Context, spare time.Duration) bool {
+// nearDeadline reports whether less than the reserve is left until the deadline of ctx.
+func nearDeadline(ctx context.Context, reserve time.Duration) bool {
 	end, ok := ctx.Deadline()
-	return ok && time.Until(end) < spare
+	return ok && time.Until(end) < reserve
 }
 
 // rowOf returns the row for an entry, by its header.
@@ -252,7 +277,7 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	}
 }
 
-func (f Filter) takes(r Row) bool {
+func (f Filter) matches(r Row) bool {
 	return (f.State == "" || f.State == r.State) &&
 		(f.Key == "" || matchKey(f.Key, r.Key)) &&
 		(len(f.Targets) == 0 || slices.ContainsFunc(f.Targets, func(p string) bool { return message.Match(p, r.Target) })) &&

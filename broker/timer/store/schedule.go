@@ -30,7 +30,7 @@ func (a *attempt) scheduleTarget() string {
 // its arguments.
 func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
 	if is := a.scheduleTarget(); is != "" && a.Target != "" && a.Target != is {
-		return timer.Say, timer.Answer{
+		return timer.Reply, timer.Answer{
 			Outcome: timer.Conflict, Generation: a.State.Sequence, Due: a.State.Entry.Request.Due, Why: "its target is " + is,
 		}
 	}

@@ -114,7 +114,7 @@ func (a *attempt) bounded(now, due time.Time) error {
 }
 
 // extraDelivery returns the set of a timer to the target of a series, which is due immediately. Its key is derived from
-// the request's ID, and the publish expects no entry. So while the last entry of that timer is kept (entry.RepeatTime),
+// the request's ID, and the publish expects no entry. So while the last entry of that timer is kept (entry.ExtraTime),
 // a repeated publish does not fire the timer again. The publish needs only the permission to set timers to the target.
 // For a schedule, the set has our seal, since it contains headers that only the broker may write.
 func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, error) {
@@ -123,7 +123,7 @@ func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, erro
 	maps.Copy(h, r.Options())
 	h[message.HeaderFor], h[message.HeaderExpected] = []string{"0s"}, []string{"0"}
 	sum := sha256.Sum256([]byte(a.Key + " " + a.ID))
-	subject := a.Policy.Names.Timer(entry.RepeatKey+hex.EncodeToString(sum[:16]), r.Target)
+	subject := a.Policy.Names.Timer(entry.ExtraKey+hex.EncodeToString(sum[:16]), r.Target)
 	if a.schedule() {
 		entry.PutDelivery(h, r.Origin(), r.Due)
 	}

@@ -84,7 +84,7 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	}
 	a := t.attempt(w)
 	err := a.Run(ctx, a, w.Verb == timer.Set || w.Verb == timer.Cancel && w.Generation > 0 && !a.schedule())
-	if err != nil && a.Doubt.Any { // a refusal is final only if no other publish is in doubt
+	if err != nil && a.Doubt.Unanswered { // a refusal is final only if no other publish is in doubt
 		a.known, err = unknown(w.Generation, err.Error()), nil
 	}
 	if err != nil {
@@ -99,6 +99,20 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 		answer.Recurring = RecurringOf(a.State.Entry)
 	}
 	return answer, err
+}
+
+// Read reads the state of a timer.
+func (t *Timers) Read(ctx context.Context, key, target string) (timer.State, error) {
+	change := Change{Request: timer.Request{Verb: timer.Get}, Key: key, Target: target}
+	if problem := t.check(change); problem != nil {
+		return timer.State{}, Refusef(CodeBad, "%s", problem.Sentence)
+	}
+	a := t.attempt(change)
+	err := a.Run(ctx, a, false)
+	if err == nil && a.State.Sequence == 0 && !a.State.None {
+		err = ctx.Err() // ctx had ended before the first read
+	}
+	return a.State, err
 }
 
 func (t *Timers) check(w Change) *message.Problem {
@@ -137,10 +151,10 @@ func (t *Timers) attempt(c Change) *attempt {
 // Decide implements Rules. If the publish of an extra delivery is in doubt, the state of the series does not show the
 // outcome. The publish is repeated, even if the series has ended since.
 func (a *attempt) Decide() (next timer.Next) {
-	if a.extra != nil && a.Doubt.Any {
-		return timer.Ask
+	if a.extra != nil && a.Doubt.Unanswered {
+		return timer.Publish
 	}
-	if next, a.known = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Ask || a.Verb == timer.Get {
+	if next, a.known = timer.Decide(a.Request, a.State, a.Doubt); next == timer.Publish || a.Verb == timer.Get {
 		next, a.known = a.checkTarget(next, a.known)
 	}
 	return next
@@ -175,7 +189,9 @@ func noStream() *Refusal {
 }
 
 // Entries returns a reader of the timers' entries.
-func (t *Timers) Entries() Entries { return Entries{API: t.API, Policy: t.Policy, Sample: t.led} }
+func (t *Timers) Entries() Entries {
+	return Entries{API: t.API, Policy: t.Policy, Sample: t.quorateSample}
+}
 
 // sample asks the stream's leader for its state.
 func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error) {
@@ -186,9 +202,9 @@ func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error)
 	return lane.SampleOf(&info, time.Now()), nil // the local time measures the age of the answer
 }
 
-// led returns the state of the stream from a leader that a majority follows. A leader that was just elected does not
-// know its followers yet, so led asks it again, for up to electionWait.
-func (t *Timers) led(ctx context.Context, stream string) (lane.Sample, error) {
+// quorateSample returns the state of the stream from a leader that a majority follows. A leader that was just elected
+// does not know its followers yet. So quorateSample asks such a leader again, for up to electionWait.
+func (t *Timers) quorateSample(ctx context.Context, stream string) (lane.Sample, error) {
 	began := time.Now()
 	for tries := 1; ; tries++ {
 		s, err := t.sample(ctx, stream)
@@ -214,7 +230,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 		return Final, nil
 	case outcome == jsapi.Unknown:
 		return Doubtful, nil
-	case a.extra != nil && a.Doubt.Any: // an earlier publish of the extra delivery may be stored
+	case a.extra != nil && a.Doubt.Unanswered: // an earlier publish of the extra delivery may be stored
 		return Again, nil
 	case outcome == jsapi.Stored && reply.Ack.Sequence > generation:
 		a.known = a.stored(ctx, generation, reply.Ack.Sequence)
@@ -244,8 +260,7 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 		return a.Done(sequence, time.Time{})
 	}
 	answer := a.Done(sequence, a.Until)
-	// The server's clock decides the due time, so the due time is read from the stored entry. It is only for the
-	// answer.
+	// The server's clock decides the due time, so the due time is read from the stored entry, only for the answer.
 	stream := a.Policy.Names.TimersStream()
 	if m, err := a.API.Last(ctx, stream, a.Subject); err == nil && m.Sequence == sequence {
 		answer.Due = entry.Parse(a.Policy, m.Incoming(stream)).Request.Due
@@ -255,7 +270,7 @@ func (a *attempt) stored(ctx context.Context, generation, sequence uint64) timer
 
 // Entry implements Rules.
 func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, error) {
-	if a.extra != nil && a.Doubt.Any {
+	if a.extra != nil && a.Doubt.Unanswered {
 		return a.extra, nil
 	}
 	a.extra, a.extraOf = nil, 0

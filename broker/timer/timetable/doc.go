@@ -12,9 +12,8 @@
 // # Cron
 //
 // An expression has the usual five fields, or six with the seconds first. If both the day of the month and the weekday
-// are restricted, a day matches if either field matches. If one of these fields is *, both must match. The library
-// github.com/netresearch/go-cron parses expressions. This package searches the calendar itself. A search ends after 41
-// years: the longest wait, for a leap day on a given weekday, is 40 years.
+// are restricted, a day matches if either field matches. If one of these fields is *, both must match. A search of the
+// calendar ends after 41 years: the longest wait, for a leap day on a given weekday, is 40 years.
 //
 // # When clocks change
 //
@@ -26,8 +25,9 @@
 //
 // # Tried and rejected
 //
-// The search of the library. It loses a local time that a clock change of less than an hour skips (Lord Howe). If a
-// local time occurs twice, the library returns both occurrences.
+// The library github.com/netresearch/go-cron. Its search loses a local time that a clock change of less than an hour
+// skips (Lord Howe). If a local time occurs twice, the library returns both occurrences. Its parser refuses a range
+// that is shorter than its step, as in 2-4/3, and accepts an empty list.
 //
 // Numbers for missed rounds. For a cron table, they would cost a search for each missed round.
 package timetable

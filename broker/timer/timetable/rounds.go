@@ -32,10 +32,10 @@ type Round struct {
 
 // Decision is the decision about a due round.
 type Decision struct {
-	Fire bool      // the round fires; if false, the round was missed, and Next replaces it
-	Next Round     // zero if the series is over
-	Wait time.Time // the earliest time at which an overdue Next may fire; zero if Next is not overdue
-	Left int       // number of missed occurrences that do not fire, at most maxCounted
+	Fire    bool      // the round fires; if false, the round was missed, and Next replaces it
+	Next    Round     // zero if the series is over
+	Wait    time.Time // the earliest time at which an overdue Next may fire; zero if Next is not overdue
+	Skipped int       // number of missed occurrences that do not fire, at most maxCounted
 }
 
 // Round returns the round with the given number and planned time.
@@ -68,7 +68,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	if d.Fire {
 		number++
 	} else {
-		d.Left++
+		d.Skipped++
 	}
 	if t.Rounds > 0 && number > t.Rounds {
 		return d
@@ -76,7 +76,7 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 	if missed && t.Missed != All {
 		passed, left := next, more
 		next, more = t.futureRound(s, number, from, now)
-		for ; left && (more && passed.Before(next) || !more && !passed.After(now)) && d.Left < maxCounted; d.Left++ {
+		for ; left && (more && passed.Before(next) || !more && !passed.After(now)) && d.Skipped < maxCounted; d.Skipped++ {
 			passed, left = t.After(s.First, passed)
 		}
 	}

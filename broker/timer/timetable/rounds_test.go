@@ -58,7 +58,7 @@ func TestDecide(t *testing.T) {
 		if r.Due = r.Planned; tt.movedDue > 0 {
 			r.Due = after(tt.movedDue)
 		}
-		want := Decision{Fire: tt.fire, Left: tt.left}
+		want := Decision{Fire: tt.fire, Skipped: tt.left}
 		if tt.number > 0 {
 			want.Next = Round{Number: tt.number, Planned: after(tt.due), Due: after(tt.due)}
 		}
@@ -115,7 +115,7 @@ func TestJitteredRoundIsInTime(t *testing.T) {
 				continue
 			}
 			tight++
-			if d := table.Decide(s, r, now); !d.Fire || d.Next != want || d.Left != 0 {
+			if d := table.Decide(s, r, now); !d.Fire || d.Next != want || d.Skipped != 0 {
 				t.Fatalf("%s: planned for %s and %s late: %+v, want %+v to follow", missed, r.Planned, now.Sub(r.Due), d, want)
 			}
 			if missed == "all" {

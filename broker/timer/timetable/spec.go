@@ -1,11 +1,11 @@
 package timetable
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
-
-	cron "github.com/netresearch/go-cron"
 )
 
 const (
@@ -16,15 +16,9 @@ const (
 	maxSearch = 41
 	// maxYear is the last year that a header can hold.
 	maxYear = 9999
-	// anyValue is the bit that the library sets if the field begins with *.
-	anyValue = 1 << 63
 	// everyHour has the bits of all hours.
 	everyHour = 1<<24 - 1
 )
-
-// parser parses five or six fields, and names such as @daily. It is safe for concurrent use.
-var parser = cron.MustNewParser(cron.SecondOptional | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow |
-	cron.Descriptor | cron.DowOrDom)
 
 // spec is a cron expression. In each field, bit n is set if the value n matches.
 type spec struct {
@@ -35,29 +29,36 @@ type spec struct {
 // parseSpec parses an expression. It refuses one that never matches.
 func parseSpec(text string, zone *time.Location) (*spec, *Error) {
 	const want = "want five fields (minute hour day month weekday), six with the seconds first, or a name such as @daily"
-	text = strings.ToLower(strings.TrimSpace(text)) // the library gives an upper-case H, as in THU, another meaning
+	text = strings.ToLower(strings.TrimSpace(text))
 	switch {
 	case len(text) > maxSpec:
-		return nil, errorf("cron", "%s is too long: at most %d bytes", excerpt(text), maxSpec)
+		return nil, errorf("cron", "%.64q is too long: at most %d bytes", text, maxSpec)
 	case strings.HasPrefix(text, "@every"):
-		return nil, errorf("cron", "%s is not a cron expression: use every instead", excerpt(text))
+		return nil, errorf("cron", "%.64q is not a cron expression: use every instead", text)
 	case strings.HasPrefix(text, "tz=") || strings.HasPrefix(text, "cron_tz="):
-		return nil, errorf("cron", "%s: give the zone separately, not in the expression", excerpt(text))
+		return nil, errorf("cron", "%.64q: give the zone separately, not in the expression", text)
 	}
-	parsed, err := parser.Parse(withoutSteps(text))
-	if err != nil {
-		return nil, errorf("cron", "%s: %v; %s", excerpt(text), err, want)
+	words := strings.Fields(cmp.Or(aliases[text], text))
+	if len(words) == len(fields)-1 {
+		words = slices.Insert(words, 0, "0") // the seconds
 	}
-	p, ok := parsed.(*cron.SpecSchedule)
-	if !ok {
-		return nil, errorf("cron", "%s; %s", excerpt(text), want)
+	if len(words) != len(fields) {
+		return nil, errorf("cron", "%.64q; %s", text, want)
 	}
+	var values [len(fields)]uint64
+	for i, word := range words {
+		var err error
+		if values[i], err = fields[i].parse(word, false); err != nil {
+			return nil, errorf("cron", "%.64q: %v; %s", text, err, want)
+		}
+	}
+	const sunday7 = 1 << 7 // Sunday is 0 or 7
 	s := &spec{
-		second: p.Second &^ anyValue, minute: p.Minute &^ anyValue, hour: p.Hour &^ anyValue,
-		day: p.Dom, month: p.Month, weekday: cron.NormalizeDOW(p.Dow), zone: zone,
+		second: values[0] &^ anyValue, minute: values[1] &^ anyValue, hour: values[2] &^ anyValue,
+		day: values[3], month: values[4], weekday: (values[5] | values[5]&sunday7>>7) &^ sunday7, zone: zone,
 	}
 	if _, ok := s.search(wall(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Unix())); !ok {
-		return nil, errorf("cron", "%s never matches: none of its months has such a day", excerpt(text))
+		return nil, errorf("cron", "%.64q never matches: none of its months has such a day", text)
 	}
 	return s, nil
 }
@@ -95,11 +96,11 @@ func (s *spec) after(t time.Time) time.Time {
 	if s.hour == everyHour {
 		return s.afterByMinutes(unix)
 	}
-	w, ok := s.search(highest(unix, s.zone) + 1)
+	w, ok := s.search(latestShown(unix, s.zone) + 1)
 	if !ok {
 		return time.Time{}
 	}
-	return time.Unix(reached(w, s.zone), 0).UTC()
+	return time.Unix(firstReached(w, s.zone), 0).UTC()
 }
 
 // afterByMinutes implements after for a table that does not restrict the hours. It returns the next moment at which the
@@ -111,7 +112,7 @@ func (s *spec) afterByMinutes(unix int64) time.Time {
 		if !ok {
 			return time.Time{}
 		}
-		end := change(at, s.zone)
+		end := nextChange(at, s.zone)
 		if next := at + int64(w-local); next < end {
 			return time.Unix(next, 0).UTC()
 		}

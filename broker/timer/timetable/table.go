@@ -50,6 +50,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Word + ": " + e.Sentence }
 
+// errorf returns an Error. A format quotes untrusted text with %.64q.
 func errorf(word, format string, args ...any) *Error {
 	return &Error{Word: word, Sentence: fmt.Sprintf(format, args...)}
 }
@@ -57,7 +58,7 @@ func errorf(word, format string, args ...any) *Error {
 // Parse parses a table. The error is an *Error.
 func Parse(w Words) (Table, error) {
 	t := Table{Missed: One, Last: w.Last}
-	for _, read := range []func(Words) *Error{t.when, t.jitter, t.rounds} {
+	for _, read := range []func(Words) *Error{t.parseTimes, t.parseJitter, t.parseRounds} {
 		if err := read(w); err != nil {
 			return Table{}, err
 		}
@@ -65,12 +66,12 @@ func Parse(w Words) (Table, error) {
 	return t, nil
 }
 
-func (t *Table) when(w Words) *Error {
+func (t *Table) parseTimes(w Words) *Error {
 	switch {
 	case w.Every != "" && w.Cron != "":
 		return errorf("every", "every and cron exclude each other: give one of them")
 	case w.Cron != "":
-		return t.cron(w)
+		return t.parseCron(w)
 	case w.Every == "":
 		return errorf("every", "no interval and no cron expression: give one of them, such as every 15m")
 	case w.Zone != "":
@@ -81,13 +82,13 @@ func (t *Table) when(w Words) *Error {
 		return errorf("every", "%v", err)
 	}
 	if d < MinInterval {
-		return errorf("every", "%s is too short: at least %s", excerpt(w.Every), levels.FormatDuration(MinInterval))
+		return errorf("every", "%.64q is too short: at least %s", w.Every, levels.FormatDuration(MinInterval))
 	}
 	t.Every = d
 	return nil
 }
 
-func (t *Table) cron(w Words) *Error {
+func (t *Table) parseCron(w Words) *Error {
 	zone, err := loadZone(w.Zone)
 	if err != nil {
 		return err
@@ -100,7 +101,7 @@ func (t *Table) cron(w Words) *Error {
 	return nil
 }
 
-func (t *Table) jitter(w Words) *Error {
+func (t *Table) parseJitter(w Words) *Error {
 	if w.Jitter == "" {
 		return nil
 	}
@@ -109,27 +110,27 @@ func (t *Table) jitter(w Words) *Error {
 		return errorf("jitter", "%v", err)
 	}
 	if limit := t.Interval(); d >= limit {
-		return errorf("jitter", "%s is too long for the time between two rounds: want less than %s", excerpt(w.Jitter),
+		return errorf("jitter", "%.64q is too long for the time between two rounds: want less than %s", w.Jitter,
 			levels.FormatDuration(limit))
 	}
 	t.Jitter = d
 	return nil
 }
 
-func (t *Table) rounds(w Words) *Error {
+func (t *Table) parseRounds(w Words) *Error {
 	switch m := Missed(w.Missed); m {
 	case Skip, One, All:
 		t.Missed = m
 	case "":
 	default:
-		return errorf("missed", "%s: want skip, one or all", excerpt(w.Missed))
+		return errorf("missed", "%.64q: want skip, one or all", w.Missed)
 	}
 	if w.Rounds == "" {
 		return nil
 	}
 	n, err := strconv.Atoi(w.Rounds)
 	if err != nil || n < 1 || n > math.MaxInt32 {
-		return errorf("rounds", "%s: want a whole number of at least 1, or leave it out", excerpt(w.Rounds))
+		return errorf("rounds", "%.64q: want a whole number of at least 1, or leave it out", w.Rounds)
 	}
 	t.Rounds = n
 	return nil
@@ -173,10 +174,10 @@ func (t Table) Interval() time.Duration {
 func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 	switch {
 	case !asked.IsZero() && !asked.Before(set):
-		return asked, !t.over(asked)
+		return asked, !t.endsBefore(asked)
 	case t.Every > 0 && asked.IsZero():
 		first = set.Add(t.Every)
-		return first, !t.over(first)
+		return first, !t.endsBefore(first)
 	}
 	return t.After(asked, set)
 }
@@ -189,10 +190,10 @@ func (t Table) After(first, after time.Time) (next time.Time, ok bool) {
 	} else if next = t.spec.after(after); next.IsZero() {
 		return next, false
 	}
-	return next, !t.over(next)
+	return next, !t.endsBefore(next)
 }
 
-func (t Table) over(at time.Time) bool {
+func (t Table) endsBefore(at time.Time) bool {
 	return at.UTC().Year() > maxYear || !t.Last.IsZero() && at.After(t.Last)
 }
 
@@ -204,13 +205,4 @@ func (t Table) everyAfter(first, after time.Time) time.Time {
 		return first
 	}
 	return first.Add(after.Sub(first) / t.Every * t.Every).Add(t.Every)
-}
-
-// excerpt quotes untrusted text for an error: shortened, and with unprintable characters escaped.
-func excerpt(s string) string {
-	const maxLen = 64 // bytes
-	if len(s) > maxLen {
-		s = s[:maxLen] + "…"
-	}
-	return strconv.Quote(s)
 }

@@ -71,9 +71,10 @@ func TestWordsAreTheTable(t *testing.T) {
 	}
 }
 
-// TestRangeShorterThanItsStep: such a range is its first value, as in every other cron. A value out of bounds is still
-// refused, and so is a star with a step above its range, which is a mistake.
-func TestRangeShorterThanItsStep(t *testing.T) {
+// TestRanges: a range that is shorter than its step is its first value, as in every other cron. A range that ends
+// before it begins continues with the smallest value. A value out of bounds is refused, and so is a star with a step
+// above its range, which is a mistake.
+func TestRanges(t *testing.T) {
 	for cron, same := range map[string]string{
 		"2-4/3 * * * *":            "2 * * * *",
 		"2-4/2 * * * *":            "2,4 * * * *",
@@ -84,6 +85,11 @@ func TestRangeShorterThanItsStep(t *testing.T) {
 		"0 0 * * Tue-fri/9":        "0 0 * * 2",
 		"0 0 * * 7/2":              "0 0 * * 0",
 		"30-31/9 0 0 1-2/9 * *":    "30 0 0 1 * *",
+		"58-1 * * * *":             "0,1,58,59 * * * *",
+		"0 0 * * FRI-mon":          "0 0 * * 0,1,5,6",
+		"60-12 * * * *":            "",
+		"* 24/2 * * *":             "",
+		", * * * *":                "",
 		"*/90 * * * *":             "",
 		"60-70/20 * * * *":         "",
 		"50-70/30 * * * *":         "",

@@ -32,7 +32,7 @@ func loadZone(name string) (*time.Location, *Error) {
 }
 
 func noZone(name string) *Error {
-	return errorf("zone", "there is no zone %s: want a name of the IANA database, such as Europe/Berlin", excerpt(name))
+	return errorf("zone", "there is no zone %.64q: want a name of the IANA database, such as Europe/Berlin", name)
 }
 
 // wall is a local time of a zone, represented as the Unix time at which a clock in UTC shows the same time.
@@ -43,10 +43,10 @@ func wallOf(unix int64, zone *time.Location) wall {
 	return wall(unix + int64(offset))
 }
 
-// change returns the next change of a zone's clock after the moment unix. It returns far if there is none. On the last
-// day of a leap year, time.Time.ZoneBounds may return an end that has passed. Then change returns the moment one hour
-// after unix, from which the callers continue.
-func change(unix int64, zone *time.Location) int64 {
+// nextChange returns the next change of a zone's clock after the moment unix. It returns far if there is none. On the
+// last day of a leap year, time.Time.ZoneBounds may return an end that has passed. Then nextChange returns the moment
+// one hour after unix, from which the callers continue.
+func nextChange(unix int64, zone *time.Location) int64 {
 	_, end := time.Unix(unix, 0).In(zone).ZoneBounds()
 	switch {
 	case end.IsZero():
@@ -57,22 +57,22 @@ func change(unix int64, zone *time.Location) int64 {
 	return end.Unix()
 }
 
-// highest returns the latest local time that the clock has shown up to the moment unix. While an hour repeats, that is
-// later than the present local time.
-func highest(unix int64, zone *time.Location) wall {
+// latestShown returns the latest local time that the clock has shown up to the moment unix. While an hour repeats, this
+// time is later than the present local time.
+func latestShown(unix int64, zone *time.Location) wall {
 	latest := wallOf(unix, zone)
-	for at := unix - maxShift; at < unix; at = change(at, zone) {
-		if end := min(unix, change(at, zone)-1); end > at {
+	for at := unix - maxShift; at < unix; at = nextChange(at, zone) {
+		if end := min(unix, nextChange(at, zone)-1); end > at {
 			latest = max(latest, wallOf(end, zone))
 		}
 	}
 	return latest
 }
 
-// reached returns the first moment at which the local clock shows w or a later time.
-func reached(w wall, zone *time.Location) int64 {
+// firstReached returns the first moment at which the local clock shows w or a later time.
+func firstReached(w wall, zone *time.Location) int64 {
 	for at := int64(w) - maxShift; ; {
-		end := change(at, zone)
+		end := nextChange(at, zone)
 		if unix := at + max(0, int64(w-wallOf(at, zone))); unix < end {
 			return unix
 		}

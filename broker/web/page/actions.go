@@ -188,7 +188,7 @@ func exactTime(t time.Time) string {
 }
 
 // bulkPages repeats a change of many timers for each page of their list, until the last page or the end of ctx.
-func bulkPages(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.Done, err error) {
+func bulkPages(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.BulkResult, err error) {
 	for {
 		page, err := timers.Bulk(ctx, b)
 		if err != nil {
@@ -248,12 +248,12 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 }
 
 // refusalNote formats the number of refused changes, and the reason of the first refusal.
-func refusalNote(all store.Done) string {
+func refusalNote(all store.BulkResult) string {
 	return text.Printable(fmt.Sprintf("%d refused; the reason of the first: %s", all.Refused, all.Why), 600)
 }
 
 // bulkResult returns the result of a change of many timers. If err is not nil, the change has stopped early.
-func bulkResult(a action, all store.Done, err error) result {
+func bulkResult(a action, all store.BulkResult, err error) result {
 	good := timer.Outcome(participles[a.Verb])
 	done := result{
 		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counted(a.Count, "timer"), good),

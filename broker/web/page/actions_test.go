@@ -132,7 +132,7 @@ func TestQuoted(t *testing.T) {
 
 // TestBulkResult: the notes have a constant order.
 func TestBulkResult(t *testing.T) {
-	all := store.Done{Matched: 11, Outcomes: map[timer.Outcome]int{
+	all := store.BulkResult{Matched: 11, Outcomes: map[timer.Outcome]int{
 		timer.Cancelled: 5, timer.TooLate: 1, timer.NotFound: 2, timer.Conflict: 2, timer.Unknown: 1,
 	}}
 	want := result{

@@ -78,17 +78,17 @@ var bounds = []struct {
 	{"DELAY_REPLY_TIMEOUT", "7500ms", broker.Config{ReplyTimeout: 7500 * time.Millisecond}, true},
 	{"DELAY_REPLY_TIMEOUT", "7501ms", broker.Config{ReplyTimeout: 7501 * time.Millisecond}, false},
 	{"DELAY_TIMERS", "on", broker.Config{Timers: true}, true},
-	{"DELAY_TIMERS", "auto", broker.Config{Timers: true, TimersSpare: true}, true},
+	{"DELAY_TIMERS", "auto", broker.Config{Timers: true, TimersOptional: true}, true},
 	{"DELAY_TIMER_HISTORY", "5m", broker.Config{TimerHistory: 5 * time.Minute}, true},
 	{"DELAY_REPLY_PREFIXES", "_INBOX_orders,_INBOX_eu.mail",
 		broker.Config{ReplyPrefixes: []string{"_INBOX_orders", "_INBOX_eu.mail"}}, true},
 	{"DELAY_SCHEDULES", "plans.a.>=orders.>, plans.b.>=mail.x,plans.a.>=mail.>", broker.Config{Timers: true,
-		Schedules: message.Grounds{
+		Schedules: message.ScheduleRules{
 			{Subjects: "plans.a.>", Targets: []string{"orders.>", "mail.>"}},
 			{Subjects: "plans.b.>", Targets: []string{"mail.x"}},
 		}}, true},
-	{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: message.Grounds{{Subjects: "plans.>"}}}, false},
-	{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: message.Grounds{
+	{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: message.ScheduleRules{{Subjects: "plans.>"}}}, false},
+	{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: message.ScheduleRules{
 		{Subjects: "delay.>", Targets: []string{"orders.>"}}}}, false},
 	{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
 	{"DELAY_REPLY_PREFIXES", "delaysys", broker.Config{ReplyPrefixes: []string{"delaysys"}}, false},

@@ -80,14 +80,14 @@ func (s settings) brokerConfig(p *problems, cliContext natsContext, embedded boo
 		ReplyPrefixes:   message.Words(s.ReplyPrefixes),
 		Targets:         p.words("DELAY_TARGETS", s.Targets),
 		HeaderTargets:   p.words("DELAY_HEADER_TARGETS", s.HeaderTargets),
-		Schedules:       message.ParseGrounds(s.Schedules, message.Words(s.HeaderTargets)),
+		Schedules:       message.ParseScheduleRules(s.Schedules, message.Words(s.HeaderTargets)),
 		JSDomain:        s.JSDomain,
 		Secrets:         message.Words(s.Secret),
 		Provision:       p.oneOf("DELAY_PROVISION", s.Provision, "create", "verify") == "create",
 		MaxOwners:       number(s.MaxOwners),
 		Instance:        s.Instance,
 		Timers:          p.oneOf("DELAY_TIMERS", s.Timers, "auto", "on", "off") != "off",
-		TimersSpare:     s.Timers == "auto",
+		TimersOptional:  s.Timers == "auto",
 		TimerHistory:    -1,
 	}
 	if s.TimerHistory != "none" {

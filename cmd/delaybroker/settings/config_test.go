@@ -101,7 +101,7 @@ func TestSchedulesWithoutTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := message.Grounds{
+	want := message.ScheduleRules{
 		{Subjects: "plans.a.>", Targets: []string{"orders.>", "bills.x"}},
 		{Subjects: "plans.b.>", Targets: []string{"mail.>"}},
 	}

@@ -47,7 +47,7 @@ func TestEveryFieldHasAVariable(t *testing.T) {
 	variables := new(settings).byField()
 	// Fields that no setting sets, or that the command checks itself.
 	without := []string{
-		"Ladder", "IntakeDurations", "RetryLadder", "Provision", "TimersSpare", "HoldMessages", "APIPrefix", "Place",
+		"Ladder", "IntakeDurations", "RetryLadder", "Provision", "TimersOptional", "HoldMessages", "APIPrefix", "Place",
 		"Leaser", "Log",
 		"History", "Ended", "Calls", "Version", "Format",
 	}

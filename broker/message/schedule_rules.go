@@ -1,0 +1,89 @@
+package message
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ScheduleRule is a pattern of subjects on which clients request schedules, and the targets that these schedules may
+// have. With the server's own scheduling, the stream has this role: a schedule and its target are in one stream. A
+// client that may publish on the subjects can have the broker publish to the targets. No other permission is checked.
+type ScheduleRule struct {
+	Subjects string   // a pattern
+	Targets  []string // patterns
+}
+
+// ScheduleRules is a list of rules. After Check, the subjects of two rules do not overlap.
+type ScheduleRules []ScheduleRule
+
+// ParseScheduleRules parses settings such as schedules.orders.>=orders.>. Settings with the same subjects are one rule.
+// A setting without targets gets the targets in others, which the header Delay-Target may name (DELAY_HEADER_TARGETS).
+func ParseScheduleRules(list string, others []string) ScheduleRules {
+	var all ScheduleRules
+	for _, word := range Words(list) {
+		subjects, target, named := strings.Cut(word, "=")
+		i := slices.IndexFunc(all, func(r ScheduleRule) bool { return r.Subjects == subjects })
+		if i < 0 {
+			i = len(all)
+			all = append(all, ScheduleRule{Subjects: subjects})
+		}
+		if named {
+			all[i].Targets = append(all[i].Targets, target)
+		} else {
+			all[i].Targets = append(all[i].Targets, others...)
+		}
+	}
+	return all
+}
+
+// Check returns the first problem of the rules. Roots are the first tokens of the broker's own subjects.
+func (all ScheduleRules) Check(roots []string) error {
+	for i, r := range all {
+		first, _, more := strings.Cut(r.Subjects, ".")
+		switch {
+		case !ValidPattern(r.Subjects) || strings.ContainsAny(first, "*>"):
+			return fmt.Errorf("subjects %q: want a pattern that begins with a plain token, as in schedules.>", r.Subjects)
+		case first[0] == '$' || first[0] == '_' || slices.Contains(roots, first):
+			return fmt.Errorf("subjects %q: want none below $, _ or the broker's own", r.Subjects)
+		case !more:
+			return fmt.Errorf("subjects %q: want at least two tokens, as in schedules.>", r.Subjects)
+		case len(r.Targets) == 0:
+			return fmt.Errorf("subjects %q: no target may be named: write the targets behind them, as in %s=orders.>, "+
+				"or set DELAY_HEADER_TARGETS", r.Subjects, r.Subjects)
+		}
+		for _, other := range all[:i] {
+			if Overlap(r.Subjects, other.Subjects) {
+				return fmt.Errorf("subjects %q and %q overlap: which targets do they have together?", other.Subjects, r.Subjects)
+			}
+		}
+		for _, target := range r.Targets {
+			if !ValidPattern(target) {
+				return fmt.Errorf("target pattern %q: tokens separated by dots; * for one token, > for the rest", target)
+			}
+		}
+	}
+	return nil
+}
+
+// Subjects returns the patterns of all rules.
+func (all ScheduleRules) Subjects() []string {
+	var subjects []string
+	for _, r := range all {
+		subjects = append(subjects, r.Subjects)
+	}
+	return subjects
+}
+
+// Of returns the rule of a subject.
+func (all ScheduleRules) Of(subject string) (ScheduleRule, bool) {
+	for _, r := range all {
+		if Match(r.Subjects, subject) {
+			return r, true
+		}
+	}
+	return ScheduleRule{}, false
+}
+
+// Allows reports whether a target is among those of the rule.
+func (r ScheduleRule) Allows(target string) bool { return matchAny(r.Targets, target) }

@@ -1,0 +1,149 @@
+package timetable
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// field is one of the six fields of a cron expression: its bounds, and names for its values.
+type field struct {
+	min, max int
+	names    string // three letters each, for min and the values after it
+}
+
+var fields = [...]field{
+	{0, 59, ""}, {0, 59, ""}, {0, 23, ""}, {1, 31, ""},
+	{1, 12, "janfebmaraprmayjunjulaugsepoctnovdec"}, {0, 7, "sunmontuewedthufrisat"},
+}
+
+// aliases maps the names of cron expressions to the expressions.
+var aliases = map[string]string{
+	"@yearly": "0 0 0 1 1 *", "@annually": "0 0 0 1 1 *", "@monthly": "0 0 0 1 * *", "@weekly": "0 0 0 * * 0",
+	"@daily": "0 0 0 * * *", "@midnight": "0 0 0 * * *", "@hourly": "0 0 * * * *",
+}
+
+// anyValue is set, besides the bits of all values, for a field with a star.
+const anyValue = 1 << 63
+
+// FromServer translates a cron expression of nats-server (server/cron.go) into one of [Parse]. The server requires six
+// fields, and does not accept the weekday 7 or a range that ends before it begins. It accepts a star with any step.
+func FromServer(pattern string) (expr string, err error) {
+	if alias := aliases[pattern]; alias != "" {
+		return alias, nil
+	}
+	words := strings.Fields(pattern)
+	if len(words) != len(fields) {
+		return "", fmt.Errorf("%d fields: want six, seconds first", len(words))
+	}
+	for i, word := range words {
+		f := fields[i]
+		if f.max == 7 {
+			f.max = 6 // for the server, Sunday is 0 only
+		}
+		values, err := f.parse(strings.ToLower(word), true)
+		if err != nil {
+			return "", err
+		}
+		if words[i] = "*"; values&anyValue == 0 {
+			words[i] = compact(values)
+		}
+	}
+	return strings.Join(words, " "), nil
+}
+
+// parse returns the values of a list of ranges, as bits. A range that ends before it begins, such as fri-mon, continues
+// with the smallest value. A star with a step of the field's size or more, such as */90 for the minutes, is refused:
+// its author expects an interval of more than an hour. Strict makes parse follow the rules of nats-server instead.
+func (f field) parse(list string, strict bool) (values uint64, err error) {
+	size := f.max - f.min + 1
+	for part := range strings.FieldsFuncSeq(list, func(r rune) bool { return r == ',' }) {
+		low, high, step, star, err := f.span(part)
+		wraps := low > high
+		if wraps {
+			high += size
+		}
+		switch {
+		case err != nil:
+		case strict && wraps:
+			err = errors.New("the range ends before it begins")
+		case !strict && (star || wraps) && step > high-low:
+			err = errors.New("the step is too large for the range")
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%.64q: %w", part, err)
+		}
+		for v := low; v <= high; v += step {
+			values |= 1 << (f.min + (v-f.min)%size)
+		}
+		if star && step == 1 {
+			values |= anyValue
+		}
+	}
+	if values == 0 {
+		return 0, fmt.Errorf("%.64q: an empty list", list)
+	}
+	return values, nil
+}
+
+// span parses a value, a range or a star, with or without a step. A value with a step extends to the field's maximum.
+func (f field) span(part string) (low, high, step int, star bool, err error) {
+	values, every, stepped := strings.Cut(part, "/")
+	from, to, ranged := strings.Cut(values, "-")
+	low, high, step, star = f.min, f.max, 1, from == "*" || from == "?"
+	if !star {
+		if low, err = f.value(from); err == nil && ranged {
+			high, err = f.value(to)
+		} else if !stepped {
+			high = low
+		}
+	}
+	if stepped && err == nil {
+		if step, err = strconv.Atoi(every); err == nil && step < 1 {
+			err = errors.New("want a step of at least 1")
+		}
+	}
+	return low, high, min(step, 64), star, err // a larger step has the same meaning, and might overflow
+}
+
+// value returns the value of a number or a name.
+func (f field) value(word string) (int, error) {
+	if i := strings.Index(f.names, word); len(word) == 3 && i >= 0 && i%3 == 0 {
+		return f.min + i/3, nil
+	}
+	n, err := strconv.Atoi(word)
+	if err != nil || n < f.min || n > f.max {
+		return 0, fmt.Errorf("%.64q: want %d to %d", word, f.min, f.max)
+	}
+	return n, nil
+}
+
+// compact formats a set of values. It writes a range for three or more values with equal distances.
+func compact(values uint64) string {
+	var all []int
+	for v := range 64 {
+		if values>>v&1 == 1 {
+			all = append(all, v)
+		}
+	}
+	var words []string
+	for len(all) > 0 {
+		n := 1
+		for n+1 < len(all) && all[n+1]-all[n] == all[1]-all[0] {
+			n++
+		}
+		switch {
+		case n < 2: // no three in a row
+			words = append(words, strconv.Itoa(all[0]))
+			all = all[1:]
+			continue
+		case all[1]-all[0] == 1:
+			words = append(words, fmt.Sprintf("%d-%d", all[0], all[n]))
+		default:
+			words = append(words, fmt.Sprintf("%d-%d/%d", all[0], all[n], all[1]-all[0]))
+		}
+		all = all[n+1:]
+	}
+	return strings.Join(words, ",")
+}
