@@ -9,12 +9,12 @@ import (
 // at returns the time n nanoseconds after the base.
 func at(n int) time.Time { return base.Add(time.Duration(n)) }
 
-// bodies are loops over Advance that do something to the wheel.
+// bodies are bodies of a loop over Advance that use the wheel.
 var bodies = []struct {
 	name string
 	body func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool
-	got  []int // of 0 to 4, due at 0 to 4 ns, in an Advance to 3 ns
-	left []int
+	got  []int // the values that an Advance to 3 ns yields, of the values 0 to 4, which are due at 0 to 4 ns
+	left []int // the values that a later Advance yields
 }{
 	{
 		name: "breaks",
@@ -27,7 +27,7 @@ var bodies = []struct {
 			if v == 1 {
 				w.Add(at(3), 13)
 				w.Add(at(2), 12)
-				w.Add(at(-9), 10) // before what has been yielded
+				w.Add(at(-9), 10) // due before the entries that have been yielded
 			}
 			return true
 		},
@@ -87,7 +87,7 @@ var bodies = []struct {
 	},
 }
 
-// The body of Advance may change the wheel; each case lists the entries that it then gets.
+// TestBody: the body of a loop over Advance may change the wheel.
 func TestBody(t *testing.T) {
 	for _, tt := range bodies {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// When a body panics, its entry has left the wheel, and the others stay.
+// TestBodyPanics: if a body panics, its entry has left the wheel, and the other entries stay.
 func TestBodyPanics(t *testing.T) {
 	w := New[int]()
 	w.Add(base, 1)
@@ -132,7 +132,7 @@ func TestBodyPanics(t *testing.T) {
 	}
 }
 
-// The iterator of one Advance may be ranged over again, and yields the entries that have become due since.
+// TestAdvanceTwice: the iterator of one Advance may be used again, and then yields the entries that were added since.
 func TestAdvanceTwice(t *testing.T) {
 	w := New[int]()
 	seq := w.Advance(base)

@@ -12,7 +12,7 @@ var (
 	latest = time.Unix(9223372036, 0).Add(-1).UTC()
 )
 
-// fired drains an Advance.
+// fired returns the values that an Advance yields.
 func fired[V any](w *Wheel[V], now time.Time) []V {
 	var vs []V
 	for _, v := range w.Advance(now) {
@@ -23,7 +23,7 @@ func fired[V any](w *Wheel[V], now time.Time) []V {
 
 var year9999 = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
 
-// dueTimes are due times and the times at which their entries fire.
+// dueTimes are due times, with the times at which their entries fire.
 var dueTimes = []struct {
 	name string
 	from time.Time // of an Advance before Add
@@ -51,7 +51,8 @@ var dueTimes = []struct {
 	{"beyond UnixNano in the year 9999", year9999, year9999, time.Time{}},
 }
 
-// Each entry is in the wheel one nanosecond before its due time and fires at it, and Next returns that time.
+// TestDueToTheNanosecond: an entry does not fire one nanosecond before its due time, and fires at its due time, which
+// Next returns.
 func TestDueToTheNanosecond(t *testing.T) {
 	for _, tt := range dueTimes {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,7 +94,7 @@ func TestDueToTheNanosecond(t *testing.T) {
 	}
 }
 
-// An empty wheel yields nothing and has no next instant.
+// TestEmpty: an empty wheel yields nothing and has no next due time.
 func TestEmpty(t *testing.T) {
 	w := New[int]()
 	if got, ok := w.Next(); ok {
@@ -114,8 +115,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// One instant, more entries than a slot may hold, added before and after the edge has reached them: they keep the order
-// of insertion.
+// TestOneInstantKeepsInsertionOrder: many entries with one due time are yielded in the order of insertion, even if the
+// edge reaches the due time between the insertions.
 func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 	w := New[int]()
 	due := base.Add(time.Second)
@@ -138,7 +139,7 @@ func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 	}
 }
 
-// A handle identifies its own entry only, even when the cell holds a new one.
+// TestHandleAfterReuse: a handle identifies only its own entry, even if the cell has a new entry.
 func TestHandleAfterReuse(t *testing.T) {
 	w := New[int]()
 	a := w.Add(base, 1)

@@ -11,7 +11,7 @@ import (
 type groups struct {
 	byName  map[groupName]*group
 	window  *group
-	sweepAt int           // the number of groups from which the next sweep removes idle ones
+	sweepAt int           // the number of groups at which the next sweep removes idle groups
 	pressed []*group      // the groups under pressure
 	crowded chan struct{} // capacity 1; has a value when pressed is no longer empty
 	ready   []*delivery   // deliveries that have waited and have passed all groups, in the order of sending
@@ -21,7 +21,7 @@ type groups struct {
 type groupName struct {
 	stream string
 	tokens string
-	parent bool // the parent of the groups whose names begin with tokens
+	parent bool // this is the parent of the groups whose names begin with tokens
 }
 
 func newGroups(messages, bytes int) *groups {
@@ -32,9 +32,10 @@ func newGroups(messages, bytes int) *groups {
 	}
 }
 
-// group returns the group of a subject. If stream is not empty, it listens on the subject, and the result is the group
-// of this stream. If stream is empty, the result is the group of the first two tokens, which is a part of the group of
-// the first token. If the second token is an id, there are many small groups, and their common parent bounds their sum.
+// group returns the group of a subject. Stream is the stream that listens on the subject; it is empty if none is known.
+// If stream is not empty, the result is the group of that stream. Otherwise, it is the group of the first two tokens,
+// which is a part of the group of the first token. If the second token is an id, there are many small groups, and the
+// share of their common parent bounds them all.
 func (all *groups) group(subject, stream string) *group {
 	if stream != "" {
 		return all.named(groupName{stream: stream}, all.window, groupShare)
@@ -58,9 +59,9 @@ func (all *groups) named(name groupName, parent *group, share int) *group {
 	return g
 }
 
-// sweep removes idle groups when there are many. A group is idle if it has no outstanding and no waiting deliveries,
-// and has had room since pressureMemory ago. A group is at least as busy as its parts, so no group is removed before
-// its parts.
+// sweep removes idle groups when there are many groups. A group is idle if it has no outstanding and no waiting
+// deliveries, and has had room for pressureMemory. A group is at least as busy as its parts, so no group is removed
+// before its parts.
 func (all *groups) sweep() {
 	if len(all.byName) < max(maxIdle, all.sweepAt) {
 		return
@@ -68,38 +69,38 @@ func (all *groups) sweep() {
 	now := time.Now()
 	for name, g := range all.byName {
 		if g.outstanding == 0 && len(g.waiting) == 0 && now.Sub(g.lastFull) >= pressureMemory {
-			g.forgotten = true
+			g.removed = true
 			delete(all.byName, name)
 		}
 	}
 	all.sweepAt = 2 * len(all.byName)
 }
 
-// pass lets a delivery pass g and the groups above g, and reports whether the delivery has passed all of them. At the
+// pass lets a delivery pass g and the parents of g, and reports whether the delivery has passed all of them. At the
 // first group without room, the delivery waits.
 func (all *groups) pass(g *group, dl *delivery) bool {
 	for ; g != nil; g = g.parent {
 		if len(g.waiting) > 0 || !g.fits(dl) {
 			g.enqueue(dl)
-			all.press(g)
+			all.noteFull(g)
 			return false
 		}
 		g.reserve(dl)
 	}
-	dl.waitsAt = nil
+	dl.waitGroup = nil
 	return true
 }
 
-// leave releases the room of a delivery in the groups that it has passed, and gives the room to waiting deliveries.
-func (all *groups) leave(dl *delivery) {
-	for g := dl.group; g != dl.waitsAt; g = g.parent {
+// remove removes a delivery from the groups that it has passed, and gives its room to waiting deliveries.
+func (all *groups) remove(dl *delivery) {
+	for g := dl.group; g != dl.waitGroup; g = g.parent {
 		g.release(dl)
 	}
 	all.advance(dl.group)
 }
 
-// advance lets the deliveries that wait at g, or at a group above g, pass as far as there is room. Deliveries that wait
-// at a higher group pass first.
+// advance lets the deliveries that wait at g, or at a parent of g, pass as far as there is room. Deliveries that wait
+// at a parent pass first.
 func (all *groups) advance(g *group) {
 	if g.parent != nil {
 		all.advance(g.parent)
@@ -136,7 +137,7 @@ func (all *groups) takeBack(match func(*delivery) bool) (back []*delivery) {
 		})
 	}
 	for _, dl := range back {
-		all.leave(dl)
+		all.remove(dl)
 	}
 	return back
 }

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// maxIdle is the number of targets from which a sweep removes idle targets, and the number of groups from which a sweep
-// removes idle groups.
+// A sweep removes idle targets only if there are at least maxIdle targets. The same holds for groups and for keys.
 const maxIdle = 4096
 
 // targets holds all targets. The deliverer's lock guards it.
@@ -20,18 +19,18 @@ type targets struct {
 	pacer     string    // the unique name of this deliverer, for the turns that it gives
 	start     time.Time // start of the deliverer's clock
 
-	sweepAt     int // the number of targets from which the next sweep removes idle ones
-	sweepKeysAt int // the number of keys from which the next sweep removes idle ones
+	sweepAt     int // the number of targets at which the next sweep removes idle targets
+	sweepKeysAt int // the number of keys at which the next sweep removes idle keys
 }
 
 // target is the state of one subject.
 type target struct {
-	subject  string
-	open     int // deliveries that have no result yet
-	unsent   int // the number of open deliveries that had to wait and are not sent yet
-	count    *Count
-	group    *group
-	snapshot *snapshot // the snapshot by which the group was chosen
+	subject    string
+	unfinished int // number of deliveries that have no result yet
+	unsent     int // number of those deliveries that had to wait and are not sent yet
+	count      *Count
+	group      *group
+	snapshot   *snapshot // the snapshot by which the group was chosen
 
 	stream   string    // the stream that acknowledged last
 	streamAt time.Time // the time of that acknowledgement
@@ -76,7 +75,7 @@ func (all *targets) turnsOf(t *target, key string) *turns {
 	return ts
 }
 
-// sweepKeys removes idle keys when there are many.
+// sweepKeys removes idle keys when there are many keys.
 func (all *targets) sweepKeys() {
 	if len(all.byKey) < max(maxIdle, all.sweepKeysAt) {
 		return
@@ -86,37 +85,30 @@ func (all *targets) sweepKeys() {
 	all.sweepKeysAt = 2 * len(all.byKey) // the remaining keys are busy
 }
 
-// forbid notes that the server has refused a publish to a subject.
-func (all *targets) forbid(subject string, now time.Time) {
-	if t := all.bySubject[subject]; t != nil {
-		t.forbidden = now
-	}
-}
-
-// dropUnsent notes that a delivery is given back without having been sent.
+// dropUnsent notes that a waiting delivery to the target is given back.
 func (t *target) dropUnsent() {
-	t.open--
+	t.unfinished--
 	t.unsent--
 }
 
-// open returns the targets that have deliveries without a result and for which match returns true.
-func (all *targets) open(match func(target string) bool) (open []*target) {
+// unfinished returns the targets that have deliveries without a result, and for which match returns true.
+func (all *targets) unfinished(match func(target string) bool) (open []*target) {
 	for subject, t := range all.bySubject {
-		if t.open > 0 && match(subject) {
+		if t.unfinished > 0 && match(subject) {
 			open = append(open, t)
 		}
 	}
 	return open
 }
 
-// sweep removes idle targets when there are many.
+// sweep removes idle targets when there are many targets.
 func (all *targets) sweep() {
 	if len(all.bySubject) < max(maxIdle, all.sweepAt) {
 		return
 	}
 	elapsed := time.Since(all.start)
 	for subject, t := range all.bySubject {
-		if t.open == 0 && !t.turns.pending(elapsed) {
+		if t.unfinished == 0 && !t.turns.pending(elapsed) {
 			delete(all.bySubject, subject)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// TestDecideTimer checks a timer at its exact edges, in its own lane and in a level, before and after its firing is
-// decided.
+// TestDecideTimer checks the next step of a timer around each limit, in its own lane and in a level, before and after
+// its firing is stored.
 func TestDecideTimer(t *testing.T) {
 	const sec, half = time.Second, 30 * time.Minute
 	set := role.Alarm{Generation: 7}
@@ -88,8 +88,8 @@ func TestTimerStep(t *testing.T) {
 		{role.Step{Kind: role.Repeat, Err: acks.ErrDisconnected}, "hold until 0s"},
 		{role.Step{Kind: role.Examine}, "examine"},
 		{role.Step{Kind: role.Claim}, "claim"},
-		{role.Step{Kind: role.Restart}, "claimed"},
-		{role.Step{Kind: role.Deliver}, "claimed"},
+		{role.Step{Kind: role.Restart}, "decide again"},
+		{role.Step{Kind: role.Deliver}, "decide again"},
 		{role.Step{Kind: role.Remove}, "remove"},
 		{role.Step{Kind: role.Drop}, "arrive"},
 		{role.Step{Kind: role.Dead, Why: message.Problemf(message.TooLarge, "x")}, "dead: too_large"},

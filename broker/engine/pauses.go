@@ -24,9 +24,8 @@ const (
 	minClosing = time.Second
 	// drainTurn is the maximum time for which one lane drains while others wait.
 	drainTurn = 10 * time.Second
-	// These are the intervals at which the owner looks for messages that came too late into the lanes of ended pauses:
-	// sweepSoon during the first minute after the end, then sweepEvery while the list contains the pause, and sweepRarely
-	// otherwise.
+	// The owner looks for messages that were stored too late in the lanes of ended pauses: every sweepSoon in the first
+	// minute after the end, then every sweepEvery while the list contains the pause, and every sweepRarely after that.
 	sweepSoon, sweepEvery, sweepRarely = 5 * time.Second, time.Minute, time.Hour
 )
 
@@ -36,8 +35,8 @@ type pauseLanes struct {
 	lane  streams.Spec
 	lease lease.Lease // of the stream
 
-	last  string               // the pause whose lane was drained last
-	swept map[string]time.Time // when the lanes of ended pauses were last checked
+	lastDrained string               // the pause whose lane was drained last
+	swept       map[string]time.Time // by id: when the lane of an ended pause was last checked
 }
 
 func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
@@ -46,17 +45,17 @@ func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
 
 // run drains the lanes of resumed pauses, one after the other, until ctx or the lease ends.
 func (l *pauseLanes) run(ctx context.Context) error {
-	l.owning.Store(true)
-	defer l.owning.Store(false)
+	l.ownsPaused.Store(true)
+	defer l.ownsPaused.Store(false)
 	poll := time.NewTimer(0)
 	defer poll.Stop()
 	for {
 		changed := l.Pauses.Changed()
 		all, again := l.toDrain(ctx, time.Now())
 		if len(all) > 0 {
-			// Round robin: a lane that cannot drain must not delay the others for long.
-			l.last = all[(slices.Index(all, l.last)+1)%len(all)]
-			if err := l.drain(ctx, l.last); err != nil {
+			// In turn, because a lane that cannot drain must not delay the other lanes for long.
+			l.lastDrained = all[(slices.Index(all, l.lastDrained)+1)%len(all)]
+			if err := l.drain(ctx, l.lastDrained); err != nil {
 				return err
 			}
 			again = 0
@@ -68,8 +67,8 @@ func (l *pauseLanes) run(ctx context.Context) error {
 	}
 }
 
-// wait returns when the list of pauses has changed, or the poll is due. It reports false when ctx or the lease has
-// ended.
+// wait waits until the list of pauses has changed or the poll is due, and then returns true. It returns false when ctx
+// or the lease has ended.
 func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-chan time.Time) bool {
 	for {
 		select {
@@ -87,8 +86,8 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 }
 
 // toDrain returns the pauses whose lanes are to be drained, and the time until the next check. The lane of an ended
-// pause may hold messages of an instance that received the end too late. While no target is paused, every lane is
-// drained.
+// pause may have messages of an instance that learned of the end too late. While no target is paused, all lanes with
+// messages are drained, one after the other.
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string, again time.Duration) {
 	list, again := l.Pauses.List(), sweepRarely
 	if list != nil && l.Pauses.Applied() < list.Version {
@@ -122,8 +121,8 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 	return all, again
 }
 
-// drain works the lane of one pause. It ends when the lane is empty and the pause over, when the pause is active again,
-// or after drainTurn if other lanes wait.
+// drain works the lane of one pause. It ends when the lane is empty and the pause is over, when the pause is active
+// again, or after drainTurn if other lanes wait.
 func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -134,8 +133,8 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	if p, ok := l.Pauses.List().Get(id); ok {
 		w.plan.resumed = leader.At(p.Changed)
 	}
-	l.roster.enlist(w)
-	defer l.roster.dismiss(w)
+	l.roster.add(w)
+	defer l.roster.remove(w)
 	ended := make(chan error, 1)
 	go func() { ended <- w.run(working) }()
 	poll := time.NewTicker(drainPoll)
@@ -162,7 +161,7 @@ func (l *pauseLanes) othersWait(ctx context.Context, id string, local time.Time)
 	return slices.ContainsFunc(all, func(other string) bool { return other != id })
 }
 
-// drained advances the state of a pause as far as its lane permits. It reports whether the lane needs no worker any
+// drained moves a pause to its next state if the pause's lane is empty. It reports whether the lane needs no worker any
 // more.
 func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time, local time.Time) bool {
 	p, known := l.Pauses.List().Get(id)

@@ -194,7 +194,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	switch request, problem := entry.ParseAny(i.Policy(), in); {
 	case problem == nil:
 		l.HeadDue, l.format = request.When(), i.formatOf(in)
-		leaves = i.streams.Config().Ladder.Leaves(in.At.Add(l.spec.Delay), request.When())
+		leaves = i.streams.Config().Ladder.LeaveTime(in.At.Add(l.spec.Delay), request.When())
 	case problem.Code == message.NewerFormat:
 		l.Error, l.format = newerMessage, i.formatOf(in)
 		leaves = in.At.Add(l.spec.Delay)

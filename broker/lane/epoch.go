@@ -10,20 +10,21 @@ import (
 // first item of the epoch. Items of the previous epoch may still be in the channel at that time.
 type Epoch struct {
 	Number uint64
-	// Fresh means that the stream has another history than in the previous epoch: it was deleted and created again,
-	// restored, or truncated by a crash of its server. A sequence may now belong to another message, so the cursor is
-	// invalid.
+	// Fresh means that the stream has another history than in the previous epoch: the stream was deleted and created
+	// again, restored, or truncated by a crash of its server. A sequence may now belong to another message, so the owner's
+	// cursor is invalid.
 	Fresh bool
-	Info  Sample
+	Info  Sample // taken after the consumer was created
 }
 
 // begin starts an epoch. It takes a sample of the stream, creates a consumer at the last message read, and takes
-// another sample: a stream that was replaced in between would never deliver its messages to that consumer.
+// another sample: if the stream was replaced in between, the consumer would never deliver the stream's messages.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
-	before, sample, err := r.look(ctx)
+	stream, sample, err := r.look(ctx)
 	if err != nil {
 		return nil, err
 	}
+	before := stream.CachedInfo()
 	if err := r.recognize(ctx, sample); err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	k := &r.known
 	k.next = max(k.next, before.State.FirstSeq, k.first, 1)
 	if !r.cfg.Sparse {
-		if k.deleted, err = r.listDeleted(ctx, before); err != nil {
+		if k.deleted, err = r.listDeleted(ctx, stream); err != nil {
 			return nil, err
 		}
 	}
@@ -40,8 +41,8 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 		p.close(ctx)
 		return nil, err
 	}
-	after, sample, err := r.look(ctx)
-	if err == nil && (after.Created != before.Created || after.State.LastSeq < before.State.LastSeq) {
+	_, after, err := r.look(ctx)
+	if err == nil && (after.Created != before.Created || after.LastSeq < before.State.LastSeq) {
 		err = ErrHistory
 	}
 	if err != nil {
@@ -50,7 +51,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	}
 	r.number++
 	r.live.Store(r.number)
-	if err := r.announce(ctx, Epoch{Number: r.number, Fresh: k.fresh, Info: sample}); err != nil {
+	if err := r.announce(ctx, Epoch{Number: r.number, Fresh: k.fresh, Info: after}); err != nil {
 		p.close(ctx)
 		return nil, err
 	}
@@ -58,8 +59,8 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	return p, nil
 }
 
-// recognize determines whether the stream is the one that was read. If it is not, recognize resets the position and the
-// known history.
+// recognize determines whether the stream is the stream that was read. If it is not, recognize resets the position and
+// the known history. It returns ErrUnsure if the sample does not show whether it is.
 func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	k := &r.known
 	last := History{Created: k.created, Read: k.read.Sequence, At: k.read.At}
@@ -85,7 +86,7 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	if r.cfg.Sparse {
 		low = sample.LastSeq + 1
 	}
-	if low < k.first || !k.firstOf.IsZero() && !sample.Created.Equal(k.firstOf) {
+	if low < k.first || !k.firstCreated.IsZero() && !sample.Created.Equal(k.firstCreated) {
 		k.first = 0
 	}
 	return nil

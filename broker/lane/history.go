@@ -10,12 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// staleFor is the time for which a stream must appear truncated before the reader treats it as another history. A
-// leader that is cut off from its cluster gives old answers for at most 10 s (nats-server's lostQuorumInterval). After
-// that time, its answers show that it has lost its majority.
+// staleFor is the time for which a stream must appear truncated before its history counts as another one. A leader that
+// is cut off from its cluster gives old answers for at most 10 s (nats-server's lostQuorumInterval). After that time,
+// the leader's answers show that it has lost its majority.
 const staleFor = 10 * time.Second
 
-// History distinguishes the stream that was read from another one of the same name.
+// History distinguishes the stream that was read from another stream of the same name.
 type History struct {
 	Created time.Time // when the stream was created
 	Read    uint64    // sequence of the last message read; zero if there is none
@@ -27,18 +27,19 @@ type Verdict int
 
 // The verdicts.
 const (
-	Same   Verdict = iota // the stream is the one that was read
+	Same   Verdict = iota // the stream is the stream that was read
 	Other                 // the stream was deleted and created again, restored, or truncated by a loss of power
-	Unsure                // either Other, or a deposed leader answered; take another sample later
+	Unsure                // Other, or a deposed leader answered; the caller should take another sample later
 )
 
 // Judge distinguishes histories. A stream that was created again has a later creation time. A stream that was restored
-// from a backup, or truncated by a loss of power, may have the same creation time, and new messages may have taken the
-// sequences of old messages. Then the message at the sequence read last has another timestamp. If that message was
-// deleted or purged, Judge cannot detect this case.
+// from a backup, or truncated by a loss of power, may have the same creation time, and new messages may have the
+// sequences of lost messages. Then the message at the sequence read last has another timestamp. Judge cannot detect
+// this if that message was deleted or purged.
 //
-// A deposed leader, until it notices, may describe the stream as older or shorter than it is. So Judge returns Other
-// for such a stream only after staleFor, and only if the leader hears from a majority.
+// A deposed leader may describe the stream as older or shorter than it is, until the leader notices that it was
+// deposed. So if a stream appears older or shorter, Judge returns Other only after staleFor, and only if the leader
+// hears from a majority.
 //
 // The zero Judge is ready to use. It is not safe for concurrent use.
 type Judge struct {

@@ -117,11 +117,11 @@ func (r *rig) replace() {
 	if err := r.js.DeleteStream(context.Background(), r.spec.Stream); err != nil {
 		r.t.Fatalf("delete: %v", err)
 	}
-	time.Sleep(100 * time.Millisecond) // the server removes the files in its own time
+	time.Sleep(100 * time.Millisecond) // until the server has removed the files
 	r.create()
 }
 
-// retry publishes until the server accepts.
+// retry publishes a message again and again, until the server accepts it.
 func (r *rig) retry(m *nats.Msg) {
 	for {
 		if _, err := r.js.PublishMsg(context.Background(), m); err == nil {
@@ -190,7 +190,7 @@ func (o *owner) adopt(done <-chan struct{}) {
 	}
 }
 
-// take takes up to n items, and ends when the reader has been stopped.
+// take takes at most n items. It also ends when the reader has been stopped.
 func (o *owner) take(n int) {
 	for range n {
 		it, ok := <-o.Items()
@@ -205,7 +205,7 @@ func (o *owner) take(n int) {
 	}
 }
 
-// check compares the messages with the given ones.
+// check checks that the owner has read exactly the messages with the bodies from to to, in order.
 func (o *owner) check(from, to int) {
 	o.t.Helper()
 	var want []string
@@ -225,7 +225,7 @@ func (o *owner) checkBodies(want ...string) {
 	}
 }
 
-// checkEpochs compares the start of each epoch: "fresh" or "same".
+// checkEpochs checks the epochs so far: "fresh" for an epoch with another history, and "same" otherwise.
 func (o *owner) checkEpochs(want ...string) {
 	o.t.Helper()
 	synctest.Wait()

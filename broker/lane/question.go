@@ -12,33 +12,27 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// look requests the stream's state from its leader.
-func (r *Reader) look(ctx context.Context) (info *jetstream.StreamInfo, sample Sample, err error) {
+// look requests the stream's state from its leader. The state is also cached in stream.
+func (r *Reader) look(ctx context.Context) (stream jetstream.Stream, sample Sample, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
-		s, err := r.cfg.JetStream.Stream(ctx, r.cfg.Stream)
-		if err != nil {
-			return fmt.Errorf("look at the stream: %w", err)
+		if stream, err = r.cfg.JetStream.Stream(ctx, r.cfg.Stream); err != nil {
+			return fmt.Errorf("look up the stream: %w", err)
 		}
-		info = s.CachedInfo()
-		sample = SampleOf(info, time.Now())
+		sample = SampleOf(stream.CachedInfo(), time.Now())
 		return nil
 	})
-	return info, sample, err
+	return stream, sample, err
 }
 
-// listDeleted requests the deleted sequences in the middle of the stream from its leader. It does so only if look
-// reports any, and if the lane is the whole stream. If the lane is a part of a stream, the list may be too large for an
-// answer, because it contains the deleted messages of other parts.
-func (r *Reader) listDeleted(ctx context.Context, look *jetstream.StreamInfo) (d deleted, err error) {
-	if look.State.NumDeleted == 0 || r.cfg.Filter != everything {
+// listDeleted requests the deleted sequences in the middle of the stream from its leader. It returns an empty list if
+// the cached state has none, or if the lane is only a part of the stream: then the list may be too large for an answer,
+// because it contains the deleted messages of other parts.
+func (r *Reader) listDeleted(ctx context.Context, stream jetstream.Stream) (d deleted, err error) {
+	if stream.CachedInfo().State.NumDeleted == 0 || r.cfg.Filter != everything {
 		return nil, nil
 	}
 	err = r.request(ctx, func(ctx context.Context) error {
-		s, err := r.cfg.JetStream.Stream(ctx, r.cfg.Stream)
-		if err != nil {
-			return fmt.Errorf("look up the stream: %w", err)
-		}
-		info, err := s.Info(ctx, jetstream.WithDeletedDetails(true))
+		info, err := stream.Info(ctx, jetstream.WithDeletedDetails(true))
 		if err != nil {
 			return fmt.Errorf("list the deleted messages: %w", err)
 		}
@@ -57,9 +51,9 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 	return m, err
 }
 
-// more asks the stream's leader whether it has a message after the last message read. The last sequence of a sample
-// does not show this, because the message with that sequence may have been deleted. A direct get does not show it
-// either, because any replica may answer it.
+// more asks the stream's leader whether it has a message after the last message read. A sample does not show this,
+// because the message with the sample's last sequence may have been deleted. A direct get does not show it either,
+// because any replica may answer.
 func (r *Reader) more(ctx context.Context) (bool, error) {
 	err := r.request(ctx, func(ctx context.Context) error {
 		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, r.cfg.Filter)
@@ -71,8 +65,8 @@ func (r *Reader) more(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// request calls send, which sends a request to the JetStream API. If the connection is lost, request returns at once:
-// no answer can come then, and waiting for the timeout would make messages late.
+// request calls send, which sends a request to the JetStream API. If the connection is lost, request returns errOffline
+// immediately: no answer can come, and to wait for the timeout would make messages late.
 func (r *Reader) request(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

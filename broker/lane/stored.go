@@ -21,12 +21,12 @@ type Stored struct {
 	At          time.Time // the leader's timestamp; it may be earlier than the previous message's timestamp
 	Subject     string
 	Header      map[string][]string
-	Undecodable bool // the message has headers that do not decode
+	Undecodable bool // the message has headers that cannot be decoded
 	Data        []byte
-	Size        int    // bytes on the wire, headers included
+	Size        int    // bytes on the wire: subject, headers and body
 	Behind      uint64 // messages after this one in the stream when the server sent it
 
-	consumer uint64 // the consumer's number of the message; the first is one
+	consumer uint64 // the consumer's number of the message, counted from one
 }
 
 // Incoming returns the message in the form that package message parses. A caller that read only the headers must set
@@ -38,8 +38,8 @@ func (s Stored) Incoming(stream string) message.Incoming {
 	}
 }
 
-// BodySize returns the size of the body, in bytes, of a message that was read without its body. The server appends its
-// header with the size to the headers of the message, which may contain another such header of a client's.
+// BodySize returns the size of the body, in bytes, of a message that was read without its body. The server appends a
+// header with the size to the headers of the message. A client may have set the same header, so the last one counts.
 func (s Stored) BodySize() int {
 	sizes := s.Header[sizeHeader]
 	if len(sizes) == 0 {
@@ -52,11 +52,15 @@ func (s Stored) BodySize() int {
 	return int(n)
 }
 
-// parseStored parses a message from an inbox of the reader as a stored message. A stored message meets two conditions.
-// Its subject is not below the inbox: clients can publish to an inbox, but only the server delivers messages with
-// another subject there. And its reply subject names the reader's consumer, whose name is random: a client could make
-// the server deliver another stream to the inbox. The headers prove nothing, because a client may have written
-// "Status: 409".
+// parseStored parses a message that arrived at the reader's inbox as a stored message. It returns false if the message
+// is not a stored message of the consumer. A stored message meets two conditions:
+//
+//   - Its subject is not below the inbox. Clients can publish to an inbox, but only the server delivers messages with
+//     another subject to the inbox.
+//   - Its reply subject names the reader's consumer, whose name is random. Without this condition, a client could make
+//     the server deliver the messages of another stream to the inbox.
+//
+// The headers prove nothing, because a client may have written "Status: 409".
 func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
 	if strings.HasPrefix(m.Subject, inbox) || !strings.HasPrefix(m.Reply, ackPrefix) {
 		return Stored{}, false
@@ -72,7 +76,7 @@ func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
 	return s, true
 }
 
-// source identifies the consumer that delivered a message.
+// source identifies the consumer that has delivered a message.
 type source struct{ stream, consumer string }
 
 // parseReply parses a reply subject without its prefix "$JS.ACK.". It has one of two forms:
