@@ -82,7 +82,8 @@ func newCommitter(stream string, kind laneKind, api jsapi.Client, sample sampler
 	return &committer{stream: stream, kind: kind, api: api, sample: sample, judge: new(lane.Judge)}
 }
 
-// reset forgets all commits. It is called after the stream was replaced.
+// reset is called after the stream was replaced. In the new stream, nothing is committed yet. A commit in progress
+// continues.
 func (c *committer) reset() {
 	c.committed, c.earliest, c.movedAt, c.waitingSince, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
 }

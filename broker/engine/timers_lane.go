@@ -48,38 +48,38 @@ func (l *timersLane) source() source {
 // such entries. When their key is known again, the sweep finds their timers.
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
-	if in.KeysRead && l.beforeUs(w, leader.At(in.At)) {
+	if in.KeysRead && l.beforeOwnership(w, leader.At(in.At)) {
 		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled}
 		return
 	}
 	e := entry.Parse(t.stream.Policy, in)
-	before := t.lastSets[f.Subject]
-	if before == nil || before.Sequence != e.Generation {
-		if a := t.stream.OfEarlierFiring(e, in); a != nil && l.beforeUs(w, leader.At(in.At)) {
+	previous := t.lastSets[f.Subject]
+	if previous == nil || previous.Sequence != e.Generation {
+		if a := t.stream.OfEarlierFiring(e, in); a != nil && l.beforeOwnership(w, leader.At(in.At)) {
 			f.request, f.timer = e.Request, a
 			return
 		}
 	}
-	var follows *role.Alarm // the set that directly precedes this one; nil if it is not in memory
-	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.Last() {
-		follows = before.timer
+	var predecessor *role.Alarm // the set that directly precedes this set; nil if it is not in memory
+	if previous != nil && previous.Sequence < f.Sequence && previous.problem == nil && previous.timer.Last() {
+		predecessor = previous.timer
 	}
-	removed := false // the entry of before is to be removed
+	removesPrevious := false // the entry of previous is to be removed
 	switch {
-	case before == nil || before.Sequence >= f.Sequence:
-	case before.timer.ReplacedBy(e):
-		removed = w.supersede(before)
+	case previous == nil || previous.Sequence >= f.Sequence:
+	case previous.timer.ReplacedBy(e):
+		removesPrevious = w.supersede(previous)
 	default:
-		before.timer.MayHaveFired()
+		previous.timer.MayHaveFired()
 	}
 	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
-	if removed && e.Kind == entry.Cancel && f.timer.Keep {
+	if removesPrevious && e.Kind == entry.Cancel && f.timer.Keep {
 		f.timer.Entry = 0 // usually no other entry remains; the sweep removes the others together with the cancel
 	}
 	switch e.Kind {
 	case entry.Set:
 		t.lastSets[f.Subject] = f
-		f.request.Due = f.timer.Follow(follows, e)
+		f.request.Due = f.timer.Follow(predecessor, e)
 		limit := int(w.lane.MaxMsgSize)
 		if f.problem == nil && e.Replaced == 0 && limit > 0 && f.Size-len(f.Subject) > limit-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
@@ -94,9 +94,9 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	}
 }
 
-// beforeUs reports whether an entry was stored before this instance owned the lane. While the leader's clock is
-// unknown, beforeUs returns true: this instance has not fired a timer yet.
-func (l *timersLane) beforeUs(w *worker, stored leader.Time) bool {
+// beforeOwnership reports whether an entry was stored before this instance owned the lane. While the leader's clock is
+// unknown, beforeOwnership returns true: this instance has not fired a timer yet.
+func (l *timersLane) beforeOwnership(w *worker, stored leader.Time) bool {
 	since, _ := w.clock.Now(l.ownedSince)
 	return !w.clock.Known() || stored.Before(since)
 }

@@ -58,15 +58,15 @@ type meters struct {
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
 type loop struct {
-	mail     *mailbox[event]
-	loopCtx  context.Context // set by run; ends with the loop
-	timer    *time.Timer     // set by run; ends a sleep
-	ping     chan struct{}   // Engine.Alive sends to it, to check that the loop turns
-	ended    chan struct{}   // closed when the loop has ended, before drain
-	wg       sync.WaitGroup  // the goroutines of requests; all end before run returns
-	onEpoch  func()          // called at the beginning of each epoch
-	stopped  atomic.Bool     // set by drain: the worker must send no further message
-	cooldown cooldown
+	mail       *mailbox[event]
+	loopCtx    context.Context // set by run; ends with the loop
+	sleepTimer *time.Timer     // set by run; ends a sleep
+	ping       chan struct{}   // Engine.Alive sends to it, to check that the loop turns
+	ended      chan struct{}   // closed when the loop has ended, before drain
+	wg         sync.WaitGroup  // the goroutines of requests; all end before run returns
+	onEpoch    func()          // called at the beginning of each epoch
+	stopped    atomic.Bool     // set by drain: the worker must send no further message
+	cooldown   cooldown
 }
 
 // event is an answer, or another value of the mailbox, that the loop handles.
@@ -119,8 +119,8 @@ func (w *worker) run(ctx context.Context) error {
 	defer stop()
 	var reader sync.WaitGroup
 	reader.Go(func() { w.reading.Run(working) })
-	w.timer = time.NewTimer(0)
-	defer w.timer.Stop()
+	w.sleepTimer = time.NewTimer(0)
+	defer w.sleepTimer.Stop()
 	for w.await(ctx.Done(), w.lease.Done(), w.pass(time.Now())) {
 	}
 	close(w.ended)
@@ -144,7 +144,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	if cooldown := w.cooldown.until.Sub(now); cooldown > 0 && !w.mustHandleAnswers() {
 		bell, sleep = nil, min(sleep, cooldown)
 	}
-	w.timer.Reset(sleep)
+	w.sleepTimer.Reset(sleep)
 	select {
 	case <-ended:
 		return false
@@ -153,7 +153,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	case <-w.lease.Beats(): // receiving proves to the lease that the loop is alive
 	case <-w.ping: // receiving proves to Engine.Alive that the loop is alive
 	case <-bell:
-	case <-w.timer.C:
+	case <-w.sleepTimer.C:
 	case e := <-epochs:
 		w.adopt(e)
 	case item := <-items:
@@ -170,20 +170,20 @@ func (w *worker) pass(local time.Time) time.Duration {
 	if !canSend {
 		w.backlog.holdBack()
 	}
-	wait, backlogWait := w.commitIfDue(local), forever
+	wait, sendWait := w.commitIfDue(local), forever
 	if m.proven && canSend {
 		w.decideUntimed(m)
 		w.decideHalted(m)
-		backlogWait = w.send(m, local)
+		sendWait = w.send(m, local)
 	}
 	if next, ok := w.nextDue(m.now); ok && canSend {
 		untilDue := slackEnd(next, w.slack()).Sub(m.now)
-		if backlogWait != forever && untilDue <= 0 {
-			untilDue = backlogWait
+		if sendWait != forever && untilDue <= 0 {
+			untilDue = sendWait
 		}
 		wait = min(wait, w.awaitDue(untilDue, local, m.proven))
 	}
-	wait = min(wait, backlogWait)
+	wait = min(wait, sendWait)
 	if resume, ok := w.resumeTime(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}

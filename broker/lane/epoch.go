@@ -20,7 +20,7 @@ type Epoch struct {
 // begin starts an epoch. It takes a sample of the stream, creates a consumer at the last message read, and takes
 // another sample: if the stream was replaced in between, the consumer would never deliver the stream's messages.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
-	stream, sample, err := r.look(ctx)
+	stream, sample, err := r.requestState(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 		p.close(ctx)
 		return nil, err
 	}
-	_, after, err := r.look(ctx)
+	_, after, err := r.requestState(ctx)
 	if err == nil && (after.Created != before.Created || after.LastSeq < before.State.LastSeq) {
 		err = ErrHistory
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// look requests the stream's state from its leader. The state is also cached in stream.
-func (r *Reader) look(ctx context.Context) (stream jetstream.Stream, sample Sample, err error) {
+// requestState requests the state of the stream from its leader. Stream caches the same state.
+func (r *Reader) requestState(ctx context.Context) (stream jetstream.Stream, sample Sample, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
 		if stream, err = r.cfg.JetStream.Stream(ctx, r.cfg.Stream); err != nil {
 			return fmt.Errorf("look up the stream: %w", err)
