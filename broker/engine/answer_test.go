@@ -57,7 +57,7 @@ func TestAfterStore(t *testing.T) {
 
 		{name: "no room for a dead letter", sent: expired, answer: no(full), want: "back off until 50ms"},
 	} {
-		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, tries: tt.tries}
+		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, tries: tt.tries}
 		if f.request.Due.IsZero() {
 			f.request.Due = after(10 * time.Second)
 		}

@@ -28,8 +28,8 @@ func TestUnknownStep(t *testing.T) {
 
 // inFlight returns a message of the lane that was read and is due at the time now.
 func inFlight(w *worker, now time.Time) *flight {
-	mark, _ := w.reading.record(lane.Item{Epoch: 1, Stored: lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay)}})
-	f := w.flights.begin(lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay), Data: []byte("x")}, mark)
+	mark, _ := w.reading.record(lane.Item{Epoch: 1, Message: lane.Message{Sequence: 1, At: now.Add(-w.lane.Delay)}})
+	f := w.flights.begin(lane.Message{Sequence: 1, At: now.Add(-w.lane.Delay), Data: []byte("x")}, mark)
 	f.request = message.Request{ID: "x", Target: "orders.x", Due: now}
 	return f
 }

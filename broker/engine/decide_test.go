@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 		{name: "of a newer format", now: sec, problem: newer, want: "hold until 1m1s"},
 	} {
 		tt.request.Due = after(tt.due)
-		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, problem: tt.problem}
+		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem}
 		p := plan{kind: plainLane{}, delay: tt.lane, ladder: ladder}
 		got := next(p, moment{now: epoch.Add(tt.now), proven: true}, f).String()
 		if got != tt.want {
@@ -68,7 +68,7 @@ func TestDecide(t *testing.T) {
 // TestNothingFiresUnproven: no message fires or expires by an estimate of the leader's time.
 func TestNothingFiresUnproven(t *testing.T) {
 	r := message.Request{Due: after(time.Second), Expires: after(time.Minute)}
-	f := &flight{Stored: lane.Stored{At: after(0)}, request: r}
+	f := &flight{Message: lane.Message{At: after(0)}, request: r}
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
 	const want = "hold until 1s"
 	for _, now := range []time.Duration{0, time.Second, time.Hour} {

@@ -65,7 +65,7 @@ func TestDecideTimer(t *testing.T) {
 			tt.kind = new(timersLane)
 		}
 		tt.request.Due = after(tt.due)
-		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, problem: tt.problem, timer: &tt.timer}
+		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem, timer: &tt.timer}
 		p := plan{kind: tt.kind, delay: tt.delay, ladder: mustLadder(t, "1s 5s 1m 30m")}
 		m := moment{now: epoch.Add(tt.now), proven: !tt.guess, crowded: tt.crowded}
 		if got := next(p, m, f).String(); got != tt.want {

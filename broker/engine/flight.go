@@ -16,13 +16,13 @@ import (
 
 // flight is a message in memory, from its read until it has arrived.
 type flight struct {
-	lane.Stored // without headers: request has the headers that are needed later
-	request     message.Request
-	problem     *message.Problem // the reason why the message cannot be delivered; nil if it can be delivered
-	mark        lane.Mark
-	size        int  // the memory of the message, in bytes: see cost
-	awaitsHop   bool // the message waits on the wheel for a hop
-	grown       int  // the part of size that unpacking has added; zero if the message was never packed
+	lane.Message // without headers: request has the headers that are needed later
+	request      message.Request
+	problem      *message.Problem // the reason why the message cannot be delivered; nil if it can be delivered
+	mark         lane.Mark
+	size         int  // the memory of the message, in bytes: see cost
+	awaitsHop    bool // the message waits on the wheel for a hop
+	grown        int  // the part of size that unpacking has added; zero if the message was never packed
 
 	tries         int          // number of consecutive failed tries that were followed by a backoff
 	silences      int          // number of consecutive deliveries that the target should have acknowledged, and did not

@@ -68,7 +68,7 @@ var hopKeys = message.NewKeys([]string{"a secret of sixteen bytes"}, time.Time{}
 
 // storedMessage returns a message as nats.go returns it: the body is the end of the bytes that were read from the
 // connection. If hop is true, the message also has the headers of a lane.
-func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int, hop bool) lane.Stored {
+func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int, hop bool) lane.Message {
 	t.Helper()
 	subject, header := "delay.10s.orders.x", message.Header{}
 	for n := range headers {
@@ -93,7 +93,7 @@ func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lane.Stored{
+	return lane.Message{
 		Sequence: seq, At: epoch.Stamp(), Subject: strings.Clone(subject), Header: header, Size: len(wire) + body,
 		Data: append(make([]byte, 0, len(wire)+body), wire...)[len(wire):][:body],
 	}

@@ -69,8 +69,8 @@ func newFlights(a *account) *flights {
 }
 
 // begin begins a flight with a message that was read.
-func (f *flights) begin(s lane.Stored, m lane.Mark) *flight {
-	fl := &flight{Stored: s, mark: m, size: cost(s)}
+func (f *flights) begin(s lane.Message, m lane.Mark) *flight {
+	fl := &flight{Message: s, mark: m, size: cost(s)}
 	f.count++
 	f.bytes += fl.size
 	return fl
@@ -209,7 +209,7 @@ func (f *flights) endKeyWait(fl *flight) {
 }
 
 // cost returns the memory of a message, in bytes. It adds a quarter of the size, because the allocator rounds sizes up.
-func cost(s lane.Stored) int {
+func cost(s lane.Message) int {
 	headers := 0
 	for name, values := range s.Header {
 		for _, v := range values {

@@ -17,8 +17,8 @@ func someFlights() *flights {
 // TestFlightsAreCounted: a message and its bytes are counted until its flight ends, wherever the message waits.
 func TestFlightsAreCounted(t *testing.T) {
 	f := someFlights()
-	first := f.begin(lane.Stored{Sequence: 1, Size: 1000}, lane.Mark{})
-	second := f.begin(lane.Stored{Sequence: 2}, lane.Mark{})
+	first := f.begin(lane.Message{Sequence: 1, Size: 1000}, lane.Mark{})
+	second := f.begin(lane.Message{Sequence: 2}, lane.Mark{})
 	if f.count != 2 || f.bytes != first.size+second.size || first.size <= second.size {
 		t.Fatalf("%d messages of %d bytes, want two of %d and %d", f.count, f.bytes, first.size, second.size)
 	}

@@ -81,7 +81,7 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
 	for seq, wait := range []time.Duration{3 * time.Minute, time.Minute, 2 * time.Minute} {
-		f := w.flights.begin(storedAgo(uint64(seq+1), 3, base, 0).Stored, lane.Mark{})
+		f := w.flights.begin(storedAgo(uint64(seq+1), 3, base, 0).Message, lane.Mark{})
 		f.request.Due = base.Round(0).Add(wait)
 		w.proceed(f, w.moment(base))
 	}
@@ -142,7 +142,7 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 // storedAgo returns a message of the level 10s that was stored a duration ago before base. Last is the last sequence of
 // the stream.
 func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
-	return lane.Item{Epoch: 1, Stored: lane.Stored{
+	return lane.Item{Epoch: 1, Message: lane.Message{
 		Sequence: seq, At: base.Round(0).Add(-ago), Behind: last - seq,
 		Subject: "delay.10s.orders.x", Data: []byte(fmt.Sprint(seq)), Size: 64,
 	}}

@@ -49,7 +49,7 @@ func TestDecideAboutPaused(t *testing.T) {
 		if tt.lane != "" {
 			p.kind = pausedLane{pause: tt.lane}
 		}
-		f := &flight{Stored: lane.Stored{At: after(-time.Hour)}, request: message.Request{
+		f := &flight{Message: lane.Message{At: after(-time.Hour)}, request: message.Request{
 			Target: "a.b", Due: after(-time.Minute), RetryAt: after(-time.Second), Paced: "turn", Attempts: 2,
 			Released: cmp.Or(tt.lane, tt.released),
 		}}
@@ -68,7 +68,7 @@ func TestDecideAboutPaused(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	early := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Target: "a.b", Due: after(1)}}
+	early := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Target: "a.b", Due: after(1)}}
 	p := plan{kind: plainLane{}, ladder: ladder}
 	m := moment{now: epoch, proven: true, pauses: list(pause.Paused, pause.Over)}
 	if s := next(p, m, early); s.kind != hold {

@@ -31,11 +31,11 @@ type reading struct {
 	cursorSubject string      // the subject of the lane's stored cursor; empty if there is none: see source
 	cursor        lane.Cursor // which of the messages read have arrived
 
-	epoch        uint64      // the last epoch that began
-	created      time.Time   // when the stream of that epoch was created
-	historyEpoch uint64      // the first epoch of the present history
-	last         lane.Stored // the last message read, without its body
-	sample       lane.Sample // the last answer of the stream's leader
+	epoch        uint64       // the last epoch that began
+	created      time.Time    // when the stream of that epoch was created
+	historyEpoch uint64       // the first epoch of the present history
+	last         lane.Message // the last message read, without its body
+	sample       lane.Sample  // the last answer of the stream's leader
 }
 
 func newReading(r *lane.Reader, delay time.Duration, cursorSubject string, start uint64) *reading {
@@ -49,7 +49,7 @@ func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
 	if item.Epoch < r.historyEpoch {
 		return r.cursor.Void(), false
 	}
-	r.last = lane.Stored{Sequence: item.Sequence, At: item.At, Behind: item.Behind}
+	r.last = lane.Message{Sequence: item.Sequence, At: item.At, Behind: item.Behind}
 	if r.cursorSubject != "" && item.Subject == r.cursorSubject {
 		return r.cursor.Void(), true
 	}
@@ -62,7 +62,7 @@ func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	if e.Fresh {
 		r.historyEpoch = e.Number
 		r.cursor.Reset()
-		r.last = lane.Stored{}
+		r.last = lane.Message{}
 	}
 	r.epoch, r.created = e.Number, e.Info.Created
 	r.recordSample(e.Info)
@@ -187,7 +187,7 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	if present && w.plan.slack == 0 { // with a slack, the reader delays items, so their timestamps are old
 		w.clock.Observe(item.Sequence, leader.At(item.At), local)
 	}
-	f := w.flights.begin(item.Stored, mark)
+	f := w.flights.begin(item.Message, mark)
 	in := f.Incoming(w.lane.Stream)
 	needsStep := w.parse(f, in)
 	f.Header = nil

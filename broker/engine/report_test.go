@@ -61,7 +61,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	} {
 		w := idle(t, now)
 		w.plan.kind = test.kind
-		f := &flight{Stored: lane.Stored{At: now}, request: test.request}
+		f := &flight{Message: lane.Message{At: now}, request: test.request}
 		w.proceed(f, moment{now: leader.At(now), proven: true})
 		w.report(now)
 		if got := w.statusAt(now).Overdue; got != test.want {

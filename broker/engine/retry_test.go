@@ -215,7 +215,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 // TestExpiredSaysTheLastReason: the dead letter of an expired message has the reason of the last refusal.
 func TestExpiredSaysTheLastReason(t *testing.T) {
 	f := &flight{
-		Stored:  lane.Stored{At: after(0)},
+		Message: lane.Message{At: after(0)},
 		request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"},
 	}
 	s := next(plan{kind: plainLane{}, ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)

@@ -25,7 +25,7 @@ func TestSpill(t *testing.T) {
 		{name: "the smallest level has refused", due: 3 * time.Second, refused: "1s", want: "hop into 1s"},
 		{name: "in a level", delay: time.Minute, due: 61 * time.Second, want: "hold until 1m1s"},
 	} {
-		f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(tt.due)}, refusedBy: tt.refused}
+		f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(tt.due)}, refusedBy: tt.refused}
 		p := p
 		p.delay = tt.delay
 		if got := next(p, moment{now: epoch, proven: true, crowded: true}, f).String(); got != tt.want {
@@ -33,7 +33,7 @@ func TestSpill(t *testing.T) {
 		}
 	}
 	long := plan{kind: plainLane{}, ladder: mustLadder(t, "10s 1m")} // both levels are read with pauses
-	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(3 * time.Second)}}
+	f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(3 * time.Second)}}
 	if got, want := next(long, moment{now: epoch, crowded: true}, f).String(), "hold until 3s"; got != want {
 		t.Errorf("without a level that is read without a pause: %s, want %s", got, want)
 	}
@@ -71,7 +71,7 @@ func TestStores(t *testing.T) {
 func stores(t *testing.T, p plan, m moment, due time.Duration) (stored int) {
 	t.Helper()
 	m.now = epoch
-	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(due)}}
+	f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(due)}}
 	stored = 1
 	for range 20 {
 		switch s := next(p, m, f); s.kind {
@@ -93,7 +93,7 @@ func stores(t *testing.T, p plan, m moment, due time.Duration) (stored int) {
 // TestSpillAllocatesNothing: while memory is short, the search for a level allocates nothing.
 func TestSpillAllocatesNothing(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: levels.Default(), retries: levels.Default()}
-	far := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}
+	far := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}
 	crowded := moment{now: epoch, proven: true, crowded: true}
 	if n := testing.AllocsPerRun(100, func() { holdOrSpill(p, crowded, far, far.when()) }); n != 0 {
 		t.Errorf("to store a message in a level instead of memory allocates %.0f times", n)

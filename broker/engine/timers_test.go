@@ -16,8 +16,8 @@ import (
 
 // entryRead returns an entry of the timers' stream that the worker of its lane has just read.
 func entryRead(w *worker, sequence uint64, now time.Time, header message.Header) *flight {
-	s := lane.Stored{Sequence: sequence, At: now, Subject: "delaytimer.key.orders.x", Header: header}
-	mark, _ := w.reading.record(lane.Item{Epoch: 1, Stored: s})
+	s := lane.Message{Sequence: sequence, At: now, Subject: "delaytimer.key.orders.x", Header: header}
+	mark, _ := w.reading.record(lane.Item{Epoch: 1, Message: s})
 	f := w.flights.begin(s, mark)
 	w.parse(f, f.Incoming(w.lane.Stream))
 	return f

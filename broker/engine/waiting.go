@@ -37,7 +37,7 @@ type packed struct {
 	overdueHandle wheel.Handle
 	awaitsHop     bool  // see flight.awaitsHop
 	size          int32 // see flight.size
-	wire          int32 // see lane.Stored.Size
+	wire          int32 // see lane.Message.Size
 }
 
 // waiting is an entry of the wheel: either a flight or a packed message.
@@ -84,8 +84,8 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 // unpack restores the flight of a packed message.
 func (f *flights) unpack(p *packed) *flight {
 	fl := &flight{
-		Stored: lane.Stored{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
-		mark:   p.mark, overdueHandle: p.overdueHandle, awaitsHop: p.awaitsHop, size: int(p.size),
+		Message: lane.Message{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
+		mark:    p.mark, overdueHandle: p.overdueHandle, awaitsHop: p.awaitsHop, size: int(p.size),
 		request: message.Unpack(p.request),
 	}
 	fl.grown = fl.size - p.cost()

@@ -95,7 +95,7 @@ func TestUnpackWithinMemory(t *testing.T) {
 	charge := func() { account.Set(int64(f.bytes)) }
 	for account.Room(f.reserve()) {
 		read++
-		fl := f.begin(lane.Stored{Sequence: read, Size: 256, Data: make([]byte, 256)}, lane.Mark{})
+		fl := f.begin(lane.Message{Sequence: read, Size: 256, Data: make([]byte, 256)}, lane.Mark{})
 		f.packOrHold(fl, epoch, leader.Time{})
 		charge()
 	}

@@ -64,7 +64,7 @@ func walk(ladder levels.Ladder, at streams.Spec, wait time.Duration, rng *rand.R
 	now := stored.Add(latency())
 	hops, holds := 0, 0
 	for {
-		f := &flight{Stored: lane.Stored{At: stored.Stamp()}, request: r}
+		f := &flight{Message: lane.Message{At: stored.Stamp()}, request: r}
 		p := plan{kind: plainLane{}, delay: at.Delay, ladder: ladder}
 		switch s := next(p, moment{now: now, proven: true}, f); s.kind {
 		case fire:

@@ -34,7 +34,7 @@ func TestLeaseIsAskedBeforeEach(t *testing.T) {
 		w := tenSeconds(t, base)
 		w.lease = &lostAfter{held: 1}
 		for range 3 { // the next step of each is to wait for a minute
-			f := w.flights.begin(lane.Stored{At: base}, lane.Mark{})
+			f := w.flights.begin(lane.Message{At: base}, lane.Mark{})
 			f.problem = message.Problemf(message.NewerFormat, "x")
 			wait(w, f)
 		}

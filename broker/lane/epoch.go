@@ -79,7 +79,7 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 			"created", sample.Created, "last", sample.LastSeq, "read", k.read.Sequence)
 		k.first = 0
 	}
-	k.read, k.next = Stored{}, 0
+	k.read, k.next = Message{}, 0
 	// The previous owner committed up to first. If the leader does not have that commit, the stream was restored, or
 	// truncated by a loss of power. Its creation time may still be the same.
 	low := sample.FirstSeq

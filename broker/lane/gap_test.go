@@ -113,7 +113,7 @@ func TestDeletedIsNotTaken(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 3})
 	r.known.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
 	for seq := range uint64(14) {
-		if err := r.accept(t.Context(), Stored{Sequence: seq + 1}); err != nil {
+		if err := r.accept(t.Context(), Message{Sequence: seq + 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -149,7 +149,7 @@ func TestGapIsProven(t *testing.T) {
 			{10, errLost, 5},
 			{8, nil, 6}, {9, nil, 7}, {10, nil, 8}, {12, errUnproven, 8},
 		} {
-			err := reader.accept(t.Context(), Stored{Sequence: step.seq})
+			err := reader.accept(t.Context(), Message{Sequence: step.seq})
 			if !errors.Is(err, step.err) || len(reader.items) != step.taken {
 				t.Errorf("%d: %v, %d taken; want %v, %d", step.seq, err, len(reader.items), step.err, step.taken)
 			}

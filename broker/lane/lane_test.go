@@ -140,7 +140,7 @@ type owner struct {
 	mu     sync.Mutex
 	got    []string // bodies in order
 	epochs []Epoch
-	stored []Stored
+	stored []Message
 }
 
 // read starts a reader, and an owner that takes everything immediately.
@@ -200,7 +200,7 @@ func (o *owner) take(n int) {
 		o.Took(it)
 		o.mu.Lock()
 		o.got = append(o.got, string(it.Data))
-		o.stored = append(o.stored, it.Stored)
+		o.stored = append(o.stored, it.Message)
 		o.mu.Unlock()
 	}
 }

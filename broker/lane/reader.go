@@ -28,7 +28,7 @@ const (
 // Item is a stored message, with the number of the epoch in which it was read.
 type Item struct {
 	Epoch uint64
-	Stored
+	Message
 }
 
 // Reader reads one lane in order and hands the messages to one owner. While the owner takes no message, the reader
@@ -57,7 +57,7 @@ type known struct {
 	fresh        bool      // the stream has another history, and the owner has not received an epoch since
 	first        uint64    // lowest sequence to hand over
 	firstCreated time.Time // creation time of the stream to which first applies; zero if unknown
-	read         Stored    // the last message handed over, without headers and body
+	read         Message   // the last message handed over, without headers and body
 	next         uint64    // see "The reader skips no message" in the package's documentation
 	deleted      deleted   // sequences in the middle of the stream that were deleted when the epoch began
 }
@@ -220,7 +220,7 @@ func (r *Reader) backOff(ctx context.Context, pause time.Duration) {
 }
 
 // accept handles a message that a consumer shows. It hands the message over if no message of the stream is skipped.
-func (r *Reader) accept(ctx context.Context, s Stored) error {
+func (r *Reader) accept(ctx context.Context, s Message) error {
 	k := &r.known
 	if s.Sequence == k.read.Sequence && !s.At.Equal(k.read.At) {
 		return r.forget()
@@ -233,10 +233,10 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 		return err
 	}
 	if exists {
-		if err := r.handOver(ctx, Item{Epoch: r.number, Stored: s}); err != nil {
+		if err := r.handOver(ctx, Item{Epoch: r.number, Message: s}); err != nil {
 			return err
 		}
-		k.read = Stored{Sequence: s.Sequence, At: s.At, Behind: s.Behind}
+		k.read = Message{Sequence: s.Sequence, At: s.At, Behind: s.Behind}
 	}
 	k.next = s.Sequence + 1
 	return nil

@@ -85,7 +85,7 @@ func TestFrom(t *testing.T) {
 func TestFromDropsWhatWasCommitted(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 7})
 	for seq := range uint64(10) {
-		if err := r.accept(t.Context(), Stored{Sequence: seq + 1}); err != nil {
+		if err := r.accept(t.Context(), Message{Sequence: seq + 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

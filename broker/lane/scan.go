@@ -42,7 +42,7 @@ type Scan struct {
 	From        uint64    // the first sequence; zero for the beginning
 	Since       time.Time // if From is zero: messages stored earlier are left out; zero for the beginning
 	To          uint64    // the last sequence; zero for the end
-	HeadersOnly bool      // without bodies: see Stored.BodySize
+	HeadersOnly bool      // without bodies: see Message.BodySize
 	Batch       int       // messages in one batch, for a caller that needs few messages; zero for a thousand
 }
 
@@ -53,10 +53,10 @@ type Scan struct {
 // In a cluster, the consumer may run on another server than the connection's. The answer that the consumer was created
 // can arrive before the connection's server knows the consumer's subscription. Then that server answers a request with
 // 503. So All repeats such a request, for at most scanTimeout.
-func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
-	return func(yield func(Stored, error) bool) {
-		if err := s.run(ctx, func(m Stored) bool { return yield(m, nil) }); err != nil {
-			yield(Stored{}, err)
+func (s Scan) All(ctx context.Context) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		if err := s.run(ctx, func(m Message) bool { return yield(m, nil) }); err != nil {
+			yield(Message{}, err)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (s Scan) Count(ctx context.Context) (uint64, error) {
 }
 
 // run calls take with each message, until the end, an error, or take returns false.
-func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
+func (s Scan) run(ctx context.Context, take func(Message) bool) error {
 	name := s.For + "-" + rand.Text()
 	if _, err := s.create(ctx, name); err != nil {
 		return err
@@ -139,10 +139,10 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 // batches sends the requests of a scan, one after the other.
 type batches struct {
 	Scan
-	name  string            // of the consumer
-	take  func(Stored) bool // reports whether the caller wants more messages
-	api   string            // the subject of requests
-	inbox string            // with the final dot; each batch appends its own token
+	name  string             // of the consumer
+	take  func(Message) bool // reports whether the caller wants more messages
+	api   string             // the subject of requests
+	inbox string             // with the final dot; each batch appends its own token
 	msgs  chan *nats.Msg
 	last  uint64 // the consumer's number of its last message
 }

@@ -44,7 +44,7 @@ func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
 // it was resealed, and comes again under its new sequence; or its key is unknown. Again reports whether a later pass
 // must check the entry. An entry with an unknown key is not counted if it was stored later than the argument before:
 // the lane may not have handled the entry yet.
-func (p *seals) judge(ctx context.Context, s *Stream, m lane.Stored, before time.Time) (done, again bool) {
+func (p *seals) judge(ctx context.Context, s *Stream, m lane.Message, before time.Time) (done, again bool) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
 	if !entry.ClaimsOurs(s.Policy, in) {
@@ -82,7 +82,7 @@ const maxUnknownKeys = 8
 
 // reseal replaces an entry by one with the same content, sealed with the first key. Stored is false if the entry is not
 // the last one any more, or need not be resealed.
-func (s *Stream) reseal(ctx context.Context, m lane.Stored) (stored bool, err error) {
+func (s *Stream) reseal(ctx context.Context, m lane.Message) (stored bool, err error) {
 	last, err := s.API.Last(ctx, s.Name(), m.Subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != m.Sequence {
 		return false, nil

@@ -174,7 +174,7 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 }
 
 // overdue parses the header of an entry. It returns the timer, and the result of Stream.Ends.
-func (s *Stream) overdue(m lane.Stored, b *Batch) (found Overdue, since time.Time) {
+func (s *Stream) overdue(m lane.Message, b *Batch) (found Overdue, since time.Time) {
 	in := m.Incoming(s.Name())
 	in.BodyLeft = true
 	e := entry.Parse(s.Policy, in)

@@ -11,7 +11,7 @@ import (
 // TestParseReply parses the reply subjects of all server versions, and subjects that are not reply subjects.
 func TestParseReply(t *testing.T) {
 	const nanos = 1732060800123456789
-	want := Stored{Sequence: 42, consumer: 7, At: time.Unix(0, nanos).UTC(), Behind: 3}
+	want := Message{Sequence: 42, consumer: 7, At: time.Unix(0, nanos).UTC(), Behind: 3}
 	for _, tt := range []struct {
 		name  string
 		reply string
@@ -119,7 +119,7 @@ func TestBodySizeIsTheServers(t *testing.T) {
 		12:  {"12"},
 		250: {"99999999999999999999", "250"}, // the client's, and then the server's
 	} {
-		s := Stored{Header: map[string][]string{"Nats-Msg-Size": sizes}}
+		s := Message{Header: map[string][]string{"Nats-Msg-Size": sizes}}
 		if got := s.BodySize(); got != want {
 			t.Errorf("of %q: got %d, want %d", sizes, got, want)
 		}

@@ -15,8 +15,8 @@ const (
 	sizeHeader = "Nats-Msg-Size"
 )
 
-// Stored is a message of a stream.
-type Stored struct {
+// Message is a message of a stream.
+type Message struct {
 	Sequence    uint64
 	At          time.Time // the leader's timestamp; it may be earlier than the previous message's timestamp
 	Subject     string
@@ -31,7 +31,7 @@ type Stored struct {
 
 // Incoming returns the message in the form that package message parses. A caller that read only the headers must set
 // BodyLeft.
-func (s Stored) Incoming(stream string) message.Incoming {
+func (s Message) Incoming(stream string) message.Incoming {
 	return message.Incoming{
 		Stream: stream, Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
 		Undecodable: s.Undecodable, Data: s.Data,
@@ -40,7 +40,7 @@ func (s Stored) Incoming(stream string) message.Incoming {
 
 // BodySize returns the size of the body, in bytes, of a message that was read without its body. The server appends a
 // header with the size to the headers of the message. A client may have set the same header, so the last one counts.
-func (s Stored) BodySize() int {
+func (s Message) BodySize() int {
 	sizes := s.Header[sizeHeader]
 	if len(sizes) == 0 {
 		return 0
@@ -61,13 +61,13 @@ func (s Stored) BodySize() int {
 //     the server deliver the messages of another stream to the inbox.
 //
 // The headers prove nothing, because a client may have written "Status: 409".
-func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
+func parseStored(m *nats.Msg, inbox, stream, consumer string) (Message, bool) {
 	if strings.HasPrefix(m.Subject, inbox) || !strings.HasPrefix(m.Reply, ackPrefix) {
-		return Stored{}, false
+		return Message{}, false
 	}
 	from, s, ok := parseReply(m.Reply[len(ackPrefix):])
 	if !ok || from.stream != stream || from.consumer != consumer {
-		return Stored{}, false
+		return Message{}, false
 	}
 	s.Subject, s.Header, s.Data = m.Subject, m.Header, m.Data
 	s.Size = m.Size() - len(m.Reply)
@@ -83,7 +83,7 @@ type source struct{ stream, consumer string }
 //
 //	<stream>.<consumer>.<delivered>.<sequence>.<consumer sequence>.<nanoseconds>.<pending>
 //	<domain>.<account hash>.<stream>.<consumer>.<delivered>.<…>.<pending>[.<token>…]
-func parseReply(reply string) (source, Stored, bool) {
+func parseReply(reply string) (source, Message, bool) {
 	if strings.Count(reply, ".") >= 8 {
 		for range 2 { // the domain and the account
 			_, reply, _ = strings.Cut(reply, ".")
@@ -94,16 +94,16 @@ func parseReply(reply string) (source, Stored, bool) {
 	from.consumer, reply, _ = strings.Cut(reply, ".")
 	_, reply, ok := strings.Cut(reply, ".") // the number of deliveries
 	if !ok {
-		return source{}, Stored{}, false
+		return source{}, Message{}, false
 	}
 	var n [4]uint64
 	for i := range n {
 		token, rest, _ := strings.Cut(reply, ".")
 		v, err := strconv.ParseUint(token, 10, 63)
 		if err != nil {
-			return source{}, Stored{}, false
+			return source{}, Message{}, false
 		}
 		n[i], reply = v, rest
 	}
-	return from, Stored{Sequence: n[0], consumer: n[1], At: time.Unix(0, int64(n[2])).UTC(), Behind: n[3]}, true
+	return from, Message{Sequence: n[0], consumer: n[1], At: time.Unix(0, int64(n[2])).UTC(), Behind: n[3]}, true
 }
