@@ -148,10 +148,7 @@ func TestStreamFull(t *testing.T) {
 		k.send("orders.a", message.ModeAuto).check(t, 0, "delivered")
 		k.send("orders.a", message.ModeAuto).check(t, 0, "refused 10077")
 		k.send("orders.a", message.ModeStream).check(t, 0, "refused 10077")
-		var large watched
-		large.start = time.Now()
-		k.Deliver(Message{Target: "orders.a", Data: make([]byte, 200)}, func(r Result) { large.all = append(large.all, r) })
-		large.check(t, 0, "refused 10054")
+		k.deliver(Message{Target: "orders.a", Data: make([]byte, 200)}).check(t, 0, "refused 10054")
 		if got := k.stored("ORDERS"); got != 1 {
 			t.Errorf("%d stored, want 1", got)
 		}
@@ -162,10 +159,7 @@ func TestStreamFull(t *testing.T) {
 func TestTooLargeForTheServer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		var v watched
-		v.start = time.Now()
-		k.Deliver(Message{Target: "a", Data: make([]byte, k.nc.MaxPayload()+1)}, func(r Result) { v.all = append(v.all, r) })
-		v.check(t, 0, "refused 10054")
+		k.deliver(Message{Target: "a", Data: make([]byte, k.nc.MaxPayload()+1)}).check(t, 0, "refused 10054")
 	})
 }
 

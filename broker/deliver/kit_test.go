@@ -99,8 +99,12 @@ type watched struct {
 }
 
 func (k *kit) send(target string, mode message.Mode) *watched {
+	return k.deliver(Message{Target: target, Mode: mode, Data: []byte("x")})
+}
+
+func (k *kit) deliver(m Message) *watched {
 	v := &watched{start: time.Now()}
-	k.Deliver(Message{Target: target, Mode: mode, Data: []byte("x")}, func(r Result) {
+	k.Deliver(m, func(r Result) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.all, v.took = append(v.all, r), time.Since(v.start)

@@ -41,7 +41,7 @@ const (
 //
 // A lane may exceed its limit by its last message.
 type budget struct {
-	buffer   int   // bytes of one request of a reader
+	buffer   int   // bytes that a reader may request with one request
 	reserved int64 // bytes that each lane has for itself
 	shared   int64 // bytes that all lanes share in addition
 
@@ -69,9 +69,6 @@ func Window(holdMessages, holdBytes, lanes int) (messages, bytes int) {
 	bytes = newBudget(holdBytes, lanes).Max() / 2
 	return min(holdMessages, bytes/flightOverhead), bytes
 }
-
-// Buffer returns the number of bytes that a reader may request with one request.
-func (b *budget) Buffer() int { return b.buffer }
 
 // Max returns the number of bytes that a lane can hold while the other lanes hold none.
 func (b *budget) Max() int { return int(b.reserved + portion(b.shared, freeShare)) }

@@ -58,7 +58,7 @@ func TestBuffersFit(t *testing.T) {
 		{1 << 30, 36, maxRequested / 2 / 36},
 		{8 << 20, 67, minBuffer},
 	} {
-		if got := newBudget(tt.total, tt.lanes).Buffer(); got != tt.want {
+		if got := newBudget(tt.total, tt.lanes).buffer; got != tt.want {
 			t.Errorf("%d bytes for %d lanes: buffers of %d, want %d", tt.total, tt.lanes, got, tt.want)
 		}
 	}

@@ -90,7 +90,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
 		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
-		FromCreated: from.Created, Buffer: e.budget.Buffer(), Log: e.log, Sparse: source.sparse,
+		FromCreated: from.Created, Buffer: e.budget.buffer, Log: e.log, Sparse: source.sparse,
 		BatchWindow: readerBatchWindow(l, e.Settings),
 	})
 	w := &worker{

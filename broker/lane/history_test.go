@@ -159,7 +159,7 @@ func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 		time.Sleep(time.Minute)
 		nc := s.Connect()
 		failing := &failingConsumers{JetStream: s.JetStream(nc)}
-		o := r.readerWith(nc, failing, 0)
+		o := r.readerOf(ReaderConfig{Conn: nc, JetStream: failing})
 		go o.take(1 << 30)
 		r.publish(1, 10)
 		o.check(1, 10)
@@ -225,7 +225,7 @@ func TestBacksOff(t *testing.T) {
 		r := newRig(t, s)
 		nc := s.Connect()
 		counting := &shortLived{JetStream: s.JetStream(nc)}
-		o := r.readerWith(nc, counting, 0)
+		o := r.readerOf(ReaderConfig{Conn: nc, JetStream: counting})
 		go o.take(1 << 30)
 		time.Sleep(time.Minute)
 		synctest.Wait()

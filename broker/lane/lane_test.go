@@ -154,12 +154,7 @@ func (r *rig) read(nc *nats.Conn, from uint64) *owner {
 // reader starts a reader whose owner takes nothing yet.
 func (r *rig) reader(nc *nats.Conn, from uint64) *owner {
 	r.t.Helper()
-	return r.readerWith(nc, r.server.JetStream(nc), from)
-}
-
-func (r *rig) readerWith(nc *nats.Conn, js jetstream.JetStream, from uint64) *owner {
-	r.t.Helper()
-	return r.readerOf(ReaderConfig{Conn: nc, JetStream: js, From: from})
+	return r.readerOf(ReaderConfig{Conn: nc, JetStream: r.server.JetStream(nc), From: from})
 }
 
 func (r *rig) readerOf(cfg ReaderConfig) *owner {
