@@ -101,8 +101,8 @@ func (all *Counts) count(subject string) *Count {
 	return all.other
 }
 
-// namedLocked returns the count of a name, whose first token is first. It returns nil if the name is new, and there is
-// no room for it.
+// namedLocked returns the count of a name. It returns nil if the name is new, and there is no room for it. First is the
+// first token of the name, or empty if maxPerToken does not apply to the name.
 func (all *Counts) namedLocked(n countName, first string) *Count {
 	c := all.byName[n]
 	if c == nil && len(all.byName) < all.limit && all.perToken[first] < maxPerToken {

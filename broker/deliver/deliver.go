@@ -138,17 +138,17 @@ func (d *Deliverer) queueLocked(dl *delivery) (sendNow bool) {
 func (d *Deliverer) Drain() {
 	d.mu.Lock()
 	d.closed = true
-	back := d.takeBackLocked(func(*delivery) bool { return true })
+	returned := d.takeBackLocked(func(*delivery) bool { return true })
 	d.mu.Unlock()
-	giveBack(back, ErrDraining)
+	giveBack(returned, ErrDraining)
 }
 
 // Recall gives back the waiting messages of one owner. Messages already sent still get their results.
 func (d *Deliverer) Recall(o Owner) {
 	d.mu.Lock()
-	back := d.takeBackLocked(func(dl *delivery) bool { return dl.Owner == o })
+	returned := d.takeBackLocked(func(dl *delivery) bool { return dl.Owner == o })
 	d.mu.Unlock()
-	giveBack(back, ErrDraining)
+	giveBack(returned, ErrDraining)
 	d.sendReady()
 }
 
@@ -163,10 +163,10 @@ func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 		d.mu.Unlock()
 		return
 	}
-	back := d.takeBackLocked(func(dl *delivery) bool { return halted(dl.Target) })
+	returned := d.takeBackLocked(func(dl *delivery) bool { return halted(dl.Target) })
 	sent := d.targets.unfinished(halted)
 	d.mu.Unlock()
-	giveBack(back, ErrHalted)
+	giveBack(returned, ErrHalted)
 	d.sendReady()
 	for d.unanswered(sent) {
 		select {
@@ -199,11 +199,11 @@ func (d *Deliverer) unanswered(sent []*target) bool {
 
 // takeBackLocked removes and returns the waiting deliveries for which match returns true. The caller gives them back.
 func (d *Deliverer) takeBackLocked(match func(*delivery) bool) []*delivery {
-	back := d.groups.takeBack(match)
-	for _, dl := range back {
+	returned := d.groups.takeBack(match)
+	for _, dl := range returned {
 		dl.target.dropUnsent()
 	}
-	return back
+	return returned
 }
 
 func giveBack(unsent []*delivery, reason error) {
@@ -235,12 +235,12 @@ func (d *Deliverer) watch(ctx context.Context) {
 // under pressure.
 func (d *Deliverer) relieve(now time.Time) (more bool) {
 	d.mu.Lock()
-	back, more := d.groups.judge(now)
-	for _, s := range back {
+	returned, more := d.groups.judge(now)
+	for _, s := range returned {
 		s.target.dropUnsent()
 	}
 	d.mu.Unlock()
-	for _, s := range back {
+	for _, s := range returned {
 		s.done(Result{Outcome: Stalled, RetryAt: s.retryAt})
 	}
 	d.sendReady()

@@ -25,7 +25,8 @@ type Message struct {
 	// Expires is the time after which the message must not be sent any more, by this host's clock. Zero means that it
 	// never expires.
 	Expires time.Time
-	// Size is the memory in bytes that the owner holds for the message. A smaller Size than the length of Data is raised.
+	// Size is the memory in bytes that the owner holds for the message. If it is smaller than the length of Data, the
+	// length of Data counts.
 	Size int
 	// RateKey is the client's Delay-Rate-Key: see Limits. It may be empty.
 	RateKey string

@@ -25,7 +25,7 @@ type group struct {
 	waiting                       []*delivery // deliveries that have not passed yet, in order
 	waitingBytes                  int
 
-	pressure     *pressure // nil while there is room
+	pressure     *pressure // nil while the group is not under pressure
 	lastFull     time.Time // when the group, or a part of the group, last had no room
 	ackedSubject string    // the last subject for which a stream acknowledged
 	ackedAt      time.Time // the time of that acknowledgement

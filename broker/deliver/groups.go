@@ -125,19 +125,19 @@ func (all *groups) next() *delivery {
 }
 
 // takeBack removes and returns the waiting deliveries for which match returns true.
-func (all *groups) takeBack(match func(*delivery) bool) (back []*delivery) {
+func (all *groups) takeBack(match func(*delivery) bool) (returned []*delivery) {
 	for _, g := range append(slices.Collect(maps.Values(all.byName)), all.window) {
 		g.waiting = slices.DeleteFunc(g.waiting, func(dl *delivery) bool {
 			if !match(dl) {
 				return false
 			}
 			g.waitingBytes -= dl.Size
-			back = append(back, dl)
+			returned = append(returned, dl)
 			return true
 		})
 	}
-	for _, dl := range back {
+	for _, dl := range returned {
 		all.remove(dl)
 	}
-	return back
+	return returned
 }

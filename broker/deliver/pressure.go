@@ -89,15 +89,15 @@ func (all *groups) answered(dl *delivery, now time.Time) {
 	}
 }
 
-// givenBack is a delivery that is given back, with the time at which it should come again.
-type givenBack struct {
+// stalledDelivery is a delivery that is given back as Stalled, with the time at which it should come again.
+type stalledDelivery struct {
 	*delivery
 	retryAt time.Time
 }
 
 // judge measures the groups under pressure. It removes and returns the waiting deliveries whose groups will not have
 // room soon, and reports whether any group is still under pressure.
-func (all *groups) judge(now time.Time) (back []givenBack, more bool) {
+func (all *groups) judge(now time.Time) (returned []stalledDelivery, more bool) {
 	pressed := all.pressed
 	all.pressed = nil
 	for _, g := range pressed {
@@ -109,12 +109,12 @@ func (all *groups) judge(now time.Time) (back []givenBack, more bool) {
 		all.pressed = append(all.pressed, g)
 		for excess := g.excess(); len(excess) > 0; excess = g.excess() {
 			for _, dl := range excess {
-				back = append(back, givenBack{dl, g.retryAt(now)})
+				returned = append(returned, stalledDelivery{dl, g.retryAt(now)})
 				all.remove(dl)
 			}
 		}
 	}
-	return back, len(all.pressed) > 0
+	return returned, len(all.pressed) > 0
 }
 
 // measure ends a slice of time, if the slice was long enough. HadRoom is true if the group has room at its end. Then

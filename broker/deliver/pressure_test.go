@@ -31,7 +31,7 @@ func TestJudgeGroup(t *testing.T) {
 					all.send("a.x", 1)
 				}
 				<-all.crowded
-				var back []givenBack
+				var back []stalledDelivery
 				for slice := 0; slice < 4 && len(back) == 0; slice++ {
 					for _, dl := range past[slice*tt.answers/4 : (slice+1)*tt.answers/4] {
 						all.answered(dl, time.Now())

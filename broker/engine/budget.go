@@ -119,8 +119,8 @@ func (a *account) Set(used int64) {
 }
 
 // Room reports whether the lane may take another message and still have the given number of bytes free. If Room returns
-// false, the budget wakes the lane after other lanes have returned bytes. If only the lane itself returns bytes, the
-// budget may not wake it.
+// false, the budget wakes the lane after other lanes have returned bytes. If only the lane itself returns bytes, it is
+// possibly not woken.
 func (a *account) Room(free int64) bool {
 	if a.fits(free) {
 		return true
@@ -134,15 +134,15 @@ func (a *account) fits(free int64) bool { return a.used+free < a.Limit() }
 
 // Limit returns the number of bytes that the lane can hold if the other lanes hold as many as they do now.
 func (a *account) Limit() int64 {
-	own := max(0, a.used-a.budget.reserved) // shared bytes that this lane uses
-	return a.budget.reserved + portion(max(0, own+a.budget.shared-a.budget.sharedUsed.Load()), a.share)
+	ownShared := max(0, a.used-a.budget.reserved) // shared bytes that this lane uses
+	return a.budget.reserved + portion(max(0, ownShared+a.budget.shared-a.budget.sharedUsed.Load()), a.share)
 }
 
 // OverHalf reports whether the lane holds more than half of its Limit.
 func (a *account) OverHalf() bool { return a.used > a.Limit()/2 }
 
-// wakeBelow ensures that the waiting lanes are woken when 1/wakeShare of the shared bytes has become free since used
-// shared bytes were in use.
+// wakeBelow ensures that the waiting lanes are woken when the number of shared bytes in use has fallen from used by
+// 1/wakeShare of all shared bytes.
 func (b *budget) wakeBelow(used int64) {
 	at := max(0, used-b.shared/wakeShare)
 	for now := b.wakeAt.Load(); now < at && !b.wakeAt.CompareAndSwap(now, at); now = b.wakeAt.Load() {

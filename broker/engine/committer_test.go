@@ -138,7 +138,7 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	r.record(item(1, 1, after(0), 0))
 	arriveAt(r, 2)
 	todo := c.begin(r, local)
-	r.adopt(lane.Epoch{Number: 2, Fresh: true})
+	r.adopt(lane.Epoch{Number: 2, NewHistory: true})
 	c.reset()
 	if !c.running {
 		t.Error("the commit in progress is dropped, and another may begin")

@@ -150,8 +150,8 @@ func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
 // level.
 func (p plan) smallerLevel(level levels.Level, refusedBy string) levels.Level {
 	if refusing, ok := p.ladder.Lookup(refusedBy); ok && refusing.Delay <= level.Delay {
-		if below, ok := p.ladder.Shorter(refusing); ok {
-			return below
+		if shorter, ok := p.ladder.Shorter(refusing); ok {
+			return shorter
 		}
 	}
 	return level

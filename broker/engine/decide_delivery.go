@@ -108,10 +108,10 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 // as an attempt. The broker delivers the message again after the wait, but at the latest after the delay of the longest
 // retry lane.
 func deferStep(p plan, m moment, f *flight, wait time.Duration, reason string) step {
-	last, _ := p.retries.LongestWithin(forever)
-	wait = min(wait, last.Delay)
-	to, _ := p.retries.LongestWithin(wait)
+	longest, _ := p.retries.LongestWithin(forever)
+	wait = min(wait, longest.Delay)
+	level, _ := p.retries.LongestWithin(wait)
 	request := f.request.Defer(m.now.Add(wait).Stamp(), reason) // Defer also drops the reserved send time
 	request.Allowed = p.allowed(f.request)
-	return step{kind: retry, level: to, request: &request}
+	return step{kind: retry, level: level, request: &request}
 }

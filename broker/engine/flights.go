@@ -150,8 +150,8 @@ func (f *flights) wakeTime() (leader.Time, bool) {
 // next returns the time of the first message on the wheel.
 func (f *flights) next() (leader.Time, bool) {
 	due, ok := f.wheel.Next()
-	if again, any := f.expanded.Next(); any && (!ok || again.Before(due)) {
-		return leader.At(again), true
+	if expanded, some := f.expanded.Next(); some && (!ok || expanded.Before(due)) {
+		return leader.At(expanded), true
 	}
 	return leader.At(due), ok
 }
@@ -173,9 +173,9 @@ func (f *flights) setOverdue(fl *flight, since leader.Time, overdue bool) {
 // from a lookahead after its time on the wheel: a message that awaits a hop is taken off the wheel a lookahead before
 // it is overdue. So some messages on the wheel count as overdue too late, but none too early.
 func (f *flights) oldestOverdue() (since leader.Time, ok bool) {
-	dated, ok := f.overdue.Next()
-	since = leader.At(dated)
-	if next, any := f.next(); any && (!ok || next.Add(lookahead).Before(since)) {
+	first, ok := f.overdue.Next()
+	since = leader.At(first)
+	if next, some := f.next(); some && (!ok || next.Add(lookahead).Before(since)) {
 		return next.Add(lookahead), true
 	}
 	return since, ok

@@ -37,7 +37,7 @@ func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 }
 
 func (l pausedLane) due(p plan, m moment, f *flight) step {
-	if again, ok := m.pauses.Get(l.pause); ok && again.State == pause.Paused {
+	if own, ok := m.pauses.Get(l.pause); ok && own.State == pause.Paused {
 		return step{kind: hold, at: m.now.Add(haltWait)} // the pause is active again: this worker stops soon
 	}
 	return l.plainLane.due(p, m, f)
@@ -51,8 +51,8 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 // for a pause is sent from any lane when that pause is resumed, unless another pause matches the message's target.
 func fireOrPark(p plan, m moment, f *flight) step {
 	id, state := m.pauses.Of(f.request.Target, f.request.Released)
-	if again, ok := m.pauses.Get(f.request.Released); ok && again.State == pause.Paused {
-		id, state = again.ID, again.State
+	if released, ok := m.pauses.Get(f.request.Released); ok && released.State == pause.Paused { // paused again
+		id, state = released.ID, released.State
 	}
 	switch {
 	case state == pause.Over:

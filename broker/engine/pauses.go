@@ -51,16 +51,16 @@ func (l *pauseLanes) run(ctx context.Context) error {
 	defer poll.Stop()
 	for {
 		changed := l.Pauses.Changed()
-		all, again := l.toDrain(ctx, time.Now())
-		if len(all) > 0 {
+		ids, wait := l.toDrain(ctx, time.Now())
+		if len(ids) > 0 {
 			// In turn, because a lane that cannot drain must not delay the other lanes for long.
-			l.lastDrained = all[(slices.Index(all, l.lastDrained)+1)%len(all)]
+			l.lastDrained = ids[(slices.Index(ids, l.lastDrained)+1)%len(ids)]
 			if err := l.drain(ctx, l.lastDrained); err != nil {
 				return err
 			}
-			again = 0
+			wait = 0
 		}
-		poll.Reset(again)
+		poll.Reset(wait)
 		if !l.wait(ctx, changed, poll.C) {
 			return nil
 		}
@@ -85,29 +85,29 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 	}
 }
 
-// toDrain returns the pauses whose lanes are to be drained, and the time until the next check. The lane of an ended
-// pause may have messages of an instance that learned of the end too late. While no target is paused, all lanes with
-// messages are drained, one after the other.
-func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string, again time.Duration) {
-	list, again := l.Pauses.List(), sweepRarely
+// toDrain returns the ids of the pauses whose lanes are to be drained, and the time until the next check. The lane of
+// an ended pause may have messages of an instance that learned of the end too late. While no target is paused, all
+// lanes with messages are drained, one after the other.
+func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string, wait time.Duration) {
+	list, wait := l.Pauses.List(), sweepRarely
 	if list != nil && l.Pauses.Applied() < list.Version {
 		return nil, drainPoll // the list will be applied soon: a longer wait would delay the first messages
 	}
 	for _, p := range list.All() {
 		switch p.State {
 		case pause.Resuming, pause.Closing:
-			all = append(all, p.ID)
+			ids = append(ids, p.ID)
 		case pause.Over:
 			every := sweepEvery
 			if local.Sub(p.Changed) < sweepEvery {
 				every = sweepSoon
 			}
-			again = min(again, every)
+			wait = min(wait, every)
 			if local.Sub(l.swept[p.ID]) < every {
 				continue
 			}
 			if _, err := l.Pauses.First(ctx, p.ID); err == nil {
-				all = append(all, p.ID)
+				ids = append(ids, p.ID)
 			} else {
 				l.swept[p.ID] = local
 			}
@@ -115,10 +115,10 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 	}
 	if len(list.Present()) == 0 {
 		if id, err := l.Pauses.First(ctx, ""); err == nil {
-			all = append(all, id)
+			ids = append(ids, id)
 		}
 	}
-	return all, again
+	return ids, wait
 }
 
 // drain works the lane of one pause. It ends when the lane is empty and the pause is over, when the pause is active
@@ -157,8 +157,8 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 
 // othersWait reports whether the lane of another pause is to be drained.
 func (l *pauseLanes) othersWait(ctx context.Context, id string, local time.Time) bool {
-	all, _ := l.toDrain(ctx, local)
-	return slices.ContainsFunc(all, func(other string) bool { return other != id })
+	ids, _ := l.toDrain(ctx, local)
+	return slices.ContainsFunc(ids, func(other string) bool { return other != id })
 }
 
 // drained moves a pause to its next state if the pause's lane is empty. It reports whether the lane needs no worker any

@@ -59,7 +59,7 @@ func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
 // adopt begins an epoch, and reports whether the stream has a new history. If it has, the worker still delivers the
 // messages in memory, but their arrival commits nothing.
 func (r *reading) adopt(e lane.Epoch) (fresh bool) {
-	if e.Fresh {
+	if e.NewHistory {
 		r.historyEpoch = e.Number
 		r.cursor.Reset()
 		r.last = lane.Message{}
@@ -69,7 +69,7 @@ func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	if last := &r.last; last.Sequence > 0 { // last.Behind is from the previous epoch
 		last.Behind = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
 	}
-	return e.Fresh
+	return e.NewHistory
 }
 
 // recordSample records an answer of the stream's leader, unless a newer answer is already recorded.

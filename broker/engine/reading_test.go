@@ -45,7 +45,7 @@ func TestAnotherHistory(t *testing.T) {
 	if !present {
 		t.Fatal("a message of this history is not present")
 	}
-	if !r.adopt(lane.Epoch{Number: 2, Fresh: true, Info: lane.Sample{LastSeq: 3, Messages: 3, Received: after(1)}}) {
+	if !r.adopt(lane.Epoch{Number: 2, NewHistory: true, Info: lane.Sample{LastSeq: 3, Messages: 3, Received: after(1)}}) {
 		t.Error("the epoch does not count as another history")
 	}
 	r.cursor.Done(old)

@@ -32,8 +32,8 @@ const (
 type settlement struct {
 	timer       *role.Alarm
 	mark        lane.Mark    // of the message that the lane has read
-	since       time.Time    // local; since when the timer is settled
-	tries       int          // number of failed tries to remove its entries
+	settledAt   time.Time    // local
+	tries       int          // number of failed tries of the next step
 	retryHandle wheel.Handle // its place in settlements.retries
 
 	id  string    // of the timer's request
@@ -70,7 +70,7 @@ type (
 // cursor does not pass the message until the entries are removed.
 func (w *worker) remove(f *flight) {
 	s := &settlement{
-		timer: f.timer, mark: f.mark, since: time.Now(), id: f.request.ID, due: f.request.Due,
+		timer: f.timer, mark: f.mark, settledAt: time.Now(), id: f.request.ID, due: f.request.Due,
 	}
 	if s.timer.Again() {
 		w.timers.required[s] = struct{}{}
@@ -111,7 +111,7 @@ func (w *worker) startSettlements(m moment, local time.Time) {
 // settlementsWait reports whether the queued settlements must wait, because due messages wait.
 func (w *worker) settlementsWait(local time.Time) bool {
 	t := w.timers
-	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].since) > maxSettlementWait {
+	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].settledAt) > maxSettlementWait {
 		return false
 	}
 	return w.flights.unanswered-t.settlements.unanswered > maxAnswers || len(t.copyQueue)+len(t.leaderQueue) > 0

@@ -35,7 +35,7 @@ func TestSettlementsWait(t *testing.T) {
 		w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		f := entryRead(w, 7, now, message.Header{"Delay-Cancel": {"1"}})
 		w.remove(f)
-		w.timers.queue[0].since = now
+		w.timers.queue[0].settledAt = now
 		tt.change(w)
 		if got := w.settlementsWait(now.Add(tt.after)); got != tt.want {
 			t.Errorf("%s: they wait %t, want %t", name, got, tt.want)

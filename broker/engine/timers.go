@@ -39,7 +39,7 @@ func (w *worker) supersede(f *flight) (removed bool) {
 	return f.timer.Entry == f.Sequence
 }
 
-// forgetTimer removes the message of a timer from timers.
+// forgetTimer removes the message of a timer from w.timers.
 func (w *worker) forgetTimer(f *flight) {
 	if t := w.timers; t.lastSets[f.timer.Subject] == f {
 		delete(t.lastSets, f.timer.Subject)

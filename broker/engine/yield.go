@@ -17,7 +17,7 @@ const (
 // message waits for the read. So the lane reads these entries after the broker has sent the messages. "delaybroker
 // bench rounds" measures the difference.
 type yield struct {
-	since time.Time // local; when the burst began; zero without a burst
+	burstStart time.Time // local; zero without a burst
 }
 
 // active reports whether the lane yields at a local time, if so many firings are in progress in this process. After
@@ -25,10 +25,10 @@ type yield struct {
 func (y *yield) active(firings int, local time.Time) bool {
 	switch {
 	case firings < burstFirings:
-		y.since = time.Time{}
+		y.burstStart = time.Time{}
 		return false
-	case y.since.IsZero():
-		y.since = local
+	case y.burstStart.IsZero():
+		y.burstStart = local
 	}
-	return local.Sub(y.since) < maxYield
+	return local.Sub(y.burstStart) < maxYield
 }

@@ -64,13 +64,14 @@ func (c *Cursor) Done(m Mark) { c.end(m, done) }
 // costly.
 func (c *Cursor) DoneUrgent(m Mark) { c.end(m, urgent) }
 
-func (c *Cursor) end(m Mark, as state) {
+// end records that a message has arrived, and sets its state to s.
+func (c *Cursor) end(m Mark, s state) {
 	if m.life != c.life || m.number < c.first {
 		return
 	}
 	if at := c.at(m.number); at.state == open {
-		c.count(as, 1)
-		at.state = as
+		c.count(s, 1)
+		at.state = s
 	}
 	for c.first < c.next && c.at(c.first).state != open {
 		c.count(c.at(c.first).state, -1)

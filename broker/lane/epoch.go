@@ -10,11 +10,11 @@ import (
 // first item of the epoch. Items of the previous epoch may still be in the channel at that time.
 type Epoch struct {
 	Number uint64
-	// Fresh means that the stream has another history than in the previous epoch: the stream was deleted and created
+	// NewHistory means that the stream has another history than in the previous epoch: the stream was deleted and created
 	// again, restored, or truncated by a crash of its server. A sequence may now belong to another message, so the owner's
 	// cursor is invalid.
-	Fresh bool
-	Info  Sample // taken after the consumer was created
+	NewHistory bool
+	Info       Sample // taken after the consumer was created
 }
 
 // begin starts an epoch. It takes a sample of the stream, creates a consumer at the last message read, and takes
@@ -29,7 +29,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 		return nil, err
 	}
 	// The messages below the first sequence were removed by an owner, after they had arrived, or by an operator.
-	k := &r.known
+	k := &r.knowledge
 	k.next = max(k.next, before.State.FirstSeq, k.first, 1)
 	if !r.cfg.Sparse {
 		if k.deleted, err = r.listDeleted(ctx, stream); err != nil {
@@ -51,18 +51,18 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	}
 	r.number++
 	r.live.Store(r.number)
-	if err := r.announce(ctx, Epoch{Number: r.number, Fresh: k.fresh, Info: after}); err != nil {
+	if err := r.announce(ctx, Epoch{Number: r.number, NewHistory: k.newHistory, Info: after}); err != nil {
 		p.close(ctx)
 		return nil, err
 	}
-	k.created, k.fresh = before.Created, false
+	k.created, k.newHistory = before.Created, false
 	return p, nil
 }
 
 // recognize determines whether the stream is the stream that was read. If it is not, recognize resets the position and
 // the known history. It returns ErrUnsure if the sample does not show whether it is.
 func (r *Reader) recognize(ctx context.Context, sample Sample) error {
-	k := &r.known
+	k := &r.knowledge
 	last := History{Created: k.created, Read: k.read.Sequence, At: k.read.At}
 	verdict, err := k.judge.Verdict(ctx, last, sample, r.message)
 	switch {
@@ -73,7 +73,7 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	case verdict == Same:
 		return nil
 	}
-	k.fresh = true // stays set until the owner has received an epoch
+	k.newHistory = true // stays set until the owner has received an epoch
 	if !k.created.IsZero() {
 		r.cfg.Log.Warn("the stream has another history: starting at its first message", "stream", r.cfg.Stream,
 			"created", sample.Created, "last", sample.LastSeq, "read", k.read.Sequence)

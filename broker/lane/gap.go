@@ -15,7 +15,7 @@ import (
 // If the sequence shown is next, no proof is needed. In a gap, adjoins skips the sequences that were deleted when the
 // epoch began, and asks the leader about the others. See "The reader skips no message" in the package documentation.
 func (r *Reader) adjoins(ctx context.Context, shown uint64) (exists bool, err error) {
-	from := r.known.deleted.skip(r.known.next)
+	from := r.knowledge.deleted.skip(r.knowledge.next)
 	if from >= shown {
 		return from == shown, nil
 	}

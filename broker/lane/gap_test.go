@@ -111,7 +111,7 @@ func TestRemadeAndCaughtUp(t *testing.T) {
 // that a lagging replica still shows. It sends no request for this.
 func TestDeletedIsNotTaken(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 3})
-	r.known.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
+	r.knowledge.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
 	for seq := range uint64(14) {
 		if err := r.accept(t.Context(), Message{Sequence: seq + 1}); err != nil {
 			t.Fatal(err)

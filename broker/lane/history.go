@@ -43,20 +43,20 @@ const (
 //
 // The zero Judge is ready to use. It is not safe for concurrent use.
 type Judge struct {
-	since time.Time // local; since when the stream has appeared older or shorter; zero if it appears neither
+	olderSince time.Time // local; since when the stream has appeared older or shorter; zero if it does not
 }
 
 // Verdict compares a sample with the known history. The function get reads one message from the stream's leader.
 func (j *Judge) Verdict(ctx context.Context, known History, sample Sample,
 	get func(context.Context, uint64) (jsapi.Message, error)) (Verdict, error) {
 	if sample.Created.After(known.Created) {
-		j.since = time.Time{}
+		j.olderSince = time.Time{}
 		return Other, nil
 	}
 	if sample.Created.Before(known.Created) || sample.LastSeq < known.Read {
 		return j.older(sample), nil
 	}
-	j.since = time.Time{}
+	j.olderSince = time.Time{}
 	if known.Read == 0 || known.Read < sample.FirstSeq {
 		return Same, nil
 	}
@@ -74,12 +74,12 @@ func (j *Judge) Verdict(ctx context.Context, known History, sample Sample,
 
 // older returns the verdict on a sample that is older or shorter than the known history.
 func (j *Judge) older(sample Sample) Verdict {
-	if j.since.IsZero() {
-		j.since = sample.Received
+	if j.olderSince.IsZero() {
+		j.olderSince = sample.Received
 	}
-	if sample.Received.Sub(j.since) < staleFor || !sample.Quorate {
+	if sample.Received.Sub(j.olderSince) < staleFor || !sample.Quorate {
 		return Unsure
 	}
-	j.since = time.Time{}
+	j.olderSince = time.Time{}
 	return Other
 }

@@ -33,7 +33,7 @@ func TestResumesAfterRestart(t *testing.T) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		for _, e := range o.epochs[1:] {
-			if e.Fresh {
+			if e.NewHistory {
 				t.Errorf("epoch %d is of another history after a restart", e.Number)
 			}
 		}
@@ -139,7 +139,7 @@ func TestHistoryCutBack(t *testing.T) {
 						t.Errorf("%s was stored after the cut and never read", want)
 					}
 				}
-				if !slices.ContainsFunc(o.epochs[1:], func(e Epoch) bool { return e.Fresh }) {
+				if !slices.ContainsFunc(o.epochs[1:], func(e Epoch) bool { return e.NewHistory }) {
 					t.Error("the reader has not noticed that the stream was truncated")
 				}
 			})
@@ -173,7 +173,7 @@ func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 		o.checkBodies(slices.Concat(numbers(1, 10), numbers(101, 150))...)
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if !o.epochs[1].Fresh {
+		if !o.epochs[1].NewHistory {
 			t.Error("the first epoch after the truncation is not fresh")
 		}
 	})

@@ -231,7 +231,7 @@ func (o *owner) checkEpochs(want ...string) {
 		if e.Number != uint64(i+1) {
 			o.t.Errorf("epoch %d has number %d", i+1, e.Number)
 		}
-		got = append(got, map[bool]string{true: "fresh", false: "same"}[e.Fresh])
+		got = append(got, map[bool]string{true: "fresh", false: "same"}[e.NewHistory])
 	}
 	if !slices.Equal(got, want) {
 		o.t.Fatalf("epochs %s, want %s", brief(got), brief(want))

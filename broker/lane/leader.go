@@ -56,7 +56,7 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 // because any replica may answer.
 func (r *Reader) more(ctx context.Context) (bool, error) {
 	err := r.request(ctx, func(ctx context.Context) error {
-		_, err := r.api.Next(ctx, r.cfg.Stream, r.known.next, r.cfg.Filter)
+		_, err := r.api.Next(ctx, r.cfg.Stream, r.knowledge.next, r.cfg.Filter)
 		return err
 	})
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

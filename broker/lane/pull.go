@@ -39,9 +39,9 @@ type pull struct {
 	tail          bool      // no message follows the last one in the stream
 	pending       uint64    // number of messages that follow the last one in the stream
 	inBatchWindow bool      // messages collect at the tail: the reader sends no request until the window ends
-	answered      bool      // the consumer has answered, so that a request with a slow heartbeat may follow
+	hasAnswered   bool      // the consumer has answered, so that a request with a slow heartbeat may follow
 	compared      time.Time // when the reader last asked the leader for messages that the consumer lacks
-	behind        time.Time // since when the consumer has lacked a message of the leader; zero if it lacks none
+	lackingSince  time.Time // since when the consumer has lacked a message of the leader; zero if it lacks none
 }
 
 func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
@@ -53,7 +53,7 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: separate(info, r.cfg.Conn.ConnectedServerName()),
 		largest: maxMsg + 8<<10,
 		msgs:    make(chan *nats.Msg, (maxRequests+1)*pullBatch), // all requested messages, and control messages
-		tail:    info.State.LastSeq < r.known.next || info.State.Msgs == 0,
+		tail:    info.State.LastSeq < r.knowledge.next || info.State.Msgs == 0,
 	}
 }
 
@@ -127,7 +127,7 @@ func (p *pull) run(ctx context.Context) error {
 				return errOffline
 			}
 		case <-p.r.probed:
-			p.answered, p.inBatchWindow = false, false
+			p.hasAnswered, p.inBatchWindow = false, false
 			p.requests.forget()
 			if err := p.ask(); err != nil {
 				return err
@@ -178,7 +178,7 @@ func (p *pull) silenceTimeout() time.Duration {
 // user lacks the permission, and the reader notices this only when the request's lifetime ends. So requests are short
 // until a message or a heartbeat has arrived from the consumer.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
-	if !p.answered {
+	if !p.hasAnswered {
 		return quickHeartbeat, 2 * time.Second
 	}
 	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
@@ -187,7 +187,7 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 // ask sends a request for another batch, if a request is needed. Near the tail of a lane with a batch window, only one
 // request at a time is open, and the server ends the request when it has sent all stored messages.
 func (p *pull) ask() error {
-	noWait := p.answered && p.r.cfg.BatchWindow > 0 && p.pending < pullBatch
+	noWait := p.hasAnswered && p.r.cfg.BatchWindow > 0 && p.pending < pullBatch
 	place, ok := p.requests.needed(p.tail, p.large)
 	if !ok || p.inBatchWindow || p.requests.covers(p.pending) || noWait && p.requests.open() {
 		return nil
@@ -217,9 +217,9 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 		return errLost
 	}
 	p.consumer = s.consumer
-	p.answered = true
+	p.hasAnswered = true
 	p.large = p.large && s.Size > p.r.cfg.Buffer/2
-	p.behind = time.Time{}
+	p.lackingSince = time.Time{}
 	p.tail, p.pending = s.Behind == 0, s.Behind
 	q.messagesLeft--
 	q.bytesLeft -= m.Size()
@@ -242,8 +242,8 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	case c.kind == heartbeat && c.counted && c.last != p.consumer:
 		return errLost
 	case c.kind == heartbeat:
-		p.answered = true
-		return p.compare(ctx, c.passed >= p.r.known.next)
+		p.hasAnswered = true
+		return p.compare(ctx, c.passed >= p.r.knowledge.next)
 	case c.kind == requestFull && (c.bytesLeft == 0 || c.bytesLeft >= p.largest):
 		return errTooSmall // the next epoch reads the stream's limit again
 	case c.kind == requestFull:
@@ -263,7 +263,7 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 // a cluster, it must also ask if the consumer is idle although messages follow the last one and, at the tail, every
 // compareEvery.
 func (p *pull) mustCompare(past bool, now time.Time) bool {
-	return past || p.clustered && (!p.tail || !p.behind.IsZero() || now.Sub(p.compared) >= compareEvery)
+	return past || p.clustered && (!p.tail || !p.lackingSince.IsZero() || now.Sub(p.compared) >= compareEvery)
 }
 
 // compare handles a heartbeat. It asks the leader, if it must, whether the consumer lacks a message. Past is true if
@@ -291,11 +291,11 @@ func (p *pull) compare(ctx context.Context, past bool) error {
 // lacked a message for behindFor.
 func (p *pull) lags(more bool, now time.Time) bool {
 	if !more {
-		p.behind = time.Time{}
+		p.lackingSince = time.Time{}
 		return false
 	}
-	if p.behind.IsZero() {
-		p.behind = now
+	if p.lackingSince.IsZero() {
+		p.lackingSince = now
 	}
-	return now.Sub(p.behind) >= behindFor
+	return now.Sub(p.lackingSince) >= behindFor
 }

@@ -46,15 +46,15 @@ type Reader struct {
 	invalidated chan uint64   // capacity 1; an epoch whose stream has another history by now, as the owner has found
 	live        atomic.Uint64 // number of the epoch whose consumer is believed alive; zero if there is none
 
-	number uint64 // of the last epoch; used only by Run
-	known  known  // used only by Run
+	number    uint64    // of the last epoch; used only by Run
+	knowledge knowledge // used only by Run
 }
 
-// known is the reader's knowledge of its stream.
-type known struct {
+// knowledge is the reader's knowledge of its stream.
+type knowledge struct {
 	judge        Judge
 	created      time.Time // creation time of the stream that was read
-	fresh        bool      // the stream has another history, and the owner has not received an epoch since
+	newHistory   bool      // the stream has another history, and the owner has not received an epoch since
 	first        uint64    // lowest sequence to hand over
 	firstCreated time.Time // creation time of the stream to which first applies; zero if unknown
 	read         Message   // the last message handed over, without headers and body
@@ -98,7 +98,7 @@ func NewReader(cfg ReaderConfig) *Reader {
 		cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix},
 		items: make(chan Item, bufferItems), epochs: make(chan Epoch),
 		taken: make(chan struct{}, 1), probed: make(chan struct{}, 1), invalidated: make(chan uint64, 1),
-		known: known{first: cfg.From, firstCreated: cfg.FromCreated, next: cfg.From},
+		knowledge: knowledge{first: cfg.From, firstCreated: cfg.FromCreated, next: cfg.From},
 	}
 }
 
@@ -156,7 +156,7 @@ func (r *Reader) Run(ctx context.Context) {
 			if time.Since(started) > backoffHigh { // otherwise, consumers that fail immediately would not be limited
 				pause = backoffLow
 			}
-			if p.answered {
+			if p.hasAnswered {
 				o = outage{}
 			}
 			if ctx.Err() == nil {
@@ -189,7 +189,7 @@ func (r *Reader) report(ctx context.Context, o *outage, err error) {
 			level = slog.LevelDebug
 		}
 		r.cfg.Log.Log(ctx, level, "reading the lane was interrupted; creating another consumer", "stream", r.cfg.Stream,
-			"reason", err, "after", r.known.read.Sequence)
+			"reason", err, "after", r.knowledge.read.Sequence)
 		o.since, o.logged = now, now
 	case now.Sub(o.logged) >= remindEvery:
 		r.cfg.Log.Warn("the lane cannot be read; will retry. Check the stream, its leader, and the permissions to create "+
@@ -221,7 +221,7 @@ func (r *Reader) backOff(ctx context.Context, pause time.Duration) {
 
 // accept handles a message that a consumer shows. It hands the message over if no message of the stream is skipped.
 func (r *Reader) accept(ctx context.Context, s Message) error {
-	k := &r.known
+	k := &r.knowledge
 	if s.Sequence == k.read.Sequence && !s.At.Equal(k.read.At) {
 		return r.forget()
 	}
@@ -272,6 +272,6 @@ func (r *Reader) handOver(ctx context.Context, it Item) error {
 
 // forget makes the next epoch a fresh one, and returns ErrHistory.
 func (r *Reader) forget() error {
-	r.known.created = time.Time{}.Add(1) // no stream has this creation time
+	r.knowledge.created = time.Time{}.Add(1) // no stream has this creation time
 	return ErrHistory
 }

@@ -80,7 +80,7 @@ func TestMustCompare(t *testing.T) {
 		{"one server, past messages", pull{tail: true, compared: lately}, true, true},
 		{"a cluster, at the tail", pull{clustered: true, tail: true, compared: long}, false, true},
 		{"a cluster, at the tail, asked lately", pull{clustered: true, tail: true, compared: lately}, false, false},
-		{"a cluster, lacking one", pull{clustered: true, tail: true, compared: lately, behind: lately}, false, true},
+		{"a cluster, lacking one", pull{clustered: true, tail: true, compared: lately, lackingSince: lately}, false, true},
 		{"a cluster, not at the tail", pull{clustered: true, compared: lately}, false, true},
 	} {
 		if got := tt.p.mustCompare(tt.past, now); got != tt.want {

@@ -102,17 +102,17 @@ func (c *Clock) prove(offset time.Duration, received time.Time) {
 	}
 }
 
-// Now returns a lower bound of the leader's time when the local clock shows local. If fresh is false, there is no proof
-// within Trust, and now is only an estimate: it may be used to plan, but not to fire messages.
-func (c *Clock) Now(local time.Time) (now Time, fresh bool) {
+// Now returns a lower bound of the leader's time when the local clock shows local. If proven is false, there is no
+// proof within Trust, and now is only an estimate: it may be used to plan, but not to fire messages.
+func (c *Clock) Now(local time.Time) (now Time, proven bool) {
 	mono := local.Sub(c.base)
 	offset := c.answerOffset
 	for _, b := range c.best {
-		if b.ok && mono-b.since <= Trust && (!fresh || b.offset > offset) {
-			offset, fresh = b.offset, true
+		if b.ok && mono-b.since <= Trust && (!proven || b.offset > offset) {
+			offset, proven = b.offset, true
 		}
 	}
-	return At(c.base.Round(0).Add(mono + offset)), fresh
+	return At(c.base.Round(0).Add(mono + offset)), proven
 }
 
 // Suspended reports whether the wall clock and the monotonic clock have diverged since the last answer, as they do

@@ -55,8 +55,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "the servers' time is believed to be 3 ms later than proved",
-		edits: map[string][]string{"broker/leader/clock.go": {"return At(c.base.Round(0).Add(mono + offset)), fresh",
-			"return At(c.base.Round(0).Add(mono + offset + 3*time.Millisecond)), fresh"}},
+		edits: map[string][]string{"broker/leader/clock.go": {"return At(c.base.Round(0).Add(mono + offset)), proven",
+			"return At(c.base.Round(0).Add(mono + offset + 3*time.Millisecond)), proven"}},
 		fault: brokerStopped, want: history.Early,
 	},
 	{
