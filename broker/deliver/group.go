@@ -64,6 +64,14 @@ func (g *group) part() int {
 	return g.share
 }
 
+// removeIfIdle marks an idle group as removed, and reports whether the group is idle. A group is idle if it has no
+// outstanding and no waiting deliveries, and has had room for pressureMemory. A group is at least as busy as its parts,
+// so no group is removed before its parts.
+func (g *group) removeIfIdle() bool {
+	g.removed = g.outstanding == 0 && len(g.waiting) == 0 && time.Since(g.lastFull) >= pressureMemory
+	return g.removed
+}
+
 // hasRoom reports whether nothing waits, and at most half of the group's room is taken.
 func (g *group) hasRoom() bool {
 	maxMessages, maxBytes := g.room()

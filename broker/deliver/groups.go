@@ -4,14 +4,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // groups holds all groups of targets, and the deliveries that wait in them. The deliverer's lock guards it.
 type groups struct {
 	byName  map[groupName]*group
 	window  *group
-	sweepAt int           // the number of groups at which the next sweep removes idle groups
+	sweepAt int           // for sweep of byName
 	pressed []*group      // the groups under pressure
 	crowded chan struct{} // capacity 1; has a value when pressed is no longer empty
 	ready   []*delivery   // deliveries that have waited and have passed all groups, in the order of sending
@@ -52,28 +51,11 @@ func (all *groups) group(subject, stream string) *group {
 func (all *groups) named(name groupName, parent *group, share int) *group {
 	g := all.byName[name]
 	if g == nil {
-		all.sweep()
+		sweep(all.byName, &all.sweepAt, (*group).removeIfIdle)
 		g = &group{parent: parent, share: share}
 		all.byName[name] = g
 	}
 	return g
-}
-
-// sweep removes idle groups when there are many groups. A group is idle if it has no outstanding and no waiting
-// deliveries, and has had room for pressureMemory. A group is at least as busy as its parts, so no group is removed
-// before its parts.
-func (all *groups) sweep() {
-	if len(all.byName) < max(maxIdle, all.sweepAt) {
-		return
-	}
-	now := time.Now()
-	for name, g := range all.byName {
-		if g.outstanding == 0 && len(g.waiting) == 0 && now.Sub(g.lastFull) >= pressureMemory {
-			g.removed = true
-			delete(all.byName, name)
-		}
-	}
-	all.sweepAt = 2 * len(all.byName)
 }
 
 // pass lets a delivery pass g and the parents of g, and reports whether the delivery has passed all of them. At the

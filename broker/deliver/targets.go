@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A sweep removes idle targets only if there are at least maxIdle targets. The same holds for groups and for keys.
+// maxIdle is the number of targets, of groups or of keys from which on a sweep removes idle ones.
 const maxIdle = 4096
 
 // targets holds all targets. The deliverer's lock guards it.
@@ -19,8 +19,8 @@ type targets struct {
 	pacer     string    // the unique name of this deliverer, for the turns that it gives
 	start     time.Time // start of the deliverer's clock
 
-	sweepAt     int // the number of targets at which the next sweep removes idle targets
-	sweepKeysAt int // the number of keys at which the next sweep removes idle keys
+	sweepAt     int // for sweep of bySubject
+	sweepKeysAt int // for sweep of byKey
 }
 
 // target is the state of one subject.
@@ -51,7 +51,9 @@ func newTargets(limits Limits, counts *Counts) *targets {
 func (all *targets) target(subject string) *target {
 	t := all.bySubject[subject]
 	if t == nil {
-		all.sweep()
+		sweep(all.bySubject, &all.sweepAt, func(t *target) bool {
+			return t.unfinished == 0 && !t.turns.pending(time.Since(all.start))
+		})
 		_, interval := all.limits.Bucket(subject, "")
 		subject = strings.Clone(subject) // the subject may be a part of a message, whose memory must become free
 		t = &target{subject: subject, turns: turns{interval: interval}, count: all.counts.count(subject)}
@@ -68,21 +70,21 @@ func (all *targets) turnsOf(t *target, key string) *turns {
 	}
 	ts := all.byKey[bucket]
 	if ts == nil {
-		all.sweepKeys()
+		sweep(all.byKey, &all.sweepKeysAt, func(ts *turns) bool { return !ts.pending(time.Since(all.start)) })
 		ts = &turns{interval: interval}
 		all.byKey[bucket] = ts
 	}
 	return ts
 }
 
-// sweepKeys removes idle keys when there are many keys.
-func (all *targets) sweepKeys() {
-	if len(all.byKey) < max(maxIdle, all.sweepKeysAt) {
+// sweep removes the idle values of a map that has many values: at least maxIdle, and at least sweepAt. Then it sets
+// sweepAt to twice the remaining values. These are busy, so the next new value must not cause another visit to them.
+func sweep[K comparable, V any](m map[K]V, sweepAt *int, idle func(V) bool) {
+	if len(m) < max(maxIdle, *sweepAt) {
 		return
 	}
-	elapsed := time.Since(all.start)
-	maps.DeleteFunc(all.byKey, func(_ string, ts *turns) bool { return !ts.pending(elapsed) })
-	all.sweepKeysAt = 2 * len(all.byKey) // the remaining keys are busy
+	maps.DeleteFunc(m, func(_ K, v V) bool { return idle(v) })
+	*sweepAt = 2 * len(m)
 }
 
 // dropUnsent notes that a waiting delivery to the target is given back.
@@ -99,18 +101,4 @@ func (all *targets) unfinished(match func(target string) bool) (open []*target) 
 		}
 	}
 	return open
-}
-
-// sweep removes idle targets when there are many targets.
-func (all *targets) sweep() {
-	if len(all.bySubject) < max(maxIdle, all.sweepAt) {
-		return
-	}
-	elapsed := time.Since(all.start)
-	for subject, t := range all.bySubject {
-		if t.unfinished == 0 && !t.turns.pending(elapsed) {
-			delete(all.bySubject, subject)
-		}
-	}
-	all.sweepAt = 2 * len(all.bySubject) // the remaining targets are busy: do not search them for each new target
 }
