@@ -32,7 +32,7 @@ func (n *naive) open() []uint64 {
 	return n.seqs[i:]
 }
 
-func (n *naive) ahead() []uint64 {
+func (n *naive) outOfOrder() []uint64 {
 	var all []uint64
 	for _, s := range n.open() {
 		if n.done[s] {
@@ -85,17 +85,19 @@ func TestCursorModel(t *testing.T) {
 					model = naive{done: make(map[uint64]bool)}
 					seq = uint64(rng.IntN(3)) // another history begins with a low sequence
 				}
-				if got, want := c.ArrivedThrough(), model.arrived(); got != want {
-					t.Fatalf("Arrived = %d, want %d", got, want)
-				}
-				if got, want := c.Span(), len(model.open()); got != want {
-					t.Fatalf("Span = %d, want %d", got, want)
-				}
-				if got, want := c.OutOfOrder(), len(model.ahead()); got != want {
-					t.Fatalf("OutOfOrder = %d, want %d", got, want)
-				}
+				c.check(t, model.arrived(), len(model.open()), len(model.outOfOrder()))
 			}
 		})
+	}
+}
+
+// check compares the cursor with the sequence through which all messages have arrived, its span, and the number of
+// messages that are out of order.
+func (c *Cursor) check(t *testing.T, through uint64, span, outOfOrder int) {
+	t.Helper()
+	if c.ArrivedThrough() != through || c.Span() != span || c.OutOfOrder() != outOfOrder {
+		t.Fatalf("arrived through %d, span %d, %d out of order; want %d, %d, %d",
+			c.ArrivedThrough(), c.Span(), c.OutOfOrder(), through, span, outOfOrder)
 	}
 }
 
@@ -106,12 +108,7 @@ func TestCursorMarksOfAFormerLife(t *testing.T) {
 	c.Reset()
 	c.Begin(1)
 	c.Done(stale)
-	if got, want := c.ArrivedThrough(), uint64(0); got != want {
-		t.Errorf("Arrived = %d after a stale mark, want %d", got, want)
-	}
-	if got, want := c.Span(), 1; got != want {
-		t.Errorf("Span = %d after a stale mark, want %d", got, want)
-	}
+	c.check(t, 0, 1, 0)
 }
 
 // TestCursorRingGrows: the first message arrives only after the ring has grown several times.
@@ -125,22 +122,9 @@ func TestCursorRingGrows(t *testing.T) {
 	for seq := uint64(52); seq <= 10_000; seq++ {
 		c.Done(c.Begin(seq))
 	}
-	if got, want := c.ArrivedThrough(), uint64(50); got != want {
-		t.Errorf("Arrived = %d while one is held back, want %d", got, want)
-	}
-	if got, want := c.OutOfOrder(), 10_000-51; got != want {
-		t.Errorf("%d ahead, want %d", got, want)
-	}
+	c.check(t, 50, 10_000-50, 10_000-51)
 	c.Done(first)
-	if got, want := c.ArrivedThrough(), uint64(10_000); got != want {
-		t.Errorf("Arrived = %d, want %d", got, want)
-	}
-	if got := c.Span(); got != 0 {
-		t.Errorf("Span = %d, want 0", got)
-	}
-	if got := c.OutOfOrder(); got != 0 {
-		t.Errorf("%d ahead although everything has arrived", got)
-	}
+	c.check(t, 10_000, 0, 0)
 }
 
 // TestCursorTakeUrgent: TakeUrgent returns the urgent messages in parts, and no others.
@@ -152,7 +136,7 @@ func TestCursorTakeUrgent(t *testing.T) {
 	c.DoneUrgent(c.Begin(4))
 	c.DoneUrgent(c.Begin(5))
 	if got, want := c.TakeUrgent(2), []uint64{2, 4}; !slices.Equal(got, want) || c.Urgent() != 1 || c.OutOfOrder() != 2 {
-		t.Errorf("took %d, %d are urgent of %d ahead; want %d, 1 of 2", got, c.Urgent(), c.OutOfOrder(), want)
+		t.Errorf("took %d, %d are urgent of %d out of order; want %d, 1 of 2", got, c.Urgent(), c.OutOfOrder(), want)
 	}
 	got, want := c.TakeOutOfOrder(9), []uint64{3, 5}
 	if !slices.Equal(got, want) || c.Urgent() != 0 || c.OutOfOrder() != 0 {
@@ -163,9 +147,7 @@ func TestCursorTakeUrgent(t *testing.T) {
 		t.Errorf("a message that was put back is taken as urgent: %d, %d are out of order", got, c.OutOfOrder())
 	}
 	c.Done(first)
-	if c.ArrivedThrough() != 5 || c.OutOfOrder() != 0 {
-		t.Errorf("arrived %d, %d ahead; want 5 and none", c.ArrivedThrough(), c.OutOfOrder())
-	}
+	c.check(t, 5, 0, 0)
 }
 
 // TestCursorTakeOutOfOrder: TakeOutOfOrder returns the messages that arrived before an older message, in parts, each
@@ -180,9 +162,7 @@ func TestCursorTakeOutOfOrder(t *testing.T) {
 	if got, want := c.TakeOutOfOrder(2), []uint64{2, 4}; !slices.Equal(got, want) {
 		t.Errorf("took %d, want %d", got, want)
 	}
-	if got := c.OutOfOrder(); got != 1 {
-		t.Errorf("%d ahead after that, want 1", got)
-	}
+	c.check(t, 0, 5, 1)
 	c.Done(c.Begin(7))
 	if got, want := c.TakeOutOfOrder(10), []uint64{6, 7}; !slices.Equal(got, want) {
 		t.Errorf("then took %d, want %d", got, want)
@@ -191,18 +171,12 @@ func TestCursorTakeOutOfOrder(t *testing.T) {
 		t.Errorf("took %d again", got)
 	}
 	c.Done(first)
-	if got, want := c.ArrivedThrough(), uint64(2); got != want {
-		t.Errorf("Arrived = %d, want %d", got, want)
-	}
+	c.check(t, 2, 4, 0)
 	c.Done(open)
-	if got, want := c.ArrivedThrough(), uint64(7); got != want {
-		t.Errorf("Arrived = %d, want %d", got, want)
-	}
+	c.check(t, 7, 0, 0)
 	c.Done(Mark{})
 	c.Done(c.Void())
-	if got := c.Span(); got != 0 {
-		t.Errorf("Span = %d, want 0", got)
-	}
+	c.check(t, 7, 0, 0)
 }
 
 // TestCursorMemory: the ring does not grow with the number of messages that have arrived.
@@ -230,15 +204,11 @@ func TestCursorPutBack(t *testing.T) {
 	}
 	first := c.TakeOutOfOrder(3)
 	c.PutBack(first[1:])
-	if got := c.OutOfOrder(); got != 6 {
-		t.Errorf("%d have arrived ahead and are not taken out, want 6", got)
-	}
+	c.check(t, 0, 10, 6)
 	if got, want := c.TakeOutOfOrder(10), []uint64{3, 4, 5, 6, 7, 8}; !slices.Equal(got, want) {
 		t.Errorf("taken out again: %v, want %v", got, want)
 	}
 	c.Done(marks[0])
 	c.PutBack(first) // the cursor has passed them
-	if c.OutOfOrder() != 0 || c.ArrivedThrough() != 8 {
-		t.Errorf("%d ahead, arrived %d; want 0 and 8", c.OutOfOrder(), c.ArrivedThrough())
-	}
+	c.check(t, 8, 2, 0)
 }
