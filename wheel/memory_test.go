@@ -3,7 +3,6 @@ package wheel
 import (
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 )
@@ -49,9 +48,7 @@ func TestRemovedAreSweptOut(t *testing.T) {
 		}
 		w.check(t)
 	}
-	if got, want := fired(w, latest), []int{0, 1, 2}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	checkFired(t, w, latest, []int{0, 1, 2})
 }
 
 // TestValuesAreCollected: the wheel keeps no reference to a value that has fired or was removed.

@@ -21,6 +21,22 @@ func fired[V any](w *Wheel[V], now time.Time) []V {
 	return vs
 }
 
+// checkFired checks the values that an Advance yields.
+func checkFired(t testing.TB, w *Wheel[int], now time.Time, want []int) {
+	t.Helper()
+	if got := fired(w, now); !slices.Equal(got, want) {
+		t.Errorf("Advance(%v): got %v, want %v", now, got, want)
+	}
+}
+
+// checkRemove removes an entry, and checks the result.
+func (w *Wheel[V]) checkRemove(t testing.TB, h Handle, want bool) {
+	t.Helper()
+	if got := w.Remove(h); got != want {
+		t.Errorf("Remove(%v): got %t, want %t", h, got, want)
+	}
+}
+
 var year9999 = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
 
 // dueTimes are due times, with the times at which their entries fire.
@@ -72,9 +88,7 @@ func TestDueToTheNanosecond(t *testing.T) {
 				if got := fired(w, year9999); got != nil {
 					t.Errorf("Advance: got %v, which never comes", got)
 				}
-				if got, want := w.Remove(h), true; got != want {
-					t.Errorf("Remove: got %t, want %t", got, want)
-				}
+				w.checkRemove(t, h, true)
 				return
 			}
 			if got := fired(w, next.Add(-1)); got != nil {
@@ -103,16 +117,10 @@ func TestEmpty(t *testing.T) {
 	if got := fired(w, base); got != nil {
 		t.Errorf("Advance: got %v, want none", got)
 	}
-	if got, want := w.Remove(Handle{}), false; got != want {
-		t.Errorf("Remove of the zero handle: got %t, want %t", got, want)
-	}
+	w.checkRemove(t, Handle{}, false)
 	w.Add(base, 1)
-	if got, want := w.Remove(Handle{}), false; got != want {
-		t.Errorf("Remove of the zero handle: got %t, want %t", got, want)
-	}
-	if got, want := w.Remove(Handle{serial: 1, cell: 9}), false; got != want {
-		t.Errorf("Remove of a cell beyond the slab: got %t, want %t", got, want)
-	}
+	w.checkRemove(t, Handle{}, false)
+	w.checkRemove(t, Handle{serial: 1, cell: 9}, false)
 }
 
 // TestOneInstantKeepsInsertionOrder: many entries with one due time are yielded in the order of insertion, even if the
@@ -125,9 +133,7 @@ func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 	}
 	w.Add(due.Add(-1), -1)
 	w.check(t)
-	if got, want := fired(w, due.Add(-1)), []int{-1}; !slices.Equal(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
+	checkFired(t, w, due.Add(-1), []int{-1})
 	w.Next() // moves the edge
 	for i := range 1000 {
 		w.Add(due, 1000+i)
@@ -143,12 +149,8 @@ func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 func TestHandleAfterReuse(t *testing.T) {
 	w := New[int]()
 	a := w.Add(base, 1)
-	if got, want := w.Remove(a), true; got != want {
-		t.Fatalf("Remove: got %t, want %t", got, want)
-	}
-	if got, want := w.Remove(Handle{}), false; got != want {
-		t.Errorf("Remove of the zero handle: got %t, want %t", got, want)
-	}
+	w.checkRemove(t, a, true)
+	w.checkRemove(t, Handle{}, false)
 	b := w.Add(base, 2)
 	if got, want := b.cell, a.cell; got != want {
 		t.Fatalf("cell: got %d, want the used one, %d", got, want)
@@ -156,13 +158,7 @@ func TestHandleAfterReuse(t *testing.T) {
 	if a == b {
 		t.Error("two entries have one handle")
 	}
-	if got, want := w.Remove(a), false; got != want {
-		t.Errorf("Remove again: got %t, want %t", got, want)
-	}
-	if got, want := fired(w, base), []int{2}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got, want := w.Remove(b), false; got != want {
-		t.Errorf("Remove after it fired: got %t, want %t", got, want)
-	}
+	w.checkRemove(t, a, false)
+	checkFired(t, w, base, []int{2})
+	w.checkRemove(t, b, false)
 }
