@@ -9,14 +9,15 @@ import (
 	"delaybroker/levels"
 )
 
-// A hopCount sums up the hops of all delays in [0, end).
+// A hopCount is the mean and the maximum of the hops of all delays in [0, end).
 type hopCount struct {
 	mean float64
 	most int
 	end  time.Duration
 }
 
-// A counter counts hops exactly, milliseconds included, and for any horizon not shorter than the shortest level.
+// A counter counts hops exactly, for all delays and not only for whole seconds. Its horizon may be any that is not
+// shorter than the shortest level.
 type counter struct {
 	levels  []levels.Level
 	horizon time.Duration
@@ -27,8 +28,9 @@ func newCounter(l levels.Ladder, horizon time.Duration) counter {
 	return counter{l.Levels(), horizon, make(map[time.Duration]hopCount)}
 }
 
-// below splits [0, end) at the longest level that is shorter than end, or at the horizon after it. From there on, a
-// delay has one hop plus those of the remaining time.
+// below counts the hops of all delays in [0, end). It splits this range at the longest level that is shorter than end,
+// or at the horizon if the horizon is longer. A delay above this point has one hop more than the remaining time after
+// that level.
 func (c counter) below(end time.Duration) hopCount {
 	if end <= c.horizon {
 		return hopCount{end: end}
@@ -44,14 +46,14 @@ func (c counter) below(end time.Duration) hopCount {
 	}
 	from := max(first, c.horizon)
 	lower := c.below(from)
-	rest := c.below(end - first) // those under from-first count nothing
+	rest := c.below(end - first) // remaining times below from-first are below the horizon, and have no hops
 	sum := lower.mean*float64(from) + float64(end-from) + rest.mean*float64(rest.end)
 	n := hopCount{sum / float64(end), max(lower.most, 1+rest.most), end}
 	c.known[end] = n
 	return n
 }
 
-// The counter agrees with Chain.
+// TestCounterIsChain: the counter has the same results as Chain.
 func TestCounterIsChain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for _, spec := range []string{"default", "rocketmq", "short", "2s 1h", "7s 11s 13s", "1m 1h"} {
@@ -59,7 +61,7 @@ func TestCounterIsChain(t *testing.T) {
 		c := newCounter(l, l.Horizon())
 		sum, most := 0, 0
 		for s := time.Duration(0); s < 3600; s++ {
-			// The same in the whole second, because levels and horizon are whole.
+			// All delays in one second have the same hops, because levels and horizon are whole seconds.
 			hops, _ := l.Chain(s*time.Second + time.Duration(rng.Int64N(int64(time.Second))))
 			sum += len(hops)
 			most = max(most, len(hops))

@@ -1,26 +1,28 @@
-// Package levels is the arithmetic of delays: the notation of durations, the fixed delays, and the fixed delays through
-// which a message passes to leave the last one at its due time. It is pure: no clock, no goroutine, no NATS.
+// Package levels is the arithmetic of delays: the notation of durations, the fixed delays (levels), and the sequence of
+// levels through which a message passes until it is due. The package is pure: it uses no clock, no goroutine and no
+// NATS.
 //
 // # The problem
 //
 // A stream in which every message waits equally long is a queue in the order of due times: its reader reads only the
 // head, and a pending message costs no memory. One stream for each possible delay would be too many. So there are a few
-// dozen streams of fixed delay, the levels. Together they are the [Ladder]. Any other delay is composed of levels, the
-// longest first:
+// dozen streams of fixed delay, the levels. All levels together are the [Ladder]. Any other delay is composed of
+// levels, the longest first:
 //
 //	1h47m12.3s ──▶ [90m] ──▶ [15m] ──▶ [2m] ──▶ [10s] ──▶ wheel 2.3s ──▶ due
 //	remaining     1h47m     17m12s    2m12s    12.3s      2.3s
 //
-// Each level passed is a hop: one write and one purge. The rest, shorter than the [Ladder.Horizon], waits in memory and
-// ends with millisecond precision.
+// Each level passed is a hop: one write and one purge. For the rest of the delay, which is shorter than the
+// [Ladder.Horizon], the message waits in memory, on the wheel. This wait ends with millisecond precision.
 //
 // # Invariants
 //
 //   - No overshoot: [Ladder.Next] returns no level longer than the remaining time. The levels of a chain and the rest
 //     on the wheel add up to the delay, to the nanosecond.
-//   - Stateless: the next level depends on the remaining time alone, because the message carries its due time. Any
+//   - Stateless: the next level depends only on the remaining time, because the message carries its due time. Any
 //     broker with any ladder can continue any chain, and levels can be added and removed while messages wait.
-//   - Rounding up: [FormatDuration] may write a duration longer by less than a millisecond, never shorter.
+//   - Rounding up: [FormatDuration] may write a duration that is longer by less than a millisecond, but never a shorter
+//     one.
 //   - No two levels are equally long: they would be one queue in two streams.
 //
 // # The ladder
@@ -30,27 +32,28 @@
 //	1s 5s 10s 30s   1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m   1h 2h
 //	3s 7s 20s 45s   15m 90m   4h 6h 12h   1d 2d 3d 7d 14d
 //
-// The table counts the hops of delays that are spread evenly over a range (mean and maximum) and of round delays
-// (mean). The intake itself is not counted. The aims were means of 4 in 0–2h and of 8 in 0–30d, with at most 32 levels:
+// The table has the number of hops: mean and maximum for delays that are spread evenly over a range, and the mean for
+// round delays. The intake does not count as a hop. The aims were means of at most 4 in 0–2h and of at most 8 in 0–30d,
+// with at most 32 levels:
 //
 //	                     0–2h         0–30d       0–366d   minutes  hours
 //	                     mean   max    mean   max    max    in 2h   in 30d
 //	RocketMQ's 18        5.17    10  184.67   369   4401     2.57   180.00
 //	short (8)            9.60    20   27.60    56    392     6.00    18.50
 //	default (32)         3.93     6    7.90    13     37     2.28     4.47
-//	the same, optimal    3.93          7.89
+//	default, optimum     3.93          7.89
 //
 //	go test -v -run TestHops ./levels
 //
 // # The horizon
 //
-// Most delays in use are round, and many are exactly a level. Of the other delays, the seconds cause many of the hops.
-// The last few seconds are the cheapest to keep in memory, where the wheel is bounded anyway. So the horizon is the
-// shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish directly to it, and for
-// messages for which the wheel has no room.
+// Most delays in use are round, and many are exactly a level. In the chains of the other delays, the levels of seconds
+// cause many of the hops. It is cheapest to spend the last few seconds in memory, since the wheel is bounded anyway. So
+// the horizon is the shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish directly
+// to it, and for messages for which the wheel has no room.
 //
-// These ladders were tried, all with RocketMQ's eighteen levels and fourteen more. The searches were local, so a better
-// ladder may exist.
+// These ladders were tried, all with RocketMQ's eighteen levels and fourteen more. The numbers are mean hops. The
+// searches were local, so a better ladder may exist.
 //
 //	horizon   levels                        0–2h   0–30d
 //	1s        the default's                 4.73    8.70
@@ -69,9 +72,9 @@
 // The cost grows with the horizon: more messages wait in memory, and the cursor is further behind. With a horizon of
 // three seconds, a crash repeats up to three seconds of traffic, under the same ids. So the default is the smallest
 // horizon, in steps of half a second, for which we found round levels that meet both aims. A smaller horizon would need
-// odd levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A little more waiting in memory is better than levels
-// that no client requests by name. At 1s even the best ladder that we found misses both aims. A longer horizon needs
-// only a setting: a ladder whose shortest level is 5s has means of 3.62 and 7.51 with 31 levels.
+// odd levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A longer wait in memory is better than levels that no
+// client requests by name. At 1s, even the best ladder that we found misses both aims. An operator gets a longer
+// horizon by a setting: a ladder whose shortest level is 5s has means of 3.62 and 7.51 with 31 levels.
 //
 // # The rule
 //
@@ -83,18 +86,19 @@
 // # A millisecond short
 //
 // A message that reaches the broker late by a millisecond just misses its level. This is the most expensive case: 2h is
-// one hop, 2h-1ms is six (90m 20m 9m 45s 10s 3s), 14d-1ms is twelve. But the loss has a bound. Whatever time a message
-// with delay d loses on its way, it never passes more levels than the worst delay up to d. After a first level L at
-// most d-L remains. For each such rest r that is not below the horizon, the delay L+r ≤ d begins with the same L.
+// one hop, 2h-1ms is six hops (90m 20m 9m 45s 10s 3s), and 14d-1ms is twelve. But the number of hops has a bound. A
+// message with delay d never passes more levels than the worst delay up to d, however much time the message loses on
+// its way: after a first level L, a remaining time r of at most d-L is left. If r is not below the horizon, the delay
+// L+r, which is at most d, begins with the same L and needs as many hops.
 //
-// A broker avoids most of this loss. Messages leave a level 50 ms before its end (the lookahead), which compensates for
-// the time in the intake. A caller may also add a part of the lookahead to the remaining time as slack. If each move
-// takes 0–20 ms:
+// A broker avoids most of these hops. Messages leave a level 50 ms before its end (the lookahead), which compensates
+// for the time in the intake. A caller may also add a part of the lookahead to the remaining time, as slack. The table
+// has the mean hops, if each move takes 0–20 ms:
 //
 //	slack   a level's delay, by the intake   minutes in 2h   on the wheel
 //	 0 ms   1.96 hops                        2.44            32 ms before due
 //	25 ms   1.00                             2.29             7 ms before due
 //	50 ms   1.00                             2.29            18 ms late
 //
-// So half of the lookahead is right. The whole lookahead would leave no time for the move itself.
+// So the slack should be half of the lookahead. A slack of the whole lookahead would leave no time for the move.
 package levels

@@ -39,9 +39,9 @@ var units = []unit{
 // ParseDuration parses one or more pairs of a whole number and a unit (w, d, h, m, s, ms), from the longest unit to the
 // shortest and each at most once: "30m", "1h30m", "2d12h", "1500ms". A day always has 24 hours, and a week 7 days.
 //
-// It is stricter than [time.ParseDuration] because a duration is one token of a subject. A fraction would split that
-// token at its dot, a number without a unit is ambiguous, and signs, spaces and upper case are mostly mistakes. Leading
-// zeros are refused, but a single 0 is valid: a program prints "0s" when no time remains.
+// ParseDuration is stricter than [time.ParseDuration] because a duration is one token of a subject. A fraction would
+// split that token at its dot, a number without a unit is ambiguous, and signs, spaces and upper case are mostly
+// mistakes. Leading zeros are refused, but a single 0 is valid: a program may format a remaining time of zero as "0s".
 //
 // Every error wraps [ErrDuration].
 func ParseDuration(s string) (time.Duration, error) {
@@ -96,16 +96,16 @@ func ParseDuration(s string) (time.Duration, error) {
 	return total, nil
 }
 
-// isPlain reports whether s, a valid duration, is a single number and unit.
+// isPlain reports whether a valid duration s has only one number and unit.
 func isPlain(s string) bool {
 	return !strings.ContainsAny(strings.TrimLeft(s, digits), digits)
 }
 
-// FormatDuration writes d in the notation of [ParseDuration], from days down to milliseconds, without units that are
-// zero: "30m", "1d12h", "1s500ms". It has no weeks, because people count days.
+// FormatDuration returns d in the notation of [ParseDuration], from days down to milliseconds, without units that are
+// zero: "30m", "1d12h", "1s500ms". It does not use weeks, because people count days.
 //
-// It rounds up to milliseconds, so that a message that waits for the written duration is never early. Zero and negative
-// durations are "0s".
+// FormatDuration rounds up to milliseconds, so that a message that waits for the formatted duration is never early.
+// Zero and negative durations are "0s".
 func FormatDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0s"

@@ -46,8 +46,8 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// wrongDurations are spellings from people and programs, each with the part of the error that tells them what to
-// change.
+// wrongDurations are spellings that people and programs write, each with a part of the error that says how to change
+// it.
 var wrongDurations = []struct{ in, hint string }{
 	{"", "empty"},
 	{"15", "15s for seconds, 15ms for milliseconds"},
@@ -97,7 +97,7 @@ func TestParseDurationRefuses(t *testing.T) {
 			continue
 		}
 		if got != 0 {
-			t.Errorf("ParseDuration(%q) = %v beside its error, want 0", tt.in, got)
+			t.Errorf("ParseDuration(%q) = %v with an error, want 0", tt.in, got)
 		}
 		if got, want := err.Error(), tt.hint; !strings.Contains(got, want) {
 			t.Errorf("ParseDuration(%q): error %q does not say %q", tt.in, got, want)
@@ -132,13 +132,14 @@ func TestFormatDuration(t *testing.T) {
 	}
 }
 
-// A formatted duration is never shorter than the original, and less than a millisecond longer.
+// TestFormatDurationRoundsUp: a formatted duration is at most a millisecond longer than the original, and never
+// shorter.
 func TestFormatDurationRoundsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		want := time.Duration(rng.Int64() >> rng.IntN(63))
 		if want > math.MaxInt64-time.Millisecond {
-			continue // rounded up, it would not fit a Duration again
+			continue // rounded up to milliseconds, it would overflow a Duration
 		}
 		s := levels.FormatDuration(want)
 		got, err := levels.ParseDuration(s)
@@ -177,7 +178,7 @@ func FuzzParseDuration(f *testing.F) {
 		if err != nil || got != d {
 			t.Fatalf("ParseDuration(%q) = %v, but its canonical %q = %v, %v", s, d, canonical, got, err)
 		}
-		// Apart from days and weeks and the sums of one unit, we read what the standard library reads.
+		// If the standard library can parse the duration, its result is the same.
 		if std, err := time.ParseDuration(s); err == nil && std != d {
 			t.Fatalf("ParseDuration(%q) = %v, time.ParseDuration = %v", s, d, std)
 		}

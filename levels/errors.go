@@ -3,10 +3,10 @@ package levels
 import "errors"
 
 var (
-	// ErrDuration is returned when [ParseDuration] cannot parse a string. The error's text contains the string and the
-	// right notation.
+	// ErrDuration is returned by [ParseDuration] for a string that is not a duration. The error's text has the string and
+	// the notation of durations.
 	ErrDuration = errors.New("bad duration")
 
-	// ErrLadder is returned when [Parse] cannot make a ladder from its input. The message has one line for each problem.
+	// ErrLadder is returned by [Parse] for a spec that is not a ladder. The error's text has one line for each problem.
 	ErrLadder = errors.New("bad ladder")
 )

@@ -8,11 +8,11 @@ import (
 	"delaybroker/levels"
 )
 
-// Ladder and rule were chosen by these simulations; doc.go quotes what they print:
+// The default ladder and the rule were chosen by these simulations. doc.go quotes their output:
 //
 //	go test -v -run TestHops ./levels
 
-// The aims for the default, and how far they are met.
+// TestHopsOfTheDefault: the default ladder meets the aims, with the numbers in doc.go.
 func TestHopsOfTheDefault(t *testing.T) {
 	l := levels.Default()
 	c := newCounter(l, l.Horizon())
@@ -62,7 +62,7 @@ func TestHopsPerDelay(t *testing.T) {
 	}
 }
 
-// meanOfRound is over the multiples of step from 0 to below end.
+// meanOfRound returns the mean number of hops of the multiples of step in [0, end).
 func meanOfRound(l levels.Ladder, end, step time.Duration) float64 {
 	sum, n := 0, 0
 	for d := time.Duration(0); d < end; d += step {
@@ -73,9 +73,9 @@ func meanOfRound(l levels.Ladder, end, step time.Duration) float64 {
 	return float64(sum) / float64(n)
 }
 
-// TestHopsPerHorizon compares candidates for the default. The others were found by local searches for the fourteen
-// levels beside RocketMQ's: among all whole numbers of seconds, minutes, hours and days (any), among some fifty (few),
-// and among thirty-odd, with 15m 12h 1d 7d 14d given (round).
+// TestHopsPerHorizon compares candidates for the default ladder. Local searches found the candidates: the fourteen
+// levels in addition to RocketMQ's were chosen among all whole numbers of seconds, minutes, hours and days (any), among
+// about fifty durations (few), or among about thirty round durations, with 15m 12h 1d 7d 14d given (round).
 func TestHopsPerHorizon(t *testing.T) {
 	const (
 		rocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h "
@@ -120,7 +120,7 @@ func TestHopsPerHorizon(t *testing.T) {
 	}
 }
 
-// The greedy rule is compared with the fewest hops that any rule could reach with the default levels.
+// TestHopsOfTheOptimum computes the fewest hops that any rule could reach with the default levels.
 func TestHopsOfTheOptimum(t *testing.T) {
 	fewest := fewestHops(levels.Default(), 30*day)
 	mean := func(d time.Duration) float64 {
@@ -137,8 +137,8 @@ func TestHopsOfTheOptimum(t *testing.T) {
 	t.Logf("optimum of the default levels  %s", got)
 }
 
-// fewestHops counts by whole seconds, up to but without end. It is excluded from the race detector, which takes 12 s
-// for its eighty million reads, all on one goroutine.
+// fewestHops returns the fewest hops for each delay of whole seconds in [0, end). It uses one goroutine, and is
+// excluded from the race detector, which would take 12 s for its eighty million reads.
 //
 //go:norace
 func fewestHops(l levels.Ladder, end time.Duration) []uint8 {

@@ -13,19 +13,19 @@ import (
 
 // Bounds of a ladder.
 const (
-	// MaxLevels bounds the streams that one setting can create. On a small cluster about forty idle streams cost almost
-	// nothing. Managed accounts allow fewer.
+	// MaxLevels is the maximum number of levels, and so of the streams that one setting can create. On a small cluster,
+	// forty idle streams cost almost nothing. Managed accounts permit fewer streams.
 	MaxLevels = 64
 
-	// MinLevel is the shortest level. A message leaves its level at most 50 ms early to be on the wheel in time. A level
-	// must be much longer than 50 ms, or the message would pass it repeatedly.
+	// MinLevel is the minimum delay of a level. A message leaves its level up to 50 ms early, to be on the wheel in time.
+	// A level must be much longer than 50 ms, or the message would pass the level repeatedly.
 	MinLevel = time.Second
 
-	// MaxLevel is the longest level. A longer delay passes it several times.
+	// MaxLevel is the maximum delay of a level. A message with a longer delay passes the level several times.
 	MaxLevel = 366 * day
 
-	// MinHorizon is the smallest [Ladder.Horizon] of any ladder, because a hop for less time is not worth its write. The
-	// package comment explains the three seconds.
+	// MinHorizon is the minimum of [Ladder.Horizon]: for a shorter time, a hop is not worth its write. The package comment
+	// explains the three seconds.
 	MinHorizon = 3 * time.Second
 )
 
@@ -45,7 +45,7 @@ type Level struct {
 }
 
 // A Ladder is a set of levels with different delays. It does not change and is safe for concurrent use. [Default] and
-// [Parse] make one; the zero Ladder has no levels, and its Horizon panics.
+// [Parse] return ladders. The zero Ladder has no levels, and its Horizon panics.
 type Ladder struct {
 	levels []Level // ascending
 }
@@ -59,8 +59,9 @@ func Default() Ladder {
 	return l
 }
 
-// Parse reads the names of levels, separated by spaces or commas and in any order, or one of the words "default",
-// "rocketmq" (its eighteen levels) and "short" (eight levels, for accounts with few streams).
+// Parse returns the ladder of a spec. The spec has the names of levels, separated by spaces or commas and in any order,
+// or one of the words "default", "rocketmq" (RocketMQ's eighteen levels) and "short" (eight levels, for accounts with
+// few streams).
 //
 // The error wraps [ErrLadder] and reports all problems at once: a name that is not a single number and unit, a level
 // shorter than [MinLevel] or longer than [MaxLevel], two levels with the same delay, more than [MaxLevels] levels, or
@@ -125,7 +126,7 @@ func (l Ladder) Levels() []Level {
 	return slices.Clone(l.levels)
 }
 
-// Lookup finds a level by its exact name. A level with the same delay and another name does not match.
+// Lookup returns the level with exactly the given name.
 func (l Ladder) Lookup(name string) (Level, bool) {
 	for _, level := range l.levels {
 		if level.Name == name {
@@ -135,26 +136,27 @@ func (l Ladder) Lookup(name string) (Level, bool) {
 	return Level{}, false
 }
 
-// Horizon returns the shortest level's delay, but at least [MinHorizon]. A message whose remaining time is below it
-// waits on the wheel. Levels below the horizon are for clients that publish directly to them, and for messages for
-// which the wheel has no room.
+// Horizon returns the delay of the shortest level, but at least [MinHorizon]. A message whose remaining time is below
+// the horizon waits on the wheel. Levels below the horizon are for clients that publish directly to these levels, and
+// for messages for which the wheel has no room.
 func (l Ladder) Horizon() time.Duration {
 	return max(l.levels[0].Delay, MinHorizon)
 }
 
-// Below returns the longest level that is shorter than the given one, which need not belong to this ladder. A hop goes
-// there if the stream of its level is full. The level may be below the horizon. ok is false if no level is shorter.
-func (l Ladder) Below(level Level) (shorter Level, ok bool) {
-	below, ok := l.Longest(level.Delay - 1)
+// Shorter returns the longest level that is shorter than the given level, which need not belong to this ladder. A
+// message hops into it if the stream of the given level is full. The level may be below the horizon. If no level is
+// shorter, ok is false.
+func (l Ladder) Shorter(level Level) (shorter Level, ok bool) {
+	shorter, ok = l.LongestWithin(level.Delay - 1)
 	if !ok {
 		return Level{}, false
 	}
-	return below, true
+	return shorter, true
 }
 
-// Longest returns the longest level that is not longer than d. If all levels are longer, it returns the shortest level
-// and false. Longest does not allocate.
-func (l Ladder) Longest(d time.Duration) (Level, bool) {
+// LongestWithin returns the longest level that is not longer than d. If all levels are longer, it returns the shortest
+// level and false. It does not allocate.
+func (l Ladder) LongestWithin(d time.Duration) (Level, bool) {
 	longer := sort.Search(len(l.levels), func(i int) bool { return l.levels[i].Delay > d })
 	switch {
 	case len(l.levels) == 0:
@@ -165,9 +167,9 @@ func (l Ladder) Longest(d time.Duration) (Level, bool) {
 	return l.levels[longer-1], true
 }
 
-// Leaves returns the time at which a message leaves a level whose delay ends at end. If the time from end to the due
+// LeaveTime returns the time at which a message leaves a level whose delay ends at end. If the time from end to the due
 // time is too short for another hop, the message leaves at its due time. If not, it leaves at end.
-func (l Ladder) Leaves(end, due time.Time) time.Time {
+func (l Ladder) LeaveTime(end, due time.Time) time.Time {
 	if due.Sub(end) <= l.Horizon() {
 		return due
 	}

@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		{"1s", "1s"},
 		{" 1h\t5m,1s,\n30s ", "1s 30s 5m 1h"},
 		{"1500ms 366d", "1500ms 366d"},
-		{"60s 90m 1w", "60s 90m 1w"}, // as written
+		{"60s 90m 1w", "60s 90m 1w"}, // names keep their spelling
 		{" rocketmq ", "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"},
 		{"short", "1s 5s 30s 2m 10m 1h 6h 1d"},
 		{"default", levels.Default().String()},
@@ -132,9 +132,9 @@ func TestLevelsIsACopy(t *testing.T) {
 	}
 }
 
-// TestLongest checks Longest at each edge of a ladder. Longest is called for each message while memory is short, and
-// must not allocate.
-func TestLongest(t *testing.T) {
+// TestLongestWithin checks LongestWithin around each level of a ladder. While memory is short, it is called for each
+// message, so it must not allocate.
+func TestLongestWithin(t *testing.T) {
 	l := mustParse(t, "1s 5s 1h")
 	for _, tt := range []struct {
 		d    time.Duration
@@ -149,15 +149,15 @@ func TestLongest(t *testing.T) {
 		{time.Hour - 1, "5s", true},
 		{1<<63 - 1, "1h", true},
 	} {
-		if got, fits := l.Longest(tt.d); got.Name != tt.want || fits != tt.fits {
-			t.Errorf("Longest(%s) = %s, %v; want %s, %v", tt.d, got.Name, fits, tt.want, tt.fits)
+		if got, fits := l.LongestWithin(tt.d); got.Name != tt.want || fits != tt.fits {
+			t.Errorf("LongestWithin(%s) = %s, %v; want %s, %v", tt.d, got.Name, fits, tt.want, tt.fits)
 		}
 	}
-	if got, fits := (levels.Ladder{}).Longest(time.Hour); fits || got != (levels.Level{}) {
+	if got, fits := (levels.Ladder{}).LongestWithin(time.Hour); fits || got != (levels.Level{}) {
 		t.Errorf("without levels: %v, %v", got, fits)
 	}
-	if n := testing.AllocsPerRun(100, func() { l.Longest(time.Minute) }); n != 0 {
-		t.Errorf("Longest allocates %.0f times", n)
+	if n := testing.AllocsPerRun(100, func() { l.LongestWithin(time.Minute) }); n != 0 {
+		t.Errorf("LongestWithin allocates %.0f times", n)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-func TestBelow(t *testing.T) {
+func TestShorter(t *testing.T) {
 	l := mustParse(t, "1s 2s 1m 1h")
 	tests := []struct{ from, want string }{
 		{"1h", "1m"},
@@ -185,16 +185,16 @@ func TestBelow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		from := mustParse(t, tt.from).Levels()[0]
-		got, ok := l.Below(from)
+		got, ok := l.Shorter(from)
 		if want := tt.want; got.Name != want || ok != (want != "") {
-			t.Errorf("Below(%s) = %q, %v; want %q", tt.from, got.Name, ok, want)
+			t.Errorf("Shorter(%s) = %q, %v; want %q", tt.from, got.Name, ok, want)
 		}
 	}
 }
 
-// TestLeaves: a message leaves a level at the level's end, unless so little is left then that it waits for its due time
-// there.
-func TestLeaves(t *testing.T) {
+// TestLeaveTime: a message leaves a level at the end of the level, unless the remaining time is then too short for
+// another hop.
+func TestLeaveTime(t *testing.T) {
 	l := mustParse(t, "1s 5s 10s")
 	stored := time.Now()
 	for _, tt := range []struct {
@@ -208,7 +208,7 @@ func TestLeaves(t *testing.T) {
 		{"held in the intake", 0, time.Second, time.Second},
 		{"was due long ago", 0, -time.Hour, -time.Hour},
 	} {
-		if got := l.Leaves(stored.Add(tt.delay), stored.Add(tt.due)); !got.Equal(stored.Add(tt.want)) {
+		if got := l.LeaveTime(stored.Add(tt.delay), stored.Add(tt.due)); !got.Equal(stored.Add(tt.want)) {
 			t.Errorf("%s: leaves %s after it was stored, want %s", tt.name, got.Sub(stored), tt.want)
 		}
 	}

@@ -2,8 +2,8 @@ package levels
 
 import "strconv"
 
-// plainRuns are the plain durations that users write without knowing the levels: every small number of each unit, and
-// some larger numbers for a long time in a short unit (900s, 720m, 168h).
+// plainRuns are the plain durations that users write without knowing the levels: small numbers of each unit, and some
+// long times in a short unit (900s, 720m, 168h).
 var plainRuns = []struct {
 	unit           string
 	from, to, step int
@@ -12,7 +12,7 @@ var plainRuns = []struct {
 	{"ms", 1000, 5000, 500},
 	{"ms", 10_000, 60_000, 10_000},
 
-	{"s", 0, 300, 1}, // a program prints 0s when no time remains
+	{"s", 0, 300, 1}, // from 0s, which a program may write when no time remains
 	{"s", 360, 900, 60},
 	{"s", 1200, 3600, 600},
 	{"s", 7200, 21_600, 3600},
@@ -29,13 +29,13 @@ var plainRuns = []struct {
 }
 
 // PlainDurations returns the plain durations that the intake accepts as if they were levels. So a subject such as
-// delay.15m.orders.expire has a stream for any set of levels, and an operator may tune the levels. The order is always
-// the same, and no name comes twice. Some of the durations are also names of levels. The caller leaves these names out,
-// because two streams cannot have the same subject.
+// delay.15m.orders.expire has a stream for any set of levels, and an operator may change the levels. The order is
+// always the same, and no duration comes twice. Some of the durations are also names of levels. The caller must leave
+// these out, because two streams cannot have the same subject.
 //
-// It is a list because a JetStream subject has no wildcard for a part of a token: delay.*.> would include the levels'
-// own subjects, and delay.*m.> would match nothing. The price is an intake stream with about 1,300 subjects. Any other
-// duration can be written as delayin.<duration>.
+// A list is needed because a JetStream subject has no wildcard for a part of a token: delay.*.> would include the
+// subjects of the levels, and delay.*m.> would match nothing. The price is an intake stream with about 1,300 subjects.
+// Any other duration can be written as delayin.<duration>.
 func PlainDurations() []string {
 	var names []string
 	for _, run := range plainRuns {

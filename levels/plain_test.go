@@ -1,13 +1,14 @@
 package levels_test
 
 import (
-	"delaybroker/levels"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"delaybroker/levels"
 )
 
 func TestPlain(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"delaybroker/levels"
 )
 
-// A millisecond below a level is the most expensive delay: the level itself takes one hop, a millisecond less the whole
-// chain.
+// TestHopsAMillisecondShort: a delay that is a millisecond shorter than a level takes a long chain, while the level
+// takes one hop.
 func TestHopsAMillisecondShort(t *testing.T) {
 	tests := []struct {
 		level, want string
@@ -45,8 +45,8 @@ func TestHopsAMillisecondShort(t *testing.T) {
 	}
 }
 
-// However late a message is on its way, it passes no more levels than the worst delay up to its own. doc.go explains
-// the reason.
+// TestHopsOfTheLate: a message passes no more levels than the worst delay up to its own, however much time it loses on
+// its way. doc.go explains the reason.
 func TestHopsOfTheLate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, spec := range []string{"rocketmq", "short", "default"} {
@@ -72,10 +72,10 @@ func TestHopsOfTheLate(t *testing.T) {
 	}
 }
 
-// TestHopsWithSlack moves messages as a broker does: a message leaves its level a lookahead before the end, plus the
-// time that reading and publishing take. A part of the lookahead, added to the remaining time, lets a delay take the
-// level that it missed by milliseconds. The other part is left for the move: if all of it is spent, messages reach the
-// wheel late.
+// TestHopsWithSlack moves messages as a broker does: a message begins to leave its level a lookahead before the end of
+// the level, and reading and publishing take some time. With a part of the lookahead added to the remaining time as
+// slack, a message takes a level that it would miss by milliseconds. The other part of the lookahead is for the move:
+// with the whole lookahead as slack, messages reach the wheel late.
 func TestHopsWithSlack(t *testing.T) {
 	const (
 		lookahead = 50 * time.Millisecond
@@ -110,16 +110,16 @@ func TestHopsWithSlack(t *testing.T) {
 		for _, kind := range delays {
 			hops := 0
 			for range messages {
-				left := kind.pick(rng) - move() // out of the intake
+				remaining := kind.pick(rng) - move() // out of the intake
 				for {
-					level, ok := l.Next(left + tt.slack)
+					level, ok := l.Next(remaining + tt.slack)
 					if !ok {
 						break
 					}
 					hops++
-					left -= level.Delay - lookahead + move()
+					remaining -= level.Delay - lookahead + move()
 				}
-				least = min(least, left)
+				least = min(least, remaining)
 			}
 			means = append(means, fmt.Sprintf("%s: %.2f", kind.name, float64(hops)/messages))
 		}

@@ -9,17 +9,17 @@ import (
 // at returns the time n nanoseconds after the base.
 func at(n int) time.Time { return base.Add(time.Duration(n)) }
 
-// bodies are loops over Advance that do something to the wheel.
+// bodies are bodies of a loop over Advance that use the wheel.
 var bodies = []struct {
-	name string
-	body func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool
-	got  []int // of 0 to 4, due at 0 to 4 ns, in an Advance to 3 ns
-	left []int
+	name  string
+	body  func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool
+	got   []int // the values that an Advance to 3 ns yields, of the values 0 to 4, which are due at 0 to 4 ns
+	later []int // the values that a later Advance yields
 }{
 	{
 		name: "breaks",
 		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool { return v < 1 },
-		got:  []int{0, 1}, left: []int{2, 3, 4},
+		got:  []int{0, 1}, later: []int{2, 3, 4},
 	},
 	{
 		name: "adds what is due",
@@ -27,11 +27,11 @@ var bodies = []struct {
 			if v == 1 {
 				w.Add(at(3), 13)
 				w.Add(at(2), 12)
-				w.Add(at(-9), 10) // before what has been yielded
+				w.Add(at(-9), 10) // due before the entries that have been yielded
 			}
 			return true
 		},
-		got: []int{0, 1, 10, 2, 12, 3, 13}, left: []int{4},
+		got: []int{0, 1, 10, 2, 12, 3, 13}, later: []int{4},
 	},
 	{
 		name: "adds what is not due",
@@ -41,24 +41,20 @@ var bodies = []struct {
 			}
 			return true
 		},
-		got: []int{0, 1, 2, 3}, left: []int{4, 14},
+		got: []int{0, 1, 2, 3}, later: []int{4, 14},
 	},
 	{
 		name: "removes",
 		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
-			if got, want := w.Remove(hs[v]), false; got != want {
-				t.Errorf("Remove of what was yielded: got %t, want %t", got, want)
-			}
+			w.checkRemove(t, hs[v], false)
 			if v == 1 {
 				for _, h := range []Handle{hs[2], hs[4]} {
-					if got, want := w.Remove(h), true; got != want {
-						t.Errorf("Remove: got %t, want %t", got, want)
-					}
+					w.checkRemove(t, h, true)
 				}
 			}
 			return true
 		},
-		got: []int{0, 1, 3}, left: nil,
+		got: []int{0, 1, 3}, later: nil,
 	},
 	{
 		name: "asks",
@@ -71,23 +67,21 @@ var bodies = []struct {
 			}
 			return true
 		},
-		got: []int{0, 1, 2, 3}, left: []int{4},
+		got: []int{0, 1, 2, 3}, later: []int{4},
 	},
 	{
 		name: "advances",
 		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
 			if v == 0 {
-				if got, want := fired(w, at(2)), []int{1, 2}; !slices.Equal(got, want) {
-					t.Errorf("inner: got %v, want %v", got, want)
-				}
+				checkFired(t, w, at(2), []int{1, 2})
 			}
 			return true
 		},
-		got: []int{0, 3}, left: []int{4},
+		got: []int{0, 3}, later: []int{4},
 	},
 }
 
-// The body of Advance may change the wheel; each case lists the entries that it then gets.
+// TestBody: the body of a loop over Advance may change the wheel.
 func TestBody(t *testing.T) {
 	for _, tt := range bodies {
 		t.Run(tt.name, func(t *testing.T) {
@@ -108,14 +102,12 @@ func TestBody(t *testing.T) {
 			if want := tt.got; !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
-			if got, want := fired(w, at(9)), tt.left; !slices.Equal(got, want) {
-				t.Errorf("left: got %v, want %v", got, want)
-			}
+			checkFired(t, w, at(9), tt.later)
 		})
 	}
 }
 
-// When a body panics, its entry has left the wheel, and the others stay.
+// TestBodyPanics: if a body panics, its entry has left the wheel, and the other entries stay.
 func TestBodyPanics(t *testing.T) {
 	w := New[int]()
 	w.Add(base, 1)
@@ -127,12 +119,10 @@ func TestBodyPanics(t *testing.T) {
 		}
 	}()
 	w.check(t)
-	if got, want := fired(w, base), []int{2}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	checkFired(t, w, base, []int{2})
 }
 
-// The iterator of one Advance may be ranged over again, and yields the entries that have become due since.
+// TestAdvanceTwice: the iterator of one Advance may be used again, and then yields the entries that were added since.
 func TestAdvanceTwice(t *testing.T) {
 	w := New[int]()
 	seq := w.Advance(base)

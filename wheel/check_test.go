@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// check fails the test unless the invariants of doc.go hold.
+// check fails the test if an invariant in doc.go does not hold.
 func (w *Wheel[V]) check(t testing.TB) {
 	t.Helper()
 	o := &w.order

@@ -4,10 +4,10 @@
 //
 // A broker of delayed messages holds at most a million messages for the last seconds before they are due. It has to
 // sleep until exactly the next due time and must never be early. It delivers messages with the same due time in the
-// order in which it added them. Sometimes it removes a message, and after a restart it adds many that are already
-// overdue. A binary heap does all of this in log n steps, but in a large heap each step misses the processor's caches.
-// A timing wheel touches little memory, but its resolution is one tick: it knows neither the order inside a slot nor
-// the earliest due time.
+// order in which it added them. Sometimes it removes a message, and after a restart it adds many messages that are
+// already overdue. A binary heap does all of this in log n steps, but in a large heap each step misses the processor's
+// caches. A timing wheel touches little memory, but its resolution is one tick: it knows neither the order inside a
+// slot nor the earliest due time.
 //
 // # The design
 //
@@ -25,17 +25,18 @@
 // An entry due after the edge goes into a slot. The wheel writes a time as a number of eleven digits, each of six bits.
 // The highest digit in which the due time differs from the edge selects the ring, and the value of that digit selects
 // the slot. So the first used slot of the lowest used ring holds the earliest entries of all rings, and two bitmaps
-// find it without a scan. When the run is used up, that slot is sorted and becomes the new run, and the edge moves to
-// its last entry.
+// find that slot without a scan. When the run is used up, that slot is sorted and becomes the new run, and the edge
+// moves to the last entry of the run.
 //
-// An entry that is added with a due time at or before the edge is too late for the run. It goes into the heap, and the
-// next entry is the earlier of the run's head and the heap's head.
+// An entry that is added with a due time at or before the edge comes too late for the rings, and goes into the heap.
+// The next entry is the head of the run or the head of the heap, whichever is earlier.
 //
-// The values are stored separately, in a slab that knows for every handle whether its entry is still in the wheel.
-// Remove takes the value out of the slab and leaves the item in place, to be skipped when its time comes. When more
-// than half of the items belong to removed entries, a sweep drops those items. The sweep and the growth of memory are
-// the only steps that take time in proportion to the number of entries. A Next or Advance that reaches a crowded slot
-// takes time in proportion to that slot.
+// The values are stored separately, in a slab. The slab knows for every handle whether the handle's entry is still in
+// the wheel. The run, the heap and the rings hold only items: a due time and a handle. Remove removes the value from
+// the slab, and leaves the item in place, to be skipped when its time comes. When more than half of the items belong to
+// removed entries, a sweep drops those items. The sweep and the growth of memory are the only steps that take time in
+// proportion to the number of entries. A Next or Advance that reaches a crowded slot takes time in proportion to the
+// entries of that slot.
 //
 // # Invariants
 //
@@ -48,21 +49,21 @@
 //
 // # What it costs
 //
-// Add and a step of Advance take constant time on average, without allocation once memory has reached its size. The
-// weak point is the heap. After Next has returned a due time that is far away, every entry with an earlier due time
-// that is added goes through the heap, in log n steps.
+// On average, Add and a step of Advance take constant time. They allocate nothing once the memory has reached its size.
+// The weak point is the heap. If Next has returned a due time that is far away, every entry that is then added with an
+// earlier due time goes through the heap, in log n steps.
 //
-// An entry takes about 40 bytes and its value. A removed entry takes 24 bytes until a sweep. After a burst the wheel
-// keeps its memory for the next burst, but it keeps no reference to a value. To release the memory, drop the wheel.
+// An entry takes about 40 bytes in addition to its value. A removed entry takes 24 bytes until a sweep. After a burst,
+// the wheel keeps its memory for the next burst, but no references to values. To release the memory, drop the wheel.
 //
 // # Tried and rejected
 //
-//   - A tree of rings, without edge and heap, in which each crowded slot has its own ring. Every step has a small
-//     bound, but each Add has several cache misses. With 100,000 entries it takes twice the time.
-//   - 256 slots in a ring. Items are distributed less often, but an empty wheel has three times the size and is no
-//     faster.
+//   - A tree of rings, without edge and heap, in which each crowded slot has its own ring. The time of every step has a
+//     small bound, but each Add has several cache misses. With 100,000 entries, this design takes twice the time.
+//   - 256 slots in a ring. Items are distributed less often, but the wheel is not faster, and takes three times the
+//     memory when it is empty.
 //
 // Two designs were not tried. The first is a wheel with ticks: a tick rounds due times up, so even a single timer is
-// late. The second is slots that are lists linked through the slab. They would allow immediate removal, but
-// distributing a linked list has a cache miss at every entry, while a chunk is read sequentially.
+// late. The second is a wheel whose slots are lists that are linked through the slab. Such lists would permit immediate
+// removal, but distributing a linked list has a cache miss at every entry, while a chunk is read sequentially.
 package wheel

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An instant is a time in the wheel's representation: its UnixNano with the sign bit flipped, so that instants compare
-// as unsigned numbers and have digits.
+// An instant is a time in the wheel's representation: its UnixNano with the sign bit flipped. So instants compare as
+// unsigned numbers, whose digits select the slots.
 type instant uint64
 
 const (
@@ -19,8 +19,8 @@ const (
 	never        = epoch + instant(reach)*instant(time.Second)
 )
 
-// instantOf returns the instant of t. For a time before firstInstant, instantOf returns firstInstant-1. For a time that
-// is reach seconds or more after 1970, it returns the constant never. With either value, no entry fires early.
+// instantOf returns the instant of t. For a time before firstInstant, it returns firstInstant-1. For a time that is
+// reach seconds or more after 1970, it returns never.
 func instantOf(t time.Time) instant {
 	switch sec := t.Unix(); {
 	case sec < -reach:

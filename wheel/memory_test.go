@@ -3,12 +3,11 @@ package wheel
 import (
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 )
 
-// Once the wheel has reached its greatest size, no operation allocates.
+// TestNoAllocation: once the wheel has reached its maximum size, no operation allocates.
 func TestNoAllocation(t *testing.T) {
 	const pending = 1000
 	w := New[int]()
@@ -33,11 +32,11 @@ func TestNoAllocation(t *testing.T) {
 	w.check(t)
 }
 
-// While time stands still, any number of additions and removals takes bounded memory.
+// TestRemovedAreSweptOut: any number of additions and removals takes bounded memory, even without an Advance.
 func TestRemovedAreSweptOut(t *testing.T) {
 	w := New[int]()
 	w.Add(base, 1)
-	w.Next() // moves the edge to base: what is due before it is late
+	w.Next() // moves the edge to base: entries that are due before it go into the heap
 	w.Add(base.Add(-1), 0)
 	w.Add(base.Add(time.Hour), 2)
 	for _, due := range []time.Time{base.Add(-1), base.Add(time.Hour)} {
@@ -49,12 +48,10 @@ func TestRemovedAreSweptOut(t *testing.T) {
 		}
 		w.check(t)
 	}
-	if got, want := fired(w, latest), []int{0, 1, 2}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	checkFired(t, w, latest, []int{0, 1, 2})
 }
 
-// The wheel keeps no value that has fired or been removed.
+// TestValuesAreCollected: the wheel keeps no reference to a value that has fired or was removed.
 func TestValuesAreCollected(t *testing.T) {
 	w := New[*[64]byte]()
 	gone := make(chan string, 2)

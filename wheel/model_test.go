@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A model is a wheel and a sorted slice, which predicts what the wheel must do.
+// A model is a wheel with a sorted slice of its entries, which predicts the results of the wheel.
 type model struct {
 	t       testing.TB
 	wheel   *Wheel[int]
 	now     time.Time
 	entries []modelEntry // by due time, then insertion
-	handles []Handle     // by value, also of those that have left
-	in      []byte
-	rand    *rand.Rand // the same for each input
+	handles []Handle     // by value, also of entries that have left the wheel
+	in      []byte       // the input that is not read yet
+	rand    *rand.Rand   // has the same seed for each input
 }
 
 type modelEntry struct {
@@ -46,8 +46,8 @@ func FuzzWheel(f *testing.F) {
 	f.Fuzz(run)
 }
 
-// run reads operations from the input until its end. A check reads the whole wheel, so a long input takes long without
-// finding more.
+// run carries out the operations that the input encodes. Each operation checks the whole wheel, so run ignores the end
+// of a long input.
 func run(t *testing.T, in []byte) {
 	in = in[:min(len(in), 600)]
 	m := &model{t: t, wheel: New[int](), now: base, in: in, rand: rand.New(rand.NewPCG(1, 2))}
@@ -55,12 +55,12 @@ func run(t *testing.T, in []byte) {
 		switch m.read() % 8 {
 		case 0:
 			m.add(m.due(m.read()))
-		case 1: // many entries of one kind
+		case 1: // many entries of one kind of due time
 			n, kind := int(m.read()), m.read()
 			for range n {
 				m.add(m.due(kind&15 | byte(m.rand.Uint32())<<4))
 			}
-		case 2: // many removed, so that a sweep comes
+		case 2: // many removals, which cause a sweep
 			for range m.read() {
 				m.remove(int(m.read())<<8 | int(m.read()))
 			}
@@ -74,7 +74,7 @@ func run(t *testing.T, in []byte) {
 			}
 		case 6:
 			m.now = m.due(m.read())
-		case 7: // exactly a time used before, or its neighbour
+		case 7: // the due time of another entry, or a nanosecond before or after
 			if n := len(m.entries); n > 0 {
 				near := time.Duration(m.read()%3) - 1
 				m.add(m.entries[int(m.read())%n].due.Add(near))
@@ -159,8 +159,8 @@ func (m *model) remove(n int) {
 	}
 }
 
-// advance compares every yielded entry with the model, and lets the input choose what the body does. Depth counts
-// nested calls of Advance.
+// advance compares every yielded entry with the model. The input chooses the operation of the loop's body. Depth is the
+// number of enclosing calls of Advance.
 func (m *model) advance(now time.Time, depth int) {
 	for due, value := range m.wheel.Advance(now) {
 		if !m.isDue(now) {
@@ -206,7 +206,7 @@ func (m *model) check() {
 	if got, want := m.wheel.Len(), len(m.entries); got != want {
 		m.t.Fatalf("Len: got %d, want %d", got, want)
 	}
-	if m.read()%2 == 0 { // Next moves the edge: not always
+	if m.read()%2 == 0 { // not always, because Next moves the edge
 		m.checkNext()
 	}
 }

@@ -1,21 +1,21 @@
 package wheel
 
 const (
-	// A slot with at most maxRun items becomes the run without being distributed. If maxRun were larger, the sort would
-	// take longer. If maxRun were smaller, items would be distributed more often.
+	// A slot with at most maxRun items becomes the run, and is not distributed. With a larger maxRun, the sort would take
+	// longer. With a smaller maxRun, items would be distributed more often.
 	maxRun = 64
 
-	// sweepAbove is the number of items of removed entries up to which a sweep is not worth its cost.
+	// A sweep is worth its cost only with more than sweepAbove items of removed entries.
 	sweepAbove = 1024
 )
 
 // order keeps the items sorted. It holds no values. It keeps the items of removed entries until a pop or a sweep.
 type order struct {
 	edge   instant
-	late   late   // due at or before edge
-	run    []item // due at or before edge, sorted
-	popped int    // items of the run already popped
-	rings  rings  // due after edge
+	late   itemHeap // due at or before edge
+	run    []item   // due at or before edge, sorted
+	popped int      // items of the run already popped
+	rings  rings    // due after edge
 	len    int
 }
 
@@ -63,8 +63,8 @@ func (o *order) lateFirst() bool {
 	return len(o.late) > 0 && (o.popped == len(o.run) || o.late[0].before(&o.run[o.popped]))
 }
 
-// refill makes the first slot of the rings the run, and returns false if they are empty. It may be called only when the
-// run and the heap are empty.
+// refill makes the first slot of the rings the run. It returns false if the rings are empty. It may be called only when
+// the run and the heap are empty.
 func (o *order) refill() bool {
 	for {
 		s, from, width := o.rings.cutFirst(o.edge)
@@ -81,7 +81,8 @@ func (o *order) refill() bool {
 			o.edge = o.run[len(o.run)-1].due
 			return true
 		}
-		// An item may be due exactly at this edge and so be in the rings for a while. The next iteration moves it to the run.
+		// An item that is due exactly at this edge stays in the rings only until the next iteration, which makes its slot the
+		// run.
 		o.edge = from
 		for c := s.head; c != nil; c = o.rings.recycle(c) {
 			for _, it := range c.items[:c.len] {

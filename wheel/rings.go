@@ -6,7 +6,7 @@ const (
 	digit    = 6          // bits of an instant that one ring distinguishes
 	fanout   = 1 << digit // slots of a ring, one for each bit of a uint64
 	levels   = 11         // rings, enough for all 64 bits
-	chunkLen = 20         // items; a chunk then has 496 bytes
+	chunkLen = 20         // items of a chunk, which then has 496 bytes
 )
 
 // rings hold the items that are due after the edge. An item is in ring r if digit r, counted from the lowest, is the
@@ -81,8 +81,8 @@ func (rs *rings) cutFirst(edge instant) (s slot, from, width instant) {
 	r := bits.TrailingZeros64(rs.used)
 	i := bits.TrailingZeros64(rs.filled[r])
 	width = 1 << (r * digit)
-	// The higher digits are those of the edge. The top ring has no higher digits: there the shift gives 0 and above masks
-	// out all bits.
+	// The higher digits are those of the edge. The top ring has no higher digits: for it, the shift gives 0, and above
+	// masks out all bits.
 	above := ^(width<<digit - 1)
 	return rs.cut(r, i), edge&above | instant(i)*width, width
 }
@@ -97,7 +97,7 @@ func (rs *rings) cut(r, i int) slot {
 	return s
 }
 
-// sweep drops every item for which keep returns false, and returns the number of items left.
+// sweep drops every item for which keep returns false, and returns the number of kept items.
 func (rs *rings) sweep(edge instant, keep func(Handle) bool) int {
 	n := 0
 	for r, filled := range rs.filled {

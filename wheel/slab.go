@@ -7,7 +7,7 @@ type Handle struct {
 	cell   uint32 // index into slab.cells
 }
 
-// A slab holds the values of the entries in the wheel, and of no others.
+// A slab holds the values of the entries in the wheel.
 type slab[V any] struct {
 	cells []cell[V]
 	free  uint32 // the first free cell, counted from 1; 0 for none

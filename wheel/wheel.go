@@ -8,12 +8,12 @@ import (
 // A Wheel holds values until they are due, and returns them in the order of their due times. Values with the same due
 // time come in the order in which they were added.
 //
-// It has no clock, no goroutine and no lock. The owner passes the time, and only one goroutine may use the wheel at a
-// time.
+// A Wheel has no clock, no goroutine and no lock. The owner passes the time, and only one goroutine at a time may use
+// the wheel.
 //
-// It reads the wall clock of a time, never the monotonic one, and its range is that of [time.Time.UnixNano], in whole
-// seconds. A due time before 1677-09-21T00:12:44Z counts as that instant, before which nothing fires. A due time from
-// 2262-04-11T23:47:16Z on never comes: its entry counts in Len and can be removed, but Next and Advance skip it.
+// A Wheel uses the wall clock of a time, and ignores a monotonic reading. Its range is the range of
+// [time.Time.UnixNano], in whole seconds. A due time before 1677-09-21T00:12:44Z counts as that time. A due time from
+// 2262-04-11T23:47:16Z on never comes: such an entry counts in Len and can be removed, but Next and Advance skip it.
 type Wheel[V any] struct {
 	slab  slab[V]
 	order order
@@ -32,8 +32,8 @@ func (w *Wheel[V]) Add(due time.Time, v V) Handle {
 	return h
 }
 
-// Remove removes an entry before it fires. It returns false for an entry that has fired or been removed, and for the
-// zero Handle. The handle must be from this wheel: one from another wheel may match any entry.
+// Remove removes an entry before it fires. It returns false if the entry has fired or was removed, and for the zero
+// Handle. The handle must be from this wheel: a handle from another wheel may match any entry.
 func (w *Wheel[V]) Remove(h Handle) bool {
 	if _, ok := w.slab.take(h); !ok {
 		return false
@@ -49,8 +49,7 @@ func (w *Wheel[V]) Len() int {
 	return w.slab.len
 }
 
-// Next returns the earliest due time, to the nanosecond, in UTC. From then on, Advance yields an entry. Next returns
-// false if no entry will ever be due.
+// Next returns the earliest due time, to the nanosecond, in UTC. It returns false if no entry will ever be due.
 func (w *Wheel[V]) Next() (time.Time, bool) {
 	for {
 		it := w.order.peek()
@@ -65,15 +64,15 @@ func (w *Wheel[V]) Next() (time.Time, bool) {
 }
 
 // Advance removes every entry that is due at now or earlier, and yields its due time, in UTC, and its value. Now may be
-// earlier than it was in the call before.
+// earlier than in the previous call.
 //
 // An entry has left the wheel when the loop body gets it. If the body breaks or panics, the entries that were not
 // yielded stay for the next Advance.
 //
 // The body may use the wheel. If the body adds an entry that is due, the same call of Advance yields the entry, in its
-// place among the entries not yet yielded. So a body that adds a due entry for each entry that it gets never ends. An
-// entry that the body removes is not yielded. An Advance inside the body removes the entries due at its own now, and
-// the outer Advance continues with the rest.
+// place among the entries not yet yielded. So a loop whose body adds a due entry for each entry never ends. An entry
+// that the body removes is not yielded. An Advance inside the body removes the entries that are due at its own now, and
+// the outer Advance continues with the remaining entries.
 func (w *Wheel[V]) Advance(now time.Time) iter.Seq2[time.Time, V] {
 	// Advance is this short so that the compiler inlines it: otherwise each call allocates its closure.
 	return func(yield func(time.Time, V) bool) {

@@ -12,7 +12,7 @@ var (
 	latest = time.Unix(9223372036, 0).Add(-1).UTC()
 )
 
-// fired drains an Advance.
+// fired returns the values that an Advance yields.
 func fired[V any](w *Wheel[V], now time.Time) []V {
 	var vs []V
 	for _, v := range w.Advance(now) {
@@ -21,9 +21,25 @@ func fired[V any](w *Wheel[V], now time.Time) []V {
 	return vs
 }
 
+// checkFired checks the values that an Advance yields.
+func checkFired(t testing.TB, w *Wheel[int], now time.Time, want []int) {
+	t.Helper()
+	if got := fired(w, now); !slices.Equal(got, want) {
+		t.Errorf("Advance(%v): got %v, want %v", now, got, want)
+	}
+}
+
+// checkRemove removes an entry, and checks the result.
+func (w *Wheel[V]) checkRemove(t testing.TB, h Handle, want bool) {
+	t.Helper()
+	if got := w.Remove(h); got != want {
+		t.Errorf("Remove(%v): got %t, want %t", h, got, want)
+	}
+}
+
 var year9999 = time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
 
-// dueTimes are due times and the times at which their entries fire.
+// dueTimes are due times, with the times at which their entries fire.
 var dueTimes = []struct {
 	name string
 	from time.Time // of an Advance before Add
@@ -51,7 +67,8 @@ var dueTimes = []struct {
 	{"beyond UnixNano in the year 9999", year9999, year9999, time.Time{}},
 }
 
-// Each entry is in the wheel one nanosecond before its due time and fires at it, and Next returns that time.
+// TestDueToTheNanosecond: an entry does not fire one nanosecond before its due time, and fires at its due time, which
+// Next returns.
 func TestDueToTheNanosecond(t *testing.T) {
 	for _, tt := range dueTimes {
 		t.Run(tt.name, func(t *testing.T) {
@@ -71,9 +88,7 @@ func TestDueToTheNanosecond(t *testing.T) {
 				if got := fired(w, year9999); got != nil {
 					t.Errorf("Advance: got %v, which never comes", got)
 				}
-				if got, want := w.Remove(h), true; got != want {
-					t.Errorf("Remove: got %t, want %t", got, want)
-				}
+				w.checkRemove(t, h, true)
 				return
 			}
 			if got := fired(w, next.Add(-1)); got != nil {
@@ -93,7 +108,7 @@ func TestDueToTheNanosecond(t *testing.T) {
 	}
 }
 
-// An empty wheel yields nothing and has no next instant.
+// TestEmpty: an empty wheel yields nothing and has no next due time.
 func TestEmpty(t *testing.T) {
 	w := New[int]()
 	if got, ok := w.Next(); ok {
@@ -102,20 +117,14 @@ func TestEmpty(t *testing.T) {
 	if got := fired(w, base); got != nil {
 		t.Errorf("Advance: got %v, want none", got)
 	}
-	if got, want := w.Remove(Handle{}), false; got != want {
-		t.Errorf("Remove of the zero handle: got %t, want %t", got, want)
-	}
+	w.checkRemove(t, Handle{}, false)
 	w.Add(base, 1)
-	if got, want := w.Remove(Handle{}), false; got != want {
-		t.Errorf("Remove of the zero handle: got %t, want %t", got, want)
-	}
-	if got, want := w.Remove(Handle{serial: 1, cell: 9}), false; got != want {
-		t.Errorf("Remove of a cell beyond the slab: got %t, want %t", got, want)
-	}
+	w.checkRemove(t, Handle{}, false)
+	w.checkRemove(t, Handle{serial: 1, cell: 9}, false)
 }
 
-// One instant, more entries than a slot may hold, added before and after the edge has reached them: they keep the order
-// of insertion.
+// TestOneInstantKeepsInsertionOrder: many entries with one due time are yielded in the order of insertion, even if the
+// edge reaches the due time between the insertions.
 func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 	w := New[int]()
 	due := base.Add(time.Second)
@@ -124,9 +133,7 @@ func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 	}
 	w.Add(due.Add(-1), -1)
 	w.check(t)
-	if got, want := fired(w, due.Add(-1)), []int{-1}; !slices.Equal(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
+	checkFired(t, w, due.Add(-1), []int{-1})
 	w.Next() // moves the edge
 	for i := range 1000 {
 		w.Add(due, 1000+i)
@@ -138,16 +145,12 @@ func TestOneInstantKeepsInsertionOrder(t *testing.T) {
 	}
 }
 
-// A handle identifies its own entry only, even when the cell holds a new one.
+// TestHandleAfterReuse: a handle identifies only its own entry, even if the cell has a new entry.
 func TestHandleAfterReuse(t *testing.T) {
 	w := New[int]()
 	a := w.Add(base, 1)
-	if got, want := w.Remove(a), true; got != want {
-		t.Fatalf("Remove: got %t, want %t", got, want)
-	}
-	if got, want := w.Remove(Handle{}), false; got != want {
-		t.Errorf("Remove of the zero handle: got %t, want %t", got, want)
-	}
+	w.checkRemove(t, a, true)
+	w.checkRemove(t, Handle{}, false)
 	b := w.Add(base, 2)
 	if got, want := b.cell, a.cell; got != want {
 		t.Fatalf("cell: got %d, want the used one, %d", got, want)
@@ -155,13 +158,7 @@ func TestHandleAfterReuse(t *testing.T) {
 	if a == b {
 		t.Error("two entries have one handle")
 	}
-	if got, want := w.Remove(a), false; got != want {
-		t.Errorf("Remove again: got %t, want %t", got, want)
-	}
-	if got, want := fired(w, base), []int{2}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got, want := w.Remove(b), false; got != want {
-		t.Errorf("Remove after it fired: got %t, want %t", got, want)
-	}
+	w.checkRemove(t, a, false)
+	checkFired(t, w, base, []int{2})
+	w.checkRemove(t, b, false)
 }

@@ -1,10 +1,11 @@
-// Package acks publishes messages and matches the answers to them. One connection can have many publishes in flight.
+// Package acks publishes messages and matches the answers to the publishes. One connection can have many publishes in
+// flight.
 //
 // # Invariants
 //
-//   - A publish ends with exactly one final call of its function: with the answer, or with an error.
-//   - An answer counts only if it names the token of its publish, a secret part of the reply subject. No token can be
-//     computed from another.
+//   - A publish ends with exactly one final call of its Func, with an answer or an error.
+//   - An answer counts only if its subject ends with the token of its publish, a secret part of the reply subject. No
+//     token can be computed from another.
 //   - No goroutine waits for an answer, so a worker can have tens of thousands of publishes in flight.
 //
 // # Tried and rejected

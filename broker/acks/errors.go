@@ -12,12 +12,12 @@ var (
 	ErrTimeout = errors.New("no answer in time")
 	// ErrDisconnected is returned when the connection was lost before the answer. The message may or may not have arrived.
 	ErrDisconnected = errors.New("disconnected before the answer")
-	// PublishListening passes ErrSilent to its Func when the server has taken the message, and no answer has come for
-	// 50 ms. ErrSilent need not be the final result: see Func. The error is a [*Silence], which has the time of the
-	// server's confirmation.
+	// ErrSilent is returned when the server has taken the message, and no answer has come for 50 ms. Only
+	// PublishReportingSilence passes it to a Func, and it need not be the final result: see Func. The error is a
+	// [*Silence], which has the time of the server's confirmation.
 	ErrSilent = errors.New("the server took the message, and nobody answered")
-	// ErrClosed is returned when the inbox closes before the answer.
-	ErrClosed = errors.New("closed before the answer")
+	// ErrClosed is returned when the inbox is closed before the answer.
+	ErrClosed = errors.New("inbox closed before the answer")
 )
 
 // Silence is an ErrSilent with the time at which the server confirmed that it had taken the message.

@@ -58,8 +58,11 @@ func (l *log) add(answer *nats.Msg, err error) {
 	l.all, l.at = append(l.all, word), append(l.at, time.Since(l.t0))
 }
 
-// once takes one result.
+// once accepts the first result.
 func (l *log) once(answer *nats.Msg, err error) bool { l.add(answer, err); return false }
+
+// waits accepts no result.
+func (l *log) waits(answer *nats.Msg, err error) bool { l.add(answer, err); return true }
 
 func (l *log) check(t *testing.T, want ...string) {
 	t.Helper()
@@ -98,7 +101,7 @@ func TestAnswer(t *testing.T) {
 		l.check(t)
 		time.Sleep(time.Nanosecond)
 		l.check(t, "yes")
-		time.Sleep(time.Minute) // nothing more comes, the time included
+		time.Sleep(time.Minute) // no further result comes, not even the timeout
 		l.check(t, "yes")
 	})
 }
@@ -136,14 +139,14 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestSilenceSaysWhenItWasTaken: the server confirms a message with the next flush, and confirms each later message
-// again.
+// TestSilenceSaysWhenItWasTaken: a Silence has the time of the flush that confirmed the message. If the publish stays
+// pending, the next Silence has the time of a later flush.
 func TestSilenceSaysWhenItWasTaken(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		began := time.Now()
-		var taken []time.Duration // it is appended to by one goroutine of the box
+		var taken []time.Duration // one goroutine of the inbox appends to it
 		listen := func(times int) Func {
 			return func(_ *nats.Msg, err error) bool {
 				if silence, ok := errors.AsType[*Silence](err); ok {
@@ -153,51 +156,51 @@ func TestSilenceSaysWhenItWasTaken(t *testing.T) {
 				return times > 0
 			}
 		}
-		b.PublishListening(to("x"), 5*time.Second, listen(2))
+		b.PublishReportingSilence(to("x"), 5*time.Second, listen(2))
 		time.Sleep(time.Nanosecond) // the first flush is over
-		b.PublishListening(to("x"), 5*time.Second, listen(1))
+		b.PublishReportingSilence(to("x"), 5*time.Second, listen(1))
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if want := []time.Duration{0, flushEvery, linger}; !slices.Equal(taken, want) {
+		if want := []time.Duration{0, flushEvery, silenceAfter}; !slices.Equal(taken, want) {
 			t.Errorf("taken after %s, want %s", taken, want)
 		}
 	})
 }
 
-// TestSilence: exactly linger after the flush, which takes no fake time here.
+// TestSilence: ErrSilent comes exactly silenceAfter the publish. The flush takes no time of the bubble's clock.
 func TestSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
-		b.PublishListening(to("x"), 5*time.Second, l.once)
-		time.Sleep(linger - 1)
+		b.PublishReportingSilence(to("x"), 5*time.Second, l.once)
+		time.Sleep(silenceAfter - 1)
 		l.check(t)
 		time.Sleep(time.Nanosecond)
 		l.check(t, ErrSilent.Error())
-		b.Publish(to("x"), time.Second, l.once) // one that is not listening hears nothing of silence
+		b.Publish(to("x"), time.Second, l.once) // Publish reports no silence
 		time.Sleep(time.Minute)
 		l.check(t, ErrSilent.Error(), ErrTimeout.Error())
 	})
 }
 
-// TestSilencesOverlap: silence ends linger after a publish, also during the linger of earlier publishes. A publish
-// right after a flush is flushed with the next one.
+// TestSilencesOverlap: ErrSilent comes silenceAfter a publish, also while earlier publishes wait for theirs. A publish
+// right after a flush is confirmed by the next flush.
 func TestSilencesOverlap(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		for _, tt := range []struct{ after, want time.Duration }{
-			{0, linger},
-			{flushEvery, linger},
-			{flushEvery + 1, linger + flushEvery - 1},
-			{flushEvery + 2, linger + flushEvery - 2},
-			{linger, linger},
+			{0, silenceAfter},
+			{flushEvery, silenceAfter},
+			{flushEvery + 1, silenceAfter + flushEvery - 1},
+			{flushEvery + 2, silenceAfter + flushEvery - 2},
+			{silenceAfter, silenceAfter},
 		} {
 			time.AfterFunc(tt.after, func() {
 				l := newLog()
-				b.PublishListening(to("x"), 5*time.Second, l.once)
-				time.AfterFunc(2*linger, func() {
+				b.PublishReportingSilence(to("x"), 5*time.Second, l.once)
+				time.AfterFunc(2*silenceAfter, func() {
 					l.mu.Lock()
 					defer l.mu.Unlock()
 					if len(l.at) != 1 || l.at[0] != tt.want {
@@ -210,30 +213,30 @@ func TestSilencesOverlap(t *testing.T) {
 	})
 }
 
-// TestWaitsThroughSilence: a function that continues to wait after each silence still gets the answer, or the timeout.
+// TestWaitsThroughSilence: a Func that returns true after each ErrSilent still gets the answer or the timeout.
 func TestWaitsThroughSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
-		respond(t, s, "late", func(m *nats.Msg) { time.Sleep(4*linger - 1); _ = m.Respond([]byte("yes")) })
+		respond(t, s, "late", func(m *nats.Msg) { time.Sleep(4*silenceAfter - 1); _ = m.Respond([]byte("yes")) })
 		respond(t, s, "never", func(*nats.Msg) {})
 		patient := func(l *log) Func {
 			return func(answer *nats.Msg, err error) bool { l.add(answer, err); return errors.Is(err, ErrSilent) }
 		}
 		late, never := newLog(), newLog()
-		b.PublishListening(to("late"), time.Minute, patient(late))
+		b.PublishReportingSilence(to("late"), time.Minute, patient(late))
 		time.Sleep(time.Second)
 		silent := ErrSilent.Error()
 		late.check(t, silent, silent, silent, "yes")
 		never.t0 = time.Now()
-		b.PublishListening(to("never"), 2*linger+1, patient(never))
+		b.PublishReportingSilence(to("never"), 2*silenceAfter+1, patient(never))
 		time.Sleep(time.Minute)
 		never.check(t, silent, silent, ErrTimeout.Error())
 	})
 }
 
-// TestNewsWhileItRuns: a function that blocks while answers and its timeout come receives all of them in order, until
-// it returns false.
-func TestNewsWhileItRuns(t *testing.T) {
+// TestResultsWhileFuncRuns: a Func that blocks while answers and the timeout come gets all of these results in order,
+// until it returns false.
+func TestResultsWhileFuncRuns(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		enough string
@@ -247,15 +250,15 @@ func TestNewsWhileItRuns(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				b, _, _ := startBox(t, s)
 				respond(t, s, "x", func(m *nats.Msg) {
-					time.Sleep(2 * linger)
+					time.Sleep(2 * silenceAfter)
 					_ = m.Respond([]byte("a"))
 					_ = m.Respond([]byte("b"))
 				})
 				l := newLog()
-				b.PublishListening(to("x"), 3*linger, func(answer *nats.Msg, err error) bool {
+				b.PublishReportingSilence(to("x"), 3*silenceAfter, func(answer *nats.Msg, err error) bool {
 					l.add(answer, err)
 					if errors.Is(err, ErrSilent) {
-						time.Sleep(10 * linger) // never so long in earnest
+						time.Sleep(10 * silenceAfter) // a Func of the broker does not block
 					}
 					return answer == nil || string(answer.Data) != tt.enough
 				})

@@ -17,16 +17,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDisconnect: a loss of the connection ends every publish immediately. A publish meanwhile fails, and one after the
-// return works.
+// TestDisconnect: a loss of the connection ends every publish immediately. A publish without a connection fails, and a
+// publish after the reconnect works.
 func TestDisconnect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
 		b.Publish(to("x"), time.Minute, l.once)
-		b.PublishListening(to("x"), time.Minute, func(answer *nats.Msg, err error) bool { l.add(answer, err); return true })
-		synctest.Wait() // the responder has both: a server that stops may say of the rest that nobody responds
+		b.PublishReportingSilence(to("x"), time.Minute, l.waits)
+		synctest.Wait() // until the responder has both messages: a server that stops may answer 503 to others
 		s.Stop()
 		synctest.Wait()
 		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
@@ -36,7 +36,7 @@ func TestDisconnect(t *testing.T) {
 			func(answer *nats.Msg, err error) bool { failed = err; return offline.once(answer, err) })
 		synctest.Wait()
 		if !Offline(failed) {
-			t.Errorf("published while offline: %v, want one that counts as offline", failed)
+			t.Errorf("published while offline: %v, want an error that counts as offline", failed)
 		}
 		s.Start()
 		time.Sleep(time.Second)
@@ -58,7 +58,7 @@ func TestClose(t *testing.T) {
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
 		b.Publish(to("x"), time.Minute, l.once)
-		b.PublishListening(to("x"), time.Minute, func(answer *nats.Msg, err error) bool { l.add(answer, err); return true })
+		b.PublishReportingSilence(to("x"), time.Minute, l.waits)
 		stop()
 		l.check(t, ErrClosed.Error(), ErrClosed.Error())
 		b.Publish(to("x"), time.Minute, l.once)
@@ -69,15 +69,14 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestRefusedByTheClient: a publish that nats.go refuses never leaves this process. Its function is called once, with
-// the reason.
+// TestRefusedByTheClient: the Func of a publish that nats.go refuses is called once, with the reason.
 func TestRefusedByTheClient(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, nc, _ := startBox(t, s)
 		var errs []error
 		keep := func(_ *nats.Msg, err error) bool { errs = append(errs, err); return true }
 		b.Publish(&nats.Msg{Subject: "x", Data: make([]byte, nc.MaxPayload()+1)}, time.Second, keep)
-		b.PublishListening(&nats.Msg{Subject: ""}, time.Second, keep)
+		b.PublishReportingSilence(&nats.Msg{Subject: ""}, time.Second, keep)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(errs) != 2 || !errors.Is(errs[0], nats.ErrMaxPayload) || !errors.Is(errs[1], nats.ErrBadSubject) {
@@ -86,8 +85,8 @@ func TestRefusedByTheClient(t *testing.T) {
 	})
 }
 
-// TestForgedAnswers: no reply that a client can derive from other reply subjects of the box is an answer to this
-// publish. A token has one encoding.
+// TestForgedAnswers: no reply subject that a client can derive from the inbox's other reply subjects is that of this
+// publish. A token has only one encoding.
 func TestForgedAnswers(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b, _, _ := startBox(t, s)
@@ -138,13 +137,13 @@ func BenchmarkToken(b *testing.B) {
 	for b.Loop() {
 		t := box.drawLocked()
 		if got, ok := parseToken(encoding.EncodeToString(t[:])); !ok || got != t {
-			b.Fatal("it does not come back")
+			b.Fatal("an encoded token is not parsed to the same token")
 		}
 	}
 }
 
-// TestThousandsOutstanding: many publishes with every outcome are outstanding while the connection is lost and
-// restored. Each function receives exactly one final result, and the box keeps nothing.
+// TestThousandsOutstanding: thousands of publishes with all kinds of results are outstanding while the connection is
+// lost and restored. Each Func gets exactly one final result, and the inbox keeps nothing.
 func TestThousandsOutstanding(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -170,7 +169,7 @@ func TestThousandsOutstanding(t *testing.T) {
 						case rng.IntN(2) == 0:
 							b.Publish(to(subject), wait, tell)
 						default:
-							b.PublishListening(to(subject), wait, tell)
+							b.PublishReportingSilence(to(subject), wait, tell)
 						}
 						if i%500 == 0 {
 							time.Sleep(time.Duration(rng.IntN(int(200 * time.Millisecond))))
@@ -189,8 +188,8 @@ func TestThousandsOutstanding(t *testing.T) {
 						t.Errorf("publish %d has %d final results, want 1", i, got)
 					}
 				}
-				if b.outstanding() > 0 || b.deadline.Len() > 0 {
-					t.Errorf("%d calls and %d deadlines are left", b.outstanding(), b.deadline.Len())
+				if b.outstanding() > 0 || b.deadlines.Len() > 0 {
+					t.Errorf("%d calls and %d deadlines are left", b.outstanding(), b.deadlines.Len())
 				}
 			})
 		})

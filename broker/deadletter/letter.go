@@ -23,7 +23,7 @@ type Letter struct {
 }
 
 // newLetter parses a stored message. HeadersOnly reports that it was read without its body.
-func newLetter(policy message.Policy, stream string, m lane.Stored, headersOnly bool) Letter {
+func newLetter(policy message.Policy, stream string, m lane.Message, headersOnly bool) Letter {
 	l := Letter{Sequence: m.Sequence, At: m.At, Address: m.Subject, Size: len(m.Data), Data: m.Data}
 	if headersOnly {
 		l.Size, l.Data = m.BodySize(), nil

@@ -10,13 +10,13 @@ import (
 type Config struct {
 	Modes        Modes
 	Limits       Limits
-	Counts       *Counts       // counts the results; made by NewCounts from Limits.ByTarget; if nil, New makes it
-	ReplyTimeout time.Duration // the time for which mode request waits for the service's reply
+	Counts       *Counts       // counts the results; the result of NewCounts(Limits.ByTarget), or nil: New makes one
+	ReplyTimeout time.Duration // the timeout of a service's reply in mode request
 	// Ours reports whether a stream is the broker's own, which acknowledges no delivery. Nil means that no stream is.
 	Ours func(stream string) bool
-	// Window and WindowBytes bound the outstanding deliveries, and so the share of each group of targets. They should be
-	// as large as the memory of a lane. A value that is too small to share is raised to the smallest sufficient value.
-	// The defaults are DefaultWindow and DefaultWindowBytes.
+	// Window and WindowBytes are the maximum number and bytes of outstanding deliveries. They should be as large as the
+	// memory of a lane. A smaller value than the minimum is raised to the minimum. Zero means DefaultWindow and
+	// DefaultWindowBytes.
 	Window      int
 	WindowBytes int
 	Log         *slog.Logger
@@ -27,13 +27,13 @@ const (
 	DefaultWindow      = 32 << 10
 	DefaultWindowBytes = 32 << 20
 
-	// The minima keep a share large enough for core subscribers: their silence counts as the answer after 50 ms, so a
-	// group of them takes at most twenty times its share in a second.
+	// The minima of Window and WindowBytes keep a share large enough for core subscribers: their silence counts as the
+	// answer after 50 ms, so a group of core subscribers takes at most twenty times its share in a second.
 	minWindow      = 2 << 10
 	minWindowBytes = 2 << 20
 )
 
-// window is the number of messages, and of their bytes, that may be outstanding.
+// window returns the maximum number of outstanding messages, and of their bytes.
 func (c Config) window() (messages, bytes int) {
 	return max(cmp.Or(c.Window, DefaultWindow), minWindow),
 		max(cmp.Or(c.WindowBytes, DefaultWindowBytes), minWindowBytes)

@@ -8,8 +8,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestDeliveryCost: a delivery takes no more memory than package engine accounts for it in addition to the message,
-// while it waits for room or for its answer. Its headers are in memory only while it is sent.
+// TestDeliveryCost: while a delivery waits for room or for its answer, it takes no more memory than package engine
+// accounts for a delivery, in addition to the message. The headers are in memory only while the message is sent.
 func TestDeliveryCost(t *testing.T) {
 	const accounted = 1 << 10
 	for name, tt := range map[string]struct{ size, count, sent int }{
@@ -35,7 +35,7 @@ func TestDeliveryCost(t *testing.T) {
 					t.Fatalf("%d sent, %d with a result; want %d, none", seen.get(), results.get(), tt.sent)
 				}
 				if took > accounted {
-					t.Errorf("it takes %d bytes, and is accounted with %d", took, accounted)
+					t.Errorf("a delivery takes %d bytes, and is accounted with %d", took, accounted)
 				}
 				t.Logf("%d bytes", took)
 			})

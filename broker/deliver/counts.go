@@ -19,14 +19,14 @@ const (
 const everyTarget = ">"
 
 // Counts counts the outcomes of deliveries, by the names of targets. A name is a target of one or two tokens, or a
-// pattern for all targets with the same first two tokens ("shop.mail.>"). At most maxNames names are used, however many
-// targets there are. If there is no room for its name, a target is counted under the pattern of its rate, or under its
-// first token, or under ">".
+// pattern for all targets with the same first two tokens ("shop.mail.>"). The number of names is bounded: see maxNames
+// and maxPerToken. If there is no room for a target's own name, the target is counted under the pattern of its rate; if
+// it has no rate, under its first token ("shop.>"), or else under ">".
 //
-// A name is never removed, so counts never fall. Counts is safe for concurrent use.
+// A name is never removed, so counts never fall. A Counts is safe for concurrent use.
 type Counts struct {
 	rules message.Rules[*Count] // the counts of the patterns of rates; they do not change
-	other *Count                // the count of the targets without a name
+	other *Count                // the count of the targets without a name: see everyTarget
 	limit int                   // maximum number of names
 	names atomic.Pointer[[]*Count]
 
@@ -101,8 +101,8 @@ func (all *Counts) count(subject string) *Count {
 	return all.other
 }
 
-// namedLocked returns the count of a name. It returns nil if there is no room for a new name with this first token, or
-// for any new name.
+// namedLocked returns the count of a name. It returns nil if the name is new, and there is no room for it. First is the
+// first token of the name, or empty if maxPerToken does not apply to the name.
 func (all *Counts) namedLocked(n countName, first string) *Count {
 	c := all.byName[n]
 	if c == nil && len(all.byName) < all.limit && all.perToken[first] < maxPerToken {
@@ -114,7 +114,7 @@ func (all *Counts) namedLocked(n countName, first string) *Count {
 	return c
 }
 
-// addLocked adds a name.
+// addLocked adds a name, and returns its count.
 func (all *Counts) addLocked(n countName) *Count {
 	c := &Count{Target: strings.Clone(n.name), Rate: n.rate}
 	all.byName[countName{c.Target, c.Rate}] = c

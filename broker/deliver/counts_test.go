@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A name is a target, or a prefix that many targets share. A pattern of a rate that is more specific is a name, too. If
-// targets of one name have two rates, each rate has its own count.
+// TestCountsByName: a name is a target, or the first two tokens of several targets. The pattern of a rate is a name,
+// too, if it is more specific. If targets of one name have two rates, each rate has its own count.
 func TestCountsByName(t *testing.T) {
 	t.Parallel()
 	all := NewCounts(Rates{
@@ -35,8 +35,8 @@ func TestCountsByName(t *testing.T) {
 	}
 }
 
-// The number of names is bounded, whatever targets a client names. Each delivery is counted once, and another tenant
-// still gets names.
+// TestCountsAreBounded: the number of names is bounded for any number of targets. Each delivery is counted once, and a
+// flood of targets by one client leaves names for the targets of others.
 func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	all := NewCounts(Rates{{Pattern: "paced.>", Value: 1}})
@@ -45,7 +45,7 @@ func TestCountsAreBounded(t *testing.T) {
 		all.count(fmt.Sprintf("paced.%d", n)).Note(Refused)
 	}
 	if c := all.count("mail.out"); c.Target != "mail.out" {
-		t.Errorf("after a flood of ids of others, mail.out is counted as %s", c.Target)
+		t.Errorf("after a flood of other targets, mail.out is counted as %s", c.Target)
 	}
 	for _, test := range []struct{ subject, name string }{{"orders.9999.done", "orders.>"}, {"paced.9999", "paced.>"}} {
 		if c := all.count(test.subject); c.Target != test.name {
@@ -71,8 +71,8 @@ func TestCountsAreBounded(t *testing.T) {
 	}
 }
 
-// The owner of a sent delivery gets the place of its count. Deliveries to one target share a count.
-func TestResultTellsItsCount(t *testing.T) {
+// TestResultHasItsCount: the result of a delivery that was sent has the count of its target.
+func TestResultHasItsCount(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.targets.limits.ByTarget = Rates{{Pattern: "slow", Value: 1}}

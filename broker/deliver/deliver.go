@@ -10,13 +10,13 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// haltPollEvery is the interval at which Halt checks whether all results are there.
+// haltPollEvery is the interval at which Halt checks whether the messages already sent have their results.
 const haltPollEvery = 10 * time.Millisecond
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 //
-// Targets and groups have no locks of their own: one delivery changes its target, its groups and the order of sending
-// under one lock. The lookup has its own lock.
+// Targets and groups have no locks: a delivery changes its target, its groups and the order of sending under the lock
+// of the deliverer. The lookup needs no lock of the deliverer.
 type Deliverer struct {
 	cfg    Config
 	box    *acks.Inbox
@@ -32,7 +32,7 @@ type Deliverer struct {
 	halted  func(target string) bool // reports whether deliveries to a target are halted; nil if none are
 
 	senderRuns bool  // sendWhenReady runs
-	lastError  error // the last error that NoteError was called with
+	lastError  error // the last error with which NoteError was called
 }
 
 // New returns a deliverer that publishes through box, and lists the account's streams with api. The caller must call
@@ -48,7 +48,7 @@ func New(box *acks.Inbox, api jsapi.Asker, cfg Config) *Deliverer {
 }
 
 // Run lists the streams, sends waiting messages and judges the groups, until ctx ends. The caller must also run the
-// inbox that New was given.
+// inbox with which New was called.
 func (d *Deliverer) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { d.lookup.run(ctx) })
@@ -57,8 +57,8 @@ func (d *Deliverer) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// Deliver sends m now, or when its group has room. It calls done exactly once, on any goroutine. Done must not block.
-// The messages for one target are sent in the order of the calls.
+// Deliver sends m now, or when the group of its target has room. It calls done exactly once, on any goroutine. Done
+// must not block. The messages for one target are sent in the order of the calls of Deliver.
 func (d *Deliverer) Deliver(m Message, done func(Result)) {
 	dl := &delivery{Message: m, done: done}
 	dl.Size = max(m.Size, len(m.Data))
@@ -68,15 +68,15 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 		done(r)
 		return
 	}
-	now := d.queueLocked(dl)
+	sendNow := d.queueLocked(dl)
 	d.mu.Unlock()
-	if now {
+	if sendNow {
 		d.send(dl)
 	}
 }
 
-// admitLocked finds the target and the group of a delivery, and reports whether the delivery may be sent or may wait
-// for room. If the delivery may do neither, admitLocked returns the result.
+// admitLocked finds the target and the group of a delivery. It reports whether the delivery may be sent, now or when
+// there is room. If not, it returns the result.
 func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	if err := d.stoppedLocked(dl.Target); err != nil {
 		return Result{Outcome: Unknown, Err: err}, false
@@ -90,7 +90,8 @@ func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	return r, !later
 }
 
-// stoppedLocked returns the error for deliveries to a target if nothing may be sent to that target, and nil otherwise.
+// stoppedLocked returns the error of a delivery to a target if nothing may be sent to that target. Otherwise it returns
+// nil.
 func (d *Deliverer) stoppedLocked(target string) error {
 	switch {
 	case d.closed:
@@ -105,7 +106,7 @@ func (d *Deliverer) stoppedLocked(target string) error {
 // in another group, the next message would overtake them.
 func (d *Deliverer) targetLocked(subject string) *target {
 	t, s := d.targets.target(subject), d.lookup.latest.Load()
-	if t.group == nil || (t.snapshot != s || t.group.forgotten) && t.unsent == 0 {
+	if t.group == nil || (t.snapshot != s || t.group.removed) && t.unsent == 0 {
 		stream := ""
 		if h := s.holder(subject); h != nil {
 			stream = h.name
@@ -115,16 +116,16 @@ func (d *Deliverer) targetLocked(subject string) *target {
 	return t
 }
 
-// queueLocked lets a delivery pass its groups. At the first group without room, it queues the delivery. It reports
+// queueLocked lets a delivery pass its groups, or queues the delivery at the first group without room. It reports
 // whether the caller must send the delivery now.
-func (d *Deliverer) queueLocked(dl *delivery) bool {
+func (d *Deliverer) queueLocked(dl *delivery) (sendNow bool) {
 	t := dl.target
-	t.open++
+	t.unfinished++
 	passed := d.groups.pass(dl.group, dl)
 	switch {
 	case passed && t.unsent == 0:
 		return true
-	case passed: // it must not overtake earlier deliveries to its target, which another goroutine is sending
+	case passed: // it must not overtake earlier deliveries to its target that another goroutine is sending
 		d.groups.ready = append(d.groups.ready, dl)
 	default:
 		d.lookup.renew() // the stream behind the target may be new
@@ -133,27 +134,27 @@ func (d *Deliverer) queueLocked(dl *delivery) bool {
 	return false
 }
 
-// Drain stops sending, and gives back the waiting messages. Messages that were sent may still be answered.
+// Drain stops sending for good, and gives back the waiting messages. Messages already sent still get their results.
 func (d *Deliverer) Drain() {
 	d.mu.Lock()
 	d.closed = true
-	back := d.takeBackLocked(func(*delivery) bool { return true })
+	returned := d.takeBackLocked(func(*delivery) bool { return true })
 	d.mu.Unlock()
-	giveBack(back, ErrDraining)
+	giveBack(returned, ErrDraining)
 }
 
-// Recall gives back the waiting messages of one owner. Messages that were sent may still be answered.
+// Recall gives back the waiting messages of one owner. Messages already sent still get their results.
 func (d *Deliverer) Recall(o Owner) {
 	d.mu.Lock()
-	back := d.takeBackLocked(func(dl *delivery) bool { return dl.Owner == o })
+	returned := d.takeBackLocked(func(dl *delivery) bool { return dl.Owner == o })
 	d.mu.Unlock()
-	giveBack(back, ErrDraining)
+	giveBack(returned, ErrDraining)
 	d.sendReady()
 }
 
 // Halt stops sending to the targets for which halted returns true, and gives back the messages that wait for these
-// targets. It returns when the messages already sent to them have their results, or ctx ends. The next call of Halt
-// replaces halted. Nil halts no target.
+// targets. It returns when the messages already sent to these targets have their results, or when ctx ends. The next
+// call of Halt replaces halted. If halted is nil, no target is halted.
 func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 	d.mu.Lock()
 	d.halted = halted
@@ -162,10 +163,10 @@ func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 		d.mu.Unlock()
 		return
 	}
-	back := d.takeBackLocked(func(dl *delivery) bool { return halted(dl.Target) })
-	sent := d.targets.open(halted)
+	returned := d.takeBackLocked(func(dl *delivery) bool { return halted(dl.Target) })
+	sent := d.targets.unfinished(halted)
 	d.mu.Unlock()
-	giveBack(back, ErrHalted)
+	giveBack(returned, ErrHalted)
 	d.sendReady()
 	for d.unanswered(sent) {
 		select {
@@ -176,20 +177,33 @@ func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
 	}
 }
 
+// NoteError must be called with each error that the connection's error handler gets. If the server refuses a publish
+// because a permission is missing, it sends an error of the connection, and no answer. Without NoteError, the deliverer
+// could not distinguish such a refusal from the silence of core subscribers.
+func (d *Deliverer) NoteError(err error) {
+	subject, _ := jsapi.RefusedSubject(err)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lastError = err
+	if t := d.targets.bySubject[subject]; t != nil {
+		t.forbidden = time.Now()
+	}
+}
+
 // unanswered reports whether a delivery to one of these targets has no result yet.
 func (d *Deliverer) unanswered(sent []*target) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(sent, func(t *target) bool { return t.open > 0 })
+	return slices.ContainsFunc(sent, func(t *target) bool { return t.unfinished > 0 })
 }
 
 // takeBackLocked removes and returns the waiting deliveries for which match returns true. The caller gives them back.
 func (d *Deliverer) takeBackLocked(match func(*delivery) bool) []*delivery {
-	back := d.groups.takeBack(match)
-	for _, dl := range back {
+	returned := d.groups.takeBack(match)
+	for _, dl := range returned {
 		dl.target.dropUnsent()
 	}
-	return back
+	return returned
 }
 
 func giveBack(unsent []*delivery, reason error) {
@@ -217,16 +231,16 @@ func (d *Deliverer) watch(ctx context.Context) {
 	}
 }
 
-// relieve gives back the waiting messages for which their groups will not have room soon. It reports whether any group
-// is still under pressure afterwards.
+// relieve gives back the waiting messages whose groups will not have room soon. It reports whether any group is still
+// under pressure.
 func (d *Deliverer) relieve(now time.Time) (more bool) {
 	d.mu.Lock()
-	back, more := d.groups.judge(now)
-	for _, s := range back {
+	returned, more := d.groups.judge(now)
+	for _, s := range returned {
 		s.target.dropUnsent()
 	}
 	d.mu.Unlock()
-	for _, s := range back {
+	for _, s := range returned {
 		s.done(Result{Outcome: Stalled, RetryAt: s.retryAt})
 	}
 	d.sendReady()

@@ -16,7 +16,7 @@ import (
 
 const (
 	replyTimeout = 10 * time.Second
-	silence      = 50 * time.Millisecond // until a silence means something
+	silence      = 50 * time.Millisecond // the time until a missing answer counts as silence
 	timedOut     = "unknown: no answer in time"
 )
 
@@ -33,13 +33,13 @@ func TestStreamTarget(t *testing.T) {
 	})
 }
 
-// TestCoreTarget: silence is delivery as soon as it is known that no stream listens. Mode core does not need to know
-// that.
+// TestCoreTarget: silence counts as a delivery as soon as it is known that no stream listens. Mode core does not wait
+// for this knowledge.
 func TestCoreTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		seen := k.subscribe("ui.>", nil)
-		k.send("ui.a", message.ModeAuto).check(t, 2*silence, "delivered") // one silence to look up, one to decide
+		k.send("ui.a", message.ModeAuto).check(t, 2*silence, "delivered") // the first silence causes the list
 		k.send("ui.a", message.ModeAuto).check(t, silence, "delivered")
 		k.send("ui.b", message.ModeCore).check(t, silence, "delivered")
 		v := k.send("ui.a", message.ModeStream)
@@ -50,8 +50,8 @@ func TestCoreTarget(t *testing.T) {
 	})
 }
 
-// TestTimeOfDelivery: a delivery to core subscribers has the time at which the server accepted the message, however
-// long the silence is waited for. Any other delivery has the time of its answer.
+// TestTimeOfDelivery: the time of a delivery to core subscribers is the time at which the server took the message, and
+// not the end of the silence. The time of any other delivery is the time of its answer.
 func TestTimeOfDelivery(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -64,14 +64,14 @@ func TestTimeOfDelivery(t *testing.T) {
 			mode     message.Mode
 			at, took time.Duration
 		}{
-			{"ui.a", message.ModeAuto, 0, 2 * silence}, // one silence to look up, one to decide
+			{"ui.a", message.ModeAuto, 0, 2 * silence}, // the first silence causes the list
 			{"ui.a", message.ModeAuto, 0, silence},
 			{"ui.a", message.ModeCore, 0, silence},
 			{"logs.a", message.ModeAuto, 0, silence},
 			{"orders.a", message.ModeAuto, 0, 0},
 			{"svc.a", message.ModeRequest, time.Second, time.Second},
 		} {
-			time.Sleep(time.Second) // one flush at a time
+			time.Sleep(time.Second) // until the flush of the last delivery is over
 			v := k.send(tt.target, tt.mode)
 			v.check(t, tt.took, "delivered")
 			if at := v.all[0].At.Sub(v.start); at != tt.at {
@@ -81,7 +81,8 @@ func TestTimeOfDelivery(t *testing.T) {
 	})
 }
 
-// TestTimeOfIgnoredReply: a reply that might have been a stream's counts when the wait is over, and has its own time.
+// TestTimeOfIgnoredReply: a reply that may be a stream's acknowledgement is ignored until the timeout. If it then
+// counts as the service's reply, the time of the delivery is the time of the reply.
 func TestTimeOfIgnoredReply(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -103,7 +104,7 @@ func TestNobodyListens(t *testing.T) {
 	})
 }
 
-// TestServiceBesideStream: a responder on the stream's subject does not answer for the stream.
+// TestServiceBesideStream: the answer of a responder on the stream's subject does not count as the stream's answer.
 func TestServiceBesideStream(t *testing.T) {
 	for name, answer := range map[string]string{"text": "+OK", "an error": `{"error":"no such order"}`, "empty": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -122,14 +123,14 @@ func TestServiceBesideStream(t *testing.T) {
 	}
 }
 
-// TestServiceAlone: a responder answers, and there is no stream. In mode auto its answer decides nothing, but the
-// silence after it does.
+// TestServiceAlone: a responder answers, and no stream listens. In mode auto, the answer is ignored, and the silence
+// after it counts as a delivery.
 func TestServiceAlone(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		seen := k.subscribe("svc", func(m *nats.Msg) { _ = m.Respond([]byte("done")) })
 		k.send("svc", message.ModeCore).check(t, 0, "delivered")
-		time.Sleep(time.Second) // one silence at a time is listened to
+		time.Sleep(time.Second) // until the silence of the last delivery is over
 		k.send("svc", message.ModeAuto).check(t, 2*silence, "delivered")
 		if got := seen.get(); got != 2 {
 			t.Errorf("the service saw %d, want 2", got)
@@ -147,24 +148,18 @@ func TestStreamFull(t *testing.T) {
 		k.send("orders.a", message.ModeAuto).check(t, 0, "delivered")
 		k.send("orders.a", message.ModeAuto).check(t, 0, "refused 10077")
 		k.send("orders.a", message.ModeStream).check(t, 0, "refused 10077")
-		var large watched
-		large.start = time.Now()
-		k.Deliver(Message{Target: "orders.a", Data: make([]byte, 200)}, func(r Result) { large.all = append(large.all, r) })
-		large.check(t, 0, "refused 10054")
+		k.deliver(Message{Target: "orders.a", Data: make([]byte, 200)}).check(t, 0, "refused 10054")
 		if got := k.stored("ORDERS"); got != 1 {
 			t.Errorf("%d stored, want 1", got)
 		}
 	})
 }
 
-// TestTooLargeForTheServer: a message larger than max_payload never leaves the process, and is refused.
+// TestTooLargeForTheServer: a message that is larger than max_payload is refused, and not published.
 func TestTooLargeForTheServer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		var v watched
-		v.start = time.Now()
-		k.Deliver(Message{Target: "a", Data: make([]byte, k.nc.MaxPayload()+1)}, func(r Result) { v.all = append(v.all, r) })
-		v.check(t, 0, "refused 10054")
+		k.deliver(Message{Target: "a", Data: make([]byte, k.nc.MaxPayload()+1)}).check(t, 0, "refused 10054")
 	})
 }
 
@@ -180,8 +175,8 @@ func TestNoAckStream(t *testing.T) {
 	})
 }
 
-// TestStreamDeleted: a stream is deleted right after it acknowledged, and a subscriber stays on its subject. For a
-// minute silence is no delivery. Then it is.
+// TestStreamDeleted: a stream is deleted right after it has acknowledged, and a subscriber remains on its subject. For
+// a minute, silence is no delivery. After that, silence is a delivery.
 func TestStreamDeleted(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -197,7 +192,8 @@ func TestStreamDeleted(t *testing.T) {
 	})
 }
 
-// TestStreamDeletedBesideAnother: acknowledgements by the stream of another subject do not change that.
+// TestStreamDeletedBesideAnother: after a stream was deleted, silence is no delivery for a minute, even if a stream
+// with a similar subject acknowledges meanwhile.
 func TestStreamDeletedBesideAnother(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -213,8 +209,8 @@ func TestStreamDeletedBesideAnother(t *testing.T) {
 	})
 }
 
-// TestStreamCreated: a stream is created on a subject that was known to have none. Its acknowledgement or refusal
-// counts immediately. Its silence counts as soon as the last list is old.
+// TestStreamCreated: a stream is created on a subject that had no stream in the last list. The stream's acknowledgement
+// or refusal counts immediately.
 func TestStreamCreated(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -227,8 +223,8 @@ func TestStreamCreated(t *testing.T) {
 	})
 }
 
-// TestSilentStream: a listed stream does not answer. In mode auto the outcome is unknown: its silence is not that of
-// core subscribers.
+// TestSilentStream: a listed stream does not answer. In mode auto, the outcome is unknown, because the silence is not
+// that of core subscribers.
 func TestSilentStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -240,7 +236,7 @@ func TestSilentStream(t *testing.T) {
 	})
 }
 
-// pretend answers every question with itself, in JSON.
+// pretend answers every request with itself, which is JSON.
 type pretend string
 
 func (p pretend) Ask(_ context.Context, _ string, _, answer any) error {
@@ -250,7 +246,8 @@ func (p pretend) Ask(_ context.Context, _ string, _, answer any) error {
 // orders lists a stream that does not exist.
 const orders = pretend(`{"total":1,"streams":[{"config":{"name":"ORDERS","subjects":["orders.>"]}}]}`)
 
-// TestForgedAck: a subscriber acknowledges or refuses in the name of another stream, while the real one is known.
+// TestForgedAck: an acknowledgement or a refusal that a subscriber forges in the name of another stream does not count
+// while the target's stream is known.
 func TestForgedAck(t *testing.T) {
 	for name, forged := range map[string]string{
 		"an acknowledgement": `{"stream":"EVIL","seq":1}`,
@@ -268,7 +265,7 @@ func TestForgedAck(t *testing.T) {
 					}
 				})
 				k.send("orders.a", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
-				k.lookup.latest.Load().at = time.Now() // as fresh as it may be
+				k.lookup.latest.Load().at = time.Now() // so that the list is valid
 				answers = true
 				k.send("orders.a", message.ModeStream).check(t, jsapi.Timeout, timedOut)
 			})

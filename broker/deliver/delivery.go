@@ -22,22 +22,24 @@ type Message struct {
 	// A waiting message is held without its headers, which take much memory. Nil means no headers.
 	PutHeader func(message.Header)
 	Data      []byte
-	// Expires is the time after which the message must not be sent any more, by this host's clock. Zero means never.
+	// Expires is the time after which the message must not be sent any more, by this host's clock. Zero means that it
+	// never expires.
 	Expires time.Time
-	// Size is the memory in bytes that the owner holds for the message. It counts as at least the length of the data.
+	// Size is the memory in bytes that the owner holds for the message. If it is smaller than the length of Data, the
+	// length of Data counts.
 	Size int
 	// RateKey is the client's Delay-Rate-Key: see Limits. It may be empty.
 	RateKey string
 	// Paced is the name of the message's turn, from Result.Paced. It is empty if the message has no turn.
 	Paced string
-	// Repeated is true if the message was already sent in its turn, and no answer came.
+	// Repeated is true if the message was already sent in its turn, and was not answered.
 	Repeated bool
 	// Owner permits the message to be sent. With a nil Owner the message is always sent.
 	Owner Owner
 }
 
-// Owner is the lane or program that a message comes from. Its type must be comparable. The deliverer calls the method
-// on any goroutine.
+// Owner is the lane or program from which a message comes. The type of an Owner must be comparable. The deliverer calls
+// MayDeliver on any goroutine.
 type Owner interface {
 	// MayDeliver is called immediately before a message is sent, and reports whether the message may be sent.
 	MayDeliver() bool
@@ -51,7 +53,7 @@ const (
 	Delivered Outcome = iota
 	Refused           // the target refused the message, or the server did because nobody listens
 	Unknown           // the message may have arrived: deliver it again under the same id
-	Stalled           // not sent: its group of targets has no room soon; not an attempt
+	Stalled           // not sent: its group of targets will not have room soon; not an attempt
 	NoRoom            // refused because the account or the server has no room; not an attempt
 	Paced             // not sent: the rate gives the message a later turn; not an attempt
 	Expired           // not sent: the message expired while it waited
@@ -71,11 +73,11 @@ type Result struct {
 	Outcome Outcome
 	Code    int       // the code of a refusal: see jsapi.Ack
 	Reason  string    // for people: the reason of the refusal, or the likely cause of the silence
-	Err     error     // if the outcome is unknown: from package acks, the connection, ErrDraining or ErrHalted
+	Err     error     // if unknown: an error of package acks or of the connection, ErrDraining or ErrHalted
 	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
 	Paced   string    // if paced: the name of the turn, for Message.Paced
-	At      time.Time // if delivered: see the package comment, Lateness; by this host's clock
-	Count   *Count    // where the owner notes the outcome; may be nil if the delivery was not sent
+	At      time.Time // if delivered: when the target had the message, by this host's clock; see "Lateness" in the package
+	Count   *Count    // the count in which the owner notes the outcome; may be nil if the delivery was not sent
 }
 
 // delivery is one message on its way to its target.
@@ -86,19 +88,19 @@ type delivery struct {
 	// The deliverer's lock guards the fields of this paragraph. Target and group do not change.
 	target *target
 	group  *group // the first group to pass
-	// waitsAt is the group at which the delivery waits, or nil once it has passed all groups.
-	waitsAt *group
+	// waitGroup is the group in which the delivery waits, or nil once the delivery has passed all groups.
+	waitGroup *group
 
 	// Set before the message is published.
-	mode message.Mode
-	wait time.Duration // timeout of the answer
-	sent time.Time
+	mode    message.Mode
+	timeout time.Duration // of the answer
+	sent    time.Time
 
-	// Only the function that the inbox calls uses the fields below. The inbox makes one call at a time.
+	// Only the acks.Func of the delivery uses the fields below. The inbox calls it on one goroutine at a time.
 
-	// proved is the time at which the server confirmed the message, or at which an answer was ignored. If a later
-	// silence or timeout counts as a delivery, this is the time of the delivery.
-	proved time.Time
-	// ignored is the stream of an acknowledgement that a service may have written: see evidence.
-	ignored string
+	// arrivedBy is the time at which the server confirmed the message, or at which an answer was ignored. If a later
+	// silence or timeout counts as a delivery, arrivedBy is the time of the delivery.
+	arrivedBy time.Time
+	// ignoredStream is the stream that an ignored acknowledgement names: see verdict.
+	ignoredStream string
 }

@@ -3,10 +3,10 @@
 //
 // # The problem
 //
-// A target is any subject. A stream may listen on it, or a service, or core subscribers, or nobody. The subject does
-// not show which of them listens, and the listeners may change at any time. Core subscribers never answer. Every
-// receiver of a message knows the message's reply subject, and may publish anything on it. And a target that is slow,
-// silent or full must not delay the others.
+// A target is any subject. A stream may listen on the subject, or a service, or core subscribers, or nobody. The
+// subject does not show which of them listens, and the listeners may change at any time. Core subscribers never answer.
+// Every receiver of a message knows the message's reply subject, and may publish anything to it. And a target that is
+// slow, silent or full must not delay the other targets.
 //
 // # Terms
 //
@@ -20,7 +20,7 @@
 // # The parts
 //
 //	Deliverer   deliver.go, send.go        joins the parts, publishes, and acts on verdicts
-//	evidence    gather.go, evidence.go     the facts about an answer or a silence; the verdict, a pure function
+//	evidence    gather.go, evidence.go     the facts about an answer or a silence, and the verdict that follows from them
 //	lookup      lookup.go, snapshot.go,    which streams of the account listen on a subject
 //	            filters.go, subjects.go
 //	targets     targets.go, rates.go,      the state of each subject, its rate, and the turns at that rate
@@ -31,7 +31,7 @@
 //
 // # Evidence
 //
-// Mode auto decides on evidence. Each delivery is published with a reply subject. Then one of these happens:
+// Each delivery is published with a reply subject. Mode auto decides by the answer, or by the silence:
 //
 //	a stream acknowledges                       delivered
 //	a stream refuses, or the server sends 503   refused: a failed attempt
@@ -39,31 +39,32 @@
 //	silence, and a stream may listen            unknown: delivered again, under the same id
 //
 // Mode stream accepts only an acknowledgement. Mode core accepts silence, and every answer except a 503 (nobody
-// listens). Mode request accepts a service's reply, and counts silence as a refusal. In the other modes silence is no
-// refusal by itself: the delivery is repeated under the same id, and package engine counts three silences in a row as
-// one refusal.
+// listens). Mode request accepts a service's reply, and counts silence as a refusal. In modes auto and stream, a single
+// silence is no refusal: the delivery is repeated under the same id, and package engine counts three silences in a row
+// as one refusal.
 //
-// An acknowledgement has a sequence. If a stream is known to listen on the target, the acknowledgement must name that
-// stream, because a subscriber of the target may publish anything to the reply subject. A service may reply with JSON
-// of its own that has a field "stream". So in mode request an acknowledgement counts as the service's reply, unless the
-// stream that it names listens on the target.
+// An answer without a sequence is no acknowledgement. If a stream is known to listen on the target, the acknowledgement
+// must name that stream, because a subscriber of the target may publish anything to the reply subject. In mode request,
+// a service may reply with its own JSON that has a field "stream". So an acknowledgement counts as the service's reply,
+// unless the stream that it names listens on the target.
 //
-// Silence counts as a delivery only on three conditions: the server has confirmed that it took the message, 50 ms have
-// passed, and the account's streams are known. When a target is silent, the deliverer requests one list of all streams,
-// if the last list is some seconds old. The deliverer itself matches targets with the subjects of the listed streams.
-// While a list is outstanding, fails or is forbidden, no silence counts as a delivery. For a stream without a leader,
-// the list contains only the name. The deliverer then uses the last known subjects of that stream. If it knows none,
-// that stream may listen on any subject. Then the deliverer asks the cluster about each subject on which no other
-// stream listens.
+// In mode auto, silence counts as a delivery only on three conditions: the server has confirmed that it took the
+// message, 50 ms have passed, and the account's streams are known. When a target is silent, the deliverer requests one
+// list of all streams, unless the last list is at most a few seconds old. Then the deliverer itself matches targets
+// with the subjects of the listed streams. While there is no list of the last seconds, for example because the request
+// fails or is forbidden, no silence counts as a delivery. For a stream without a leader, the list contains only the
+// name. The deliverer then uses the last known subjects of that stream. If no subjects of that stream are known, the
+// stream may listen on any subject. Then the deliverer asks the cluster about each subject on which no other stream
+// listens.
 //
 // The list lacks streams of another account, of another JetStream domain, or behind a subject mapping of the account.
 // If such a stream has acknowledged a message within the last minute, silence does not count as a delivery for the
-// subject of that message, or for subjects with the same first two tokens. Before the stream's first acknowledgement,
-// and from a minute after its last one, 50 ms of silence count as the answer of core subscribers, although the stream
-// may only be slow. If core subscribers and such a stream listen on one target, the core subscribers get copies. To
-// prevent both, configure the modes of these targets, as pattern=mode: DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
+// subject of that message, or for subjects with the same first two tokens. At other times, 50 ms of silence count as
+// the answer of core subscribers, although the stream may only be slow. If core subscribers and such a stream listen on
+// one target, the core subscribers get duplicates. To prevent both, configure the modes of these targets, as
+// pattern=mode: DELAY_DELIVER="shop.eu.>=stream,shop.ui.>=core".
 //
-// If NATS does not permit the broker to publish to a subject, the target is silent, too. The server reports the refusal
+// If NATS does not permit the broker to publish to a subject, the target seems silent. The server reports the refusal
 // separately, and possibly later: see NoteError.
 //
 // # Lateness
@@ -85,57 +86,57 @@
 // would be useless if subjects contain ids. Therefore targets are grouped. If the last list shows a stream on a target,
 // the targets of that stream are a group; otherwise the targets with the same first two tokens are a group. While no
 // other group is active, a group may have an eighth of the window outstanding, and all groups with the same first token
-// together a quarter. While other groups are active, a group may have a seventh of the room that all groups leave free,
-// and all groups with the same first token together a third. So several silent groups leave room for a group that
+// together a quarter. While other groups are active, a group may have a seventh of the free window, which no group
+// uses, and all groups with the same first token together a third. So several silent groups leave room for a group that
 // answers, until there are so many groups that one message of each fills the window.
 //
-// A group that answers quickly has a larger share: half of the window or, if other groups are active, as much as those
-// groups leave free. A group becomes quick if in the last quarter of a second it took messages at the rate of a fast
-// group (see below). It stays quick while it answers and has room. If it falls silent, it has the ordinary share from
-// the next quarter of a second on. Its outstanding messages end with their timeout. Until then the other groups share
-// the other half.
+// A group that answers quickly has a larger share: half of the window or, if other groups are active, as much as
+// remains free. A group becomes quick if in the last quarter of a second it took messages at the rate of a fast group
+// (see below). The group stays quick while it answers and has room. If the group falls silent, it has the ordinary
+// share from the next quarter of a second on. Until its outstanding messages time out, the other groups share the other
+// half of the window.
 //
 // If a group has no room for a message, the message waits. A group is fast if it takes 2,000 messages a second, or 8
 // MiB a second (or a quarter of the window's bytes a second, if that is more). Any number of messages may wait for a
-// fast group, so one healthy target can use the whole throughput of the broker. For a group that is not fast, messages
-// that it would not take within three seconds, and messages above a quarter of the window, are given back as Stalled,
-// with a time at which there should be room. They come again by way of a retry lane. All waiting messages of a silent
-// group are given back, to come again after twice the time of the silence, at most half a minute. So a slow group is
-// kept busy, and a silent group is limited to its ordinary share.
+// fast group, so one healthy target can use the whole throughput of the broker. If a group is not fast, the deliverer
+// gives back the messages that the group would not take within three seconds, and those above a quarter of the window,
+// as Stalled, with a time at which there should be room. These messages come again by way of a retry lane. All waiting
+// messages of a silent group are given back, to come again after twice the time of the silence, but at most after half
+// a minute. So a slow group is kept busy, and a silent group is limited to its ordinary share.
 //
-// The deliverer needs a second to distinguish a slow group from a fast one, at most once a minute for each group. In
+// The deliverer needs a second to distinguish a slow group from a fast group, at most once a minute for each group. In
 // that second, a flood of messages for the group may fill the memory of the lane from which they come, and so stop the
 // lane. A silent group is recognised after a quarter of a second. Floods that begin at the same time are recognised one
-// after the other, because a lane is read in order: four silent floods and a slow one stop the lane for two seconds. If
-// the messages that are given back need more memory than the lanes share, the lanes stop a second time when these
-// messages come again.
+// after the other, because a lane is read in order: floods for four silent groups and a slow one stop the lane for two
+// seconds. If the messages that are given back need more memory than the lanes share, the lanes stop a second time when
+// these messages come again.
 //
-// A separate goroutine sends messages that have waited. All answers come on one goroutine, and sending the next message
-// would be three quarters of the cost of each answer. With both on one goroutine, 100,000 messages for one target that
-// were due at the same time took a tenth longer.
+// A separate goroutine sends the messages that have waited. All answers come on one goroutine, and to send the next
+// message there would take three times as long as to handle the answer. With both on one goroutine, 100,000 messages
+// for one target that were due at the same time took a tenth longer.
 //
-// The messages for one target are sent in the order of the calls. So when the stream of a target becomes known, the
-// target changes its group only when none of its messages wait.
+// The messages for one target are sent in the order in which Deliver was called. So when the stream of a target becomes
+// known, the target changes its group only when none of its messages wait.
 //
 // If a target or a key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. Package engine
 // lets one instance send all messages of a bucket. A message that has to wait for its turn is given back with the turn,
 // and waits in a lane. So the memory of this package does not grow with a backlog. Turns are times of the bucket's own
 // clock. The clock stops while the target is halted (see Halt), and is set back when messages have missed their turns.
-// If the clock went on, all delayed turns would be due at the same time. So the messages keep their order and the rate,
-// and a message that comes too soon waits again.
+// Without this, all missed turns would be due at the same time. So the messages keep their order and the rate. A
+// message that comes before its postponed turn waits again.
 //
 // Waiting messages are also given back when their owner stops (Recall). A message is not sent if its owner may not
-// deliver it any more.
+// deliver any more (Owner).
 //
 // # Tried and rejected
 //
-//   - To send waiting messages on the goroutine that handles answers: see above for the cost.
-//   - To look up the stream of each subject when its silence is noticed. At 5,000 new subjects a second the lookups
-//     fell behind, silences were not judged in time, and core subscribers got thousands of copies.
+//   - To send waiting messages on the goroutine that handles answers. The cost is above, in "Fairness".
+//   - To look up the stream of each subject when the subject is silent. At 5,000 new subjects a second the lookups fell
+//     behind, silences were not judged in time, and core subscribers got thousands of duplicates.
 //   - A share for each subject. A silent stream with ids in its subjects filled the window for all lanes.
 //   - A share that does not depend on the other groups. A few silent groups, one of them with large messages, filled
-//     the window for all, each time until their acknowledgements timed out.
-//   - Groups of the first token only. All of "prod.>" would wait for its slowest service.
+//     the window for all groups, each time until their messages timed out.
+//   - Groups of the first token only. All of "prod.>" would wait for the slowest service in "prod.>".
 //   - To give back messages only for a silent target. A target that takes 1,000 messages a second filled its lane for
 //     as long as its flood lasted.
 //   - To give back messages above the share immediately. It made a burst for one fast target slower, because each
@@ -143,8 +144,9 @@
 //   - To give back messages only while another group is slow. The first burst of a fast group came a second late and
 //     out of order, as long as any other group was silent.
 //   - The larger share for all groups. A group that has never answered would hold half of the window for five seconds.
-//   - New turns after a halt, in the order in which messages come. Messages that had waited took the next turns, while
-//     others came at their old turns and took turns in between. Each further halt mixed their order more.
+//   - New turns after a halt, in the order in which messages come. Messages that had missed their turns took the next
+//     turns, and other messages, which came at their old turns, took turns between them. Each further halt mixed the
+//     order more.
 //   - To judge groups earlier. A stream on three distant servers under load takes a tenth of a second for its first
 //     answer.
 package deliver

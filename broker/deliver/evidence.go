@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// The reason of a refusal begins with one of these texts if the target does not exist or is not permitted. People read
-// the reasons, and package doctor recognises them in messages that wait for their next attempt.
+// These are the beginnings of reasons, if the target does not exist or is not permitted. People read the reasons, and
+// package doctor recognises these texts in messages that wait for their next attempt.
 const (
 	NobodyListens = jsapi.NobodyListens
 	NotAllowed    = "NATS does not let the broker publish there"
@@ -24,33 +24,33 @@ const (
 // evidence is the set of facts about a target's answer to a delivery, or about its silence. Fields that do not apply
 // are zero.
 type evidence struct {
-	mode message.Mode
-	wait time.Duration // timeout of the answer
+	mode    message.Mode
+	timeout time.Duration // timeout of the answer
 
 	// Exactly one of answer and err is set, as in acks.Func.
 	answer *nats.Msg
 	err    error
 
-	// at is the time of the answer or, for a silence, the time at which the server confirmed the message: see Result.At.
-	// It is zero if neither is known.
+	// at is the time of the delivery, if the delivery counts: the time of the answer or, for a silence, the time at which
+	// the server confirmed the message. It is zero if the server has confirmed nothing.
 	at time.Time
 
 	// For an answer.
-	ack    jsapi.Ack // the answer, parsed as an acknowledgement
-	isAck  bool      // the parsing succeeded; in mode core only if the answer has no data
-	own    bool      // the answer names one of the broker's own streams
-	holder *holder   // the stream that listens on the target; nil if there is none, or the list of streams is too old
+	ack       jsapi.Ack // the answer, parsed as an acknowledgement
+	isAck     bool      // the answer is an acknowledgement or a refusal; in mode core, only an answer without data is
+	ownStream bool      // the answer names one of the broker's own streams
+	holder    *holder   // the stream that listens on the target; nil if none is known
 
 	// For a silence, and for a timeout.
 	forbidden    bool     // the server has refused this publish
 	unattributed bool     // the server has refused a publish, and it is not known yet which publish it was
 	acknowledges bool     // a stream is known to acknowledge for the target
-	streams      listener // the stream of the account on the target; not determined if acknowledges is true
-	unlisted     bool     // a stream that the account does not list recently acknowledged for the target's group
+	listener     listener // the stream of the account on the target; not determined if acknowledges is true
+	unlistedAcks bool     // a stream that the account does not list recently acknowledged for the target's group
 
-	// claims is the result of checking the stream name in an acknowledgement in mode request: in this answer or, after a
-	// timeout, in an earlier answer that was ignored.
-	claims claim
+	// claim is the result of checking the stream that an acknowledgement names, in mode request. The acknowledgement is
+	// this answer or, after a timeout, an earlier answer that was ignored.
+	claim claim
 }
 
 // claim is the result of checking whether the stream that an acknowledgement names listens on the target. If the stream
@@ -58,7 +58,7 @@ type evidence struct {
 type claim uint8
 
 const (
-	unproven  claim = iota // the streams were not known, or no acknowledgement was ignored
+	unproven  claim = iota // not checked: the streams are not known, or there is no acknowledgement
 	confirmed              // the stream listens on the target and has sent the answer
 	refuted                // the stream does not listen on the target: the service has sent the answer
 )
@@ -68,14 +68,14 @@ func (e evidence) timedOut() bool { return errors.Is(e.err, acks.ErrTimeout) }
 
 // verdict is the conclusion from the evidence: a result, or that it is too early for a result.
 type verdict struct {
-	pending bool   // no result yet: the inbox must wait for more answers
-	result  Result // the result, if the verdict is not pending
-	acked   string // the stream that has acknowledged the delivery
-	ignored string // the stream that an acknowledgement names, if the acknowledgement may be a service's reply
-	renew   bool   // the list of streams may be out of date
+	pending       bool   // no result yet: the inbox must wait for more answers
+	result        Result // the result, if the verdict is not pending
+	ackedBy       string // the stream that has acknowledged the delivery
+	ignoredStream string // the stream that an ignored acknowledgement names, if a service may have written it
+	renewList     bool   // the list of streams may be out of date
 }
 
-// undecided is the verdict that it is too early for a result.
+// undecided means that it is too early for a result.
 var undecided = verdict{pending: true}
 
 func decided(r Result) verdict { return verdict{result: r} }
@@ -83,8 +83,8 @@ func decided(r Result) verdict { return verdict{result: r} }
 // judge decides how a delivery ended.
 //
 // The server reports a refused publish as an error of the connection. The report arrives before the answer to the flush
-// that establishes the silence. But nats.go queues the calls of its error handler, so the handler may be called later.
-// So no silence counts while the connection has received a refusal for which the handler was not called yet.
+// that establishes the silence, but nats.go may call its error handler later. So no silence counts while the connection
+// has received a refusal for which the handler was not called yet.
 func judge(e evidence) verdict {
 	switch {
 	case e.forbidden && (e.silent() || e.timedOut()):
@@ -109,17 +109,17 @@ func judgeStream(e evidence) verdict {
 	switch {
 	case e.err != nil:
 		return judgeNoAnswer(e)
-	case !e.isAck, e.own:
+	case !e.isAck, e.ownStream:
 		return undecided
 	case e.foreign():
-		return verdict{pending: true, renew: true} // the subject may have another stream now
+		return verdict{pending: true, renewList: true} // the subject may have another stream now
 	}
 	return judgeAck(e.ack)
 }
 
-// foreign reports whether the answer names another stream than the one that is known to hold the target. A subscriber
-// of the target may publish anything to the reply subject. A subscriber can also make the server publish the
-// acknowledgements of the subscriber's own delayed messages there. Such acknowledgements name the broker's own streams.
+// foreign reports whether the answer names another stream than the stream that is known to listen on the target. A
+// subscriber of the target may publish anything to the reply subject. A subscriber can also publish delayed messages
+// with this reply subject, so that the broker's own streams acknowledge there.
 func (e evidence) foreign() bool {
 	return e.holder != nil && e.ack.Stream != "" && e.ack.Stream != e.holder.name
 }
@@ -145,14 +145,14 @@ const (
 )
 
 // judgeService accepts every reply of a service, unless the reply reports an error. A stream on the subject
-// acknowledges for itself and not for the service. So judgeService ignores an acknowledgement that a stream has sent.
-// While the streams are not known, a stream may have sent any acknowledgement, so judgeService ignores all of them.
+// acknowledges for itself and not for the service, so judgeService ignores an acknowledgement that a stream has sent.
+// While the streams are not known, any acknowledgement may be from a stream, so judgeService ignores all of them.
 func judgeService(e evidence) verdict {
 	switch {
-	case e.timedOut() && e.claims == refuted:
+	case e.timedOut() && e.claim == refuted:
 		return decided(Result{Outcome: Delivered}) // the ignored answer came from the service
 	case e.timedOut():
-		return decided(Result{Outcome: Refused, Err: e.err, Reason: fmt.Sprintf("no reply within %s", e.wait)})
+		return decided(Result{Outcome: Refused, Err: e.err, Reason: fmt.Sprintf("no reply within %s", e.timeout)})
 	case e.err != nil:
 		return judgeNoAnswer(e)
 	}
@@ -164,23 +164,23 @@ func judgeService(e evidence) verdict {
 		return judgeAck(e.ack)
 	case !e.isAck, e.ack.Stream == "":
 		return decided(Result{Outcome: Delivered})
-	case e.claims == confirmed:
+	case e.claim == confirmed:
 		return undecided
-	case e.claims == unproven:
-		return verdict{pending: true, ignored: e.ack.Stream}
+	case e.claim == unproven:
+		return verdict{pending: true, ignoredStream: e.ack.Stream}
 	}
 	return decided(Result{Outcome: Delivered})
 }
 
-// judgeAuto accepts an acknowledgement. It accepts silence if it is known that no stream listens, or that the stream
-// which listens does not acknowledge.
+// judgeAuto accepts an acknowledgement. It accepts silence if no stream is known to acknowledge for the target, and the
+// streams of the account are known.
 func judgeAuto(e evidence) verdict {
 	switch {
 	case !e.silent():
 		return judgeStream(e)
 	case e.acknowledges:
 		return undecided
-	case e.streams == listenerNoAck, e.streams == listenerNone && !e.unlisted:
+	case e.listener == listenerNoAck, e.listener == listenerNone && !e.unlistedAcks:
 		return decided(Result{Outcome: Delivered})
 	}
 	return undecided
@@ -190,10 +190,10 @@ func judgeAuto(e evidence) verdict {
 func judgeAck(ack jsapi.Ack) verdict {
 	switch ack.Outcome() {
 	case jsapi.Stored, jsapi.Duplicate:
-		return verdict{result: Result{Outcome: Delivered}, acked: ack.Stream}
+		return verdict{result: Result{Outcome: Delivered}, ackedBy: ack.Stream}
 	case jsapi.Busy: // the stream has not refused the message
 		return decided(Result{Outcome: Unknown, Err: errors.New(ack.Description)})
-	case jsapi.LimitReached: // neither the message nor the target's stream is the reason
+	case jsapi.LimitReached: // the reason is neither the message nor the target's stream
 		return decided(refusal(NoRoom, ack))
 	}
 	return decided(refusal(Refused, ack))
@@ -203,7 +203,7 @@ func refusal(o Outcome, ack jsapi.Ack) Result {
 	return Result{Outcome: o, Code: ack.Code, Reason: fmt.Sprintf("%s (%d)", ack.Description, ack.Code)}
 }
 
-// judgeNoAnswer decides on a publish that failed, or that was not answered in time.
+// judgeNoAnswer decides on a publish that failed or was not answered in time.
 func judgeNoAnswer(e evidence) verdict {
 	switch {
 	case errors.Is(e.err, nats.ErrMaxPayload):
@@ -224,11 +224,11 @@ func (e evidence) whySilent() string {
 	case e.mode == message.ModeCore:
 	case e.acknowledges:
 		return "the stream on the subject did not acknowledge in time"
-	case e.streams == listenerAcks:
+	case e.listener == listenerAcks:
 		return "a stream listens on the subject, and none acknowledged in time"
-	case e.streams == listenerUnknown:
+	case e.listener == listenerUnknown:
 		return "no stream acknowledged in time, and it is not known whether one listens on the subject"
-	case e.unlisted:
+	case e.unlistedAcks:
 		return "no stream acknowledged in time; " +
 			"a stream that the account does not list recently acknowledged a similar subject"
 	}

@@ -14,7 +14,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// String returns the verdict in a few words.
+// String returns a short description of the verdict.
 func (v verdict) String() string {
 	var words []string
 	r := v.result
@@ -26,13 +26,13 @@ func (v verdict) String() string {
 	default:
 		words = append(words, r.Outcome.String())
 	}
-	if v.acked != "" {
-		words = append(words, "by "+v.acked)
+	if v.ackedBy != "" {
+		words = append(words, "by "+v.ackedBy)
 	}
-	if v.ignored != "" {
-		words = append(words, "ignores "+v.ignored)
+	if v.ignoredStream != "" {
+		words = append(words, "ignores "+v.ignoredStream)
 	}
-	if v.renew {
+	if v.renewList {
 		words = append(words, "lists again")
 	}
 	if r.Reason != "" {
@@ -50,7 +50,7 @@ func answeredWith(mode message.Mode, m *nats.Msg) evidence {
 
 // failedWith returns the evidence of an error in place of an answer.
 func failedWith(mode message.Mode, err error) evidence {
-	return evidence{mode: mode, err: err, wait: 10 * time.Second}
+	return evidence{mode: mode, err: err, timeout: 10 * time.Second}
 }
 
 var (
@@ -108,8 +108,8 @@ func TestJudgeAnswer(t *testing.T) {
 	}
 }
 
-// TestJudgeClaimedAnswer: an acknowledgement counts only if the target's stream can have sent it. In mode request it
-// counts only if no stream can.
+// TestJudgeClaimedAnswer: an acknowledgement counts only if the target's stream may have sent it. In mode request, it
+// counts only if no stream can have sent it.
 func TestJudgeClaimedAnswer(t *testing.T) {
 	orders, other := &holder{name: "ORDERS", acks: true}, &holder{name: "OTHER", acks: true}
 	for _, tt := range []struct {
@@ -121,9 +121,9 @@ func TestJudgeClaimedAnswer(t *testing.T) {
 		{"the target's stream", message.ModeStream, func(e *evidence) { e.holder = orders }, "delivered, by ORDERS"},
 		{"another stream", message.ModeStream, func(e *evidence) { e.holder = other }, "again, lists again"},
 		{"another stream", message.ModeAuto, func(e *evidence) { e.holder = other }, "again, lists again"},
-		{"one of the broker's", message.ModeAuto, func(e *evidence) { e.own = true }, "again"},
-		{"a stream on the service", message.ModeRequest, func(e *evidence) { e.claims = confirmed }, "again"},
-		{"a service like a stream", message.ModeRequest, func(e *evidence) { e.claims = refuted }, "delivered"},
+		{"one of the broker's", message.ModeAuto, func(e *evidence) { e.ownStream = true }, "again"},
+		{"a stream on the service", message.ModeRequest, func(e *evidence) { e.claim = confirmed }, "again"},
+		{"a service like a stream", message.ModeRequest, func(e *evidence) { e.claim = refuted }, "delivered"},
 	} {
 		e := answeredWith(tt.mode, acked)
 		tt.with(&e)
@@ -148,7 +148,7 @@ func TestJudgeServiceError(t *testing.T) {
 	}
 }
 
-// TestJudgeSilence judges the first silence of a target, in the modes that wait for it.
+// TestJudgeSilence judges a silence of a target, in the modes in which silence may count as a delivery.
 func TestJudgeSilence(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -157,14 +157,14 @@ func TestJudgeSilence(t *testing.T) {
 		want string
 	}{
 		{"core", message.ModeCore, evidence{}, "delivered"},
-		{"streams not known", message.ModeAuto, evidence{streams: listenerUnknown}, "again"},
-		{"no stream", message.ModeAuto, evidence{streams: listenerNone}, "delivered"},
-		{"a stream that acknowledges", message.ModeAuto, evidence{streams: listenerAcks}, "again"},
-		{"a stream that does not", message.ModeAuto, evidence{streams: listenerNoAck}, "delivered"},
-		{"a stream that did lately", message.ModeAuto, evidence{acknowledges: true}, "again"},
-		{"a stream elsewhere", message.ModeAuto, evidence{streams: listenerNone, unlisted: true}, "again"},
-		{"not heard of a refusal", message.ModeAuto, evidence{streams: listenerNone, unattributed: true}, "again"},
-		{"not heard of a refusal", message.ModeCore, evidence{unattributed: true}, "again"},
+		{"streams not known", message.ModeAuto, evidence{listener: listenerUnknown}, "again"},
+		{"no stream", message.ModeAuto, evidence{listener: listenerNone}, "delivered"},
+		{"a stream that acknowledges", message.ModeAuto, evidence{listener: listenerAcks}, "again"},
+		{"a stream that does not", message.ModeAuto, evidence{listener: listenerNoAck}, "delivered"},
+		{"a stream that recently acknowledged", message.ModeAuto, evidence{acknowledges: true}, "again"},
+		{"a stream elsewhere", message.ModeAuto, evidence{listener: listenerNone, unlistedAcks: true}, "again"},
+		{"a refusal not attributed yet", message.ModeAuto, evidence{listener: listenerNone, unattributed: true}, "again"},
+		{"a refusal not attributed yet", message.ModeCore, evidence{unattributed: true}, "again"},
 	} {
 		tt.with.mode, tt.with.err = tt.mode, acks.ErrSilent
 		if got := judge(tt.with).String(); got != tt.want {
@@ -177,8 +177,8 @@ func TestJudgeSilence(t *testing.T) {
 	}
 }
 
-// TestJudgeTimeout judges a delivery without an answer in time. The reason fits the mode, and what is known of the
-// streams.
+// TestJudgeTimeout judges a delivery that was not answered in time. The reason depends on the mode, and on the
+// knowledge about the streams.
 func TestJudgeTimeout(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -191,23 +191,23 @@ func TestJudgeTimeout(t *testing.T) {
 			"unknown, because the server did not confirm in time that it took the message"},
 		{"its stream is silent", message.ModeAuto, evidence{acknowledges: true},
 			"unknown, because the stream on the subject did not acknowledge in time"},
-		{"a stream without a leader", message.ModeAuto, evidence{streams: listenerAcks},
+		{"a stream without a leader", message.ModeAuto, evidence{listener: listenerAcks},
 			"unknown, because a stream listens on the subject, and none acknowledged in time"},
-		{"streams not known", message.ModeAuto, evidence{streams: listenerUnknown},
+		{"streams not known", message.ModeAuto, evidence{listener: listenerUnknown},
 			"unknown, because no stream acknowledged in time, and it is not known whether one listens on the subject"},
-		{"a stream elsewhere", message.ModeAuto, evidence{streams: listenerNone, unlisted: true},
+		{"a stream elsewhere", message.ModeAuto, evidence{listener: listenerNone, unlistedAcks: true},
 			"unknown, because no stream acknowledged in time; a stream that the account does not list " +
 				"recently acknowledged a similar subject"},
-		{"no stream", message.ModeAuto, evidence{streams: listenerNone},
+		{"no stream", message.ModeAuto, evidence{listener: listenerNone},
 			"unknown, because the server did not confirm in time that it took the message"},
 		{"a service", message.ModeRequest, evidence{}, "refused, because no reply within 10s"},
-		{"behind a stream", message.ModeRequest, evidence{claims: confirmed}, "refused, because no reply within 10s"},
-		{"like a stream", message.ModeRequest, evidence{claims: refuted}, "delivered"},
-		{"not heard of a refusal", message.ModeStream, evidence{unattributed: true},
+		{"behind a stream", message.ModeRequest, evidence{claim: confirmed}, "refused, because no reply within 10s"},
+		{"like a stream", message.ModeRequest, evidence{claim: refuted}, "delivered"},
+		{"a refusal not attributed yet", message.ModeStream, evidence{unattributed: true},
 			"unknown, because no stream acknowledged in time"},
 	} {
 		e := tt.with
-		e.mode, e.err, e.wait = tt.mode, acks.ErrTimeout, 10*time.Second
+		e.mode, e.err, e.timeout = tt.mode, acks.ErrTimeout, 10*time.Second
 		v := judge(e)
 		if got := v.String(); got != tt.want {
 			t.Errorf("%s in mode %s: %s, want %s", tt.name, tt.mode, got, tt.want)
@@ -222,7 +222,7 @@ func TestJudgeTimeout(t *testing.T) {
 	}
 }
 
-// TestJudgeFailure: a publish that fails for good is refused. After any other failure the outcome is unknown.
+// TestJudgeFailure: a publish that cannot succeed is refused. After any other failure, the outcome is unknown.
 func TestJudgeFailure(t *testing.T) {
 	for _, mode := range message.Modes() {
 		for err, want := range map[error]string{

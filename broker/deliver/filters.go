@@ -8,13 +8,13 @@ type holder struct {
 	acks bool // the stream acknowledges
 }
 
-// filters finds the stream that listens on a subject. It is a tree with one level for each token of the streams'
-// filters. Once it is built, it does not change.
+// filters finds the stream that listens on a subject. It is a node of a tree with one level for each token of the
+// streams' filters. After the last call of add, a tree does not change.
 type filters struct {
-	next map[string]*filters // the subtree of each token
-	star *filters            // the subtree of *
-	leaf *holder             // the stream with a filter that ends at this node
-	tail *holder             // the stream with a filter that continues with > and ends
+	children map[string]*filters // the subtree of each token
+	star     *filters            // the subtree of *
+	leaf     *holder             // the stream with a filter that ends at this node; nil if there is none
+	tail     *holder             // the stream with a filter that ends with > after this node; nil if there is none
 }
 
 // add adds a filter of a stream.
@@ -32,25 +32,25 @@ func (f *filters) add(filter string, h *holder) {
 			}
 			f = f.star
 		default:
-			if f.next == nil {
-				f.next = make(map[string]*filters)
+			if f.children == nil {
+				f.children = make(map[string]*filters)
 			}
-			if f.next[token] == nil {
-				f.next[token] = new(filters)
+			if f.children[token] == nil {
+				f.children[token] = new(filters)
 			}
-			f = f.next[token]
+			f = f.children[token]
 		}
 	}
 	f.leaf = better(f.leaf, h)
 }
 
-// match returns the stream that listens on a subject, or nil. The server lets filters of two streams overlap only if
-// one of these streams does not acknowledge. If several streams listen on the subject, match prefers a stream that
-// acknowledges. It visits only filters whose tokens match, and allocates nothing.
+// match returns the stream that listens on a subject, or nil. If several streams listen on the subject, match prefers a
+// stream that acknowledges; the server permits only one such stream. Match visits only filters whose tokens match, and
+// allocates nothing.
 func (f *filters) match(subject string) *holder {
 	token, rest, more := strings.Cut(subject, ".")
 	best := f.tail
-	for _, below := range [...]*filters{f.next[token], f.star} {
+	for _, below := range [...]*filters{f.children[token], f.star} {
 		switch {
 		case below == nil:
 		case more:

@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestFilters compares the tree with message.Match, filter by filter.
+// TestFilters compares match with message.Match, for random filters and subjects.
 func TestFilters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	subject := func(wild bool) string {
@@ -71,7 +71,7 @@ func TestFiltersOverlap(t *testing.T) {
 	}
 }
 
-// manyFilters are the filters of 10,000 streams.
+// manyFilters returns the filters of 10,000 streams.
 func manyFilters() *filters {
 	var f filters
 	for i := range 10_000 {

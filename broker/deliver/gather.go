@@ -15,14 +15,14 @@ import (
 // silence may count as the answer of core subscribers again, because the stream may have been deleted.
 const ackMemory = time.Minute
 
-// gather collects the evidence on a delivery: an answer, or the error in its place, and the facts about the target that
-// are needed to judge it. Now is the time of the answer or of the error.
+// gather collects the evidence on a delivery: the answer, or the error if there is no answer, and the facts about the
+// target that judge needs. Now is the time of the answer or of the error.
 func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.Time) evidence {
-	e := evidence{mode: dl.mode, wait: dl.wait, answer: answer, err: err}
-	if silence, ok := errors.AsType[*acks.Silence](err); ok && dl.proved.IsZero() {
-		dl.proved = silence.Taken
+	e := evidence{mode: dl.mode, timeout: dl.timeout, answer: answer, err: err}
+	if silence, ok := errors.AsType[*acks.Silence](err); ok && dl.arrivedBy.IsZero() {
+		dl.arrivedBy = silence.Taken
 	}
-	if e.at = dl.proved; err == nil {
+	if e.at = dl.arrivedBy; err == nil {
 		e.at = now
 	}
 	switch {
@@ -46,27 +46,27 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	case message.ModeCore: // no stream is needed
 	case message.ModeRequest:
 		if e.ack.Stream != "" {
-			e.claims = claimOf(d.lookup.fresh(now), e.ack.Stream, dl.Target)
+			e.claim = claimOf(d.lookup.fresh(now), e.ack.Stream, dl.Target)
 		}
 	default:
-		e.own = d.cfg.Ours != nil && d.cfg.Ours(e.ack.Stream)
+		e.ownStream = d.cfg.Ours != nil && d.cfg.Ours(e.ack.Stream)
 		e.holder = d.lookup.holder(dl.Target, now)
 	}
 }
 
 // gatherSilence collects the evidence on a target's silence.
 func (d *Deliverer) gatherSilence(dl *delivery, e *evidence, now time.Time) {
-	e.forbidden, e.unattributed = d.refused(dl)
+	e.forbidden, e.unattributed = d.publishRefused(dl)
 	switch dl.mode {
 	case message.ModeStream, message.ModeCore: // no stream is needed
 	case message.ModeRequest:
-		if s := d.lookup.latest.Load(); dl.ignored != "" && s != nil && !s.at.Before(dl.sent) {
-			e.claims = claimOf(s, dl.ignored, dl.Target)
+		if s := d.lookup.latest.Load(); dl.ignoredStream != "" && s != nil && !s.at.Before(dl.sent) {
+			e.claim = claimOf(s, dl.ignoredStream, dl.Target)
 		}
 	default:
 		if e.acknowledges = d.acknowledges(dl, now); !e.acknowledges {
-			e.streams = d.lookup.listenerOn(dl.Target, now)
-			e.unlisted = e.streams == listenerNone && d.unlistedAcknowledged(dl, now)
+			e.listener = d.lookup.listenerOn(dl.Target, now)
+			e.unlistedAcks = e.listener == listenerNone && d.unlistedAcknowledged(dl, now)
 		}
 	}
 }
@@ -96,19 +96,19 @@ func (d *Deliverer) acknowledges(dl *delivery, now time.Time) bool {
 }
 
 // unlistedAcknowledged reports whether a stream that the account does not list has recently acknowledged for the
-// target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. So its subjects
-// are unknown, and may include the target.
+// target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. The subjects of
+// such a stream are unknown, and may include the target.
 func (d *Deliverer) unlistedAcknowledged(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
-	subject, recent := dl.group.acked, now.Sub(dl.group.ackedAt) < ackMemory
+	subject, recent := dl.group.ackedSubject, now.Sub(dl.group.ackedAt) < ackMemory
 	d.mu.Unlock()
 	return subject != "" && recent && d.lookup.listenerOn(subject, now) == listenerNone
 }
 
-// refused reports whether the server has refused the publish of a delivery, and whether it has refused a publish for
-// which NoteError was not called yet. It reads the connection's last error first. So if NoteError is called meanwhile,
-// a refusal of this delivery is in one of the results.
-func (d *Deliverer) refused(dl *delivery) (forbidden, unattributed bool) {
+// publishRefused reports whether the server has refused the publish of a delivery (forbidden), and whether it has
+// refused some publish for which NoteError was not called yet (unattributed). It reads the connection's last error
+// first. So if NoteError is called meanwhile, a refusal of this delivery still shows in one of the results.
+func (d *Deliverer) publishRefused(dl *delivery) (forbidden, unattributed bool) {
 	last := d.box.LastError()
 	d.mu.Lock()
 	defer d.mu.Unlock()

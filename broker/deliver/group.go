@@ -2,9 +2,10 @@ package deliver
 
 import "time"
 
-// The shares of the window: see "Fairness" in the package documentation. Silent groups leave room, however many they
-// are. A quick group needs its larger share: an eighth is not enough to keep a stream busy that answers after 10 ms, or
-// core subscribers, whose silence takes 50 ms to establish.
+// The shares of the window: see "Fairness" in the package documentation. A share s means 1/s of the window. With these
+// shares, any number of silent groups leaves room for other groups. A quick group needs its larger share: an eighth is
+// not enough to keep a stream busy that answers after 10 ms, or core subscribers, whose silence takes 50 ms to
+// establish.
 const (
 	windowShare = 1
 	groupShare  = 8
@@ -24,11 +25,11 @@ type group struct {
 	waiting                       []*delivery // deliveries that have not passed yet, in order
 	waitingBytes                  int
 
-	pressure  *pressure // nil while there is room
-	lastFull  time.Time // when the group, or a part of it, last had no room
-	acked     string    // the last subject for which a stream acknowledged
-	ackedAt   time.Time // the time of that acknowledgement
-	forgotten bool      // removed by sweep: new deliveries use another group of the same name
+	pressure     *pressure // nil while the group is not under pressure
+	lastFull     time.Time // when the group, or a part of the group, last had no room
+	ackedSubject string    // the last subject for which a stream acknowledged
+	ackedAt      time.Time // the time of that acknowledgement
+	removed      bool      // by sweep: new deliveries use another group of the same name
 }
 
 // window returns the group of all targets.
@@ -39,28 +40,36 @@ func (g *group) window() *group {
 	return g
 }
 
-// fits reports whether there is room for a delivery. A group that has nothing outstanding has room for any delivery,
-// however large.
+// fits reports whether there is room for a delivery. A group without outstanding deliveries has room for a delivery of
+// any size.
 func (g *group) fits(dl *delivery) bool {
 	w, others := g.window(), g.part()-1
 	return g.outstanding == 0 || others*(g.outstanding+1) <= w.maxMessages-w.outstanding-1 &&
 		others*(g.outstandingBytes+dl.Size) <= w.maxBytes-w.outstandingBytes-dl.Size
 }
 
-// room returns the maximum numbers of messages and bytes that the group may have outstanding. They depend on the
-// outstanding messages of the other groups.
+// room returns the maximum numbers of messages and bytes that the group may have outstanding, given the outstanding
+// messages of the other groups.
 func (g *group) room() (messages, bytes int) {
 	w, part := g.window(), g.part()
 	return max(1, (w.maxMessages-w.outstanding+g.outstanding)/part),
 		max(1, (w.maxBytes-w.outstandingBytes+g.outstandingBytes)/part)
 }
 
-// part returns the present share of the group.
+// part returns the present share of the group: 1/part of the window.
 func (g *group) part() int {
 	if g.pressure != nil && g.pressure.quick {
 		return min(g.share, quickShare)
 	}
 	return g.share
+}
+
+// removeIfIdle marks an idle group as removed, and reports whether the group is idle. A group is idle if it has no
+// outstanding and no waiting deliveries, and has had room for pressureMemory. A group is at least as busy as its parts,
+// so no group is removed before its parts.
+func (g *group) removeIfIdle() bool {
+	g.removed = g.outstanding == 0 && len(g.waiting) == 0 && time.Since(g.lastFull) >= pressureMemory
+	return g.removed
 }
 
 // hasRoom reports whether nothing waits, and at most half of the group's room is taken.
@@ -71,7 +80,7 @@ func (g *group) hasRoom() bool {
 
 // enqueue appends a delivery to the waiting deliveries.
 func (g *group) enqueue(dl *delivery) {
-	dl.waitsAt = g
+	dl.waitGroup = g
 	g.waiting = append(g.waiting, dl)
 	g.waitingBytes += dl.Size
 }

@@ -12,7 +12,8 @@ func (all *groups) send(subject string, size int) (*delivery, bool) {
 	return dl, all.pass(dl.group, dl)
 }
 
-// TestGroupOfSubject: subjects of one stream are one group, and otherwise subjects with the same first two tokens.
+// TestGroupOfSubject: the subjects of one stream are a group. If no stream is known, the subjects with the same first
+// two tokens are a group.
 func TestGroupOfSubject(t *testing.T) {
 	all := newGroups(800, 800)
 	for _, tt := range []struct {
@@ -39,27 +40,27 @@ func TestGroupOfSubject(t *testing.T) {
 	}
 }
 
-// TestGroupsLetPassInOrder: a delivery that ends makes room for the one that has waited longest.
+// TestGroupsLetPassInOrder: the end of a delivery makes room for the delivery that has waited longest.
 func TestGroupsLetPassInOrder(t *testing.T) {
 	all := newGroups(64, 1<<20)
 	past := fill(t, all, "a.x", 8) // an eighth of the window
 	first, _ := all.send("a.x", 1)
 	second, _ := all.send("a.x", 1)
-	if first.waitsAt != first.group || second.waitsAt != second.group {
+	if first.waitGroup != first.group || second.waitGroup != second.group {
 		t.Fatal("a group with eight outstanding has room for a ninth")
 	}
 	for i, want := range []*delivery{first, second} {
-		if all.leave(past[i]); len(all.ready) != 1 || all.next() != want {
-			t.Errorf("when delivery %d has left, another than the first that waits has room", i)
+		if all.remove(past[i]); len(all.ready) != 1 || all.next() != want {
+			t.Errorf("after the end of delivery %d, the first waiting delivery is not ready", i)
 		}
 	}
-	if all.leave(past[2]); all.next() != nil {
+	if all.remove(past[2]); all.next() != nil {
 		t.Error("there is room, and nothing waits, but a delivery is ready")
 	}
 }
 
-// TestGroupsLetPassTheFurtherFirst: a delivery that has passed its own group gets the room first. This leaves less for
-// the share of the group behind it.
+// TestGroupsLetPassTheFurtherFirst: a delivery that has already passed its own group gets free room before a delivery
+// that still waits in its own group.
 func TestGroupsLetPassTheFurtherFirst(t *testing.T) {
 	all := newGroups(65, 1<<20)
 	past := fill(t, all, "a.x", 7)
@@ -67,15 +68,15 @@ func TestGroupsLetPassTheFurtherFirst(t *testing.T) {
 	fill(t, all, "a.z", 2) // the groups of a token have a quarter of the window together
 	behind, _ := all.send("a.x", 1)
 	further, _ := all.send("a.w", 1)
-	if behind.waitsAt != behind.group || further.waitsAt != further.group.parent {
+	if behind.waitGroup != behind.group || further.waitGroup != further.group.parent {
 		t.Fatal("the two do not wait where they should")
 	}
-	if all.leave(past[0]); all.next() != further || all.next() != nil || behind.waitsAt != behind.group {
+	if all.remove(past[0]); all.next() != further || all.next() != nil || behind.waitGroup != behind.group {
 		t.Error("the delivery that has come further does not come first")
 	}
 }
 
-// fill sends deliveries, all of which have room.
+// fill sends deliveries that all have room.
 func fill(t *testing.T, all *groups, subject string, count int) (past []*delivery) {
 	t.Helper()
 	for i := range count {
@@ -89,8 +90,8 @@ func fill(t *testing.T, all *groups, subject string, count int) (past []*deliver
 }
 
 // TestGroupsBalance sends deliveries of random size to random subjects through a small window, ends them in random
-// order, and recalls some. Each group counts exactly the deliveries that have passed it, no share is exceeded, and in
-// the end nothing is left.
+// order, and takes some back. Each group counts exactly the deliveries that have passed it, the window is not exceeded,
+// and in the end no delivery remains.
 func TestGroupsBalance(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -102,7 +103,7 @@ func TestGroupsBalance(t *testing.T) {
 			}
 			kept := waiting[:0]
 			for _, dl := range waiting {
-				if dl.waitsAt != nil {
+				if dl.waitGroup != nil {
 					kept = append(kept, dl)
 				}
 			}
@@ -121,7 +122,7 @@ func TestGroupsBalance(t *testing.T) {
 				i := rng.IntN(len(sent))
 				dl := sent[i]
 				sent = append(sent[:i], sent[i+1:]...)
-				all.leave(dl)
+				all.remove(dl)
 			case n == 9:
 				subject := fmt.Sprintf("%d.%d", rng.IntN(3), rng.IntN(3))
 				back := all.takeBack(func(dl *delivery) bool { return dl.Target == subject })
@@ -129,7 +130,7 @@ func TestGroupsBalance(t *testing.T) {
 					if dl.Target != subject {
 						t.Fatalf("seed %d: %s is taken back, want %s only", seed, dl.Target, subject)
 					}
-					dl.waitsAt = nil
+					dl.waitGroup = nil
 				}
 			}
 			settle()
@@ -138,7 +139,7 @@ func TestGroupsBalance(t *testing.T) {
 		for len(sent) > 0 {
 			dl := sent[0]
 			sent = sent[1:]
-			all.leave(dl)
+			all.remove(dl)
 			settle()
 		}
 		if len(waiting) > 0 || all.window.outstanding != 0 || all.window.outstandingBytes != 0 {
@@ -147,21 +148,21 @@ func TestGroupsBalance(t *testing.T) {
 	}
 }
 
-// checkBalance compares the counts of the groups with the deliveries themselves.
+// checkBalance compares the counts of the groups with the deliveries.
 func checkBalance(t *testing.T, all *groups, sent, waiting []*delivery) {
 	t.Helper()
 	type sums struct{ outstanding, outstandingBytes, waiting, waitingBytes int }
 	want := make(map[*group]sums)
 	for _, dl := range append(append([]*delivery(nil), sent...), waiting...) {
-		for g := dl.group; g != dl.waitsAt; g = g.parent {
+		for g := dl.group; g != dl.waitGroup; g = g.parent {
 			s := want[g]
 			s.outstanding, s.outstandingBytes = s.outstanding+1, s.outstandingBytes+dl.Size
 			want[g] = s
 		}
-		if dl.waitsAt != nil {
-			s := want[dl.waitsAt]
+		if dl.waitGroup != nil {
+			s := want[dl.waitGroup]
 			s.waiting, s.waitingBytes = s.waiting+1, s.waitingBytes+dl.Size
-			want[dl.waitsAt] = s
+			want[dl.waitGroup] = s
 		}
 	}
 	check := func(name any, g *group) {

@@ -4,14 +4,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
 // groups holds all groups of targets, and the deliveries that wait in them. The deliverer's lock guards it.
 type groups struct {
 	byName  map[groupName]*group
 	window  *group
-	sweepAt int           // the number of groups from which the next sweep removes idle ones
+	sweepAt int           // for sweep of byName
 	pressed []*group      // the groups under pressure
 	crowded chan struct{} // capacity 1; has a value when pressed is no longer empty
 	ready   []*delivery   // deliveries that have waited and have passed all groups, in the order of sending
@@ -21,7 +20,7 @@ type groups struct {
 type groupName struct {
 	stream string
 	tokens string
-	parent bool // the parent of the groups whose names begin with tokens
+	parent bool // this is the parent of the groups whose names begin with tokens
 }
 
 func newGroups(messages, bytes int) *groups {
@@ -32,9 +31,10 @@ func newGroups(messages, bytes int) *groups {
 	}
 }
 
-// group returns the group of a subject. If stream is not empty, it listens on the subject, and the result is the group
-// of this stream. If stream is empty, the result is the group of the first two tokens, which is a part of the group of
-// the first token. If the second token is an id, there are many small groups, and their common parent bounds their sum.
+// group returns the group of a subject. Stream is the stream that listens on the subject; it is empty if none is known.
+// If stream is not empty, the result is the group of that stream. Otherwise, it is the group of the first two tokens,
+// which is a part of the group of the first token. If the second token is an id, there are many small groups, and the
+// share of their common parent bounds them all.
 func (all *groups) group(subject, stream string) *group {
 	if stream != "" {
 		return all.named(groupName{stream: stream}, all.window, groupShare)
@@ -51,55 +51,38 @@ func (all *groups) group(subject, stream string) *group {
 func (all *groups) named(name groupName, parent *group, share int) *group {
 	g := all.byName[name]
 	if g == nil {
-		all.sweep()
+		sweep(all.byName, &all.sweepAt, (*group).removeIfIdle)
 		g = &group{parent: parent, share: share}
 		all.byName[name] = g
 	}
 	return g
 }
 
-// sweep removes idle groups when there are many. A group is idle if it has no outstanding and no waiting deliveries,
-// and has had room since pressureMemory ago. A group is at least as busy as its parts, so no group is removed before
-// its parts.
-func (all *groups) sweep() {
-	if len(all.byName) < max(maxIdle, all.sweepAt) {
-		return
-	}
-	now := time.Now()
-	for name, g := range all.byName {
-		if g.outstanding == 0 && len(g.waiting) == 0 && now.Sub(g.lastFull) >= pressureMemory {
-			g.forgotten = true
-			delete(all.byName, name)
-		}
-	}
-	all.sweepAt = 2 * len(all.byName)
-}
-
-// pass lets a delivery pass g and the groups above g, and reports whether the delivery has passed all of them. At the
+// pass lets a delivery pass g and the parents of g, and reports whether the delivery has passed all of them. At the
 // first group without room, the delivery waits.
 func (all *groups) pass(g *group, dl *delivery) bool {
 	for ; g != nil; g = g.parent {
 		if len(g.waiting) > 0 || !g.fits(dl) {
 			g.enqueue(dl)
-			all.press(g)
+			all.noteFull(g)
 			return false
 		}
 		g.reserve(dl)
 	}
-	dl.waitsAt = nil
+	dl.waitGroup = nil
 	return true
 }
 
-// leave releases the room of a delivery in the groups that it has passed, and gives the room to waiting deliveries.
-func (all *groups) leave(dl *delivery) {
-	for g := dl.group; g != dl.waitsAt; g = g.parent {
+// remove removes a delivery from the groups that it has passed, and gives its room to waiting deliveries.
+func (all *groups) remove(dl *delivery) {
+	for g := dl.group; g != dl.waitGroup; g = g.parent {
 		g.release(dl)
 	}
 	all.advance(dl.group)
 }
 
-// advance lets the deliveries that wait at g, or at a group above g, pass as far as there is room. Deliveries that wait
-// at a higher group pass first.
+// advance lets the deliveries that wait at g, or at a parent of g, pass as far as there is room. Deliveries that wait
+// at a parent pass first.
 func (all *groups) advance(g *group) {
 	if g.parent != nil {
 		all.advance(g.parent)
@@ -124,19 +107,19 @@ func (all *groups) next() *delivery {
 }
 
 // takeBack removes and returns the waiting deliveries for which match returns true.
-func (all *groups) takeBack(match func(*delivery) bool) (back []*delivery) {
+func (all *groups) takeBack(match func(*delivery) bool) (returned []*delivery) {
 	for _, g := range append(slices.Collect(maps.Values(all.byName)), all.window) {
 		g.waiting = slices.DeleteFunc(g.waiting, func(dl *delivery) bool {
 			if !match(dl) {
 				return false
 			}
 			g.waitingBytes -= dl.Size
-			back = append(back, dl)
+			returned = append(returned, dl)
 			return true
 		})
 	}
-	for _, dl := range back {
-		all.leave(dl)
+	for _, dl := range returned {
+		all.remove(dl)
 	}
-	return back
+	return returned
 }

@@ -14,10 +14,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-const share = DefaultWindow / groupShare // of one group
+const share = DefaultWindow / groupShare // messages that one group may have outstanding
 
-// TestShare: a silent target holds no more than its share. The deliveries of another target are sent immediately, and
-// waiting messages are given back soon.
+// TestShare: a silent target has no more messages outstanding than its share. Messages for another target are sent
+// immediately, and messages that wait for the silent target are given back soon.
 func TestShare(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -43,7 +43,7 @@ func TestShare(t *testing.T) {
 		time.Sleep(judgeEvery)
 		synctest.Wait()
 		if got := stalled.get(); got != 100 {
-			t.Errorf("%d of those that wait are given back, want all", got)
+			t.Errorf("%d of the waiting messages are given back, want all 100", got)
 		}
 		k.Deliver(Message{Target: "silent.x", Mode: message.ModeStream}, func(r Result) {
 			if want := time.Now().Add(minStall); r.Outcome != Stalled || !r.RetryAt.Equal(want) {
@@ -62,7 +62,7 @@ func TestShare(t *testing.T) {
 	})
 }
 
-// TestShareOfGroups: the outstanding messages and bytes of a group are bounded, over all its subjects.
+// TestShareOfGroups: the outstanding messages and bytes of all subjects of a group together are bounded.
 func TestShareOfGroups(t *testing.T) {
 	const none, stored = `{"total":0}`, `{"total":1,"streams":[{"config":{"name":"S","subjects":["s.>"]}}]}`
 	for name, test := range map[string]struct {
@@ -112,8 +112,8 @@ func TestShareOfGroups(t *testing.T) {
 	}
 }
 
-// TestSilentLeaveRoom: each of any number of silent groups takes a part of the window that the others leave. Messages
-// for a group that answers are sent immediately.
+// TestSilentLeaveRoom: each silent group takes only a part of the free window. So even with many silent groups,
+// messages for a group that answers are sent immediately.
 func TestSilentLeaveRoom(t *testing.T) {
 	for name, size := range map[string]int{"small": 1, "large": 32 << 10} {
 		t.Run(name, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestSilentLeaveRoom(t *testing.T) {
 	}
 }
 
-// TestWindow: a group may always have one message outstanding, but only as many groups as fit into the window at a
-// time. All get their turn.
+// TestWindow: a group may have one message outstanding even if its share is smaller, but all groups together have at
+// most the window outstanding. In the end, all messages are sent.
 func TestWindow(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

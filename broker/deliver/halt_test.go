@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestHalt: after a halt, no waiting message is sent to the target. Halt returns when all sent messages are answered,
-// or when its context ends. Other targets get their messages meanwhile.
+// TestHalt: after a halt, no message is sent to the halted target. Halt returns when all messages already sent are
+// answered, or when its context ends. Other targets get their messages meanwhile.
 func TestHalt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -48,7 +48,7 @@ func TestHalt(t *testing.T) {
 		start := time.Now()
 		k.Halt(context.Background(), func(target string) bool { return target == "svc.x" })
 		if took := time.Since(start); took < time.Second || took > time.Second+haltPollEvery || got("delivered") != 1 {
-			t.Errorf("it took %s, with %d delivered, want the second in which the target answers", took,
+			t.Errorf("Halt took %s, with %d delivered, want the second in which the target answers", took,
 				got("delivered"))
 		}
 		send("svc.x", message.ModeRequest)
@@ -65,14 +65,14 @@ func TestHalt(t *testing.T) {
 		start = time.Now()
 		k.Halt(ctx, func(string) bool { return true })
 		if took := time.Since(start); took < 100*time.Millisecond || seen.get() != 2 {
-			t.Errorf("it took %s, and %d were seen, want the time it was given, and 2", took, seen.get())
+			t.Errorf("Halt took %s, and %d were seen, want the timeout of its context, and 2", took, seen.get())
 		}
 		time.Sleep(time.Minute)
 	})
 }
 
-// TestHaltMatchesOnce: while Halt waits for the answers of halted targets, it matches patterns once for each target and
-// not with each poll: deliveries to all others need the same lock.
+// TestHaltMatchesOnce: Halt calls halted once for each target, and not once for each poll while it waits for answers:
+// all other deliveries need the same lock.
 func TestHaltMatchesOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -93,9 +93,9 @@ func TestHaltMatchesOnce(t *testing.T) {
 	})
 }
 
-// TestHaltGivesBackWhatWaits: messages that wait in memory for a slow target are given back as soon as it is halted.
-// None of them is sent when the target answers.
-func TestHaltGivesBackWhatWaits(t *testing.T) {
+// TestHaltGivesBackWaiting: messages that wait for a slow target are given back as soon as the target is halted. None
+// of them is sent when the target answers.
+func TestHaltGivesBackWaiting(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		seen := k.subscribe("svc.>", func(m *nats.Msg) {

@@ -18,18 +18,18 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// kit is a deliverer, with an account that has streams and subscribers.
+// kit is a deliverer, and an account with streams and subscribers.
 type kit struct {
 	*Deliverer
-	t *testing.T
-	// end ends the deliverer and its box, and stop waits for both.
-	end, stop func()
-	s         *natstest.Server
-	nc        *nats.Conn // of the subscribers and publishers beside the deliverer
-	js        jetstream.JetStream
+	t    testing.TB
+	end  func() // ends the deliverer and its inbox, and does not wait
+	stop func() // ends the deliverer and its inbox, and waits until both have ended
+	s    *natstest.Server
+	nc   *nats.Conn // of the other clients
+	js   jetstream.JetStream
 }
 
-func newKit(t *testing.T, s *natstest.Server) *kit {
+func newKit(t testing.TB, s *natstest.Server) *kit {
 	t.Helper()
 	k := &kit{t: t, s: s, nc: s.Connect(nats.Name("others"))}
 	k.js = s.JetStream(k.nc)
@@ -65,7 +65,7 @@ func (k *kit) stored(stream string) uint64 {
 	return s.CachedInfo().State.Msgs
 }
 
-// subscribe counts the messages that a core subscriber gets, and calls act with each.
+// subscribe counts the messages that a core subscriber gets, and calls act with each, unless act is nil.
 func (k *kit) subscribe(subject string, act func(*nats.Msg)) *count {
 	k.t.Helper()
 	n := &count{}
@@ -99,8 +99,12 @@ type watched struct {
 }
 
 func (k *kit) send(target string, mode message.Mode) *watched {
+	return k.deliver(Message{Target: target, Mode: mode, Data: []byte("x")})
+}
+
+func (k *kit) deliver(m Message) *watched {
 	v := &watched{start: time.Now()}
-	k.Deliver(Message{Target: target, Mode: mode, Data: []byte("x")}, func(r Result) {
+	k.Deliver(m, func(r Result) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.all, v.took = append(v.all, r), time.Since(v.start)
@@ -108,8 +112,8 @@ func (k *kit) send(target string, mode message.Mode) *watched {
 	return v
 }
 
-// check waits for the given time. The delivery must have exactly this one result, after exactly that time: "delivered",
-// "refused <code>" or "unknown: <reason>".
+// check waits until the time took after the delivery. The delivery must have exactly one result, after exactly that
+// time: "delivered", "refused <code>" or "unknown: <error>".
 func (v *watched) check(t *testing.T, took time.Duration, want string) {
 	t.Helper()
 	time.Sleep(time.Until(v.start.Add(took)))
@@ -136,7 +140,7 @@ func (v *watched) check(t *testing.T, took time.Duration, want string) {
 	}
 }
 
-// checkIdle checks that the deliverer keeps nothing once every delivery has its result.
+// checkIdle checks that the deliverer has no outstanding and no waiting deliveries.
 func (k *kit) checkIdle() {
 	k.t.Helper()
 	k.mu.Lock()
@@ -152,8 +156,8 @@ func (k *kit) checkIdle() {
 		}
 	}
 	for subject, target := range k.targets.bySubject {
-		if target.open != 0 || target.unsent != 0 {
-			k.t.Errorf("%s has %d deliveries, %d of them unsent, want none", subject, target.open, target.unsent)
+		if target.unfinished != 0 || target.unsent != 0 {
+			k.t.Errorf("%s has %d deliveries, %d of them unsent, want none", subject, target.unfinished, target.unsent)
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// leaderless lists no stream, and names one without a leader. Its answer about one subject is complete.
+// leaderless answers requests for the list with one stream, which has no leader. Requests about a single subject get
+// the server's answer.
 type leaderless struct {
 	jsapi.Asker
 	stream string
@@ -28,7 +29,7 @@ func (l leaderless) Ask(ctx context.Context, subject string, request, answer any
 }
 
 // TestStreamWithoutLeader: a stream has had no leader since the broker started, so its subjects are unknown. Core
-// subscribers of other subjects get one copy all the same. For the subjects of the stream, silence is no delivery.
+// subscribers of other subjects still get only one copy. For the subjects of the stream, silence is no delivery.
 func TestStreamWithoutLeader(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

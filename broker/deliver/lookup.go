@@ -13,24 +13,26 @@ import (
 
 const (
 	snapshotFresh = 5 * time.Second   // the time for which a snapshot is valid
-	snapshotRenew = snapshotFresh / 2 // the age from which a use of the snapshot requests a new list
-	listTimeout   = 2 * snapshotFresh // for one page, which a cluster collects from all leaders for at most four seconds
+	snapshotRenew = snapshotFresh / 2 // a use of a snapshot of at least this age requests a new list
+	listTimeout   = 2 * snapshotFresh // of one page, which a cluster collects from all leaders for at most four seconds
 	listPause     = time.Second / 4   // minimum time between two lists
 )
 
 // lookup finds the streams of the account that listen on a subject. It lists all streams only when a subject is looked
-// up and the last list is old. It is safe for concurrent use.
+// up and the last list is old. A lookup is safe for concurrent use.
 type lookup struct {
-	api      jsapi.Asker
-	log      *ratelog.Logger
-	ours     func(stream string) bool // reports the broker's own streams, which listen on no targets; may be nil
-	subjects *subjects
-	wanted   chan struct{} // capacity 1; has a value if the streams should be listed
-	latest   atomic.Pointer[snapshot]
+	api        jsapi.Asker
+	log        *ratelog.Logger
+	ours       func(stream string) bool // reports the broker's own streams, which listen on no targets; may be nil
+	subjects   *subjects
+	listWanted chan struct{}            // capacity 1; has a value if the streams should be listed
+	latest     atomic.Pointer[snapshot] // nil before the first list
 }
 
 func newLookup(api jsapi.Asker, ours func(stream string) bool, log *slog.Logger) *lookup {
-	return &lookup{api: api, ours: ours, log: ratelog.New(log), subjects: newSubjects(), wanted: make(chan struct{}, 1)}
+	return &lookup{
+		api: api, ours: ours, log: ratelog.New(log), subjects: newSubjects(), listWanted: make(chan struct{}, 1),
+	}
 }
 
 // listener is the kind of stream that listens on a subject.
@@ -43,8 +45,8 @@ const (
 	listenerAcks                    // a stream listens that acknowledges
 )
 
-// fresh returns the latest snapshot if it is valid, or nil. It requests a new list if the snapshot is older than
-// snapshotRenew.
+// fresh returns the latest snapshot, or nil if there is none or if it is too old. It requests a new list if there is no
+// snapshot, or if the snapshot has reached the age snapshotRenew.
 func (l *lookup) fresh(now time.Time) *snapshot {
 	s := l.latest.Load()
 	if s == nil {
@@ -64,13 +66,13 @@ func (l *lookup) fresh(now time.Time) *snapshot {
 // renew requests a new list of the streams.
 func (l *lookup) renew() {
 	select {
-	case l.wanted <- struct{}{}:
+	case l.listWanted <- struct{}{}:
 	default:
 	}
 }
 
-// listenerOn returns the kind of stream that listens on a subject. If the kind is unknown, listenerOn requests a
-// lookup, so that a later call returns the kind.
+// listenerOn returns the kind of stream that listens on a subject. If the kind is unknown, listenerOn requests a list
+// or a lookup of the subject, so that a later call returns the kind.
 func (l *lookup) listenerOn(subject string, now time.Time) listener {
 	s := l.fresh(now)
 	if s == nil {
@@ -87,7 +89,8 @@ func (l *lookup) listenerOn(subject string, now time.Time) listener {
 	return listenerNone
 }
 
-// holder returns the stream that listens on a subject by a valid snapshot, or nil. It requests no list.
+// holder returns the stream that listens on a subject, by the latest snapshot, or nil. It returns nil if the snapshot
+// is too old, and requests no list.
 func (l *lookup) holder(subject string, now time.Time) *holder {
 	if s := l.latest.Load(); s != nil && now.Sub(s.at) < snapshotFresh {
 		return s.holder(subject)
@@ -104,7 +107,7 @@ func (l *lookup) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.wanted:
+		case <-l.listWanted:
 		}
 		if s := l.latest.Load(); s != nil && time.Since(s.at) < snapshotRenew {
 			continue // the last list has already answered the request
@@ -141,7 +144,7 @@ func (l *lookup) list(ctx context.Context, now time.Time) (*snapshot, error) {
 	return newSnapshot(now, all, leaderless, l.latest.Load(), l.ours), nil
 }
 
-// Ask sends one request, with the timeout listTimeout.
+// Ask sends one request with the timeout listTimeout. So a lookup is a jsapi.Asker.
 func (l *lookup) Ask(ctx context.Context, subject string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// counted counts the requests. It delays each, or fails it.
+// counted counts the requests. It delays each request, and may fail it.
 type counted struct {
 	jsapi.Asker
 	takes time.Duration
@@ -41,8 +41,8 @@ func (k *kit) counted() *counted {
 	return c
 }
 
-// TestManyCoreTargets: deliveries to 100,000 subjects without a stream, all at one instant. Each message arrives once,
-// and the streams are listed once. Without deliveries they are not listed.
+// TestManyCoreTargets: each of 100,000 messages to different core subjects, all sent at one time, arrives once. The
+// streams are listed once, and not again in an hour without deliveries.
 func TestManyCoreTargets(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const targets = 100_000
@@ -65,7 +65,7 @@ func TestManyCoreTargets(t *testing.T) {
 			t.Errorf("%d seen, %d delivered; want all, once", seen.get(), got)
 		}
 		if got := time.Duration(took.Load()); got > 2*time.Second {
-			t.Errorf("the last was known to have arrived after %s", got)
+			t.Errorf("the last result came after %s", got)
 		}
 		if got := api.asked.Load(); got != 1 {
 			t.Errorf("the streams were listed %d times, want once", got)
@@ -73,7 +73,7 @@ func TestManyCoreTargets(t *testing.T) {
 	})
 }
 
-// TestListedAsOftenAsNeeded delivers for a minute: the streams are listed every few seconds, not for each subject.
+// TestListedAsOftenAsNeeded: during deliveries, the streams are listed every few seconds, and not for each subject.
 func TestListedAsOftenAsNeeded(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -93,7 +93,8 @@ func TestListedAsOftenAsNeeded(t *testing.T) {
 	})
 }
 
-// TestSilenceWithoutList: as long as the streams cannot be listed, silence is no delivery. When they can, it is.
+// TestSilenceWithoutList: while the streams cannot be listed, silence is no delivery. After a list, silence is a
+// delivery.
 func TestSilenceWithoutList(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -155,8 +156,8 @@ func TestManyStreams(t *testing.T) {
 	})
 }
 
-// TestStreamsAway: a stream without a leader is listed by name only. Its last known subjects are used. If they were
-// never known, it may match any subject, and no silence is a delivery.
+// TestStreamsAway: a stream without a leader is listed by name only. The lookup then uses the stream's last known
+// subjects. If they were never known, the stream may listen on any subject.
 func TestStreamsAway(t *testing.T) {
 	p := &natstest.Pages{All: []string{
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}},{"config":{"name":"B","subjects":["b"]}}]}`,
@@ -175,12 +176,12 @@ func TestStreamsAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.latest.Store(got)
-		said := ""
+		listeners := ""
 		for _, subject := range []string{"a", "b", "c", "d"} {
-			said += fmt.Sprint(s.listenerOn(subject, time.Now()))
+			listeners += fmt.Sprint(s.listenerOn(subject, time.Now()))
 		}
-		if said != want {
-			t.Errorf("a, b, c and d are %s, want %s", said, want)
+		if listeners != want {
+			t.Errorf("the listeners on a, b, c and d are %s, want %s", listeners, want)
 		}
 	}
 	look(fmt.Sprint(listenerAcks) + fmt.Sprint(listenerAcks) + fmt.Sprint(listenerNone) + fmt.Sprint(listenerNone))
@@ -195,8 +196,8 @@ func TestStreamsAway(t *testing.T) {
 	}
 }
 
-// TestStreamElsewhere: a stream of another account acknowledges, and then is slow. From then on, silence on subjects
-// with the same first two tokens is no delivery.
+// TestStreamElsewhere: after a stream of another account has acknowledged, silence on subjects with the same first two
+// tokens is no delivery for a minute.
 func TestStreamElsewhere(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -211,22 +212,22 @@ func TestStreamElsewhere(t *testing.T) {
 		away.Store(true)
 		k.send("shop.eu.1", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
 		k.send("shop.eu.2", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
-		time.Sleep(time.Second) // one silence at a time is listened to
+		time.Sleep(time.Second) // until the silence of the last delivery is over
 		k.send("shop.us.2", message.ModeAuto).check(t, silence, "delivered")
 		time.Sleep(ackMemory)
 		k.send("shop.eu.3", message.ModeAuto).check(t, 2*silence, "delivered")
 	})
 }
 
-// TestCoreBesideStream: an acknowledgement by a stream of this account proves nothing about subjects next to those of
-// the stream.
+// TestCoreBesideStream: an acknowledgement by a stream of this account does not affect similar subjects on which that
+// stream does not listen.
 func TestCoreBesideStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "SHOP", Subjects: []string{"shop.eu.stored.>"}})
 		k.subscribe("shop.eu.ui.>", nil)
 		k.send("shop.eu.stored.1", message.ModeAuto).check(t, 0, "delivered")
-		time.Sleep(time.Second) // one silence at a time is listened to
+		time.Sleep(time.Second) // until the silence of the last delivery is over
 		k.send("shop.eu.ui.1", message.ModeAuto).check(t, 2*silence, "delivered")
 	})
 }

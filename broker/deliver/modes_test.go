@@ -7,7 +7,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestModes: the message's own mode comes first, then the first rule that matches, then the default, then auto.
+// TestModes: a message has the mode that it requests, or else the mode of the first rule that matches, or else the
+// default, or else auto.
 func TestModes(t *testing.T) {
 	for _, tt := range []struct {
 		modes  string

@@ -32,7 +32,7 @@ func (a *arrivals) add(m *nats.Msg) {
 	a.all[m.Subject] = append(a.all[m.Subject], n)
 }
 
-// check checks the count for a target, and the order.
+// check checks the number of messages that a target got, and their order.
 func (a *arrivals) check(t *testing.T, target string, want int) {
 	t.Helper()
 	a.mu.Lock()
@@ -48,9 +48,9 @@ func (a *arrivals) check(t *testing.T, target string, want int) {
 	}
 }
 
-// TestNothingOvertakesWhatHasRoom: the answer to a large message makes room for the waiting message and for one more.
-// That one arrives while the first is no longer queued and not yet sent.
-func TestNothingOvertakesWhatHasRoom(t *testing.T) {
+// TestNothingOvertakesReady: the answer to a large message makes room for a waiting message. The next message comes
+// when the waiting message has room but is not sent yet, and does not overtake it.
+func TestNothingOvertakesReady(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
@@ -70,7 +70,7 @@ func TestNothingOvertakesWhatHasRoom(t *testing.T) {
 }
 
 // TestNothingOvertakesAcrossGroups: when the stream of a target becomes known, the target belongs to another group, in
-// which there is room. It changes its group only after everything that waits in the old group has been sent.
+// which there is room. The target changes its group only after all messages that wait in the old group have been sent.
 func TestNothingOvertakesAcrossGroups(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -78,7 +78,7 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 		var seen arrivals
 		var unanswered []*nats.Msg
 		hold := true
-		var mu sync.Mutex // guards both
+		var mu sync.Mutex // guards unanswered and hold
 		answer := func(m *nats.Msg) {
 			if err := m.Respond([]byte(`{"stream":"S","seq":1}`)); err != nil {
 				t.Error(err)
@@ -101,7 +101,7 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		deliver(0, share+100) // which has the streams listed
+		deliver(0, share+100) // this causes a list of the streams
 		if k.lookup.latest.Load() == nil {
 			t.Fatal("the streams are not known")
 		}
@@ -120,13 +120,13 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if g := k.targets.bySubject["s.x"].group; g != k.groups.byName[groupName{stream: "S"}] {
-			t.Error("when nothing waits any more, the target does not belong to its stream's group")
+			t.Error("no message waits any more, and the target does not belong to the group of its stream")
 		}
 	})
 }
 
-// TestOrderOfEachTarget: deliveries to targets of all kinds are sent in order for each target, while streams are
-// created and deleted. The shares are so small that the groups always run out of room.
+// TestOrderOfEachTarget: the messages for each target are sent in order, for targets of all kinds, while streams are
+// created. The window is so small that the groups often have no room.
 func TestOrderOfEachTarget(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestOrderOfEachTarget(t *testing.T) {
 					got := len(seen.all[target])
 					seen.mu.Unlock()
 					if got < each/40 {
-						t.Errorf("%s was sent %d: too few to tell", target, got)
+						t.Errorf("%s was sent %d messages, too few for the test", target, got)
 					}
 					seen.check(t, target, got)
 				}

@@ -9,8 +9,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTargetsPinNothing: a remembered target keeps only its own bytes in memory, and not the message whose subject
-// named it.
+// TestTargetsPinNothing: a target keeps only its own subject in memory, and not the whole message from which the
+// subject was taken.
 func TestTargetsPinNothing(t *testing.T) {
 	const count, header = 500, 64 << 10
 	targets, all := newTargets(Limits{}, NewCounts(nil)), newGroups(1, 1)

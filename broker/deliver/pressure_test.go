@@ -6,20 +6,21 @@ import (
 	"time"
 )
 
-// TestJudgeGroup: a group holds an eighth of the window, and more messages wait. For one second it is judged every
-// quarter of a second, while it answers some of them. Then the messages that it will not accept soon are given back.
+// TestJudgeGroup: an eighth of the window is outstanding for a group, and more messages wait. In the first second, the
+// group answers some messages, and is judged every quarter of a second. Then the messages that it will not take soon
+// are given back.
 func TestJudgeGroup(t *testing.T) {
 	const window = 40_000
 	for name, tt := range map[string]struct {
 		waiting int
 		answers int           // in the first second
 		back    int           // given back
-		first   time.Duration // until the first of them should come again; zero: not looked at
+		first   time.Duration // until the first of them should come again; zero: not checked
 	}{
 		"silent":          {waiting: 100, back: 100, first: minStall},
-		"slow, with few":  {waiting: 400, answers: 100},                                 // 300 take three seconds
-		"slow, with more": {waiting: 1000, answers: 100, back: 600, first: maxStall},    // 5,300 take longer
-		"nearly fast":     {waiting: 10_000, answers: fastRate - 1, back: 5_001 - 2000}, // a quarter of the window is left
+		"slow, with few":  {waiting: 400, answers: 100},                                 // the last 300 take three seconds
+		"slow, with more": {waiting: 1000, answers: 100, back: 600, first: maxStall},    // 5,300 would take longer
+		"nearly fast":     {waiting: 10_000, answers: fastRate - 1, back: 5_001 - 2000}, // it has a quarter of the window
 		"fast":            {waiting: 20_000, answers: fastRate},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -30,16 +31,16 @@ func TestJudgeGroup(t *testing.T) {
 					all.send("a.x", 1)
 				}
 				<-all.crowded
-				var back []givenBack
+				var back []stalledDelivery
 				for slice := 0; slice < 4 && len(back) == 0; slice++ {
 					for _, dl := range past[slice*tt.answers/4 : (slice+1)*tt.answers/4] {
 						all.answered(dl, time.Now())
-						all.leave(dl)
+						all.remove(dl)
 					}
 					time.Sleep(judgeEvery)
 					more := false
 					if back, more = all.judge(time.Now()); !more {
-						t.Fatal("the pressure is forgotten")
+						t.Fatal("the group is not under pressure any more")
 					}
 				}
 				if len(back) != tt.back {
@@ -53,8 +54,8 @@ func TestJudgeGroup(t *testing.T) {
 	}
 }
 
-// TestQuickShare: within a quarter of a second, a group that answers quickly has half of the window. It leaves the
-// others their shares of the rest. When it becomes silent, it gets an ordinary share.
+// TestQuickShare: after a quarter of a second, a group that answers quickly has half of the window. Other groups have
+// their shares of the other half. When the group falls silent, it has the ordinary share.
 func TestQuickShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const window, inTime = 40_000, fastRate * int(judgeEvery) / int(time.Second)
@@ -70,7 +71,7 @@ func TestQuickShare(t *testing.T) {
 			t.Helper()
 			for _, dl := range past[:answers] {
 				all.answered(dl, time.Now())
-				all.leave(dl)
+				all.remove(dl)
 			}
 			past = past[answers:]
 			time.Sleep(judgeEvery)
@@ -91,42 +92,42 @@ func TestQuickShare(t *testing.T) {
 		check("at first", window/groupShare)
 		slice(inTime - 1)
 		check("nearly quick", window/groupShare)
-		slice(inTime + 1) // since the first, for it is not judged yet
+		slice(inTime + 1) // with the first slice, because the group is not judged yet
 		check("quick", window/quickShare)
 		fill(t, all, "b.x", window/quickShare/groupShare)
 		if _, ok := all.send("b.x", 1); ok {
-			t.Error("another group has more than its share of what is free")
+			t.Error("another group has more than its share of the free window")
 		}
 		slice(0)
 		check("silent", window/quickShare)
 		for _, dl := range past[:3000] {
-			all.leave(dl)
+			all.remove(dl)
 		}
-		check("silent, and given up", window/quickShare-3000)
+		check("silent, after timeouts", window/quickShare-3000)
 	})
 }
 
-// TestTurns: messages that were given back return one after the other, at the rate of their group, from the time when
-// the group should have accepted the messages that it has.
-func TestTurns(t *testing.T) {
+// TestRetryAt: messages that are given back come again one by one, at the rate of their group, from the time at which
+// the group should have taken its other messages.
+func TestRetryAt(t *testing.T) {
 	now := time.Unix(1000, 0)
 	g := &group{outstanding: 90, waiting: make([]*delivery, 10), pressure: &pressure{rate: 100}}
 	for i := range 5 {
 		if got, want := g.retryAt(now).Sub(now), time.Second+time.Duration(i+1)*10*time.Millisecond; got != want {
-			t.Errorf("turn %d is after %s, want %s", i, got, want)
+			t.Errorf("message %d comes again after %s, want %s", i, got, want)
 		}
 	}
 	for silent, want := range map[time.Duration]time.Duration{
 		0: minStall, time.Second: 2 * time.Second, 10 * time.Second: 20 * time.Second, time.Minute: maxStall,
 	} {
-		g.pressure = &pressure{answered: now.Add(-silent)}
+		g.pressure = &pressure{lastAnswer: now.Add(-silent)}
 		if got := g.retryAt(now).Sub(now); got != want {
 			t.Errorf("silent for %s: after %s, want %s", silent, got, want)
 		}
 	}
 }
 
-// TestMeasure checks the rate of a group after an interval.
+// TestMeasure checks the rate of a group after a slice of time.
 func TestMeasure(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, tt := range []struct {
@@ -149,7 +150,7 @@ func TestMeasure(t *testing.T) {
 			judged: true, rate: 900},
 	} {
 		p := tt.before
-		p.since, p.answers = now.Add(-tt.slice), tt.answers
+		p.sliceStart, p.answers = now.Add(-tt.slice), tt.answers
 		if p.measure(now, tt.room, 1<<30); p.judged != tt.judged || p.rate != tt.rate {
 			t.Errorf("%s: judged %v with %v a second, want %v with %v", tt.name, p.judged, p.rate, tt.judged, tt.rate)
 		}

@@ -32,7 +32,7 @@ func ParseRates(s string) (Rates, error) {
 	return all, all.Validate()
 }
 
-// Validate returns an error that names every rate out of bounds.
+// Validate returns an error that names every rate that is less than 1 or more than MaxRate.
 func (r Rates) Validate() error {
 	var all []error
 	for _, rule := range r {
@@ -44,15 +44,16 @@ func (r Rates) Validate() error {
 	return errors.Join(all...)
 }
 
-// Limits bound the messages per second. A bucket is a set of messages that share one rate: the messages with one key
-// that match one rule of ByKey, or the messages for one target that match a rule of ByTarget.
+// Limits bound the messages per second. A bucket is a set of messages that share one rate. A message with a key whose
+// target matches a rule of ByKey is in the bucket of that rule and key. Any other message is in the bucket of its
+// target.
 type Limits struct {
 	ByTarget Rates
 	ByKey    Rates // for messages that have a key
 }
 
-// Bucket returns the bucket of a message, and the time between two messages of the bucket. The interval is zero if no
-// rule matches.
+// Bucket returns the bucket of a message, and the interval between two messages of the bucket. The interval is zero if
+// no rule matches.
 func (l Limits) Bucket(target, key string) (bucket string, interval time.Duration) {
 	if key != "" {
 		for _, r := range l.ByKey {

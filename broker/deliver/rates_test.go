@@ -29,8 +29,8 @@ func TestParseRates(t *testing.T) {
 	}
 }
 
-// TestBuckets: messages with a key count together with those of their key, if a rule for keys matches the target, and
-// otherwise with those of their target.
+// TestBuckets: a message with a key is in the bucket of its key if a rule for keys matches its target. All other
+// messages are in the bucket of their target.
 func TestBuckets(t *testing.T) {
 	limits := Limits{
 		ByTarget: Rates{{Pattern: "reports.*", Value: 50}, {Pattern: "mail", Value: 10}},
@@ -55,7 +55,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// TestKeysAreForgotten: idle keys are forgotten when there are many. Keys with reserved turns are not.
+// TestKeysAreForgotten: when there are many keys, idle keys are removed, but not a key whose turns are still to come.
 func TestKeysAreForgotten(t *testing.T) {
 	all := newTargets(Limits{ByKey: Rates{{Pattern: ">", Value: 1}}}, NewCounts(nil))
 	busy := all.turnsOf(all.target("x"), "busy")
@@ -67,6 +67,6 @@ func TestKeysAreForgotten(t *testing.T) {
 		t.Errorf("%d keys are kept, want at most %d", n, maxIdle+1)
 	}
 	if all.turnsOf(all.target("x"), "busy") != busy {
-		t.Error("a key with a turn to come was forgotten")
+		t.Error("a key whose turns are still to come was removed")
 	}
 }

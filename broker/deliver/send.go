@@ -17,15 +17,15 @@ import (
 // message, so a later delivery reuses the message. This saves an allocation: the header alone takes 400 bytes.
 var outgoing = sync.Pool{New: func() any { return &nats.Msg{Header: make(nats.Header)} }}
 
-// sendWhenReady sends waiting deliveries whenever an answer has made room for them, until ctx ends. The goroutine that
-// handles the answers does not send them: see "Fairness" in the package documentation.
+// sendWhenReady sends waiting deliveries whenever an answer has made room, until ctx ends. The goroutine that handles
+// the answers does not send: see "Fairness" in the package documentation.
 func (d *Deliverer) sendWhenReady(ctx context.Context) {
 	d.setSender(true)
 	for {
 		select {
 		case <-ctx.Done():
 			d.setSender(false)
-			d.sendReady() // deliveries that became ready before
+			d.sendReady() // deliveries that became ready before setSender
 			return
 		case <-d.readySignal:
 			d.sendReady()
@@ -39,8 +39,8 @@ func (d *Deliverer) setSender(runs bool) {
 	d.mu.Unlock()
 }
 
-// sendReady sends the deliveries that have waited and have passed all groups. Only one goroutine sends them at a time.
-// If another goroutine is already sending, sendReady leaves all deliveries to that goroutine.
+// sendReady sends the deliveries that have waited and have passed all groups. Only one goroutine at a time sends them,
+// so that they keep their order. If another goroutine is already sending, sendReady returns immediately.
 func (d *Deliverer) sendReady() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *Deliverer) sendReady() {
 	d.sending = false
 }
 
-// send publishes one delivery, which is outstanding until finish.
+// send publishes one delivery. If it must not be sent any more, send finishes it.
 func (d *Deliverer) send(dl *delivery) {
 	now := time.Now()
 	switch {
@@ -73,9 +73,9 @@ func (d *Deliverer) send(dl *delivery) {
 		d.finish(dl, decided(Result{Outcome: Expired}), now)
 		return
 	}
-	dl.sent, dl.wait, dl.mode = now, jsapi.Timeout, d.cfg.Modes.mode(dl.Mode, dl.Target)
+	dl.sent, dl.timeout, dl.mode = now, jsapi.Timeout, d.cfg.Modes.mode(dl.Mode, dl.Target)
 	if dl.mode == message.ModeRequest {
-		dl.wait = d.cfg.ReplyTimeout
+		dl.timeout = d.cfg.ReplyTimeout
 	}
 	m := outgoing.Get().(*nats.Msg)
 	m.Subject, m.Data = dl.Target, dl.Data
@@ -90,19 +90,19 @@ func (d *Deliverer) send(dl *delivery) {
 		d.act(dl, v, now)
 		return v.pending
 	}
-	if d.listens(dl, now) {
-		d.box.PublishListening(m, dl.wait, result)
+	if d.mustNoticeSilence(dl, now) {
+		d.box.PublishReportingSilence(m, dl.timeout, result)
 	} else {
-		d.box.Publish(m, dl.wait, result)
+		d.box.Publish(m, dl.timeout, result)
 	}
 	clear(m.Header)
 	*m = nats.Msg{Header: m.Header}
 	outgoing.Put(m)
 }
 
-// listens reports whether silence could count as a delivery. If it could, the inbox must notice the silence, which
-// costs a flush.
-func (d *Deliverer) listens(dl *delivery, now time.Time) bool {
+// mustNoticeSilence reports whether the inbox must report a silence of the target, because the silence could count as a
+// delivery. This costs a flush.
+func (d *Deliverer) mustNoticeSilence(dl *delivery, now time.Time) bool {
 	switch dl.mode {
 	case message.ModeStream, message.ModeRequest:
 		return false
@@ -114,29 +114,29 @@ func (d *Deliverer) listens(dl *delivery, now time.Time) bool {
 
 // act carries out a verdict.
 func (d *Deliverer) act(dl *delivery, v verdict, now time.Time) {
-	if v.renew {
+	if v.renewList {
 		d.lookup.renew()
 	}
 	switch {
 	case !v.pending:
 		d.finish(dl, v, now)
-	case v.ignored != "":
-		dl.ignored, dl.proved = v.ignored, v.result.At
+	case v.ignoredStream != "":
+		dl.ignoredStream, dl.arrivedBy = v.ignoredStream, v.result.At
 	}
 }
 
-// finish passes the result to the caller of Deliver, and makes room for waiting deliveries, which sendWhenReady sends.
+// finish ends a delivery: it passes the result to the caller of Deliver, and makes room for waiting deliveries.
 func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	d.mu.Lock()
-	if v.acked != "" {
-		dl.target.stream, dl.target.streamAt = v.acked, now
-		dl.group.acked, dl.group.ackedAt = dl.target.subject, now
+	if v.ackedBy != "" {
+		dl.target.stream, dl.target.streamAt = v.ackedBy, now
+		dl.group.ackedSubject, dl.group.ackedAt = dl.target.subject, now
 	}
-	if answered(v.result) {
+	if countsAsAnswer(v.result) {
 		d.groups.answered(dl, now)
 	}
-	d.groups.leave(dl)
-	dl.target.open--
+	d.groups.remove(dl)
+	dl.target.unfinished--
 	more, sender := len(d.groups.ready) > 0, d.senderRuns
 	d.mu.Unlock()
 	v.result.Count = dl.target.count
@@ -153,8 +153,9 @@ func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	}
 }
 
-// answered reports whether a result counts for the speed of the target: the message was sent, and did not time out.
-func answered(r Result) bool {
+// countsAsAnswer reports whether a result counts for the rate of the target's groups: the message was sent, and did not
+// time out.
+func countsAsAnswer(r Result) bool {
 	return r.Outcome != Expired && !errors.Is(r.Err, ErrDraining) && !errors.Is(r.Err, ErrHalted) &&
 		!errors.Is(r.Err, acks.ErrTimeout)
 }

@@ -17,13 +17,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// owner owns messages, and may deliver them until it has stopped.
+// owner is an Owner that may deliver until it is stopped.
 type owner struct{ stopped atomic.Bool }
 
 func (o *owner) MayDeliver() bool { return !o.stopped.Load() }
 
-// TestRecall: when an owner stops, its waiting messages are given back immediately and not sent. Those of others are
-// sent.
+// TestRecall: when an owner stops, its waiting messages are given back immediately and not sent. The messages of other
+// owners are sent.
 func TestRecall(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -52,7 +52,7 @@ func TestRecall(t *testing.T) {
 		if back, sent := back.Load(), sent.Load(); back != 100 || sent != share+100 || seen.get() != share+100 {
 			t.Errorf("%d given back, %d answered, %d seen; want 100 and %d", back, sent, seen.get(), share+100)
 		}
-		stays.stopped.Store(true) // asked again when its turn comes
+		stays.stopped.Store(true) // MayDeliver is called before each message is sent
 		k.Deliver(Message{Target: "svc", Mode: message.ModeRequest, Owner: stays}, func(r Result) { back.Add(1) })
 		if back.Load() != 101 {
 			t.Error("an owner that may not deliver delivers")
@@ -60,7 +60,7 @@ func TestRecall(t *testing.T) {
 	})
 }
 
-// TestExpiredWhileWaiting: a message that expires while it waits for room is not sent any more.
+// TestExpiredWhileWaiting: a message that expires while it waits for room is not sent.
 func TestExpiredWhileWaiting(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const busy = judgeEvery / 2
@@ -125,8 +125,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestEnd: when the deliverer and its box end, every delivery has a result, including those that waited for the room of
-// the last answers.
+// TestEnd: after the deliverer and its inbox have ended, every delivery has a result, including deliveries for which
+// the last answers made room.
 func TestEnd(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -160,8 +160,8 @@ func TestEndWithTheLastAnswer(t *testing.T) {
 	})
 }
 
-// TestDoneOnce: deliveries to targets of every kind in every mode, while the server stops and starts and in the end the
-// deliverer drains. Each delivery gets exactly one result.
+// TestDoneOnce: each delivery gets exactly one result. The deliveries go to targets of every kind in every mode, while
+// the server stops and starts, and with one seed the deliverer drains at the end.
 func TestDoneOnce(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestService: in mode request a reply acknowledges. An error, silence, or no responder is a refusal.
+// TestService: in mode request, a reply counts as a delivery. A reply with an error, and silence, count as refusals.
 func TestService(t *testing.T) {
 	const slow = 9 * time.Second
 	for name, test := range map[string]struct {
@@ -47,7 +47,7 @@ func TestService(t *testing.T) {
 				if got := seen.get(); got != 1 {
 					t.Errorf("the service saw %d, want 1", got)
 				}
-				time.Sleep(time.Second) // what comes too late goes nowhere
+				time.Sleep(time.Second) // a reply that comes too late has no effect
 			})
 		})
 	}
@@ -71,14 +71,14 @@ func TestServiceMissing(t *testing.T) {
 	})
 }
 
-// TestServiceBehindStream: a stream on the service's subject records the requests. Its acknowledgement or refusal does
-// not count as the service's.
+// TestServiceBehindStream: a stream listens on the service's subject, too. The acknowledgement or refusal of the stream
+// does not count as the service's reply.
 func TestServiceBehindStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"svc.>"},
 			Discard: jetstream.DiscardNew, MaxMsgs: 1})
-		for range 2 { // the second is refused by the stream
+		for range 2 { // the stream refuses the second message
 			k.send("svc.away", message.ModeRequest).check(t, replyTimeout, "refused 0")
 		}
 		k.subscribe("svc.there", func(m *nats.Msg) {
@@ -89,8 +89,8 @@ func TestServiceBehindStream(t *testing.T) {
 	})
 }
 
-// TestServiceLikeStream: a service replies as a stream would. As soon as it is known that no such stream listens, this
-// counts as a reply.
+// TestServiceLikeStream: a service replies with JSON that looks like an acknowledgement. When it is known that no such
+// stream listens on the target, the reply counts as the service's.
 func TestServiceLikeStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -103,7 +103,7 @@ func TestServiceLikeStream(t *testing.T) {
 	})
 }
 
-// TestServiceReason: the reason of a refusal holds the code and the text of the service.
+// TestServiceReason: the reason of a refusal has the code and the text of the service's error.
 func TestServiceReason(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

@@ -6,7 +6,7 @@ import "time"
 type snapshot struct {
 	at          time.Time // when the list was requested
 	filters     filters
-	known       map[string]description // by stream; a stream without a leader keeps its earlier description
+	known       map[string]description // by stream; a stream without a leader has its last known description
 	undescribed []string               // existing streams without a description in any snapshot
 }
 
@@ -21,8 +21,8 @@ type description struct {
 	} `json:"config"`
 }
 
-// newSnapshot returns a snapshot from a list: the described streams, and the names of streams without a leader. A
-// stream without a leader keeps its description from the snapshot before, which may be nil. The broker's own streams
+// newSnapshot returns a snapshot of a list: the described streams, and the names of the streams without a leader. A
+// stream without a leader has its description from the snapshot before, which may be nil. The broker's own streams
 // are left out of undescribed, because they listen on no targets.
 func newSnapshot(
 	at time.Time, all []description, leaderless []string, before *snapshot, ours func(string) bool,

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSnapshotOfStreamsAway: a stream without a leader keeps its last known subjects, if there are any. The broker's
-// own streams have no targets, so their subjects do not matter.
+// TestSnapshotOfStreamsAway: a stream without a leader keeps its last known subjects, if they are known. The broker's
+// own streams never count as undescribed, because they listen on no targets.
 func TestSnapshotOfStreamsAway(t *testing.T) {
 	var listed []description
 	if err := json.Unmarshal([]byte(`[{"config":{"name":"A","subjects":["a.>"]}},
@@ -31,6 +31,6 @@ func TestSnapshotOfStreamsAway(t *testing.T) {
 		t.Errorf("undescribed are %v, want C", third.undescribed)
 	}
 	if none := (*snapshot)(nil); none.holder("a.x") != nil {
-		t.Error("there is a stream before the first list")
+		t.Error("a nil snapshot has a stream")
 	}
 }

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	subjectQueue = 1024    // maximum number of queued subjects; above it, a subject is queued at its next silence
+	subjectQueue = 1024    // maximum number of queued subjects; while the queue is full, further subjects are dropped
 	maxSubjects  = 1 << 16 // maximum number of cached answers
 )
 
 // subjects looks up whether a stream listens on a single subject. This is needed while some streams have had no leader
-// since the start of this process: the list of streams lacks their subjects, which the cluster knows. It is safe for
-// concurrent use.
+// since the start of this process: the list of streams lacks the subjects of these streams, but the cluster knows them.
+// A subjects is safe for concurrent use.
 type subjects struct {
-	wanted chan string
+	queue chan string // subjects to look up
 
 	mu    sync.Mutex // guards known
 	known map[string]answer
@@ -32,16 +32,16 @@ type answer struct {
 func (a answer) fresh() bool { return time.Since(a.at) < snapshotFresh }
 
 func newSubjects() *subjects {
-	return &subjects{wanted: make(chan string, subjectQueue), known: make(map[string]answer)}
+	return &subjects{queue: make(chan string, subjectQueue), known: make(map[string]answer)}
 }
 
-// listenerOn returns the listener on a subject that matches no described stream. It queues an unknown subject, so that
-// a later call returns the answer.
+// listenerOn returns the kind of stream that listens on a subject which matches no described stream. If the kind is
+// unknown, listenerOn queues the subject, so that a later call returns the kind.
 func (s *subjects) listenerOn(subject string) listener {
 	switch a := s.cached(subject); {
 	case !a.fresh():
 		select {
-		case s.wanted <- subject:
+		case s.queue <- subject:
 		default:
 		}
 		return listenerUnknown
@@ -57,7 +57,7 @@ func (s *subjects) run(ctx context.Context, api jsapi.Asker) {
 		select {
 		case <-ctx.Done():
 			return
-		case subject := <-s.wanted:
+		case subject := <-s.queue:
 			if s.cached(subject).fresh() {
 				continue // the subject was queued twice
 			}

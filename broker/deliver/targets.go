@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// maxIdle is the number of targets from which a sweep removes idle targets, and the number of groups from which a sweep
-// removes idle groups.
+// maxIdle is the number of targets, of groups or of keys from which on a sweep removes idle ones.
 const maxIdle = 4096
 
 // targets holds all targets. The deliverer's lock guards it.
@@ -20,18 +19,18 @@ type targets struct {
 	pacer     string    // the unique name of this deliverer, for the turns that it gives
 	start     time.Time // start of the deliverer's clock
 
-	sweepAt     int // the number of targets from which the next sweep removes idle ones
-	sweepKeysAt int // the number of keys from which the next sweep removes idle ones
+	sweepAt     int // for sweep of bySubject
+	sweepKeysAt int // for sweep of byKey
 }
 
 // target is the state of one subject.
 type target struct {
-	subject  string
-	open     int // deliveries that have no result yet
-	unsent   int // the number of open deliveries that had to wait and are not sent yet
-	count    *Count
-	group    *group
-	snapshot *snapshot // the snapshot by which the group was chosen
+	subject    string
+	unfinished int // number of deliveries that have no result yet
+	unsent     int // number of those deliveries that had to wait and are not sent yet
+	count      *Count
+	group      *group
+	snapshot   *snapshot // the snapshot by which the group was chosen
 
 	stream   string    // the stream that acknowledged last
 	streamAt time.Time // the time of that acknowledgement
@@ -52,7 +51,9 @@ func newTargets(limits Limits, counts *Counts) *targets {
 func (all *targets) target(subject string) *target {
 	t := all.bySubject[subject]
 	if t == nil {
-		all.sweep()
+		sweep(all.bySubject, &all.sweepAt, func(t *target) bool {
+			return t.unfinished == 0 && !t.turns.pending(time.Since(all.start))
+		})
 		_, interval := all.limits.Bucket(subject, "")
 		subject = strings.Clone(subject) // the subject may be a part of a message, whose memory must become free
 		t = &target{subject: subject, turns: turns{interval: interval}, count: all.counts.count(subject)}
@@ -69,56 +70,35 @@ func (all *targets) turnsOf(t *target, key string) *turns {
 	}
 	ts := all.byKey[bucket]
 	if ts == nil {
-		all.sweepKeys()
+		sweep(all.byKey, &all.sweepKeysAt, func(ts *turns) bool { return !ts.pending(time.Since(all.start)) })
 		ts = &turns{interval: interval}
 		all.byKey[bucket] = ts
 	}
 	return ts
 }
 
-// sweepKeys removes idle keys when there are many.
-func (all *targets) sweepKeys() {
-	if len(all.byKey) < max(maxIdle, all.sweepKeysAt) {
+// sweep removes the idle values of a map that has many values: at least maxIdle, and at least sweepAt. Then it sets
+// sweepAt to twice the remaining values. These are busy, so the next new value must not cause another visit to them.
+func sweep[K comparable, V any](m map[K]V, sweepAt *int, idle func(V) bool) {
+	if len(m) < max(maxIdle, *sweepAt) {
 		return
 	}
-	elapsed := time.Since(all.start)
-	maps.DeleteFunc(all.byKey, func(_ string, ts *turns) bool { return !ts.pending(elapsed) })
-	all.sweepKeysAt = 2 * len(all.byKey) // the remaining keys are busy
+	maps.DeleteFunc(m, func(_ K, v V) bool { return idle(v) })
+	*sweepAt = 2 * len(m)
 }
 
-// forbid notes that the server has refused a publish to a subject.
-func (all *targets) forbid(subject string, now time.Time) {
-	if t := all.bySubject[subject]; t != nil {
-		t.forbidden = now
-	}
-}
-
-// dropUnsent notes that a delivery is given back without having been sent.
+// dropUnsent notes that a waiting delivery to the target is given back.
 func (t *target) dropUnsent() {
-	t.open--
+	t.unfinished--
 	t.unsent--
 }
 
-// open returns the targets that have deliveries without a result and for which match returns true.
-func (all *targets) open(match func(target string) bool) (open []*target) {
+// unfinished returns the targets that have deliveries without a result, and for which match returns true.
+func (all *targets) unfinished(match func(target string) bool) (open []*target) {
 	for subject, t := range all.bySubject {
-		if t.open > 0 && match(subject) {
+		if t.unfinished > 0 && match(subject) {
 			open = append(open, t)
 		}
 	}
 	return open
-}
-
-// sweep removes idle targets when there are many.
-func (all *targets) sweep() {
-	if len(all.bySubject) < max(maxIdle, all.sweepAt) {
-		return
-	}
-	elapsed := time.Since(all.start)
-	for subject, t := range all.bySubject {
-		if t.open == 0 && !t.turns.pending(elapsed) {
-			delete(all.bySubject, subject)
-		}
-	}
-	all.sweepAt = 2 * len(all.bySubject) // the remaining targets are busy: do not search them for each new target
 }

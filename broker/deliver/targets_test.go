@@ -12,21 +12,21 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRate: of 300 messages for a target that accepts 100 a second, one is sent immediately. Each of the others gets
-// its own turn, 10 ms after the one before. Another target of the same pattern waits for none of them.
+// TestRate: of 300 messages for a target with a rate of 100 a second, one is sent immediately. Each of the others gets
+// its own turn, 10 ms after the previous turn. Messages for another target of the same pattern are not delayed.
 func TestRate(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.targets.limits.ByTarget = Rates{{Pattern: "slow.>", Value: 100}}
 		seen := k.subscribe("slow.>", nil)
 		start := time.Now()
-		var told []time.Duration
+		var turns []time.Duration
 		var pacer string
 		deliver := func(target, paced string) string {
 			got := "sent"
 			k.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: paced}, func(r Result) {
 				if r.Outcome == Paced {
-					told, pacer = append(told, r.RetryAt.Sub(start)), r.Paced
+					turns, pacer = append(turns, r.RetryAt.Sub(start)), r.Paced
 					got = "later"
 				}
 			})
@@ -41,7 +41,7 @@ func TestRate(t *testing.T) {
 				t.Fatalf("message %d: %s, want %s", i, got, want)
 			}
 		}
-		for i, turn := range told {
+		for i, turn := range turns {
 			if want := time.Duration(i+1) * 10 * time.Millisecond; turn != want {
 				t.Fatalf("turn %d is after %s, want %s", i, turn, want)
 			}
@@ -49,18 +49,18 @@ func TestRate(t *testing.T) {
 		if got := deliver("slow.b", ""); got != "sent" {
 			t.Errorf("another target: %s, want sent", got)
 		}
-		for range 299 { // they come in their turns
+		for range 299 { // each message comes again in its turn
 			time.Sleep(10 * time.Millisecond)
 			if got := deliver("slow.a", pacer); got != "sent" {
 				t.Fatalf("in its turn: %s", got)
 			}
 		}
 		if got := deliver("slow.a", ""); got != "later" {
-			t.Errorf("after the last turn, at once: %s, want later", got)
+			t.Errorf("immediately after the last turn: %s, want later", got)
 		}
 		time.Sleep(20 * time.Millisecond)
 		if got := deliver("slow.a", ""); got != "sent" {
-			t.Errorf("after a pause: %s, want sent", got)
+			t.Errorf("20 ms after the last turn: %s, want sent", got)
 		}
 		time.Sleep(time.Second)
 		if got := seen.get(); got != 302 {
@@ -117,7 +117,7 @@ func TestRateAndExpiry(t *testing.T) {
 	})
 }
 
-// TestTargetsAreForgotten: the number of idle targets that are kept is bounded, and delivering to new ones stays cheap.
+// TestTargetsAreForgotten: the numbers of idle targets and of idle groups in memory are bounded.
 func TestTargetsAreForgotten(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)

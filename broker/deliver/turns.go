@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// turnMissed is the lateness from which a message has missed its turn. On a busy machine the lateness is smaller.
+// A message that is late by at least turnMissed has missed its turn. On a busy machine, messages are late by less.
 const turnMissed = 250 * time.Millisecond
 
 // turns gives turns to the messages of one bucket. A turn is a time at which the rate permits one message; successive
 // turns are an interval apart. Messages get turns in the order in which they come.
 //
 // Turns are times of the bucket's own clock. The clock stops while the target is halted. When messages have missed
-// their turns, the clock is set back by the time lost. So a message keeps its place: it comes at the original time of
-// its turn, is given back with the postponed time of its turn, and waits again.
+// their turns, the clock is set back by the time lost. So a message keeps its place among the other messages: it comes
+// at the original time of its turn, is given back with the postponed time, and waits again.
 //
-// The clock starts with the deliverer's clock. The times of both are durations since that start.
+// The bucket's clock starts together with the deliverer's clock. Times of either clock are durations since that start.
 type turns struct {
 	interval time.Duration // between two messages; zero if there is no rate
 	nextFree time.Duration // the first turn that is not given yet
@@ -24,8 +24,8 @@ type turns struct {
 	lag      time.Duration // the lag of the clock behind the deliverer's clock
 	halted   bool          // the clock is stopped
 	haltedAt time.Duration // when the clock stopped, by the deliverer's clock
-	round    int           // incremented when the clock is set back, or turns are revoked
-	valid    int           // turns of an earlier round are revoked
+	round    int           // incremented when the clock is set back, and when turns are revoked
+	valid    int           // the first round whose turns are not revoked
 	revoked  time.Duration // the last revoked turn, by the deliverer's clock
 }
 
@@ -35,7 +35,7 @@ type turn struct {
 	round int // the value of turns.round when the turn was given
 }
 
-// now returns the time of the bucket's clock. Elapsed is the time of the deliverer's clock.
+// now returns the time of the bucket's clock when the deliverer's clock shows elapsed.
 func (t *turns) now(elapsed time.Duration) time.Duration {
 	if t.halted {
 		elapsed = t.haltedAt
@@ -43,7 +43,7 @@ func (t *turns) now(elapsed time.Duration) time.Duration {
 	return elapsed - t.lag
 }
 
-// pending reports whether messages with turns that were given may still come.
+// pending reports whether messages that have turns may still come.
 func (t *turns) pending(elapsed time.Duration) bool {
 	return t.nextFree > t.now(elapsed) || t.revoked > elapsed
 }
@@ -59,17 +59,20 @@ func (t *turns) halt(halted bool, elapsed time.Duration) {
 	t.halted = halted
 }
 
-// setBack sets the clock back, and so delays all turns that were given.
+// setBack sets the clock back, which postpones all turns that were given.
 func (t *turns) setBack(by time.Duration) {
 	t.lag += by
 	t.round++
 }
 
-// postpone handles a message that comes late for its turn, and reports whether the message still has a turn. If no
-// other message was sent for as long as this message is late, all messages were held up: the clock is set back by the
-// lateness. If the message missed its turn, the clock is set back by a little more, because earlier messages may have
-// missed theirs. If the message missed its turn, and later messages have been sent meanwhile, only this message was
-// held up. Then postpone revokes all turns, and each message gets a new turn as it comes.
+// postpone handles a message that comes late for its turn, and reports whether the message still has a turn.
+//
+// If no other message was sent for as long as this message is late, all messages were delayed. Then postpone sets the
+// clock back by the lateness. If the message has missed its turn, postpone sets the clock back by a little more,
+// because earlier messages may have missed their turns.
+//
+// If the message has missed its turn, and later messages have been sent meanwhile, only this message was delayed. Then
+// postpone revokes all turns, and each message gets a new turn when it comes.
 func (t *turns) postpone(at, now time.Duration) bool {
 	late, idle := now-at, now-t.lastSent-t.interval
 	switch {
@@ -88,13 +91,13 @@ func (t *turns) postpone(at, now time.Duration) bool {
 	return true
 }
 
-// pace gives a message a turn at the rate of its bucket. If the turn comes later, or the message expires before its
-// turn, later is true and r is the result.
+// pace gives a message a turn at the rate of its bucket. If the message must not be sent now, because its turn comes
+// later or because it expires before its turn, later is true and r is the result.
 //
-// A message that has to wait for its turn is moved once, into a lane where it waits for that turn. So a backlog neither
-// stays in memory nor circulates in the retry lanes. When the message comes again, it names its turn and the deliverer
-// that gave the turn. A turn of another deliverer, in another instance or before a restart, does not count, because
-// this deliverer does not know the other turns of that deliverer.
+// A message that has to wait for its turn is moved once, into a lane in which it waits. So a backlog neither stays in
+// memory nor circulates in the retry lanes. When the message comes again, it names its turn and the deliverer that gave
+// the turn. A turn of another deliverer, in another instance or before a restart, does not count, because this
+// deliverer does not know the other turns of that deliverer.
 func (all *targets) pace(t *target, m Message) (r Result, later bool) {
 	ts := all.turnsOf(t, m.RateKey)
 	if ts.interval == 0 {
@@ -111,7 +114,7 @@ func (all *targets) pace(t *target, m Message) (r Result, later bool) {
 		has = ts.postpone(own.at, now)
 		now = ts.now(elapsed)
 	}
-	if has && (own.at <= now || own.round == ts.round) { // on time by the clock of its lane, which may differ slightly
+	if has && (own.at <= now || own.round == ts.round) { // in its turn, by the lane's clock, which may be slightly fast
 		ts.lastSent = max(ts.lastSent, own.at)
 		return Result{}, false
 	}
@@ -132,8 +135,8 @@ func (all *targets) pace(t *target, m Message) (r Result, later bool) {
 	return Result{Outcome: Paced, RetryAt: when, Paced: all.nameOf(turn{at: at, round: ts.round})}, later
 }
 
-// halt stops the clocks of the halted targets, and restarts the clocks of all others. The clock of a key does not stop,
-// because the key's messages for other targets are sent.
+// halt stops the clocks of the halted targets, and restarts the clocks of all other targets. The clock of a key does
+// not stop, because the key's messages for other targets are still sent.
 func (all *targets) halt(halted func(target string) bool) {
 	elapsed := time.Since(all.start)
 	for subject, t := range all.bySubject {

@@ -10,13 +10,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// queue is the messages of a target with a rate, each with its turn.
+// queue sends messages to targets with a rate, and keeps the turn of each message.
 type queue struct {
 	*kit
 	turns map[string]Result // by target and number
 }
 
-// ask adds a message, and returns the wait until its turn. The wait is zero if it was sent.
+// ask delivers a message, and returns the wait until its turn. The wait is zero if the message was sent.
 func (q *queue) ask(target, number string) (wait time.Duration) {
 	id := target + " " + number
 	q.Deliver(Message{Target: target, Mode: message.ModeCore, Paced: q.turns[id].Paced}, func(r Result) {
@@ -27,7 +27,7 @@ func (q *queue) ask(target, number string) (wait time.Duration) {
 	return wait
 }
 
-// ten returns two targets that accept one message a second, each after ten messages.
+// ten returns a queue with two targets that take one message a second. Ten messages for each target have turns.
 func ten(t *testing.T, s *natstest.Server) *queue {
 	q := &queue{kit: newKit(t, s), turns: make(map[string]Result)}
 	q.targets.limits.ByTarget = Rates{{Pattern: "slow.>", Value: 1}}
@@ -44,21 +44,21 @@ func ten(t *testing.T, s *natstest.Server) *queue {
 
 var numbers = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 
-// TestHaltMovesTurns: the turns of a halted target do not pass. Afterwards each message keeps its place, in any order
-// of arrival, and new messages get later turns. Other targets keep their turns.
+// TestHaltMovesTurns: while a target is halted, its turns do not pass. After the halt, each message keeps its place, in
+// whatever order the messages come, and new messages get later turns. The turns of other targets do not change.
 func TestHaltMovesTurns(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		q := ten(t, s)
-		behind := 0 * time.Second // by how much the turns of the target are later than they were
+		postponed := 0 * time.Second // by how much the turns of the target have been postponed
 		for range 3 {
 			q.Halt(context.Background(), func(target string) bool { return target == "slow.a" })
 			time.Sleep(time.Hour)
 			q.Halt(context.Background(), nil)
-			behind += time.Hour
+			postponed += time.Hour
 			for _, number := range []string{"8", "3", "9", "1", "5"} {
 				want := time.Duration(slices.Index(numbers, number)) * time.Second
 				if got := q.ask("slow.a", number); got != want {
-					t.Errorf("halted for %s, %s waits for %s, want %s", behind, number, got, want)
+					t.Errorf("halted for %s, %s waits for %s, want %s", postponed, number, got, want)
 				}
 			}
 		}
@@ -79,8 +79,8 @@ func TestHaltMovesTurns(t *testing.T) {
 	})
 }
 
-// TestMissedTurns: for some time no message could be sent. In any order of arrival, each keeps its place: the first in
-// the order of turns is sent, and the others follow at the interval.
+// TestMissedTurns: for some time no message could be sent. Then each message keeps its place, in whatever order the
+// messages come: the message with the first turn is sent, and the others follow at the interval of the rate.
 func TestMissedTurns(t *testing.T) {
 	for first, wait := range map[string]time.Duration{"1": 0, "4": turnMissed} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -99,8 +99,9 @@ func TestMissedTurns(t *testing.T) {
 	}
 }
 
-// TestMissedTurnOfOne: one message is delayed, and those behind it have been sent. It is sent next, and delays the
-// others by no more than its own turn. A message that is repeated for lack of an answer needs no turn.
+// TestMissedTurnOfOne: one message is delayed, and messages with later turns have been sent. The delayed message gets
+// the next turn, and delays the other messages by no more than one turn. A message that is repeated because no answer
+// came needs no turn.
 func TestMissedTurnOfOne(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		q := ten(t, s)
@@ -114,7 +115,7 @@ func TestMissedTurnOfOne(t *testing.T) {
 			}
 		}
 		if got, want := q.ask("slow.a", "1"), time.Second; got != want {
-			t.Errorf("what was held up waits for %s, want %s", got, want)
+			t.Errorf("the delayed message waits for %s, want %s", got, want)
 		}
 		time.Sleep(time.Second)
 		if got, want := q.ask("slow.a", "6"), time.Second; got != want {
@@ -123,15 +124,15 @@ func TestMissedTurnOfOne(t *testing.T) {
 		q.Deliver(Message{Target: "slow.a", Mode: message.ModeCore, Paced: q.turns["slow.a 1"].Paced, Repeated: true},
 			func(r Result) {
 				if r.Outcome == Paced {
-					t.Errorf("what comes again in its turn waits until %s", r.RetryAt)
+					t.Errorf("a repeated message waits until %s", r.RetryAt)
 				}
 			})
 		time.Sleep(time.Minute)
 	})
 }
 
-// TestTurnsOfKeys: the messages with one key share turns, over all their targets, and wait for no other key. A message
-// without a key takes a turn of its target.
+// TestTurnsOfKeys: the messages with one key share turns for all their targets, and do not wait for other keys. A
+// message without a key gets a turn of its target.
 func TestTurnsOfKeys(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -154,7 +155,7 @@ func TestTurnsOfKeys(t *testing.T) {
 		} {
 			wait := time.Duration(0)
 			k.Deliver(Message{Target: tt.target, RateKey: tt.key, Mode: message.ModeCore}, func(r Result) {
-				if r.Outcome == Paced { // reported immediately
+				if r.Outcome == Paced { // Deliver has not returned yet
 					wait = time.Until(r.RetryAt)
 				}
 			})
@@ -166,8 +167,7 @@ func TestTurnsOfKeys(t *testing.T) {
 	})
 }
 
-// TestTurnNames: a turn's name has 32 characters at any time, in the format of older brokers, and is parsed to the same
-// turn.
+// TestTurnNames: the name of a turn has at most 32 characters, as in older brokers, and is parsed to the same turn.
 func TestTurnNames(t *testing.T) {
 	all := newTargets(Limits{}, nil)
 	for _, want := range []turn{{}, {at: 1, round: 1}, {at: 10 * 366 * 24 * time.Hour, round: 1 << 30}} {

@@ -17,14 +17,14 @@ func TestAfterStore(t *testing.T) {
 	const full = 10077 // the stream's own limit
 	hopTo := func(level string) publish {
 		l, _ := p.ladder.Lookup(level)
-		return publish{kind: hop, level: l, as: &message.Request{}}
+		return publish{kind: hop, level: l, request: &message.Request{}}
 	}
-	to5s, to1s, toRetry := hopTo("5s"), hopTo("1s"), publish{kind: retry, as: &message.Request{Attempts: 1}}
-	deferred := publish{kind: retry, as: &message.Request{}}
+	to5s, to1s, toRetry := hopTo("5s"), hopTo("1s"), publish{kind: retry, request: &message.Request{Attempts: 1}}
+	deferred := publish{kind: retry, request: &message.Request{}}
 	silence := storeAnswer{err: acks.ErrTimeout}
 	stored := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}}
 	found := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1, Duplicate: true}}
-	expired := publish{kind: dead, as: &message.Request{}, why: message.Problemf(message.Expired, "x")}
+	expired := publish{kind: dead, request: &message.Request{}, problem: message.Problemf(message.Expired, "x")}
 	due := func(d time.Duration) message.Request { return message.Request{Due: after(d)} }
 	paced := message.Request{Paced: "x", RetryAt: after(20 * time.Second)}
 	for _, tt := range []struct {
@@ -36,7 +36,7 @@ func TestAfterStore(t *testing.T) {
 		want    string
 	}{
 		{name: "stored", sent: to5s, answer: stored, want: "arrive"},
-		{name: "it says it has it", sent: to5s, answer: found, want: "check"},
+		{name: "reported as a duplicate", sent: to5s, answer: found, want: "check"},
 		{name: "no answer", sent: to5s, answer: silence, want: "back off until 50ms"},
 		{name: "no answer again and again", sent: to5s, tries: 6, answer: silence, want: "back off until 3.2s"},
 		{name: "no answer to one of many", sent: to5s, tries: 7, answer: silence, want: "back off until 9s"},
@@ -57,21 +57,21 @@ func TestAfterStore(t *testing.T) {
 
 		{name: "no room for a dead letter", sent: expired, answer: no(full), want: "back off until 50ms"},
 	} {
-		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, tries: tt.tries}
+		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, tries: tt.tries}
 		if f.request.Due.IsZero() {
 			f.request.Due = after(10 * time.Second)
 		}
 		if tt.answer.refusal() && tt.sent.kind == hop {
-			f.refused = tt.sent.level.Name
+			f.refusedBy = tt.sent.level.Name
 		}
-		m := moment{now: epoch, inFlight: 9000}
+		m := moment{now: epoch, inMemory: 9000}
 		if got := afterStore(p, m, f, &tt.sent, tt.answer).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
 }
 
-// TestAfterCheck: only a copy of ours counts. A request without an answer is repeated.
+// TestAfterCheck: a copy counts only if this broker wrote it. A request without an answer is repeated.
 func TestAfterCheck(t *testing.T) {
 	f := &flight{request: message.Request{Due: after(time.Second)}}
 	for _, tt := range []struct {

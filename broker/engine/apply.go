@@ -12,16 +12,16 @@ import (
 // proceed decides the next step of a message, and carries it out.
 func (w *worker) proceed(f *flight, m moment) {
 	s := next(w.plan, m, f)
-	if f.newer() {
-		w.flights.newer[f] = struct{}{}
+	if f.hasNewerFormat() {
+		w.flights.newerFormat[f] = struct{}{}
 		w.lease.Decline()
 	}
 	w.setOverdue(f, s)
 	w.apply(f, s, m)
 }
 
-// setOverdue records since when a message is overdue. This depends on the message's next step. A step that only repeats
-// a request changes nothing.
+// setOverdue records the time since which a message is overdue, given its next step. A step that only repeats a request
+// changes nothing.
 func (w *worker) setOverdue(f *flight, s step) {
 	switch s.kind {
 	case hold, hop, fire, park, dead:
@@ -32,23 +32,23 @@ func (w *worker) setOverdue(f *flight, s step) {
 
 // apply carries out a step.
 func (w *worker) apply(f *flight, s step, m moment) {
-	switch n := s.note; {
+	switch n := s.line; {
 	case n == nil:
-	case s.about != "":
-		w.engine.refusals.Log(s.about, n.level, n.text, n.args...)
+	case s.logKey != "":
+		w.engine.refusals.Log(s.logKey, n.level, n.text, n.args...)
 	default:
-		w.notes.Log(n.level, n.text, n.args...)
+		w.limitedLog.Log(n.level, n.text, n.args...)
 	}
 	switch s.kind {
 	case hold:
-		f.leaves = s.leaves
-		w.flights.rest(f, s.at, m.now)
+		f.awaitsHop = s.awaitsHop
+		w.flights.packOrHold(f, s.at, m.now)
 	case backOff:
 		w.counts.Repeats.Add(1)
 		f.tries++
 		w.flights.hold(f, s.at)
 	case pace:
-		f.request = *s.as
+		f.request = *s.request
 		w.proceed(f, m)
 	case awaitKey:
 		w.awaitKey(f, m)
@@ -58,7 +58,7 @@ func (w *worker) apply(f *flight, s step, m moment) {
 		w.examine(f, m)
 	case claim:
 		w.claim(f, m)
-	case claimed:
+	case decideAgain:
 		w.proceed(f, m)
 	case remove:
 		w.remove(f)
@@ -88,8 +88,8 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 }
 
-// destination returns the destination at which the message of a timer has arrived. Sent is the last publish of the
-// message into one of our streams; sent is nil if the message was delivered to its target.
+// destination returns the place at which the message of a timer has arrived. Sent is the publish into one of our
+// streams that was answered; it is nil if the message was delivered to its target.
 func destination(sent *publish) role.Destination {
 	switch {
 	case sent == nil:
@@ -109,8 +109,8 @@ func (w *worker) end(f *flight) {
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	// A message with a reserved send time is committed early: if a crash repeated the message, the duplicate would
-	// reserve another send time.
+	// The next commit removes a message that has moved to wait for a send time: if a crash repeated the message, the
+	// duplicate would reserve another send time.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Paced != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
@@ -119,18 +119,18 @@ func (w *worker) end(f *flight) {
 	w.charge()
 }
 
-// awaitKey handles a message whose seal has an unknown key. Another instance may have made the key when it provisioned
-// the streams at the same time. So the message waits until this instance has read the secrets once more. If the key is
-// still unknown then, the seal counts as forged.
+// awaitKey handles a message whose seal has an unknown key. Another instance that has just started may have created the
+// key. So the message waits until this instance has read the secrets once more. If the key is still unknown then, the
+// seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
-	if w.flights.await(f, local) && !w.engine.Keys.ReadSince(f.unproven.since, local) {
+	if w.flights.await(f, local) && !w.engine.Keys.ReadSince(f.keyWait.since, local) {
 		w.flights.hold(f, m.now.Add(keysRetry))
 		return
 	}
-	in := f.unproven.incoming
+	in := f.keyWait.incoming
 	in.KeysCurrent = true
-	w.flights.proven(f)
+	w.flights.endKeyWait(f)
 	if w.parse(f, in) {
 		w.proceed(f, m)
 	}

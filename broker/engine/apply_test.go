@@ -15,33 +15,27 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestUnknownStepsAndEvents: a step or an event without a handler panics.
-func TestUnknownStepsAndEvents(t *testing.T) {
+// TestUnknownStep: a step that does not exist panics.
+func TestUnknownStep(t *testing.T) {
 	w := tenSeconds(t, time.Now())
-	for name, do := range map[string]func(){
-		"a step": func() { w.apply(new(flight), step{kind: remove + 1}, moment{}) },
-	} {
-		func() {
-			defer func() {
-				if got := fmt.Sprint(recover()); !strings.HasPrefix(got, "bug: ") {
-					t.Errorf("%s that does not exist: %s", name, got)
-				}
-			}()
-			do()
-		}()
-	}
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.HasPrefix(got, "bug: ") {
+			t.Errorf("a step that does not exist: %s", got)
+		}
+	}()
+	w.apply(new(flight), step{kind: remove + 1}, moment{})
 }
 
-// inFlight returns a message of the lane that was read and is due now.
+// inFlight returns a message of the lane that was read and is due at the time now.
 func inFlight(w *worker, now time.Time) *flight {
-	mark, _ := w.reading.record(lane.Item{Epoch: 1, Stored: lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay)}})
-	f := w.flights.take(lane.Stored{Sequence: 1, At: now.Add(-w.lane.Delay), Data: []byte("x")}, mark)
+	mark, _ := w.reading.record(lane.Item{Epoch: 1, Message: lane.Message{Sequence: 1, At: now.Add(-w.lane.Delay)}})
+	f := w.flights.begin(lane.Message{Sequence: 1, At: now.Add(-w.lane.Delay), Data: []byte("x")}, mark)
 	f.request = message.Request{ID: "x", Target: "orders.x", Due: now}
 	return f
 }
 
-// TestArrivalLetsGo: a message leaves memory and moves the cursor only after a target or a stream has stored it.
-func TestArrivalLetsGo(t *testing.T) {
+// TestArrivalEndsFlight: a message leaves memory and moves the cursor only after a target or a stream has stored it.
+func TestArrivalEndsFlight(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
@@ -62,11 +56,11 @@ func TestArrivalLetsGo(t *testing.T) {
 			f.sent = &publish{kind: hop}
 			stored{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, m)
 		}, 0},
-		{"found, and ours", func(w *worker, f *flight, m moment) {
+		{"duplicate, and ours", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: retry}
 			checked{f, true, nil}.handle(w, m)
 		}, 1},
-		{"found, and not looked at", func(w *worker, f *flight, m moment) {
+		{"duplicate, and not read", func(w *worker, f *flight, m moment) {
 			f.sent = &publish{kind: retry}
 			checked{f, false, acks.ErrTimeout}.handle(w, m)
 		}, 0},
@@ -74,18 +68,19 @@ func TestArrivalLetsGo(t *testing.T) {
 		w := tenSeconds(t, now)
 		f := inFlight(w, now)
 		tt.end(w, f, w.moment(now))
-		if got, left := w.reading.cursor.Arrived(), w.flights.count; got != tt.want || left != 1-int(tt.want) {
-			t.Errorf("%s: arrived up to %d and %d in memory, want %d and %d", tt.name, got, left, tt.want, 1-tt.want)
+		got, inMemory := w.reading.cursor.ArrivedThrough(), w.flights.count
+		if got != tt.want || inMemory != 1-int(tt.want) {
+			t.Errorf("%s: arrived up to %d and %d in memory, want %d and %d", tt.name, got, inMemory, tt.want, 1-tt.want)
 		}
 		if tt.want == 0 && w.flights.waiting() != 1 {
-			t.Errorf("%s: it is forgotten", tt.name)
+			t.Errorf("%s: the message does not wait for its next decision", tt.name)
 		}
 	}
 }
 
-// TestWhatMayBeStoredStays: a publish without an answer is repeated unchanged. After a refusal the next step is decided
-// again.
-func TestWhatMayBeStoredStays(t *testing.T) {
+// TestUnansweredPublishStays: a publish without an answer is repeated unchanged. After a refusal, the worker decides
+// the next step anew.
+func TestUnansweredPublishStays(t *testing.T) {
 	now := time.Now()
 	w := tenSeconds(t, now)
 	f := inFlight(w, now)
@@ -93,43 +88,43 @@ func TestWhatMayBeStoredStays(t *testing.T) {
 	sent := &publish{kind: hop, level: small}
 	f.sent = sent
 	stored{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
-	if f.sent != sent || f.refused != "" {
-		t.Error("without an answer, the publish is forgotten, or taken for refused")
+	if f.sent != sent || f.refusedBy != "" {
+		t.Error("without an answer, the publish is dropped, or counts as refused")
 	}
 	stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
-	if f.sent != nil || f.refused != "1s" {
-		t.Errorf("after a refusal, %+v is to be sent again, and %q has refused", f.sent, f.refused)
+	if f.sent != nil || f.refusedBy != "1s" {
+		t.Errorf("after a refusal, %+v is to be sent again, and %q has refused", f.sent, f.refusedBy)
 	}
 	if got := w.engine.Tally.Unstored.Load(); got != 1 {
 		t.Errorf("%d refusals are counted, want 1", got)
 	}
 }
 
-// TestExpiresByLocalClock: the deliverer gets the expiry by the local clock, which need not agree with the leader's.
-// The pass may have begun some time ago.
+// TestExpiresByLocalClock: the deliverer gets the expiry by the local clock, even if the leader's clock differs, and
+// the pass began some time ago.
 func TestExpiresByLocalClock(t *testing.T) {
-	passed := time.Now().Add(-time.Second)
-	w := tenSeconds(t, passed)
-	f, m := inFlight(w, passed), w.moment(passed)
+	began := time.Now().Add(-time.Second)
+	w := tenSeconds(t, began)
+	f, m := inFlight(w, began), w.moment(began)
 	m.now = m.now.Add(time.Hour) // the leader's clock is an hour ahead
 	f.request.Expires = m.now.Stamp().Add(time.Minute)
 	w.fire(f, m)
-	if got, want := (*w.engine.Deliver.(*recorder))[0].Expires, passed.Add(time.Minute); !got.Equal(want) {
-		t.Errorf("it expires %v after the pass, want %v", got.Sub(passed), want.Sub(passed))
+	if got, want := (*w.engine.Deliver.(*recorder))[0].Expires, began.Add(time.Minute); !got.Equal(want) {
+		t.Errorf("it expires %v after the pass began, want %v", got.Sub(began), want.Sub(began))
 	}
 }
 
-// TestRefusedHopIsDatedAgain: a message that is overdue for a hop is no longer overdue when it may stay in its lane
-// until it is due.
+// TestRefusedHopIsDatedAgain: after a refused hop, a message that may stay in its lane until it is due is not overdue
+// any more.
 func TestRefusedHopIsDatedAgain(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
-		left time.Duration
-		want int // number of overdue messages
+		remaining time.Duration
+		want      int // number of overdue messages
 	}{"due soon": {time.Second, 0}, "far from due": {time.Hour, 1}} {
 		w := tenSeconds(t, now)
 		f := inFlight(w, now)
-		f.request.Due = now.Add(tt.left)
+		f.request.Due = now.Add(tt.remaining)
 		level, _ := w.plan.ladder.Lookup("1s") // the shortest level
 		if tt.want == 0 {
 			level, _ = w.plan.ladder.Lookup("5s")
@@ -143,15 +138,15 @@ func TestRefusedHopIsDatedAgain(t *testing.T) {
 	}
 }
 
-// TestDeadLetterStaysOne: if a dead letter cannot be stored, its message remains a dead letter, except after a last
-// attempt.
+// TestDeadLetterStaysOne: if a dead letter cannot be stored, the message's next step is a dead letter again, except
+// after a last attempt.
 func TestDeadLetterStaysOne(t *testing.T) {
 	now := time.Now()
-	why := message.Problemf(message.TooLarge, "x")
-	for attempts, want := range map[int]*message.Problem{0: why, 1: nil} {
+	problem := message.Problemf(message.TooLarge, "x")
+	for attempts, want := range map[int]*message.Problem{0: problem, 1: nil} {
 		w := tenSeconds(t, now)
 		f := inFlight(w, now)
-		f.sent = &publish{kind: dead, why: why, as: &message.Request{Attempts: attempts}}
+		f.sent = &publish{kind: dead, problem: problem, request: &message.Request{Attempts: attempts}}
 		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
 		if f.problem != want {
 			t.Errorf("after %d attempts more: %v, want %v", attempts, f.problem, want)
@@ -167,14 +162,14 @@ func TestSilencesAreCounted(t *testing.T) {
 	silent := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}
 	for want := 1; want < silentTries; want++ {
 		delivered{flight: f, result: silent}.handle(w, w.moment(now))
-		if f.silent != want {
-			t.Fatalf("%d silences, want %d", f.silent, want)
+		if f.silences != want {
+			t.Fatalf("%d silences, want %d", f.silences, want)
 		}
 	}
 	r := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrDisconnected}
 	delivered{flight: f, result: r}.handle(w, w.moment(now))
-	if f.silent != silentTries-1 {
-		t.Errorf("%d silences after the connection was lost, want %d", f.silent, silentTries-1)
+	if f.silences != silentTries-1 {
+		t.Errorf("%d silences after the connection was lost, want %d", f.silences, silentTries-1)
 	}
 }
 
@@ -186,8 +181,8 @@ type answerer struct {
 
 func (a *answerer) Deliver(_ deliver.Message, done func(deliver.Result)) { a.done = done }
 
-// TestDeliveryIsDatedByItsProof: a weaker proof of the leader's time arrives between a delivery and its answer. It does
-// not date the delivery before the due time.
+// TestDeliveryIsDatedByItsProof: a weaker proof of the leader's time, which arrives between a delivery and its answer,
+// does not put the time of the delivery before the due time.
 func TestDeliveryIsDatedByItsProof(t *testing.T) {
 	now := time.Now()
 	w, to := tenSeconds(t, now), new(answerer)
@@ -195,7 +190,8 @@ func TestDeliveryIsDatedByItsProof(t *testing.T) {
 	f := inFlight(w, now)
 	w.fire(f, w.moment(now))
 	later := now.Add(time.Second)
-	w.clock.Look(leader.Answer{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}) // slow
+	slow := leader.Answer{Time: later.Round(0).Add(-time.Millisecond), Received: later, LastSeq: 300}
+	w.clock.Record(slow)
 	to.done(deliver.Result{Outcome: deliver.Delivered, At: now.Add(time.Microsecond)})
 	var at time.Time
 	w.engine.Settings.Ended = func(e config.Ended) { at = e.At }

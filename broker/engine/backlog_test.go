@@ -17,17 +17,17 @@ func TestBacklogOpens(t *testing.T) {
 			t.Errorf("one that is late by %s is kept back: %v, want %v", tt.late, got, tt.want)
 		}
 	}
-	if !b.open || b.together() {
-		t.Errorf("it is open %v, together with others %v; want by itself", b.open, b.together())
+	if !b.open || b.ordered() {
+		t.Errorf("open %v, in order with other lanes %v; want open, and not in order with others", b.open, b.ordered())
 	}
 	b.end()
-	if b.holdBack(); !b.open || !b.together() || !b.since.IsZero() {
-		t.Errorf("%+v after nothing could be sent: want it open, together with others, since nothing", b)
+	if b.holdBack(); !b.open || !b.ordered() || !b.sendableSince.IsZero() {
+		t.Errorf("%+v while nothing can be sent: want it open, in order with others, and not sendable", b)
 	}
 }
 
-// TestBacklogOfALevel: a message is sent only if it is due before all messages that are not read yet. Waits are
-// bounded.
+// TestBacklogOfALevel: a message is sent only if it is due before all messages that are not read yet, or after
+// backlogWait.
 func TestBacklogOfALevel(t *testing.T) {
 	local, now := time.Now(), epoch.Add(2*time.Hour)
 	r, f := hourly(), someFlights()
@@ -43,9 +43,9 @@ func TestBacklogOfALevel(t *testing.T) {
 		t.Errorf("it sends up to %s for %s, want to %s for %s", until.Sub(epoch), wait, want.Sub(epoch), backlogWait)
 	}
 	if until, _ := b.sendable(r, f, true, now, local); until != now {
-		t.Errorf("nothing more can be read, and it sends up to %s, want now", until.Sub(epoch))
+		t.Errorf("the lane is full, and sends up to %s, want now", until.Sub(epoch))
 	}
 	if until, wait := b.sendable(r, f, false, now, local.Add(backlogWait)); b.open || until != now || wait != forever {
-		t.Errorf("the time is up, and it is open %v, sends up to %s and waits %s", b.open, until.Sub(epoch), wait)
+		t.Errorf("after backlogWait it is open %v, sends up to %s and waits %s", b.open, until.Sub(epoch), wait)
 	}
 }

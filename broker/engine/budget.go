@@ -16,38 +16,37 @@ const (
 )
 
 const (
-	readersShare = 4 // the readers get the total divided by readersShare
-	evenShare    = 2 // of the rest, the part 1/evenShare is divided evenly among the lanes
+	readersShare = 4 // 1/readersShare of the memory is for the readers
+	evenShare    = 2 // 1/evenShare of the other memory is divided evenly among the lanes
 	// readerParts is the maximum number of buffers that a reader fills: two overlapping requests, and the messages that
 	// its lane has not taken yet.
 	readerParts = 3
-	// With less than minBuffer bytes, a reader would request each message alone. More than maxBuffer bytes make no reader
-	// faster.
+	// With a buffer of less than minBuffer bytes, a reader would request each message alone. A buffer of more than
+	// maxBuffer bytes makes no reader faster.
 	minBuffer, maxBuffer = 64 << 10, 1 << 20
-	// maxRequested bounds the bytes that all readers together request at a time, with two requests each. nats-server
-	// disconnects a client for which more than max_pending (64 MiB) waits to be sent, and after an outage all lanes
-	// have work at the same time.
+	// maxRequested is the maximum number of bytes that all readers together request at a time, with two requests each.
+	// After an outage, all lanes read at the same time, and nats-server disconnects a client for which more than
+	// max_pending (64 MiB) waits to be sent.
 	maxRequested = 48 << 20
-	// The shared bytes divided by wakeShare must become free before the waiting lanes are woken, so that they are not
-	// woken for each message.
+	// The waiting lanes are woken when 1/wakeShare of the shared bytes has become free, and not for each message.
 	wakeShare = 32
 	noWaiter  = math.MinInt64 // the value of budget.wakeAt while no lane waits
 )
 
 // budget divides the memory of an instance among its lanes. A quarter is for messages that readers have requested and
-// their lanes have not taken yet. The rest is for messages that the lanes hold. Half of the rest is divided evenly, so
-// that no lane starves another. The other half is shared by the lanes that need more. A lane may need shared bytes for
-// a long time, for example for messages that wait for a silent target. To leave some for lanes that need them later, a
-// lane may take only a part of the shared bytes that are free at the time.
+// their lanes have not taken yet. The other three quarters are for messages that the lanes hold. One half of these is
+// divided evenly, so that no lane starves another. The other half is shared by the lanes that need more. A lane may
+// need shared bytes for a long time, for example for messages that wait for a silent target. So a lane may take only a
+// part of the free shared bytes, and other lanes can take the other part later.
 //
-// The last message that a lane takes may exceed the lane's part.
+// A lane may exceed its limit by its last message.
 type budget struct {
-	buffer   int   // bytes of one request of a reader
+	buffer   int   // bytes that a reader may request with one request
 	reserved int64 // bytes that each lane has for itself
 	shared   int64 // bytes that all lanes share in addition
 
-	taken  atomic.Int64 // shared bytes in use
-	wakeAt atomic.Int64 // when taken falls to wakeAt, the waiting lanes are woken; noWaiter while no lane waits
+	sharedUsed atomic.Int64 // shared bytes in use
+	wakeAt     atomic.Int64 // when sharedUsed falls to wakeAt, the waiting lanes are woken; noWaiter while no lane waits
 
 	mu       sync.Mutex // guards accounts
 	accounts []*account
@@ -64,15 +63,12 @@ func newBudget(total, lanes int) *budget {
 	return b
 }
 
-// Window returns the maximum number of messages and bytes of one lane that may be on their way to targets: half of what
-// the lane can hold. The arguments are the settings of the instance, and its number of lanes.
+// Window returns the maximum number of messages, and of their bytes, that may be on their way to targets: half of the
+// messages and bytes that one lane can hold. The arguments are the settings of the instance, and its number of lanes.
 func Window(holdMessages, holdBytes, lanes int) (messages, bytes int) {
 	bytes = newBudget(holdBytes, lanes).Max() / 2
 	return min(holdMessages, bytes/flightOverhead), bytes
 }
-
-// Buffer returns the number of bytes that a reader may request at a time.
-func (b *budget) Buffer() int { return b.buffer }
 
 // Max returns the number of bytes that a lane can hold while the other lanes hold none.
 func (b *budget) Max() int { return int(b.reserved + portion(b.shared, freeShare)) }
@@ -85,11 +81,11 @@ type account struct {
 	budget  *budget
 	share   float64     // freeShare or retryShare
 	used    int64       // bytes that the lane holds
-	wake    func()      // wakes this lane; another lane's loop calls it, so it must not block
+	wake    func()      // wakes this lane; loops of other lanes call wake, so it must not block
 	waiting atomic.Bool // the lane waits for memory, and must be woken
 }
 
-// Open returns an account for a lane. Share is freeShare or retryShare. The caller must close the account.
+// Open returns an account for a lane with a share, freeShare or retryShare. The caller must close the account.
 func (b *budget) Open(share float64) *account {
 	a := &account{budget: b, share: share, wake: func() {}}
 	b.mu.Lock()
@@ -117,38 +113,38 @@ func (a *account) Set(used int64) {
 	if change == 0 {
 		return
 	}
-	if taken := a.budget.taken.Add(change); change < 0 && taken <= a.budget.wakeAt.Load() {
+	if taken := a.budget.sharedUsed.Add(change); change < 0 && taken <= a.budget.wakeAt.Load() {
 		a.budget.wakeAll()
 	}
 }
 
-// Room reports whether the lane may take another message and still leave the given number of bytes free. If Room
-// returns false, the budget wakes the lane when other lanes have returned bytes. When only the lane itself returns
-// bytes, the budget may leave it asleep.
+// Room reports whether the lane may take another message and still have the given number of bytes free. If Room returns
+// false, the budget wakes the lane after other lanes have returned bytes. If only the lane itself returns bytes, it is
+// possibly not woken.
 func (a *account) Room(free int64) bool {
 	if a.fits(free) {
 		return true
 	}
 	a.waiting.Store(true)
-	a.budget.wakeBelow(a.budget.taken.Load())
+	a.budget.wakeBelow(a.budget.sharedUsed.Load())
 	return a.fits(free) // other lanes may have returned bytes before waiting was set
 }
 
 func (a *account) fits(free int64) bool { return a.used+free < a.Limit() }
 
-// Limit returns the number of bytes that the lane can hold while the other lanes hold as many as now.
+// Limit returns the number of bytes that the lane can hold if the other lanes hold as many as they do now.
 func (a *account) Limit() int64 {
-	own := max(0, a.used-a.budget.reserved)
-	return a.budget.reserved + portion(max(0, own+a.budget.shared-a.budget.taken.Load()), a.share)
+	ownShared := max(0, a.used-a.budget.reserved) // shared bytes that this lane uses
+	return a.budget.reserved + portion(max(0, ownShared+a.budget.shared-a.budget.sharedUsed.Load()), a.share)
 }
 
-// Half reports whether the lane holds more than half of its Limit.
-func (a *account) Half() bool { return a.used > a.Limit()/2 }
+// OverHalf reports whether the lane holds more than half of its Limit.
+func (a *account) OverHalf() bool { return a.used > a.Limit()/2 }
 
-// wakeBelow makes sure that the waiting lanes are woken when the shared bytes in use have fallen below taken by the
-// shared bytes divided by wakeShare.
-func (b *budget) wakeBelow(taken int64) {
-	at := max(0, taken-b.shared/wakeShare)
+// wakeBelow ensures that the waiting lanes are woken when the number of shared bytes in use has fallen from used by
+// 1/wakeShare of all shared bytes.
+func (b *budget) wakeBelow(used int64) {
+	at := max(0, used-b.shared/wakeShare)
 	for now := b.wakeAt.Load(); now < at && !b.wakeAt.CompareAndSwap(now, at); now = b.wakeAt.Load() {
 	}
 }

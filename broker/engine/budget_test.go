@@ -2,7 +2,7 @@ package engine
 
 import "testing"
 
-// TestBudget: one lane may take the shared bytes, and each of the other lanes still has its part.
+// TestBudget: one lane may take most of the shared bytes, and each of the other lanes still has its own part.
 func TestBudget(t *testing.T) {
 	const lanes = 4
 	b := newBudget(64<<20, lanes)
@@ -17,39 +17,39 @@ func TestBudget(t *testing.T) {
 		t.Fatalf("lanes have %d each and share %d, want three quarters of 64 MiB, half of it evenly", b.reserved, b.shared)
 	}
 	greedy, modest := accounts[0], accounts[1]
-	if greedy.Set(int64(b.Max()) - 1); !greedy.Room(0) || !greedy.Half() {
-		t.Error("a byte of two thirds is left, and it has no room")
+	if greedy.Set(int64(b.Max()) - 1); !greedy.Room(0) || !greedy.OverHalf() {
+		t.Error("a byte of the lane's two thirds is free, and the lane has no room")
 	}
 	if greedy.Set(int64(b.Max())); greedy.Room(0) {
-		t.Error("two thirds of what is shared are taken, and it has room")
+		t.Error("two thirds of the shared bytes are used, and the lane has room")
 	}
 	if modest.Set(b.reserved + b.shared/5); !modest.Room(0) {
-		t.Error("another lane holds all it may, and nothing of what is shared is left")
+		t.Error("one lane holds all that it may hold, and another lane has no room for shared bytes")
 	}
 	greedy.Set(b.reserved + b.shared) // the last message was large
 	if modest.Set(b.reserved - 1); !modest.Room(0) {
-		t.Error("a lane has no room in its own part when another holds all that is shared")
+		t.Error("a lane has no room in its own part while another lane holds all shared bytes")
 	}
-	if modest.Set(b.reserved); modest.Room(0) || !modest.Half() {
-		t.Error("its part is used up and nothing is shared any more, and it has room")
+	if modest.Set(b.reserved); modest.Room(0) || !modest.OverHalf() {
+		t.Error("the lane's own part and the shared bytes are used up, and the lane has room")
 	}
 	if greedy.Set(b.reserved + b.shared*63/64); woken[1] != 0 {
-		t.Error("a lane is woken for a sixty-fourth of what is shared")
+		t.Error("a lane is woken for a sixty-fourth of the shared bytes")
 	}
 	if greedy.Set(b.reserved + b.shared/2); woken[1] != 1 || woken[2] != 0 {
-		t.Errorf("woken %v when half of what is shared is free, want the one that waits", woken)
+		t.Errorf("woken %v when half of the shared bytes are free, want only the lane that waits", woken)
 	}
-	if !modest.Room(0) || modest.Half() {
-		t.Error("half of what is shared is free, and it has no room, or holds much")
+	if !modest.Room(0) || modest.OverHalf() {
+		t.Error("half of the shared bytes are free, and the lane has no room, or counts as more than half full")
 	}
 	greedy.Close()
-	if got := b.taken.Load(); got != 0 {
+	if got := b.sharedUsed.Load(); got != 0 {
 		t.Errorf("%d are taken when the greedy lane is gone, want none", got)
 	}
 }
 
-// TestBuffersFit: the messages that all readers together may have requested fit into the readers' part, and no buffer
-// is too small to be useful.
+// TestBuffersFit: the bytes that all readers together may request fit into the readers' part of the memory, unless that
+// part is too small for buffers of minBuffer bytes.
 func TestBuffersFit(t *testing.T) {
 	for _, tt := range []struct{ total, lanes, want int }{
 		{34 << 20, 12, 34 << 20 / 4 / 12 / 3}, // the settings of a sidecar
@@ -58,7 +58,7 @@ func TestBuffersFit(t *testing.T) {
 		{1 << 30, 36, maxRequested / 2 / 36},
 		{8 << 20, 67, minBuffer},
 	} {
-		if got := newBudget(tt.total, tt.lanes).Buffer(); got != tt.want {
+		if got := newBudget(tt.total, tt.lanes).buffer; got != tt.want {
 			t.Errorf("%d bytes for %d lanes: buffers of %d, want %d", tt.total, tt.lanes, got, tt.want)
 		}
 	}

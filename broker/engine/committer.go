@@ -14,27 +14,28 @@ import (
 )
 
 const (
-	// After a commit that took a time t, a lane waits commitShare times t, within the bounds commitEvery and
+	// After a commit, a lane waits commitShare times as long as the commit took, but at least commitEvery and at most
 	// commitEveryMax. With 200,000 distinct targets, one purge takes 12 ms, and delays the stream's writers.
 	commitEvery    = 100 * time.Millisecond
 	commitEveryMax = 5 * time.Second
 	commitShare    = 50
 	commitRetry    = time.Second // the wait after a failed commit
 
-	// stuckAfter is the time after which a commit no longer waits for a message that stops the cursor. The commit
-	// then removes one by one those messages above the cursor that have arrived, so that a crash does not repeat
-	// them. If the broker moved such a message to wait for its reserved send time, the next commit removes the
-	// message without a wait: a duplicate of it would use up the send time of another message.
+	// If a message stops the cursor for stuckAfter, a commit deletes the messages above the cursor that have arrived, one
+	// by one, so that a crash does not repeat them. If the broker moved such a message to wait for its reserved send time,
+	// already the next commit deletes it: a duplicate of the message would use up the send time of another message.
 	stuckAfter = 5 * time.Second
-	maxRemoved = 400 // maximum number of messages that one commit removes one by one
+	maxDeletes = 400 // maximum number of messages that one commit deletes one by one
 
-	// confirmedFor is the maximum age of the leader's answer at a purge. If the answer is older, for example because the
-	// process was suspended, the stream may have been replaced, and the purge would remove the wrong messages.
+	// confirmedFor is the maximum age at a purge of the sample that confirms the stream's history. If the sample is older,
+	// for example because the process was suspended, the stream may have been replaced since, and the purge would remove
+	// messages of the new stream.
 	confirmedFor = time.Second
-	// maxRemovals is the maximum number of concurrent deletes of a lane that stops, or of settled timers.
+	// maxRemovals is the maximum number of concurrent deletes of a lane's last commit, and of concurrent requests that
+	// remove the entries of settled timers.
 	maxRemovals = 32
-	// maxCommitRemovals is the maximum number of concurrent deletes of a commit while the lane works. A thousand deletes,
-	// 32 at a time, kept two cores busy for 50 ms, and the messages for other targets were late by milliseconds.
+	// maxCommitRemovals is the maximum number of concurrent deletes of any other commit. A thousand deletes, 32 at a time,
+	// kept two cores busy for 50 ms, and the messages for other targets were late by milliseconds.
 	maxCommitRemovals = 4
 )
 
@@ -46,12 +47,12 @@ type committer struct {
 	api    jsapi.Client
 	sample sampler
 
-	done    uint64    // sequence up to which the lane is committed
-	next    time.Time // local; the earliest time of the next commit
-	moved   time.Time // local; when the cursor last moved, or messages above it were removed
-	running bool      // a commit is in progress
-	judge   *lane.Judge
-	since   time.Time // local; when messages began to wait for a commit; zero while none waits
+	committed    uint64    // sequence up to which the lane is committed
+	earliest     time.Time // local; the earliest time of the next commit
+	movedAt      time.Time // local; when a commit last moved the cursor, or deleted messages above the cursor
+	running      bool      // a commit is in progress
+	judge        *lane.Judge
+	waitingSince time.Time // local; when messages began to wait for a commit; zero while none waits
 }
 
 // sampler requests the state of a stream from its leader.
@@ -59,21 +60,21 @@ type sampler func(ctx context.Context, stream string) (lane.Sample, error)
 
 // commit is one commit to carry out.
 type commit struct {
-	epoch uint64
-	upTo  uint64
-	ahead []uint64 // messages above upTo that have arrived; they are removed one by one
-	known lane.History
-	judge *lane.Judge
-	begun time.Time // local
+	epoch      uint64
+	upTo       uint64
+	outOfOrder []uint64 // sequences above upTo whose messages have arrived; the messages are deleted one by one
+	history    lane.History
+	judge      *lane.Judge
+	startedAt  time.Time // local
 
 	removals int // maximum number of concurrent deletes
 }
 
-// commitAnswer is the result of a commit.
+// commitAnswer is the event that a commit has ended.
 type commitAnswer struct {
 	commit
-	sample lane.Sample
-	took   time.Duration
+	sample lane.Sample   // of the stream, before the purge
+	took   time.Duration // by the purge
 	err    error
 }
 
@@ -81,92 +82,93 @@ func newCommitter(stream string, kind laneKind, api jsapi.Client, sample sampler
 	return &committer{stream: stream, kind: kind, api: api, sample: sample, judge: new(lane.Judge)}
 }
 
-// reset forgets all commits. It is called after the stream was replaced.
+// reset is called after the stream was replaced. In the new stream, nothing is committed yet. A commit in progress
+// continues.
 func (c *committer) reset() {
-	c.done, c.next, c.moved, c.since, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
+	c.committed, c.earliest, c.movedAt, c.waitingSince, c.judge = 0, time.Time{}, time.Time{}, time.Time{}, new(lane.Judge)
 }
 
-// due reports whether a commit is due, and returns the time until one may be due.
+// due reports whether a commit is due, and returns the time until a commit may be due.
 func (c *committer) due(cursor *lane.Cursor, local time.Time) (isDue bool, wait time.Duration) {
-	due := c.next
+	due := c.earliest
 	switch {
 	case c.running:
 		return false, forever
-	case cursor.Arrived() > c.done:
+	case cursor.ArrivedThrough() > c.committed:
 	case c.urgent(cursor) > 0:
-	case c.ahead(cursor) > 0:
-		if stuck := c.moved.Add(stuckAfter); stuck.After(due) {
+	case c.outOfOrder(cursor) > 0:
+		if stuck := c.movedAt.Add(stuckAfter); stuck.After(due) {
 			due = stuck
 		}
 	default:
-		c.moved = local
+		c.movedAt = local
 		return false, forever
 	}
 	wait = due.Sub(local)
 	return wait <= 0, max(wait, 0)
 }
 
-// begin returns the next commit to carry out.
+// begin begins a commit. The caller must carry it out, and then call finish.
 func (c *committer) begin(r *reading, local time.Time) commit {
-	todo := commit{epoch: r.epoch, upTo: r.cursor.Arrived(), known: r.history(), judge: c.judge, begun: local,
+	todo := commit{epoch: r.epoch, upTo: r.cursor.ArrivedThrough(), history: r.history(), judge: c.judge, startedAt: local,
 		removals: maxCommitRemovals}
-	urgent, moved := c.urgent(&r.cursor) > 0, todo.upTo > c.done
+	urgent, moved := c.urgent(&r.cursor) > 0, todo.upTo > c.committed
 	switch {
 	case urgent:
-		todo.ahead = r.cursor.TakeUrgent(maxRemoved)
+		todo.outOfOrder = r.cursor.TakeUrgent(maxDeletes)
 	case !moved:
-		todo.ahead = r.cursor.TakeAhead(min(maxRemoved, c.ahead(&r.cursor)))
+		todo.outOfOrder = r.cursor.TakeOutOfOrder(min(maxDeletes, c.outOfOrder(&r.cursor)))
 	}
 	c.running = true
-	if moved || !urgent && len(todo.ahead) < maxRemoved { // if messages remain, the next commit must not wait
-		c.moved = local
+	if moved || !urgent && len(todo.outOfOrder) < maxDeletes { // if more messages remain, the next commit must not wait
+		c.movedAt = local
 	}
 	return todo
 }
 
-// finish handles the result of a commit. It reports whether the commit succeeded, and belongs to the current epoch.
+// finish records the result of a commit. It reports whether the commit succeeded and belongs to the current epoch.
 func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bool) {
 	c.running = false
 	if a.err != nil {
-		c.next = local.Add(commitRetry)
-		if a.epoch >= r.fresh { // the sequences of an older epoch belong to an earlier history of the stream
-			r.cursor.PutBack(a.ahead)
+		c.earliest = local.Add(commitRetry)
+		if a.epoch >= r.historyEpoch { // the sequences of an older epoch belong to an earlier history of the stream
+			r.cursor.PutBack(a.outOfOrder)
 		}
 		return false
 	}
-	c.next = local.Add(min(max(commitEvery, commitShare*a.took), commitEveryMax))
+	c.earliest = local.Add(min(max(commitEvery, commitShare*a.took), commitEveryMax))
 	if a.epoch != r.epoch {
 		return false
 	}
-	c.done = max(c.done, a.upTo)
-	c.since = a.begun // messages that arrived during the commit may have waited since it began
+	c.committed = max(c.committed, a.upTo)
+	c.waitingSince = a.startedAt // messages that arrived during the commit may have waited since it began
 	return true
 }
 
 // waiting returns the time since which messages wait for a commit, or zero if no message waits.
 func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
 	if c.upToDate(cursor) {
-		c.since = time.Time{}
-	} else if c.since.IsZero() {
-		c.since = local
+		c.waitingSince = time.Time{}
+	} else if c.waitingSince.IsZero() {
+		c.waitingSince = local
 	}
-	return c.since
+	return c.waitingSince
 }
 
-// upToDate reports whether no message waits for a commit.
+// upToDate reports whether the lane is committed: no message waits for a commit.
 func (c *committer) upToDate(cursor *lane.Cursor) bool {
-	return cursor.Arrived() <= c.done && c.ahead(cursor) == 0
+	return cursor.ArrivedThrough() <= c.committed && c.outOfOrder(cursor) == 0
 }
 
-// ahead returns the number of messages that have arrived and lie above the cursor. A commit removes them one by one.
-func (c *committer) ahead(cursor *lane.Cursor) int {
+// outOfOrder returns the number of messages above the cursor that have arrived. A commit deletes them one by one.
+func (c *committer) outOfOrder(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
 		return 0 // entries stay after they have been read
 	}
-	return cursor.Ahead()
+	return cursor.OutOfOrder()
 }
 
-// urgent returns the number of messages above the cursor that have arrived, and that the next commit must remove.
+// urgent returns the number of messages above the cursor that have arrived, and that the next commit must delete.
 func (c *committer) urgent(cursor *lane.Cursor) int {
 	if c.kind.holdsTimers() {
 		return 0
@@ -174,8 +176,8 @@ func (c *committer) urgent(cursor *lane.Cursor) int {
 	return cursor.Urgent()
 }
 
-// carryOut commits up to a sequence, and removes some messages above it. First it checks the history of the stream. If
-// the stream was replaced since the lane was read, both steps would remove accepted messages.
+// carryOut commits up to todo.upTo, and deletes the messages todo.outOfOrder. Before that, it checks the history of the
+// stream: in a stream that was replaced since the lane was read, it would remove messages that have not arrived.
 func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	a := commitAnswer{commit: todo}
 	if a.sample, a.err = c.sample(ctx, c.stream); a.err != nil {
@@ -185,7 +187,7 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	if a.err = c.confirm(ctx, a.sample, todo); a.err != nil {
 		return a
 	}
-	if passed(a.sample.Received, time.Now()) > confirmedFor {
+	if elapsed(a.sample.Received, time.Now()) > confirmedFor {
 		a.err = lane.ErrUnsure
 		return a
 	}
@@ -197,13 +199,13 @@ func (c *committer) carryOut(ctx context.Context, todo commit) commitAnswer {
 	return a
 }
 
-// confirm returns lane.ErrHistory if the stream has another history than the one that the lane's reader has read. It
-// returns lane.ErrUnsure if the answer of the leader does not settle this.
+// confirm returns nil if the stream still has the history that was read, and lane.ErrHistory if it has another history.
+// It returns lane.ErrUnsure if the sample shows neither.
 func (c *committer) confirm(ctx context.Context, sample lane.Sample, todo commit) error {
 	message := func(ctx context.Context, sequence uint64) (jsapi.Message, error) {
 		return c.api.Message(ctx, c.stream, sequence)
 	}
-	verdict, err := todo.judge.Verdict(ctx, todo.known, sample, message)
+	verdict, err := todo.judge.Verdict(ctx, todo.history, sample, message)
 	switch {
 	case err != nil:
 		return err
@@ -215,19 +217,20 @@ func (c *committer) confirm(ctx context.Context, sample lane.Sample, todo commit
 	return nil
 }
 
-// passed returns the time from since to now by the monotonic clock or by the wall clock, whichever is longer: the
+// elapsed returns the time from since to now by the monotonic clock or by the wall clock, whichever is longer. The
 // monotonic clock stops while a machine is suspended, and an operator may set the wall clock back.
-func passed(since, now time.Time) time.Duration {
+func elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// removeAll deletes the messages of todo.ahead, several concurrently. A message that no longer exists causes no error.
+// removeAll deletes the messages todo.outOfOrder, todo.removals of them concurrently. A message that no longer exists
+// causes no error.
 func (c *committer) removeAll(ctx context.Context, todo commit) error {
 	queue := make(chan uint64)
 	var failed error
 	var once sync.Once
 	var removing sync.WaitGroup
-	for range min(todo.removals, len(todo.ahead)) {
+	for range min(todo.removals, len(todo.outOfOrder)) {
 		removing.Go(func() {
 			for seq := range queue {
 				if err := c.api.Delete(ctx, c.stream, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -236,7 +239,7 @@ func (c *committer) removeAll(ctx context.Context, todo commit) error {
 			}
 		})
 	}
-	for _, seq := range todo.ahead {
+	for _, seq := range todo.outOfOrder {
 		queue <- seq
 	}
 	close(queue)

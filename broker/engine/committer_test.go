@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCommitsAreDue: commits run at most every 100 ms, one at a time, and for at most a fiftieth of the time.
+// TestCommitsAreDue: commits run one at a time, at most every 100 ms, and at most a fiftieth of the time.
 func TestCommitsAreDue(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
@@ -28,12 +28,12 @@ func TestCommitsAreDue(t *testing.T) {
 	arriveAt(r, 1)
 	due(local, 0)
 	todo := c.begin(r, local)
-	if todo.upTo != 1 || todo.epoch != 1 || len(todo.ahead) != 0 {
+	if todo.upTo != 1 || todo.epoch != 1 || len(todo.outOfOrder) != 0 {
 		t.Errorf("it commits %+v, want up to 1", todo)
 	}
 	due(local, forever) // while a commit is in progress
 	if !c.finish(commitAnswer{commit: todo, took: time.Millisecond}, r, local) {
-		t.Error("it was not carried out")
+		t.Error("the commit does not count as carried out")
 	}
 	due(local, forever)
 	arriveAt(r, 2)
@@ -49,7 +49,7 @@ func TestCommitsAreDue(t *testing.T) {
 	due(local, commitEveryMax)
 	todo = c.begin(r, local)
 	if c.finish(commitAnswer{commit: todo, err: errors.New("x")}, r, local) {
-		t.Error("it failed, and counts")
+		t.Error("a failed commit counts as carried out")
 	}
 	due(local, commitRetry)
 }
@@ -59,13 +59,13 @@ func arriveAt(r *reading, sequence uint64) {
 	r.cursor.Done(m)
 }
 
-// TestStuckCursor: messages that have arrived behind a message that stays are removed one by one after five seconds. If
-// that fails, they are removed later.
+// TestStuckCursor: if a message stops the cursor, the messages behind it that have arrived are deleted one by one after
+// five seconds. If a delete fails, it is repeated later.
 func TestStuckCursor(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	c.due(&r.cursor, local)
-	r.record(item(1, 1, after(0), 0)) // it stays
+	r.record(item(1, 1, after(0), 0)) // stops the cursor
 	arriveAt(r, 2)
 	arriveAt(r, 3)
 	if _, wait := c.due(&r.cursor, local); wait != stuckAfter {
@@ -73,40 +73,40 @@ func TestStuckCursor(t *testing.T) {
 	}
 	later := local.Add(stuckAfter)
 	if now, _ := c.due(&r.cursor, later); !now {
-		t.Fatal("not due after that")
+		t.Fatalf("not due after %s", stuckAfter)
 	}
 	todo := c.begin(r, later)
-	if want := []uint64{2, 3}; todo.upTo != 0 || !slices.Equal(todo.ahead, want) {
-		t.Fatalf("it commits up to %d and %v, want %v", todo.upTo, todo.ahead, want)
+	if want := []uint64{2, 3}; todo.upTo != 0 || !slices.Equal(todo.outOfOrder, want) {
+		t.Fatalf("it commits up to %d and %v, want %v", todo.upTo, todo.outOfOrder, want)
 	}
 	c.finish(commitAnswer{commit: todo, err: errors.New("x")}, r, later)
-	if got := r.cursor.Ahead(); got != 2 {
-		t.Errorf("%d are ahead after it failed, want 2", got)
+	if got := r.cursor.OutOfOrder(); got != 2 {
+		t.Errorf("%d are out of order after the commit failed, want 2", got)
 	}
 	if since := c.waiting(&r.cursor, later); !since.Equal(later) {
-		t.Errorf("something waits since %s, want %s", since, later)
+		t.Errorf("a message waits since %s, want %s", since, later)
 	}
 }
 
-// TestUrgentBehindStuckCursor: messages that were moved to wait for their reserved send times are removed by the next
-// commit, even while the cursor moves. They do not delay the removal of other messages that have arrived.
+// TestUrgentBehindStuckCursor: the next commit deletes messages that were moved to wait for their reserved send times,
+// even while the cursor moves. These messages do not delay the deletes of other messages that have arrived.
 func TestUrgentBehindStuckCursor(t *testing.T) {
 	r, local := hourly(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	c.due(&r.cursor, local)
 	arriveAt(r, 1)
-	r.record(item(1, 2, after(0), 0)) // it stays
+	r.record(item(1, 2, after(0), 0)) // stops the cursor
 	arriveAt(r, 3)
 	var todo commit
 	for _, sequence := range []uint64{4, 5} {
 		moved, _ := r.record(item(1, sequence, after(0), 0))
 		r.cursor.DoneUrgent(moved)
 		if now, wait := c.due(&r.cursor, local); !now {
-			t.Fatalf("%d is due in %s, want at once", sequence, wait)
+			t.Fatalf("%d is due in %s, want now", sequence, wait)
 		}
 		todo = c.begin(r, local)
-		if want := []uint64{sequence}; todo.upTo != 1 || !slices.Equal(todo.ahead, want) {
-			t.Fatalf("it commits up to %d and %v, want 1 and %v", todo.upTo, todo.ahead, want)
+		if want := []uint64{sequence}; todo.upTo != 1 || !slices.Equal(todo.outOfOrder, want) {
+			t.Fatalf("it commits up to %d and %v, want 1 and %v", todo.upTo, todo.outOfOrder, want)
 		}
 		c.finish(commitAnswer{commit: todo}, r, local)
 		local = local.Add(commitEvery)
@@ -138,25 +138,25 @@ func TestCommitOfAnotherEpoch(t *testing.T) {
 	r.record(item(1, 1, after(0), 0))
 	arriveAt(r, 2)
 	todo := c.begin(r, local)
-	r.adopt(lane.Epoch{Number: 2, Fresh: true})
+	r.adopt(lane.Epoch{Number: 2, NewHistory: true})
 	c.reset()
 	if !c.running {
-		t.Error("what is underway is forgotten, and another may begin")
+		t.Error("the commit in progress is dropped, and another may begin")
 	}
 	r.record(item(2, 1, after(0), 0))
 	arriveAt(r, 2)
-	r.cursor.TakeAhead(1)
-	if c.finish(commitAnswer{commit: todo, err: lane.ErrHistory}, r, local); r.cursor.Ahead() != 0 {
-		t.Error("a message counts as put back because another history had one of its sequence")
+	r.cursor.TakeOutOfOrder(1)
+	if c.finish(commitAnswer{commit: todo, err: lane.ErrHistory}, r, local); r.cursor.OutOfOrder() != 0 {
+		t.Error("a message is put back, although the failed commit had its sequence in another history")
 	}
 	todo.upTo = 100
-	if c.finish(commitAnswer{commit: todo}, r, local) || c.done != 0 {
-		t.Errorf("committed up to %d by an answer of another epoch", c.done)
+	if c.finish(commitAnswer{commit: todo}, r, local) || c.committed != 0 {
+		t.Errorf("committed up to %d by an answer of another epoch", c.committed)
 	}
 }
 
-// TestCommitRemovesFewAtOnce: while a lane works, a commit makes few concurrent deletes, so that the server answers
-// other requests in between.
+// TestCommitRemovesFewAtOnce: while a lane works, a commit sends only a few deletes concurrently, so that the server
+// can answer other requests in between.
 func TestCommitRemovesFewAtOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()
@@ -169,12 +169,12 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 		c := newCommitter("LANE", plainLane{}, jsapi.Client{Conn: nc, API: "api"}, nil)
 		r := hourly()
 		arriveAt(r, 1)
-		r.record(item(1, 2, after(0), 0)) // stays
+		r.record(item(1, 2, after(0), 0)) // stops the cursor
 		for sequence := range uint64(2*maxCommitRemovals + 1) {
 			arriveAt(r, sequence+3)
 		}
 		todo := c.begin(r, time.Now())
-		todo.ahead = r.cursor.TakeAhead(maxRemoved)
+		todo.outOfOrder = r.cursor.TakeOutOfOrder(maxDeletes)
 		removed := make(chan error, 1)
 		go func() {
 			removed <- c.removeAll(t.Context(), todo)

@@ -11,9 +11,9 @@ import (
 )
 
 // This file decides the next step of a message that was just read, or whose time on the wheel has come. decide_store.go
-// and decide_delivery.go decide after answers. Their functions are pure: from the lane's plan, the situation of the
-// worker, the message and the answer they compute the next step, and they change nothing. apply.go carries out the
-// steps.
+// and decide_delivery.go decide after answers. The functions of these three files are pure: they compute the next step
+// from the lane's plan, the situation of the worker, the message and the answer, and change nothing. apply.go carries
+// out the steps.
 //
 //	read, or taken off the wheel    next; for a due message, laneKind.due
 //	one of our streams answered     afterStore
@@ -21,17 +21,17 @@ import (
 //	a delivery ended                afterDelivery
 
 const (
-	// A message may leave a level when the rest of the level's delay is at most lookahead, so that the message is on
-	// the wheel in time. The lookahead must be far below the shortest level, so that messages do not circle.
+	// A message may leave a level lookahead before the end of the level's delay, so that the message is on the wheel in
+	// time. The lookahead must be far below the shortest level, so that messages do not circle.
 	lookahead = 50 * time.Millisecond
-	// hopSlack is the part of the lookahead that a hop may take. A level fits a message if the message, stored hopSlack
-	// from now, still leaves the level in time. Without hopSlack, a message with a remaining time of 2h less a millisecond
-	// would take six hops.
+	// hopSlack is the part of the lookahead that the publish of a hop may take. A level fits a message that would be due
+	// at most hopSlack before the end of the level's delay. Without hopSlack, a message with a remaining time of 2h less
+	// a millisecond would take six hops.
 	hopSlack = lookahead / 2
-	// newerWait is the interval at which a message of a newer format is checked again.
-	newerWait = time.Minute
-	// near is the remaining time below which a message is held in memory even when memory is short.
-	near = 250 * time.Millisecond
+	// newerFormatRetry is the interval at which a message of a newer format is checked again.
+	newerFormatRetry = time.Minute
+	// minSpill is the remaining time below which a message is held in memory even when memory is short.
+	minSpill = 250 * time.Millisecond
 )
 
 // next decides about a message that was just read, or whose time on the wheel has come.
@@ -42,7 +42,7 @@ const (
 //	                                lookahead ▶│◀  remaining time: hop, or hold if it is below the horizon
 func next(p plan, m moment, f *flight) step {
 	if f.sent != nil {
-		if f.sent.found > 0 {
+		if f.sent.duplicate > 0 {
 			return step{kind: check}
 		}
 		return step{kind: repeat}
@@ -53,42 +53,42 @@ func next(p plan, m moment, f *flight) step {
 		}
 	}
 	if f.problem != nil {
-		return unfit(m, f)
+		return afterProblem(m, f)
 	}
 	if expires := f.request.Expires; m.proven && !expires.IsZero() && m.now.After(leader.At(expires)) {
-		return step{kind: dead, why: expired(f)}
+		return step{kind: dead, problem: expiredProblem(f)}
 	}
 	when := f.when()
-	left := when.Sub(m.now)
-	if left <= 0 && m.proven {
+	remaining := when.Sub(m.now)
+	if remaining <= 0 && m.proven {
 		return p.kind.due(p, m, f)
 	}
 	if staysUntilDue(p, m, f) {
 		return holdOrSpill(p, m, f, when)
 	}
-	if leaves := leaves(p, f); m.now.Before(leaves) {
-		s := holdOrSpill(p, m, f, slackEnd(leaves, collect))
-		s.leaves = true
+	if hop := earliestHop(p, f); m.now.Before(hop) {
+		s := holdOrSpill(p, m, f, slackEnd(hop, batchWindow))
+		s.awaitsHop = true
 		return s
 	}
-	level, ok := p.ladder.Next(left + hopSlack)
+	level, ok := p.ladder.Next(remaining + hopSlack)
 	if !ok {
 		return holdOrSpill(p, m, f, when)
 	}
-	return step{kind: hop, level: p.smaller(level, f.refused)}
+	return step{kind: hop, level: p.smallerLevel(level, f.refusedBy)}
 }
 
-// leaves returns the time from which a message may leave a lane by a hop.
-func leaves(p plan, f *flight) leader.Time { return f.storedAt().Add(p.delay - lookahead) }
+// earliestHop returns the time from which on a message may leave the lane by a hop.
+func earliestHop(p plan, f *flight) leader.Time { return f.storedAt().Add(p.delay - lookahead) }
 
 // staysUntilDue reports whether the remaining time of a message is below the horizon now, or will be when a hop could
 // take the message from the lane.
 func staysUntilDue(p plan, m moment, f *flight) bool {
 	when, horizon := f.when(), p.ladder.Horizon()+lookahead
-	return when.Sub(m.now) <= horizon || when.Sub(leaves(p, f)) <= horizon
+	return when.Sub(m.now) <= horizon || when.Sub(earliestHop(p, f)) <= horizon
 }
 
-// nextOfTimer decides about a named timer until its firing is stored, and again after its delivery.
+// nextOfTimer decides about a named timer before its firing is stored and after its delivery.
 func nextOfTimer(p plan, m moment, f *flight) role.Step {
 	return f.timer.Next(
 		role.Moment{
@@ -97,8 +97,8 @@ func nextOfTimer(p plan, m moment, f *flight) role.Step {
 		role.Message{Stored: f.storedAt(), When: f.when(), Bad: f.problem != nil})
 }
 
-// expired returns the problem of a message that expired before it was delivered.
-func expired(f *flight) *message.Problem {
+// expiredProblem returns the problem of a message that expired before it was delivered.
+func expiredProblem(f *flight) *message.Problem {
 	expires := f.request.Expires.UTC().Format(time.RFC3339Nano)
 	if f.request.Attempts > 0 {
 		return message.Problemf(message.Expired,
@@ -108,45 +108,50 @@ func expired(f *flight) *message.Problem {
 	return message.Problemf(message.Expired, "it was not delivered before Delay-Expires %s", expires)
 }
 
-// unfit decides about a message that cannot be delivered as it is.
-func unfit(m moment, f *flight) step {
+// afterProblem decides about a message that cannot be delivered, for the reason in f.problem.
+func afterProblem(m moment, f *flight) step {
 	switch f.problem.Code {
 	case message.UnknownKey:
 		return step{kind: awaitKey}
 	case message.NewerFormat:
-		return step{kind: hold, at: m.now.Add(newerWait), note: &note{slog.LevelWarn,
+		return step{kind: hold, at: m.now.Add(newerFormatRetry), line: &logLine{slog.LevelWarn,
 			"a message waits for a newer broker, which wrote it: run one, or wait until the upgrade is done",
 			[]any{"sequence", f.Sequence, "reason", f.problem.Sentence}}}
 	}
-	return step{kind: dead, why: f.problem}
+	return step{kind: dead, problem: f.problem}
 }
 
-// holdOrSpill holds a message in memory until a given time. If memory is short in a lane without a delay, such as the
-// intake, it stores a message that is not nearly due in a level instead. Messages that are far from due must not stop
-// the intake from reading: nearly due messages may come behind them. The message goes into the longest level that fits,
-// among messages with similar due times. If no level fits, it goes into the shortest level, if that level is read
-// without a pause (see readAhead). Otherwise it is held: in the level, it would wait behind messages that are due
-// later. If the held messages fill the memory, the intake stops reading until a message is due. A lane with a delay
-// never spills. Its messages have similar due times, so when memory is short, the lane only pauses its reading.
+// holdOrSpill holds a message in memory until a time, or moves the message into a level if the memory of the intake is
+// short. Messages that are far from due must not stop the intake from reading, because nearly due messages may follow
+// them in the stream.
+//
+// The message moves into the longest level that fits. If no level fits, it moves into the shortest level, but only if
+// that level is read without a pause (see readAhead). If the level paused, the message would wait behind messages that
+// are due later. In that case, and if the message is nearly due, it is held. If the held messages fill the memory, the
+// intake stops reading until a message is due.
+//
+// A lane with a delay never spills. Its messages have similar due times, so when memory is short, the lane only pauses
+// its reading.
 func holdOrSpill(p plan, m moment, f *flight, at leader.Time) step {
-	left := at.Sub(m.now)
-	if p.delay > 0 || !m.crowded || left < near {
+	remaining := at.Sub(m.now)
+	if p.delay > 0 || !m.crowded || remaining < minSpill {
 		return step{kind: hold, at: at}
 	}
-	fits, _ := p.ladder.Longest(left)
-	if fits.Delay > max(left, readAhead) {
+	level, _ := p.ladder.LongestWithin(remaining)
+	if level.Delay > max(remaining, readAhead) {
 		return step{kind: hold, at: at}
 	}
-	return step{kind: hop, level: p.smaller(fits, f.refused)}
+	return step{kind: hop, level: p.smallerLevel(level, f.refusedBy)}
 }
 
-// smaller returns the level for the next hop. Refused is the name of the level that refused the last hop; it is empty
-// if no level refused. If the refusing level is the given level or a smaller one, smaller returns the level below the
-// refusing level. In all other cases, and after a refusal by the smallest level, smaller returns the given level.
-func (p plan) smaller(level levels.Level, refused string) levels.Level {
-	if no, ok := p.ladder.Lookup(refused); ok && no.Delay <= level.Delay {
-		if below, ok := p.ladder.Below(no); ok {
-			return below
+// smallerLevel returns the level for the next hop. RefusedBy is the name of the level that refused the last hop; it is
+// empty if no level refused. If the refusing level is the given level or a smaller level, smallerLevel returns the
+// level below the refusing level. In all other cases, and after a refusal by the smallest level, it returns the given
+// level.
+func (p plan) smallerLevel(level levels.Level, refusedBy string) levels.Level {
+	if refusing, ok := p.ladder.Lookup(refusedBy); ok && refusing.Delay <= level.Delay {
+		if shorter, ok := p.ladder.Shorter(refusing); ok {
+			return shorter
 		}
 	}
 	return level

@@ -12,21 +12,21 @@ import (
 
 // This file decides the next step after a publish into one of our streams.
 
-// storeAnswer is the answer of one of our streams to a publish.
+// storeAnswer is the answer of one of our streams to a publish, or the reason why there is no answer.
 type storeAnswer struct {
 	ack   jsapi.Ack
 	err   error // the reason why no answer came; nil if an answer came
-	local bool  // our own NATS client has refused the publish, and sent nothing
+	local bool  // the local NATS client has refused the publish, and has sent nothing
 }
 
-// refusal reports whether the stream has certainly not stored the message.
+// refusal reports whether the answer proves that the stream has not stored the message.
 func (a storeAnswer) refusal() bool {
 	return a.err == nil && a.ack.Outcome().NotStored()
 }
 
-// afterStore decides after the answer of one of our streams to a publish, or after a timeout. After a timeout, the
-// worker publishes the same message again under the same id; this does not count as an attempt. Sent is the publish. It
-// is a parameter, because after a refusal the flight no longer refers to its publish.
+// afterStore decides after one of our streams has answered a publish, or after a timeout. After a timeout, the worker
+// publishes the same message again under the same id; this does not count as an attempt. Sent is the publish: after a
+// refusal, f.sent is nil.
 func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step {
 	switch {
 	case a.refusal():
@@ -34,7 +34,7 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 	case a.err != nil || a.ack.Refused():
 		s := repeatLater(m, f, a.err)
 		if errors.Is(a.err, acks.ErrTimeout) {
-			s.note = &note{slog.LevelWarn,
+			s.line = &logLine{slog.LevelWarn,
 				"a lane does not acknowledge a publish, will retry: " +
 					"check the stream's leader, the servers' disks, and the permission to publish there",
 				[]any{"subject", sent.subject}}
@@ -45,47 +45,49 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 	}
 	s := step{kind: arrive}
 	if sent.kind == dead {
-		s.note = &note{slog.LevelInfo, "dead letter",
-			[]any{"code", sent.why.Code, "target", f.request.Target, "id", f.request.ID, "reason", sent.why.Sentence}}
+		s.line = &logLine{slog.LevelInfo, "dead letter",
+			[]any{"code", sent.problem.Code, "target", f.request.Target, "id", f.request.ID, "reason", sent.problem.Sentence}}
 	}
 	return s
 }
 
-// afterRefusal decides after a refusal by one of our streams. An attempt counts when it has been stored: a message that
-// no retry lane takes is unchanged, and is delivered again from its present lane until the target or a retry lane takes
-// it. The same holds for a dead letter after the last attempt: the target may take the message before there is room for
-// the letter.
+// afterRefusal decides after a refusal by one of our streams. An attempt counts only when it is stored. So a message
+// that no retry lane accepts is delivered again from its present lane, until the target or a retry lane accepts the
+// message. A message whose dead letter is refused after the last attempt is also delivered again: the target may accept
+// the message before there is room for the letter.
 func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step {
 	tooLarge := no.Code == jsapi.CodeTooLarge
-	s := wait(m, f)
+	s := backOffStep(m, f)
 	switch sent.kind {
 	case hop:
-		_, hasSmaller := p.ladder.Below(sent.level)
+		_, hasSmaller := p.ladder.Shorter(sent.level)
 		switch {
 		case !f.when().After(m.now): // due by now: no hop is needed
 			return next(p, m, f)
 		case tooLarge && f.request.Paced != "": // the lane is the home of its rate, and may hold the message until due
 			return step{kind: hold, at: f.when()}
 		case tooLarge:
-			return step{kind: dead, why: tooLargeForLevels(f)}
+			return step{kind: dead, problem: tooLargeForLevels(f)}
 		case hasSmaller:
 			return next(p, m, f) // at the next smaller level
 		}
-		s.note = &note{slog.LevelWarn, "no level accepts a message, will retry",
+		s.line = &logLine{slog.LevelWarn, "no level accepts a message, will retry",
 			[]any{"level", sent.level.Name, "reason", no.Description}}
 	case retry:
-		if tooLarge && sent.as.Attempts > f.request.Attempts { // a retry lane would refuse the message for ever
-			return step{kind: dead, why: tooLargeForLevels(f), as: sent.as}
+		if tooLarge && sent.request.Attempts > f.request.Attempts { // a retry lane would refuse the message for ever
+			return step{kind: dead, problem: tooLargeForLevels(f), request: sent.request}
 		}
-		s.note = &note{slog.LevelWarn, "a retry lane refuses a message; the message is delivered again from its present lane",
+		s.line = &logLine{slog.LevelWarn,
+			"a retry lane refuses a message; the message is delivered again from its present lane",
 			[]any{"lane", sent.level.Name, "reason", no.Description}}
 	case park:
-		s = deferred(p, m, f, maxDeferral, pausedOut)
-		s.note = &note{slog.LevelWarn, "the stream of paused messages refuses a message; it waits in a retry lane",
+		s = deferStep(p, m, f, forever, pausedReason)
+		s.line = &logLine{slog.LevelWarn,
+			"the stream of paused messages refuses a message; the message waits in a retry lane",
 			[]any{"stream", sent.stream, "reason", no.Description}}
 	case dead:
-		s.note = &note{slog.LevelError, "a dead letter cannot be stored, will retry",
-			[]any{"code", sent.why.Code, "reason", no.Description}}
+		s.line = &logLine{slog.LevelError, "a dead letter cannot be stored, will retry",
+			[]any{"code", sent.problem.Code, "reason", no.Description}}
 	default:
 		panic("bug: refusal of an unknown kind of publish")
 	}
@@ -98,34 +100,34 @@ func tooLargeForLevels(f *flight) *message.Problem {
 		len(f.Data))
 }
 
-// afterCheck decides after a stream has reported a duplicate, and the worker has read the stream's copy. Ours reports
-// whether this broker wrote the copy. If not, another client used the id first, and the message is published under
-// another id. In the worst case, this stores a duplicate.
+// afterCheck decides after a stream has reported a duplicate, and the worker has read the stream's copy. Ours is true
+// if this broker wrote the copy. If it did not, a client has used the id before, and the worker publishes the message
+// under another id. In the worst case, the stream then stores a duplicate.
 func afterCheck(m moment, f *flight, ours bool, err error) step {
 	switch {
 	case err != nil:
-		return wait(m, f)
+		return backOffStep(m, f)
 	case ours:
 		return step{kind: arrive}
 	}
 	return step{kind: renew}
 }
 
-// repeatLater returns the step that repeats a request without an answer. If the connection was lost, the request is
-// repeated when the connection is back. If not, the request is repeated after a backoff.
+// repeatLater returns the step that repeats a request without an answer. If the connection was lost, the worker repeats
+// the request as soon as the connection is back. If not, it repeats the request after a backoff.
 func repeatLater(m moment, f *flight, err error) step {
 	if acks.Offline(err) {
 		return step{kind: hold, at: m.now}
 	}
-	return wait(m, f)
+	return backOffStep(m, f)
 }
 
-// wait returns a backoff. It grows from 50 ms to 3.2 s. In a lane with thousands of messages in memory it grows
-// further, up to a millisecond for each message. So a lane repeats at most about one publish each millisecond, and a
-// server that is full does not get more load than a server that has room. The backoff ends when the message is due: the
-// target may accept a message that no level accepts.
-func wait(m moment, f *flight) step {
-	at := m.now.Add(backOffTime(f.tries, m.inFlight))
+// backOffStep returns the step that waits for a backoff. The backoff grows from 50 ms to 3.2 s. In a lane with
+// thousands of messages in memory it grows further, up to a millisecond for each message. So a lane repeats at most
+// about one publish each millisecond, and the repetitions do not overload a full server. If the message is due earlier,
+// the backoff ends when the message is due: the target may accept a message that no level accepts.
+func backOffStep(m moment, f *flight) step {
+	at := m.now.Add(backOffTime(f.tries, m.inMemory))
 	if due := f.when(); due.After(m.now) && due.Before(at) {
 		at = due
 	}
@@ -133,10 +135,10 @@ func wait(m moment, f *flight) step {
 }
 
 // backOffTime returns the backoff after a number of tries, in a lane with a number of messages in memory.
-func backOffTime(tries, inFlight int) time.Duration {
-	wait := 50 * time.Millisecond << min(tries, 6)
+func backOffTime(tries, inMemory int) time.Duration {
+	backoff := 50 * time.Millisecond << min(tries, 6)
 	if tries > 6 {
-		wait = max(wait, time.Duration(inFlight)*time.Millisecond)
+		backoff = max(backoff, time.Duration(inMemory)*time.Millisecond)
 	}
-	return wait
+	return backoff
 }

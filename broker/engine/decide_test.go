@@ -8,7 +8,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestDecide checks the intake and a level at their exact edges. The horizon of this ladder is 3 s plus 50 ms.
+// TestDecide checks the next step around each limit, in the intake and in a level. The horizon of this ladder is 3 s,
+// and the lookahead is 50 ms.
 func TestDecide(t *testing.T) {
 	ladder := mustLadder(t, "1s 5s 1m 30m")
 	const ms, sec, half = time.Millisecond, time.Second, 30 * time.Minute // half an hour
@@ -55,7 +56,7 @@ func TestDecide(t *testing.T) {
 		{name: "of a newer format", now: sec, problem: newer, want: "hold until 1m1s"},
 	} {
 		tt.request.Due = after(tt.due)
-		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, problem: tt.problem}
+		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem}
 		p := plan{kind: plainLane{}, delay: tt.lane, ladder: ladder}
 		got := next(p, moment{now: epoch.Add(tt.now), proven: true}, f).String()
 		if got != tt.want {
@@ -64,10 +65,10 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestNothingFiresUnproven: an estimate of the leader's time is only for planning. No message fires or expires by it.
+// TestNothingFiresUnproven: no message fires or expires by an estimate of the leader's time.
 func TestNothingFiresUnproven(t *testing.T) {
 	r := message.Request{Due: after(time.Second), Expires: after(time.Minute)}
-	f := &flight{Stored: lane.Stored{At: after(0)}, request: r}
+	f := &flight{Message: lane.Message{At: after(0)}, request: r}
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
 	const want = "hold until 1s"
 	for _, now := range []time.Duration{0, time.Second, time.Hour} {
@@ -77,14 +78,14 @@ func TestNothingFiresUnproven(t *testing.T) {
 	}
 }
 
-// TestRepeatsUnchanged: the only step of a message that a stream may have stored is the repetition, even if the message
-// is due or has expired.
+// TestRepeatsUnchanged: if a stream may have stored a message, the next step is to repeat the publish, even if the
+// message is due or has expired.
 func TestRepeatsUnchanged(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
-	for found, want := range map[uint64]string{0: "repeat", 7: "check"} {
-		f := &flight{request: message.Request{Due: after(0), Expires: after(1)}, sent: &publish{found: found}}
+	for duplicate, want := range map[uint64]string{0: "repeat", 7: "check"} {
+		f := &flight{request: message.Request{Due: after(0), Expires: after(1)}, sent: &publish{duplicate: duplicate}}
 		if got := next(p, moment{now: epoch.Add(time.Hour), proven: true}, f).String(); got != want {
-			t.Errorf("found at %d: %s, want %s", found, got, want)
+			t.Errorf("duplicate at %d: %s, want %s", duplicate, got, want)
 		}
 	}
 	f := &flight{problem: message.Problemf(message.UnknownKey, "x")}

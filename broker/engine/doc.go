@@ -14,7 +14,7 @@
 //	park      to store a due message in the lane of a pause; see package pause
 //	wheel     the timer wheel on which the messages in memory wait; see package wheel
 //	horizon   the remaining time below which a message waits on the wheel
-//	cursor    the sequence below which all messages have arrived; a commit purges the lane up to it
+//	cursor    the sequence below which all messages have arrived; a commit purges the lane up to the cursor
 //	lease     the ownership of a lane; see package lease
 //	instance  a running broker; a replica is always a copy of a stream
 //	due       the absolute time of delivery, fixed when the first stream stored the message
@@ -46,26 +46,28 @@
 //	commit.go, committer.go     move the cursor, check the stream (lane/history.go), and purge up to the cursor, if
 //	                            safeToCommit and carryOut permit it. kind.go: each kind of lane removes its own messages.
 //
-//	The time: leader/…, look.go; slack.go returns the time of the loop's next wake-up. The memory for reading: budget.go.
-//	Figures for operators: report.go, overdue.go, stats/….
-//	The end of each message: record.go.
+// The picture leaves out failures, and these files:
 //
-// The picture leaves out failures.
+//	leader/…, sample.go                 the leader's time
+//	slack.go                            the time of the loop's next wake-up
+//	budget.go                           the memory of each lane
+//	report.go, overdue.go, stats/…      figures for operators
+//	record.go                           the journal's record of each message
 //
 // # Named timers
 //
 // Package timer/role decides about a named timer until its firing is stored, and again after its delivery. In between,
-// the timer is a message like any other. timers.go holds the timers of a lane, read_timers.go reads their bodies ahead,
-// and fire_timer.go carries out their steps. While no due message waits, settle_timer.go removes their entries.
-// timers_lane.go is the lane of their entries. During a burst of firings, this lane does not read: yield.go.
+// the timer is a message like any other. timers.go holds the timers of a lane, read_timers.go reads their bodies before
+// they are due, and fire_timer.go carries out their steps. While no due message waits, settle_timer.go removes their
+// entries. timers_lane.go is the lane of their entries. During a burst of firings, this lane does not read: yield.go.
 //
 // # Decisions
 //
-// These places decide. apply.go, store.go and fire.go note the facts for the decisions: a refusal, a silence, a level
-// that refused.
+// All decisions are made in the places that this table lists. apply.go, store.go and fire.go only record facts for the
+// decisions, such as a refusal or a silence.
 //
 //	a message is read or due     decide.go: next
-//	a level refuses a hop        decide_store.go: afterRefusal; decide.go: smaller, which returns the level below
+//	a level refuses a hop        decide_store.go: afterRefusal; decide.go: smallerLevel
 //	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, or LimitReached for an account or a server
 //	a target does not answer     deliver/evidence.go: whether the message counts as delivered;
 //	                             decide_delivery.go: judgeSilence
@@ -108,17 +110,19 @@
 //   - No message is sent to a paused target. parking.go checks this for each due message. The deliverer checks it once
 //     more, under its lock: it returns messages that were decided before the pause, and the worker decides again.
 //   - For each bucket of a rate, one instance sends all messages, and reserves a send time for each: see rates.go.
-//   - An attempt counts when it is stored: a message that no retry lane takes is unchanged. A target's stream that is
-//     at a limit of its own (10077) has refused. A limit of the account or the server is no refusal by the target. A
-//     stream that should acknowledge a delivery, and does not answer, has not refused; three such silences in a row
-//     count as one refusal. A service that does not reply in time has refused.
+//   - An attempt counts when a retry lane, or the stream of dead letters, has stored the message with the attempt. If
+//     no retry lane accepts the message, the attempt does not count. A target's stream that is at a limit of its own
+//     (10077) has refused. A limit of the account or the server is no refusal by the target. A stream that should
+//     acknowledge a delivery, and does not answer, has not refused; three such silences in a row count as one refusal.
+//     A service that does not reply in time has refused.
 //   - Every publish of ours into a lane has its own id, <Delay-Id>/<n>. The answer "duplicate" is believed only after
 //     the worker has read the stored message, and only if that message is ours. Otherwise the message is published
 //     under an unguessable id.
-//   - A message below delaysys or delaydead counts only with our seal (message.Keys). An answer counts only under the
-//     token of its publish (package acks). The acknowledgement of a lane counts only with the lane's name.
-//   - A worker reads, fires and commits only while its lease is held, and checks the lease before each. After a lease
-//     is lost, the next owner repeats unfinished work, under the same ids.
+//   - A message below delaysys or delaydead counts only with our seal (message.Keys). An answer counts only if its
+//     subject has the token of its publish (package acks). An acknowledgement by a lane counts only if it names the
+//     lane's stream.
+//   - A worker reads, fires and commits only while its lease is held. It checks the lease before each message and each
+//     commit. After a lease is lost, the next owner repeats unfinished work, under the same ids.
 //   - No message waits for the journal (package journal). No decision depends on the journal or on config.Config.Ended:
 //     record.go.
 //   - No loop waits for an answer, and the number of messages that a worker may hold bounds every queue. Only four
@@ -130,6 +134,7 @@
 // # Tried and rejected
 //
 // A work-queue consumer with explicit acknowledgements needs four Raft operations for a message instead of one, and
-// server memory for each message held. NakWithDelay was seconds off at 100,000 messages. A wake-up at a fixed tick
-// costs a few per cent of a core and half a tick of lateness: the loop sleeps until the next due time.
+// server memory for each message in flight. With NakWithDelay, 100,000 messages missed their due times by seconds. A
+// wake-up at a fixed tick costs a few per cent of a core, and makes messages late by half a tick on average. So the
+// loop sleeps until the next due time.
 package engine

@@ -29,25 +29,26 @@ import (
 )
 
 const (
-	// refusalsEvery is the minimum interval between two log lines about the refusals of one target. maxRefusing is the
-	// maximum number of targets that the log names in that interval: subjects that contain ids would fill the log.
+	// refusalsEvery is the minimum interval between two log lines about the refusals of one target.
 	refusalsEvery = time.Minute
-	maxRefusing   = 64
+	// maxRefusing is the maximum number of refusing targets that the log names in refusalsEvery. Without this maximum,
+	// targets whose subjects contain ids would fill the log.
+	maxRefusing = 64
 )
 
 // Engine works the lanes that this instance owns. Create an Engine with New; Run does the work.
 type Engine struct {
 	Config
-	names    message.Names
-	log      *slog.Logger
-	refusals *ratelog.Keyed // by target, for all lanes together
-	order    watermark
-	roster   roster
-	owning   atomic.Bool   // this instance owns the stream of paused messages
-	ready    chan struct{} // closed when every lane that this instance owns is being read
+	names      message.Names
+	log        *slog.Logger
+	refusals   *ratelog.Keyed // by target, for all lanes together
+	watermark  watermark
+	roster     roster
+	ownsPaused atomic.Bool   // this instance owns the stream of paused messages
+	ready      chan struct{} // closed when every lane that this instance owns is being read
 
-	Services         // set by Run before it works a lane
-	room     *budget // set by Run
+	Services         // set by Run before the first lane is worked
+	budget   *budget // set by Run
 }
 
 // Config holds the values that an engine shares with the program around it.
@@ -81,19 +82,20 @@ func New(cfg Config) *Engine {
 	}
 }
 
-// Run works the lanes until ctx ends, and then prepares them for their next owners. It must be called once. Its error
-// joins one ErrGrace for each lane whose preparation took longer than the grace period.
+// Run works the lanes until ctx ends. Then it waits for outstanding answers and commits, so that the next owners repeat
+// no delivery. Run must be called once. Its error joins the errors of the lanes: ErrGrace if answers were outstanding
+// at the end of the grace period, and the error of a failed last commit.
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
-	e.Services, e.room = s, newBudget(e.Settings.HoldBytes, len(lanes))
+	e.Services, e.budget = s, newBudget(e.Settings.HoldBytes, len(lanes))
 	errs := make([]error, len(lanes))
-	var settled, all sync.WaitGroup
-	e.order.Expect(len(lanes))
+	var starting, all sync.WaitGroup
+	e.watermark.Expect(len(lanes))
 	for n, l := range lanes {
-		settled.Add(1)
-		all.Go(func() { errs[n] = e.serve(ctx, l, sync.OnceFunc(settled.Done)) })
+		starting.Add(1)
+		all.Go(func() { errs[n] = e.serve(ctx, l, sync.OnceFunc(starting.Done)) })
 	}
 	all.Go(func() {
-		if settled.Wait(); ctx.Err() == nil {
+		if starting.Wait(); ctx.Err() == nil {
 			close(e.ready)
 		}
 	})
@@ -104,30 +106,30 @@ func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) erro
 // Ready returns a channel that is closed when every lane that this instance owns is being read.
 func (e *Engine) Ready() <-chan struct{} { return e.ready }
 
-// Wake makes all loops turn. The caller calls it when a connection is restored, so that due messages are sent
-// immediately.
+// Wake makes the loop of every lane turn. The caller calls Wake when a connection is restored, so that due messages are
+// sent immediately.
 func (e *Engine) Wake() {
-	for _, w := range e.roster.enlisted() {
-		w.mail.Put(linkBack{})
+	for _, w := range e.roster.running() {
+		w.mail.Put(reconnected{})
 	}
 }
 
-// Probe makes all lanes check their consumers.
+// Probe makes the readers of all lanes check that their consumers still exist.
 func (e *Engine) Probe() {
-	for _, w := range e.roster.enlisted() {
+	for _, w := range e.roster.running() {
 		w.reading.Probe()
 	}
 }
 
 // Owns reports whether an instance owns at least one lane, as far as this instance knows.
 func (e *Engine) Owns(instance string) bool {
-	return slices.ContainsFunc(e.roster.counted(), func(l *stats.Lane) bool {
+	return slices.ContainsFunc(e.roster.allCounts(), func(l *stats.Lane) bool {
 		return e.Leaser.Owner(l.Spec.Stream) == instance
 	})
 }
 
-// works reports whether this instance works the lane of a level. Until Ready, works returns true for every level: the
-// instance may be the only one, and may be about to work the lane.
+// works reports whether this instance works the lane of a level. Until Ready's channel is closed, works returns true
+// for every level: this instance may be the only one, and may be about to work the lane.
 func (e *Engine) works(l levels.Level) bool {
 	select {
 	case <-e.ready:
@@ -137,15 +139,16 @@ func (e *Engine) works(l levels.Level) bool {
 	}
 }
 
-// Lanes returns the states of all lanes. It waits for no loop, and sends no request.
+// Lanes returns the states of all lanes, also of those that other instances own. It waits for no loop, and sends no
+// request.
 func (e *Engine) Lanes() []stats.LaneStatus {
 	var all []stats.LaneStatus
 	now := time.Now()
 	owned := make(map[string]*worker)
-	for _, w := range e.roster.enlisted() {
+	for _, w := range e.roster.running() {
 		owned[w.lane.Stream] = w
 	}
-	for _, c := range e.roster.counted() {
+	for _, c := range e.roster.allCounts() {
 		l := c.Read()
 		l.Owner = e.Leaser.Owner(l.Stream)
 		if w := owned[l.Stream]; w != nil {
@@ -153,7 +156,7 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 			w.gauge.Fill(&l, now)
 		}
 		if l.Stream == e.names.PausedStream() { // one stream with the lanes of all pauses
-			l.Owned, l.Live, l.Level = e.owning.Load(), e.owning.Load(), ""
+			l.Owned, l.Live, l.Level = e.ownsPaused.Load(), e.ownsPaused.Load(), ""
 			l.Pending = e.Pauses.Waiting()
 		}
 		all = append(all, l)
@@ -164,14 +167,14 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 
 // Alive returns nil if the loop of every lane turns before ctx ends. It does not check NATS.
 func (e *Engine) Alive(ctx context.Context) error {
-	workers := e.roster.enlisted()
+	workers := e.roster.running()
 	stuck := make([]error, len(workers))
 	var asking sync.WaitGroup
 	for i, w := range workers {
 		asking.Go(func() { // concurrently: one hanging loop must not use up the time of the others
 			select {
 			case w.ping <- struct{}{}:
-			case <-w.gone:
+			case <-w.ended:
 			case <-ctx.Done():
 				stuck[i] = fmt.Errorf("the loop of %s does not turn", w.lane.Stream)
 			}

@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// Deliverer delivers to targets. Deliver calls done exactly once, on any goroutine. Recall ends the deliveries of an
-// owner that were not sent yet.
+// Deliverer delivers to targets. Deliver calls done exactly once, on any goroutine. Recall ends those deliveries of an
+// owner that are not sent yet.
 type Deliverer interface {
 	Deliver(m deliver.Message, done func(deliver.Result))
 	Recall(deliver.Owner)
@@ -19,7 +19,7 @@ type Deliverer interface {
 type delivered struct {
 	*flight
 	result deliver.Result
-	at     leader.Time // when the target had the message; meaningless unless it was delivered
+	at     leader.Time // when the target had the message; valid only if the message was delivered
 }
 
 // fire delivers a message to its target.
@@ -27,7 +27,7 @@ func (w *worker) fire(f *flight, m moment) {
 	if w.stopped.Load() {
 		return // the next owner fires it
 	}
-	w.flights.underway++
+	w.flights.unanswered++
 	w.early.Sent(w.clock.Base(), f.request.Due, m.local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
@@ -38,27 +38,27 @@ func (w *worker) fire(f *flight, m moment) {
 		d.Expires = m.local.Add(leader.At(expires).Sub(m.now))
 	}
 	// The time of the delivery is computed from the proof of the leader's time that the worker has now. A later proof
-	// may be weaker, and could put the delivery before the due time.
-	now, proved := m.now, m.local
+	// may be weaker, and could put the time of the delivery before the due time.
+	now, local := m.now, m.local
 	w.engine.Deliver.Deliver(d, func(r deliver.Result) {
-		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})
+		w.mail.Put(delivered{f, r, now.Add(r.At.Sub(local))})
 	})
 }
 
-// MayDeliver reports whether the deliverer may send a waiting message of this lane. It may do so while this instance
-// owns the lane, and the lane is not stopping. MayDeliver may be called on any goroutine.
+// MayDeliver reports whether the deliverer may send a waiting message of this lane: this instance owns the lane, and
+// the worker is not stopping. MayDeliver is safe for concurrent use.
 func (w *worker) MayDeliver() bool { return !w.stopped.Load() && w.lease.Held() }
 
 func (e delivered) handle(w *worker, m moment) {
-	w.flights.underway--
+	w.flights.unanswered--
 	f, r := e.flight, e.result
-	if silence(r) {
-		f.silent++
+	if isSilence(r) {
+		f.silences++
 	}
 	count := r.Count
 	r = judgeSilence(f, r)
 	if r.Outcome == deliver.Refused {
-		f.silent = 0
+		f.silences = 0
 	}
 	if !errors.Is(r.Err, deliver.ErrDraining) && !errors.Is(r.Err, deliver.ErrHalted) {
 		w.engine.Tally.Outcomes[r.Outcome].Add(1)
@@ -73,11 +73,11 @@ func (e delivered) handle(w *worker, m moment) {
 	w.apply(f, afterDelivery(w.plan, m, f, r, r.RetryAt.Sub(m.local)), m)
 }
 
-// lateness returns the time from the due time until the target had the message, by the leader's clock. The target
-// counts as having the message when its answer arrives (see deliver.Result). So the lateness includes the transit time
-// of the answer.
-// For a message that waited because of its target's rate, the lateness begins at the reserved send time. For a message
-// that waited because its target was paused, it begins at the resumption. Such waits must not alert an operator.
+// lateness returns the time from the due time until the target had the message, by the leader's clock. Deliver.Result
+// defines when the target has the message.
+//
+// For a message that waited for its target's rate, the lateness begins at the reserved send time. For a message that
+// waited for the end of a pause, the lateness begins at the resumption. Such waits must not alert an operator.
 func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 	since := leader.At(f.request.Due)
 	if f.request.Paced != "" {

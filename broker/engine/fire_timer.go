@@ -13,22 +13,22 @@ import (
 // This file carries out the steps of named timers on which package timer/role has decided, and handles their answers.
 
 type (
-	claimAnswered struct { // the event that the publish of a firing has ended
+	claimAnswered struct { // the event that a publish of a firing was answered, or has failed
 		*flight
 		storeAnswer
 	}
 	examined struct { // the event that the read of a timer's state has ended
 		*flight
-		see timer.State
-		err error
+		state timer.State
+		err   error
 	}
-	preceded struct { // the event that the reads of the entries of earlier rounds have ended
+	earlierRead struct { // the event that the reads of the entries of a timer's earlier rounds have ended
 		*flight
 		settled bool // the earlier rounds are settled
 		alone   bool // no entry of an earlier round is left
 		err     error
 	}
-	runRead struct { // the event that the reads of the sets of a run have ended
+	runRead struct { // the event that the reads of the sets of a debounced run have ended
 		*flight
 		from uint64    // the generation of the first set
 		at   time.Time // when the first set was stored
@@ -42,9 +42,9 @@ func timerStep(m moment, f *flight, s role.Step) step {
 	case role.Hold:
 		return step{kind: hold, at: s.At}
 	case role.BackOff:
-		again := wait(m, f)
+		again := backOffStep(m, f)
 		if s.Reason != "" {
-			again.note = &note{slog.LevelError,
+			again.line = &logLine{slog.LevelError,
 				"the firing of a timer cannot be stored, will retry: check the limits of the stream, the account and the server",
 				[]any{"reason", s.Reason}}
 		}
@@ -56,13 +56,13 @@ func timerStep(m moment, f *flight, s role.Step) step {
 	case role.Claim:
 		return step{kind: claim}
 	case role.Restart, role.Deliver:
-		return step{kind: claimed}
+		return step{kind: decideAgain}
 	case role.Remove:
 		return step{kind: remove}
 	case role.Drop:
 		return step{kind: arrive}
 	case role.Dead:
-		return step{kind: dead, why: s.Why}
+		return step{kind: dead, problem: s.Why}
 	}
 	panic("bug: unknown step of a timer")
 }
@@ -72,13 +72,13 @@ func (w *worker) claim(f *flight, m moment) {
 	if w.stopped.Load() {
 		return // the next owner fires it
 	}
-	if !w.take(f, m) {
+	if !w.claimInProcess(f, m) {
 		return
 	}
 	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if fires == nil {
 		if !w.timers.stream.HasOutcome(f.timer) {
-			w.countMissed(f.timer) // if an outcome is stored later, the missed occurrences count only then
+			w.countMissed(f.timer) // if an outcome is to be stored, the missed occurrences count when it is stored
 		}
 		w.remove(f)
 		return
@@ -86,11 +86,11 @@ func (w *worker) claim(f *flight, m moment) {
 	w.publish(w.timers.stream.Name(), fires, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
 }
 
-// take claims the firing of a timer within this process. If another message has claimed it, the timer is examined
-// later.
-func (w *worker) take(f *flight, m moment) (ours bool) {
+// claimInProcess claims the firing of a timer for this message, among the messages of this process. If another message
+// has claimed the firing, claimInProcess returns false, and the timer is examined later.
+func (w *worker) claimInProcess(f *flight, m moment) (ours bool) {
 	if t := w.timers; t.stream.Take(f.timer) {
-		t.mine[f.timer] = struct{}{}
+		t.claims[f.timer] = struct{}{}
 		return true
 	}
 	f.timer.Stage = role.Doubt
@@ -99,10 +99,10 @@ func (w *worker) take(f *flight, m moment) (ours bool) {
 }
 
 func (e claimAnswered) handle(w *worker, m moment) {
-	w.flights.underway--
+	w.flights.unanswered--
 	f, answer := e.flight, role.Answer{Ack: e.ack, Err: e.err}
 	if f.timer.Claimed(answer) {
-		w.won(f, f.request)
+		w.becomeMessage(f, f.request)
 	}
 	if f.timer.Stage >= role.Fired {
 		w.countMissed(f.timer)
@@ -117,9 +117,9 @@ func (w *worker) countMissed(a *role.Alarm) {
 	a.Skipped = 0
 }
 
-// won continues with a timer whose firing is stored. R is the request that the firing contains. From then on, the timer
-// is a message like any other.
-func (w *worker) won(f *flight, r message.Request) {
+// becomeMessage turns a timer whose firing is stored into a message like any other. R is the request that the firing
+// contains.
+func (w *worker) becomeMessage(f *flight, r message.Request) {
 	if f.timer.Swept() {
 		w.engine.Tally.Swept.Add(1)
 	}
@@ -127,20 +127,21 @@ func (w *worker) won(f *flight, r message.Request) {
 	f.request, f.tries = r, 0
 }
 
-// lookAt reads the state of a timer.
-func (w *worker) lookAt(f *flight) {
-	subject, generation, look := f.timer.Subject, f.timer.Generation, w.timers.stream.Look
+// readState reads the state of a timer from the leader.
+func (w *worker) readState(f *flight) {
+	subject, generation, read := f.timer.Subject, f.timer.Generation, w.timers.stream.Look
 	if f.timer.FirstRead() {
-		look = w.timers.stream.LookAtRound
+		read = w.timers.stream.LookAtRound
 	}
 	w.ask(func(ctx context.Context) event {
-		see, err := look(ctx, subject, generation)
-		return examined{f, see, err}
+		state, err := read(ctx, subject, generation)
+		return examined{f, state, err}
 	})
 }
 
-// lookBefore reads whether the earlier rounds are settled or, for a debounced set, the start of its run.
-func (w *worker) lookBefore(f *flight) {
+// readEarlier reads from the leader whether the earlier rounds of a timer are settled. For a debounced set, it reads
+// the start of the set's run.
+func (w *worker) readEarlier(f *flight) {
 	if subject, generation := f.timer.Subject, f.timer.Generation; f.timer.Debounced() {
 		w.ask(func(ctx context.Context) event {
 			from, at, err := w.timers.stream.RunOf(ctx, subject, generation)
@@ -152,18 +153,22 @@ func (w *worker) lookBefore(f *flight) {
 	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
 		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
-		return preceded{f, settled, alone, err}
+		return earlierRead{f, settled, alone, err}
 	})
 }
 
+// retryRead decides after a failed read of the entries before a timer's own. The timer's own entry may have been
+// removed, so the timer is in doubt.
+func (w *worker) retryRead(f *flight, m moment, err error) {
+	f.timer.Stage = role.Doubt
+	w.apply(f, repeatLater(m, f, err), m)
+}
+
 func (e runRead) handle(w *worker, m moment) {
-	w.flights.underway--
+	w.endRead()
 	f := e.flight
-	w.timers.looking--
-	w.startReads()
-	if e.err != nil { // the set itself may have been removed
-		f.timer.Stage = role.Doubt
-		w.apply(f, repeatLater(m, f, e.err), m)
+	if e.err != nil {
+		w.retryRead(f, m, e.err)
 		return
 	}
 	f.request.Due = f.timer.RunRead(e.from, e.at)
@@ -171,19 +176,16 @@ func (e runRead) handle(w *worker, m moment) {
 	w.proceed(f, m)
 }
 
-func (e preceded) handle(w *worker, m moment) {
-	w.flights.underway--
+func (e earlierRead) handle(w *worker, m moment) {
+	w.endRead()
 	f := e.flight
-	w.timers.looking--
-	w.startReads()
 	switch {
-	case e.err != nil: // the round's own entry may have been removed
-		f.timer.Stage = role.Doubt
-		w.apply(f, repeatLater(m, f, e.err), m)
+	case e.err != nil:
+		w.retryRead(f, m, e.err)
 	case !e.settled && f.when().After(m.now):
-		w.flights.hold(f, f.when()) // the read was ahead of the due time
+		w.flights.hold(f, f.when()) // when the timer is due, it is read again
 	case !e.settled:
-		w.apply(f, wait(m, f), m)
+		w.apply(f, backOffStep(m, f), m)
 	default:
 		f.timer.BeforeSettled(e.alone)
 		f.tries = 0
@@ -192,28 +194,26 @@ func (e preceded) handle(w *worker, m moment) {
 }
 
 func (e examined) handle(w *worker, m moment) {
-	w.flights.underway--
+	w.endRead()
 	f := e.flight
-	w.timers.looking--
-	w.startReads()
 	if e.err != nil {
-		w.notes.Log(slog.LevelWarn, "cannot read the last entry of a timer, will retry", "timer", f.timer.Subject,
+		w.limitedLog.Log(slog.LevelWarn, "cannot read the last entry of a timer, will retry", "timer", f.timer.Subject,
 			"err", e.err)
 		w.apply(f, repeatLater(m, f, e.err), m)
 		return
 	}
-	entry := e.see.Entry
-	s := w.timers.stream.Examined(f.timer, e.see, m.now, time.Now())
+	entry := e.state.Entry
+	s := w.timers.stream.Examined(f.timer, e.state, m.now, time.Now())
 	switch s.Kind {
 	case role.Restart:
-		w.restart(f, entry, e.see.In.Data)
-		f.timer.Read(e.see)
+		w.restart(f, entry, e.state.In.Data)
+		f.timer.Read(e.state)
 	case role.Deliver:
-		if !w.take(f, m) {
+		if !w.claimInProcess(f, m) {
 			return
 		}
-		f.problem, f.Data = entry.Problem, e.see.In.Data
-		w.won(f, f.timer.Found(e.see))
+		f.problem, f.Data = entry.Problem, e.state.In.Data
+		w.becomeMessage(f, f.timer.Found(e.state))
 	}
 	w.apply(f, timerStep(m, f, s), m)
 }

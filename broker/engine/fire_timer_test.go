@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// TestDecideTimer checks a timer at its exact edges, in its own lane and in a level, before and after its firing is
-// decided.
+// TestDecideTimer checks the next step of a timer around each limit, in its own lane and in a level, before and after
+// its firing is stored.
 func TestDecideTimer(t *testing.T) {
 	const sec, half = time.Second, 30 * time.Minute
 	set := role.Alarm{Generation: 7}
@@ -65,7 +65,7 @@ func TestDecideTimer(t *testing.T) {
 			tt.kind = new(timersLane)
 		}
 		tt.request.Due = after(tt.due)
-		f := &flight{Stored: lane.Stored{At: after(0)}, request: tt.request, problem: tt.problem, timer: &tt.timer}
+		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem, timer: &tt.timer}
 		p := plan{kind: tt.kind, delay: tt.delay, ladder: mustLadder(t, "1s 5s 1m 30m")}
 		m := moment{now: epoch.Add(tt.now), proven: !tt.guess, crowded: tt.crowded}
 		if got := next(p, m, f).String(); got != tt.want {
@@ -88,8 +88,8 @@ func TestTimerStep(t *testing.T) {
 		{role.Step{Kind: role.Repeat, Err: acks.ErrDisconnected}, "hold until 0s"},
 		{role.Step{Kind: role.Examine}, "examine"},
 		{role.Step{Kind: role.Claim}, "claim"},
-		{role.Step{Kind: role.Restart}, "claimed"},
-		{role.Step{Kind: role.Deliver}, "claimed"},
+		{role.Step{Kind: role.Restart}, "decide again"},
+		{role.Step{Kind: role.Deliver}, "decide again"},
 		{role.Step{Kind: role.Remove}, "remove"},
 		{role.Step{Kind: role.Drop}, "arrive"},
 		{role.Step{Kind: role.Dead, Why: message.Problemf(message.TooLarge, "x")}, "dead: too_large"},

@@ -15,10 +15,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestFlightCost compares the accounted bytes of a message with its bytes on the heap while it is underway to a target
-// or to another lane.
+// TestFlightCost compares the accounted bytes of a message with its bytes on the heap, while the message is published
+// to a target or into another lane.
 func TestFlightCost(t *testing.T) {
-	const delivery = 512 // bytes that the deliverer and the inbox take: see TestDeliveryCost of package deliver
+	const delivery = 512 // bytes in the deliverer and the inbox: see TestDeliveryCost of package deliver
 	policy := newPolicy(t)
 	for _, tt := range []struct {
 		body, headers int
@@ -33,12 +33,12 @@ func TestFlightCost(t *testing.T) {
 		before := natstest.Heap()
 		for seq := range uint64(count) {
 			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
-			f := all.take(s, lane.Mark{})
+			f := all.begin(s, lane.Mark{})
 			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
 			f.Header = nil
 			all.hold(f, f.when())
 			all.setOverdue(f, f.when(), true)
-			f.sent = &publish{kind: hop, as: &f.request, subject: policy.Names.Hop("1m", f.request.Target)}
+			f.sent = &publish{kind: hop, request: &f.request, subject: policy.Names.Hop("1m", f.request.Target)}
 			kept = append(kept, f)
 		}
 		took := natstest.Heap() - before + count*delivery
@@ -64,11 +64,11 @@ func newPolicy(t *testing.T) message.Policy {
 }
 
 // hopKeys seal the hops of storedMessage.
-var hopKeys = message.NewKeys([]string{"as long as one must be"}, time.Time{})
+var hopKeys = message.NewKeys([]string{"a secret of sixteen bytes"}, time.Time{})
 
-// storedMessage returns a message as nats.go does: its body is the end of the bytes that were read from the connection.
-// A hop also has the headers of a lane.
-func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int, hop bool) lane.Stored {
+// storedMessage returns a message as nats.go returns it: the body is the end of the bytes that were read from the
+// connection. If hop is true, the message also has the headers of a lane.
+func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int, hop bool) lane.Message {
 	t.Helper()
 	subject, header := "delay.10s.orders.x", message.Header{}
 	for n := range headers {
@@ -93,7 +93,7 @@ func storedMessage(t *testing.T, p message.Policy, seq uint64, body, headers int
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lane.Stored{
+	return lane.Message{
 		Sequence: seq, At: epoch.Stamp(), Subject: strings.Clone(subject), Header: header, Size: len(wire) + body,
 		Data: append(make([]byte, 0, len(wire)+body), wire...)[len(wire):][:body],
 	}

@@ -14,11 +14,11 @@ func someFlights() *flights {
 	return newFlights(newBudget(config.DefaultHoldBytes, 1).Open(freeShare))
 }
 
-// TestFlightsAreCounted: a message is counted with its bytes until its flight ends, wherever it waits.
+// TestFlightsAreCounted: a message and its bytes are counted until its flight ends, wherever the message waits.
 func TestFlightsAreCounted(t *testing.T) {
 	f := someFlights()
-	first := f.take(lane.Stored{Sequence: 1, Size: 1000}, lane.Mark{})
-	second := f.take(lane.Stored{Sequence: 2}, lane.Mark{})
+	first := f.begin(lane.Message{Sequence: 1, Size: 1000}, lane.Mark{})
+	second := f.begin(lane.Message{Sequence: 2}, lane.Mark{})
 	if f.count != 2 || f.bytes != first.size+second.size || first.size <= second.size {
 		t.Fatalf("%d messages of %d bytes, want two of %d and %d", f.count, f.bytes, first.size, second.size)
 	}
@@ -28,7 +28,7 @@ func TestFlightsAreCounted(t *testing.T) {
 		t.Errorf("%d wait, want 2", got)
 	}
 	f.setOverdue(first, epoch, true)
-	for _, fl := range f.due(epoch) {
+	for _, fl := range f.takeDue(epoch) {
 		f.end(fl)
 	}
 	f.untimed = nil
@@ -39,12 +39,12 @@ func TestFlightsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOldest checks the earliest overdue time of the messages underway and on the wheel. On the wheel, messages count
-// as overdue a lookahead later.
-func TestOldest(t *testing.T) {
+// TestOldestOverdue checks the earliest overdue time, of messages without an answer and of messages on the wheel, which
+// count as overdue a lookahead after their time on the wheel.
+func TestOldestOverdue(t *testing.T) {
 	f := someFlights()
-	if _, any := f.oldest(); any {
-		t.Error("something is the oldest of nothing")
+	if _, any := f.oldestOverdue(); any {
+		t.Error("a message is overdue, although there is none")
 	}
 	moving, waiting := new(flight), new(flight)
 	f.hold(waiting, epoch)
@@ -52,34 +52,35 @@ func TestOldest(t *testing.T) {
 		{lookahead / 2, lookahead / 2}, {lookahead, lookahead}, {lookahead + 1, lookahead}, {-time.Hour, -time.Hour},
 	} {
 		f.setOverdue(moving, epoch.Add(tt.since), true)
-		if got, _ := f.oldest(); got != epoch.Add(tt.want) {
-			t.Errorf("with one that should have left %s after: since %s, want %s", tt.since, got.Sub(epoch), tt.want)
+		if got, _ := f.oldestOverdue(); got != epoch.Add(tt.want) {
+			t.Errorf("with a message that is overdue since %s: %s, want %s", tt.since, got.Sub(epoch), tt.want)
 		}
 	}
 	f.setOverdue(moving, leader.Time{}, false)
-	if got, _ := f.oldest(); got != epoch.Add(lookahead) {
-		t.Errorf("with none on its way: since %s, want %s", got.Sub(epoch), lookahead)
+	if got, _ := f.oldestOverdue(); got != epoch.Add(lookahead) {
+		t.Errorf("with the message on the wheel alone: %s, want %s", got.Sub(epoch), lookahead)
 	}
 }
 
-// TestRoomForUnprovenMessages: a bounded number of messages wait for the key of their seal, and each counts once.
-func TestRoomForUnprovenMessages(t *testing.T) {
+// TestRoomForKeyWaits: the number and bytes of messages that wait for the key of their seal are bounded, and each
+// message counts once.
+func TestRoomForKeyWaits(t *testing.T) {
 	f, local := someFlights(), time.Now()
 	var all []*flight
-	for range maxUnproven {
-		fl := &flight{size: 1, unproven: &unproven{incoming: message.Incoming{}}}
+	for range maxKeyWaits {
+		fl := &flight{size: 1, keyWait: &keyWait{incoming: message.Incoming{}}}
 		all = append(all, fl)
 		if !f.await(fl, local) || !f.await(fl, local.Add(time.Second)) {
 			t.Fatalf("no room for number %d", len(all))
 		}
 	}
-	more := &flight{size: 1, unproven: new(unproven)}
+	more := &flight{size: 1, keyWait: new(keyWait)}
 	if f.await(more, local) {
-		t.Error("there is room for one more than there may be")
+		t.Error("there is room for more messages than maxKeyWaits")
 	}
-	f.proven(more)
-	f.proven(all[0])
-	if large := (&flight{size: maxUnprovenBytes, unproven: new(unproven)}); f.await(large, local) {
-		t.Error("there is room for more bytes than there may be")
+	f.endKeyWait(more)
+	f.endKeyWait(all[0])
+	if large := (&flight{size: maxKeyWaitBytes, keyWait: new(keyWait)}); f.await(large, local) {
+		t.Error("there is room for more bytes than maxKeyWaitBytes")
 	}
 }

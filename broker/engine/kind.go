@@ -19,11 +19,11 @@ type laneKind interface {
 	parse(w *worker, f *flight, in message.Incoming)
 	// due returns the next step of a due message. It is pure.
 	due(p plan, m moment, f *flight) step
-	// leaves returns the time from which a message in the lane is overdue, and whether the message waits for another
+	// deadline returns the time by which a message must have left the lane, and whether the message waits for another
 	// attempt. It is pure.
-	leaves(p plan, f *flight) (at leader.Time, again bool)
-	// holdsTimers reports whether the messages are the entries of named timers. They stay in the lane after they have been
-	// read.
+	deadline(p plan, f *flight) (at leader.Time, retry bool)
+	// holdsTimers reports whether the messages are the entries of named timers, which stay in the lane after they have
+	// been read.
 	holdsTimers() bool
 	// yields reports whether the lane reads nothing for now, so that other lanes can send.
 	yields(local time.Time) bool
@@ -31,7 +31,7 @@ type laneKind interface {
 	commit(ctx context.Context, c *committer, todo commit) error
 	// idle sends requests to JetStream that do not depend on a message. It returns the time until the next request.
 	idle(w *worker, m moment) time.Duration
-	// report completes the report of a pass.
+	// report completes a report with the fields in which the kind differs.
 	report(w *worker, r *stats.Report)
 }
 
@@ -63,11 +63,11 @@ func (plainLane) parse(w *worker, f *flight, in message.Incoming) {
 
 func (plainLane) due(p plan, m moment, f *flight) step { return fireOrPark(p, m, f) }
 
-func (plainLane) leaves(p plan, f *flight) (at leader.Time, again bool) {
+func (plainLane) deadline(p plan, f *flight) (at leader.Time, retry bool) {
 	if f.request.Attempts > 0 {
 		return leader.At(f.request.Due), true
 	}
-	return leader.At(p.ladder.Leaves(f.storedAt().Add(p.delay).Stamp(), f.request.NextAttempt())), false
+	return leader.At(p.ladder.LeaveTime(f.storedAt().Add(p.delay).Stamp(), f.request.NextAttempt())), false
 }
 
 func (plainLane) holdsTimers() bool { return false }
@@ -88,13 +88,13 @@ func (plainLane) idle(w *worker, m moment) time.Duration {
 
 func (plainLane) report(*worker, *stats.Report) {}
 
-// retryLane is the kind of lanes with messages that wait for another attempt. Such a message is overdue from its due
-// time on.
+// retryLane is the kind of the lanes in which messages wait for another attempt. Such a message is overdue from its due
+// time on, although it waits longer.
 type retryLane struct{ plainLane }
 
 // source returns a small share of the memory: the targets of a retry lane often accept nothing.
 func (retryLane) source() source { return source{share: retryShare} }
 
-func (retryLane) leaves(_ plan, f *flight) (at leader.Time, again bool) {
+func (retryLane) deadline(_ plan, f *flight) (at leader.Time, retry bool) {
 	return leader.At(f.request.Due), true
 }

@@ -21,8 +21,8 @@ import (
 	"delaybroker/levels"
 )
 
-// atWork returns the worker of a lane as a broker creates it, without connections. The test takes the part of its loop.
-// At the time now, the lane's leader has reported this time, and 300 as its last sequence.
+// atWork returns the worker of a lane as a broker creates it, but without connections. The test acts as the worker's
+// loop. At the time now, the lane's leader has reported the time now, and 300 as the stream's last sequence.
 func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	t.Helper()
 	s, err := provision.StreamsOf(config.Config{})
@@ -40,7 +40,7 @@ func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 		Tally: stats.NewTally(nil), Read: new(nats.Conn),
 	})
 	e.Services = Services{Deliver: new(recorder), Timers: role.NewStream(role.Config{Policy: s.Policy()})}
-	e.room = newBudget(settings.HoldBytes, 1)
+	e.budget = newBudget(settings.HoldBytes, 1)
 	var kind laneKind = plainLane{}
 	if l.Kind == streams.Timers {
 		kind = newTimersLane(e.Timers, e.names.TimersCursor())
@@ -48,11 +48,11 @@ func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
 	w := e.newWorker(l, kind, by, by.Cursor())
 	w.gauge = stats.NewGauge(now)
 	w.clock = newLeaderClock(now)
-	w.sampled(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})
+	w.recordSample(lane.Sample{ServerTime: now.Round(0), Received: now, LastSeq: 300})
 	return w
 }
 
-// recorder is a deliverer that never answers.
+// recorder is a deliverer that records the messages and never answers.
 type recorder []deliver.Message
 
 func (r *recorder) Deliver(m deliver.Message, _ func(deliver.Result)) { *r = append(*r, m) }
@@ -75,24 +75,25 @@ func (s step) String() string {
 	case backOff:
 		return "back off until " + s.at.Sub(epoch).String()
 	case pace:
-		return "wait for a turn at " + leader.At(s.as.RetryAt).Sub(epoch).String() + " of " + s.as.Paced
+		return "wait for a turn at " + leader.At(s.request.RetryAt).Sub(epoch).String() + " of " + s.request.Paced
 	case hop:
 		return "hop into " + s.level.Name
 	case retry:
-		return fmt.Sprintf("retry in %s at %s after %d", s.level.Name, leader.At(s.as.RetryAt).Sub(epoch), s.as.Attempts)
+		at := leader.At(s.request.RetryAt).Sub(epoch)
+		return fmt.Sprintf("retry in %s at %s after %d", s.level.Name, at, s.request.Attempts)
 	case dead:
-		if s.as != nil {
-			return fmt.Sprintf("dead: %s after %d", s.why.Code, s.as.Attempts)
+		if s.request != nil {
+			return fmt.Sprintf("dead: %s after %d", s.problem.Code, s.request.Attempts)
 		}
-		return "dead: " + string(s.why.Code)
+		return "dead: " + string(s.problem.Code)
 	}
 	return map[stepKind]string{
 		awaitKey: "await its key", repeat: "repeat", check: "check", renew: "renew", fire: "fire", arrive: "arrive",
-		examine: "examine", claim: "claim", claimed: "claimed", remove: "remove",
+		examine: "examine", claim: "claim", decideAgain: "decide again", remove: "remove",
 	}[s.kind]
 }
 
-// epoch is the time at which a test's message was stored.
+// epoch is the time at which the messages of most tests were stored.
 var epoch = leader.At(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 
 // after returns the time d after epoch, as the timestamp of a message.

@@ -2,9 +2,9 @@ package engine
 
 import "sync"
 
-// mailbox is a queue with one reader, a loop. Any goroutine may put values into it. The mailbox has no bound: the loop
-// bounds the number of answers that it waits for, and so the length of the queue. A channel of that capacity would cost
-// megabytes on every idle lane.
+// mailbox is an unbounded queue with one reader, the loop of a worker. Any goroutine may put values into a mailbox. The
+// loop bounds the number of answers that it waits for, and so the length of the queue. A channel with that capacity
+// would cost megabytes on every idle lane.
 type mailbox[T any] struct {
 	mu    sync.Mutex    // guards items and taken
 	items []T           // put since the last Take
@@ -15,7 +15,7 @@ type mailbox[T any] struct {
 // newMailbox returns an empty mailbox.
 func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{bell: make(chan struct{}, 1)} }
 
-// Signal returns a channel that has a value after a Put. The loop must receive from it, and then call Take.
+// Signal returns a channel that has a value after a Put. The loop must receive the value, and then call Take.
 func (m *mailbox[T]) Signal() <-chan struct{} { return m.bell }
 
 // Put adds an item; it never blocks.

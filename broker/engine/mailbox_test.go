@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 )
 
-// TestMailboxRings: the bell rings once for any number of items, and only when they can be taken.
+// TestMailboxRings: Signal has one value after any number of Puts, and none while the mailbox is empty.
 func TestMailboxRings(t *testing.T) {
 	m := newMailbox[int]()
 	if got := m.Take(); len(got) > 0 {
-		t.Errorf("an empty box holds %v", got)
+		t.Errorf("an empty mailbox holds %v", got)
 	}
 	m.Put(1)
 	m.Put(2)
@@ -21,12 +21,12 @@ func TestMailboxRings(t *testing.T) {
 	}
 	select {
 	case <-m.Signal():
-		t.Error("the bell rings for nothing")
+		t.Error("Signal has a value, although the mailbox is empty")
 	default:
 	}
 }
 
-// TestMailboxSlicesAreGoodUntilTheNextTake puts items while the loop still reads the previous ones.
+// TestMailboxSlicesAreGoodUntilTheNextTake puts items while the loop still reads the items of the last Take.
 func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
 	m := newMailbox[int]()
 	next := 0
@@ -48,7 +48,7 @@ func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
 	}
 }
 
-// TestMailboxForgets: the mailbox keeps no reference to an item after the Take that follows the one that returned it.
+// TestMailboxForgets: after the next Take, the mailbox keeps no reference to the items of the previous Take.
 func TestMailboxForgets(t *testing.T) {
 	m := newMailbox[*int]()
 	for range 100 {
@@ -59,16 +59,16 @@ func TestMailboxForgets(t *testing.T) {
 	for _, kept := range [][]*int{m.items, m.taken} {
 		for _, p := range kept[:cap(kept)] {
 			if p != nil {
-				t.Fatal("the box keeps what was taken two takes ago")
+				t.Fatal("the mailbox keeps an item of the previous Take")
 			}
 		}
 	}
 }
 
-// TestMailboxFromManySides: with several senders the mailbox loses no item, keeps each sender's order, and never leaves
-// an item without a bell.
-func TestMailboxFromManySides(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // a lost bell is a deadlock, which the bubble reports
+// TestMailboxWithManySenders: with several senders, the mailbox loses no item, keeps each sender's order, and signals
+// each item.
+func TestMailboxWithManySenders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // a lost signal is a deadlock, which the bubble reports
 		const senders, each = 8, 1000
 		m := newMailbox[[2]int]()
 		var sending sync.WaitGroup

@@ -10,15 +10,16 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// TestStampsThatFallBack reads a level whose first message was stamped by a leader with a clock five seconds ahead of
-// the next leader's. The messages behind it are due before it. They are read and sent without waiting for it.
+// TestStampsThatFallBack reads a level whose first message was stamped by a leader whose clock was five seconds ahead
+// of the next leader's clock. So the messages behind the first one are due before it. The worker reads and sends them
+// when they are due.
 func TestStampsThatFallBack(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
 	store := func(seq uint64, ago time.Duration) {
 		w.read(storedAgo(seq, 300, base, ago), base)
 	}
-	store(1, 3*time.Second) // by the fast leader
+	store(1, 3*time.Second) // stamped by the first leader
 	for seq := range uint64(299) {
 		if !w.wantsMore(base) {
 			t.Fatalf("after %d messages it waits for the first to be due", seq+1)
@@ -27,10 +28,10 @@ func TestStampsThatFallBack(t *testing.T) {
 	}
 	now := leader.At(base.Round(0))
 	if next, ok := w.flights.next(); !ok || next.Sub(now) > 2*time.Second+time.Millisecond {
-		t.Fatalf("the next one is due %s from now, want 2s: those behind the first", next.Sub(now))
+		t.Fatalf("the next message is due %s from now, want 2s: a message behind the first", next.Sub(now))
 	}
 	n := 0
-	for _, f := range w.flights.due(now.Add(2 * time.Second)) {
+	for _, f := range w.flights.takeDue(now.Add(2 * time.Second)) {
 		if f.Sequence == 1 {
 			t.Error("the first came before it was due")
 		}
@@ -41,15 +42,15 @@ func TestStampsThatFallBack(t *testing.T) {
 	}
 }
 
-// TestReadBehindWhatIsDue: messages that became due while the loop was busy, or did not know the time, are sent before
-// messages that are read afterwards and are due later.
-func TestReadBehindWhatIsDue(t *testing.T) {
+// TestDueBeforeLaterRead: messages that became due while the loop was busy, or while the leader's time was not proven,
+// are sent before messages that are read afterwards and are due later.
+func TestDueBeforeLaterRead(t *testing.T) {
 	for name, busy := range map[string]time.Duration{"busy": leader.Trust / 2, "the time unknown": 2 * leader.Trust} {
 		t.Run(name, func(t *testing.T) {
 			base := time.Now()
 			w := tenSeconds(t, base)
 			const count = 300
-			for i := range count { // due from 10 ms after base on, one every 10 µs; the last third are read when all are due
+			for i := range count { // due every 10 µs from 10 ms after base on; the last third is read when all are due
 				at := base
 				if i >= 2*count/3 {
 					at = base.Add(busy)
@@ -57,7 +58,7 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 				w.read(storedAgo(uint64(i+1), count, base, 9990*time.Millisecond-time.Duration(i)*10*time.Microsecond), at)
 			}
 			then := base.Add(busy)
-			w.clock.take(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
+			w.clock.record(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
 			m := w.moment(then)
 			w.decideUntimed(m)
 			w.send(m, then)
@@ -74,18 +75,18 @@ func TestReadBehindWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestOverdueGoesOutByDueTime: messages that waited to be moved when an outage began, and are overdue after it, are
-// sent in the order of their due times, not in the order in which they were to be moved.
+// TestOverdueGoesOutByDueTime: messages that awaited a hop when an outage began, and that are overdue after the outage,
+// are sent in the order of their due times, and not in the order of their hops.
 func TestOverdueGoesOutByDueTime(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
 	for seq, wait := range []time.Duration{3 * time.Minute, time.Minute, 2 * time.Minute} {
-		f := w.flights.take(storedAgo(uint64(seq+1), 3, base, 0).Stored, lane.Mark{})
+		f := w.flights.begin(storedAgo(uint64(seq+1), 3, base, 0).Message, lane.Mark{})
 		f.request.Due = base.Round(0).Add(wait)
 		w.proceed(f, w.moment(base))
 	}
 	then := base.Add(time.Hour)
-	w.clock.take(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: 3})
+	w.clock.record(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: 3})
 	w.send(w.moment(then), then)
 	var got string
 	for _, m := range *w.engine.Deliver.(*recorder) {
@@ -96,20 +97,20 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 	}
 }
 
-// TestFullLaneWaitsForAnswers: a full lane with a backlog sends more messages when most of its sent messages are
-// answered, or after some time without these answers. A silent target keeps the lane full for that time only once.
+// TestFullLaneWaitsForAnswers: a full lane with a backlog sends further messages when half of its sent messages are
+// answered, or after answerWait. The lane waits only once for the answers of a silent target.
 func TestFullLaneWaitsForAnswers(t *testing.T) {
 	base := time.Now()
 	w := tenSeconds(t, base)
-	w.engine.Settings.HoldMessages = 16 // so the lane holds at most 32
+	w.engine.Settings.HoldMessages = 16 // the lane holds at most twice as many
 	seq := uint64(0)
-	read := func(n int, at time.Time) { // all are due at the same time, so more of them may still be read
+	read := func(n int, at time.Time) { // all are due at the same time, so reading does not pause
 		for range n {
 			seq++
 			w.read(storedAgo(seq, 300, base, 15*time.Second), at)
 		}
 	}
-	answer := func(n int) { w.flights.underway, w.flights.count = w.flights.underway-n, w.flights.count-n }
+	answer := func(n int) { w.flights.unanswered, w.flights.count = w.flights.unanswered-n, w.flights.count-n }
 	expect := func(at time.Time, want int) (wait time.Duration) {
 		t.Helper()
 		wait = w.send(moment{now: leader.At(base.Round(0).Add(at.Sub(base))), proven: true}, at)
@@ -124,7 +125,7 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 	read(16, base)
 	expect(base, 48)
 
-	answer(12) // of 32; the target of the others is silent
+	answer(12) // of 32; the other messages have a silent target
 	read(12, base)
 	if wait := expect(base, 48); wait != answerWait {
 		t.Errorf("it waits %s for answers, want %s", wait, answerWait)
@@ -138,15 +139,16 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 	expect(then, 72)
 }
 
-// storedAgo returns a message of a level of ten seconds, as it is read.
+// storedAgo returns a message of the level 10s that was stored a duration ago before base. Last is the last sequence of
+// the stream.
 func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
-	return lane.Item{Epoch: 1, Stored: lane.Stored{
+	return lane.Item{Epoch: 1, Message: lane.Message{
 		Sequence: seq, At: base.Round(0).Add(-ago), Behind: last - seq,
 		Subject: "delay.10s.orders.x", Data: []byte(fmt.Sprint(seq)), Size: 64,
 	}}
 }
 
-// tenSeconds returns a worker of such a level.
+// tenSeconds returns a worker of the level 10s.
 func tenSeconds(t *testing.T, now time.Time) *worker {
 	t.Helper()
 	return atWork(t, streams.Spec{Stream: "DELAY_10s", Kind: streams.Level, Name: "10s", Delay: 10 * time.Second}, now)
@@ -159,7 +161,7 @@ func TestReadMessagesArePacked(t *testing.T) {
 	w := tenSeconds(t, base)
 	w.read(storedAgo(1, 2, base, 10*time.Second-minPackedWait+1), base)
 	if w.flights.packed != 0 || w.flights.waiting() != 1 {
-		t.Errorf("of one that is due soon, %d are packed, %d wait", w.flights.packed, w.flights.waiting())
+		t.Errorf("after a message that is due soon, %d are packed, %d wait", w.flights.packed, w.flights.waiting())
 	}
 	w.read(storedAgo(2, 2, base, time.Second), base)
 	if w.flights.packed != 1 || w.flights.waiting() != 2 {

@@ -9,14 +9,13 @@ import (
 )
 
 const (
-	// haltWait is the delay before a message in the lane of a pause is checked again, if the pause has become active
-	// again.
+	// haltWait is the interval at which a message in the lane of a pause is checked again, while the pause is active.
 	haltWait = time.Second
-	// pausedOut is the reason that is recorded for a message for a paused target that waits in a retry lane.
-	pausedOut = "its target is paused, and the stream of paused messages refuses it"
-	// If the stream of paused messages has not answered for parkTimeout, a lane has at most maxParking publishes into
-	// it without an answer. Any more messages wait in a retry lane: a stream without a leader must not fill the lane's
-	// memory.
+	// pausedReason is the reason that is recorded for a message that waits in a retry lane because its target is paused.
+	pausedReason = "its target is paused, and the stream of paused messages refuses it"
+	// While the stream of paused messages has not answered for parkTimeout, a lane has at most maxParking unanswered
+	// publishes into that stream. Further messages wait in a retry lane: a stream without a leader must not fill the
+	// lane's memory.
 	maxParking  = 256
 	parkTimeout = time.Second
 )
@@ -24,13 +23,13 @@ const (
 // pausedLane is the lane of one pause. It is read only while it drains: after the pause was resumed.
 type pausedLane struct {
 	plainLane
-	pause  string // its id
-	filter string // its subjects
+	pause  string // the id of the pause
+	filter string // the subjects of the lane
 }
 
 func (l pausedLane) source() source { return source{filter: l.filter, share: freeShare} }
 
-// parse also records in the request the pause for which the message has waited. The message keeps this record in later
+// parse also records in the request that the message has waited for this pause. The message keeps this record in later
 // lanes.
 func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 	l.plainLane.parse(w, f, in)
@@ -38,7 +37,7 @@ func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 }
 
 func (l pausedLane) due(p plan, m moment, f *flight) step {
-	if again, ok := m.pauses.Get(l.pause); ok && again.State == pause.Paused {
+	if own, ok := m.pauses.Get(l.pause); ok && own.State == pause.Paused {
 		return step{kind: hold, at: m.now.Add(haltWait)} // the pause is active again: this worker stops soon
 	}
 	return l.plainLane.due(p, m, f)
@@ -49,49 +48,49 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 }
 
 // fireOrPark returns the next step of a due message: fire, or park if its target is paused. A message that has waited
-// for a pause is sent when that pause is resumed, from any lane, unless another pause matches its target.
+// for a pause is sent from any lane when that pause is resumed, unless another pause matches the message's target.
 func fireOrPark(p plan, m moment, f *flight) step {
 	id, state := m.pauses.Of(f.request.Target, f.request.Released)
-	if again, ok := m.pauses.Get(f.request.Released); ok && again.State == pause.Paused {
-		id, state = again.ID, again.State
+	if released, ok := m.pauses.Get(f.request.Released); ok && released.State == pause.Paused { // paused again
+		id, state = released.ID, released.State
 	}
 	switch {
 	case state == pause.Over:
 		return fireAtHome(p, m, f)
 	case state == pause.Closing:
 		return step{kind: halt}
-	case !m.parks:
-		return deferred(p, m, f, maxDeferral, pausedOut)
+	case !m.canPark:
+		return deferStep(p, m, f, forever, pausedReason)
 	}
-	as := f.request // after the pause, it is sent in the order of due times, and keeps its reserved send time
-	as.RetryAt, as.Deferred, as.Released = time.Time{}, "", ""
-	return step{kind: park, pause: id, as: &as}
+	request := f.request // without RetryAt, the messages of the pause's lane are sent in the order of their due times
+	request.RetryAt, request.Deferred, request.Released = time.Time{}, "", ""
+	return step{kind: park, pause: id, request: &request}
 }
 
-// parking tracks whether the stream of paused messages answers a lane's publishes. The zero parking assumes that it
-// does.
+// parking tracks whether the stream of paused messages answers a lane's publishes. The zero parking assumes that the
+// stream answers.
 type parking struct {
-	open int       // number of messages without an answer
-	at   time.Time // local; when the stream last answered or, if later, when open left zero
+	unanswered int       // number of published messages without an answer
+	lastAnswer time.Time // local; the last answer or, if later, the first publish after all were answered
 }
 
-// begin records the first publish of a message into that stream.
+// begin records the first publish of a message into the stream of paused messages.
 func (p *parking) begin(local time.Time) {
-	if p.open == 0 {
-		p.at = local
+	if p.unanswered == 0 {
+		p.lastAnswer = local
 	}
-	p.open++
+	p.unanswered++
 }
 
-// answered records an answer. A timeout changes nothing: the message is published again.
+// answered records an answer. It ignores a timeout, because the message is published again.
 func (p *parking) answered(a storeAnswer, local time.Time) {
 	if a.err != nil {
 		return
 	}
-	p.open, p.at = max(0, p.open-1), local
+	p.unanswered, p.lastAnswer = max(0, p.unanswered-1), local
 }
 
-// able reports whether another message may be published into that stream.
-func (p *parking) able(local time.Time) bool {
-	return p.open < maxParking || local.Sub(p.at) < parkTimeout
+// accepts reports whether another message may be published into the stream of paused messages.
+func (p *parking) accepts(local time.Time) bool {
+	return p.unanswered < maxParking || local.Sub(p.lastAnswer) < parkTimeout
 }

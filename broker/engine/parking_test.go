@@ -12,8 +12,8 @@ import (
 	"delaybroker/broker/pause"
 )
 
-// TestDecideAboutPaused checks the step of a due message by the state of the pause that matches its target: in a lane
-// that is not that of the pause, in the lane of the pause, and after the message has left that lane.
+// TestDecideAboutPaused checks the step of a due message by the states of the pauses that match its target: in another
+// lane, in the lane of a pause, and after the message was released from the lane of a pause.
 func TestDecideAboutPaused(t *testing.T) {
 	ladder := mustLadder(t, "1s 5s 1m")
 	list := func(first, second pause.State) *pause.List {
@@ -49,17 +49,17 @@ func TestDecideAboutPaused(t *testing.T) {
 		if tt.lane != "" {
 			p.kind = pausedLane{pause: tt.lane}
 		}
-		f := &flight{Stored: lane.Stored{At: after(-time.Hour)}, request: message.Request{
+		f := &flight{Message: lane.Message{At: after(-time.Hour)}, request: message.Request{
 			Target: "a.b", Due: after(-time.Minute), RetryAt: after(-time.Second), Paced: "turn", Attempts: 2,
 			Released: cmp.Or(tt.lane, tt.released),
 		}}
-		s := next(p, moment{now: epoch, proven: true, pauses: list(tt.first, tt.second), parks: !tt.unable}, f)
+		s := next(p, moment{now: epoch, proven: true, pauses: list(tt.first, tt.second), canPark: !tt.unable}, f)
 		got := s.String()
 		switch s.kind {
 		case park:
 			got = "park for " + s.pause
-			if as := *s.as; !as.RetryAt.IsZero() || as.Paced != "turn" || as.Released != "" || as.Attempts != 2 {
-				t.Errorf("%s: it is parked as %+v, want its attempts and its turn, and no time", tt.name, as)
+			if r := *s.request; !r.RetryAt.IsZero() || r.Paced != "turn" || r.Released != "" || r.Attempts != 2 {
+				t.Errorf("%s: it is parked as %+v, want its attempts and its turn, and no time", tt.name, r)
 			}
 		case halt:
 			got = "halt"
@@ -68,7 +68,7 @@ func TestDecideAboutPaused(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	early := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Target: "a.b", Due: after(1)}}
+	early := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Target: "a.b", Due: after(1)}}
 	p := plan{kind: plainLane{}, ladder: ladder}
 	m := moment{now: epoch, proven: true, pauses: list(pause.Paused, pause.Over)}
 	if s := next(p, m, early); s.kind != hold {
@@ -76,22 +76,23 @@ func TestDecideAboutPaused(t *testing.T) {
 	}
 }
 
-// TestParkingGivesUp: a stream that does not answer gets only a few messages, and further ones only after an answer.
+// TestParkingGivesUp: a stream of paused messages that does not answer gets a bounded number of messages, and further
+// messages only after an answer.
 func TestParkingGivesUp(t *testing.T) {
 	var p parking
 	start := time.Now()
 	for range 2 * maxParking { // a burst
-		if !p.able(start) {
+		if !p.accepts(start) {
 			t.Fatal("a burst is refused")
 		}
 		p.begin(start)
 	}
 	p.answered(storeAnswer{err: errors.New("timeout")}, start.Add(2*parkTimeout))
-	if p.able(start.Add(parkTimeout)) {
-		t.Error("it takes more although nothing was answered")
+	if p.accepts(start.Add(parkTimeout)) {
+		t.Error("another message is accepted, although nothing was answered")
 	}
 	p.answered(storeAnswer{ack: jsapi.Ack{Stream: "S", Sequence: 1}}, start.Add(time.Hour))
-	if !p.able(start.Add(time.Hour)) || p.able(start.Add(time.Hour+parkTimeout)) {
-		t.Error("want it able for a while after an answer")
+	if !p.accepts(start.Add(time.Hour)) || p.accepts(start.Add(time.Hour+parkTimeout)) {
+		t.Error("want messages accepted for parkTimeout after an answer, and not longer")
 	}
 }

@@ -24,9 +24,8 @@ const (
 	minClosing = time.Second
 	// drainTurn is the maximum time for which one lane drains while others wait.
 	drainTurn = 10 * time.Second
-	// These are the intervals at which the owner looks for messages that came too late into the lanes of ended pauses:
-	// sweepSoon during the first minute after the end, then sweepEvery while the list contains the pause, and sweepRarely
-	// otherwise.
+	// The owner looks for messages that were stored too late in the lanes of ended pauses: every sweepSoon in the first
+	// minute after the end, then every sweepEvery while the list contains the pause, and every sweepRarely after that.
 	sweepSoon, sweepEvery, sweepRarely = 5 * time.Second, time.Minute, time.Hour
 )
 
@@ -36,8 +35,8 @@ type pauseLanes struct {
 	lane  streams.Spec
 	lease lease.Lease // of the stream
 
-	last  string               // the pause whose lane was drained last
-	swept map[string]time.Time // when the lanes of ended pauses were last checked
+	lastDrained string               // the pause whose lane was drained last
+	swept       map[string]time.Time // by id: when the lane of an ended pause was last checked
 }
 
 func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
@@ -46,30 +45,30 @@ func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
 
 // run drains the lanes of resumed pauses, one after the other, until ctx or the lease ends.
 func (l *pauseLanes) run(ctx context.Context) error {
-	l.owning.Store(true)
-	defer l.owning.Store(false)
+	l.ownsPaused.Store(true)
+	defer l.ownsPaused.Store(false)
 	poll := time.NewTimer(0)
 	defer poll.Stop()
 	for {
 		changed := l.Pauses.Changed()
-		all, again := l.toDrain(ctx, time.Now())
-		if len(all) > 0 {
-			// Round robin: a lane that cannot drain must not delay the others for long.
-			l.last = all[(slices.Index(all, l.last)+1)%len(all)]
-			if err := l.drain(ctx, l.last); err != nil {
+		ids, wait := l.toDrain(ctx, time.Now())
+		if len(ids) > 0 {
+			// In turn, because a lane that cannot drain must not delay the other lanes for long.
+			l.lastDrained = ids[(slices.Index(ids, l.lastDrained)+1)%len(ids)]
+			if err := l.drain(ctx, l.lastDrained); err != nil {
 				return err
 			}
-			again = 0
+			wait = 0
 		}
-		poll.Reset(again)
+		poll.Reset(wait)
 		if !l.wait(ctx, changed, poll.C) {
 			return nil
 		}
 	}
 }
 
-// wait returns when the list of pauses has changed, or the poll is due. It reports false when ctx or the lease has
-// ended.
+// wait waits until the list of pauses has changed or the poll is due, and then returns true. It returns false when ctx
+// or the lease has ended.
 func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-chan time.Time) bool {
 	for {
 		select {
@@ -86,29 +85,29 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 	}
 }
 
-// toDrain returns the pauses whose lanes are to be drained, and the time until the next check. The lane of an ended
-// pause may hold messages of an instance that received the end too late. While no target is paused, every lane is
-// drained.
-func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string, again time.Duration) {
-	list, again := l.Pauses.List(), sweepRarely
+// toDrain returns the ids of the pauses whose lanes are to be drained, and the time until the next check. The lane of
+// an ended pause may have messages of an instance that learned of the end too late. While no target is paused, all
+// lanes with messages are drained, one after the other.
+func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string, wait time.Duration) {
+	list, wait := l.Pauses.List(), sweepRarely
 	if list != nil && l.Pauses.Applied() < list.Version {
 		return nil, drainPoll // the list will be applied soon: a longer wait would delay the first messages
 	}
 	for _, p := range list.All() {
 		switch p.State {
 		case pause.Resuming, pause.Closing:
-			all = append(all, p.ID)
+			ids = append(ids, p.ID)
 		case pause.Over:
 			every := sweepEvery
 			if local.Sub(p.Changed) < sweepEvery {
 				every = sweepSoon
 			}
-			again = min(again, every)
+			wait = min(wait, every)
 			if local.Sub(l.swept[p.ID]) < every {
 				continue
 			}
 			if _, err := l.Pauses.First(ctx, p.ID); err == nil {
-				all = append(all, p.ID)
+				ids = append(ids, p.ID)
 			} else {
 				l.swept[p.ID] = local
 			}
@@ -116,14 +115,14 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (all []string
 	}
 	if len(list.Present()) == 0 {
 		if id, err := l.Pauses.First(ctx, ""); err == nil {
-			all = append(all, id)
+			ids = append(ids, id)
 		}
 	}
-	return all, again
+	return ids, wait
 }
 
-// drain works the lane of one pause. It ends when the lane is empty and the pause over, when the pause is active again,
-// or after drainTurn if other lanes wait.
+// drain works the lane of one pause. It ends when the lane is empty and the pause is over, when the pause is active
+// again, or after drainTurn if other lanes wait.
 func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -134,8 +133,8 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	if p, ok := l.Pauses.List().Get(id); ok {
 		w.plan.resumed = leader.At(p.Changed)
 	}
-	l.roster.enlist(w)
-	defer l.roster.dismiss(w)
+	l.roster.add(w)
+	defer l.roster.remove(w)
 	ended := make(chan error, 1)
 	go func() { ended <- w.run(working) }()
 	poll := time.NewTicker(drainPoll)
@@ -158,11 +157,11 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 
 // othersWait reports whether the lane of another pause is to be drained.
 func (l *pauseLanes) othersWait(ctx context.Context, id string, local time.Time) bool {
-	all, _ := l.toDrain(ctx, local)
-	return slices.ContainsFunc(all, func(other string) bool { return other != id })
+	ids, _ := l.toDrain(ctx, local)
+	return slices.ContainsFunc(ids, func(other string) bool { return other != id })
 }
 
-// drained advances the state of a pause as far as its lane permits. It reports whether the lane needs no worker any
+// drained moves a pause to its next state if the pause's lane is empty. It reports whether the lane needs no worker any
 // more.
 func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time, local time.Time) bool {
 	p, known := l.Pauses.List().Get(id)

@@ -11,17 +11,17 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// This file reads the entries of named timers. Ahead of the due time, it reads the entries of many markers in one
-// request to any replica. Other entries it reads one by one from the leader.
+// This file reads the entries of named timers. Before markers are due, one request to any replica reads the entries of
+// many markers. All other entries are read one by one, from the leader.
 
 const (
-	// maxCopying is the maximum number of concurrent requests of a lane for copies of entries.
-	maxCopying = 4
-	// maxLooking is the maximum number of entries that a lane reads concurrently from the leader: when 10,000 requests
-	// wait, JetStream drops the requests of all clients.
-	maxLooking = 16
-	// Thousands of markers may be due at the same time. The bodies that are read for markers use at most a lane's
-	// memory divided by loadShare. The bodies for markers that are not due yet use at most half of that part.
+	// maxCopyReads is the maximum number of concurrent requests of a lane for the entries of markers.
+	maxCopyReads = 4
+	// maxLeaderReads is the maximum number of entries that a lane reads concurrently from the leader. The lanes must not
+	// send too many requests: when 10,000 requests wait, JetStream drops the requests of all clients.
+	maxLeaderReads = 16
+	// loadShare bounds the memory for bodies of timers, because thousands of markers may be due at the same time. These
+	// bodies use at most 1/loadShare of a lane's memory, and those for markers that are not due yet at most half of that.
 	loadShare = 4
 )
 
@@ -33,25 +33,25 @@ func (w *worker) examine(f *flight, m moment) {
 	case f.timer.Stage == role.Pending && t.stream.KnowsBefore(f.timer):
 		w.proceed(f, m)
 	case f.timer.Fresh:
-		t.uncopied = append(t.uncopied, f) // the pass reads them in batches
+		t.copyQueue = append(t.copyQueue, f) // the pass reads them in batches
 	default:
-		t.unlooked = append(t.unlooked, f)
+		t.leaderQueue = append(t.leaderQueue, f)
 		w.startReads()
 	}
 }
 
-// load accounts the body of a timer, if there is memory for it. The bodies of markers may use the lane's memory divided
-// by share.
+// load accounts the body of a timer, if there is memory for the body. All loaded bodies together may use 1/share of the
+// lane's memory.
 func (w *worker) load(f *flight, share int64) (room bool) {
 	t, size := w.timers, f.timer.Size
 	switch {
 	case f.timer.Loaded:
 		return true
-	case t.loaded > 0 && int64(t.loaded+size) > w.flights.account.Limit()/share:
+	case t.loadedBytes > 0 && int64(t.loadedBytes+size) > w.flights.account.Limit()/share:
 		return false
 	}
 	f.timer.Loaded = true
-	t.loaded += size
+	t.loadedBytes += size
 	w.flights.grow(f, size+size/4)
 	w.charge()
 	return true
@@ -64,24 +64,24 @@ func (w *worker) unload(f *flight) {
 	}
 	t, size := w.timers, f.timer.Size
 	f.timer.Loaded, f.Data = false, nil
-	t.loaded -= size
+	t.loadedBytes -= size
 	w.flights.grow(f, -size-size/4)
 	w.startReads()
 }
 
-// copied is the event that a request for the last entries of some subjects has ended.
+// copied is the event that a request for the last entries of some markers' timers has ended.
 type copied struct {
-	flights []*flight
-	found   map[string]message.Incoming
+	flights []*flight                   // of the markers
+	found   map[string]message.Incoming // by subject
 	err     error
 }
 
-// startCopies begins reads of copies of entries, in order, while there is memory for their bodies. If there is none, a
-// timer that is not due yet is read when it is due. It returns the time after which it must be called again without an
-// event.
+// startCopies begins requests for the entries of queued markers, in order, while there is memory for the bodies. If
+// there is no memory, a timer that is not due yet is read when it is due. Wait is the time after which startCopies must
+// be called again without an event.
 func (w *worker) startCopies(m moment) (wait time.Duration) {
 	t := w.timers
-	if len(t.uncopied) == 0 {
+	if len(t.copyQueue) == 0 {
 		return forever
 	}
 	pause, failing := t.stream.CopiesPause(m.local)
@@ -91,11 +91,11 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 	if pause > 0 {
 		return pause
 	}
-	for len(t.uncopied) > 0 && t.copying < maxCopying && !w.stopped.Load() {
+	for len(t.copyQueue) > 0 && t.copyReads < maxCopyReads && !w.stopped.Load() {
 		batch, bytes := copied{}, 0
 		var subjects []string
-		for len(t.uncopied) > 0 && len(subjects) < role.MaxCopies {
-			f := t.uncopied[0]
+		for len(t.copyQueue) > 0 && len(subjects) < role.MaxCopies {
+			f := t.copyQueue[0]
 			share, ahead := int64(loadShare), f.when().After(m.now)
 			if ahead {
 				share *= 2
@@ -107,18 +107,18 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 				if !ahead {
 					break
 				}
-				t.uncopied = t.uncopied[1:]
+				t.copyQueue = t.copyQueue[1:]
 				w.flights.hold(f, f.when())
 				continue
 			}
-			t.uncopied = t.uncopied[1:]
+			t.copyQueue = t.copyQueue[1:]
 			bytes += f.timer.Size
 			batch.flights, subjects = append(batch.flights, f), append(subjects, f.timer.Subject)
 		}
 		if len(subjects) == 0 {
 			return forever
 		}
-		t.copying++
+		t.copyReads++
 		w.ask(func(ctx context.Context) event {
 			batch.found, batch.err = t.stream.ReadCopies(ctx, subjects)
 			return batch
@@ -127,34 +127,33 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 	return forever
 }
 
-// avoidCopies handles the timers to be copied while replicas do not answer. It moves due timers to the reads from the
-// leader. It moves only as many as these reads take at once: thousands of reads would take longer than a replica's next
-// answer. During a pause, a timer that is not due waits until it is due.
+// avoidCopies handles the queued markers while replicas do not answer. The leader is asked for due timers, but only for
+// as many as are read concurrently: thousands of reads would take longer than a replica needs to answer again. During a
+// pause, a timer that is not due waits until it is due.
 func (w *worker) avoidCopies(m moment, paused bool) {
 	t := w.timers
-	for len(t.uncopied) > 0 {
-		f := t.uncopied[0]
+	for len(t.copyQueue) > 0 {
+		f := t.copyQueue[0]
 		switch ahead := f.when().After(m.now); {
 		case ahead && paused:
 			w.flights.hold(f, f.when())
-		case ahead, len(t.unlooked)+t.looking >= maxLooking:
+		case ahead, len(t.leaderQueue)+t.leaderReads >= maxLeaderReads:
 			return
 		default:
 			f.timer.AskLeader()
 			w.examine(f, m)
 		}
-		t.uncopied = t.uncopied[1:]
+		t.copyQueue = t.copyQueue[1:]
 	}
 }
 
 func (e copied) handle(w *worker, m moment) {
-	w.flights.underway--
-	w.timers.copying--
+	w.flights.unanswered--
+	w.timers.copyReads--
 	if e.err != nil && !errors.Is(e.err, role.ErrNoCopies) {
-		w.notes.Log(slog.LevelWarn, "cannot read timers ahead from the replicas of their stream; due timers are read "+
-			"from the leader until replicas answer: if this lasts, check the stream's allow_direct, and the permission to "+
-			"publish to DIRECT.GET",
-			"err", e.err)
+		w.limitedLog.Log(slog.LevelWarn, "cannot read timers ahead of their due times from the replicas of their stream; "+
+			"due timers are read from the leader until replicas answer: if this lasts, check the stream's allow_direct, "+
+			"and the permission to publish to DIRECT.GET", "err", e.err)
 	}
 	for _, f := range e.flights {
 		in, ok := e.found[f.timer.Subject]
@@ -181,27 +180,34 @@ func (w *worker) restart(f *flight, entry entry.Entry, body []byte) {
 	hop, due := f.request.Hop, f.request.Due
 	f.request, f.problem, f.Data = entry.Request, entry.Problem, body
 	f.request.Hop = hop
-	if entry.Debounced() && due.Before(f.request.Due) { // the marker's due time takes the start of the run into account
+	if entry.Debounced() && due.Before(f.request.Due) { // only the marker's due time considers the start of the run
 		f.request.Due = due
 	}
 	f.timer.TakeEntry(entry)
 }
 
+// endRead counts the end of a read from the leader, and begins the next reads.
+func (w *worker) endRead() {
+	w.flights.unanswered--
+	w.timers.leaderReads--
+	w.startReads()
+}
+
 // startReads begins reads of entries from the leader, in order, while there is memory for their bodies.
 func (w *worker) startReads() {
 	t := w.timers
-	for len(t.unlooked) > 0 && t.looking < maxLooking && !w.stopped.Load() {
-		f := t.unlooked[0]
-		before := f.timer.Stage == role.Pending // its body is in memory; the earlier rounds, or its run, are to be read
-		if !before && !w.load(f, loadShare) {
+	for len(t.leaderQueue) > 0 && t.leaderReads < maxLeaderReads && !w.stopped.Load() {
+		f := t.leaderQueue[0]
+		loaded := f.timer.Stage == role.Pending // the body is in memory; only the earlier rounds, or the run, are read
+		if !loaded && !w.load(f, loadShare) {
 			return
 		}
-		t.unlooked = t.unlooked[1:]
-		t.looking++
-		if before {
-			w.lookBefore(f)
+		t.leaderQueue = t.leaderQueue[1:]
+		t.leaderReads++
+		if loaded {
+			w.readEarlier(f)
 		} else {
-			w.lookAt(f)
+			w.readState(f)
 		}
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file records the end of each message in the journal, and passes it to config.Config.Ended. The loop calls
-// Ended, which must return immediately, and waits for nothing else.
+// This file records the delivery or dead letter of each message in the journal, and calls config.Config.Ended with it.
+// The loop calls Ended, so Ended must return immediately. The loop does not wait for the journal.
 
-// watched reports whether the ends of messages are recorded.
-func (w *worker) watched() bool { return w.engine.Journal != nil || w.engine.Settings.Ended != nil }
+// recordsEnds reports whether there is a journal or a function Ended.
+func (w *worker) recordsEnds() bool { return w.engine.Journal != nil || w.engine.Settings.Ended != nil }
 
-// recordDelivered records that the target has a message, by the leader's clock.
+// recordDelivered records that the target has a message since the leader's time at.
 func (w *worker) recordDelivered(f *flight, at leader.Time, late time.Duration) {
-	if !w.watched() {
+	if !w.recordsEnds() {
 		return
 	}
 	r := &f.request
@@ -29,28 +29,29 @@ func (w *worker) recordDelivered(f *flight, at leader.Time, late time.Duration) 
 
 // recordDead records that the dead letter of a message is stored.
 func (w *worker) recordDead(f *flight, now leader.Time) {
-	if !w.watched() {
+	if !w.recordsEnds() {
 		return
 	}
-	as, why := f.sent.as, f.sent.why
+	request, problem := f.sent.request, f.sent.problem
 	r := journal.Record{
-		ID: as.ID, Target: as.Target, At: now.Stamp(), Refused: as.Attempts, Code: why.Code, Reason: why.Sentence,
-		Series: as.Origin().Series, Round: as.Origin().Round,
+		ID: request.ID, Target: request.Target, At: now.Stamp(), Refused: request.Attempts,
+		Code: problem.Code, Reason: problem.Sentence,
+		Series: request.Origin().Series, Round: request.Origin().Round,
 	}
-	if (message.Letter{Request: *as, Code: why.Code}).DueKnown() {
-		r.Due, r.Late = as.Due, max(0, now.Sub(leader.At(as.Due)))
+	if (message.Letter{Request: *request, Code: problem.Code}).DueKnown() {
+		r.Due, r.Late = request.Due, max(0, now.Sub(leader.At(request.Due)))
 	}
-	w.record(f, as, r)
+	w.record(f, request, r)
 }
 
-func (w *worker) record(f *flight, as *message.Request, r journal.Record) {
+func (w *worker) record(f *flight, request *message.Request, r journal.Record) {
 	if w.engine.Journal != nil {
 		w.engine.Journal.Add(r)
 	}
 	if w.engine.Settings.Ended != nil {
 		w.engine.Settings.Ended(config.Ended{
-			Ending: message.Ending(r), Accepted: as.Accepted, Header: as.User, Size: len(f.Data), Hops: as.Hop,
-			Lane: w.lane.Stream, Stored: f.At, First: as.FirstFailure, Last: as.LastFailure,
+			Ending: message.Ending(r), Accepted: request.Accepted, Header: request.User, Size: len(f.Data), Hops: request.Hop,
+			Lane: w.lane.Stream, Stored: f.At, First: request.FirstFailure, Last: request.LastFailure,
 		})
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// TestUnwatchedEndingsCostNothing: if neither journal nor traces are on, a delivery allocates nothing for them.
+// TestUnwatchedEndingsCostNothing: without a journal and without traces, recording a delivery or a dead letter
+// allocates nothing.
 func TestUnwatchedEndingsCostNothing(t *testing.T) {
 	w := &worker{engine: new(Engine), lane: streams.Spec{Stream: "DELAY_1s"}}
 	f := &flight{sent: &publish{}}

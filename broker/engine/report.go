@@ -9,43 +9,44 @@ import (
 
 // This file reports the state of a worker's loop for Engine.Lanes.
 
-// countEvery is the maximum age of the count of a lane's messages while the lane is not being read. A count costs one
-// request to the leader, and only for a lane with at least minHeld messages. With a maximum age of a minute, an
-// operator who has published 10,000 messages would for a minute see only the 256 messages that the lane has read.
+// countEvery is the interval at which the loop requests the number of a lane's messages while the lane is not being
+// read. Reading only pauses in a lane with at least minHeld messages or minHeldBytes bytes, so a small lane causes no
+// request. With an interval of a minute, an operator who has published 10,000 messages would for a minute see only the
+// 256 messages that the lane has read.
 const countEvery = 5 * time.Second
 
-// report updates the report. The loop calls it at the end of a pass.
+// report updates the lane's gauge. The loop calls report at the end of a pass.
 func (w *worker) report(local time.Time) {
 	f, r := w.flights, w.reading
 	now, _ := w.clock.Now(local)
 	report := stats.Report{
 		Memory:  stats.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
-		Waiting: f.waiting(), Newer: len(f.newer),
-		Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
-		MaxBytes: r.seen.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),
+		Waiting: f.waiting(), Newer: len(f.newerFormat),
+		Pending: uint64(f.count) + r.pending(), Read: r.last.Sequence, Bytes: r.sample.Bytes,
+		MaxBytes: r.sample.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),
 	}
 	w.plan.kind.report(w, &report)
-	if resumes, later := w.resumes(); later && resumes.After(now) {
+	if resumes, later := w.resumeTime(); later && resumes.After(now) {
 		report.Resumes = resumes
 	}
 	report.Next, _ = f.next()
-	report.Oldest, _ = f.oldest()
-	report.ClockRead, _ = w.clock.Looked()
+	report.Oldest, _ = f.oldestOverdue()
+	report.ClockRead, _ = w.clock.LastAnswer()
 	w.gauge.Set(report)
 }
 
-// count requests the number of the lane's messages if the last request is older than every. While the lane is not being
-// read, the number has no other source. count returns the time until the next request.
+// count requests the number of the lane's messages if the last request is older than every. It returns the time until
+// the next request. While the lane is not being read, the number has no other source.
 func (w *worker) count(local time.Time, every time.Duration) time.Duration {
-	if left := w.clock.counted.Add(every).Sub(local); left > 0 {
-		return left
+	if wait := w.clock.countedAt.Add(every).Sub(local); wait > 0 {
+		return wait
 	}
-	w.clock.counted = local
-	w.look()
+	w.clock.countedAt = local
+	w.requestSample()
 	return every
 }
 
-// countEarly counts the deliveries that an answer of the stream's leader proves to have been early.
+// countEarly counts the samples that could show early deliveries, and those that did.
 func (w *worker) countEarly(s lane.Sample) {
 	judged, wasEarly := w.early.Judge(w.clock.Base(), s)
 	if judged {

@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// idle returns a worker of a level of an hour.
+// idle returns a worker of a level with a delay of an hour, without messages.
 func idle(t *testing.T, now time.Time) *worker {
 	t.Helper()
 	return atWork(t, streams.Spec{Kind: streams.Level, Delay: time.Hour}, now)
@@ -23,8 +23,7 @@ func (w *worker) statusAt(local time.Time) stats.LaneStatus {
 	return l
 }
 
-// TestOverdueWithoutTheTime: a message that waits because the time is unknown is not overdue, and hides no overdue
-// message.
+// TestOverdueWithoutTheTime: a message that waits for the leader's time is not overdue, and hides no overdue message.
 func TestOverdueWithoutTheTime(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)
@@ -44,7 +43,7 @@ func TestOverdueWithoutTheTime(t *testing.T) {
 }
 
 // TestOverdueWhileItWaitsAgain: after a refusal, or while its target is stalled, a message is overdue from its due time
-// on. A message that waits for its target's rate is overdue from its reserved send time on.
+// on. A message that waits for its reserved send time is not overdue.
 func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	now := time.Now()
 	ago, soon := now.Add(-10*time.Second), now.Add(20*time.Second)
@@ -62,7 +61,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	} {
 		w := idle(t, now)
 		w.plan.kind = test.kind
-		f := &flight{Stored: lane.Stored{At: now}, request: test.request}
+		f := &flight{Message: lane.Message{At: now}, request: test.request}
 		w.proceed(f, moment{now: leader.At(now), proven: true})
 		w.report(now)
 		if got := w.statusAt(now).Overdue; got != test.want {
@@ -71,7 +70,8 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 	}
 }
 
-// TestStatusOfALoopThatHangs: ages grow while the loop does not run.
+// TestStatusOfALoopThatHangs: the lateness and the age of a commit grow while the loop hangs, and the clock's offset
+// becomes unknown.
 func TestStatusOfALoopThatHangs(t *testing.T) {
 	now := time.Now()
 	w := idle(t, now)
@@ -87,7 +87,7 @@ func TestStatusOfALoopThatHangs(t *testing.T) {
 		t.Errorf("not committed for %s, want %s", got, want)
 	}
 	if l.ClockKnown {
-		t.Error("the clocks are compared by a look of an hour ago")
+		t.Error("the clock's offset is known by a sample of an hour ago")
 	}
 	if l := w.statusAt(now.Add(stats.MaxClockAge)); !l.ClockKnown || l.ClockOffset != 0 {
 		t.Errorf("clock offset %s, known %v, want 0 and true", l.ClockOffset, l.ClockKnown)

@@ -13,17 +13,16 @@ import (
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
-	"delaybroker/levels"
 )
 
-// TestReasonOfSilence: the third consecutive silence is a refusal. Its reason is the cause of the silence.
+// TestReasonOfSilence: the third consecutive silence is a refusal, whose reason is the cause of the silence.
 func TestReasonOfSilence(t *testing.T) {
 	silence := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout, Reason: "nobody spoke"}
 	want := deliver.Result{Outcome: deliver.Refused, Reason: "nobody spoke (3 times in a row)"}
-	if got := judgeSilence(&flight{silent: silentTries - 1}, silence); got != silence {
+	if got := judgeSilence(&flight{silences: silentTries - 1}, silence); got != silence {
 		t.Errorf("before the third: got %+v, want %+v", got, silence)
 	}
-	if got := judgeSilence(&flight{silent: silentTries}, silence); got != want {
+	if got := judgeSilence(&flight{silences: silentTries}, silence); got != want {
 		t.Errorf("the third: got %+v, want %+v", got, want)
 	}
 }
@@ -72,7 +71,7 @@ func TestAfterDelivery(t *testing.T) {
 	} {
 		p := p
 		p.attempts = cmp.Or(tt.attempts, p.attempts)
-		f := &flight{request: message.Request{Due: after(-time.Second), Attempts: tt.failed}, silent: tt.silent}
+		f := &flight{request: message.Request{Due: after(-time.Second), Attempts: tt.failed}, silences: tt.silent}
 		if tt.expires > 0 {
 			f.request.Expires = after(tt.expires)
 		}
@@ -82,8 +81,8 @@ func TestAfterDelivery(t *testing.T) {
 	}
 }
 
-// TestRetryJitter: the jitter of a wait is deterministic, differs between messages and attempts, and covers the range
-// of the setting.
+// TestRetryJitter: the jitter of a wait is deterministic, differs between messages and attempts, and is spread over the
+// range of the setting.
 func TestRetryJitter(t *testing.T) {
 	p := plan{retryJitter: config.RetryJitter{{Pattern: "shop.*", Value: 20}}}
 	tenths := make(map[time.Duration]int)
@@ -112,27 +111,25 @@ func TestRetryJitter(t *testing.T) {
 	}
 }
 
-// TestJitterLetsNothingExpire: a wait that would end after Delay-Expires only because of its jitter has no jitter.
+// TestJitterLetsNothingExpire: a wait has no jitter if only the jitter would make it end after Delay-Expires.
 func TestJitterLetsNothingExpire(t *testing.T) {
-	waits, err := levels.Parse("100s")
-	if err != nil {
-		t.Fatal(err)
+	p := plan{
+		attempts: 3, retries: mustLadder(t, "100s"), retryJitter: config.RetryJitter{{Pattern: ">", Value: 20}},
 	}
-	p := plan{attempts: 3, retries: waits, retryJitter: config.RetryJitter{{Pattern: ">", Value: 20}}}
 	for i := range 20 {
 		f := &flight{request: message.Request{
 			ID: fmt.Sprintf("DELAY_30m-%d-1732060800000000000", i+1), Target: "shop.mail",
 			Due: epoch.Stamp(), Expires: epoch.Stamp().Add(100 * time.Second),
 		}}
 		s := refusedByTarget(p, moment{now: epoch}, f, "full")
-		if want := epoch.Stamp().Add(100 * time.Second); s.kind != retry || !s.as.RetryAt.Equal(want) {
+		if want := epoch.Stamp().Add(100 * time.Second); s.kind != retry || !s.request.RetryAt.Equal(want) {
 			t.Fatalf("%s: %s, want the next attempt at %s", f.request.ID, s, want)
 		}
 	}
 }
 
-// TestPolicyByTarget: the first matching rule sets the maximum attempts of a target, and the waits. A client may ask
-// for fewer attempts. Other waits do not follow the rules.
+// TestPolicyByTarget: the first matching rules determine the maximum attempts of a target, and its retry waits. A
+// client may request fewer attempts. Waits without a refusal do not follow the rules.
 func TestPolicyByTarget(t *testing.T) {
 	p := plan{
 		kind:    plainLane{},
@@ -156,7 +153,7 @@ func TestPolicyByTarget(t *testing.T) {
 		{"shop.mail", 0, 2, refused, "dead: undelivered after 3"},
 		{"shop.mail", 2, 1, refused, "dead: undelivered after 2"},
 		{"shop.mail", 1, 0, refused, "dead: undelivered after 1"},
-		{"shop.mail", 9, 2, refused, "dead: undelivered after 3"}, // the maximum was higher when the client asked
+		{"shop.mail", 9, 2, refused, "dead: undelivered after 3"}, // the client requested more than the rule permits
 		{"shop.a", 0, 1, refused, "retry in 7s at 7s after 2"},
 		{"shop.a.b", 0, 2, refused, "retry in 7s at 7s after 3"},
 		{"orders", 0, 2, refused, "retry in 30s at 30s after 3"},
@@ -171,58 +168,59 @@ func TestPolicyByTarget(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreSaid: each refusal by a target, including the last one, is logged with the target, the reason and the
-// attempt, rate-limited by target. The dead letter is logged, too. The message carries the reason of the refusal or, if
-// it was not refused, the reason of its wait.
-func TestRefusalsAreSaid(t *testing.T) {
+// TestRefusalsAreLogged: each refusal by a target, including the last one, is logged with the target, the reason and
+// the attempt, rate-limited by target. The dead letter is logged, too. The message carries the reason of the refusal
+// or, if it was not refused, the reason of its wait.
+func TestRefusalsAreLogged(t *testing.T) {
 	p := plan{kind: plainLane{}, retries: mustLadder(t, "1s 5s"), attempts: 2}
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "no\nstock"}
 	for failed, kind := range []stepKind{retry, dead} {
 		f := &flight{request: message.Request{Target: "shop.mail", Due: after(0), Attempts: failed}}
 		s := afterDelivery(p, moment{now: epoch}, f, refused, 0)
-		if s.kind != kind || s.about != "shop.mail" || s.note == nil {
-			t.Fatalf("refusal %d: %v, about %q, note %v", failed+1, s, s.about, s.note)
+		if s.kind != kind || s.logKey != "shop.mail" || s.line == nil {
+			t.Fatalf("refusal %d: %v, about %q, note %v", failed+1, s, s.logKey, s.line)
 		}
 		want := fmt.Sprintf("WARN target refuses [target shop.mail reason no stock attempt %d of 2]", failed+1)
-		if got := fmt.Sprint(s.note.level, " ", s.note.text, " ", s.note.args); got != want {
+		if got := fmt.Sprint(s.line.level, " ", s.line.text, " ", s.line.args); got != want {
 			t.Errorf("the log has %q, want %q", got, want)
 		}
-		if s.as.LastError != "no stock" || s.as.Allowed != 2 {
-			t.Errorf("what travels: %q of %d", s.as.LastError, s.as.Allowed)
+		if s.request.LastError != "no stock" || s.request.Allowed != 2 {
+			t.Errorf("the message carries %q of %d", s.request.LastError, s.request.Allowed)
 		}
 	}
 	f := &flight{request: message.Request{Target: "shop.mail", ID: "X-1-1"}}
-	letter := publish{kind: dead, why: message.Problemf(message.Undelivered, "refused")}
+	letter := publish{kind: dead, problem: message.Problemf(message.Undelivered, "refused")}
 	s := afterStore(p, moment{now: epoch}, f, &letter, storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1}})
-	if got, want := fmt.Sprint(s.note.args), "[code undelivered target shop.mail id X-1-1 reason refused]"; got != want {
+	if got, want := fmt.Sprint(s.line.args), "[code undelivered target shop.mail id X-1-1 reason refused]"; got != want {
 		t.Errorf("the log of a dead letter has %s, want %s", got, want)
 	}
 	for outcome, want := range map[deliver.Outcome]string{
-		deliver.Stalled: stalled, deliver.NoRoom: "JetStream has no room: insufficient resources (10023)",
+		deliver.Stalled: stalledReason, deliver.NoRoom: "JetStream has no room: insufficient resources (10023)",
 	} {
 		f := &flight{request: message.Request{Target: "shop.mail", Due: after(0), Attempts: 1, LastError: "no stock"}}
 		r := deliver.Result{Outcome: outcome, Reason: "insufficient resources (10023)"}
 		s := afterDelivery(p, moment{now: epoch}, f, r, time.Second)
-		if s.as.Deferred != want || s.as.Attempts != 1 || s.as.LastError != "no stock" || s.as.Allowed != 2 || s.about != "" {
-			t.Errorf("%s: the message carries %+v, logged about %q", outcome, *s.as, s.about)
+		got := *s.request
+		if got.Deferred != want || got.Attempts != 1 || got.LastError != "no stock" || got.Allowed != 2 || s.logKey != "" {
+			t.Errorf("%s: the message carries %+v, logged about %q", outcome, got, s.logKey)
 		}
 	}
-	f = &flight{request: message.Request{Deferred: stalled, LastError: "no stock"}}
+	f = &flight{request: message.Request{Deferred: stalledReason, LastError: "no stock"}}
 	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Paced: "x"}, time.Second)
-	if s.as.Deferred != "" || s.as.LastError != "no stock" {
-		t.Errorf("with a turn of its own: %+v", *s.as)
+	if s.request.Deferred != "" || s.request.LastError != "no stock" {
+		t.Errorf("with a reserved send time: %+v", *s.request)
 	}
 }
 
 // TestExpiredSaysTheLastReason: the dead letter of an expired message has the reason of the last refusal.
 func TestExpiredSaysTheLastReason(t *testing.T) {
 	f := &flight{
-		Stored:  lane.Stored{At: after(0)},
+		Message: lane.Message{At: after(0)},
 		request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"},
 	}
 	s := next(plan{kind: plainLane{}, ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
 	const want = "refused 3 times, and not delivered before Delay-Expires 2026-11-20T10:00:01Z; last error: no stock"
-	if s.kind != dead || s.why.Sentence != want {
-		t.Errorf("got %v: %q, want %q", s, s.why.Sentence, want)
+	if s.kind != dead || s.problem.Sentence != want {
+		t.Errorf("got %v: %q, want %q", s, s.problem.Sentence, want)
 	}
 }

@@ -29,32 +29,32 @@ func (r *roster) countOf(l streams.Spec) *stats.Lane {
 	return c
 }
 
-func (r *roster) counted() []*stats.Lane {
+func (r *roster) allCounts() []*stats.Lane {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.counts)
 }
 
-func (r *roster) enlist(w *worker) {
+func (r *roster) add(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.workers = append(r.workers, w)
 }
 
-func (r *roster) dismiss(w *worker) {
+func (r *roster) remove(w *worker) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.workers = slices.DeleteFunc(r.workers, func(other *worker) bool { return other == w })
 }
 
-// works reports whether this instance works a lane now.
+// works reports whether this instance works the lane of a stream now, by a held lease.
 func (r *roster) works(stream string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.workers, func(w *worker) bool { return w.lane.Stream == stream && w.lease.Held() })
 }
 
-func (r *roster) enlisted() []*worker {
+func (r *roster) running() []*worker {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.workers)

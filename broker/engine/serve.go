@@ -11,22 +11,22 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// serve works one lane while this instance owns it, until ctx ends. It calls settled when the lane is being read, or
-// another instance owns it, or ctx has ended.
-func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) error {
-	defer settled()
-	known := sync.OnceFunc(e.order.Decide)
-	defer known()
+// serve works one lane whenever this instance owns the lane, until ctx ends. It calls ready when this instance reads
+// the lane, when another instance owns the lane, and when ctx has ended.
+func (e *Engine) serve(ctx context.Context, l streams.Spec, ready func()) error {
+	defer ready()
+	decideOwner := sync.OnceFunc(e.watermark.Decide)
+	defer decideOwner()
 	e.roster.countOf(l)
 	for {
-		held, err := e.Leaser.Acquire(ctx, l.Stream, func() { known(); settled() })
+		held, err := e.Leaser.Acquire(ctx, l.Stream, func() { decideOwner(); ready() })
 		if err != nil {
 			return nil // ctx ended
 		}
 		e.log.Debug("this instance owns a lane", "stream", l.Stream)
-		left, err := e.own(ctx, l, held, known, settled)
+		next, err := e.own(ctx, l, held, decideOwner, ready)
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), jsapi.Timeout)
-		if failed := held.Release(release, left); failed != nil {
+		if failed := held.Release(release, next); failed != nil {
 			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, failed))
 		}
 		cancel()
@@ -41,36 +41,36 @@ func (e *Engine) serve(ctx context.Context, l streams.Spec, settled func()) erro
 	}
 }
 
-// own works a lane until ctx or the lease ends. It returns the position at which the next owner begins. It chooses the
+// own works a lane until ctx or the lease ends. It returns the cursor at which the next owner begins. It chooses the
 // laneKind; no other code of the loop compares kinds.
 func (e *Engine) own(
-	ctx context.Context, l streams.Spec, held lease.Lease, known, settled func(),
-) (left lease.Cursor, err error) {
+	ctx context.Context, l streams.Spec, held lease.Lease, decideOwner, ready func(),
+) (next lease.Cursor, err error) {
 	var kind laneKind = plainLane{}
 	from := held.Cursor()
 	switch l.Kind {
 	case streams.Paused:
-		known()
-		settled()
+		decideOwner()
+		ready()
 		return lease.Cursor{}, newPauseLanes(e, l, held).run(ctx)
 	case streams.Retry:
 		kind = retryLane{}
 	case streams.Timers:
-		next, err := e.Timers.ReadCursor(ctx) // after an error, reading begins with the first entry
+		stored, err := e.Timers.ReadCursor(ctx) // after an error, reading begins with the first entry
 		if err != nil {
 			e.log.Warn("cannot read a valid cursor of the timers; reading all timers", "err", err)
 		}
-		if next.Created.Equal(from.Created) || from.Next == 0 {
-			from = lease.Cursor{Next: max(from.Next, next.Next), Created: next.Created}
+		if stored.Created.Equal(from.Created) || from.Next == 0 {
+			from = lease.Cursor{Next: max(from.Next, stored.Next), Created: stored.Created}
 		}
 		kind = newTimersLane(e.Timers, e.names.TimersCursor())
 	}
 	w := e.newWorker(l, kind, held, from)
-	w.adopted = settled
+	w.onEpoch = ready
 	w.backlog.holdBack()
-	known()
-	e.roster.enlist(w)
-	defer e.roster.dismiss(w)
+	decideOwner()
+	e.roster.add(w)
+	defer e.roster.remove(w)
 	err = w.run(ctx)
 	return w.position(), err
 }

@@ -15,27 +15,27 @@ import (
 // This file removes the entries of settled named timers, while no due message waits.
 
 const (
-	// settleEvery is the interval at which drain retries to remove the entries of timers whose messages have arrived.
+	// settleEvery is the interval at which drain retries the required settlements.
 	settleEvery = 100 * time.Millisecond
 	// Settlements wait while more than maxAnswers other answers are outstanding, or more than maxAnswers timers of the
 	// instance are between their claim and the end of their delivery.
 	maxAnswers = 64
-	// Settlements wait while due messages wait, unless there are more than maxSettlements settlements, or one has
-	// waited longer than maxSettlementWait. maxSettlementWait must be far less than the time after which another
-	// instance considers a firing abandoned. With twice maxSettlements, the lane stops reading.
+	// Settlements wait while due messages wait, but not if there are more than maxSettlements settlements, or if the first
+	// settlement has waited longer than maxSettlementWait. After a much longer time, another instance would consider the
+	// firing abandoned. With twice maxSettlements settlements, the lane stops reading.
 	maxSettlements    = 1 << 16
 	maxSettlementWait = 10 * time.Second
 	// settlementCost is the memory that a settlement takes, in bytes.
 	settlementCost = 512
 )
 
-// settlement is a settled timer whose entries are to be removed. Its message has left memory.
+// settlement is a settled timer whose entries are to be removed. The timer's message is not in memory any more.
 type settlement struct {
-	timer *role.Alarm
-	mark  lane.Mark    // of the message that the lane has read
-	since time.Time    // local; when the timer was settled
-	tries int          // number of failed tries to remove its entries
-	waits wheel.Handle // its place in settlements.repeats
+	timer       *role.Alarm
+	mark        lane.Mark    // of the message that the lane has read
+	settledAt   time.Time    // local
+	tries       int          // number of failed tries of the next step
+	retryHandle wheel.Handle // its place in settlements.retries
 
 	id  string    // of the timer's request
 	due time.Time // of the timer's request
@@ -48,19 +48,15 @@ func (s *settlement) request() message.Request {
 
 // settlements are the settlements of a lane. Only the lane's loop uses them.
 type settlements struct {
-	queue    []*settlement             // to be carried out next, in order
-	repeats  *wheel.Wheel[*settlement] // settlements that wait for another try
-	arrived  map[*settlement]struct{}  // settlements whose entries would make the next owner deliver the message again
-	count    int                       // number of settlements, including those in progress
-	underway int                       // requests and publishes without an answer
-}
-
-func newSettlements() settlements {
-	return settlements{repeats: wheel.New[*settlement](), arrived: make(map[*settlement]struct{})}
+	queue      []*settlement             // to be carried out next, in order
+	retries    *wheel.Wheel[*settlement] // settlements that wait for another try
+	required   map[*settlement]struct{}  // drain waits for these: their entries would make the next owner deliver again
+	count      int                       // number of settlements, including those in progress
+	unanswered int                       // requests and publishes without an answer
 }
 
 type (
-	outcomeStored struct { // the event that a publish of the outcome of a timer has ended
+	outcomeStored struct { // the event that a publish of the outcome of a timer was answered, or has failed
 		*settlement
 		storeAnswer
 	}
@@ -71,14 +67,14 @@ type (
 	}
 )
 
-// remove removes a message whose timer is settled from memory, and queues the removal of the timer's entries. The
-// lane's cursor does not pass the message until the entries are removed.
+// remove removes the message of a settled timer from memory, and queues the removal of the timer's entries. The lane's
+// cursor does not pass the message until the entries are removed.
 func (w *worker) remove(f *flight) {
 	s := &settlement{
-		timer: f.timer, mark: f.mark, since: time.Now(), id: f.request.ID, due: f.request.Due,
+		timer: f.timer, mark: f.mark, settledAt: time.Now(), id: f.request.ID, due: f.request.Due,
 	}
 	if s.timer.MayRepeat() {
-		w.timers.arrived[s] = struct{}{}
+		w.timers.required[s] = struct{}{}
 	}
 	w.timers.count++
 	w.timers.stream.Settle(f.timer)
@@ -88,50 +84,51 @@ func (w *worker) remove(f *flight) {
 	w.charge()
 }
 
-// startSettlements begins the next steps of settlements, up to maxRemovals concurrently.
+// startSettlements begins the next steps of queued settlements, at most maxRemovals concurrently.
 func (w *worker) startSettlements(m moment, local time.Time) {
 	t := w.timers
 	if !w.stopped.Load() { // drain retries at its own interval
-		for _, s := range t.repeats.Advance(m.now.Stamp()) {
+		for _, s := range t.retries.Advance(m.now.Stamp()) {
 			t.queue = append(t.queue, s)
 		}
 	}
-	for len(t.queue) > 0 && t.settlements.underway < maxRemovals && !w.settlementsWait(local) {
+	for len(t.queue) > 0 && t.settlements.unanswered < maxRemovals && !w.settlementsWait(local) {
 		s := t.queue[0]
 		t.queue = t.queue[1:]
-		t.settlements.underway++
+		t.settlements.unanswered++
 		if t.stream.HasOutcome(s.timer) {
-			over := t.stream.Over(s.timer, s.request())
-			w.publish(t.stream.Name(), over, func(a storeAnswer) { w.mail.Put(outcomeStored{s, a}) })
+			outcome := t.stream.Over(s.timer, s.request())
+			w.publish(t.stream.Name(), outcome, func(a storeAnswer) { w.mail.Put(outcomeStored{s, a}) })
 			continue
 		}
-		subject, generation, what := s.timer.Subject, s.timer.Generation, s.timer.Removal
+		subject, generation, removal := s.timer.Subject, s.timer.Generation, s.timer.Removal
 		w.ask(func(ctx context.Context) event {
-			alone, err := t.stream.RemoveEntries(ctx, subject, generation, what)
+			alone, err := t.stream.RemoveEntries(ctx, subject, generation, removal)
 			return removed{s, alone, err}
 		})
 	}
 }
 
-// settlementsWait reports whether settlements wait for due messages, of this lane or of another lane's timers.
+// settlementsWait reports whether the queued settlements must wait, because due messages wait in this lane, or timers
+// fire in any lane.
 func (w *worker) settlementsWait(local time.Time) bool {
 	t := w.timers
-	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].since) > maxSettlementWait {
+	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].settledAt) > maxSettlementWait {
 		return false
 	}
-	return w.flights.underway-t.settlements.underway > maxAnswers || len(t.uncopied)+len(t.unlooked) > 0 ||
+	return w.flights.unanswered-t.settlements.unanswered > maxAnswers || len(t.copyQueue)+len(t.leaderQueue) > 0 ||
 		t.stream.Firings() > maxAnswers
 }
 
-// nextRepeat returns the time of the next retry of a settlement.
-func (t *timers) nextRepeat() (leader.Time, bool) {
-	at, ok := t.repeats.Next()
+// nextRetry returns the time of the next retry of a settlement.
+func (t *timers) nextRetry() (leader.Time, bool) {
+	at, ok := t.retries.Next()
 	return leader.At(at), ok
 }
 
 func (e outcomeStored) handle(w *worker, m moment) {
-	w.flights.underway--
-	w.timers.settlements.underway--
+	w.flights.unanswered--
+	w.timers.settlements.unanswered--
 	step := e.timer.AfterOutcome(role.Answer{Ack: e.ack, Err: e.storeAnswer.err})
 	if step.Kind == role.Remove {
 		w.countMissed(e.timer)
@@ -140,8 +137,8 @@ func (e outcomeStored) handle(w *worker, m moment) {
 }
 
 func (e removed) handle(w *worker, m moment) {
-	w.flights.underway--
-	w.timers.settlements.underway--
+	w.flights.unanswered--
+	w.timers.settlements.unanswered--
 	if e.err == nil {
 		w.timers.stream.Removed(e.timer, e.alone)
 	}
@@ -152,22 +149,22 @@ func (e removed) handle(w *worker, m moment) {
 func (w *worker) settled(s *settlement, step role.Step, m moment) {
 	t := w.timers
 	if !s.timer.MayRepeat() {
-		delete(t.arrived, s)
+		delete(t.required, s)
 	}
 	switch step.Kind {
 	case role.Remove:
 		s.tries = 0
 		t.queue = append(t.queue, s)
 	case role.Repeat:
-		at := m.now // while the connection is lost, no pass begins settlements, so no later time is needed
+		at := m.now // no backoff is needed while the connection is lost: no pass begins settlements then
 		if !acks.Offline(step.Err) {
 			w.counts.Repeats.Add(1)
 			at = at.Add(backOffTime(s.tries, t.count))
 		}
 		s.tries++
-		s.waits = t.repeats.Add(at.Stamp(), s)
+		s.retryHandle = t.retries.Add(at.Stamp(), s)
 	case role.Drop:
-		delete(t.arrived, s)
+		delete(t.required, s)
 		t.count--
 		w.reading.cursor.Done(s.mark)
 		w.endAlarm(s.timer)
@@ -177,10 +174,10 @@ func (w *worker) settled(s *settlement, step role.Step, m moment) {
 	}
 }
 
-// retryArrived queues the settlements that wait for another try, if the message of the timer has arrived.
-func (t *timers) retryArrived() {
-	for s := range t.arrived {
-		if t.repeats.Remove(s.waits) {
+// retryRequired queues the required settlements that wait for another try.
+func (t *timers) retryRequired() {
+	for s := range t.required {
+		if t.retries.Remove(s.retryHandle) {
 			t.queue = append(t.queue, s)
 		}
 	}

@@ -19,23 +19,23 @@ func TestSpill(t *testing.T) {
 		refused string
 		want    string
 	}{
-		{name: "near", due: near - 1, want: "hold until 249.999999ms"},
-		{name: "not near", due: near, want: "hop into 1s"},
+		{name: "nearly due", due: minSpill - 1, want: "hold until 249.999999ms"},
+		{name: "not nearly due", due: minSpill, want: "hop into 1s"},
 		{name: "the longest level that fits", due: 3 * time.Second, want: "hop into 1s"},
-		{name: "none smaller to try", due: 3 * time.Second, refused: "1s", want: "hop into 1s"},
+		{name: "the smallest level has refused", due: 3 * time.Second, refused: "1s", want: "hop into 1s"},
 		{name: "in a level", delay: time.Minute, due: 61 * time.Second, want: "hold until 1m1s"},
 	} {
-		f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(tt.due)}, refused: tt.refused}
+		f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(tt.due)}, refusedBy: tt.refused}
 		p := p
 		p.delay = tt.delay
 		if got := next(p, moment{now: epoch, proven: true, crowded: true}, f).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	long := plan{kind: plainLane{}, ladder: mustLadder(t, "10s 1m")} // the level would not be read immediately
-	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(3 * time.Second)}}
+	long := plan{kind: plainLane{}, ladder: mustLadder(t, "10s 1m")} // both levels are read with pauses
+	f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(3 * time.Second)}}
 	if got, want := next(long, moment{now: epoch, crowded: true}, f).String(), "hold until 3s"; got != want {
-		t.Errorf("with no level that is read at once: %s, want %s", got, want)
+		t.Errorf("without a level that is read without a pause: %s, want %s", got, want)
 	}
 }
 
@@ -48,10 +48,10 @@ func TestStores(t *testing.T) {
 		due           time.Duration
 		free, crowded int
 	}{
-		{due: near - 1, free: 1, crowded: 1},
+		{due: minSpill - 1, free: 1, crowded: 1},
 		{due: time.Second, free: 1, crowded: 2},
 		{due: 3 * time.Second, free: 1, crowded: 2},
-		{due: 8 * time.Second, free: 2, crowded: 2}, // 7s, and the remaining time on the wheel of that level
+		{due: 8 * time.Second, free: 2, crowded: 2}, // 7s, and a second on the wheel of the level 7s
 		{due: 10 * time.Second, free: 2, crowded: 2},
 		{due: 14 * time.Second, free: 3, crowded: 3}, // 10s 3s
 	} {
@@ -71,7 +71,7 @@ func TestStores(t *testing.T) {
 func stores(t *testing.T, p plan, m moment, due time.Duration) (stored int) {
 	t.Helper()
 	m.now = epoch
-	f := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(due)}}
+	f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(due)}}
 	stored = 1
 	for range 20 {
 		switch s := next(p, m, f); s.kind {
@@ -86,20 +86,20 @@ func stores(t *testing.T, p plan, m moment, due time.Duration) (stored int) {
 			t.Fatalf("due in %s: unexpected step: %s", due, s)
 		}
 	}
-	t.Fatalf("due in %s: it circles", due)
+	t.Fatalf("due in %s: the message circles", due)
 	return 0
 }
 
-// TestSpillAllocatesNothing: while memory is short, the levels are searched for each message without a copy.
+// TestSpillAllocatesNothing: while memory is short, the search for a level allocates nothing.
 func TestSpillAllocatesNothing(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: levels.Default(), retries: levels.Default()}
-	far := &flight{Stored: lane.Stored{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}
+	far := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}
 	crowded := moment{now: epoch, proven: true, crowded: true}
 	if n := testing.AllocsPerRun(100, func() { holdOrSpill(p, crowded, far, far.when()) }); n != 0 {
 		t.Errorf("to store a message in a level instead of memory allocates %.0f times", n)
 	}
 	const request = 1 // the message's request in the retry lane
-	if n := testing.AllocsPerRun(100, func() { deferred(p, crowded, far, time.Hour, stalled) }); n > request {
+	if n := testing.AllocsPerRun(100, func() { deferStep(p, crowded, far, time.Hour, stalledReason) }); n > request {
 		t.Errorf("to put off a message allocates %.0f times, want %d", n, request)
 	}
 }

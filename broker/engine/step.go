@@ -14,7 +14,7 @@ import (
 	"delaybroker/levels"
 )
 
-// plan holds the settings by which the steps of a lane's messages are decided.
+// plan holds the settings that determine the steps of a lane's messages.
 type plan struct {
 	kind     laneKind
 	delay    time.Duration // the delay of the lane: every message waits for it
@@ -24,11 +24,11 @@ type plan struct {
 	attempts int           // default number of refusals after which a message becomes a dead letter
 
 	limits deliver.Limits
-	homes  []levels.Level // the levels that can be the home of a rate: see rates.go
+	homes  []levels.Level // the levels that can be the home of a rate's bucket: see rates.go
 
-	retryRules   config.RetryWaits // by target; other targets use retries
+	retryRules   config.RetryWaits // by target; targets without a rule use retries
 	retryJitter  config.RetryJitter
-	attemptRules config.RetryLimits
+	attemptRules config.RetryLimits // by target; targets without a rule use attempts
 
 	resumed leader.Time // in the lane of a pause: when the pause was resumed; zero in other lanes
 }
@@ -48,8 +48,8 @@ func (p plan) waits(target string) []levels.Level {
 	return p.retryRules.Lookup(target, p.retries).Levels()
 }
 
-// jitter returns the extra wait after a refusal of a message. The settings of the message's target bound it, as a
-// percentage of the wait. Every instance computes the same value, so all copies of a message are due at the same time.
+// jitter returns the extra wait after a refusal of a message. The settings of the message's target bound the jitter, as
+// a percentage of the wait. All instances compute the same jitter, so all copies of a message are due at the same time.
 func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Duration {
 	limit := wait * time.Duration(p.retryJitter.Lookup(r.Target, 0)) / 100
 	if limit <= 0 {
@@ -70,29 +70,29 @@ func (p plan) allowed(r message.Request) int {
 	return n
 }
 
-// moment is the situation in which a worker decides.
+// moment is the situation of a worker at the time of a decision.
 type moment struct {
 	now      leader.Time
 	local    time.Time // the same moment by the clock of this host
-	proven   bool      // the leader's clock has certainly reached now; if false, now is an estimate
-	inFlight int       // number of messages in memory
+	proven   bool      // it is proven that the leader's clock has reached now; if false, now is an estimate
+	inMemory int       // number of messages in memory
 	crowded  bool      // memory is short: see holdOrSpill
 	pauses   *pause.List
-	parks    bool                    // the stream of paused messages may accept a message: see parking
+	canPark  bool                    // the stream of paused messages may accept a message: see parking
 	works    func(levels.Level) bool // reports whether this instance works the lane of a level now
 }
 
-// step is the next thing to do with a message.
+// step is the next action on a message.
 type step struct {
-	kind   stepKind
-	at     leader.Time      // of hold and backOff: the time of the next decision
-	leaves bool             // of hold: at that time, a hop takes the message from the lane
-	level  levels.Level     // of hop and retry: the destination
-	as     *message.Request // the message's request from now on; nil if it does not change
-	why    *message.Problem // of dead: the reason
-	pause  string           // of park: the id of the pause
-	note   *note            // a log line; nil for none
-	about  string           // limits the rate of the log line by this target; if empty, the text limits the rate
+	kind      stepKind
+	at        leader.Time      // of hold and backOff: the time of the next decision
+	awaitsHop bool             // of hold: a hop takes the message from the lane at the time at
+	level     levels.Level     // of hop and retry: the destination
+	request   *message.Request // the message's request from this step on; nil if the request does not change
+	problem   *message.Problem // of dead: the reason
+	pause     string           // of park: the id of the pause
+	line      *logLine         // the log line of the step; nil for none
+	logKey    string           // the target by which the rate of log lines is limited; if empty, it is limited by the text
 }
 
 // stepKind is the kind of a step. The set is closed.
@@ -100,28 +100,28 @@ type stepKind int
 
 // The steps.
 const (
-	hold     stepKind = iota // wait on the wheel until the next decision
-	backOff                  // like hold, after a try that failed
-	pace                     // wait for the send time that the target's rate has reserved
-	awaitKey                 // wait until the key of its seal is known
-	halt                     // wait, for a short time, until a closing pause is over
-	hop                      // publish into a level
-	retry                    // publish into a retry lane
-	park                     // publish into the lane of a pause
-	dead                     // publish to the dead letters
-	repeat                   // publish the same message again
-	check                    // read the copy that a stream reports
-	renew                    // publish the same message under another id
-	fire                     // deliver to the target
-	arrive                   // remove from memory: the message has arrived
-	examine                  // of a timer: read its state, or whether the earlier rounds are settled
-	claim                    // of a timer: store its firing
-	claimed                  // of a timer: decide again, since its firing is stored or its entry was read
-	remove                   // of a timer: remove its entries
+	hold        stepKind = iota // wait on the wheel until the next decision
+	backOff                     // like hold, after a try that failed
+	pace                        // wait for the send time that the target's rate has reserved
+	awaitKey                    // wait until the key of its seal is known
+	halt                        // wait until a closing pause is over
+	hop                         // publish into a level
+	retry                       // publish into a retry lane
+	park                        // publish into the lane of a pause
+	dead                        // publish into the stream of dead letters
+	repeat                      // publish the same message again, under the same id
+	check                       // read the copy that a stream reports as a duplicate
+	renew                       // publish the same message under another id
+	fire                        // deliver to the target
+	arrive                      // remove from memory: the message has arrived
+	examine                     // of a timer: read its state, or whether the earlier rounds are settled
+	claim                       // of a timer: store its firing
+	decideAgain                 // of a timer: decide again, because its firing was stored or its entry was read
+	remove                      // of a timer: remove its entries
 )
 
-// note is a log line.
-type note struct {
+// logLine is a line for the log.
+type logLine struct {
 	level slog.Level
 	text  string
 	args  []any

@@ -19,9 +19,9 @@ const maxChecks = 16
 
 // publishOf returns the message that a step stores in one of our streams.
 func (w *worker) publishOf(f *flight, s step) *publish {
-	p := &publish{kind: s.kind, level: s.level, as: &f.request, why: s.why}
-	if s.as != nil {
-		p.as = s.as
+	p := &publish{kind: s.kind, level: s.level, request: &f.request, problem: s.problem}
+	if s.request != nil {
+		p.request = s.request
 	}
 	names, target := w.engine.names, f.request.Target
 	switch s.kind {
@@ -35,7 +35,7 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	case park:
 		p.stream, p.subject = names.PausedStream(), names.Paused(s.pause, target)
 	case dead:
-		p.stream, p.subject = names.DeadStream(), names.Dead(s.why.Code, target)
+		p.stream, p.subject = names.DeadStream(), names.Dead(s.problem.Code, target)
 	}
 	return p
 }
@@ -53,10 +53,10 @@ func (w *worker) store(f *flight) {
 	w.publish(f.sent.stream, m, func(a storeAnswer) { w.mail.Put(stored{f, a}) })
 }
 
-// publish publishes into one of our streams, and calls done with the answer, on any goroutine. It ignores answers of
-// other streams.
+// publish publishes into one of our streams, and calls done with the answer, on any goroutine. It ignores answers that
+// name another stream.
 func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
-	w.flights.underway++
+	w.flights.unanswered++
 	w.engine.Write.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (again bool) {
 		r, ok := jsapi.ReplyOf(answer, err, stream)
 		if !ok {
@@ -68,22 +68,22 @@ func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 }
 
 func (e stored) handle(w *worker, m moment) {
-	w.flights.underway--
+	w.flights.unanswered--
 	f, a, sent := e.flight, e.storeAnswer, e.sent
 	switch {
 	case a.refusal():
 		f.sent = nil
 		if sent.kind == hop {
-			f.refused = sent.level.Name
+			f.refusedBy = sent.level.Name
 		}
-		if sent.kind == dead && sent.as.Attempts == f.request.Attempts { // its next step is a dead letter again
-			f.problem = sent.why
+		if sent.kind == dead && sent.request.Attempts == f.request.Attempts { // its next step is a dead letter again
+			f.problem = sent.problem
 		}
 		if !a.local {
 			w.engine.Tally.Unstored.Add(1)
 		}
 	case a.err == nil && a.ack.Duplicate:
-		sent.found = a.ack.Sequence
+		sent.duplicate = a.ack.Sequence
 	}
 	if sent.kind == park {
 		w.parking.answered(a, time.Now())
@@ -92,7 +92,7 @@ func (e stored) handle(w *worker, m moment) {
 	if s.kind == arrive {
 		w.countMove(f, m)
 	}
-	if sent.kind == hop && a.refusal() { // afterStore has decided the next step
+	if sent.kind == hop && a.refusal() { // s may be a step in this lane, in which the message is overdue later
 		w.setOverdue(f, s)
 	}
 	w.apply(f, s, m)
@@ -106,31 +106,31 @@ func (w *worker) countMove(f *flight, m moment) {
 	case retry:
 		w.counts.Retries.Add(1)
 	case dead:
-		w.engine.Tally.Dead[f.sent.why.Code].Add(1)
+		w.engine.Tally.Dead[f.sent.problem.Code].Add(1)
 		w.recordDead(f, m.now)
 	}
 }
 
-// checked is the event that the copy that a stream reports has been read.
+// checked is the event that the read of a copy, which a stream reported as a duplicate, has ended.
 type checked struct {
 	*flight
-	ours bool
+	ours bool // this broker wrote the copy
 	err  error
 }
 
-// check reads the copy that a stream reports. All publishers of a stream, clients included, share one namespace of ids.
-// So a client that guesses an id could make the worker believe that its message is stored, and purge the message.
-// Therefore a copy counts only if it is our own message: under an internal subject, with our seal, and with the same
-// hop count.
+// check reads the copy that a stream reports as a duplicate. All publishers of a stream, clients included, share one
+// namespace of ids. So if a client guesses the id of a publish and uses the id first, the stream reports the worker's
+// publish as a duplicate, although the stream does not have the message. Therefore a copy counts only if it is our own
+// message: under an internal subject, with our seal, and with the same hop count.
 func (w *worker) check(f *flight) {
-	if w.flights.checking == maxChecks {
+	if w.flights.checks == maxChecks {
 		w.flights.unchecked = append(w.flights.unchecked, f)
 		return
 	}
-	w.flights.checking++
+	w.flights.checks++
 	sent := f.sent
 	w.ask(func(ctx context.Context) event {
-		found, err := w.engine.JetStream.API.Message(ctx, sent.stream, sent.found)
+		found, err := w.engine.JetStream.API.Message(ctx, sent.stream, sent.duplicate)
 		ours := err == nil && w.engine.Keys.Wrote(sent.header(), found)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
@@ -140,8 +140,8 @@ func (w *worker) check(f *flight) {
 }
 
 func (e checked) handle(w *worker, m moment) {
-	w.flights.underway--
-	w.flights.checking--
+	w.flights.unanswered--
+	w.flights.checks--
 	if waiting := w.flights.unchecked; len(waiting) > 0 {
 		w.flights.unchecked = waiting[1:]
 		w.check(waiting[0])
@@ -158,12 +158,18 @@ func (e checked) handle(w *worker, m moment) {
 	w.apply(e.flight, afterCheck(m, e.flight, e.ours, e.err), m)
 }
 
-// ask runs a request to JetStream on a goroutine of its own, and puts the returned event into the mailbox.
-func (w *worker) ask(question func(context.Context) event) {
-	w.flights.underway++
+// ask sends a request about a message, with the timeout jsapi.Timeout. The event must count the answer.
+func (w *worker) ask(send func(context.Context) event) {
+	w.flights.unanswered++
+	w.request(jsapi.Timeout, send)
+}
+
+// request calls send, which sends a request to JetStream, on another goroutine. It puts the returned event into the
+// mailbox.
+func (w *worker) request(timeout time.Duration, send func(context.Context) event) {
 	w.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), jsapi.Timeout)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
-		w.mail.Put(question(ctx))
+		w.mail.Put(send(ctx))
 	})
 }

@@ -1,31 +1,37 @@
 package engine
 
-import "delaybroker/broker/timer/role"
+import (
+	"delaybroker/broker/timer/role"
+	"delaybroker/wheel"
+)
 
 // timers holds the named timers that a lane has in memory. Only the lane's loop uses it. See package role.
 type timers struct {
-	stream *role.Stream
-	latest map[string]*flight       // the last set of each subject, if it is in memory; only in the timers' lane
-	mine   map[*role.Alarm]struct{} // the alarms whose firings this lane has claimed
-	loaded int                      // bytes of bodies that were read for markers
+	stream      *role.Stream
+	lastSets    map[string]*flight       // by subject: the last set, if it is in memory; only in the timers' lane
+	claims      map[*role.Alarm]struct{} // the alarms whose firings this lane has claimed
+	loadedBytes int                      // size of the bodies that were read for markers
 
-	copying, looking   int       // number of reads in progress: from any replica, and from the leader
-	uncopied, unlooked []*flight // timers to be read, in order: from any replica, and from the leader
+	copyReads   int       // number of requests in progress, to any replica
+	leaderReads int       // number of requests in progress, to the leader
+	copyQueue   []*flight // the timers to be read from any replica, in order
+	leaderQueue []*flight // the timers to be read from the leader, in order
 
 	settlements
 }
 
 func newTimers(s *role.Stream) *timers {
 	return &timers{
-		stream: s, latest: make(map[string]*flight), mine: make(map[*role.Alarm]struct{}), settlements: newSettlements(),
+		stream: s, lastSets: make(map[string]*flight), claims: make(map[*role.Alarm]struct{}),
+		settlements: settlements{retries: wheel.New[*settlement](), required: make(map[*settlement]struct{})},
 	}
 }
 
-// supersede removes a timer that was replaced or cancelled from memory, unless it has fired or a request about it is in
-// progress. The answer to the request will show the replacement. It reports whether the entry of the timer is to be
-// removed.
+// supersede removes a timer that was replaced or cancelled from memory, unless the timer has fired, or a request about
+// the timer is in progress. The answer to that request will show the replacement. Supersede reports whether it has
+// queued the removal of the timer's own entry.
 func (w *worker) supersede(f *flight) (removed bool) {
-	if !f.timer.Supersede() || f.sent != nil || !w.flights.takeOff(f) {
+	if !f.timer.Supersede() || f.sent != nil || !w.flights.removeFromWheel(f) {
 		return false
 	}
 	f.timer.Withdraw()
@@ -33,28 +39,28 @@ func (w *worker) supersede(f *flight) (removed bool) {
 	return f.timer.Entry == f.Sequence
 }
 
-// forgetTimer removes the message of a timer from timers.
+// forgetTimer removes the message of a timer from w.timers.
 func (w *worker) forgetTimer(f *flight) {
-	if t := w.timers; t.latest[f.timer.Subject] == f {
-		delete(t.latest, f.timer.Subject)
+	if t := w.timers; t.lastSets[f.timer.Subject] == f {
+		delete(t.lastSets, f.timer.Subject)
 	}
 	w.unload(f)
 }
 
-// endAlarm releases the claim on the firing of a timer, and ends the alarm.
+// endAlarm releases this lane's claim on the firing of a timer, if there is one, and ends the alarm.
 func (w *worker) endAlarm(a *role.Alarm) {
 	t := w.timers
-	if _, ok := t.mine[a]; ok {
+	if _, ok := t.claims[a]; ok {
 		t.stream.Release(a)
-		delete(t.mine, a)
+		delete(t.claims, a)
 	}
 	a.End()
 }
 
-// release releases all claims.
+// release releases all claims of this lane.
 func (t *timers) release() {
-	for a := range t.mine {
+	for a := range t.claims {
 		t.stream.Release(a)
 	}
-	t.mine = nil
+	t.claims = nil
 }

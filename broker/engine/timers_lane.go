@@ -17,24 +17,24 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// timersEvery is the maximum age of the count of timers. It replaces countEvery in the timers' lane.
+// timersEvery replaces countEvery in the timers' lane.
 const timersEvery = time.Minute
 
-// timersLane is the lane of named timers. Each message is an entry of a timer. The last entry of a subject is the
-// timer's state.
+// timersLane is the lane of named timers. Each message of the lane is an entry of a timer. The last entry of a subject
+// is the timer's state.
 type timersLane struct {
 	plainLane
-	stream *role.Stream
-	cursor string    // the subject of the lane's cursor
-	began  time.Time // local; when this instance became the owner of the lane
+	stream     *role.Stream
+	cursor     string    // the subject of the lane's cursor
+	ownedSince time.Time // local; when this instance became the owner of the lane
 
 	yield    yield
 	sweep    role.Sweep
-	unopened int // number of entries sealed with an unknown key that the last sweep pass found
+	unopened int // number of entries, sealed with an unknown key, that the last sweep pass has found
 }
 
 func newTimersLane(s *role.Stream, cursor string) *timersLane {
-	return &timersLane{stream: s, cursor: cursor, began: time.Now()}
+	return &timersLane{stream: s, cursor: cursor, ownedSince: time.Now()}
 }
 
 func (l *timersLane) source() source {
@@ -43,43 +43,43 @@ func (l *timersLane) source() source {
 
 // parse parses an entry of the timers' stream. An entry of any kind replaces the previous entry of its subject.
 //
-// If the key of an entry's seal is unknown, and the entry is older than our ownership, the entry stays in the stream.
-// The operator may have removed the key too early, and a dead letter would end the series. The sweep reports these
-// entries. When their key is known again, the sweep finds their timers.
+// An entry that is sealed with an unknown key, and that was stored before this instance owned the lane, stays in the
+// stream. The operator may have removed the key too early, and a dead letter would end the series. The sweep reports
+// such entries. When their key is known again, the sweep finds their timers.
 func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	t := w.timers
-	if in.KeysCurrent && l.beforeUs(w, leader.At(in.At)) {
+	if in.KeysCurrent && l.beforeOwnership(w, leader.At(in.At)) {
 		f.timer = &role.Alarm{Subject: f.Subject, Stage: role.Settled}
 		return
 	}
 	e := entry.Parse(t.stream.Policy, in)
-	before := t.latest[f.Subject]
-	if before == nil || before.Sequence != e.Generation {
-		if a := t.stream.OfEarlierFiring(e, in); a != nil && l.beforeUs(w, leader.At(in.At)) {
+	previous := t.lastSets[f.Subject]
+	if previous == nil || previous.Sequence != e.Generation {
+		if a := t.stream.OfEarlierFiring(e, in); a != nil && l.beforeOwnership(w, leader.At(in.At)) {
 			f.request, f.timer = e.Request, a
 			return
 		}
 	}
-	var follows *role.Alarm // the set that directly precedes this one; nil if it is not in memory
-	if before != nil && before.Sequence < f.Sequence && before.problem == nil && before.timer.StillPending() {
-		follows = before.timer
+	var predecessor *role.Alarm // the set that directly precedes this set; nil if it is not in memory
+	if previous != nil && previous.Sequence < f.Sequence && previous.problem == nil && previous.timer.StillPending() {
+		predecessor = previous.timer
 	}
-	removed := false // the entry of before is to be removed
+	removesPrevious := false // the entry of previous is to be removed
 	switch {
-	case before == nil || before.Sequence >= f.Sequence:
-	case before.timer.ReplacedBy(e):
-		removed = w.supersede(before)
+	case previous == nil || previous.Sequence >= f.Sequence:
+	case previous.timer.ReplacedBy(e):
+		removesPrevious = w.supersede(previous)
 	default:
-		before.timer.MayHaveFired()
+		previous.timer.MayHaveFired()
 	}
 	f.request, f.problem, f.timer = e.Request, e.Problem, t.stream.OfEntry(e, in)
-	if removed && e.Kind == entry.Cancel && f.timer.Keep {
-		f.timer.Entry = 0 // mostly no other entry is left; the sweep removes the rest with the cancel
+	if removesPrevious && e.Kind == entry.Cancel && f.timer.Keep {
+		f.timer.Entry = 0 // usually no other entry remains; the sweep removes the others together with the cancel
 	}
 	switch e.Kind {
 	case entry.Set:
-		t.latest[f.Subject] = f
-		f.request.Due = f.timer.Follow(follows, e)
+		t.lastSets[f.Subject] = f
+		f.request.Due = f.timer.Follow(predecessor, e)
 		limit := int(w.lane.MaxMsgSize)
 		if f.problem == nil && e.Replaced == 0 && limit > 0 && f.Size-len(f.Subject) > limit-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
@@ -94,34 +94,34 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	}
 }
 
-// beforeUs reports whether an entry was stored before this instance owned the lane. While the leader's clock is
-// unknown, beforeUs returns true: this instance has not fired a timer yet.
-func (l *timersLane) beforeUs(w *worker, stored leader.Time) bool {
-	began, _ := w.clock.Now(l.began)
-	return !w.clock.Known() || stored.Before(began)
+// beforeOwnership reports whether an entry was stored before this instance owned the lane. While the leader's clock is
+// unknown, beforeOwnership returns true: this instance has not fired a timer yet.
+func (l *timersLane) beforeOwnership(w *worker, stored leader.Time) bool {
+	since, _ := w.clock.Now(l.ownedSince)
+	return !w.clock.Known() || stored.Before(since)
 }
 
-func (l *timersLane) leaves(_ plan, f *flight) (at leader.Time, again bool) { return f.when(), false }
+func (l *timersLane) deadline(_ plan, f *flight) (at leader.Time, retry bool) { return f.when(), false }
 
 func (l *timersLane) holdsTimers() bool { return true }
 
-func (l *timersLane) yields(local time.Time) bool { return l.yield.on(l.stream.Firings(), local) }
+func (l *timersLane) yields(local time.Time) bool { return l.yield.active(l.stream.Firings(), local) }
 
 // commit stores the cursor. It purges nothing: entries stay in the stream after they have been read.
 func (l *timersLane) commit(ctx context.Context, _ *committer, todo commit) error {
-	return l.stream.KeepCursor(ctx, timer.Cursor{Next: todo.upTo + 1, Created: todo.known.Created})
+	return l.stream.KeepCursor(ctx, timer.Cursor{Next: todo.upTo + 1, Created: todo.history.Created})
 }
 
-// report counts all entries as pending, since they stay after they have been read. One message of the stream is the
-// cursor.
+// report counts all entries as pending, because they stay after they have been read. One message of the stream, the
+// cursor, does not count.
 func (l *timersLane) report(w *worker, r *stats.Report) {
-	r.Pending = max(r.Pending, max(w.reading.seen.Messages, 1)-1)
+	r.Pending = max(r.Pending, max(w.reading.sample.Messages, 1)-1)
 	r.Unopened = l.unopened
 }
 
 // idle requests the number of entries, and begins a sweep pass.
 func (l *timersLane) idle(w *worker, m moment) (wait time.Duration) {
-	if w.reading.seen.Messages > 1 {
+	if w.reading.sample.Messages > 1 {
 		wait = w.count(m.local, timersEvery)
 	} else {
 		wait = l.plainLane.idle(w, m)
@@ -129,12 +129,12 @@ func (l *timersLane) idle(w *worker, m moment) (wait time.Duration) {
 	return min(wait, l.sweepIfDue(w, m))
 }
 
-// sweepIfDue begins a sweep pass through the timers' stream if one is due. It returns the time until the next one.
+// sweepIfDue begins a sweep pass through the timers' stream if a pass is due. It returns the time until the next pass.
 func (l *timersLane) sweepIfDue(w *worker, m moment) time.Duration {
 	if !w.clock.Known() || !w.reading.live() {
 		return forever
 	}
-	wait, ok := l.sweep.Wait(m.now, m.local, w.reading.seen.Messages == 0 && w.reading.last.Sequence == 0)
+	wait, ok := l.sweep.Wait(m.now, m.local, w.reading.sample.Messages == 0 && w.reading.last.Sequence == 0)
 	switch {
 	case !ok:
 		return forever
@@ -143,7 +143,7 @@ func (l *timersLane) sweepIfDue(w *worker, m moment) time.Duration {
 	}
 	before := l.sweep.Begin(m.now)
 	w.wg.Go(func() {
-		end := l.stream.Pass(w.working, before, func(b *role.Batch) { w.mail.Put(overdueFound{b}) })
+		end := l.stream.Pass(w.loopCtx, before, func(b *role.Batch) { w.mail.Put(overdueFound{b}) })
 		w.mail.Put(passEnded{l, end})
 	})
 	return forever
@@ -159,7 +159,7 @@ type (
 
 func (e passEnded) handle(w *worker, m moment) {
 	if err := e.end.Err; err != nil {
-		w.notes.Log(slog.LevelWarn, "cannot look for overdue timers, will retry", "err", err)
+		w.limitedLog.Log(slog.LevelWarn, "cannot look for overdue timers, will retry", "err", err)
 	}
 	e.lane.sweep.End(e.end, m.local)
 	e.lane.logSeals(w, e.end)
@@ -168,11 +168,11 @@ func (e passEnded) handle(w *worker, m moment) {
 func (e overdueFound) handle(w *worker, m moment) {
 	for _, found := range e.batch.Found {
 		a := found.Alarm
-		if in := w.timers.latest[a.Subject]; in != nil && in.Sequence == a.Generation { // already in memory
+		if set := w.timers.lastSets[a.Subject]; set != nil && set.Sequence == a.Generation { // already in memory
 			a.End()
 			continue
 		}
-		f := w.flights.take(lane.Stored{Sequence: a.Generation, At: a.At, Subject: a.Subject}, w.reading.cursor.Void())
+		f := w.flights.begin(lane.Message{Sequence: a.Generation, At: a.At, Subject: a.Subject}, w.reading.cursor.Void())
 		f.request, f.timer = found.Request, a
 		if !m.proven || !w.lease.Held() {
 			w.flights.untimed = append(w.flights.untimed, f)
@@ -190,11 +190,11 @@ func (l *timersLane) logSeals(w *worker, end role.Pass) {
 		w.log.Info("resealed pending series and schedules with the first secret", "entries", resealed)
 	}
 	if err != nil {
-		w.notes.Log(slog.LevelWarn, "cannot reseal pending series and schedules, will retry", "err", err)
+		w.limitedLog.Log(slog.LevelWarn, "cannot reseal pending series and schedules, will retry", "err", err)
 	}
 	unopened, keys := end.Unopened()
 	if l.unopened = unopened; unopened > 0 {
-		w.notes.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not set here; "+
+		w.limitedLog.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not set here; "+
 			"add it to DELAY_SECRET, after the first one", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
 	}
 }

@@ -16,9 +16,9 @@ import (
 
 // entryRead returns an entry of the timers' stream that the worker of its lane has just read.
 func entryRead(w *worker, sequence uint64, now time.Time, header message.Header) *flight {
-	s := lane.Stored{Sequence: sequence, At: now, Subject: "delaytimer.key.orders.x", Header: header}
-	mark, _ := w.reading.record(lane.Item{Epoch: 1, Stored: s})
-	f := w.flights.take(s, mark)
+	s := lane.Message{Sequence: sequence, At: now, Subject: "delaytimer.key.orders.x", Header: header}
+	mark, _ := w.reading.record(lane.Item{Epoch: 1, Message: s})
+	f := w.flights.begin(s, mark)
 	w.parse(f, f.Incoming(w.lane.Stream))
 	return f
 }
@@ -28,7 +28,7 @@ func firedHeader(f *flight, generation uint64, by string) message.Header {
 }
 
 // TestPendingGivesWay: a pending set is dropped when another entry of its subject is read. A set that may have fired is
-// kept, and its state is read.
+// kept, and its state is read from the leader.
 func TestPendingGivesWay(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -36,7 +36,7 @@ func TestPendingGivesWay(t *testing.T) {
 		kept   bool
 		keys   *message.Keys
 	}{
-		"ours, or not": {func(f *flight) message.Header {
+		"sealed with an unknown key": {func(f *flight) message.Header {
 			h := firedHeader(f, 7, "me")
 			message.NewKeys([]string{"another, as long"}, now).SealMessage(f.Subject, h, nil, now)
 			return h
@@ -46,15 +46,15 @@ func TestPendingGivesWay(t *testing.T) {
 		"another set":      {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false, nil},
 		"a cancel":         {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false, nil},
 		"noise":            {func(*flight) message.Header { return nil }, false, nil},
-		"what became of one": {func(f *flight) message.Header {
+		"an outcome": {func(f *flight) message.Header {
 			return entry.Pending{Request: f.request}.OverHeader(7, 8, entry.Delivered)
 		}, false, nil},
 	} {
 		for stage, doubt := range map[role.Stage]func(*worker, *flight){
 			role.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
 			role.Doubt: func(w *worker, f *flight) { // the answer to its firing was lost
-				w.timers.mine[f.timer] = struct{}{}
-				w.flights.underway++
+				w.timers.claims[f.timer] = struct{}{}
+				w.flights.unanswered++
 				claimAnswered{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
 			},
 		} {
@@ -90,22 +90,22 @@ func TestFiredStaysFired(t *testing.T) {
 	}
 }
 
-// TestMissedLastRoundIsCountedOnce: the last round of a series is missed, and both its marker and the sweep find it.
-// The end of the series is stored once, and the worker that stores it counts the round.
+// TestMissedLastRoundIsCountedOnce: the last round of a series is missed, and both its marker and the sweep find this.
+// The outcome of the series is stored once, and only the worker that stores it counts the round.
 func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
 		second storeAnswer
 		want   uint64
 	}{
-		"told already":    {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, 1},
-		"no room to tell": {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}, 2},
+		"outcome already stored":  {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, 1},
+		"no room for the outcome": {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}, 2},
 	} {
 		w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
 			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
 			f.timer.Stage, f.timer.Entry, f.timer.Outcome, f.timer.Skipped = role.Settled, 7, entry.Missed, 1
-			w.flights.underway++
+			w.flights.unanswered++
 			w.remove(f)
 			outcomeStored{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
 		}
@@ -115,10 +115,10 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestLeftBehindByTheLeadersClock: the state of a firing that was stored before this instance owned the lane is read. A
-// later firing is left to its worker. The clock of this host does not matter. Until the leader has reported its time,
-// all firings count as earlier.
-func TestLeftBehindByTheLeadersClock(t *testing.T) {
+// TestEarlierFiringsByTheLeadersClock: the worker reads the state of a firing that was stored before this instance
+// owned the lane, by the leader's clock. A later firing is the business of the worker that stored it. Until the leader
+// has reported its time, all firings count as earlier.
+func TestEarlierFiringsByTheLeadersClock(t *testing.T) {
 	now := time.Now()
 	lane := streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}
 	set := entryRead(atWork(t, lane, now), 7, now, message.Header{"Delay-For": {"1s"}})
@@ -126,22 +126,22 @@ func TestLeftBehindByTheLeadersClock(t *testing.T) {
 		for _, tt := range []struct {
 			stored  time.Duration // after the lane became ours
 			unknown bool          // the leader has not reported its time
-			looked  bool          // whether the state must be read
+			read    bool          // the state must be read
 		}{
-			{stored: -1, looked: true},
+			{stored: -1, read: true},
 			{stored: 0},
 			{stored: time.Minute},
-			{stored: -time.Minute, looked: true, unknown: true},
+			{stored: -time.Minute, read: true, unknown: true},
 		} {
 			w := atWork(t, lane, now)
-			w.plan.kind.(*timersLane).began, w.clock = now, newLeaderClock(now)
+			w.plan.kind.(*timersLane).ownedSince, w.clock = now, newLeaderClock(now)
 			if !tt.unknown {
-				w.clock.Look(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
+				w.clock.Record(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
 			}
 			f := entryRead(w, 9, now.Add(ahead+tt.stored), firedHeader(set, 7, "other"))
-			if got := f.timer.Stage == role.Doubt; got != tt.looked {
-				t.Errorf("by a clock that is %s ahead, stored after %s, its clock unknown %t: looked at %t, want %t",
-					ahead, tt.stored, tt.unknown, got, tt.looked)
+			if got := f.timer.Stage == role.Doubt; got != tt.read {
+				t.Errorf("by a clock that is %s ahead, stored after %s, its clock unknown %t: read %t, want %t",
+					ahead, tt.stored, tt.unknown, got, tt.read)
 			}
 		}
 	}

@@ -11,32 +11,33 @@ import (
 )
 
 const (
-	// packedOverhead is the memory in bytes of a packed message in addition to its request and body, as TestWaitingCost
-	// measures it: its struct, its places on the wheel and in the cursor, and the spare capacity of these while they grow.
+	// packedOverhead is the memory in bytes of a packed message in addition to its request and body: its struct, its
+	// places on the wheel and in the cursor, and the spare capacity of wheel and cursor while they grow. TestWaitingCost
+	// measures the overhead.
 	packedOverhead = 192
 	// minPackedWait is the minimum wait for which a message is packed.
 	minPackedWait = 100 * time.Millisecond
-	// maxPackedBody is the size in bytes up to which a body is copied. A larger body stays in the array in which it was
-	// received with its headers.
+	// maxPackedBody is the maximum size in bytes of a body that packing copies. A larger body stays in the array in which
+	// the body was received together with its headers.
 	maxPackedBody = 4 << 10
-	// A lane's memory divided by growthShare stays free for unpacking messages.
+	// 1/growthShare of a lane's memory stays free for unpacking messages.
 	growthShare = 4
 )
 
 // packed is a message that waits on the wheel, in the smallest form from which its flight can be restored.
 //
-// A flight takes two kilobytes, and some 25,000 flights fit into a lane's part of the default memory. Three times as
-// many packed messages fit. So of 100,000 messages that are due at the same time, most are read before they are due.
+// A flight takes two kibibytes, and some 25,000 flights fit into a lane's part of the default memory. Three times as
+// many packed messages fit. So if 100,000 messages are due at the same time, most of them are read before they are due.
 type packed struct {
-	request  string // as Request.Pack encodes it
-	data     []byte // the body
-	sequence uint64
-	at       int64 // Unix time in nanoseconds at which it was stored
-	mark     lane.Mark
-	overdue  wheel.Handle
-	leaves   bool  // see flight.leaves
-	size     int32 // see flight.size
-	wire     int32 // see lane.Stored.Size
+	request       string // as Request.Pack encodes it
+	data          []byte // the body
+	sequence      uint64
+	at            int64 // Unix time in nanoseconds at which it was stored
+	mark          lane.Mark
+	overdueHandle wheel.Handle
+	awaitsHop     bool  // see flight.awaitsHop
+	size          int32 // see flight.size
+	wire          int32 // see lane.Message.Size
 }
 
 // waiting is an entry of the wheel: either a flight or a packed message.
@@ -45,8 +46,8 @@ type waiting struct {
 	packed *packed
 }
 
-// rest puts a message on the wheel, packed if it waits for at least minPackedWait.
-func (f *flights) rest(fl *flight, until, now leader.Time) {
+// packOrHold puts a message on the wheel, packed if it waits for at least minPackedWait and can be packed.
+func (f *flights) packOrHold(fl *flight, until, now leader.Time) {
 	if until.Sub(now) < minPackedWait || !f.pack(fl, until) {
 		f.hold(fl, until)
 	}
@@ -54,8 +55,8 @@ func (f *flights) rest(fl *flight, until, now leader.Time) {
 
 // pack packs a message and puts it on the wheel. It returns false if the message cannot be packed.
 func (f *flights) pack(fl *flight, until leader.Time) bool {
-	if fl.problem != nil || fl.timer != nil || fl.sent != nil || fl.unproven != nil ||
-		fl.tries+fl.silent > 0 || fl.refused != "" {
+	if fl.problem != nil || fl.timer != nil || fl.sent != nil || fl.keyWait != nil ||
+		fl.tries+fl.silences > 0 || fl.refusedBy != "" {
 		return false
 	}
 	request, ok := fl.request.Pack(f.scratch[:0])
@@ -65,15 +66,15 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 	f.scratch = request
 	p := &packed{
 		request: string(request), data: fl.Data, sequence: fl.Sequence, at: fl.At.UnixNano(), mark: fl.mark,
-		overdue: fl.overdue, leaves: fl.leaves, size: int32(fl.size), wire: int32(fl.Size),
+		overdueHandle: fl.overdueHandle, awaitsHop: fl.awaitsHop, size: int32(fl.size), wire: int32(fl.Size),
 	}
 	if len(p.data) <= maxPackedBody {
 		p.data = bytes.Clone(p.data)
 	}
 	f.wheel.Add(until.Stamp(), waiting{packed: p})
 	f.packed++
-	if p.leaves {
-		f.leaving++
+	if p.awaitsHop {
+		f.hopWaits++
 	}
 	f.bytes += p.cost() - fl.size
 	f.growth -= fl.grown
@@ -83,8 +84,8 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 // unpack restores the flight of a packed message.
 func (f *flights) unpack(p *packed) *flight {
 	fl := &flight{
-		Stored: lane.Stored{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
-		mark:   p.mark, overdue: p.overdue, leaves: p.leaves, size: int(p.size),
+		Message: lane.Message{Sequence: p.sequence, At: time.Unix(0, p.at).UTC(), Size: int(p.wire), Data: p.data},
+		mark:    p.mark, overdueHandle: p.overdueHandle, awaitsHop: p.awaitsHop, size: int(p.size),
 		request: message.Unpack(p.request),
 	}
 	fl.grown = fl.size - p.cost()
@@ -111,7 +112,7 @@ func (f *flights) reserve() int64 {
 
 func (f *flights) mayGrow() int64 { return f.account.Limit() / growthShare }
 
-// blocked reports whether there is no memory to unpack a message. Memory becomes free when unpacked messages arrive.
+// blocked reports whether there is no memory to unpack another message. Memory becomes free when messages arrive.
 func (f *flights) blocked() bool {
 	return f.packed > 0 && int64(f.growth) >= f.mayGrow() && !f.account.Room(0)
 }

@@ -12,7 +12,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestWaitingCost: a waiting message takes at most 600 bytes in addition to its body and the client's headers, and at
+// TestWaitingCost: a packed message takes at most 600 bytes in addition to its body and the client's headers, and at
 // most the bytes that are accounted for it.
 func TestWaitingCost(t *testing.T) {
 	natstest.Long(t)
@@ -30,9 +30,9 @@ func TestWaitingCost(t *testing.T) {
 		var cursor lane.Cursor
 		for seq := range uint64(count) {
 			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
-			f := all.take(s, cursor.Begin(seq+1))
+			f := all.begin(s, cursor.Begin(seq+1))
 			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
-			all.rest(f, f.when().Add(time.Duration(seq)), leader.Time{})
+			all.packOrHold(f, f.when().Add(time.Duration(seq)), leader.Time{})
 		}
 		took, accounted := natstest.Heap()-before, all.bytes+spanCost*cursor.Span()
 		t.Logf("a body of %d with %d headers takes %d bytes, and is accounted with %d", tt.body, tt.headers, took/count,
@@ -51,7 +51,7 @@ func TestWaitingCost(t *testing.T) {
 	}
 }
 
-// TestUnpack: a wait changes neither the message nor its size in the lane's memory account.
+// TestUnpack: packing and unpacking change neither the message nor its accounted bytes.
 func TestUnpack(t *testing.T) {
 	policy := newPolicy(t)
 	for _, body := range []int{0, 256, maxPackedBody + 1} {
@@ -61,17 +61,17 @@ func TestUnpack(t *testing.T) {
 		for i := range s.Data {
 			s.Data[i] = byte(i)
 		}
-		f := all.take(s, lane.Mark{})
+		f := all.begin(s, lane.Mark{})
 		f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
 		all.setOverdue(f, epoch, true)
 		f.Header, f.Subject = nil, ""
 		want, bytes := *f, all.bytes
 		want.Data = append([]byte{}, s.Data...)
-		all.rest(f, epoch, epoch.Add(-minPackedWait))
+		all.packOrHold(f, epoch, epoch.Add(-minPackedWait))
 		if all.packed != 1 || all.bytes >= bytes {
 			t.Fatalf("%d packed, of %d bytes", all.packed, all.bytes)
 		}
-		for _, got := range all.due(epoch) {
+		for _, got := range all.takeDue(epoch) {
 			if want.grown = got.grown; got.grown == 0 || all.growth != got.grown || all.bytes != bytes {
 				t.Errorf("it grew by %d of %d to %d bytes, want %d", got.grown, all.growth, all.bytes, bytes)
 			}
@@ -86,15 +86,17 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// TestUnpackWithinMemory: if all waiting messages are due at the same time, a lane unpacks as many as its memory holds,
-// in order, and the others as these leave. A message that is tried again does not wait for the others.
+// TestUnpackWithinMemory: if all packed messages are due at the same time, a lane unpacks as many as fit into its
+// memory, in order. It unpacks the other messages when these arrive. An unpacked message that is tried again does not
+// wait for packed messages.
 func TestUnpackWithinMemory(t *testing.T) {
 	account := newBudget(config.MinHoldBytes, 1).Open(freeShare)
 	f, read := newFlights(account), uint64(0)
 	charge := func() { account.Set(int64(f.bytes)) }
 	for account.Room(f.reserve()) {
 		read++
-		f.rest(f.take(lane.Stored{Sequence: read, Size: 256, Data: make([]byte, 256)}, lane.Mark{}), epoch, leader.Time{})
+		fl := f.begin(lane.Message{Sequence: read, Size: 256, Data: make([]byte, 256)}, lane.Mark{})
+		f.packOrHold(fl, epoch, leader.Time{})
 		charge()
 	}
 	if f.packed != int(read) || read < 3*uint64(account.Limit())/4/800 {
@@ -102,7 +104,7 @@ func TestUnpackWithinMemory(t *testing.T) {
 	}
 	var out []*flight
 	take := func() {
-		for _, fl := range f.due(epoch) {
+		for _, fl := range f.takeDue(epoch) {
 			charge()
 			if out = append(out, fl); fl.Sequence != uint64(len(out)) {
 				t.Fatalf("number %d comes at %d", fl.Sequence, len(out))
@@ -114,18 +116,18 @@ func TestUnpackWithinMemory(t *testing.T) {
 	}
 	take()
 	next, _ := f.next()
-	if at, wakes := f.wakes(); len(out) == int(read) || !f.blocked() || wakes || next != epoch {
+	if at, wakes := f.wakeTime(); len(out) == int(read) || !f.blocked() || wakes || next != epoch {
 		t.Fatalf("%d of %d unpacked, wakes at %s: %t", len(out), read, at, wakes)
 	}
 	last := out[len(out)-1]
 	last.tries++
 	f.hold(last, epoch)
-	if at, wakes := f.wakes(); !wakes || at != epoch {
-		t.Errorf("one that is to be tried again wakes the loop at %s: %t", at, wakes)
+	if at, wakes := f.wakeTime(); !wakes || at != epoch {
+		t.Errorf("a message that is to be tried again wakes the loop at %s: %t", at, wakes)
 	}
-	for _, again := range f.due(epoch) {
+	for _, again := range f.takeDue(epoch) {
 		if again != last {
-			t.Fatalf("number %d comes, not the one that is to be tried again", again.Sequence)
+			t.Fatalf("message %d is due, want the message that is to be tried again", again.Sequence)
 		}
 	}
 	for ended := 0; ended < int(read); take() {

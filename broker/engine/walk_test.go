@@ -31,7 +31,7 @@ func TestWalk(t *testing.T) {
 					longest = time.Minute
 				}
 				wait := time.Duration(rng.Int64N(int64(longest)))
-				if rng.IntN(2) == 0 { // at the edge of a sum of levels
+				if rng.IntN(2) == 0 { // close to a sum of two levels
 					wait = all[rng.IntN(len(all))].Delay + all[rng.IntN(len(all))].Delay
 					wait += time.Duration(rng.IntN(7)-3)*25*time.Millisecond + time.Duration(rng.IntN(3)-1)
 				}
@@ -44,8 +44,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// maxHops counts the longest level as often as it fits, and then each other level as often as it fits into the next
-// longer one.
+// maxHops returns an upper bound of the hops of a wait: the longest level as often as it fits into the wait, and each
+// other level as often as it fits into the next longer level.
 func maxHops(ladder levels.Ladder, wait time.Duration) int {
 	all := ladder.Levels()
 	most := int(wait/all[len(all)-1].Delay) + 2
@@ -55,6 +55,7 @@ func maxHops(ladder levels.Ladder, wait time.Duration) int {
 	return most
 }
 
+// walk moves a message from a lane to its firing. It returns an error if the message fires early or late, or circles.
 func walk(ladder levels.Ladder, at streams.Spec, wait time.Duration, rng *rand.Rand) error {
 	r := message.Request{Due: after(wait)}
 	latency := func() time.Duration { return time.Duration(rng.ExpFloat64() * float64(2*time.Millisecond)) }
@@ -63,7 +64,7 @@ func walk(ladder levels.Ladder, at streams.Spec, wait time.Duration, rng *rand.R
 	now := stored.Add(latency())
 	hops, holds := 0, 0
 	for {
-		f := &flight{Stored: lane.Stored{At: stored.Stamp()}, request: r}
+		f := &flight{Message: lane.Message{At: stored.Stamp()}, request: r}
 		p := plan{kind: plainLane{}, delay: at.Delay, ladder: ladder}
 		switch s := next(p, moment{now: now, proven: true}, f); s.kind {
 		case fire:

@@ -7,24 +7,24 @@ import (
 	"delaybroker/broker/leader"
 )
 
-// watermarkStep bounds the disorder between lanes. The due time of a message that is sent exceeds that of a waiting
-// message of another lane by at most watermarkStep.
+// watermarkStep bounds the disorder between lanes. If a message is sent while a message of another lane waits, it is
+// due at most watermarkStep after the waiting message.
 const watermarkStep = 100 * time.Millisecond
 
 // watermark brings the backlogs of several lanes into one order. Each lane reports a mark: the earliest due time of the
-// messages that it can send or may still read. The low watermark is the earliest mark. No lane sends a message that is
-// due more than watermarkStep after the low watermark. Each lane decides for itself how long it waits for a lane
-// without progress.
+// messages that the lane can send or may still read. The low watermark is the earliest mark. No lane sends a message
+// that is due more than watermarkStep after the low watermark. Each lane decides how long it waits for lanes without
+// progress.
 //
-// Messages to one target are sent in this order. Messages to different targets are not: when a target has not answered
-// its share of messages, further messages to it wait for its answers (see package deliver), and messages to other
-// targets overtake them. Tried and rejected: marks that wait for the answers of the targets. All lanes would wait, at
-// each step, for the slowest target.
+// Messages to one target are sent in this order. Messages to different targets are not: further messages to a target
+// that has not answered its share of messages wait for its answers (see package deliver), and messages to other targets
+// overtake them. Tried and rejected: marks that wait for the answers of the targets. All lanes would wait, at each
+// step, for the slowest target.
 //
 // A watermark is safe for concurrent use. The zero watermark is ready to use.
 type watermark struct {
 	mu        sync.Mutex                       // guards the fields below
-	marks     map[*watermarkMember]leader.Time // zero for a lane that has read nothing yet
+	marks     map[*watermarkMember]leader.Time // a mark is zero until the lane's first Advance
 	low       leader.Time                      // the earliest mark, rounded down to a multiple of watermarkStep
 	undecided int                              // the number of expected lanes without a call of Decide
 }
@@ -35,7 +35,8 @@ type watermarkMember struct {
 	wake  func()
 }
 
-// Expect announces a number of lanes that may join. No lane sends until Decide has been called for each of them.
+// Expect announces a number of lanes that may join. No member sends until Decide has been called for each of these
+// lanes.
 func (g *watermark) Expect(lanes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -54,8 +55,9 @@ func (g *watermark) Decide() {
 	}
 }
 
-// Join adds a lane. From then on the other lanes wait for it. The watermark calls wake, on any goroutine, when the
-// lane's limit may have risen. It holds its lock during the call: wake must not block, and must not call the watermark.
+// Join adds a lane. From then on, the other members wait for this lane. The watermark calls wake, on any goroutine,
+// when the lane's limit may have risen. The watermark holds its lock during the call, so wake must not block, and must
+// not call the watermark.
 func (g *watermark) Join(wake func()) *watermarkMember {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,8 +69,8 @@ func (g *watermark) Join(wake func()) *watermarkMember {
 	return m
 }
 
-// Advance sets the mark of the lane, and returns the latest due time that the lane may send. The limit is zero if the
-// lane must not send yet.
+// Advance sets the mark of the lane, and returns the lane's limit: the latest due time of messages that the lane may
+// send. The limit is zero if the lane must not send yet.
 func (m *watermarkMember) Advance(mark leader.Time) (limit leader.Time) {
 	g := m.group
 	g.mu.Lock()
@@ -81,7 +83,7 @@ func (m *watermarkMember) Advance(mark leader.Time) (limit leader.Time) {
 	return g.low.Add(watermarkStep)
 }
 
-// Leave removes the lane. The other lanes no longer wait for it.
+// Leave removes the lane. The other members no longer wait for this lane.
 func (m *watermarkMember) Leave() {
 	g := m.group
 	g.mu.Lock()
@@ -90,8 +92,8 @@ func (m *watermarkMember) Leave() {
 	g.updateLocked(m)
 }
 
-// updateLocked computes the low watermark. If the low watermark has risen, updateLocked wakes all lanes but the
-// caller's. The caller must hold the lock.
+// updateLocked computes the low watermark. If it has risen, updateLocked wakes all members except the caller. The
+// caller must hold the lock.
 func (g *watermark) updateLocked(caller *watermarkMember) {
 	var low leader.Time
 	first := true

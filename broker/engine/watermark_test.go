@@ -3,15 +3,12 @@ package engine
 import (
 	"testing"
 	"time"
-
-	"delaybroker/broker/leader"
 )
 
-// TestGroupOfTwo: of two lanes with a backlog, neither sends more than a step ahead of the other. No lane waits for a
-// lane that has left.
-func TestGroupOfTwo(t *testing.T) {
+// TestWatermark: of two lanes with a backlog, neither sends messages that are due more than a step after the other's.
+// No lane waits for a lane that has left, and all lanes wait until each expected lane is decided.
+func TestWatermark(t *testing.T) {
 	g, woken := new(watermark), 0
-	epoch := leader.At(time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC))
 	a, b := g.Join(func() {}), g.Join(func() { woken++ })
 	if got := b.Advance(epoch.Add(time.Hour)); !got.IsZero() {
 		t.Errorf("up to %s may be sent while another lane has read nothing", got.Sub(epoch))

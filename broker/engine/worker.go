@@ -26,16 +26,16 @@ const (
 	forever = time.Duration(1<<63 - 1)
 )
 
-// worker works one lane: it reads messages, decides about them, moves or delivers them, and commits. Only its loop uses
-// the fields, except where a comment says otherwise. The loop waits for no answer: answers come back through the
-// mailbox.
+// worker works one lane: it reads messages, decides about them, moves or delivers them, and commits. Only the worker's
+// loop uses the fields, except where a comment says otherwise. The loop waits for no answer: answers come back through
+// the mailbox.
 type worker struct {
-	engine *Engine
-	lane   streams.Spec
-	plan   plan
-	lease  lease.Lease
-	log    *slog.Logger
-	notes  *ratelog.Logger // for log lines that thousands of events may cause
+	engine     *Engine
+	lane       streams.Spec
+	plan       plan
+	lease      lease.Lease
+	log        *slog.Logger
+	limitedLog *ratelog.Logger // for log lines that thousands of events may cause
 
 	reading *reading
 	flights *flights
@@ -58,50 +58,50 @@ type meters struct {
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
 type loop struct {
-	mail    *mailbox[event]
-	working context.Context // set by run; ends with the loop
-	timer   *time.Timer     // set by run; ends a sleep
-	ping    chan struct{}   // Engine.Alive sends to it, to check that the loop turns
-	gone    chan struct{}   // closed when the loop has ended
-	wg      sync.WaitGroup  // requests on other goroutines; all end before run returns
-	adopted func()          // called at the beginning of each epoch
-	stopped atomic.Bool     // set when the worker must send no further message
-	rest    rest
+	mail       *mailbox[event]
+	loopCtx    context.Context // set by run; ends with the loop
+	sleepTimer *time.Timer     // set by run; ends a sleep
+	ping       chan struct{}   // Engine.Alive sends to it, to check that the loop turns
+	ended      chan struct{}   // closed when the loop has ended, before drain
+	wg         sync.WaitGroup  // the goroutines of requests; all end before run returns
+	onEpoch    func()          // called at the beginning of each epoch
+	stopped    atomic.Bool     // set by drain: the worker must send no further message
+	cooldown   cooldown
 }
 
-// event is an answer, or a call, that the loop handles.
+// event is an answer, or another value of the mailbox, that the loop handles.
 type event interface{ handle(*worker, moment) }
 
 type (
-	woken    struct{} // makes the loop turn
-	linkBack struct{} // a lost connection is restored
+	woken       struct{} // makes the loop turn
+	reconnected struct{} // a lost connection is restored
 )
 
 func (woken) handle(*worker, moment) {}
 
-// handle permits the next look immediately, although the last one failed.
-func (linkBack) handle(w *worker, _ moment) { w.clock.retry = time.Time{} }
+// handle permits another request for the leader's time immediately, even if the last request has just failed.
+func (reconnected) handle(w *worker, _ moment) { w.clock.retryAt = time.Time{} }
 
-// newWorker returns a worker for a lane that this instance owns. From is the cursor at which reading begins. The caller
-// must call run.
-func (e *Engine) newWorker(l streams.Spec, kind laneKind, by lease.Lease, from lease.Cursor) *worker {
+// newWorker returns a worker for a lane that this instance owns by a held lease. From is the cursor at which reading
+// begins. The caller must call run.
+func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from lease.Cursor) *worker {
 	source, clock, log := kind.source(), newLeaderClock(time.Now()), e.log.With("stream", l.Stream)
-	room := e.room.Open(source.share)
+	room := e.budget.Open(source.share)
 	reader := lane.NewReader(lane.ReaderConfig{
 		Conn: e.Read, JetStream: e.Reading, APIPrefix: e.Settings.APIPrefix, Inbox: link.Inbox(e.Read),
 		Stream: l.Stream, Filter: source.filter, Delay: l.Delay, From: from.Next,
-		FromCreated: from.Created, Buffer: e.room.Buffer(), Log: e.log, Sparse: source.sparse,
-		Collect: collects(l, e.Settings),
+		FromCreated: from.Created, Buffer: e.budget.buffer, Log: e.log, Sparse: source.sparse,
+		BatchWindow: readerBatchWindow(l, e.Settings),
 	})
 	w := &worker{
-		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: by, log: log, notes: ratelog.New(log),
+		engine: e, lane: l, plan: planOf(e.Settings, kind, l.Delay), lease: held, log: log, limitedLog: ratelog.New(log),
 		reading: newReading(reader, l.Delay, source.cursor, from.Next), flights: newFlights(room), clock: clock,
 		commits: newCommitter(l.Stream, kind, e.JetStream.API, e.JetStream.Sample), timers: newTimers(e.Timers),
 		meters: meters{gauge: stats.NewGauge(clock.Base()), counts: e.roster.countOf(l)},
-		loop:   loop{mail: newMailbox[event](), ping: make(chan struct{}), gone: make(chan struct{}), adopted: func() {}},
+		loop:   loop{mail: newMailbox[event](), ping: make(chan struct{}), ended: make(chan struct{}), onEpoch: func() {}},
 	}
 	room.OnRoom(w.wake)
-	w.backlog = newBacklog(&e.order, w.wake)
+	w.backlog = newBacklog(&e.watermark, w.wake)
 	return w
 }
 
@@ -111,7 +111,7 @@ func (w *worker) wake() { w.mail.Put(woken{}) }
 // run works the lane until ctx or the lease ends, and then prepares the lane for its next owner.
 func (w *worker) run(ctx context.Context) error {
 	working, stop := context.WithCancel(ctx)
-	w.working = working
+	w.loopCtx = working
 	defer w.flights.account.Close()
 	defer w.backlog.end()
 	defer w.timers.release()
@@ -119,18 +119,18 @@ func (w *worker) run(ctx context.Context) error {
 	defer stop()
 	var reader sync.WaitGroup
 	reader.Go(func() { w.reading.Run(working) })
-	w.timer = time.NewTimer(0)
-	defer w.timer.Stop()
+	w.sleepTimer = time.NewTimer(0)
+	defer w.sleepTimer.Stop()
 	for w.await(ctx.Done(), w.lease.Done(), w.pass(time.Now())) {
 	}
-	close(w.gone)
+	close(w.ended)
 	stop()
 	reader.Wait()
 	return w.drain()
 }
 
-// await sleeps until an event comes, for at most the given time. It also reads messages, unless the worker is stopped.
-// It returns false when ended or lost is closed.
+// await sleeps until an event comes, for at most the given time. It reads messages that come meanwhile, unless the
+// worker is stopped. It returns false if ended or lost is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	now := time.Now()
 	items, epochs, bell := w.reading.Items(), w.reading.Epochs(), w.mail.Signal()
@@ -141,10 +141,10 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	} else if w.plan.kind.yields(now) {
 		items, sleep = nil, min(sleep, yieldPoll)
 	}
-	if left := w.rest.until.Sub(now); left > 0 && !w.restless() {
-		bell, sleep = nil, min(sleep, left)
+	if cooldown := w.cooldown.until.Sub(now); cooldown > 0 && !w.mustHandleAnswers() {
+		bell, sleep = nil, min(sleep, cooldown)
 	}
-	w.timer.Reset(sleep)
+	w.sleepTimer.Reset(sleep)
 	select {
 	case <-ended:
 		return false
@@ -153,7 +153,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	case <-w.lease.Beats(): // receiving proves to the lease that the loop is alive
 	case <-w.ping: // receiving proves to Engine.Alive that the loop is alive
 	case <-bell:
-	case <-w.timer.C:
+	case <-w.sleepTimer.C:
 	case e := <-epochs:
 		w.adopt(e)
 	case item := <-items:
@@ -162,41 +162,41 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	return true
 }
 
-// pass does all work that is possible now, and returns the time to sleep unless an event comes.
+// pass does all work that is possible now. It returns the time for which the loop may sleep if no event comes.
 func (w *worker) pass(local time.Time) time.Duration {
 	w.takeMail(local)
 	m := w.moment(local)
-	able := w.engine.Links.Online() && w.lease.Held() // an event wakes the loop when able becomes true
-	if !able {
+	canSend := w.engine.Links.Online() && w.lease.Held() // an event wakes the loop when canSend becomes true
+	if !canSend {
 		w.backlog.holdBack()
 	}
-	wait, kept := w.commitIfDue(local), forever
-	if m.proven && able {
+	wait, sendWait := w.commitIfDue(local), forever
+	if m.proven && canSend {
 		w.decideUntimed(m)
 		w.decideHalted(m)
-		kept = w.send(m, local)
+		sendWait = w.send(m, local)
 	}
-	if next, ok := w.nextDue(m.now); ok && able {
-		left := slackEnd(next, w.slack()).Sub(m.now)
-		if kept != forever && left <= 0 {
-			left = kept
+	if next, ok := w.nextDue(m.now); ok && canSend {
+		untilDue := slackEnd(next, w.slack()).Sub(m.now)
+		if sendWait != forever && untilDue <= 0 {
+			untilDue = sendWait
 		}
-		wait = min(wait, w.awaitDue(left, local, m.proven))
+		wait = min(wait, w.awaitDue(untilDue, local, m.proven))
 	}
-	wait = min(wait, kept)
-	if resume, ok := w.resumes(); ok && resume.After(m.now) {
+	wait = min(wait, sendWait)
+	if resume, ok := w.resumeTime(); ok && resume.After(m.now) {
 		wait = min(wait, resume.Sub(m.now))
 	}
 	wait = min(wait, w.startCopies(m))
-	if able {
+	if canSend {
 		wait = min(wait, w.plan.kind.idle(w, m))
 		w.startSettlements(m, local)
-		if next, ok := w.timers.nextRepeat(); ok {
+		if next, ok := w.timers.nextRetry(); ok {
 			wait = min(wait, next.Sub(m.now))
 		}
 	}
 	w.report(local)
-	w.restAfterPass(m)
+	w.startCooldown(m)
 	return wait
 }
 
@@ -204,9 +204,9 @@ func (w *worker) pass(local time.Time) time.Duration {
 func (w *worker) moment(local time.Time) moment {
 	now, proven := w.clock.Now(local)
 	return moment{
-		now: now, local: local, proven: proven, inFlight: w.flights.count,
-		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.Half(),
-		pauses:  w.engine.Pauses.At(local), parks: w.parking.able(local), works: w.engine.works,
+		now: now, local: local, proven: proven, inMemory: w.flights.count,
+		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.OverHalf(),
+		pauses:  w.engine.Pauses.At(local), canPark: w.parking.accepts(local), works: w.engine.works,
 	}
 }
 
@@ -214,13 +214,13 @@ func (w *worker) moment(local time.Time) moment {
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
 	for _, e := range w.mail.Take() {
-		w.rest.worked = true
+		w.cooldown.worked = true
 		e.handle(w, m)
 	}
 }
 
-// decideUntimed decides about the messages that were read while the leader's time was unknown. It puts due messages on
-// the wheel, which orders them.
+// decideUntimed decides about the messages that were read while the leader's time was not proven. It puts the due
+// messages on the wheel, which orders them.
 func (w *worker) decideUntimed(m moment) {
 	waited := w.flights.untimed
 	w.flights.untimed = nil
@@ -237,8 +237,8 @@ func (w *worker) decideUntimed(m moment) {
 	}
 }
 
-// decideHalted decides about the messages that wait for the end of a closing pause. It runs before later due messages
-// are sent.
+// decideHalted decides about the messages that wait for the end of a closing pause. The loop calls decideHalted before
+// it sends messages from the wheel, which are due later.
 func (w *worker) decideHalted(m moment) {
 	waited := w.flights.halted
 	w.flights.halted = nil
@@ -251,8 +251,8 @@ func (w *worker) decideHalted(m moment) {
 	}
 }
 
-// send carries out the next steps of the due messages, as far as the backlog permits. It returns the maximum time for
-// which the backlog holds messages back.
+// send carries out the next steps of the due messages, as far as the backlog permits. It returns the time after which
+// the backlog may permit more messages without an event.
 func (w *worker) send(m moment, local time.Time) time.Duration {
 	for {
 		full := w.backlog.open && w.full()
@@ -267,35 +267,35 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 	}
 }
 
-// advance carries out the next steps of the messages that are due up to a time that is not after now. It reports
-// whether there were any. It checks the lease before each message: the machine may be suspended at any moment, and
-// another instance may own the lane when it resumes.
-func (w *worker) advance(until leader.Time, m moment) (some bool) {
-	for due, f := range w.flights.due(until) {
+// advance carries out the next steps of the messages that are due at or before until, which is not after now. It
+// reports whether there were any such messages. It checks the lease before each message: the machine may be suspended
+// at any moment, and another instance may own the lane when the machine resumes.
+func (w *worker) advance(until leader.Time, m moment) (sent bool) {
+	for due, f := range w.flights.takeDue(until) {
 		w.charge()
 		if !w.lease.Held() {
 			w.flights.hold(f, due)
 			return false
 		}
-		some, w.rest.worked = true, true
+		sent, w.cooldown.worked = true, true
 		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
 			w.flights.hold(f, when) // f waited for a hop, but is due by now: f is sent in the order of due times
 			continue
 		}
 		w.proceed(f, m)
 	}
-	return some
+	return sent
 }
 
-// nextDue returns the time at which the loop must act on a message next. That is now while messages wait for the
-// leader's time.
+// nextDue returns the time of the loop's next action on a message. While messages wait for the leader's time, nextDue
+// returns now.
 func (w *worker) nextDue(now leader.Time) (leader.Time, bool) {
 	if len(w.flights.untimed) > 0 {
 		return now, true
 	}
-	next, any := w.flights.wakes()
-	if soon := now.Add(haltPoll); len(w.flights.halted) > 0 && (!any || soon.Before(next)) {
-		return soon, true
+	next, ok := w.flights.wakeTime()
+	if poll := now.Add(haltPoll); len(w.flights.halted) > 0 && (!ok || poll.Before(next)) {
+		return poll, true
 	}
-	return next, any
+	return next, ok
 }

@@ -23,8 +23,8 @@ func (l *lostAfter) Held() bool {
 
 func (l *lostAfter) Decline() {}
 
-// TestLeaseIsAskedBeforeEach: after the lease is lost, no message is sent that waited for the leader's time or on the
-// wheel.
+// TestLeaseIsAskedBeforeEach: the worker checks the lease before each message. After the lease is lost, it sends no
+// message that waited for the leader's time or on the wheel.
 func TestLeaseIsAskedBeforeEach(t *testing.T) {
 	base := time.Now()
 	for name, wait := range map[string]func(*worker, *flight){
@@ -33,8 +33,8 @@ func TestLeaseIsAskedBeforeEach(t *testing.T) {
 	} {
 		w := tenSeconds(t, base)
 		w.lease = &lostAfter{held: 1}
-		for range 3 { // each must be checked again after a minute
-			f := w.flights.take(lane.Stored{At: base}, lane.Mark{})
+		for range 3 { // the next step of each is to wait for a minute
+			f := w.flights.begin(lane.Message{At: base}, lane.Mark{})
 			f.problem = message.Problemf(message.NewerFormat, "x")
 			wait(w, f)
 		}
@@ -42,13 +42,13 @@ func TestLeaseIsAskedBeforeEach(t *testing.T) {
 		w.decideUntimed(m)
 		w.advance(m.now, m)
 		decided := 0
-		for due := range w.flights.due(m.now.Add(newerWait)) {
+		for due := range w.flights.takeDue(m.now.Add(newerFormatRetry)) {
 			if due.After(m.now) {
 				decided++
 			}
 		}
-		if left := len(w.flights.untimed); decided != 1 || name == "for the time" && left != 2 {
-			t.Errorf("%s: %d were decided about, and %d still wait for the time", name, decided, left)
+		if untimed := len(w.flights.untimed); decided != 1 || name == "for the time" && untimed != 2 {
+			t.Errorf("%s: %d were decided about, and %d still wait for the time", name, decided, untimed)
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestYield: the timers' lane yields to a burst of firings for at most half a second, and again only in the next burst.
+// TestYield: the timers' lane yields in a burst of firings, for at most maxYield, and then not again before the next
+// burst.
 func TestYield(t *testing.T) {
 	var y yield
 	for _, step := range []struct {
@@ -33,14 +34,14 @@ func TestYield(t *testing.T) {
 		{time.Hour + 2, burstFirings, true},
 		{time.Hour + 2 + maxYield, burstFirings, false},
 	} {
-		if got := y.on(step.firings, time.Unix(0, 0).Add(step.after)); got != step.want {
+		if got := y.active(step.firings, time.Unix(0, 0).Add(step.after)); got != step.want {
 			t.Errorf("after %s with %d firings: yields %t, want %t", step.after, step.firings, got, step.want)
 		}
 	}
 }
 
 // TestTimersLaneReadsAfterABurst: the loop of the timers' lane reads no entry during a burst of firings. It reads
-// within yieldPoll of the end of the burst, and after maxYield at the latest.
+// within yieldPoll after the end of the burst, and at the latest maxYield after the beginning.
 func TestTimersLaneReadsAfterABurst(t *testing.T) {
 	const entries = 3
 	for name, tt := range map[string]struct {

@@ -171,7 +171,7 @@ func (f *forecast) add(p Part) {
 }
 
 // incoming converts a message of a header scan to the input of the policy.
-func incoming(stream string, m lane.Stored) message.Incoming {
+func incoming(stream string, m lane.Message) message.Incoming {
 	in := m.Incoming(stream)
 	in.HeadersOnly = true
 	return in

@@ -194,7 +194,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	switch request, problem := entry.ParseAny(i.Policy(), in); {
 	case problem == nil:
 		l.HeadDue, l.format = request.NextAttempt(), i.formatOf(in)
-		leaves = i.streams.Config().Ladder.Leaves(in.At.Add(l.spec.Delay), request.NextAttempt())
+		leaves = i.streams.Config().Ladder.LeaveTime(in.At.Add(l.spec.Delay), request.NextAttempt())
 	case problem.Code == message.NewerFormat:
 		l.Error, l.format = newerMessage, i.formatOf(in)
 		leaves = in.At.Add(l.spec.Delay)

@@ -26,7 +26,7 @@ const (
 type source struct {
 	Lane
 	pass
-	next func() (lane.Stored, error, bool)
+	next func() (lane.Message, error, bool)
 	end  func()
 	from time.Time // no unread message has an earlier place
 	done bool
@@ -163,7 +163,7 @@ func (m *merge) readOne(s *source) error {
 
 // waiting returns the message as a row of the list. Ok is false if the message is not pending, or its target does not
 // match the pattern.
-func (m *merge) waiting(s *source, stored lane.Stored) (w Waiting, ok bool) {
+func (m *merge) waiting(s *source, stored lane.Message) (w Waiting, ok bool) {
 	r, problem, ok := m.reader.pending(s.Lane, incoming(s.Stream, stored))
 	if !ok {
 		return w, false

@@ -142,7 +142,7 @@ type search struct {
 }
 
 // take processes a stored message.
-func (s *search) take(m lane.Stored) error {
+func (s *search) take(m lane.Message) error {
 	if !s.ours(m) {
 		s.Unproven++
 		return nil
@@ -187,7 +187,7 @@ func (s *search) take(m lane.Stored) error {
 }
 
 // ours reports whether a broker wrote a message. A client can make the server store an answer in this stream.
-func (s *search) ours(m lane.Stored) bool {
+func (s *search) ours(m lane.Message) bool {
 	if m.Subject != s.cfg.Policy.Names.JournalSubject() || m.Undecodable {
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLargerThanTheBuffer: the reader delivers messages of any size, in any order of sizes, through a buffer that holds
-// few of them and is smaller than some, with one consumer and without waiting.
+// TestLargerThanTheBuffer: a reader with a small buffer delivers messages of all sizes, in any order, even those that
+// are larger than the buffer. It uses one consumer and does not wait.
 func TestLargerThanTheBuffer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -25,14 +25,14 @@ func TestLargerThanTheBuffer(t *testing.T) {
 		}
 		store(300, 0)
 		store(2, 200<<10)
-		store(600, 64<<10/250-60) // some 250 of them are a buffer
+		store(600, 64<<10/250-60) // about 250 of these messages fill the buffer
 		store(3, 100<<10)
 		store(1, 0)
 		o := r.readerOf(ReaderConfig{Conn: s.Connect(), JetStream: s.JetStream(s.Connect()), Buffer: 64 << 10})
 		go o.take(1 << 30)
 		check := func() {
 			t.Helper()
-			synctest.Wait() // and no time passes
+			synctest.Wait() // no time passes meanwhile
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			for i, m := range o.stored {

@@ -7,16 +7,16 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// control is a status message that the server itself publishes to a reader's inbox. A client that may publish there can
-// forge a control message. So a control message may end a consumer or a request, but never makes the reader skip a
-// message.
+// control is a status message that the server itself publishes to a reader's inbox. A client that may publish to the
+// inbox can forge a control message. So a control message may end a consumer or a request, but never makes the reader
+// skip a message.
 type control struct {
-	kind    controlKind
-	room    int    // requestFull: bytes that the request had left; zero if unknown
-	last    uint64 // heartbeat: the consumer's number of its last message; valid if counted
-	counted bool   // heartbeat: last is known
-	passed  uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if unknown
-	status  string // the status and its description, for an error
+	kind      controlKind
+	bytesLeft int    // requestFull: bytes that the request had left; zero if unknown
+	last      uint64 // heartbeat: the consumer's number of its last message
+	counted   bool   // heartbeat: last is valid
+	passed    uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if unknown
+	status    string // the status and its description, for an error
 }
 
 type controlKind int
@@ -51,7 +51,7 @@ func parseControl(h nats.Header) control {
 		c.kind = consumerEnded
 	}
 	if room, err := strconv.ParseUint(h.Get("Nats-Pending-Bytes"), 10, 31); err == nil && c.kind == requestFull {
-		c.room = int(room)
+		c.bytesLeft = int(room)
 	}
 	return c
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestParseControl reads the control messages of nats-server, and forged ones.
+// TestParseControl parses control messages of nats-server and forged control messages.
 func TestParseControl(t *testing.T) {
 	for _, tt := range []struct {
 		block string
@@ -21,7 +21,8 @@ func TestParseControl(t *testing.T) {
 			control{kind: requestEnded}},
 		{"NATS/1.0 409 Batch Completed\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: requestEnded}},
 		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Messages: 3\r\n\r\n", control{kind: requestFull}},
-		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Bytes: 9\r\n\r\n", control{kind: requestFull, room: 9}},
+		{"NATS/1.0 409 Message Size Exceeds MaxBytes\r\nNats-Pending-Bytes: 9\r\n\r\n",
+			control{kind: requestFull, bytesLeft: 9}},
 		{"NATS/1.0 409 Consumer Deleted\r\n\r\n", control{kind: consumerEnded}},
 		{"NATS/1.0 409 Leadership Change\r\n\r\n", control{kind: consumerEnded}},
 		{"NATS/1.0 409 Server Shutdown\r\nNats-Pending-Messages: 500\r\n\r\n", control{kind: consumerEnded}},
@@ -43,8 +44,7 @@ func TestParseControl(t *testing.T) {
 	}
 }
 
-// FuzzControl: only a status makes a control message, and only a request that ended for lack of room reports how much
-// there was.
+// FuzzControl: a message without a status is not a control message, and only requestFull reports the bytes left.
 func FuzzControl(f *testing.F) {
 	f.Add([]byte("NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\n\r\n"))
 	f.Add([]byte("NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: -9223372036854775808\r\n\r\n"))
@@ -67,7 +67,7 @@ func FuzzControl(f *testing.F) {
 		if (c.kind == requestEnded || c.kind == requestFull) && status != "408" && status != "409" {
 			t.Errorf("status %q ends a request", status)
 		}
-		if c.room < 0 || c.room > 0 && c.kind != requestFull || c.last > 0 && c.kind != heartbeat {
+		if c.bytesLeft < 0 || c.bytesLeft > 0 && c.kind != requestFull || c.last > 0 && c.kind != heartbeat {
 			t.Errorf("%q: %+v", block, c)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// naive is a cursor without a bound on its memory.
+// naive is a simple cursor whose memory is not bounded.
 type naive struct {
 	seqs []uint64
 	done map[uint64]bool
@@ -23,7 +23,7 @@ func (n *naive) arrived() (seq uint64) {
 	return seq
 }
 
-// open returns the sequences from the first that has not arrived.
+// open returns the sequences from the first one whose message has not arrived.
 func (n *naive) open() []uint64 {
 	i := slices.IndexFunc(n.seqs, func(s uint64) bool { return !n.done[s] })
 	if i < 0 {
@@ -32,7 +32,7 @@ func (n *naive) open() []uint64 {
 	return n.seqs[i:]
 }
 
-func (n *naive) ahead() []uint64 {
+func (n *naive) outOfOrder() []uint64 {
 	var all []uint64
 	for _, s := range n.open() {
 		if n.done[s] {
@@ -56,11 +56,11 @@ func TestCursorModel(t *testing.T) {
 			}
 			var open, stale []begun
 			seq := uint64(rng.IntN(3))
-			most := 1 << rng.IntN(8) // how much is open at a time: below, at and beyond one ring
+			most := 1 << rng.IntN(8) // maximum number of open messages: less than, as many as and more than a ring has
 			for range 1000 {
 				switch r := rng.IntN(100); {
 				case r < 50 && len(open) < most:
-					seq += 1 + uint64(rng.IntN(3)) // some were deleted
+					seq += 1 + uint64(rng.IntN(3)) // some sequences were deleted
 					open = append(open, begun{seq, c.Begin(seq)})
 					model.seqs = append(model.seqs, seq)
 				case r < 97 && len(open) > 0:
@@ -75,7 +75,7 @@ func TestCursorModel(t *testing.T) {
 					}
 					model.done[open[i].seq] = true
 					if rng.IntN(10) > 0 {
-						open = slices.Delete(open, i, i+1) // else it is told again
+						open = slices.Delete(open, i, i+1) // otherwise, Done may be called again
 					}
 				case r == 98 && len(stale) > 0:
 					c.Done(stale[rng.IntN(len(stale))].mark)
@@ -83,35 +83,32 @@ func TestCursorModel(t *testing.T) {
 					c.Reset()
 					stale, open = append(stale, open...), nil
 					model = naive{done: make(map[uint64]bool)}
-					seq = uint64(rng.IntN(3)) // another history begins low
+					seq = uint64(rng.IntN(3)) // another history begins with a low sequence
 				}
-				if got, want := c.Arrived(), model.arrived(); got != want {
-					t.Fatalf("Arrived = %d, want %d", got, want)
-				}
-				if got, want := c.Span(), len(model.open()); got != want {
-					t.Fatalf("Span = %d, want %d", got, want)
-				}
-				if got, want := c.Ahead(), len(model.ahead()); got != want {
-					t.Fatalf("Ahead = %d, want %d", got, want)
-				}
+				c.check(t, model.arrived(), len(model.open()), len(model.outOfOrder()))
 			}
 		})
+	}
+}
+
+// check compares the cursor with the sequence through which all messages have arrived, its span, and the number of
+// messages that are out of order.
+func (c *Cursor) check(t *testing.T, through uint64, span, outOfOrder int) {
+	t.Helper()
+	if c.ArrivedThrough() != through || c.Span() != span || c.OutOfOrder() != outOfOrder {
+		t.Fatalf("arrived through %d, span %d, %d out of order; want %d, %d, %d",
+			c.ArrivedThrough(), c.Span(), c.OutOfOrder(), through, span, outOfOrder)
 	}
 }
 
 // TestCursorMarksOfAFormerLife: a mark from before a reset has no effect, even if its number is in use again.
 func TestCursorMarksOfAFormerLife(t *testing.T) {
 	var c Cursor
-	old := c.Begin(1000)
+	stale := c.Begin(1000)
 	c.Reset()
 	c.Begin(1)
-	c.Done(old)
-	if got, want := c.Arrived(), uint64(0); got != want {
-		t.Errorf("Arrived = %d after a stale mark, want %d", got, want)
-	}
-	if got, want := c.Span(), 1; got != want {
-		t.Errorf("Span = %d after a stale mark, want %d", got, want)
-	}
+	c.Done(stale)
+	c.check(t, 0, 1, 0)
 }
 
 // TestCursorRingGrows: the first message arrives only after the ring has grown several times.
@@ -125,25 +122,12 @@ func TestCursorRingGrows(t *testing.T) {
 	for seq := uint64(52); seq <= 10_000; seq++ {
 		c.Done(c.Begin(seq))
 	}
-	if got, want := c.Arrived(), uint64(50); got != want {
-		t.Errorf("Arrived = %d while one is held back, want %d", got, want)
-	}
-	if got, want := c.Ahead(), 10_000-51; got != want {
-		t.Errorf("%d ahead, want %d", got, want)
-	}
+	c.check(t, 50, 10_000-50, 10_000-51)
 	c.Done(first)
-	if got, want := c.Arrived(), uint64(10_000); got != want {
-		t.Errorf("Arrived = %d, want %d", got, want)
-	}
-	if got := c.Span(); got != 0 {
-		t.Errorf("Span = %d, want 0", got)
-	}
-	if got := c.Ahead(); got != 0 {
-		t.Errorf("%d ahead although everything has arrived", got)
-	}
+	c.check(t, 10_000, 0, 0)
 }
 
-// TestCursorTakeUrgent: urgent messages are taken out in parts, and the others stay.
+// TestCursorTakeUrgent: TakeUrgent returns the urgent messages in parts, and no others.
 func TestCursorTakeUrgent(t *testing.T) {
 	var c Cursor
 	first := c.Begin(1)
@@ -151,59 +135,51 @@ func TestCursorTakeUrgent(t *testing.T) {
 	c.Done(c.Begin(3))
 	c.DoneUrgent(c.Begin(4))
 	c.DoneUrgent(c.Begin(5))
-	if got, want := c.TakeUrgent(2), []uint64{2, 4}; !slices.Equal(got, want) || c.Urgent() != 1 || c.Ahead() != 2 {
-		t.Errorf("took %d, %d are urgent of %d ahead; want %d, 1 of 2", got, c.Urgent(), c.Ahead(), want)
+	if got, want := c.TakeUrgent(2), []uint64{2, 4}; !slices.Equal(got, want) || c.Urgent() != 1 || c.OutOfOrder() != 2 {
+		t.Errorf("took %d, %d are urgent of %d out of order; want %d, 1 of 2", got, c.Urgent(), c.OutOfOrder(), want)
 	}
-	if got, want := c.TakeAhead(9), []uint64{3, 5}; !slices.Equal(got, want) || c.Urgent() != 0 || c.Ahead() != 0 {
-		t.Errorf("then took %d, %d are urgent of %d ahead; want %d and none", got, c.Urgent(), c.Ahead(), want)
+	got, want := c.TakeOutOfOrder(9), []uint64{3, 5}
+	if !slices.Equal(got, want) || c.Urgent() != 0 || c.OutOfOrder() != 0 {
+		t.Errorf("then took %d, %d are urgent of %d out of order; want %d and none", got, c.Urgent(), c.OutOfOrder(), want)
 	}
 	c.PutBack([]uint64{5})
-	if got := c.TakeUrgent(9); got != nil || c.Ahead() != 1 {
-		t.Errorf("what was put back is taken as urgent: %d, %d ahead", got, c.Ahead())
+	if got := c.TakeUrgent(9); got != nil || c.OutOfOrder() != 1 {
+		t.Errorf("a message that was put back is taken as urgent: %d, %d are out of order", got, c.OutOfOrder())
 	}
 	c.Done(first)
-	if c.Arrived() != 5 || c.Ahead() != 0 {
-		t.Errorf("arrived %d, %d ahead; want 5 and none", c.Arrived(), c.Ahead())
-	}
+	c.check(t, 5, 0, 0)
 }
 
-// TestCursorTakeAhead: messages that arrived before an older one are taken out in parts, each once.
-func TestCursorTakeAhead(t *testing.T) {
+// TestCursorTakeOutOfOrder: TakeOutOfOrder returns the messages that arrived before an older message, in parts, each
+// once.
+func TestCursorTakeOutOfOrder(t *testing.T) {
 	var c Cursor
 	first := c.Begin(1)
 	c.Done(c.Begin(2))
 	open := c.Begin(3)
 	c.Done(c.Begin(4))
 	c.Done(c.Begin(6))
-	if got, want := c.TakeAhead(2), []uint64{2, 4}; !slices.Equal(got, want) {
+	if got, want := c.TakeOutOfOrder(2), []uint64{2, 4}; !slices.Equal(got, want) {
 		t.Errorf("took %d, want %d", got, want)
 	}
-	if got := c.Ahead(); got != 1 {
-		t.Errorf("%d ahead after that, want 1", got)
-	}
+	c.check(t, 0, 5, 1)
 	c.Done(c.Begin(7))
-	if got, want := c.TakeAhead(10), []uint64{6, 7}; !slices.Equal(got, want) {
+	if got, want := c.TakeOutOfOrder(10), []uint64{6, 7}; !slices.Equal(got, want) {
 		t.Errorf("then took %d, want %d", got, want)
 	}
-	if got := c.TakeAhead(10); got != nil {
+	if got := c.TakeOutOfOrder(10); got != nil {
 		t.Errorf("took %d again", got)
 	}
 	c.Done(first)
-	if got, want := c.Arrived(), uint64(2); got != want {
-		t.Errorf("Arrived = %d, want %d", got, want)
-	}
+	c.check(t, 2, 4, 0)
 	c.Done(open)
-	if got, want := c.Arrived(), uint64(7); got != want {
-		t.Errorf("Arrived = %d, want %d", got, want)
-	}
+	c.check(t, 7, 0, 0)
 	c.Done(Mark{})
 	c.Done(c.Void())
-	if got := c.Span(); got != 0 {
-		t.Errorf("Span = %d, want 0", got)
-	}
+	c.check(t, 7, 0, 0)
 }
 
-// TestCursorMemory: the ring does not grow with the number of messages that have passed.
+// TestCursorMemory: the ring does not grow with the number of messages that have arrived.
 func TestCursorMemory(t *testing.T) {
 	var c Cursor
 	for seq := uint64(1); seq <= 100_000; seq += 2 {
@@ -216,7 +192,7 @@ func TestCursorMemory(t *testing.T) {
 	}
 }
 
-// TestCursorPutBack: a message that could not be removed is taken out again, and no other.
+// TestCursorPutBack: TakeOutOfOrder returns the messages that were put back once more, and no others.
 func TestCursorPutBack(t *testing.T) {
 	var c Cursor
 	var marks []Mark
@@ -226,17 +202,13 @@ func TestCursorPutBack(t *testing.T) {
 	for _, m := range marks[1:8] {
 		c.Done(m)
 	}
-	first := c.TakeAhead(3)
+	first := c.TakeOutOfOrder(3)
 	c.PutBack(first[1:])
-	if got := c.Ahead(); got != 6 {
-		t.Errorf("%d have arrived ahead and are not taken out, want 6", got)
-	}
-	if got, want := c.TakeAhead(10), []uint64{3, 4, 5, 6, 7, 8}; !slices.Equal(got, want) {
+	c.check(t, 0, 10, 6)
+	if got, want := c.TakeOutOfOrder(10), []uint64{3, 4, 5, 6, 7, 8}; !slices.Equal(got, want) {
 		t.Errorf("taken out again: %v, want %v", got, want)
 	}
 	c.Done(marks[0])
 	c.PutBack(first) // the cursor has passed them
-	if c.Ahead() != 0 || c.Arrived() != 8 {
-		t.Errorf("%d ahead, arrived %d; want 0 and 8", c.Ahead(), c.Arrived())
-	}
+	c.check(t, 8, 2, 0)
 }

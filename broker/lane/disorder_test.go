@@ -18,9 +18,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestNothingBetween publishes, commits, deletes in the middle, loses messages and heartbeats on the wire, recreates
-// and deletes the consumer, and restarts the server, in random order. The owner reads every message that was not
-// deleted once, in order. LANE_SEEDS is the number of orders, 10 without it.
+// TestNothingBetween publishes, commits, deletes in the middle, loses messages and heartbeats on the wire, deletes the
+// consumer or creates it again, and restarts the server, in random order. The owner must read every message that was
+// not deleted once, in order. LANE_SEEDS is the number of random orders; the default is 10.
 func TestNothingBetween(t *testing.T) {
 	natstest.Long(t)
 	seeds, err := strconv.ParseUint(cmp.Or(os.Getenv("LANE_SEEDS"), "10"), 10, 64)
@@ -44,20 +44,20 @@ func TestNothingBetween(t *testing.T) {
 	}
 }
 
-// disorder is a rig with random events.
+// disorder is a rig that causes random events.
 type disorder struct {
 	*rig
 	w       *wire
 	o       *owner
 	rnd     *rand.Rand
 	last    int             // the last message published
-	removed map[string]bool // messages that somebody deleted
+	removed map[string]bool // messages that were deleted in the middle
 
-	// The rest belongs to the goroutine of the wire, except for the two atomics.
+	// Only the goroutine of the wire uses the fields below, except for share and hide.
 	loss  *rand.Rand
-	shown map[string]int // the highest number that each consumer showed
-	share atomic.Int64   // of the messages from the server, in percent, that get lost
-	hide  atomic.Bool    // messages of a consumer that was recreated get lost, until its numbers continue our count
+	shown map[string]int // the highest number that each consumer has shown
+	share atomic.Int64   // the percentage of messages from the server that get lost
+	hide  atomic.Bool    // messages of a new consumer get lost until its numbers continue those of the old consumer
 }
 
 func newDisorder(t *testing.T, s *natstest.Server, seed uint64) *disorder {
@@ -89,12 +89,12 @@ func (d *disorder) step() {
 	switch d.rnd.IntN(8) {
 	case 0, 1:
 		d.burst(d.rnd.IntN(300))
-	case 2: // the owner commits what it has
+	case 2: // the owner commits the messages that it has read
 		synctest.Wait()
 		if arrived := d.arrived(); arrived > 0 {
 			d.purge(jetstream.WithPurgeSequence(arrived + 1))
 		}
-	case 3: // somebody deletes
+	case 3: // another client deletes messages
 		for range d.rnd.IntN(20) {
 			seq := uint64(1 + d.rnd.IntN(max(1, d.last)))
 			if err := d.o.api.Delete(d.t.Context(), d.spec.Stream, seq); err == nil {
@@ -123,7 +123,7 @@ func (d *disorder) burst(n int) {
 	d.last += n
 }
 
-// arrived returns the sequence of the last message that the owner took, zero if it took none.
+// arrived returns the sequence of the last message that the owner took, or zero if it took none.
 func (d *disorder) arrived() uint64 {
 	d.o.mu.Lock()
 	defer d.o.mu.Unlock()

@@ -10,28 +10,29 @@ import (
 // first item of the epoch. Items of the previous epoch may still be in the channel at that time.
 type Epoch struct {
 	Number uint64
-	// Fresh means that the stream has another history than in the previous epoch: it was deleted and created again,
-	// restored, or truncated by a crash of its server. A sequence may now belong to another message, so the cursor is
-	// invalid.
-	Fresh bool
-	Info  Sample
+	// NewHistory means that the stream has another history than in the previous epoch: the stream was deleted and created
+	// again, restored, or truncated by a crash of its server. A sequence may now belong to another message, so the owner's
+	// cursor is invalid.
+	NewHistory bool
+	Info       Sample // taken after the consumer was created
 }
 
 // begin starts an epoch. It takes a sample of the stream, creates a consumer at the last message read, and takes
-// another sample: a stream that was replaced in between would never deliver its messages to that consumer.
+// another sample: if the stream was replaced in between, the consumer would never deliver the stream's messages.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
-	before, sample, err := r.look(ctx)
+	stream, sample, err := r.requestState(ctx)
 	if err != nil {
 		return nil, err
 	}
+	before := stream.CachedInfo()
 	if err := r.recognize(ctx, sample); err != nil {
 		return nil, err
 	}
 	// The messages below the first sequence were removed by an owner, after they had arrived, or by an operator.
-	k := &r.known
+	k := &r.knowledge
 	k.next = max(k.next, before.State.FirstSeq, k.first, 1)
 	if !r.cfg.Sparse {
-		if k.deleted, err = r.listDeleted(ctx, before); err != nil {
+		if k.deleted, err = r.listDeleted(ctx, stream); err != nil {
 			return nil, err
 		}
 	}
@@ -40,8 +41,8 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 		p.close(ctx)
 		return nil, err
 	}
-	after, sample, err := r.look(ctx)
-	if err == nil && (after.Created != before.Created || after.State.LastSeq < before.State.LastSeq) {
+	_, after, err := r.requestState(ctx)
+	if err == nil && (after.Created != before.Created || after.LastSeq < before.State.LastSeq) {
 		err = ErrHistory
 	}
 	if err != nil {
@@ -50,18 +51,18 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	}
 	r.number++
 	r.live.Store(r.number)
-	if err := r.announce(ctx, Epoch{Number: r.number, Fresh: k.fresh, Info: sample}); err != nil {
+	if err := r.announce(ctx, Epoch{Number: r.number, NewHistory: k.newHistory, Info: after}); err != nil {
 		p.close(ctx)
 		return nil, err
 	}
-	k.created, k.fresh = before.Created, false
+	k.created, k.newHistory = before.Created, false
 	return p, nil
 }
 
-// recognize determines whether the stream is the one that was read. If it is not, recognize resets the position and the
-// known history.
+// recognize determines whether the stream is the stream that was read. If it is not, recognize resets the position and
+// the known history. It returns ErrUnsure if the sample does not show whether it is.
 func (r *Reader) recognize(ctx context.Context, sample Sample) error {
-	k := &r.known
+	k := &r.knowledge
 	last := History{Created: k.created, Read: k.read.Sequence, At: k.read.At}
 	verdict, err := k.judge.Verdict(ctx, last, sample, r.message)
 	switch {
@@ -72,20 +73,20 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	case verdict == Same:
 		return nil
 	}
-	k.fresh = true // stays set until the owner has received an epoch
+	k.newHistory = true // stays set until the owner has received an epoch
 	if !k.created.IsZero() {
 		r.cfg.Log.Warn("the stream has another history: starting at its first message", "stream", r.cfg.Stream,
 			"created", sample.Created, "last", sample.LastSeq, "read", k.read.Sequence)
 		k.first = 0
 	}
-	k.read, k.next = Stored{}, 0
+	k.read, k.next = Message{}, 0
 	// The previous owner committed up to first. If the leader does not have that commit, the stream was restored, or
 	// truncated by a loss of power. Its creation time may still be the same.
 	low := sample.FirstSeq
 	if r.cfg.Sparse {
 		low = sample.LastSeq + 1
 	}
-	if low < k.first || !k.firstOf.IsZero() && !sample.Created.Equal(k.firstOf) {
+	if low < k.first || !k.firstCreated.IsZero() && !sample.Created.Equal(k.firstCreated) {
 		k.first = 0
 	}
 	return nil

@@ -2,35 +2,36 @@ package lane
 
 import "errors"
 
-// Results of the comparison of a stream with the known history. The engine makes it before each commit, too.
+// Results of the comparison of a stream with the known history. The reader compares before each epoch, and the engine
+// before each commit.
 var (
-	// ErrHistory is returned when the stream is not the one that was read: its sequences belong to other messages.
+	// ErrHistory is returned when the stream is not the stream that was read: its sequences belong to other messages.
 	ErrHistory = errors.New("the stream has another history")
 	// ErrUnsure is returned when the stream appears older or shorter than when it was read. Either it was replaced, or a
 	// deposed leader answered. Take another sample later.
-	ErrUnsure = errors.New("the stream looks older than when it was read: it was truncated, or its leader was deposed")
+	ErrUnsure = errors.New("the stream looks older than when it was read: it was truncated, or a deposed leader answered")
 )
 
 // Reasons to replace a consumer. After each error the reader begins an epoch at the last message that it read.
 var (
 	// errUnproven is returned when the consumer shows a message that the leader does not have.
 	errUnproven = errors.New("the consumer shows a message that the leader does not have")
-	// errLost is returned when the stream has a message between the last message read and the next message shown.
+	// errLost is returned when the consumer's count or the leader shows that the reader has missed a message.
 	errLost = errors.New("a message was lost on the wire, or the server created the consumer again")
 	// errSilent is returned when the consumer was silent for two and a half heartbeats.
 	errSilent = errors.New("no heartbeat from the consumer")
 	// errOffline is returned when the connection is lost during a request.
 	errOffline = errors.New("the connection was lost")
-	// errBehind is returned when the leader has had a message that the consumer lacks for behindFor.
+	// errBehind is returned when the consumer has lacked a message of the leader for behindFor.
 	errBehind = errors.New("the consumer's replica is behind the leader")
 	// errTooSmall is returned when the next message is larger than the largest permitted request.
-	errTooSmall = errors.New("the next message is larger than the stream allowed when reading began")
+	errTooSmall = errors.New("the next message is larger than the stream allowed when the consumer was created")
 )
 
 // Reasons why a scan ends.
 var (
 	// errUnanswered is returned when a scan gets no answer for scanTimeout.
 	errUnanswered = errors.New("the consumer of the scan did not answer; try again")
-	// errNobody is returned when no server answers for the consumer of a scan during scanTimeout.
+	// errNobody is returned when no server has known the consumer of a scan for scanTimeout.
 	errNobody = errors.New("the consumer of the scan did not answer (503 no responders); try again")
 )

@@ -12,10 +12,10 @@ import (
 // reports whether the shown message itself exists. If there is a message between the two, adjoins returns errLost. If
 // the leader has no message in the gap or after it, adjoins returns errUnproven.
 //
-// The message with the sequence next needs no proof. For a gap, adjoins knows the sequences that were deleted before
-// the epoch began, and asks the leader about the others. See the package's documentation for the reasons.
+// If the sequence shown is next, no proof is needed. In a gap, adjoins skips the sequences that were deleted when the
+// epoch began, and asks the leader about the others. See "The reader skips no message" in the package documentation.
 func (r *Reader) adjoins(ctx context.Context, shown uint64) (exists bool, err error) {
-	from := r.known.deleted.skip(r.known.next)
+	from := r.knowledge.deleted.skip(r.knowledge.next)
 	if from >= shown {
 		return from == shown, nil
 	}
@@ -36,13 +36,13 @@ func (r *Reader) adjoins(ctx context.Context, shown uint64) (exists bool, err er
 	return stored == shown, nil
 }
 
-// deleted holds the deleted sequences in the middle of a stream, as runs in rising order.
+// deleted holds deleted sequences in the middle of a stream, as runs in rising order.
 type deleted []run
 
 // run is a range of sequences, both ends included.
 type run struct{ first, last uint64 }
 
-// deletedOf returns the runs of these sequences, which it sorts.
+// deletedOf returns the runs of the given sequences. It sorts sequences.
 func deletedOf(sequences []uint64) deleted {
 	var d deleted
 	slices.Sort(sequences)
@@ -56,7 +56,7 @@ func deletedOf(sequences []uint64) deleted {
 	return d
 }
 
-// skip returns seq, or the first higher sequence, that is not deleted.
+// skip returns the first sequence from seq on that is not deleted.
 func (d deleted) skip(seq uint64) uint64 {
 	i, _ := slices.BinarySearchFunc(d, seq, func(r run, seq uint64) int {
 		switch {

@@ -15,15 +15,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// remake recreates the reader's consumer under its name, with the old start and a count from one, as nats-server does
-// when it restarts the server that held the consumer in memory. Pending requests end without a status.
+// remake deletes the reader's consumer and creates it again under the same name, with its original start and a count
+// from one. Nats-server does this after a restart of the server that held the consumer in memory. Open requests end
+// without a report.
 func (r *rig) remake(w *wire) {
 	r.t.Helper()
 	ctx := context.Background()
 	for _, name := range r.consumers() {
 		c, err := r.js.Consumer(ctx, r.spec.Stream, name)
 		if err != nil {
-			continue // its reader has replaced it meanwhile
+			continue // the reader has replaced the consumer meanwhile
 		}
 		cfg := c.CachedInfo().Config
 		w.mute.Store(true)
@@ -38,7 +39,7 @@ func (r *rig) remake(w *wire) {
 	}
 }
 
-// tenCommitted returns a rig whose owner has read ten messages over a wire, and has committed all of them.
+// tenCommitted returns a rig, and an owner that has read ten messages over a wire and has committed all of them.
 func tenCommitted(t *testing.T, s *natstest.Server) (*rig, *wire, *owner) {
 	t.Helper()
 	r, w := newRig(t, s), &wire{server: s}
@@ -49,24 +50,24 @@ func tenCommitted(t *testing.T, s *natstest.Server) (*rig, *wire, *owner) {
 	return r, w, o
 }
 
-// TestRemadeConsumer: the consumer is recreated when everything it delivered was committed. So many of its messages are
-// lost on the wire that its numbers continue the old ones. No message may be skipped.
+// TestRemadeConsumer: the consumer is created again after all its messages were committed. Then its first messages are
+// lost on the wire, so that its numbers may continue the old numbers. No message may be skipped.
 func TestRemadeConsumer(t *testing.T) {
 	for _, lost := range []int{0, 1, 9, 10} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				r, w, o := tenCommitted(t, s)
 				r.remake(w)
-				left := lost
+				remaining := lost
 				w.set(func(head, _ string) bool {
-					lose := isStored(head) && left > 0
+					lose := isStored(head) && remaining > 0
 					if lose {
-						left--
+						remaining--
 					}
 					return lose
 				})
 				r.publish(11, 40)
-				o.Probe() // polls the recreated consumer
+				o.Probe() // sends a request to the new consumer
 				time.Sleep(time.Minute)
 				o.check(1, 40)
 			})
@@ -74,8 +75,7 @@ func TestRemadeConsumer(t *testing.T) {
 	}
 }
 
-// TestRemadeAndIdle: a recreated consumer without messages shows with its first heartbeat that its count has started
-// again.
+// TestRemadeAndIdle: the first heartbeat of a consumer that was created again shows that its count has started again.
 func TestRemadeAndIdle(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r, w, o := tenCommitted(t, s)
@@ -90,8 +90,8 @@ func TestRemadeAndIdle(t *testing.T) {
 	})
 }
 
-// TestRemadeAndCaughtUp: a recreated consumer lost so many messages on the wire that its count equals the reader's. No
-// later message shows a gap, but the consumer's position in the stream does.
+// TestRemadeAndCaughtUp: a consumer was created again, and so many of its messages were lost on the wire that its count
+// equals the reader's. No later message shows a gap, but the consumer's position in the stream does.
 func TestRemadeAndCaughtUp(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r, w, o := tenCommitted(t, s)
@@ -107,13 +107,13 @@ func TestRemadeAndCaughtUp(t *testing.T) {
 	})
 }
 
-// TestDeletedIsNotTaken: a message that the leader had deleted when the epoch began is not accepted from a replica that
-// lags. This takes no request.
+// TestDeletedIsNotTaken: the reader does not accept a message that the leader had deleted when the epoch began, and
+// that a lagging replica still shows. It sends no request for this.
 func TestDeletedIsNotTaken(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 3})
-	r.known.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
+	r.knowledge.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
 	for seq := range uint64(14) {
-		if err := r.accept(t.Context(), Stored{Sequence: seq + 1}); err != nil {
+		if err := r.accept(t.Context(), Message{Sequence: seq + 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,8 +126,8 @@ func TestDeletedIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestGapIsProven: the leader is asked for the messages of a gap. It has none, it has one, or it has none from there
-// on.
+// TestGapIsProven: the reader asks the leader about a gap. The leader has no message in the gap, has a message in the
+// gap, or has no message at or after the gap.
 func TestGapIsProven(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -149,7 +149,7 @@ func TestGapIsProven(t *testing.T) {
 			{10, errLost, 5},
 			{8, nil, 6}, {9, nil, 7}, {10, nil, 8}, {12, errUnproven, 8},
 		} {
-			err := reader.accept(t.Context(), Stored{Sequence: step.seq})
+			err := reader.accept(t.Context(), Message{Sequence: step.seq})
 			if !errors.Is(err, step.err) || len(reader.items) != step.taken {
 				t.Errorf("%d: %v, %d taken; want %v, %d", step.seq, err, len(reader.items), step.err, step.taken)
 			}
@@ -157,7 +157,7 @@ func TestGapIsProven(t *testing.T) {
 	})
 }
 
-// TestDeletedRuns checks every sequence, in random sets.
+// TestDeletedRuns checks skip for every sequence, with random sets of deleted sequences.
 func TestDeletedRuns(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))

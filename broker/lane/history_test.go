@@ -33,14 +33,14 @@ func TestResumesAfterRestart(t *testing.T) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		for _, e := range o.epochs[1:] {
-			if e.Fresh {
+			if e.NewHistory {
 				t.Errorf("epoch %d is of another history after a restart", e.Number)
 			}
 		}
 	})
 }
 
-// TestResumesBehindAPurge: the messages that were read are purged, including the last. The reader resumes after them.
+// TestResumesBehindAPurge: all messages that were read are purged. The reader resumes after the last of them.
 func TestResumesBehindAPurge(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -75,7 +75,8 @@ func TestConsumerDeleted(t *testing.T) {
 	})
 }
 
-// TestAnotherHistory: the stream is deleted and created again with fewer messages than were read, as many, or more.
+// TestAnotherHistory: the stream is deleted and created again, with fewer messages than were read, as many, or more.
+// The reader reads the new stream from its first message.
 func TestAnotherHistory(t *testing.T) {
 	for _, stored := range []int{0, 1, 9, 10, 11, 50} {
 		t.Run(fmt.Sprint(stored), func(t *testing.T) {
@@ -84,7 +85,7 @@ func TestAnotherHistory(t *testing.T) {
 				o := r.read(s.Connect(), 0)
 				r.publish(1, 10)
 				o.check(1, 10)
-				time.Sleep(time.Second) // otherwise even the times of creation are the same
+				time.Sleep(time.Second) // otherwise, the creation times of both streams would be equal
 				r.replace()
 				r.publish(101, 100+stored)
 				time.Sleep(time.Second)
@@ -105,8 +106,9 @@ func numbers(from, to int) (all []string) {
 	return all
 }
 
-// TestHistoryCutBack: the sequences of a stream go back, as after a power cut: the stream is restored from an earlier
-// copy. The message where the reader resumes has another timestamp, or is missing.
+// TestHistoryCutBack: the stream is truncated, as after a loss of power: the test restores an earlier copy. The message
+// with the sequence read last has another timestamp, or is missing. The reader notices this, and reads the new
+// messages.
 func TestHistoryCutBack(t *testing.T) {
 	for _, rewritten := range []int{0, 5, 10, 20} {
 		t.Run(fmt.Sprint(rewritten), func(t *testing.T) {
@@ -125,7 +127,7 @@ func TestHistoryCutBack(t *testing.T) {
 				s.Stop()
 				copyDir(t, dir, old)
 				s.Start()
-				// The server starts again with five messages; clients are faster than the reader.
+				// The server starts again with five messages, and clients publish before the reader reconnects.
 				for i := range rewritten {
 					r.retry(&nats.Msg{Subject: "delay.30m.x", Data: fmt.Append(nil, 100+i)})
 				}
@@ -137,8 +139,8 @@ func TestHistoryCutBack(t *testing.T) {
 						t.Errorf("%s was stored after the cut and never read", want)
 					}
 				}
-				if !slices.ContainsFunc(o.epochs[1:], func(e Epoch) bool { return e.Fresh }) {
-					t.Error("the cut went unnoticed")
+				if !slices.ContainsFunc(o.epochs[1:], func(e Epoch) bool { return e.NewHistory }) {
+					t.Error("the reader has not noticed that the stream was truncated")
 				}
 			})
 		})
@@ -146,7 +148,7 @@ func TestHistoryCutBack(t *testing.T) {
 }
 
 // TestAnotherHistoryIsNotForgotten: the first attempt to read a truncated stream fails. The owner must still learn that
-// its history is another, or it purges by a cursor of the old one.
+// the stream has another history. Otherwise, the owner would purge by a cursor of the old history.
 func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 	dir, old := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
@@ -157,7 +159,7 @@ func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 		time.Sleep(time.Minute)
 		nc := s.Connect()
 		failing := &failingConsumers{JetStream: s.JetStream(nc)}
-		o := r.readerWith(nc, failing, 0)
+		o := r.readerOf(ReaderConfig{Conn: nc, JetStream: failing})
 		go o.take(1 << 30)
 		r.publish(1, 10)
 		o.check(1, 10)
@@ -171,13 +173,13 @@ func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 		o.checkBodies(slices.Concat(numbers(1, 10), numbers(101, 150))...)
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if !o.epochs[1].Fresh {
-			t.Error("the first epoch after the cut is not fresh")
+		if !o.epochs[1].NewHistory {
+			t.Error("the first epoch after the truncation is not fresh")
 		}
 	})
 }
 
-// failingConsumers is a JetStream that fails to create some consumers.
+// failingConsumers is a JetStream that fails to create the next consumers, as often as times says.
 type failingConsumers struct {
 	jetstream.JetStream
 	times int
@@ -192,8 +194,8 @@ func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string,
 	return f.JetStream.CreateConsumer(ctx, stream, cfg)
 }
 
-// TestBlockedReaderSeesTheLoss: the connection is cut while the owner takes nothing. The owner's messages must not be
-// committed any more: the server may return with another history.
+// TestBlockedReaderSeesTheLoss: the connection is lost while the owner takes nothing. The owner must not commit its
+// messages any more, because the server may come back with another history.
 func TestBlockedReaderSeesTheLoss(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -216,13 +218,14 @@ func TestBlockedReaderSeesTheLoss(t *testing.T) {
 	})
 }
 
-// TestBacksOff: the reader limits the rate of consumers that fail immediately, as under a limit of the account.
+// TestBacksOff: the reader creates only a few consumers if each fails immediately, for example at a limit of the
+// account.
 func TestBacksOff(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		nc := s.Connect()
 		counting := &shortLived{JetStream: s.JetStream(nc)}
-		o := r.readerWith(nc, counting, 0)
+		o := r.readerOf(ReaderConfig{Conn: nc, JetStream: counting})
 		go o.take(1 << 30)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -248,7 +251,7 @@ func (f *shortLived) CreateConsumer(ctx context.Context, stream string,
 	return c, err
 }
 
-// copyDir makes the directory to a copy of from.
+// copyDir replaces the directory to with a copy of from.
 func copyDir(t *testing.T, to, from string) {
 	t.Helper()
 	if err := os.RemoveAll(to); err != nil {

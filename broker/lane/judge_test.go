@@ -11,17 +11,17 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// TestVerdict judges samples of a stream of which ten messages were read.
+// TestVerdict judges samples of a stream whose first ten messages were read.
 func TestVerdict(t *testing.T) {
 	created, at := time.Unix(1000, 0), time.Unix(2000, 0)
 	known := History{Created: created, Read: 10, At: at}
 	type look struct {
-		after   time.Duration // the first
-		created time.Duration // after ours
+		after   time.Duration // since the first look
+		created time.Duration // difference from the known creation time
 		first   uint64
 		last    uint64
-		distant bool          // its leader hears from no majority
-		message time.Duration // the timestamp of message 10 after the one that was read; -1 for none, -2 for no answer
+		distant bool          // the leader does not hear from a majority
+		message time.Duration // difference of message 10's timestamp from the known one; -1: deleted, -2: no answer
 		want    Verdict
 	}
 	for _, tt := range []struct {
@@ -73,8 +73,8 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestQuorate: a leader counts itself and the peers that it has recently heard from. An answer without a leader does
-// not count.
+// TestQuorate: a leader counts itself and the peers from which it has recently heard. An answer without a leader is not
+// quorate.
 func TestQuorate(t *testing.T) {
 	peer := func(active time.Duration, current, offline bool) *jetstream.PeerInfo {
 		return &jetstream.PeerInfo{Active: active, Current: current, Offline: offline}

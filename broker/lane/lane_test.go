@@ -117,11 +117,11 @@ func (r *rig) replace() {
 	if err := r.js.DeleteStream(context.Background(), r.spec.Stream); err != nil {
 		r.t.Fatalf("delete: %v", err)
 	}
-	time.Sleep(100 * time.Millisecond) // the server removes the files in its own time
+	time.Sleep(100 * time.Millisecond) // until the server has removed the files
 	r.create()
 }
 
-// retry publishes until the server accepts.
+// retry publishes a message again and again, until the server accepts it.
 func (r *rig) retry(m *nats.Msg) {
 	for {
 		if _, err := r.js.PublishMsg(context.Background(), m); err == nil {
@@ -140,7 +140,7 @@ type owner struct {
 	mu     sync.Mutex
 	got    []string // bodies in order
 	epochs []Epoch
-	stored []Stored
+	stored []Message
 }
 
 // read starts a reader, and an owner that takes everything immediately.
@@ -154,12 +154,7 @@ func (r *rig) read(nc *nats.Conn, from uint64) *owner {
 // reader starts a reader whose owner takes nothing yet.
 func (r *rig) reader(nc *nats.Conn, from uint64) *owner {
 	r.t.Helper()
-	return r.readerWith(nc, r.server.JetStream(nc), from)
-}
-
-func (r *rig) readerWith(nc *nats.Conn, js jetstream.JetStream, from uint64) *owner {
-	r.t.Helper()
-	return r.readerOf(ReaderConfig{Conn: nc, JetStream: js, From: from})
+	return r.readerOf(ReaderConfig{Conn: nc, JetStream: r.server.JetStream(nc), From: from})
 }
 
 func (r *rig) readerOf(cfg ReaderConfig) *owner {
@@ -190,7 +185,7 @@ func (o *owner) adopt(done <-chan struct{}) {
 	}
 }
 
-// take takes up to n items, and ends when the reader has been stopped.
+// take takes at most n items. It also ends when the reader has been stopped.
 func (o *owner) take(n int) {
 	for range n {
 		it, ok := <-o.Items()
@@ -200,12 +195,12 @@ func (o *owner) take(n int) {
 		o.Took(it)
 		o.mu.Lock()
 		o.got = append(o.got, string(it.Data))
-		o.stored = append(o.stored, it.Stored)
+		o.stored = append(o.stored, it.Message)
 		o.mu.Unlock()
 	}
 }
 
-// check compares the messages with the given ones.
+// check checks that the owner has read exactly the messages with the bodies from to to, in order.
 func (o *owner) check(from, to int) {
 	o.t.Helper()
 	var want []string
@@ -225,7 +220,7 @@ func (o *owner) checkBodies(want ...string) {
 	}
 }
 
-// checkEpochs compares the start of each epoch: "fresh" or "same".
+// checkEpochs checks the epochs so far: "fresh" for an epoch with another history, and "same" otherwise.
 func (o *owner) checkEpochs(want ...string) {
 	o.t.Helper()
 	synctest.Wait()
@@ -236,7 +231,7 @@ func (o *owner) checkEpochs(want ...string) {
 		if e.Number != uint64(i+1) {
 			o.t.Errorf("epoch %d has number %d", i+1, e.Number)
 		}
-		got = append(got, map[bool]string{true: "fresh", false: "same"}[e.Fresh])
+		got = append(got, map[bool]string{true: "fresh", false: "same"}[e.NewHistory])
 	}
 	if !slices.Equal(got, want) {
 		o.t.Fatalf("epochs %s, want %s", brief(got), brief(want))

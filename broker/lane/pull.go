@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// behindFor is the time for which a consumer may lack a message that the leader has. After it, the reader replaces the
-	// consumer. nats-server places a consumer without replicas on a random server. If that server is cut off from the
-	// leader, the consumer continues to send heartbeats.
+	// behindFor is the time for which a consumer may lack a message that the leader has. After that time, the reader
+	// replaces the consumer. nats-server places a consumer without replicas on a random server. If that server is cut off
+	// from the leader, the consumer lacks new messages, and still sends heartbeats.
 	behindFor = 2 * time.Second
 	// compareEvery is the interval at which a reader at the tail asks the leader for messages that the consumer may lack.
 	// While the consumer lacks a message, the reader asks at every heartbeat.
@@ -29,19 +29,19 @@ type pull struct {
 	r         *Reader
 	name      string // of the consumer
 	start     uint64 // the consumer's first sequence
-	clustered bool   // see separate
-	largest   int    // size of a request that holds any message
+	clustered bool   // the stream's leader can be lost without an event on the connection: see separate
+	largest   int    // bytes of a request that has room for any message of the stream
 	msgs      chan *nats.Msg
 	requests  requests
 
-	consumer   uint64    // the consumer's number of its last message
-	large      bool      // the next message is larger than the reader's buffer
-	tail       bool      // no message follows the last one in the stream
-	pending    uint64    // number of messages that follow the last one in the stream
-	collecting bool      // messages collect at the tail: the reader sends no request until the timer fires
-	answered   bool      // the consumer has answered, so that a request with a slow heartbeat may follow
-	compared   time.Time // when the reader last asked the leader for messages that the consumer lacks
-	behind     time.Time // time since which the consumer has lacked a message of the leader; zero if it lacks none
+	consumer      uint64    // the consumer's number of its last message
+	large         bool      // the next message does not fit into the reader's buffer
+	tail          bool      // no message follows the last one in the stream
+	pending       uint64    // number of messages that follow the last one in the stream
+	inBatchWindow bool      // messages collect at the tail: the reader sends no request until the window ends
+	hasAnswered   bool      // the consumer has answered, so that a request with a slow heartbeat may follow
+	compared      time.Time // when the reader last asked the leader for messages that the consumer lacks
+	lackingSince  time.Time // since when the consumer has lacked a message of the leader; zero if it lacks none
 }
 
 func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
@@ -52,13 +52,13 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 	return &pull{
 		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: separate(info, r.cfg.Conn.ConnectedServerName()),
 		largest: maxMsg + 8<<10,
-		msgs:    make(chan *nats.Msg, (atOnce+1)*pullBatch), // all requested messages, and control messages
-		tail:    info.State.LastSeq < r.known.next || info.State.Msgs == 0,
+		msgs:    make(chan *nats.Msg, (maxRequests+1)*pullBatch), // all requested messages, and control messages
+		tail:    info.State.LastSeq < r.knowledge.next || info.State.Msgs == 0,
 	}
 }
 
-// separate reports whether the stream's leader can be lost while the reader's connection stays up: in a cluster, or
-// behind a leaf node. A single server reports itself as the leader.
+// separate reports whether the stream's leader can be lost while the reader's connection stays up. This is so in a
+// cluster, and behind a leaf node. A single server reports itself as the leader.
 func separate(info *jetstream.StreamInfo, connected string) bool {
 	return info.Cluster != nil && (info.Cluster.Name != "" || info.Cluster.Leader != connected)
 }
@@ -87,8 +87,8 @@ func (p *pull) open(ctx context.Context) error {
 	})
 }
 
-// filters returns the filters of the consumer. It returns a list even for a single filter, because the API's field for
-// one filter needs another permission.
+// filters returns the filters of the consumer. A single filter is a list, too: with the API's field for a single
+// filter, the request needs another permission.
 func (p *pull) filters() []string {
 	if p.r.cfg.Filter == everything {
 		return nil
@@ -96,8 +96,8 @@ func (p *pull) filters() []string {
 	return []string{p.r.cfg.Filter}
 }
 
-// close ends the subscriptions. On a graceful shutdown, close also deletes the consumer. In all other cases the server
-// deletes the consumer after streams.InactiveThreshold.
+// close ends the subscriptions. If ctx has ended, close also deletes the consumer. Otherwise the server deletes the
+// consumer after streams.InactiveThreshold.
 func (p *pull) close(ctx context.Context) {
 	p.requests.unsubscribe()
 	if ctx.Err() != nil && p.r.cfg.Conn.IsConnected() {
@@ -116,8 +116,8 @@ func (p *pull) run(ctx context.Context) error {
 	armed := p.silenceTimeout()
 	silence := time.NewTimer(armed)
 	defer silence.Stop()
-	collected := time.NewTimer(0)
-	defer collected.Stop()
+	windowEnd := time.NewTimer(0)
+	defer windowEnd.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -127,7 +127,7 @@ func (p *pull) run(ctx context.Context) error {
 				return errOffline
 			}
 		case <-p.r.probed:
-			p.answered, p.collecting = false, false
+			p.hasAnswered, p.inBatchWindow = false, false
 			p.requests.forget()
 			if err := p.ask(); err != nil {
 				return err
@@ -138,18 +138,18 @@ func (p *pull) run(ctx context.Context) error {
 			if epoch == p.r.number {
 				return p.r.forget()
 			}
-		case <-collected.C:
-			p.collecting = false
+		case <-windowEnd.C:
+			p.inBatchWindow = false
 			if err := p.ask(); err != nil {
 				return err
 			}
 		case m := <-p.msgs:
-			collecting := p.collecting
+			inWindow := p.inBatchWindow
 			if err := p.receive(ctx, m); err != nil {
 				return err
 			}
-			if p.collecting && !collecting {
-				collected.Reset(p.r.cfg.Collect)
+			if p.inBatchWindow && !inWindow {
+				windowEnd.Reset(p.r.cfg.BatchWindow)
 			}
 			received = time.Now() // after receive, which may have waited for the owner
 			if timeout := p.silenceTimeout(); timeout < armed {
@@ -166,39 +166,39 @@ func (p *pull) run(ctx context.Context) error {
 	}
 }
 
-// silenceTimeout returns the timeout for a message or a heartbeat. The timeout depends on the position in the stream,
-// and not on the last request. If several requests are open, a request with a quick heartbeat may end before a request
-// with a slow heartbeat.
+// silenceTimeout returns the time after which a consumer without a message or a heartbeat counts as lost. This time
+// depends on the position in the stream and not on the last request: if several requests are open, a request with a
+// quick heartbeat may end before a request with a slow heartbeat.
 func (p *pull) silenceTimeout() time.Duration {
 	heartbeat, _ := p.watch()
 	return heartbeat * 5 / 2
 }
 
 // watch returns the heartbeat and the lifetime of the next request. The server does not answer a request for which the
-// user lacks the permission. With a long request, minutes would pass before the reader notices this. So requests are
-// short until a message or a heartbeat has arrived from the consumer.
+// user lacks the permission, and the reader notices this only when the request's lifetime ends. So requests are short
+// until a message or a heartbeat has arrived from the consumer.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
-	if !p.answered {
+	if !p.hasAnswered {
 		return quickHeartbeat, 2 * time.Second
 	}
 	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
-// ask sends a request for another batch, if one is needed. Near the tail of a lane that collects messages, only one
-// request at a time is open, and the server ends it once it has sent all stored messages.
+// ask sends a request for another batch, if a request is needed. Near the tail of a lane with a batch window, only one
+// request at a time is open, and the server ends the request when it has sent all stored messages.
 func (p *pull) ask() error {
-	collects := p.answered && p.r.cfg.Collect > 0 && p.pending < pullBatch
+	noWait := p.hasAnswered && p.r.cfg.BatchWindow > 0 && p.pending < pullBatch
 	place, ok := p.requests.needed(p.tail, p.large)
-	if !ok || p.collecting || p.requests.covers(p.pending) || collects && p.requests.open() {
+	if !ok || p.inBatchWindow || p.requests.covers(p.pending) || noWait && p.requests.open() {
 		return nil
 	}
 	heartbeat, expires := p.watch()
 	return p.requests.send(p.r.cfg.Conn, p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.cfg.Stream+"."+p.name, place,
-		body{Batch: pullBatch, MaxBytes: p.bytes(), NoWait: collects, Expires: expires, Heartbeat: heartbeat})
+		body{Batch: pullBatch, MaxBytes: p.bytes(), NoWait: noWait, Expires: expires, Heartbeat: heartbeat})
 }
 
-// bytes returns the limit in bytes of the next request. If the next message with its headers does not fit, the server
-// answers 409 and sends no message.
+// bytes returns the maximum number of bytes of the next request. If the next message with its headers is larger, the
+// server answers 409 and sends no message.
 func (p *pull) bytes() int {
 	if p.large {
 		return max(p.largest, p.r.cfg.Buffer)
@@ -206,7 +206,7 @@ func (p *pull) bytes() int {
 	return p.r.cfg.Buffer
 }
 
-// receive handles a message from an inbox: a stored message, or a control message.
+// receive handles a message that arrived for a request: a stored message or a control message.
 func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	q := p.requests.lookup(m)
 	s, ok := parseStored(m, p.requests.inbox, p.r.cfg.Stream, p.name)
@@ -217,20 +217,20 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 		return errLost
 	}
 	p.consumer = s.consumer
-	p.answered = true
+	p.hasAnswered = true
 	p.large = p.large && s.Size > p.r.cfg.Buffer/2
-	p.behind = time.Time{}
+	p.lackingSince = time.Time{}
 	p.tail, p.pending = s.Behind == 0, s.Behind
-	q.left--
-	q.room -= m.Size()
+	q.messagesLeft--
+	q.bytesLeft -= m.Size()
 	if err := p.ask(); err != nil {
 		return err
 	}
 	return p.r.accept(ctx, s)
 }
 
-// control handles a control message, which may be forged. It ignores a message for an earlier request in the same
-// place.
+// control handles a control message for a request. The message may be forged. Control ignores a message for an earlier
+// request in the same place.
 func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	if m.Subject != q.reply {
 		return nil
@@ -242,33 +242,35 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	case c.kind == heartbeat && c.counted && c.last != p.consumer:
 		return errLost
 	case c.kind == heartbeat:
-		p.answered = true
-		return p.compare(ctx, c.passed >= p.r.known.next)
-	case c.kind == requestFull && (c.room == 0 || c.room >= p.largest):
-		return errTooSmall // the next epoch looks at the stream's limit again
+		p.hasAnswered = true
+		return p.compare(ctx, c.passed >= p.r.knowledge.next)
+	case c.kind == requestFull && (c.bytesLeft == 0 || c.bytesLeft >= p.largest):
+		return errTooSmall // the next epoch reads the stream's limit again
 	case c.kind == requestFull:
-		p.large = p.large || c.room >= p.r.cfg.Buffer // if less room was left, a new request of the same size may be enough
+		p.large = p.large || c.bytesLeft >= p.r.cfg.Buffer // if fewer bytes were left, another request may have room
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server ended the consumer: %s", c.status)
 	}
 	q.end()
-	p.collecting = p.collecting || q.collects
+	p.inBatchWindow = p.inBatchWindow || q.noWait
 	return p.ask()
 }
 
-// compares reports whether a heartbeat is a reason to ask the leader whether the consumer lacks a message. It is a
-// reason if the consumer is past sequences that the reader has not read. Either those messages were deleted; or the
-// server created the consumer again, the first messages were lost on the wire, and the count matches by chance. In a
-// cluster, a heartbeat is also a reason if the consumer is idle although messages follow the last one. At the tail it
-// is a reason every compareEvery.
-func (p *pull) compares(past bool, now time.Time) bool {
-	return past || p.clustered && (!p.tail || !p.behind.IsZero() || now.Sub(p.compared) >= compareEvery)
+// mustCompare reports whether the reader must ask the leader, after a heartbeat, whether the consumer lacks a message.
+//
+// It must ask if the consumer is past sequences that the reader has not read. Either those messages were deleted, or
+// the server created the consumer again, the first messages were lost on the wire, and the count matches by chance. In
+// a cluster, it must also ask if the consumer is idle although messages follow the last one and, at the tail, every
+// compareEvery.
+func (p *pull) mustCompare(past bool, now time.Time) bool {
+	return past || p.clustered && (!p.tail || !p.lackingSince.IsZero() || now.Sub(p.compared) >= compareEvery)
 }
 
-// compare handles a heartbeat: if there is a reason, it asks the leader whether the consumer lacks a message.
+// compare handles a heartbeat. It asks the leader, if it must, whether the consumer lacks a message. Past is true if
+// the consumer is past sequences that the reader has not read.
 func (p *pull) compare(ctx context.Context, past bool) error {
 	now := time.Now()
-	if !p.compares(past, now) {
+	if !p.mustCompare(past, now) {
 		return nil
 	}
 	p.compared = now
@@ -285,14 +287,15 @@ func (p *pull) compare(ctx context.Context, past bool) error {
 	return nil
 }
 
-// lags reports whether the leader has had a message that the consumer lacks for behindFor.
+// lags records whether the leader has more messages than the consumer has sent. It reports whether the consumer has
+// lacked a message for behindFor.
 func (p *pull) lags(more bool, now time.Time) bool {
 	if !more {
-		p.behind = time.Time{}
+		p.lackingSince = time.Time{}
 		return false
 	}
-	if p.behind.IsZero() {
-		p.behind = now
+	if p.lackingSince.IsZero() {
+		p.lackingSince = now
 	}
-	return now.Sub(p.behind) >= behindFor
+	return now.Sub(p.lackingSince) >= behindFor
 }

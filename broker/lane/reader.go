@@ -18,7 +18,8 @@ import (
 const (
 	backoffLow  = 50 * time.Millisecond
 	backoffHigh = 2 * time.Second
-	// remindEvery is the interval at which a reader logs that its lane cannot be read. A broker has about forty readers.
+	// remindEvery is the interval at which a reader logs again that its lane cannot be read. The interval is long, because
+	// a broker has about forty readers.
 	remindEvery = time.Minute
 	bufferItems = 256 // capacity of the channel of items
 	everything  = ">" // the filter of a lane that is a whole stream
@@ -27,7 +28,7 @@ const (
 // Item is a stored message, with the number of the epoch in which it was read.
 type Item struct {
 	Epoch uint64
-	Stored
+	Message
 }
 
 // Reader reads one lane in order and hands the messages to one owner. While the owner takes no message, the reader
@@ -42,28 +43,28 @@ type Reader struct {
 	bytes       atomic.Int64  // size of the items handed over and not yet taken
 	taken       chan struct{} // capacity 1; has a value after the owner took an item
 	probed      chan struct{} // capacity 1; has a value if the consumer may be gone
-	invalidated chan uint64   // capacity 1; an epoch; the owner found that its stream has another history by now
+	invalidated chan uint64   // capacity 1; an epoch whose stream has another history by now, as the owner has found
 	live        atomic.Uint64 // number of the epoch whose consumer is believed alive; zero if there is none
 
-	number uint64 // of the last epoch; used only by Run
-	known  known  // used only by Run
+	number    uint64    // of the last epoch; used only by Run
+	knowledge knowledge // used only by Run
 }
 
-// known is the reader's knowledge of its stream.
-type known struct {
-	judge   Judge
-	created time.Time // creation time of the stream that was read
-	fresh   bool      // the stream has another history, and the owner has not received an epoch since
-	first   uint64    // lowest sequence to hand over
-	firstOf time.Time // creation time of the stream to which first applies, if known
-	read    Stored    // the last message handed over, without headers and body
-	next    uint64    // see "The reader skips no message" in the package's documentation
-	deleted deleted   // sequences in the middle of the stream that were deleted when the epoch began
+// knowledge is the reader's knowledge of its stream.
+type knowledge struct {
+	judge        Judge
+	created      time.Time // creation time of the stream that was read
+	newHistory   bool      // the stream has another history, and the owner has not received an epoch since
+	first        uint64    // lowest sequence to hand over
+	firstCreated time.Time // creation time of the stream to which first applies; zero if unknown
+	read         Message   // the last message handed over, without headers and body
+	next         uint64    // see "The reader skips no message" in the package's documentation
+	deleted      deleted   // sequences in the middle of the stream that were deleted when the epoch began
 }
 
 // ReaderConfig is the configuration of a reader.
 type ReaderConfig struct {
-	Conn      *nats.Conn // used only for reading: a large pull must not delay other answers
+	Conn      *nats.Conn // must be used only for reading: a large pull would delay other answers
 	JetStream jetstream.JetStream
 	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 	Inbox     string // prefix of reply subjects, such as "_INBOX"
@@ -71,23 +72,23 @@ type ReaderConfig struct {
 	Filter    string        // the subjects of the lane, if it is only a part of the stream; empty for all
 	Delay     time.Duration // the time for which every message waits in the lane; zero for the intake
 	// From is the lowest sequence to hand over: the cursor of the previous owner. A replica that lags may still show
-	// messages that were purged below it.
+	// purged messages below From.
 	From uint64
-	// FromCreated is the creation time of the stream to which From applies, if known. For a stream with another creation
-	// time, the reader ignores From.
+	// FromCreated is the creation time of the stream to which From applies; zero if unknown. If the stream has another
+	// creation time, the reader ignores From.
 	FromCreated time.Time
-	// Sparse means that any message of the stream may be deleted at any time, that From may lie in the middle of the
-	// stream, and that most sequences may be deleted. Then the reader does not list the deleted sequences, and asks the
-	// leader at each gap.
+	// Sparse means that any message of the stream may be deleted at any time, that most sequences may be deleted, and that
+	// From may lie in the middle of the stream. The reader then asks the leader at each gap, instead of listing the
+	// deleted sequences when an epoch begins.
 	Sparse bool
-	// Buffer is the size in bytes of one request. Two requests overlap, or three when messages follow an idle time. Buffer
-	// also limits the items that are handed over and not yet taken, except that one larger message is always allowed. The
+	// Buffer is the maximum number of bytes of one request. Two requests overlap, or three when messages follow an idle
+	// time. Buffer also bounds the bytes of the items that are handed over and not yet taken; one item may exceed it. The
 	// default is one mebibyte.
 	Buffer int
-	// Collect is the time for which messages collect at the tail before the reader requests them. If it is zero, the
+	// BatchWindow is the time for which messages collect at the tail before the reader requests them. If it is zero, the
 	// server sends each message immediately.
-	Collect time.Duration
-	Log     *slog.Logger
+	BatchWindow time.Duration
+	Log         *slog.Logger
 }
 
 // NewReader returns a reader. It reads nothing until Run is called.
@@ -97,7 +98,7 @@ func NewReader(cfg ReaderConfig) *Reader {
 		cfg: cfg, api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix},
 		items: make(chan Item, bufferItems), epochs: make(chan Epoch),
 		taken: make(chan struct{}, 1), probed: make(chan struct{}, 1), invalidated: make(chan uint64, 1),
-		known: known{first: cfg.From, firstOf: cfg.FromCreated, next: cfg.From},
+		knowledge: knowledge{first: cfg.From, firstCreated: cfg.FromCreated, next: cfg.From},
 	}
 }
 
@@ -105,10 +106,10 @@ func NewReader(cfg ReaderConfig) *Reader {
 // items. It must not commit before it has received the current epoch. The channel is never closed.
 func (r *Reader) Epochs() <-chan Epoch { return r.epochs }
 
-// Items delivers the messages in order. For each, the owner calls Took. The channel is never closed.
+// Items delivers the messages in order. The owner must call Took for each of them. The channel is never closed.
 func (r *Reader) Items() <-chan Item { return r.items }
 
-// Took frees the bytes of an item. The owner calls it after it has received the item.
+// Took frees the bytes of an item. The owner calls Took after it has received the item.
 func (r *Reader) Took(it Item) {
 	r.bytes.Add(-int64(it.Size))
 	select {
@@ -117,12 +118,12 @@ func (r *Reader) Took(it Item) {
 	}
 }
 
-// Live returns the number of the epoch whose consumer is believed alive, or zero. A commit requires that the message at
-// the cursor has this epoch: see "Invariants" in package engine.
+// Live returns the number of the epoch whose consumer is believed alive, or zero if there is none. The owner must
+// commit only while this is the epoch that it has received last: see "Invariants" in package engine.
 func (r *Reader) Live() uint64 { return r.live.Load() }
 
-// Invalidate reports to the reader that the stream of an epoch has another history by now. The reader cannot detect
-// that while it waits for its owner. The reader then begins a fresh epoch.
+// Invalidate tells the reader that the stream of an epoch has another history by now, which the reader cannot detect
+// while it waits for its owner. The reader then begins a fresh epoch.
 func (r *Reader) Invalidate(epoch uint64) {
 	select {
 	case r.invalidated <- epoch:
@@ -152,10 +153,10 @@ func (r *Reader) Run(ctx context.Context) {
 		if err == nil {
 			started := time.Now()
 			err = p.run(ctx)
-			if time.Since(started) > backoffHigh { // a consumer that fails immediately must not be created 20 times a second
+			if time.Since(started) > backoffHigh { // otherwise, consumers that fail immediately would not be limited
 				pause = backoffLow
 			}
-			if p.answered {
+			if p.hasAnswered {
 				o = outage{}
 			}
 			if ctx.Err() == nil {
@@ -183,12 +184,12 @@ func (r *Reader) report(ctx context.Context, o *outage, err error) {
 	switch now := time.Now(); {
 	case o.since.IsZero():
 		level := slog.LevelInfo
-		// The program that owns the connection logs the loss once. The forty readers do not log it again.
+		// The program that owns the connection logs the loss of the connection once, so the readers do not log it.
 		if errors.Is(err, errOffline) || strings.Contains(err.Error(), "Server Shutdown") {
 			level = slog.LevelDebug
 		}
 		r.cfg.Log.Log(ctx, level, "reading the lane was interrupted; creating another consumer", "stream", r.cfg.Stream,
-			"reason", err, "after", r.known.read.Sequence)
+			"reason", err, "after", r.knowledge.read.Sequence)
 		o.since, o.logged = now, now
 	case now.Sub(o.logged) >= remindEvery:
 		r.cfg.Log.Warn("the lane cannot be read; will retry. Check the stream, its leader, and the permissions to create "+
@@ -218,9 +219,9 @@ func (r *Reader) backOff(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// accept handles a message that a consumer shows, and hands it over if it is the next one of the stream.
-func (r *Reader) accept(ctx context.Context, s Stored) error {
-	k := &r.known
+// accept handles a message that a consumer shows. It hands the message over if no message of the stream is skipped.
+func (r *Reader) accept(ctx context.Context, s Message) error {
+	k := &r.knowledge
 	if s.Sequence == k.read.Sequence && !s.At.Equal(k.read.At) {
 		return r.forget()
 	}
@@ -232,18 +233,18 @@ func (r *Reader) accept(ctx context.Context, s Stored) error {
 		return err
 	}
 	if exists {
-		if err := r.handOver(ctx, Item{Epoch: r.number, Stored: s}); err != nil {
+		if err := r.handOver(ctx, Item{Epoch: r.number, Message: s}); err != nil {
 			return err
 		}
-		k.read = Stored{Sequence: s.Sequence, At: s.At, Behind: s.Behind}
+		k.read = Message{Sequence: s.Sequence, At: s.At, Behind: s.Behind}
 	}
 	k.next = s.Sequence + 1
 	return nil
 }
 
-// handOver gives an item to the owner. While the owner receives no item, the reader must still notice the loss of the
-// connection. If the reader did not, the owner would continue to commit after a reconnect, although the stream may have
-// been replaced meanwhile.
+// handOver gives an item to the owner. While the owner receives no item, handOver watches for the loss of the
+// connection. If it did not, the owner would still commit after a reconnect, although the stream may have been replaced
+// meanwhile.
 func (r *Reader) handOver(ctx context.Context, it Item) error {
 	for {
 		items := r.items
@@ -269,8 +270,8 @@ func (r *Reader) handOver(ctx context.Context, it Item) error {
 	}
 }
 
-// forget makes the next epoch a fresh one.
+// forget makes the next epoch a fresh one, and returns ErrHistory.
 func (r *Reader) forget() error {
-	r.known.created = time.Time{}.Add(1) // no stream has this creation time
+	r.knowledge.created = time.Time{}.Add(1) // no stream has this creation time
 	return ErrHistory
 }

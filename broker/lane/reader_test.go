@@ -15,7 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestReadsInOrder: the reader delivers stored messages of several requests, and those stored later.
+// TestReadsInOrder: the reader delivers the stored messages, which take several requests, and messages that are stored
+// later.
 func TestReadsInOrder(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -39,8 +40,8 @@ func TestReadsInOrder(t *testing.T) {
 	})
 }
 
-// TestOneConsumerIsEnough: a lane is idle between small bursts. The consumer that polls slowly at the tail must survive
-// them: otherwise every burst costs a new one, and the server keeps each for five minutes.
+// TestOneConsumerIsEnough: the reader needs only one consumer for a lane that is idle between small bursts. Otherwise,
+// every burst would cost a new consumer, and the server keeps each consumer for five minutes.
 func TestOneConsumerIsEnough(t *testing.T) {
 	for _, idle := range []time.Duration{time.Second, 20 * time.Second, time.Minute, time.Hour} {
 		t.Run(idle.String(), func(t *testing.T) {
@@ -61,8 +62,8 @@ func TestOneConsumerIsEnough(t *testing.T) {
 	}
 }
 
-// TestFrom: the reader starts at the first message of the stream, wherever the previous owner stopped: the leader does
-// not have the committed messages. A cursor above the leader's last sequence is of another history.
+// TestFrom: the reader starts at the first message of the stream, whatever the previous owner's cursor is: the leader
+// does not have the committed messages any more. A cursor above the leader's last sequence is of another history.
 func TestFrom(t *testing.T) {
 	for _, from := range []uint64{0, 1, 4, 5, 10, 11, 12, 1000} {
 		t.Run(fmt.Sprint(from), func(t *testing.T) {
@@ -79,12 +80,12 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// TestFromDropsWhatWasCommitted: a replica that lags returns messages that the leader has removed. The reader drops
-// them.
+// TestFromDropsWhatWasCommitted: the reader drops messages below the previous owner's cursor, which a lagging replica
+// still returns.
 func TestFromDropsWhatWasCommitted(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 7})
 	for seq := range uint64(10) {
-		if err := r.accept(t.Context(), Stored{Sequence: seq + 1}); err != nil {
+		if err := r.accept(t.Context(), Message{Sequence: seq + 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -93,8 +94,8 @@ func TestFromDropsWhatWasCommitted(t *testing.T) {
 	}
 }
 
-// TestFromCutBack: a restored stream keeps its creation time, and new messages have the sequences of those that the
-// previous owner had committed.
+// TestFromCutBack: the reader ignores the previous owner's cursor after the stream was restored. The restored stream
+// has the same creation time, and new messages have the sequences of committed messages.
 func TestFromCutBack(t *testing.T) {
 	dir, old := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
@@ -121,7 +122,8 @@ func TestFromCutBack(t *testing.T) {
 	})
 }
 
-// TestLive: an epoch ends with its consumer: a later purge may hit another history.
+// TestLive: an epoch is not live any more when its consumer has ended, because a later purge may affect another
+// history.
 func TestLive(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -145,7 +147,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestHostileMessages: stored messages that look like control messages are delivered like others.
+// TestHostileMessages: stored messages that look like control messages are delivered like other messages.
 func TestHostileMessages(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -170,7 +172,7 @@ func TestHostileMessages(t *testing.T) {
 	})
 }
 
-// TestSlowOwner: the owner takes nothing for longer than the server keeps an idle consumer, and then everything.
+// TestSlowOwner: the owner takes no message for longer than the server keeps an idle consumer, and then all messages.
 func TestSlowOwner(t *testing.T) {
 	for _, count := range []int{10, 700, 3000} {
 		t.Run(fmt.Sprint(count), func(t *testing.T) {
@@ -193,7 +195,7 @@ func TestSlowOwner(t *testing.T) {
 	}
 }
 
-// TestStopsBlocked: a reader stops although its owner takes nothing. The bubble detects leaks.
+// TestStopsBlocked: a reader stops even while its owner takes nothing. The bubble detects goroutines that do not end.
 func TestStopsBlocked(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

@@ -13,50 +13,50 @@ import (
 
 const (
 	pullBatch = 500 // messages in one request
-	// atOnce is the maximum number of open requests: two that overlap, and one with a quick heartbeat when messages arrive
-	// after the lane was idle.
-	atOnce = 3
+	// maxRequests is the maximum number of open requests: two that overlap, and one with a quick heartbeat when messages
+	// arrive after the lane was idle.
+	maxRequests = 3
 )
 
 // requests are the open requests of one consumer.
 //
 // The reader receives messages only while a request is open. The server reports the end of a request, except in one
-// case: a request whose bytes are used up exactly ends without a report, even if it has messages left (nats-server,
-// consumer.nextWaiting). A reader that counts outstanding messages only by the server's reports may then wait for
-// messages that never come. At the tail of a lane it would wait for 25 minutes, until heartbeats are missed.
+// case: a request whose bytes are used up exactly ends without a report, even if more messages were requested
+// (nats-server, consumer.nextWaiting). A reader that relied on the server's reports would then wait for messages that
+// never come. At the tail of a lane it would wait for 25 minutes, until heartbeats are missed.
 //
 // The server distributes the messages over its open requests in turn. So each request has its own subscription, which
 // identifies the request of a message. The reader counts the messages and bytes of each request as the server does.
 type requests struct {
 	inbox string // with the final dot; each request appends its place and its number
-	all   [atOnce]request
+	all   [maxRequests]request
 	last  int // the number of the last request
 }
 
-// request is one of the places, each of which holds one request at a time.
+// request is a place for one request at a time.
 type request struct {
-	sub   *nats.Subscription
-	reply string // subject of the control messages for the request
-	left  int    // messages that may still arrive
-	bytes int    // bytes that were requested
-	room  int    // bytes that may still arrive
-	quick bool   // the request has quickHeartbeat
-	// collects means that the server ends the request once it has sent at least one message and has no other message.
-	collects bool
+	sub            *nats.Subscription
+	reply          string // subject of the control messages for the request
+	messagesLeft   int    // messages that may still arrive
+	bytesRequested int
+	bytesLeft      int  // bytes that may still arrive
+	quick          bool // the request has quickHeartbeat
+	// noWait means that the server ends the request when it has sent at least one message and no further one is stored.
+	noWait bool
 }
 
 // open reports whether another message may arrive for the request.
-func (q *request) open() bool { return q.left > 0 && q.room > 0 }
+func (q *request) open() bool { return q.messagesLeft > 0 && q.bytesLeft > 0 }
 
-// half reports whether at least half of the request is used. A request for large messages holds one message, so its
-// bytes do not count.
+// half reports whether at least half of the request is used. If large is true, the request has room for only one
+// message, and its bytes do not count.
 func (q *request) half(large bool) bool {
-	return q.left <= pullBatch/2 || !large && q.room <= q.bytes/2
+	return q.messagesLeft <= pullBatch/2 || !large && q.bytesLeft <= q.bytesRequested/2
 }
 
-func (q *request) end() { q.left = 0 }
+func (q *request) end() { q.messagesLeft = 0 }
 
-// subscribe listens for all requests. The messages go to one channel, so their order is the server's.
+// subscribe subscribes to the replies of all requests. The messages go to one channel, so they keep the server's order.
 func (rs *requests) subscribe(nc *nats.Conn, prefix string, msgs chan *nats.Msg) error {
 	rs.inbox = prefix + "." + rand.Text() + "."
 	for i := range rs.all {
@@ -95,7 +95,7 @@ func (rs *requests) forget() {
 }
 
 // needed returns a free place if the reader should send a request now. If it should not, ok is false. The reader should
-// send a request in three cases: no request is open; the only open request is half used; before the tail, no open
+// send a request in three cases: no request is open, the only open request is half used or, before the tail, no open
 // request has a quick heartbeat.
 func (rs *requests) needed(tail, large bool) (place int, ok bool) {
 	open, fresh, quick := 0, false, tail
@@ -110,7 +110,7 @@ func (rs *requests) needed(tail, large bool) (place int, ok bool) {
 			place = i
 		}
 	}
-	return place, place >= 0 && (!quick || !fresh && open < atOnce-1)
+	return place, place >= 0 && (!quick || !fresh && open < maxRequests-1)
 }
 
 // open reports whether any request is open.
@@ -118,10 +118,11 @@ func (rs *requests) open() bool {
 	return slices.ContainsFunc(rs.all[:], func(q request) bool { return q.open() })
 }
 
-// covers reports whether one open request that collects has room for this number of messages.
+// covers reports whether one open request, which the server ends after the stored messages, has room for this number of
+// messages.
 func (rs *requests) covers(messages uint64) bool {
 	return slices.ContainsFunc(rs.all[:], func(q request) bool {
-		return q.open() && q.collects && messages < uint64(q.left)
+		return q.open() && q.noWait && messages < uint64(q.messagesLeft)
 	})
 }
 
@@ -133,8 +134,8 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 	if err := b.send(nc, subject, q.reply); err != nil {
 		return err
 	}
-	q.left, q.bytes, q.room = b.Batch, b.MaxBytes, b.MaxBytes
-	q.quick, q.collects = b.Heartbeat <= quickHeartbeat, b.NoWait
+	q.messagesLeft, q.bytesRequested, q.bytesLeft = b.Batch, b.MaxBytes, b.MaxBytes
+	q.quick, q.noWait = b.Heartbeat <= quickHeartbeat, b.NoWait
 	return nil
 }
 

@@ -13,17 +13,18 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRequestsUsedUpExactly: a reader continues when its messages have used up the bytes of a request exactly,
-// where nats-server ends the request without a word: in the middle of a lane, and at its tail, where nothing else would
-// wake it for 25 minutes. The requests of the readers differ by a byte each, and by more than a message in all, so some
-// of them are used up exactly.
+// TestRequestsUsedUpExactly: a reader continues after messages have used up the bytes of a request exactly. Nats-server
+// ends such a request without a report. The test covers the middle of a lane and the tail, where nothing else would
+// wake the reader for 25 minutes. The buffers of the readers differ by one byte each, over a range larger than a
+// message, so the messages use up some requests exactly.
 func TestRequestsUsedUpExactly(t *testing.T) {
-	const stored, later, least, most = 20, 15, 900, 1020 // the last two are bytes
+	const stored, later = 20, 15           // messages
+	const minBuffer, maxBuffer = 900, 1020 // bytes
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		r.burst(1, stored)
 		var readers []*owner
-		for buffer := least; buffer < most; buffer++ {
+		for buffer := minBuffer; buffer < maxBuffer; buffer++ {
 			nc := s.Connect()
 			o := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), Buffer: buffer})
 			go o.take(1 << 30)
@@ -44,14 +45,14 @@ func TestRequestsUsedUpExactly(t *testing.T) {
 	})
 }
 
-// TestFewRequestsWait: however the messages come, no more than three requests wait at the server, which looks at each
-// of them for each message.
+// TestFewRequestsWait: at most three requests of a reader wait at the server at any time. For each message, the server
+// visits all waiting requests.
 func TestFewRequestsWait(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		o := r.read(s.Connect(), 0)
 		last := 0
-		for i := range 3000 { // some together, with none after them: the reader is often at the tail
+		for i := range 3000 { // one to three messages together, after which the reader is at the tail again
 			n := 1 + i%3
 			r.burst(last+1, last+n)
 			last += n
@@ -63,8 +64,8 @@ func TestFewRequestsWait(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := c.CachedInfo().NumWaiting; got > atOnce {
-				t.Fatalf("%d requests wait after %d messages, want %d at most", got, last, atOnce)
+			if got := c.CachedInfo().NumWaiting; got > maxRequests {
+				t.Fatalf("%d requests wait after %d messages, want %d at most", got, last, maxRequests)
 			}
 		}
 		o.check(1, last)
@@ -72,36 +73,36 @@ func TestFewRequestsWait(t *testing.T) {
 	})
 }
 
-// TestWanting: the remaining messages and bytes of the open requests determine when the next request is sent.
-func TestWanting(t *testing.T) {
+// TestNeeded: the remaining messages and bytes of the open requests determine whether another request is needed.
+func TestNeeded(t *testing.T) {
 	const size = 1000
-	fresh := request{left: pullBatch, bytes: size, room: size}
-	used := request{left: pullBatch / 2, bytes: size, room: size}
-	full := request{left: pullBatch, bytes: size, room: size / 2}
-	over, exact := request{bytes: size, room: size}, request{left: pullBatch, bytes: size}
+	fresh := request{messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size}
+	used := request{messagesLeft: pullBatch / 2, bytesRequested: size, bytesLeft: size}
+	full := request{messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size / 2}
+	over, exact := request{bytesRequested: size, bytesLeft: size}, request{messagesLeft: pullBatch, bytesRequested: size}
 	quick := fresh
 	quick.quick = true
 	quickUsed := used
 	quickUsed.quick = true
 	for _, tt := range []struct {
 		name        string
-		all         [atOnce]request
+		all         [maxRequests]request
 		tail, large bool
 		place       int // of the next request, or -1 for none
 	}{
-		{"none yet", [atOnce]request{}, true, false, 0},
-		{"none open", [atOnce]request{over, exact, over}, false, false, 0},
-		{"a fresh one at the tail", [atOnce]request{fresh}, true, false, -1},
-		{"a used one at the tail", [atOnce]request{over, used}, true, false, 0},
-		{"its bytes are used", [atOnce]request{full}, true, false, 1},
-		{"its bytes are used by a large one", [atOnce]request{full}, true, true, -1},
-		{"two used ones", [atOnce]request{used, full}, true, false, -1},
-		{"a slow one in the middle", [atOnce]request{fresh}, false, false, 1},
-		{"two slow ones in the middle", [atOnce]request{used, over, fresh}, false, false, 1},
-		{"a quick one in the middle", [atOnce]request{quick}, false, false, -1},
-		{"a used quick one in the middle", [atOnce]request{quickUsed}, false, false, 1},
-		{"a slow and a used quick one", [atOnce]request{used, quickUsed}, false, false, -1},
-		{"all", [atOnce]request{used, used, used}, false, false, -1},
+		{"none yet", [maxRequests]request{}, true, false, 0},
+		{"none open", [maxRequests]request{over, exact, over}, false, false, 0},
+		{"a fresh one at the tail", [maxRequests]request{fresh}, true, false, -1},
+		{"a used one at the tail", [maxRequests]request{over, used}, true, false, 0},
+		{"its bytes are used", [maxRequests]request{full}, true, false, 1},
+		{"its bytes are used by a large one", [maxRequests]request{full}, true, true, -1},
+		{"two used ones", [maxRequests]request{used, full}, true, false, -1},
+		{"a slow one in the middle", [maxRequests]request{fresh}, false, false, 1},
+		{"two slow ones in the middle", [maxRequests]request{used, over, fresh}, false, false, 1},
+		{"a quick one in the middle", [maxRequests]request{quick}, false, false, -1},
+		{"a used quick one in the middle", [maxRequests]request{quickUsed}, false, false, 1},
+		{"a slow and a used quick one", [maxRequests]request{used, quickUsed}, false, false, -1},
+		{"all", [maxRequests]request{used, used, used}, false, false, -1},
 	} {
 		rs := requests{all: tt.all}
 		place, ok := rs.needed(tt.tail, tt.large)
@@ -121,7 +122,7 @@ func TestScanUsedUpExactly(t *testing.T) {
 				store(900_000)
 			}
 			store(last)
-			store(0) // behind the batch
+			store(0) // after the batch
 		}
 		fill(500_000)
 		free := scanBytes - r.sizeOf(5)
@@ -140,7 +141,7 @@ func TestScanUsedUpExactly(t *testing.T) {
 	})
 }
 
-// sizeOf is the size of the first messages of the stream as the server counts it for a scan.
+// sizeOf returns the size of the first messages of the stream as the server counts it for a scan.
 func (r *rig) sizeOf(count int) (size int) {
 	r.t.Helper()
 	c, err := r.js.CreateConsumer(context.Background(), r.spec.Stream, jetstream.ConsumerConfig{
@@ -162,8 +163,8 @@ func (r *rig) sizeOf(count int) (size int) {
 	return size
 }
 
-// TestRequestsOverlap: the next request is sent when half of the first one has come, so that the server is never
-// without one.
+// TestRequestsOverlap: the reader sends the next request when half of the first request's messages have come, so that
+// the server always has an open request.
 func TestRequestsOverlap(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -175,7 +176,7 @@ func TestRequestsOverlap(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()          // until the server knows the subscription
-		r.reader(s.Connect(), 0) // nobody takes what it hands over
+		r.reader(s.Connect(), 0) // its owner takes nothing
 		synctest.Wait()
 		if got, _, err := sub.Pending(); err != nil || got != 2 {
 			t.Errorf("%d requests while %d of %d messages are read, want 2 (%v)", got, bufferItems, pullBatch, err)
@@ -183,16 +184,17 @@ func TestRequestsOverlap(t *testing.T) {
 	})
 }
 
-// TestWordsOfAnEarlierRequest: a control message for an earlier request does not end the request that followed it.
-func TestWordsOfAnEarlierRequest(t *testing.T) {
+// TestControlOfEarlierRequest: a control message for an earlier request does not end the next request in the same
+// place.
+func TestControlOfEarlierRequest(t *testing.T) {
 	for subject, want := range map[string]bool{"_INBOX.x.0.7": true, "_INBOX.x.0.8": false} {
 		p := &pull{r: NewReader(ReaderConfig{}), tail: true}
 		all := &p.requests.all
-		all[0] = request{reply: "_INBOX.x.0.8", left: 5, bytes: 5, room: 5}
-		all[1] = request{left: pullBatch, bytes: 5, room: 5} // so that no other is wanting
-		words := &nats.Msg{Subject: subject, Header: nats.Header{"Status": {"408"}}}
-		if err := p.control(t.Context(), &all[0], words); err != nil || all[0].open() != want {
-			t.Errorf("after words on %s: open is %v, want %v (%v)", subject, all[0].open(), want, err)
+		all[0] = request{reply: "_INBOX.x.0.8", messagesLeft: 5, bytesRequested: 5, bytesLeft: 5}
+		all[1] = request{messagesLeft: pullBatch, bytesRequested: 5, bytesLeft: 5} // so that no other request is needed
+		timeout := &nats.Msg{Subject: subject, Header: nats.Header{"Status": {"408"}}}
+		if err := p.control(t.Context(), &all[0], timeout); err != nil || all[0].open() != want {
+			t.Errorf("after a timeout on %s: open is %v, want %v (%v)", subject, all[0].open(), want, err)
 		}
 	}
 }

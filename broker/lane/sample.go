@@ -12,7 +12,7 @@ type Sample struct {
 	Received   time.Time // the local clock when the answer arrived
 	Leader     string    // empty on a single server
 	Quorate    bool      // the leader has recently heard from a majority of the stream's replicas, itself included
-	Created    time.Time // creation time of the stream; it distinguishes two streams of one name
+	Created    time.Time // creation time of the stream, which distinguishes two streams of one name
 	FirstSeq   uint64
 	LastSeq    uint64
 	Messages   uint64
@@ -34,8 +34,8 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 	return s
 }
 
-// quorate reports whether the answer is from a leader that has recently heard from a majority, so that there can be no
-// second leader. While a stream has no leader, nats-server lets any replica answer.
+// quorate reports whether an answer is from a leader that has recently heard from a majority of the replicas. Then
+// there is no other leader. While a stream has no leader, nats-server lets any replica answer.
 func quorate(c *jetstream.ClusterInfo) bool {
 	heard := 1
 	for _, peer := range c.Replicas {

@@ -21,48 +21,49 @@ const (
 	scanBytes = 4 << 20 // bytes of one batch, unless one message may be larger
 	// scanTimeout is the timeout for the next message, or for the report that there is none.
 	scanTimeout = 5 * time.Second
-	// createTimeout is the timeout for one request to create a consumer. A server that ceases to be the leader of the
-	// cluster may not answer.
+	// createTimeout is the timeout of one request to create a consumer. The request is repeated once, because a server
+	// that ceases to be the leader of the cluster may not answer.
 	createTimeout = scanTimeout / 2
 	// retryPause is the pause before a request that no server received is sent again.
 	retryPause = 25 * time.Millisecond
 )
 
-// Scan is one pass through the messages of a stream, for an observer such as an operator. As in [Reader], no stored
-// message can end the pass, because a stored message is recognized by its reply subject, which the server sets. Unlike
-// a Reader, a Scan ends with an error if a message is lost on the wire. The caller may scan again.
+// Scan reads the messages of a stream once, for an observer such as an operator. No stored message can end a scan,
+// because a stored message is recognized by its reply subject, which the server sets. If a message is lost on the wire,
+// the scan ends with an error, unlike a [Reader]. The caller may scan again.
 type Scan struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
 	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 	Stream    string
-	For       string // the observer's name; a prefix of the consumer's name
+	For       string // the observer's name, with which the consumer's name begins
 
-	Filters     []string  // subjects, which must not overlap; none for all
+	Filters     []string  // subjects, which must not overlap; empty for all
 	From        uint64    // the first sequence; zero for the beginning
-	Since       time.Time // the time of the first message, if From is zero
+	Since       time.Time // if From is zero: messages stored earlier are left out; zero for the beginning
 	To          uint64    // the last sequence; zero for the end
-	HeadersOnly bool      // without bodies: see Stored.BodySize
-	Batch       int       // messages in one batch, for a caller that needs few; zero for a thousand
+	HeadersOnly bool      // without bodies: see Message.BodySize
+	Batch       int       // messages in one batch, for a caller that needs few messages; zero for a thousand
 }
 
 // All yields the messages in the order of the stream, until the end or an error. It requests the next batch when the
 // caller has taken the whole current batch. If the caller takes more than a minute for a batch, the server removes the
-// consumer, and the pass fails.
+// consumer, and the scan fails.
 //
-// In a cluster, the consumer may run on another server than the connection's. The answer that it was created can arrive
-// before its subscription is known to the connection's server, which then answers a request with 503. So All repeats
-// such a request, for scanTimeout.
-func (s Scan) All(ctx context.Context) iter.Seq2[Stored, error] {
-	return func(yield func(Stored, error) bool) {
-		if err := s.run(ctx, func(m Stored) bool { return yield(m, nil) }); err != nil {
-			yield(Stored{}, err)
+// In a cluster, the consumer may run on another server than the connection's. The answer that the consumer was created
+// can arrive before the connection's server knows the consumer's subscription. Then that server answers a request with
+// 503. So All repeats such a request, for at most scanTimeout.
+func (s Scan) All(ctx context.Context) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		if err := s.run(ctx, func(m Message) bool { return yield(m, nil) }); err != nil {
+			yield(Message{}, err)
 		}
 	}
 }
 
-// Count returns the number of messages that All would yield without To. The server of the consumer counts the messages
-// without reading them, and leaves out deleted messages. If its replica lags, the count lacks the last messages.
+// Count returns the number of messages that All would yield if To were zero. The server of the consumer counts the
+// messages without reading them, and leaves out deleted messages. If the server's replica lags, the count lacks the
+// last messages.
 func (s Scan) Count(ctx context.Context) (uint64, error) {
 	name := s.For + "-" + rand.Text()
 	info, err := s.create(ctx, name)
@@ -74,7 +75,7 @@ func (s Scan) Count(ctx context.Context) (uint64, error) {
 }
 
 // run calls take with each message, until the end, an error, or take returns false.
-func (s Scan) run(ctx context.Context, take func(Stored) bool) error {
+func (s Scan) run(ctx context.Context, take func(Message) bool) error {
 	name := s.For + "-" + rand.Text()
 	if _, err := s.create(ctx, name); err != nil {
 		return err
@@ -138,10 +139,10 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 // batches sends the requests of a scan, one after the other.
 type batches struct {
 	Scan
-	name  string // of the consumer
-	take  func(Stored) bool
-	api   string
-	inbox string // with the final dot; each batch appends its own token
+	name  string             // of the consumer
+	take  func(Message) bool // reports whether the caller wants more messages
+	api   string             // the subject of requests
+	inbox string             // with the final dot; each batch appends its own token
 	msgs  chan *nats.Msg
 	last  uint64 // the consumer's number of its last message
 }
@@ -154,7 +155,7 @@ func (s Scan) batch() int {
 	return scanBatch
 }
 
-// next reads one batch. It returns false if no message follows, or if the caller wants no more messages.
+// next reads one batch. More is false if no message follows the batch, or if the caller wants no more messages.
 func (b *batches) next(ctx context.Context, token string) (more bool, err error) {
 	room := max(scanBytes, int(b.Conn.MaxPayload())+8<<10)
 	request := body{Batch: b.batch(), MaxBytes: room, NoWait: true}
@@ -207,7 +208,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 }
 
 // ended reports whether a control message ends the batch, and returns an error if the scan cannot continue. Got is the
-// number of messages received in the batch. A control message of an earlier batch is ignored.
+// number of messages received in the batch. A control message for an earlier batch does not end the batch.
 func (b *batches) ended(m *nats.Msg, token string, got int) (bool, error) {
 	status := m.Header.Get("Status")
 	switch {

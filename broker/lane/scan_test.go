@@ -72,24 +72,24 @@ func TestScan(t *testing.T) {
 			}
 			break
 		}
-		if left := r.consumers(); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+		if kept := r.consumers(); len(kept) > 0 {
+			t.Errorf("consumers are not deleted: %v", kept)
 		}
 	})
 }
 
-// TestScanInBatches reads more than a batch holds, by number and by bytes.
+// TestScanInBatches scans more messages, and more bytes, than fit into one batch.
 func TestScanInBatches(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		r.burst(1, 2*scanBatch+1)
-		synctest.Wait() // until all of it is stored
+		synctest.Wait() // until all messages are stored
 		got, err := r.scanned(r.scan())
 		if err != nil || len(got) != 2*scanBatch+1 {
 			t.Errorf("got %d and %v, want %d", len(got), err, 2*scanBatch+1)
 		}
 		r.purge()
-		const large = 12 // of 900 KB, in batches of 4 MiB
+		const large = 12 // messages of 900 KB, in batches of 4 MiB
 		for range large {
 			r.store(&nats.Msg{Subject: "delay.30m.x", Data: make([]byte, 900_000)})
 		}
@@ -99,9 +99,9 @@ func TestScanInBatches(t *testing.T) {
 	})
 }
 
-// TestScanBelievesTheServerAlone: stored messages that look like control messages do not end a scan, nor do forged
-// control messages in its inbox or those of another batch. A forged stored message is impossible: nats-server accepts
-// no $JS.ACK reply from a client.
+// TestScanBelievesTheServerAlone: a scan is not ended by stored messages that look like control messages, by forged
+// control messages in its inbox, or by control messages for another batch. Forged stored messages need no test:
+// nats-server accepts no $JS.ACK reply from a client.
 func TestScanBelievesTheServerAlone(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -111,13 +111,13 @@ func TestScanBelievesTheServerAlone(t *testing.T) {
 		}
 		r.publish(6, 6)
 		forger := s.Connect(nats.Name("forger"))
-		tap := s.Connect(nats.Name("tap")) // learns the inboxes, which takes a right that nobody but the broker should have
+		tap := s.Connect(nats.Name("tap")) // learns the inboxes, by a permission that only the broker should have
 		if _, err := tap.Subscribe("$JS.API.CONSUMER.MSG.NEXT.>", func(m *nats.Msg) {
-			for _, words := range []*nats.Msg{
+			for _, forged := range []*nats.Msg{
 				{Subject: m.Reply[:strings.LastIndexByte(m.Reply, '.')] + ".0", Header: nats.Header{"Status": {"404"}}},
 				{Subject: m.Reply, Data: []byte("no status")},
 			} {
-				if err := forger.PublishMsg(words); err != nil {
+				if err := forger.PublishMsg(forged); err != nil {
 					t.Error(err)
 				}
 			}
@@ -170,7 +170,8 @@ func TestScanBeforeItsConsumerIsKnown(t *testing.T) {
 	}
 }
 
-// TestScanWhoseConsumerIsUnanswered: on a cluster, a leader that steps down may leave a request unanswered.
+// TestScanWhoseConsumerIsUnanswered: a scan repeats the request to create its consumer if the request is not answered.
+// On a cluster, a leader that steps down may not answer.
 func TestScanWhoseConsumerIsUnanswered(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -196,7 +197,7 @@ func TestScanWhoseConsumerIsUnanswered(t *testing.T) {
 	})
 }
 
-// TestScanSaysWhenItFails: a scan that ends early ends with an error.
+// TestScanSaysWhenItFails: a scan that does not reach the end returns an error.
 func TestScanSaysWhenItFails(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -243,7 +244,7 @@ func TestScanSaysWhenItFails(t *testing.T) {
 	})
 }
 
-// TestScanCounts: the server counts the messages of a scan, without deleted ones, and keeps no consumer.
+// TestScanCounts: Count counts the messages of a scan, without deleted messages, and deletes its consumer.
 func TestScanCounts(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -279,8 +280,8 @@ func TestScanCounts(t *testing.T) {
 				t.Errorf("%s: got %d and %v, want %d", tt.name, got, err, tt.want)
 			}
 		}
-		if left := r.consumers(); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+		if kept := r.consumers(); len(kept) > 0 {
+			t.Errorf("consumers are not deleted: %v", kept)
 		}
 		missing := r.scan()
 		missing.Stream = "DELAY_99m"

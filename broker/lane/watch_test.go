@@ -37,13 +37,12 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestLags: a consumer at the tail is compared with samples of the leader. Only a consumer that is behind for two
-// seconds lags.
+// TestLags: only a consumer that has lacked a message of the leader for two seconds lags.
 func TestLags(t *testing.T) {
 	start := time.Unix(1000, 0)
 	type look struct {
 		after time.Duration
-		more  bool // the leader has what we were not given
+		more  bool // the leader has a message that the consumer lacks
 		want  bool
 	}
 	for _, tt := range []struct {
@@ -65,9 +64,9 @@ func TestLags(t *testing.T) {
 	}
 }
 
-// TestCompares: certain heartbeats make a reader send a request to the leader. A consumer on a replica that lags is
-// idle although later messages exist: a reader that started there once waited for as long as the replica lagged.
-func TestCompares(t *testing.T) {
+// TestMustCompare: some heartbeats make a reader ask the leader for messages that the consumer lacks. Without this, a
+// reader whose consumer was on a lagging replica waited for as long as the replica lagged.
+func TestMustCompare(t *testing.T) {
 	now := time.Unix(1000, 0)
 	long, lately := now.Add(-compareEvery), now.Add(1-compareEvery)
 	for _, tt := range []struct {
@@ -81,17 +80,17 @@ func TestCompares(t *testing.T) {
 		{"one server, past messages", pull{tail: true, compared: lately}, true, true},
 		{"a cluster, at the tail", pull{clustered: true, tail: true, compared: long}, false, true},
 		{"a cluster, at the tail, asked lately", pull{clustered: true, tail: true, compared: lately}, false, false},
-		{"a cluster, lacking one", pull{clustered: true, tail: true, compared: lately, behind: lately}, false, true},
+		{"a cluster, lacking one", pull{clustered: true, tail: true, compared: lately, lackingSince: lately}, false, true},
 		{"a cluster, not at the tail", pull{clustered: true, compared: lately}, false, true},
 	} {
-		if got := tt.p.compares(tt.past, now); got != tt.want {
+		if got := tt.p.mustCompare(tt.past, now); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
 
-// TestBytesOfARequest: a reader requests the bytes of its buffer, or the maximum size of a message if the next one is
-// larger: a smaller request would be answered with 409 for ever.
+// TestBytesOfARequest: a reader requests the bytes of its buffer or, if the next message is larger, the maximum size of
+// a message. The server would answer every smaller request with 409.
 func TestBytesOfARequest(t *testing.T) {
 	for _, tt := range []struct {
 		buffer      int
@@ -113,7 +112,8 @@ func TestBytesOfARequest(t *testing.T) {
 	}
 }
 
-// TestSeparate distinguishes the server of the connection from one that can stop without an event on the connection.
+// TestSeparate distinguishes a leader that is the connection's own server from a leader that can stop without an event
+// on the connection.
 func TestSeparate(t *testing.T) {
 	for _, test := range []struct {
 		cluster *jetstream.ClusterInfo

@@ -21,7 +21,7 @@ type wire struct {
 	server *natstest.Server
 	// lose reports whether a message gets lost. Head is its protocol line, body its headers and payload.
 	lose atomic.Pointer[func(head, body string) bool]
-	mute atomic.Bool // all of the server's own words to consumers get lost
+	mute atomic.Bool // all control messages get lost
 }
 
 func (w *wire) set(lose func(head, body string) bool) { w.lose.Store(&lose) }
@@ -78,7 +78,7 @@ func (w *wire) filter(down io.Writer, up io.Reader) {
 // isStored reports whether a protocol line is that of a stored message.
 func isStored(head string) bool { return strings.Contains(head, "$JS.ACK.") }
 
-// TestLostInTheMiddle: messages before others get lost. The gap in the consumer's sequence shows it immediately.
+// TestLostInTheMiddle: messages in the middle get lost. The gap in the consumer's numbers shows the loss immediately.
 func TestLostInTheMiddle(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -112,7 +112,7 @@ func TestLostInTheMiddle(t *testing.T) {
 	})
 }
 
-// TestHeartbeatAhead: the last message stored at the reader's start gets lost. The next heartbeat shows it.
+// TestHeartbeatAhead: the last stored message gets lost. The next heartbeat shows the loss.
 func TestHeartbeatAhead(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -128,14 +128,15 @@ func TestHeartbeatAhead(t *testing.T) {
 		time.Sleep(time.Second - 1)
 		o.check(1, 9)
 		o.checkEpochs("fresh")
-		time.Sleep(1400 * time.Millisecond) // the silence would tell after 2.5 s
+		time.Sleep(1400 * time.Millisecond) // less than the 2.5 s after which silence would show the loss
 		o.check(1, 10)
 		o.checkEpochs("fresh", "same")
 	})
 }
 
-// TestLostAfterIdling: after an idle hour, all messages after one that announced more get lost, and so do heartbeats:
-// the slow polling of an idle lane must end with the first message.
+// TestLostAfterIdling: after an idle hour, a message arrives that announces more messages, and then all messages and
+// heartbeats get lost. The reader must notice this soon: the slow heartbeat of an idle lane ends with the first
+// message.
 func TestLostAfterIdling(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -148,7 +149,7 @@ func TestLostAfterIdling(t *testing.T) {
 				return lost && strings.Contains(body, "NATS/1.0 ")
 			}
 			lost = cut
-			cut = cut || !strings.Contains(head, ".0 ") // the last token of the reply says how many are behind
+			cut = cut || !strings.Contains(head, ".0 ") // the reply's last token is the number of messages that follow
 			return lost
 		})
 		r.burst(1, 2000)
@@ -164,8 +165,8 @@ func TestLostAfterIdling(t *testing.T) {
 	})
 }
 
-// TestSilence: the server becomes silent at the tail of a lane. Two and a half heartbeats later there is a new
-// consumer.
+// TestSilence: the consumer becomes silent at the tail of a lane. After two and a half heartbeats, the reader creates
+// another consumer.
 func TestSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -188,7 +189,8 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestUndecodable: stored header blocks that do not decode. nats.go delivers such messages as if without headers.
+// TestUndecodable: a stored message whose headers cannot be decoded is marked. Nats.go delivers such a message as if it
+// had no headers.
 func TestUndecodable(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

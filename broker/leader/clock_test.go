@@ -33,7 +33,7 @@ func TestClockIsALowerBound(t *testing.T) {
 				switch rng.IntN(4) {
 				case 0:
 					back = time.Duration(rng.ExpFloat64() * float64(3*time.Millisecond))
-					c.Look(Answer{Time: server(mono), Received: base.Add(mono + back), LastSeq: seq})
+					c.Record(Answer{Time: server(mono), Received: base.Add(mono + back), LastSeq: seq})
 					mono += back
 				case 1: // a message, read immediately or long after
 					seq++
@@ -80,7 +80,7 @@ func TestClockFreshness(t *testing.T) {
 	checkClock(t, c, base, 0, 0, false)
 	c.Observe(1, At(base.Round(0).Add(time.Hour)), base)
 	checkClock(t, c, base, 0, 0, false)
-	c.Look(look(base, 0, time.Second, ""))
+	c.Record(look(base, 0, time.Second, ""))
 	checkClock(t, c, base, Trust, time.Second, true)
 	checkClock(t, c, base, Trust+1, time.Second, false)
 	c.Observe(1, At(base.Round(0).Add(2*time.Second)), base.Add(time.Second)) // stored just now
@@ -96,13 +96,13 @@ func TestClockTakesTheBest(t *testing.T) {
 	const ms = time.Millisecond
 	base := time.Now()
 	c := NewClock(base)
-	c.Look(look(base, 0, -ms, "")) // a fast answer, and then slow ones
+	c.Record(look(base, 0, -ms, "")) // a fast answer, and then slow ones
 	for _, at := range []time.Duration{20 * ms, 40 * ms, 60 * ms, 80 * ms, 100 * ms} {
-		c.Look(look(base, at, -30*ms, ""))
+		c.Record(look(base, at, -30*ms, ""))
 		checkClock(t, c, base, at, -ms, true)
 	}
 	checkClock(t, c, base, 100*ms+1, -30*ms, true)
-	c.Look(look(base, 110*ms, -2*ms, ""))
+	c.Record(look(base, 110*ms, -2*ms, ""))
 	checkClock(t, c, base, 110*ms, -2*ms, true)
 }
 
@@ -112,7 +112,7 @@ func TestClockOfOldMessages(t *testing.T) {
 	base := time.Now()
 	for behind, fresh := range map[time.Duration]bool{0: true, freshness - 1: true, freshness: false, time.Hour: false} {
 		c := NewClock(base)
-		c.Look(look(base, 0, 0, ""))
+		c.Record(look(base, 0, 0, ""))
 		c.Observe(1, At(base.Round(0).Add(time.Second-behind)), base.Add(time.Second))
 		if _, got := c.Now(base.Add(time.Second)); got != fresh {
 			t.Errorf("a message of %s ago: fresh %v, want %v", behind, got, fresh)
@@ -125,25 +125,25 @@ func TestClockOfAnotherLeader(t *testing.T) {
 	const ms = time.Millisecond
 	base := time.Now()
 	c := NewClock(base)
-	c.Look(look(base, 0, 5*time.Second, "fast"))
+	c.Record(look(base, 0, 5*time.Second, "fast"))
 	s := look(base, 10*ms, 0, "slow")
 	s.LastSeq = 10
-	c.Look(s)
+	c.Record(s)
 	checkClock(t, c, base, 10*ms, 0, true)
 	c.Observe(10, At(base.Round(0).Add(5*time.Second)), base.Add(10*ms)) // stamped by the fast one, read only now
 	checkClock(t, c, base, 10*ms, 0, true)
-	c.Observe(11, At(base.Round(0).Add(11*ms)), base.Add(10*ms)) // stored since
+	c.Observe(11, At(base.Round(0).Add(11*ms)), base.Add(10*ms)) // stored after the last answer
 	checkClock(t, c, base, 10*ms, ms, true)
 }
 
-// TestClockThatWasPutRight: messages that the leader stamped while its clock was an hour ahead prove nothing about the
-// present.
+// TestClockThatWasPutRight: the clock ignores messages that the leader stamped before its clock was set back by an
+// hour.
 func TestClockThatWasPutRight(t *testing.T) {
 	base := time.Now()
 	c := NewClock(base)
 	s := look(base, 0, 0, "")
 	s.LastSeq = 3
-	c.Look(s)
+	c.Record(s)
 	c.Observe(1, At(base.Round(0).Add(time.Hour)), base)
 	c.Observe(3, At(base.Round(0).Add(time.Hour)), base)
 	checkClock(t, c, base, 0, 0, true)
@@ -155,7 +155,7 @@ func TestClockAfterSteps(t *testing.T) {
 	for _, step := range []time.Duration{0, 1, -1, time.Hour, -time.Hour} {
 		base := time.Now()
 		c := NewClock(base)
-		c.Look(look(base, 0, 0, ""))
+		c.Record(look(base, 0, 0, ""))
 		now, fresh := c.Now(stepped(base.Add(Trust), step))
 		if want := base.Round(0).Add(Trust); !now.stamp.Equal(want) || !fresh {
 			t.Errorf("after a step of %s it is %s later than by the monotonic clock, fresh %v", step, now.stamp.Sub(want), fresh)

@@ -2,30 +2,30 @@
 // at which a message was stored, is due, and leaves its lane are times of the leader's clock. That clock decides
 // whether a delivery is early.
 //
-// The local host has another clock. Its times are of type time.Time and the leader's are of type [Time], so the
-// compiler distinguishes the two. [Clock] knows the offset between the two clocks. Other code converts only a wait, as
-// a duration. Times in a message are still of type time.Time. A comment there names the clock, and [At] converts the
-// time to a leader's. The project treats the clocks of two streams' leaders as one: the leaders are servers of one
-// cluster, and differ only within the servers' clock synchronisation.
+// The local host has another clock. Local times are of type time.Time, and times of the leader's clock are of type
+// [Time], so the compiler distinguishes them. Only [Clock] knows the offset between the two clocks. Other code converts
+// only waits, which are durations. The times in a message are of type time.Time, with a comment that names their clock;
+// [At] converts such a time to a leader's time. The project treats the clocks of all streams' leaders as one clock: the
+// leaders are servers of one cluster, and their clocks differ only as far as the synchronisation permits.
 //
 // # When the leaders' clocks differ
 //
-// The leader of the first stream stamps the due time. The clock of the last stream's leader decides whether the due
-// time has come. The last stream is a level, or the timers' stream for a round that follows within seconds. So by a
-// third clock, if the first leader's clock is behind the last leader's clock, a delivery is early by the difference. If
-// the first leader's clock is ahead, the delivery is late by the difference. Streams in between do not matter: the
-// remaining time in each is measured by its own leader's clock, so the next stream corrects an error. A message that
-// stays in one stream is not affected. No message is delivered twice, and no round of a series is lost or repeated,
-// because the schedule determines the times of rounds.
+// The leader of the first stream fixes the due time. The clock of the last stream's leader decides whether the due time
+// has come. The last stream is a level, or the timers' stream for a round that follows within seconds. So if the first
+// leader's clock is behind the last leader's clock, the delivery is early by the difference. If the first leader's
+// clock is ahead, the delivery is late by the difference. Streams in between do not matter: each leader measures the
+// remaining time by its own clock, so the next stream corrects an error. A message that stays in one stream is not
+// affected. No message is delivered twice, and no round of a series is lost or repeated, because the schedule
+// determines the times of rounds.
 //
 // # Comparisons of clocks
 //
-// Clock.Offset compares the local clock with a leader's. Code without a lane, and so without a Clock, follows the same
-// rule in these files:
+// Clock.Offset compares the local clock with the clock of a leader. The code in these files has no Clock, because it
+// has no lane, and compares the two clocks itself:
 //
 //	timer/store/clock.go                            the time of a request for a timer or a schedule
 //	stats/early.go                                  check for an early delivery, with a later answer of the leader
-//	timer/schedules/takeover.go, inspect/letters.go the server's time, some time after its answer
+//	timer/schedules/takeover.go, inspect/letters.go the server's time now, from an earlier answer
 //	doctor/clock.go                                 the difference of the two clocks, for an operator
 //	client/arrival.go                               the lateness of a delivery, by the receiver's clock
 //

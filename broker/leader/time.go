@@ -5,7 +5,7 @@ import "time"
 // Time is a time by the clock of a stream's leader. The zero value means no time.
 type Time struct{ stamp time.Time }
 
-// At returns the Time for a leader's stamp, or for a time that was computed from one.
+// At returns the Time for a timestamp of a leader, or for a time that was computed from such a timestamp.
 func At(stamp time.Time) Time { return Time{stamp} }
 
 func (t Time) Add(d time.Duration) Time      { return Time{t.stamp.Add(d)} }

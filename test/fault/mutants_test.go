@@ -30,9 +30,9 @@ var mutants = []mutant{
 	{
 		name: "a delivery counts before the target has answered",
 		edits: map[string][]string{"broker/engine/fire.go": {
-			"\tw.flights.underway++\n\tw.early.Sent(", "\tw.apply(f, step{kind: arrive}, m)\n\tw.early.Sent(",
-			"\t\tw.mail.Put(delivered{f, r, now.Add(r.At.Sub(proved))})\n",
-			"\t\t_, _ = now, proved\n\t\tw.counts.Delivered.Add(1)\n",
+			"\tw.flights.unanswered++\n\tw.early.Sent(", "\tw.apply(f, step{kind: arrive}, m)\n\tw.early.Sent(",
+			"\t\tw.mail.Put(delivered{f, r, now.Add(r.At.Sub(local))})\n",
+			"\t\t_, _ = now, local\n\t\tw.counts.Delivered.Add(1)\n",
 		}},
 		fault: leaderKilled, want: history.Lost,
 	},
@@ -55,8 +55,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "the servers' time is believed to be 3 ms later than proved",
-		edits: map[string][]string{"broker/leader/clock.go": {"return At(c.base.Round(0).Add(mono + offset)), fresh",
-			"return At(c.base.Round(0).Add(mono + offset + 3*time.Millisecond)), fresh"}},
+		edits: map[string][]string{"broker/leader/clock.go": {"return At(c.base.Round(0).Add(mono + offset)), proven",
+			"return At(c.base.Round(0).Add(mono + offset + 3*time.Millisecond)), proven"}},
 		fault: brokerStopped, want: history.Early,
 	},
 	{

@@ -177,7 +177,7 @@ func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
 }
 
 // overdue returns the timer of an entry, whose header was parsed, and the result of Stream.Ends.
-func (s *Stream) overdue(e entry.Entry, m lane.Stored, b *Batch) (found Overdue, since time.Time) {
+func (s *Stream) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue, since time.Time) {
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {
 	case e.Problem != nil: // the timers' lane handles an invalid entry

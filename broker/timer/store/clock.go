@@ -49,6 +49,6 @@ func (c *clock) look(a leader.Answer) time.Time {
 	if c.known == nil {
 		c.known = leader.NewClock(a.Received)
 	}
-	c.known.Look(a)
+	c.known.Record(a)
 	return a.Time
 }

@@ -67,8 +67,8 @@ func (f Filter) kinds() (timers, schedules bool) {
 }
 
 // entries yields the candidates, in the order of the stream.
-func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Seq2[lane.Stored, error] {
-	return func(yield func(lane.Stored, error) bool) {
+func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Seq2[lane.Message, error] {
+	return func(yield func(lane.Message, error) bool) {
 		var ahead []*head
 		for _, p := range f.passes(t.Policy.Names) {
 			scan := t.Scan
@@ -104,10 +104,10 @@ func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Se
 type head struct {
 	pass
 	names message.Names
-	next  func() (lane.Stored, error, bool)
+	next  func() (lane.Message, error, bool)
 
 	read, more bool
-	is         lane.Stored
+	is         lane.Message
 	err        error
 }
 

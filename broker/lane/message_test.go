@@ -8,10 +8,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// TestParseReply parses the reply subjects of all server versions, and subjects that are none.
+// TestParseReply parses the reply subjects of all server versions, and subjects that are not reply subjects.
 func TestParseReply(t *testing.T) {
 	const nanos = 1732060800123456789
-	want := Stored{Sequence: 42, consumer: 7, At: time.Unix(0, nanos).UTC(), Behind: 3}
+	want := Message{Sequence: 42, consumer: 7, At: time.Unix(0, nanos).UTC(), Behind: 3}
 	for _, tt := range []struct {
 		name  string
 		reply string
@@ -48,7 +48,7 @@ func TestParseReply(t *testing.T) {
 	}
 }
 
-// FuzzReply: a reply subject is refused, or parsed to exactly its numbers.
+// FuzzReply: parseReply refuses a reply subject, or returns exactly its numbers.
 func FuzzReply(f *testing.F) {
 	f.Add("S.c.1.42.7.1732060800123456789.3")
 	f.Add("_.H.S.c.1.42.7.1732060800123456789.3")
@@ -77,8 +77,8 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// TestParseStored: only the reply subject makes a stored message, and never below the inbox's own subject. Headers
-// prove nothing: clients write them.
+// TestParseStored: a message is a stored message only by its reply subject, and not if its subject is below the inbox.
+// The headers do not matter.
 func TestParseStored(t *testing.T) {
 	const inbox = "_INBOX.x."
 	const stored = "$JS.ACK.S.c.1.42.7.1732060800123456789.3"
@@ -112,14 +112,14 @@ func TestParseStored(t *testing.T) {
 	}
 }
 
-// TestBodySizeIsTheServers: the size is the server's, and not that of a client's header of the same name.
+// TestBodySizeIsTheServers: BodySize uses the server's header, and not a client's header of the same name.
 func TestBodySizeIsTheServers(t *testing.T) {
 	for want, sizes := range map[int][]string{
 		0:   nil,
 		12:  {"12"},
 		250: {"99999999999999999999", "250"}, // the client's, and then the server's
 	} {
-		s := Stored{Header: map[string][]string{"Nats-Msg-Size": sizes}}
+		s := Message{Header: map[string][]string{"Nats-Msg-Size": sizes}}
 		if got := s.BodySize(); got != want {
 			t.Errorf("of %q: got %d, want %d", sizes, got, want)
 		}

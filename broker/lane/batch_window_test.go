@@ -12,23 +12,23 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCollect: at the tail, one request gets all messages that are stored in the given time, immediately. In the middle
-// of a lane, the reader does not collect.
-func TestCollect(t *testing.T) {
+// TestBatchWindow: at the tail, one request receives all messages that were stored within the batch window. In the
+// middle of a lane, there is no batch window.
+func TestBatchWindow(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
-		const before, count, collect = 50, 200, 20 * time.Millisecond
+		const before, count, window = 50, 200, 20 * time.Millisecond
 		r.burst(1, before)
 		began := time.Now()
 		nc := s.Connect()
-		rd := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), Collect: collect})
+		rd := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), BatchWindow: window})
 		for range before {
 			rd.Took(<-rd.Items())
 		}
 		if took := time.Since(began); took > 0 {
 			t.Errorf("%d messages in the middle of the lane took %s", before, took)
 		}
-		time.Sleep(time.Minute) // the first request does not collect, and ends
+		time.Sleep(time.Minute) // until the first request, which has no batch window, has ended
 		var requests atomic.Int64
 		_, err := s.Connect().Subscribe("$JS.API.CONSUMER.MSG.NEXT.>", func(*nats.Msg) { requests.Add(1) })
 		if err != nil {
@@ -45,29 +45,29 @@ func TestCollect(t *testing.T) {
 		for want := uint64(before + 1); want <= before+count; want++ {
 			item := <-rd.Items()
 			rd.Took(item)
-			if arrivals[time.Now()] = true; item.Sequence != want || time.Since(item.At) > collect {
-				t.Errorf("number %d came after %s, want %d within %s", item.Sequence, time.Since(item.At), want, collect)
+			if arrivals[time.Now()] = true; item.Sequence != want || time.Since(item.At) > window {
+				t.Errorf("number %d came after %s, want %d within %s", item.Sequence, time.Since(item.At), want, window)
 			}
 		}
-		const spans = count/int(collect/time.Millisecond) + 1
-		if got := len(arrivals); got > spans {
-			t.Errorf("%d messages came at %d times, want %d at most", count, got, spans)
+		const windows = count/int(window/time.Millisecond) + 1
+		if got := len(arrivals); got > windows {
+			t.Errorf("%d messages came at %d times, want %d at most", count, got, windows)
 		}
-		time.Sleep(collect)
+		time.Sleep(window)
 		synctest.Wait()
-		if got := int(requests.Load()); got > spans {
-			t.Errorf("%d messages took %d requests, want %d at most", count, got, spans)
+		if got := int(requests.Load()); got > windows {
+			t.Errorf("%d messages took %d requests, want %d at most", count, got, windows)
 		}
 	})
 }
 
-// TestCollectKeepsOneRequest: a lane that collects and is idle has one request open, and sends none until a message
-// comes.
-func TestCollectKeepsOneRequest(t *testing.T) {
+// TestBatchWindowKeepsOneRequest: an idle lane with a batch window has one open request, and sends no other request
+// until a message is stored.
+func TestBatchWindowKeepsOneRequest(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		nc := s.Connect()
-		rd := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), Collect: 20 * time.Millisecond})
+		rd := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), BatchWindow: 20 * time.Millisecond})
 		for n := range 3 {
 			r.publish(n+1, n+1)
 			rd.Took(<-rd.Items())

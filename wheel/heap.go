@@ -1,12 +1,12 @@
 package wheel
 
-// late is a binary heap of items. It does not use container/heap, which costs an interface call for each comparison and
-// an allocation for each item.
-type late []item
+// itemHeap is a binary heap of items. It does not use container/heap, which costs an interface call for each comparison
+// and an allocation for each item.
+type itemHeap []item
 
-func (l *late) push(it item) {
-	*l = append(*l, it)
-	heap := *l
+func (h *itemHeap) push(it item) {
+	*h = append(*h, it)
+	heap := *h
 	i := len(heap) - 1
 	for i > 0 {
 		parent := (i - 1) / 2
@@ -20,11 +20,11 @@ func (l *late) push(it item) {
 }
 
 // pop removes the first item, which is at index 0. The heap must not be empty.
-func (l *late) pop() {
-	last := len(*l) - 1
-	it := (*l)[last]
-	*l = (*l)[:last]
-	heap := *l
+func (h *itemHeap) pop() {
+	last := len(*h) - 1
+	it := (*h)[last]
+	*h = (*h)[:last]
+	heap := *h
 	i := 0
 	for {
 		child := 2*i + 1

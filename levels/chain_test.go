@@ -39,7 +39,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// ladders are the presets, extremes and a number of random ones.
+// ladders returns the presets, extreme ladders and random ladders.
 func ladders(t *testing.T, rng *rand.Rand) []levels.Ladder {
 	specs := []string{"default", "rocketmq", "short", "1s", "1500ms", "366d", "7s 11s 13s", "1m 1h"}
 	for range 40 {
@@ -113,7 +113,7 @@ func TestChainAddsUp(t *testing.T) {
 	}
 }
 
-func TestChainOfWhatIsOverdue(t *testing.T) {
+func TestChainOfNegativeDelay(t *testing.T) {
 	hops, rest := levels.Default().Chain(-time.Minute)
 	if len(hops) != 0 || rest != -time.Minute {
 		t.Errorf("Chain(-1m) = %v, %v; want no hops and the same rest", hops, rest)

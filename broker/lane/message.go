@@ -15,32 +15,32 @@ const (
 	sizeHeader = "Nats-Msg-Size"
 )
 
-// Stored is a message of a stream.
-type Stored struct {
+// Message is a message of a stream.
+type Message struct {
 	Sequence    uint64
 	At          time.Time // the leader's timestamp; it may be earlier than the previous message's timestamp
 	Subject     string
 	Header      map[string][]string
-	Undecodable bool // the message has headers that do not decode
+	Undecodable bool // the message has headers that cannot be decoded
 	Data        []byte
-	Size        int    // bytes on the wire, headers included
+	Size        int    // bytes on the wire: subject, headers and body
 	Behind      uint64 // messages after this one in the stream when the server sent it
 
-	consumer uint64 // the consumer's number of the message; the first is one
+	consumer uint64 // the consumer's number of the message, counted from one
 }
 
 // Incoming returns the message in the form that package message parses. A caller that read only the headers must set
 // HeadersOnly.
-func (s Stored) Incoming(stream string) message.Incoming {
+func (s Message) Incoming(stream string) message.Incoming {
 	return message.Incoming{
 		Stream: stream, Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
 		Undecodable: s.Undecodable, Data: s.Data,
 	}
 }
 
-// BodySize returns the size of the body, in bytes, of a message that was read without its body. The server appends its
-// header with the size to the headers of the message, which may contain another such header of a client's.
-func (s Stored) BodySize() int {
+// BodySize returns the size of the body, in bytes, of a message that was read without its body. The server appends a
+// header with the size to the headers of the message. A client may have set the same header, so the last one counts.
+func (s Message) BodySize() int {
 	sizes := s.Header[sizeHeader]
 	if len(sizes) == 0 {
 		return 0
@@ -52,18 +52,22 @@ func (s Stored) BodySize() int {
 	return int(n)
 }
 
-// parseStored parses a message from an inbox of the reader as a stored message. A stored message meets two conditions.
-// Its subject is not below the inbox: clients can publish to an inbox, but only the server delivers messages with
-// another subject there. And its reply subject names the reader's consumer, whose name is random: a client could make
-// the server deliver another stream to the inbox. The headers prove nothing, because a client may have written
-// "Status: 409".
-func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
+// parseStored parses a message that arrived at the reader's inbox as a stored message. It returns false if the message
+// is not a stored message of the consumer. A stored message meets two conditions:
+//
+//   - Its subject is not below the inbox. Clients can publish to an inbox, but only the server delivers messages with
+//     another subject to the inbox.
+//   - Its reply subject names the reader's consumer, whose name is random. Without this condition, a client could make
+//     the server deliver the messages of another stream to the inbox.
+//
+// The headers prove nothing, because a client may have written "Status: 409".
+func parseStored(m *nats.Msg, inbox, stream, consumer string) (Message, bool) {
 	if strings.HasPrefix(m.Subject, inbox) || !strings.HasPrefix(m.Reply, ackPrefix) {
-		return Stored{}, false
+		return Message{}, false
 	}
 	from, s, ok := parseReply(m.Reply[len(ackPrefix):])
 	if !ok || from.stream != stream || from.consumer != consumer {
-		return Stored{}, false
+		return Message{}, false
 	}
 	s.Subject, s.Header, s.Data = m.Subject, m.Header, m.Data
 	s.Size = m.Size() - len(m.Reply)
@@ -72,14 +76,14 @@ func parseStored(m *nats.Msg, inbox, stream, consumer string) (Stored, bool) {
 	return s, true
 }
 
-// source identifies the consumer that delivered a message.
+// source identifies the consumer that has delivered a message.
 type source struct{ stream, consumer string }
 
 // parseReply parses a reply subject without its prefix "$JS.ACK.". It has one of two forms:
 //
 //	<stream>.<consumer>.<delivered>.<sequence>.<consumer sequence>.<nanoseconds>.<pending>
 //	<domain>.<account hash>.<stream>.<consumer>.<delivered>.<…>.<pending>[.<token>…]
-func parseReply(reply string) (source, Stored, bool) {
+func parseReply(reply string) (source, Message, bool) {
 	if strings.Count(reply, ".") >= 8 {
 		for range 2 { // the domain and the account
 			_, reply, _ = strings.Cut(reply, ".")
@@ -90,16 +94,16 @@ func parseReply(reply string) (source, Stored, bool) {
 	from.consumer, reply, _ = strings.Cut(reply, ".")
 	_, reply, ok := strings.Cut(reply, ".") // the number of deliveries
 	if !ok {
-		return source{}, Stored{}, false
+		return source{}, Message{}, false
 	}
 	var n [4]uint64
 	for i := range n {
 		token, rest, _ := strings.Cut(reply, ".")
 		v, err := strconv.ParseUint(token, 10, 63)
 		if err != nil {
-			return source{}, Stored{}, false
+			return source{}, Message{}, false
 		}
 		n[i], reply = v, rest
 	}
-	return from, Stored{Sequence: n[0], consumer: n[1], At: time.Unix(0, int64(n[2])).UTC(), Behind: n[3]}, true
+	return from, Message{Sequence: n[0], consumer: n[1], At: time.Unix(0, int64(n[2])).UTC(), Behind: n[3]}, true
 }

@@ -8,19 +8,20 @@ import "time"
 // Next does not depend on the message's past. The message carries its due time, so another ladder, or another broker,
 // may continue the chain at any hop.
 //
-// Next does not allocate, because it is called for every message at every hop. A caller that lets messages leave a
-// level early by some lookahead should add a part of the lookahead to remaining, but not the whole lookahead: see the
-// package comment, "A millisecond short".
+// Next does not allocate, because a broker calls it for every message at every hop. A caller that lets messages leave a
+// level before its end, by a lookahead, should add a part of the lookahead to remaining, but not the whole lookahead:
+// see the package comment, "A millisecond short".
 func (l Ladder) Next(remaining time.Duration) (next Level, ok bool) {
-	level, ok := l.Longest(remaining)
+	level, ok := l.LongestWithin(remaining)
 	if !ok || remaining < l.Horizon() {
 		return Level{}, false
 	}
 	return level, true
 }
 
-// Chain returns the levels that [Ladder.Next] chooses for a delay d, and the rest, which is spent on the wheel. The
-// delays of the hops and the rest add up to exactly d. For d ≥ 0 the rest is in [0, Horizon).
+// Chain returns the levels through which a message with the delay d passes, as [Ladder.Next] chooses them, and the rest
+// of the delay, which the message spends on the wheel. The delays of the hops and the rest add up to exactly d. If d is
+// not negative, the rest is not negative and shorter than the Horizon.
 func (l Ladder) Chain(d time.Duration) (hops []Level, rest time.Duration) {
 	for {
 		level, ok := l.Next(d)

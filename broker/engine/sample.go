@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
+)
+
+const (
+	// sampleTimeout is the timeout of a request for the leader's time. It bounds the lateness of messages when the answer
+	// is lost with the connection.
+	sampleTimeout = 2 * time.Second
+	// sampleRetry is the delay before a failed request for the leader's time is repeated.
+	sampleRetry = time.Second
+	// maxSleep is the maximum sleep of the loop while messages wait on the wheel. It bounds the lateness of messages after
+	// the machine was suspended.
+	maxSleep = time.Minute
+	// The loop requests the leader's time askAhead before a message is due, if the last proof would be too old by then.
+	askAhead = 50 * time.Millisecond
+)
+
+// leaderClock estimates the time of a lane's leader. Each sample of the stream renews the clock's proof of that time.
+// Only the lane's loop uses a leaderClock.
+type leaderClock struct {
+	*leader.Clock
+	sampling  bool      // a request for a sample has no answer yet
+	retryAt   time.Time // local; the earliest time of the next request after a failed request
+	countedAt time.Time // local; when the number of messages was last requested
+}
+
+func newLeaderClock(local time.Time) *leaderClock { return &leaderClock{Clock: leader.NewClock(local)} }
+
+// record records a sample as a proof of the leader's time.
+func (c *leaderClock) record(s lane.Sample) {
+	c.Record(leader.Answer{Time: s.ServerTime, Received: s.Received, Leader: s.Leader, LastSeq: s.LastSeq})
+}
+
+// awaitDue returns the time for which the loop may sleep, if the next message is due after untilDue. If the last proof
+// of the leader's time would be too old by then, awaitDue requests another sample.
+func (w *worker) awaitDue(untilDue time.Duration, local time.Time, proven bool) time.Duration {
+	untilDue = max(untilDue, 0)
+	if w.clock.Suspended(local) {
+		w.requestSample()
+	}
+	if w.clock.Age(local)+untilDue > leader.Trust-askAhead {
+		if untilDue > askAhead { // the request follows askAhead before the message is due, so the answer is there in time
+			return min(untilDue-askAhead, maxSleep)
+		}
+		if retry := w.clock.retryAt.Sub(local); retry > 0 {
+			return retry
+		}
+		w.requestSample()
+	}
+	if !proven {
+		return forever // the sample wakes the loop
+	}
+	return untilDue
+}
+
+// requestSample requests a sample of the stream from its leader, unless a request has no answer yet.
+func (w *worker) requestSample() {
+	if w.clock.sampling {
+		return
+	}
+	w.clock.sampling = true
+	w.request(sampleTimeout, func(ctx context.Context) event {
+		sample, err := w.engine.JetStream.Sample(ctx, w.lane.Stream)
+		return sampleAnswer{sample, err}
+	})
+}
+
+// sampleAnswer is the event that a request for a sample has ended.
+type sampleAnswer struct {
+	sample lane.Sample
+	err    error
+}
+
+func (a sampleAnswer) handle(w *worker, m moment) {
+	w.clock.sampling = false
+	if a.err != nil {
+		w.clock.retryAt = m.local.Add(sampleRetry)
+		w.limitedLog.Log(slog.LevelWarn,
+			"the stream's leader does not report its time, will retry: until it does, no message is delivered", "err", a.err)
+		return
+	}
+	w.recordSample(a.sample)
+}
+
+// recordSample records a sample of the stream.
+func (w *worker) recordSample(s lane.Sample) {
+	w.clock.record(s)
+	w.reading.recordSample(s)
+}
