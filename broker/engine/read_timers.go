@@ -140,7 +140,7 @@ func (w *worker) avoidCopies(m moment, paused bool) {
 		case ahead, len(t.leaderQueue)+t.leaderReads >= maxLeaderReads:
 			return
 		default:
-			f.timer.AskLeader()
+			f.timer.Fresh = false
 			w.examine(f, m)
 		}
 		t.copyQueue = t.copyQueue[1:]

@@ -118,7 +118,7 @@ func TestWhereInARetryLane(t *testing.T) {
 	refused := request.WithRefusal(now, now.Add(time.Hour), "\x1b[2Jno stock")
 	deferred := refused
 	deferred.ID = message.ID{Stream: "DELAY_1s", Sequence: 2, At: accepted.At}.String()
-	deferred = deferred.Defer(now.Add(time.Hour), "JetStream has no room")
+	deferred = deferred.WithDeferral(now.Add(time.Hour), "JetStream has no room")
 	for _, r := range []message.Request{refused, deferred} {
 		hop := nats.NewMsg("delaysys.retry.30s.shop.mail")
 		hop.Header = nats.Header(r.HopHeader())

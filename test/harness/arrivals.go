@@ -169,14 +169,6 @@ func CheckSpread(t testing.TB, all []Arrival, places int, minInterval time.Durat
 	}
 }
 
-// CheckBodies expects the bodies of all arrivals, in the notation of Bodies.
-func CheckBodies(t *testing.T, in *Inbox, want string) {
-	t.Helper()
-	if got := Bodies(in.All()); got != want {
-		t.Errorf("%q arrived, want %q", got, want)
-	}
-}
-
 // CheckInOrder expects a number of arrivals, whose bodies are the numbers from zero, in order.
 func CheckInOrder(t *testing.T, got []Arrival, count int) {
 	t.Helper()

@@ -89,7 +89,7 @@ func TestForgedSchedules(t *testing.T) {
 		}
 		c.Publish(root+"f", "", "Delay-Cancel", "by a client")
 		time.Sleep(10 * time.Minute)
-		harness.CheckBodies(t, in, "")
+		harness.CheckBodies(t, in.All(), "")
 		dead := c.Dead()
 		if got := len(dead["bad_timer"]); got != 6 || len(dead) != 1 {
 			t.Errorf("%d dead letters bad_timer, codes %v; want 6, and no others", got, dead)
@@ -100,7 +100,7 @@ func TestForgedSchedules(t *testing.T) {
 			t.Errorf("the answer is %d", code)
 		}
 		time.Sleep(2 * time.Minute)
-		harness.CheckBodies(t, in, "again")
+		harness.CheckBodies(t, in.All(), "again")
 	})
 }
 

@@ -78,7 +78,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 			t.Errorf("expecting none after a cancel its client is answered %d %d", seq, code)
 		}
 		synctest.Wait()
-		harness.CheckBodies(t, in, "fired")
+		harness.CheckBodies(t, in.All(), "fired")
 		harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
 		got := in.All()[1]
 		for name, want := range map[string]string{
@@ -91,7 +91,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, start.Add(20*time.Minute), 2)
 		time.Sleep(3 * time.Hour)
-		harness.CheckBodies(t, in, "fired gone moved")
+		harness.CheckBodies(t, in.All(), "fired gone moved")
 		c.CheckNoDead()
 		c.CheckNoTimers()
 	})
@@ -116,7 +116,7 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 			t.Errorf("it is answered %d, as if it had been there, want another behind %d", seq, a.Generation)
 		}
 		time.Sleep(4 * time.Hour)
-		harness.CheckBodies(t, in, "second")
+		harness.CheckBodies(t, in.All(), "second")
 	})
 }
 
@@ -169,7 +169,7 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 		harness.CheckExactly(t, in, start.Add(7*time.Hour), 5)
 		checkVerb(c, timer.Cancelled, "mail.b", "cancel", name, "")
 		time.Sleep(5 * time.Hour)
-		harness.CheckBodies(t, in, "a×5 b")
+		harness.CheckBodies(t, in.All(), "a×5 b")
 		c.CheckNoDead()
 		c.CheckNoTimers()
 	})

@@ -82,7 +82,7 @@ func TestControlService(t *testing.T) {
 			t.Errorf("cancelling what has fired says %+v", got)
 		}
 		time.Sleep(2 * time.Hour)
-		harness.CheckBodies(t, in, "b c d")
+		harness.CheckBodies(t, in.All(), "b c d")
 		c.CheckNoDead()
 	})
 }

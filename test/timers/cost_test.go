@@ -185,7 +185,7 @@ func TestTimerChangedAfterItWasRead(t *testing.T) {
 		harness.CheckExactly(t, in, again.Add(5*time.Minute), 0)
 		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
 		time.Sleep(5 * time.Minute)
-		harness.CheckBodies(t, in, "new newer")
+		harness.CheckBodies(t, in.All(), "new newer")
 		c.CheckNoTimers()
 	})
 }

@@ -128,7 +128,7 @@ func beginAnew(t *testing.T, s *natstest.Server, end func(*harness.Client, uint6
 	harness.CheckExactly(t, in, start.Add(100*time.Second), 0)
 	<-crashed
 	time.Sleep(3 * time.Minute)
-	harness.CheckBodies(t, in, "1m30s")
+	harness.CheckBodies(t, in.All(), "1m30s")
 	if got := harness.Pending(c, "DELAY_TIMERS"); got != 1 {
 		t.Errorf("%d entries are stored, want the cursor", got)
 	}

@@ -73,7 +73,7 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
 		time.Sleep(5 * time.Minute)
-		harness.CheckBodies(t, in, "new old")
+		harness.CheckBodies(t, in.All(), "new old")
 		c.CheckNoTimers()
 	})
 }
@@ -134,7 +134,7 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				want = map[bool]string{false: "old", true: "new old"}[tt.comes]
-				harness.CheckBodies(t, in, want)
+				harness.CheckBodies(t, in.All(), want)
 				c.CheckNoTimersBut("DELAY_DEAD")
 			})
 		}
@@ -165,7 +165,7 @@ func TestTimerFiringIsSwept(t *testing.T) {
 			c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
 			time.Sleep(500 * time.Millisecond)
 		}
-		harness.CheckBodies(t, in, "old")
+		harness.CheckBodies(t, in.All(), "old")
 		harness.CheckExactly(t, in, again.Add(time.Hour), 1)
 		time.Sleep(10 * time.Minute)
 		c.CheckNoTimers()
@@ -194,9 +194,9 @@ func TestFiringStaysUntilItIsSettled(t *testing.T) {
 						fired := time.Now()
 						c.Publish("delaytimer.k.orders.x", over[:3], header...)
 						checkExactlyLate(t, in, fired, 6*time.Second, strings.Count(over, " "))
-						harness.CheckBodies(t, in, over)
+						harness.CheckBodies(t, in.All(), over)
 						time.Sleep(10 * time.Minute)
-						harness.CheckBodies(t, in, over)
+						harness.CheckBodies(t, in.All(), over)
 						c.CheckNoTimers()
 					})
 				})
@@ -222,12 +222,12 @@ func TestFiringLeftByOurselves(t *testing.T) {
 		time.Sleep(1600 * time.Millisecond)
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
 		time.Sleep(1200 * time.Millisecond)
-		harness.CheckBodies(t, in, "old")
+		harness.CheckBodies(t, in.All(), "old")
 		close(lease.Lost)
 		<-lease.Left
 		<-f.Lease
 		time.Sleep(100 * time.Millisecond)
-		harness.CheckBodies(t, in, "old×2")
+		harness.CheckBodies(t, in.All(), "old×2")
 	})
 }
 

@@ -190,7 +190,7 @@ func TestRelayedTimers(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Until(start.Add(11 * time.Minute)))
-		harness.CheckBodies(t, in, "mine")
+		harness.CheckBodies(t, in.All(), "mine")
 		dead := c.Dead()
 		// victim, new x, new y and the marker; the acknowledgement is noise.
 		if got, noise := len(dead["bad_internal"]), len(dead["bad_timer"]); got != 4 || noise != 1 || len(dead) != 2 {
@@ -215,7 +215,7 @@ func TestForgedTimers(t *testing.T) {
 		c.PublishSealed(message.NewKeys([]string{"another secret of somebody"}, start), "delaytimer.theirs.orders.x", "fired",
 			append(state, "Delay-Fired", fmt.Sprint(g, " me"))...)
 		time.Sleep(time.Minute)
-		harness.CheckBodies(t, in, "")
+		harness.CheckBodies(t, in.All(), "")
 		// A real seal does not come from a tenant. Even so, a timer fires when its set says, and not when its marker does.
 		c.PublishSealed(k, "delaysys.hop.1s.timer", "",
 			append(state, "Delay-Timer", "mine", "Delay-Target", "orders.x", "Delay-Subject", "x")...)

@@ -80,7 +80,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			trouble.Store(false)
 			time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
-			harness.CheckBodies(t, in, "a b")
+			harness.CheckBodies(t, in.All(), "a b")
 		})
 	}
 }
@@ -104,9 +104,9 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 		time.Sleep(time.Hour)
 		harness.StartBroker(t, s, harness.TimersOn(t))
 		time.Sleep(time.Second)
-		harness.CheckBodies(t, in, "a b")
+		harness.CheckBodies(t, in.All(), "a b")
 		time.Sleep(3 * time.Hour)
-		harness.CheckBodies(t, in, "a b c")
+		harness.CheckBodies(t, in.All(), "a b c")
 		c.CheckNoTimers()
 	})
 }
@@ -262,7 +262,7 @@ func TestTimersStreamRecreated(t *testing.T) {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "15m")
 		}
 		time.Sleep(time.Hour)
-		harness.CheckBodies(t, in, "0 1 2 3 4 5 6 7 8 9")
+		harness.CheckBodies(t, in.All(), "0 1 2 3 4 5 6 7 8 9")
 		c.CheckNoTimers()
 	})
 }

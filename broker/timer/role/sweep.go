@@ -122,7 +122,7 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 			break
 		}
 		in := m.Incoming(s.Name())
-		in.BodyLeft = true
+		in.HeadersOnly = true
 		e := entry.Parse(s.Policy, in)
 		found, since := s.overdue(e, m, b)
 		began := time.Now()
