@@ -82,6 +82,9 @@ func TestDeadListAndShow(t *testing.T) {
 		first.Due.IsZero() || first.Unreadable != "" {
 		t.Errorf("got %+v", first)
 	}
+	if got := all[1]; got.Code != "bad_time" || !got.Due.IsZero() {
+		t.Errorf("a letter whose time could not be parsed: got %+v, want no due time", got)
+	}
 	o.wantDeadFilters(all)
 	o.wantDeadLimits()
 
