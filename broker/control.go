@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,32 +25,24 @@ import (
 // answered.
 func (b *Broker) control(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
-	timers := slices.ContainsFunc(lanes, func(l streams.Spec) bool { return l.Kind == streams.Timers })
-	if !timers && len(cfg.Calls) == 0 {
+	if _, timers := streams.SpecOfKind(lanes, streams.Timers); !timers && len(cfg.Calls) == 0 {
 		return func() {}
 	}
 	named := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
-	service := service.NewService(service.Config{
-		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
+	requests := service.NewService(service.Config{
+		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id, Timers: named,
 		Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
-		Timers: named,
 	})
 	var answering sync.WaitGroup
-	answering.Go(func() { service.Run(ctx) })
+	answering.Go(func() { requests.Run(ctx) })
 	if len(cfg.Schedules) > 0 {
-		schedules := b.schedules(named)
-		answering.Go(func() { schedules.Run(ctx) })
+		scheduler := schedules.NewService(schedules.Config{
+			Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
+			Store: schedules.Store{Timers: named}, Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+		})
+		answering.Go(func() { scheduler.Run(ctx) })
 	}
 	return answering.Wait
-}
-
-// schedules returns the service for schedules in nats-server's format.
-func (b *Broker) schedules(timers *store.Timers) *schedules.Service {
-	cfg := b.cfg
-	return schedules.NewService(schedules.Config{
-		Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
-		Store: schedules.Store{Timers: timers}, Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
-	})
 }
 
 // timers returns the Stream with which the workers read and write the timers' stream.

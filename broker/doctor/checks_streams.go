@@ -84,7 +84,7 @@ func checkDrift(f Facts) []Finding {
 	}
 	drift := streams.Compare(f.want, f.All).Drift
 	for _, s := range f.Found { // a retiring level still delivers
-		if _, wanted := inspect.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.Broken == nil {
+		if _, wanted := streams.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.Broken == nil {
 			drift = append(drift, s.Drift(f.All[s.Stream].Config)...)
 		}
 	}
@@ -119,7 +119,7 @@ func checkDrift(f Facts) []Finding {
 
 // checkSeal checks the secrets that authenticate messages between lanes.
 func checkSeal(f Facts) []Finding {
-	if f.All == nil || len(f.Found) == 0 {
+	if len(f.Found) == 0 {
 		return nil
 	}
 	for _, l := range f.lanes.Lanes {
@@ -173,7 +173,7 @@ const (
 )
 
 func checkDeadLetters(f Facts) []Finding {
-	if f.All == nil || len(f.Found) == 0 {
+	if len(f.Found) == 0 {
 		return nil
 	}
 	for _, l := range f.lanes.Lanes {

@@ -1,6 +1,9 @@
 package doctor
 
-import "delaybroker/broker/inspect"
+import (
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/streams"
+)
 
 // storeWarn is the minimum share of a limit for a warning. From inspect.FullShare on, the finding is critical.
 const storeWarn = 0.8
@@ -15,7 +18,7 @@ type Usage struct {
 	Limit int64 // zero or less: no limit
 }
 
-// Part returns the used share of the limit, from 0 to 1. It is 0 without a limit.
+// Part returns the used share of the limit, from 0 to 1. Without a limit, it returns 0.
 func (u Usage) Part() float64 {
 	if u.Limit <= 0 {
 		return 0
@@ -25,7 +28,7 @@ func (u Usage) Part() float64 {
 
 func checkStorage(f Facts) []Finding {
 	var all []Finding
-	for _, check := range embeddedStorage { // the probe is more reliable than a trial
+	for _, check := range embeddedStorage { // the probe's result is more reliable than that of a trial
 		if detail := f.Host.Probe.failing(check); detail != "" {
 			all = append(all, finding(Critical,
 				"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message",
@@ -61,7 +64,7 @@ func checkStorage(f Facts) []Finding {
 // makeRoom returns the advice for a full stream: raise the limit that was configured.
 func (f Facts) makeRoom(l inspect.Lane) string {
 	bytes := inspect.IsFullOfBytes(l.Info)
-	want, _ := inspect.SpecOf(f.want, l.Stream)
+	want, _ := streams.SpecOf(f.want, l.Stream)
 	switch {
 	case bytes && want.MaxBytes > 0:
 		return "raise DELAY_MAX_PENDING_BYTES, and restart the broker"

@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/streams"
 )
 
@@ -40,7 +39,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 			return err
 		}
 		for _, e := range answer.Events {
-			if e.Type == "in" && e.Error != "" { // the user may not publish there, so the store is unknown
+			if e.Type == "in" && e.Error != "" { // the user may not publish the hop, so the trial has no result
 				return errors.New(e.Error)
 			}
 		}
@@ -65,10 +64,11 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 	return t
 }
 
-// someLevel returns a level to which clients publish and this version can write; "" if there is none.
+// someLevel returns a level to which clients publish and that this version can write. Without such a level, it returns
+// "".
 func someLevel(want, found []streams.Spec) (level string) {
 	for _, s := range found {
-		_, wanted := inspect.SpecOf(want, s.Stream)
+		_, wanted := streams.SpecOf(want, s.Stream)
 		if wanted && s.Kind == streams.Level && s.Format <= streams.Format && s.Broken == nil {
 			level = s.Name
 		}

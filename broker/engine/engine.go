@@ -158,7 +158,7 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 		}
 		all = append(all, l)
 	}
-	slices.SortFunc(all, stats.ByWay)
+	slices.SortFunc(all, stats.CompareLanes)
 	return all
 }
 

@@ -22,7 +22,7 @@ type Given struct{ Prefix, Levels, Retry bool }
 
 // Adopted is what Adopt found out about the prefix. A command shows it to its user.
 type Adopted struct {
-	Prefix  string   // the prefix in place of the default; empty for the default
+	Prefix  string   // the prefix found, if it differs from the default; otherwise empty
 	Choices []string // the prefixes found, if there are several brokers: the operator must choose one
 }
 
@@ -54,7 +54,7 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 			adopted.Choices = prefixes
 		}
 	}
-	if slices.ContainsFunc(found, func(s streams.Spec) bool { return s.Kind == streams.Timers }) {
+	if _, ok := streams.SpecOfKind(found, streams.Timers); ok {
 		i.cfg.Timers = true
 	}
 	if ladder, err := levels.Parse(strings.Join(servedLevels(i.names, found, all), ",")); err == nil && !given.Levels {
@@ -104,7 +104,7 @@ func retryLevels(found []streams.Spec) []string {
 			all = append(all, s.Name)
 		}
 	}
-	if len(subtract(all, strings.Fields(config.DefaultRetry))) == 0 {
+	if len(streams.Subtract(all, strings.Fields(config.DefaultRetry))) == 0 {
 		return nil
 	}
 	return all

@@ -1,10 +1,8 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -43,51 +41,51 @@ type Listed struct {
 
 // Streams lists the streams. It requests the names of the streams without a leader only if one of the broker's streams
 // is missing.
-func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
-	there.Found, there.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
-	if err != nil || len(streams.Compare(i.Wanted(), there.All).Missing) == 0 {
-		return there, err
+func (i *Inspector) Streams(ctx context.Context) (listed Listed, err error) {
+	listed.Found, listed.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
+	if err != nil || len(streams.Compare(i.Wanted(), listed.All).Missing) == 0 {
+		return listed, err
 	}
-	_, there.Away, err = i.api.Streams(ctx)
-	return there, err
+	_, listed.Away, err = i.api.Streams(ctx)
+	return listed, err
 }
 
 // Lanes returns a snapshot of all lanes. Its requests are concurrent: consecutive ones would take seconds across an
-// ocean. While a lane has no owner, Lanes repeats the request to the instances, for at most the time handover: while
-// one instance hands a lane to another, the lane has no owner.
+// ocean. A lane has no owner while one instance hands it to another. So while a lane has no owner, Lanes repeats the
+// request to the instances, for at most the time handover.
 func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, error) {
 	allowed, cancel := i.Allowed(ctx)
 	defer cancel()
 	finding, cancelFinding := context.WithTimeout(allowed, jsapi.Timeout)
 	defer cancelFinding()
-	there, err := i.Streams(finding)
+	listed, err := i.Streams(finding)
 	if err != nil {
 		return Lanes{}, Cause(allowed, err)
 	}
-	_ = i.streams.Learn(there.Found)       // without a secret, answers count as proven
+	_ = i.streams.Learn(listed.Found)      // without a secret, answers count as proven
 	asking, cancelAsking := i.Allowed(ctx) // a user without permission for this request may still read the streams
-	n, err := i.askInstances(asking, lanesOf(there.Found), handover, false)
+	n, err := i.askInstances(asking, lanesOf(listed.Found), handover, false)
 	if err != nil {
 		n.Refused = Cause(asking, err)
 	}
 	cancelAsking()
 	allowed, cancelAgain := i.Allowed(ctx)
 	defer cancelAgain()
-	v := i.readLanes(allowed, there, n)
+	v := i.readLanes(allowed, listed, n)
 	// One refusal fails the call: an incomplete result would mislead.
 	return v, Cause(allowed, context.Cause(allowed))
 }
 
 // SettledLanes returns a snapshot of all lanes, and the answers of the instances. First it repeats the request to the
 // instances until each lane has one owner that reads it, for at most maxDouble.
-func (i *Inspector) SettledLanes(ctx context.Context, there Listed) (v Lanes, n Instances) {
-	_ = i.streams.Learn(there.Found) // without a secret, answers count as proven
+func (i *Inspector) SettledLanes(ctx context.Context, listed Listed) (v Lanes, n Instances) {
+	_ = i.streams.Learn(listed.Found) // without a secret, answers count as proven
 	refused := i.request(ctx, maxDouble+jsapi.Timeout, func(ctx context.Context) (err error) {
-		n, err = i.askInstances(ctx, lanesOf(there.Found), takeover, true)
+		n, err = i.askInstances(ctx, lanesOf(listed.Found), takeover, true)
 		return err
 	})
 	n.Refused = refused
-	return i.readLanes(ctx, there, n), n
+	return i.readLanes(ctx, listed, n), n
 }
 
 // lanesOf returns the streams that need an owner. The lane of a pause has no reader while the pause lasts.
@@ -107,22 +105,22 @@ func lanesOf(found []streams.Spec) []string {
 
 // readLanes reads the state of the streams that were found, and adds the missing ones. It needs the secrets of the
 // streams: without a secret, no seal is checked, and doctor reports that.
-func (i *Inspector) readLanes(ctx context.Context, there Listed, n Instances) Lanes {
+func (i *Inspector) readLanes(ctx context.Context, listed Listed, n Instances) Lanes {
 	want := i.Wanted()
-	lanes := existingLanes(want, there.Found)
+	lanes := existingLanes(want, listed.Found)
 	var filling sync.WaitGroup
 	for at := range lanes {
 		filling.Go(func() { i.fill(ctx, &lanes[at], n) })
 	}
-	table, err := i.table(ctx, there.Found)
+	table, err := i.table(ctx, listed.Found)
 	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are shown
 	filling.Wait()
 	for at := range lanes {
 		lanes[at].setInstance(table, err)
 	}
 	resolveUnknown(lanes)
-	lanes = append(lanes, missingLanes(want, there)...)
-	slices.SortFunc(lanes, byWay)
+	lanes = append(lanes, missingLanes(want, listed)...)
+	slices.SortFunc(lanes, func(a, b Lane) int { return streams.CompareLanes(a.spec, b.spec) })
 	v := sum(lanes)
 	v.Paused, v.list, v.Unopened = pausesOf(read.List), read.List, read.Unopened
 	return v
@@ -136,7 +134,7 @@ func existingLanes(want, found []streams.Spec) []Lane {
 			continue
 		}
 		l := newLane(s, Serving)
-		switch _, wanted := SpecOf(want, s.Stream); {
+		switch _, wanted := streams.SpecOf(want, s.Stream); {
 		case s.Broken != nil:
 			l.State, l.Error = Broken, s.Broken.Error()
 		case s.Format > streams.Format:
@@ -149,23 +147,14 @@ func existingLanes(want, found []streams.Spec) []Lane {
 	return lanes
 }
 
-// SpecOf returns the specification of a stream.
-func SpecOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
-	i := slices.IndexFunc(specs, func(s streams.Spec) bool { return s.Stream == stream })
-	if i < 0 {
-		return s, false
-	}
-	return specs[i], true
-}
-
 // missingLanes returns the lanes whose stream is missing, foreign or without a leader.
-func missingLanes(want []streams.Spec, there Listed) []Lane {
+func missingLanes(want []streams.Spec, listed Listed) []Lane {
 	var lanes []Lane
-	c := streams.Compare(want, there.All)
+	c := streams.Compare(want, listed.All)
 	for _, w := range want {
-		_, found := SpecOf(there.Found, w.Stream)
+		_, found := streams.SpecOf(listed.Found, w.Stream)
 		switch {
-		case slices.Contains(there.Away, w.Stream):
+		case slices.Contains(listed.Away, w.Stream):
 			l := newLane(w, Silent)
 			l.Error = noLeader
 			lanes = append(lanes, l)
@@ -176,16 +165,6 @@ func missingLanes(want []streams.Spec, there Listed) []Lane {
 		}
 	}
 	return lanes
-}
-
-// byWay orders lanes in the order in which messages pass through them: intake and timers, levels, retries, pauses, dead
-// letters.
-func byWay(a, b Lane) int {
-	kinds := append(streams.Lanes(), streams.Dead)
-	return cmp.Or(
-		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
-		cmp.Compare(a.Delay, b.Delay),
-		strings.Compare(a.Stream, b.Stream))
 }
 
 // sum adds up the lanes.

@@ -30,20 +30,20 @@ type Owner string
 // The states of a lane's reader.
 const (
 	OwnerRead    Owner = "read"    // an instance reads the lane
-	OwnerLater   Owner = "later"   // the owner reads on later: its memory is full, or has all messages due soon
+	OwnerLater   Owner = "later"   // the owner has suspended reading: its memory is full, or has all messages due soon
 	OwnerStopped Owner = "stopped" // the owner cannot read the lane now, or may no longer own it
 	OwnerNobody  Owner = "nobody"  // no instance owns the lane
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request
 )
 
 // fillOwner sets the reader's state from the sealed status of the instance that claims the lane. Without such a status,
-// it uses the state of the lane's consumers: an older broker, which may run during an upgrade, does not answer, or does
-// not seal its answer.
+// fillOwner uses the state of the lane's consumers: an older broker, which may run during an upgrade, does not answer
+// or does not seal its answer.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
-	if who, as, owned := n.owner(l.Stream); owned {
-		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
-		l.Newer, l.Format = as.Newer, n.formatOf(who)
-		l.Owner = ownerAs(as, l.Info.TimeStamp)
+	if instance, lane, owned := n.owner(l.Stream); owned {
+		l.Instance, l.Held, l.Read, l.Resumes = instance, lane.Held, lane.Read, lane.ResumesAt
+		l.Newer, l.Format = lane.Newer, n.formatOf(instance)
+		l.Owner = ownerAs(lane, l.Info.TimeStamp)
 		return
 	}
 	consumers, err := i.consumers(ctx, l.Stream, l.Info)
@@ -99,15 +99,13 @@ func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 
 // table reads the instances' table of owners. The table is empty if instances do not share lanes.
 func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Table, error) {
-	at := slices.IndexFunc(found, func(s streams.Spec) bool {
-		return s.Kind == streams.Owners && s.Format <= streams.Format
-	})
-	if at < 0 {
+	owners, ok := streams.SpecOfKind(found, streams.Owners)
+	if !ok || owners.Format > streams.Format {
 		return lease.Table{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	m, err := i.api.Last(ctx, found[at].Stream, i.names.OwnersTable())
+	m, err := i.api.Last(ctx, owners.Stream, i.names.OwnersTable())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return lease.Table{}, nil
 	}

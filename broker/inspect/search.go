@@ -184,7 +184,7 @@ func byPassage(a, b Lane) int {
 	if a.Kind == streams.Level && b.Kind == streams.Level {
 		return cmp.Compare(b.Delay, a.Delay)
 	}
-	return byWay(a, b)
+	return streams.CompareLanes(a.spec, b.spec)
 }
 
 // scan reads the headers of a lane until it finds the message. It reads only the broker's own subjects, because clients

@@ -10,11 +10,11 @@ import (
 // Drift is a difference between the wanted and the actual configuration of a stream. The broker reports it and does not
 // change the stream, because an operator may have had a reason.
 type Drift struct {
-	Stream string
-	What   string // the difference, its consequence and the wanted value
-	Fatal  bool   // the broker cannot keep its promises with such a stream
-	Unsafe bool   // the stream is less durable than the others
-	Fix    Fix
+	Stream string `json:"stream"`
+	What   string `json:"what"`  // the difference, its consequence and the wanted value
+	Fatal  bool   `json:"fatal"` // the broker cannot keep its promises with such a stream, and refuses to start
+	Unsafe bool   `json:"-"`     // the stream is less durable than the broker's other streams
+	Fix    Fix    `json:"-"`
 }
 
 // Fix is the way to remove a difference.
@@ -145,7 +145,7 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 		"max_bytes is %d, want %d: more is accepted than configured", has.MaxBytes, s.MaxBytes)
 	d.check(has.Duplicates < s.Duplicates, warning,
 		"duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
-	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
+	if missing := Subtract(s.Subjects, has.Subjects); len(missing) > 0 {
 		d.check(true, provisionFixes, "does not listen on %d of its %d subjects, such as %s",
 			len(missing), len(s.Subjects), missing[0])
 	}

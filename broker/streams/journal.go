@@ -1,8 +1,6 @@
 package streams
 
 import (
-	"slices"
-
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/levels"
@@ -45,12 +43,12 @@ func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 	d.check(has.AllowRollup || has.AllowMsgTTL || has.AllowMsgSchedules || has.AllowMsgCounter, warning,
 		"headers that remove or publish messages are allowed; want them off")
 	d.check(has.Sealed || has.Mirror != nil || has.SubjectTransform != nil || has.NoAck, warning,
-		"it is sealed, a mirror, transforms subjects, or acknowledges nothing: no record can be added")
+		"is sealed, a mirror, transforms subjects, or acknowledges nothing: no record can be added")
 	if has.RePublish != nil {
 		d.check(true, warning, "republish is set: the targets of all deliveries are published on %s",
 			has.RePublish.Destination)
 	}
-	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
+	if missing := Subtract(s.Subjects, has.Subjects); len(missing) > 0 {
 		d.check(true, warning, "does not listen on %s: no record can be added", missing[0])
 	}
 }
@@ -59,8 +57,7 @@ func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 func UnwantedJournal(want, found []Spec) []Drift {
 	var d drifts
 	for _, s := range found {
-		wanted := slices.ContainsFunc(want, func(w Spec) bool { return w.Stream == s.Stream })
-		if s.Kind != Journal || wanted {
+		if _, wanted := SpecOf(want, s.Stream); s.Kind != Journal || wanted {
 			continue
 		}
 		d.stream = s.Stream

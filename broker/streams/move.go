@@ -42,7 +42,7 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 		has, m.has[s.Stream] = &cfg, &cfg
 	}
 	bounded := limit(has, s)
-	missing := minus(s.Subjects, has.Subjects)
+	missing := Subtract(s.Subjects, has.Subjects)
 	for len(missing) > 0 {
 		giver := m.giver[missing[0]]
 		taken := m.taking(missing, giver)
@@ -53,7 +53,7 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 		if err := m.update(ctx, *has); err != nil {
 			return err
 		}
-		missing, bounded = minus(missing, taken), false
+		missing, bounded = Subtract(missing, taken), false
 	}
 	if bounded {
 		return m.update(ctx, *has)
@@ -76,7 +76,7 @@ func (m *move) release(ctx context.Context, giver string, subjects ...string) er
 	for _, s := range subjects {
 		delete(m.giver, s)
 	}
-	has.Subjects = minus(has.Subjects, subjects)
+	has.Subjects = Subtract(has.Subjects, subjects)
 	if len(has.Subjects) == 0 { // a stream needs at least one subject
 		keeps := m.target[giver].Subjects
 		has.Subjects = keeps[len(keeps)-1:]

@@ -34,14 +34,14 @@ type Provisioner struct {
 	// Create allows the provisioner to create and change streams. If Create is false, a missing stream is an error.
 	Create bool
 	// NeedLeaders makes Provision return ErrNoLeader if some of the broker's streams have no leader. If NeedLeaders is
-	// false, Provision assumes that a stream without a leader is as wanted. If such a stream is not wanted, Provision
-	// leaves it out.
+	// false, Provision assumes that a wanted stream without a leader needs no change, and ignores other streams without a
+	// leader.
 	NeedLeaders bool
 	// Optional is the name of a stream whose missing leader does not cause ErrNoLeader.
 	Optional string
-	// Found is called with all streams after Provision has succeeded. It may be nil.
+	// OnSuccess is called with all streams after Provision has succeeded. It may be nil.
 	Found func(all map[string]*jetstream.StreamInfo)
-	// OwnSecret means that the secret of the seals is configured, and so is not kept in streams. See Secrets.
+	// SecretConfigured is set if the secret of the seals is configured. Then it is not kept in streams: see Secrets.
 	OwnSecret bool
 
 	leaderless map[string]bool // set by Provision: the broker's streams that have no leader
@@ -155,7 +155,7 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	}
 	for _, info := range list {
 		all[info.Config.Name] = info
-		if spec, ours := specOf(info.Config, p.Prefix, p.Delay); ours {
+		if spec, ours := parseMarks(info.Config, p.Prefix, p.Delay); ours {
 			found = append(found, spec)
 		}
 	}
@@ -189,10 +189,10 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 		if exists {
 			m.has[name], has = &info.Config, info.Config.Subjects
 		}
-		for _, subject := range minus(s.Subjects, has) {
+		for _, subject := range Subtract(s.Subjects, has) {
 			missing[subject] = true
 		}
-		for _, subject := range ours(p.Roots, minus(has, s.Subjects)) {
+		for _, subject := range ours(p.Roots, Subtract(has, s.Subjects)) {
 			m.giver[subject] = name
 		}
 	}
@@ -209,7 +209,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 			continue // the stream is not the broker's; Compare reports it
 		}
 		err := m.apply(ctx, want[i])
-		if taken(err) {
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // created meanwhile, with other marks of seals
 			err = p.adopt(ctx, want[i:])
 		}
 		if err != nil {
@@ -217,7 +217,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 		}
 	}
 	for name, s := range target { // levels that are served until they are empty
-		if m.has[name] != nil && !slices.ContainsFunc(want, func(w Spec) bool { return w.Stream == name }) {
+		if _, wanted := SpecOf(want, name); !wanted && m.has[name] != nil {
 			if err := m.apply(ctx, s); err != nil {
 				return err
 			}

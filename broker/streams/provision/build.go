@@ -136,8 +136,9 @@ func (b *Builder) optionals(err error) []optional {
 	return all
 }
 
-// without provisions the required streams, and then adds one optional stream after the other. It leaves out an optional
-// stream that cannot be provisioned. If the required streams fail, it returns cause, the error of an earlier attempt.
+// without provisions the required streams, and then adds one optional stream after the other. It leaves out each
+// optional stream that cannot be provisioned. If the required streams cannot be provisioned, without returns cause, the
+// error of an earlier attempt.
 func (b *Builder) without(
 	ctx context.Context, p streams.Provisioner, want []streams.Spec, cause error,
 ) (found []streams.Spec, drift []streams.Drift, err error) {
@@ -221,8 +222,7 @@ func (b *Builder) create(ctx context.Context, kind streams.Kind) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	try := func(replicas int) error {
-		all := b.specs(b.conn.MaxPayload(), replicas)
-		spec := all[slices.IndexFunc(all, func(s streams.Spec) bool { return s.Kind == kind })]
+		spec, _ := streams.SpecOfKind(b.specs(b.conn.MaxPayload(), replicas), kind)
 		_, err := b.js.CreateStream(ctx, b.keys.Marked(spec).Config())
 		return err
 	}
