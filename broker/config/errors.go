@@ -10,8 +10,7 @@ import (
 // ErrConfig is returned if a setting is invalid: see [FieldErrors].
 var ErrConfig = errors.New("configuration")
 
-// FieldErrors are all problems of a configuration. Config.Complete and Config.Validate return them. They wrap
-// ErrConfig.
+// FieldErrors are all problems of a configuration. Config.Complete returns them. They wrap ErrConfig.
 type FieldErrors []FieldError
 
 // FieldError is a field of a Config with an invalid value.

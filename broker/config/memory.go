@@ -20,8 +20,8 @@ type Memory struct {
 	Runtime int64 // GOMEMLIMIT; NoLimit means none
 }
 
-// Soft returns the memory limit for the Go runtime: the smaller of GOMEMLIMIT and nine tenths of the control group's
-// limit. The last tenth is for memory that the runtime does not count. NoLimit means no limit.
+// Soft returns the memory limit for the Go runtime, or NoLimit: the smaller of GOMEMLIMIT and nine tenths of the
+// control group's limit. The last tenth is for memory that the runtime does not count.
 func (m Memory) Soft() int64 {
 	if m.Cgroup == 0 {
 		return m.Runtime
@@ -45,8 +45,8 @@ func (m Memory) Hold(embedded bool) int {
 // Collect returns the runtime's memory limit, and the percentage by which the heap may grow before a garbage
 // collection: see debug.SetMemoryLimit and debug.SetGCPercent. Rare collections make a busy level up to a fifth faster.
 // If the environment sets no limit, the returned limit has room for hold bytes of messages and as much garbage. Below
-// smallLimit the percentage is Go's default. The memory of an embedded server is unknown, so with such a server and no
-// limit, both are Go's defaults.
+// smallLimit the percentage is Go's default. The memory of an embedded server is unknown. So with such a server and no
+// limit, Collect returns Go's defaults.
 func (m Memory) Collect(hold int, embedded bool) (limit int64, percent int) {
 	const rare, normal = 400, 100 // percent
 	switch limit := m.Soft(); {
