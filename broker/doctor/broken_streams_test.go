@@ -29,9 +29,9 @@ func edited(name string, state Severity, detail, do string, edit func(*jetstream
 
 // brokenStreams are faults of streams.
 var brokenStreams = []diagnosis{
-	{situation{name: "nothing is there", set: func(*scene) {}}, "streams", Critical, "9 of 9 are missing: DELAY_1s",
+	{situation{name: "no stream exists", set: func(*scene) {}}, "streams", Critical, "9 of 9 are missing: DELAY_1s",
 		"start a broker, which creates them: delaybroker serve"},
-	{situation{name: "nothing is there, and brokers make nothing", set: func(sc *scene) { sc.cfg.Provision = false }},
+	{situation{name: "no stream exists, and brokers may create none", set: func(sc *scene) { sc.cfg.Provision = false }},
 		"streams", Critical, "9 of 9 are missing: DELAY_1s", toMake},
 	{situation{name: "a lane was deleted", set: func(sc *scene) {
 		sc.serve()
@@ -45,7 +45,7 @@ var brokenStreams = []diagnosis{
 	{situation{name: "marks that cannot be read", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })
-		sc.launch() // it does not start
+		sc.launch() // this broker does not start
 	}}, "streams", Critical, `no broker serves DELAY_5s: metadata delaybroker.format is "one"`,
 		"nats stream edit DELAY_5s, and restart the broker"},
 	{situation{name: "marks were lost", set: func(sc *scene) {
@@ -53,38 +53,38 @@ var brokenStreams = []diagnosis{
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
 	}}, "streams", Critical, "DELAY_5s has lost its metadata",
 		"restore the metadata that delaybroker streams prints"},
-	{situation{name: "a newer broker was here", set: func(sc *scene) {
+	{situation{name: "a stream of a newer format", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
 		sc.serve()
 	}}, "streams", Critical, "DELAY_5s has a newer format, and no running broker can read it", "upgrade the brokers"},
-	{situation{name: "another has our name", set: func(sc *scene) {
+	{situation{name: "another program's stream has a name of the broker's", set: func(sc *scene) {
 		sc.other("DELAY_5s", "something.>")
 	}}, "streams", Critical, "streams of another program have the broker's names: DELAY_5s",
 		"choose another DELAY_PREFIX"},
-	{situation{name: "another takes all our subjects", set: func(sc *scene) {
+	{situation{name: "another stream listens on all subjects of the broker", set: func(sc *scene) {
 		sc.other("AUDIT", "delay.>")
 	}}, "streams", Critical, "the stream AUDIT listens on delay.>, and stores messages meant for DELAY_1s",
 		"remove the subject from that stream: nats stream edit AUDIT"},
-	{situation{name: "another takes one of our subjects", set: func(sc *scene) {
+	{situation{name: "another stream listens on a subject of the broker", set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Subjects = c.Subjects[1:] })
 		sc.other("AUDIT", "delay.5s.>")
 	}}, "streams", Critical, "the stream AUDIT listens on delay.5s.>, and stores messages meant for DELAY_5s",
 		"remove the subject from that stream: nats stream edit AUDIT"},
-	{situation{name: "schedules of the server's in the place of ours", set: func(sc *scene) {
+	{situation{name: "a stream of nats-server's own schedules", set: func(sc *scene) {
 		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
 		sc.serve()
 		sc.create(jetstream.StreamConfig{Name: "PLAN", Subjects: []string{"plans.>"}, AllowMsgSchedules: true})
 	}}, "streams", Critical, "schedules on plans.> fire twice: from the broker, and from the stream PLAN",
 		"run delaybroker schedules import --stream PLAN, then remove plans.> from that stream"},
-	{situation{name: "a stream in the place of schedules", set: func(sc *scene) {
+	{situation{name: "another stream on the subjects of schedules", set: func(sc *scene) {
 		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseGrounds("plans.>=orders.>", nil)
 		sc.serve()
 		sc.other("AUDIT", "plans.a.>")
 	}}, "streams", Critical, "the stream AUDIT listens on plans.a.>, a subject of DELAY_SCHEDULES, and refuses schedules",
 		"remove the subject from that stream: nats stream edit AUDIT"},
-	{situation{name: "a mapping takes our subjects", set: func(sc *scene) {
+	{situation{name: "a mapping moves messages to other subjects", set: func(sc *scene) {
 		sc.serve()
 		if err := sc.server.Server().GlobalAccount().AddMapping("delay.*.>", "other.$1.>"); err != nil {
 			sc.t.Fatal(err)
@@ -95,7 +95,7 @@ var brokenStreams = []diagnosis{
 		sc.leaderless("DELAY_5s")
 	}}, "streams", Critical, "DELAY_5s does not answer: the stream has no leader",
 		"start the servers with its replicas"},
-	{situation{name: "in memory", set: func(sc *scene) {
+	{situation{name: "a stream in memory", set: func(sc *scene) {
 		sc.provisioned()
 		s, err := sc.js.Stream(sc.t.Context(), "DELAY_5s")
 		if err != nil {
@@ -110,12 +110,12 @@ var brokenStreams = []diagnosis{
 		sc.serve()
 	}}, "durability", Critical, "in memory, so a restart of the servers loses the pending messages: DELAY_5s",
 		"recreate them with file storage once they are empty"},
-	{situation{name: "the secret is not known here", set: func(sc *scene) {
+	{situation{name: "doctor has no secret", set: func(sc *scene) {
 		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 		sc.serve()
 		sc.cfg.Secrets = nil
 	}}, "seal", Critical, "messages are sealed since ", "set DELAY_SECRET to the other brokers' value"},
-	{situation{name: "the secret is another here", set: func(sc *scene) {
+	{situation{name: "doctor has another secret", set: func(sc *scene) {
 		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 		sc.serve()
 		sc.publish(3, "delayin.10m.orders.x")
@@ -123,7 +123,7 @@ var brokenStreams = []diagnosis{
 		sc.cfg.Secrets = []string{strings.Repeat("b", 32)}
 	}}, "seal", Critical, "the messages in DELAY_5m are sealed with a secret that is not set here",
 		"set DELAY_SECRET to the brokers' value"},
-	{situation{name: "a level that drains must keep the promises too", set: func(sc *scene) {
+	{situation{name: "drift of a retiring level", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
 		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5m")
@@ -147,7 +147,7 @@ var brokenStreams = []diagnosis{
 	edited("ttl", Critical, "allow_msg_ttl is set", toRemake, func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }),
 }
 
-// TestDoctorOnStreams: streams are missing, changed, or another broker's.
+// TestDoctorOnStreams: streams are missing or changed, or belong to another broker.
 func TestDoctorOnStreams(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range brokenStreams {

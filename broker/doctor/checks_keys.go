@@ -8,9 +8,9 @@ import (
 	"delaybroker/broker/text"
 )
 
-// The brokers seal new messages with the first key; the other keys only verify seals. checkKeys reports the messages
-// that are sealed with another key than the first, the keys that can be removed, and the messages that are sealed with
-// a key that the brokers do not have. It uses only sealed answers of instances.
+// checkKeys reports the messages that are sealed with another key than the first, the keys that can be removed, and the
+// messages that are sealed with a key that the brokers do not have. The brokers seal new messages with the first key,
+// and use the other keys only to verify seals. checkKeys uses only the sealed answers of instances.
 func checkKeys(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {

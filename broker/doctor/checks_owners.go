@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// lateWarn is the maximum time by which a message may be overdue without a finding.
+// lateWarn is the minimum time by which a message is overdue for a warning.
 const lateWarn = 10 * time.Second
 
 // maxUnknown is the maximum number of lanes with an unknown reader that a finding names.
@@ -17,7 +17,7 @@ const maxUnknown = 3
 
 // checkOwners looks for lanes without a reader, and for lanes that are read too slowly.
 func checkOwners(f Facts) []Finding {
-	if f.All == nil || len(f.Found) == 0 {
+	if len(f.Found) == 0 {
 		return nil
 	}
 	var unread, stopped, unknown, late, newer []string

@@ -58,7 +58,8 @@ func clocksOff(offset, within time.Duration) Facts {
 	}}
 }
 
-// accountOf returns an account that has stored a number of bytes of its limit. tierOf returns one with tiers.
+// accountOf returns an account that stores used bytes and may store limit bytes. In the account of tierOf, the limit
+// applies to one tier.
 func accountOf(used uint64, limit int64) Facts {
 	return Facts{account: &jetstream.AccountInfo{
 		Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
@@ -115,8 +116,8 @@ var checkCases = []struct {
 
 	{"clocks agree", checkClocks, clocksOff(50*time.Millisecond, 80*time.Millisecond), Fine,
 		"equals the local one, within 1ms"},
-	{"a second is Fine", checkClocks, clocksOff(-time.Second, 0), Fine, "1s behind"},
-	{"behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn, "behind the local one, on n2"},
+	{"one second behind", checkClocks, clocksOff(-time.Second, 0), Fine, "1s behind"},
+	{"more than a second behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn, "behind the local one, on n2"},
 	{"perhaps ahead", checkClocks, clocksOff(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
 	{"far ahead", checkClocks, clocksOff(time.Minute, time.Second), Critical, "1m ahead of the local one, on n2"},
 
@@ -133,14 +134,14 @@ var checkCases = []struct {
 	{"ready", checkReady, asked(stats.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
 	{"not ready", checkReady, asked(stats.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
 		"lanes: not read: DELAY_5s"},
-	{"nobody to ask", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
+	{"no broker answers", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
 
-	{"a lane stopped", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
+	{"a stopped lane", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
 
 	{"three replicas", checkDurability, viewWith(laneOn("", 3)), Fine, "by at least 2 of 3 servers"},
-	{"some have one", checkDurability, viewWith(laneOn("", 3), laneOn("DELAY_1s", 1)), Warn, "DELAY_1s"},
+	{"some streams with one replica", checkDurability, viewWith(laneOn("", 3), laneOn("DELAY_1s", 1)), Warn, "DELAY_1s"},
 
-	{"late", checkOwners, viewWith(lateLane()), Warn, "DELAY_30m by 1m30s"},
+	{"an overdue lane", checkOwners, viewWith(lateLane()), Warn, "DELAY_30m by 1m30s"},
 
 	{"no JetStream", checkJetStream, Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}, Critical,
 		"not enabled"},
@@ -159,25 +160,25 @@ var checkCases = []struct {
 	{"DELAY_MEMORY too high", checkMemory, greedy(), Warn, "DELAY_MEMORY is 256 MiB"},
 }
 
-// TestChecks covers facts that no server of a test can have.
+// TestChecks covers facts that no test server can have.
 func TestChecks(t *testing.T) {
 	for _, test := range checkCases {
 		got := test.check(test.facts)
 		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.part) {
-			t.Errorf("%s: got %+v, want one that is %s with %q", test.name, got, test.state, test.part)
+			t.Errorf("%s: got %+v, want one finding, %s, with %q", test.name, got, test.state, test.part)
 			continue
 		}
 		if got[0].State > Fine && got[0].Do == "" {
-			t.Errorf("%s: no word of what to do", test.name)
+			t.Errorf("%s: the finding has no advice", test.name)
 		}
 	}
 }
 
-// Without a connection, only checks that need no facts have findings.
+// TestChecksWithoutFacts: without a connection, only the checks that need no facts have findings.
 func TestChecksWithoutFacts(t *testing.T) {
 	for _, f := range (Facts{ConnectErr: nats.ErrNoServers}).Findings() {
 		if f.Check != "connection" && f.Check != "memory" {
-			t.Errorf("got %+v from nothing", f)
+			t.Errorf("got %+v without facts", f)
 		}
 	}
 }
@@ -206,10 +207,10 @@ func TestEmbeddedStoreAdvice(t *testing.T) {
 	f := fullServer(EmbeddedName)
 	got := checkStorage(f)[0].Do
 	if strings.Contains(got, "max_file_store") || !strings.Contains(got, "DELAY_EMBEDDED_DIR") {
-		t.Errorf("got %q, want what to do on this host", got)
+		t.Errorf("got %q, want advice about DELAY_EMBEDDED_DIR", got)
 	}
 	f.serverName = "n1"
 	if got := checkStorage(f)[0].Do; !strings.Contains(got, "max_file_store") {
-		t.Errorf("got %q, want the setting of the servers", got)
+		t.Errorf("got %q, want advice about max_file_store", got)
 	}
 }

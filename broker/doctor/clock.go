@@ -44,8 +44,8 @@ func (i asker) readClocks(ctx context.Context, v inspect.Lanes) []clock {
 	return all
 }
 
-// readClock requests the time from the leader of a stream several times, and returns the reading of the fastest answer,
-// which is the most exact. Ok is false if the leader does not answer.
+// readClock requests the time from the leader of a stream several times. The fastest answer is the most exact, so
+// readClock returns its reading. Ok is false if the leader does not answer.
 func (i asker) readClock(ctx context.Context, stream string) (best clock, ok bool) {
 	const attempts = 3
 	for range attempts {
@@ -74,9 +74,9 @@ func checkClocks(f Facts) []Finding {
 	const do = "synchronise both by NTP: the broker uses the server's clock, and clients compute due times by their own"
 
 	var detail string
-	sure := worst.offset.Abs() - worst.within // the minimum of the difference
+	difference := worst.offset.Abs() - worst.within // the minimum of the true difference
 	switch {
-	case sure <= 0:
+	case difference <= 0:
 		detail = "the server's clock equals the local one, within " + text.Span(worst.within)
 	case worst.offset > 0:
 		detail = fmt.Sprintf("the server's clock is %s ahead of the local one", text.Span(worst.offset))
@@ -87,9 +87,9 @@ func checkClocks(f Facts) []Finding {
 		detail += ", on " + worst.leader
 	}
 	switch {
-	case sure > clockCritical:
+	case difference > clockCritical:
 		return finding(Critical, do, "%s", detail)
-	case sure > clockWarn:
+	case difference > clockWarn:
 		return finding(Warn, do, "%s", detail)
 	}
 	return finding(Fine, "", "%s", detail)

@@ -43,7 +43,7 @@ type Host struct {
 
 // Probe is the report of a broker on this host over HTTP.
 type Probe struct {
-	URL    string        // empty if there was no probe
+	URL    string        // empty if listed was no probe
 	Checks []stats.Check // of /readyz
 	Alive  []stats.Check // of /healthz
 	Err    error
@@ -56,8 +56,8 @@ type Link struct {
 	Connect func() (*nats.Conn, error)
 }
 
-// Facts are the input of the checks. An unknown fact is nil or empty. If a check needs the reason, another field has
-// the error.
+// Facts are the input of the checks. An unknown fact is nil or empty. If a check needs the reason for a missing fact,
+// another field has the error.
 type Facts struct {
 	Config     broker.Config
 	Host       Host
@@ -100,7 +100,7 @@ type asker struct {
 	names message.Names
 }
 
-// Gather sends all requests. It continues after a request without an answer. It changes nothing.
+// Gather sends all requests, and changes nothing. After a request without an answer, Gather continues with the next.
 func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link) Facts {
 	i := asker{of, of.Policy().Names}
 	f := Facts{
@@ -119,11 +119,11 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 		f.account, err = i.JetStream.AccountInfo(ctx)
 		return err
 	})
-	var there inspect.Listed
-	there, f.findErr = i.listSettled(ctx)
+	var listed inspect.Listed
+	listed, f.findErr = i.listSettled(ctx)
 	if f.findErr == nil {
-		f.Listed = there
-		i.gatherLanes(ctx, &f, there, links)
+		f.Listed = listed
+		i.gatherLanes(ctx, &f, listed, links)
 	}
 	f.refused = i.Refusals()
 	for _, l := range links {
@@ -134,38 +134,38 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 
 // listSettled returns the streams of the account. A broker that has just started may still be creating its streams. So,
 // while streams are missing, listSettled repeats the request until no stream has been created for inspect.Handover.
-func (i asker) listSettled(ctx context.Context) (there inspect.Listed, err error) {
+func (i asker) listSettled(ctx context.Context) (listed inspect.Listed, err error) {
 	missing := 0
 	for created := time.Now(); ; {
 		if err := i.Ask(ctx, func(ctx context.Context) (err error) {
-			there, err = i.Streams(ctx)
+			listed, err = i.Streams(ctx)
 			return err
 		}); err != nil {
-			return there, err
+			return listed, err
 		}
 		before := missing
-		missing = len(streams.Compare(i.Wanted(), there.All).Missing) - len(there.Away)
+		missing = len(streams.Compare(i.Wanted(), listed.All).Missing) - len(listed.Away)
 		if missing < before {
 			created = time.Now()
 		}
 		if missing <= 0 || !i.Config().Provision || time.Since(created) >= inspect.Handover {
-			return there, nil
+			return listed, nil
 		}
 		select {
 		case <-ctx.Done():
-			return there, ctx.Err()
+			return listed, ctx.Err()
 		case <-time.After(listInterval):
 		}
 	}
 }
 
 // gatherLanes gathers the facts about the streams that were found.
-func (i asker) gatherLanes(ctx context.Context, f *Facts, there inspect.Listed, links []Link) {
-	f.lanes, f.instances = i.SettledLanes(ctx, there)
+func (i asker) gatherLanes(ctx context.Context, f *Facts, listed inspect.Listed, links []Link) {
+	f.lanes, f.instances = i.SettledLanes(ctx, listed)
 	i.sampleLanes(ctx, f)
 	f.clocks = i.readClocks(ctx, f.lanes)
 	f.keys, f.sealedWith = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
-	// If the link that writes has its own user, doctor's user cannot try that link's publish.
+	// If the write link has its own user, doctor's user cannot try a publish of that link.
 	writes := func(l Link) bool { return l.Name == "write" }
 	if !f.Host.NoTrial && !slices.ContainsFunc(links, writes) {
 		f.trial = i.try(ctx, f)

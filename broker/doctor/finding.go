@@ -29,13 +29,13 @@ type Finding struct {
 	Detail string   `json:"detail"`
 	Do     string   `json:"do,omitempty"`
 
-	// after has the names of other checks. If one of them has a critical finding, this finding is left out: the other
-	// is its cause, or has more detail.
+	// causes has the names of other checks. If one of these checks has a critical finding, that finding is the cause of
+	// this one or has more detail, and this finding is left out.
 	after []string
 }
 
-// checks are pure functions of the facts, in reading order, with the name of their findings. A check without the facts
-// that it needs reports nothing: another check reports why they are missing.
+// checks has the checks in reading order, each with the name of its findings. A check is a pure function of the facts.
+// A check whose facts are missing reports nothing, because another check reports why the facts are missing.
 var checks = []struct {
 	name  string
 	check func(Facts) []Finding
@@ -56,8 +56,8 @@ func CheckNames() []string {
 	return slices.Compact(names)
 }
 
-// Findings runs the checks. It leaves out findings that are only consequences of another one, so that an engineer reads
-// one thing to do. It does not run the checks in skip, so these suppress no findings of other checks.
+// Findings runs the checks. It leaves out findings that are only consequences of another finding, so that an engineer
+// reads one piece of advice. Findings does not run the checks in skip, so they suppress no findings of other checks.
 func (f Facts) Findings(skip ...string) []Finding {
 	var all []Finding
 	critical := make(map[string]bool)

@@ -27,7 +27,7 @@ func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []seale
 		return nil
 	}
 	for _, s := range found {
-		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // a start reseals the table
+		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // the table is resealed at a start
 			continue
 		}
 		counted := sealedWith{stream: s.Stream, kind: s.Kind, by: make(map[string]uint64)}

@@ -8,8 +8,8 @@ const (
 	floor214 = "v2.14.3"
 )
 
-// belowFloor reports whether a server is older than the broker's promises require. It is false for an unparsable
-// version, which is a development build.
+// belowFloor reports whether a server certainly has one of these vulnerabilities. For an unparsable version, which is a
+// development build, it returns false.
 func belowFloor(version string) bool {
 	v := "v" + version
 	if !semver.IsValid(v) {
@@ -21,6 +21,6 @@ func belowFloor(version string) bool {
 	return semver.Compare(v, floor) < 0
 }
 
-// knownAboveFloor reports whether a server is certainly new enough. For an unparsable version, both belowFloor and
-// knownAboveFloor return false.
+// knownAboveFloor reports whether a server certainly has none of these vulnerabilities. For an unparsable version, it
+// also returns false.
 func knownAboveFloor(version string) bool { return semver.IsValid("v"+version) && !belowFloor(version) }

@@ -15,16 +15,16 @@ import (
 // a margin.
 const maxFlush = 300 * time.Millisecond
 
-// An ending has the journal's records of one message.
+// An ending has the result of a search for one message in the journal.
 type ending struct {
 	kept      bool          // an instance keeps a journal
-	last      journal.Entry // the last delivery, or else the last death
+	last      journal.Entry // the last delivery; without a delivery, the last dead letter
 	delivered int           // number of deliveries
 	report    Journaled
 }
 
 // findRecords searches the journal for the message's records. If the journal has a delivery of the message, findRecords
-// ignores the records of its death: an instance may deliver a duplicate after another owner of the lane made the
+// ignores the records of dead letters: an instance may deliver a duplicate after another owner of the lane has made the
 // message a dead letter.
 func (s *search) findRecords(ctx context.Context, w writers) (ending, error) {
 	e := ending{kept: true}

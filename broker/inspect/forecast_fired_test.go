@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
@@ -49,7 +48,7 @@ func (a *arrivals) forget() {
 	clear(a.minutes)
 }
 
-// serving runs a broker until the test ends, and counts the arrivals.
+// serving runs a broker until the test ends, and counts its deliveries.
 func serving(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
 	t.Helper()
 	arrived := &arrivals{minutes: make(map[time.Time]uint64)}
@@ -76,10 +75,11 @@ func serving(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
 	return arrived
 }
 
-// TestForecastIsWhatFires: the forecast for each minute is the number of arrivals in it. It is exact if all messages
-// were read. If they were counted by the order of the lanes and a sample, it is within its stated error.
+// TestForecastIsWhatFires compares the forecast for each minute with the number of deliveries in that minute. If all
+// messages were read, the two are equal. If the messages were counted by the order of the lanes and a sample, the
+// difference is within the stated error.
 func TestForecastIsWhatFires(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1m 10m 1h")
 		cfg.RetryLadder = with(t, "", "5s").Ladder
 		provision(t, s, cfg)
@@ -122,13 +122,14 @@ func TestForecastIsWhatFires(t *testing.T) {
 			}
 		}
 		if !whole.Exact || whole.Sampled != 0 || whole.Unread != 0 {
-			t.Errorf("read whole: %+v", whole)
+			t.Errorf("all messages read: got %+v, want an exact forecast", whole)
 		}
 		if outside > len(rough.Buckets)/20 {
 			t.Errorf("%d of %d minutes exceed the stated error, want at most 1 in 20", outside, len(rough.Buckets))
 		}
 		if rough.Exact || rough.Ordered == 0 || rough.Unplaced != 0 || fired < 400 || off > fired/3 {
-			t.Errorf("sampled: off by %d of %d, %d ordered, %d unplaced", off, fired, rough.Ordered, rough.Unplaced)
+			t.Errorf("sampled: the error is %d of %d messages, %d were counted by order, %d have no due time",
+				off, fired, rough.Ordered, rough.Unplaced)
 		}
 	})
 }

@@ -23,7 +23,7 @@ type sample struct {
 	direct []uint64 // published by clients to a level, and due after they leave it; by slot
 	onTime uint64   // published by clients to a level, and due when they leave it
 	others []uint64 // all other messages, by slot
-	none   uint64   // without a target, or for another target; for example the list of paused targets
+	none   uint64   // messages outside of the forecast: without a target, such as the list of pauses, or for another one
 }
 
 // A place is a stream, or only the schedules in it. It identifies a sample.

@@ -6,17 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// drawn returns random numbers that are the same in each run.
+// drawn returns a function that draws the same random numbers in each run.
 func drawn(seed uint64) func(n uint64) uint64 { return rand.New(rand.NewPCG(seed, 1)).Uint64N }
 
-// ahead returns a forecast with random numbers that are the same in each run.
+// ahead returns a forecast that draws the same random numbers in each run.
 func ahead(t *testing.T, i *Inspector, query ForecastQuery) Forecast {
 	t.Helper()
 	query.draw = drawn(1)
@@ -59,14 +58,14 @@ func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 // without reading them. For hops it uses a sample, and the numbers are within the stated error.
 func TestForecastOfMany(t *testing.T) {
 	natstest.Long(t)
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h 1d")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		began := time.Now()
 		further := storeMany(t, i)
 		const direct = manyEach - manyEach/26
-		time.Sleep(3 * time.Hour) // the first are due in an hour
+		time.Sleep(3 * time.Hour) // the first messages are due in an hour
 		check := func(f Forecast, target string) {
 			t.Helper()
 			for _, b := range f.Buckets {
@@ -89,7 +88,7 @@ func TestForecastOfMany(t *testing.T) {
 		f := ahead(t, i, query)
 		check(f, "")
 		if slices.ContainsFunc(f.Buckets, func(b Bucket) bool { return b.Within > manyEach/10 }) {
-			t.Errorf("the errors say nothing: %+v", f.Buckets)
+			t.Errorf("the stated errors are larger than a tenth of the messages: %+v", f.Buckets)
 		}
 		if f.Pending != manyHours*manyEach || f.Ordered != manyHours*direct || f.Read != 0 ||
 			f.Sampled > 2*maxSample || f.Questions > manyHours+10 {
@@ -99,7 +98,7 @@ func TestForecastOfMany(t *testing.T) {
 		few := ahead(t, i, query)
 		check(few, "")
 		if few.Questions != 5+3 {
-			t.Errorf("%d questions, want 5, a count of each kind and one of markers", few.Questions)
+			t.Errorf("%d count requests, want 5, and one each for messages, hops and markers", few.Questions)
 		}
 		query.Target = "mill.*"
 		sampled := ahead(t, i, query)
@@ -112,15 +111,15 @@ func TestForecastOfMany(t *testing.T) {
 			t.Errorf("for one target: %+v and %+v", sampled.Parts, whole.Parts)
 		}
 		if left := consumersOf(t, i, "DELAY_1d"); left != 0 {
-			t.Errorf("left behind: %d consumers", left)
+			t.Errorf("%d consumers remain, want none", left)
 		}
 	})
 }
 
-// TestForecastOfDelayUntil: a level's order gives the times at which messages leave, and a sample the share that is due
-// later.
+// TestForecastOfDelayUntil: the order of a level gives the times at which its messages leave, and a sample gives the
+// share of messages that are due later.
 func TestForecastOfDelayUntil(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
@@ -154,7 +153,7 @@ func TestForecastOfDelayUntil(t *testing.T) {
 		storeAll(t, i, hops(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
 		rare := ahead(t, i, ForecastQuery{For: 3 * time.Hour, By: time.Hour, Target: "mill.*", Sample: 50})
 		if rare.Pending != 1 || rare.Unplaced != 1 || rare.Exact {
-			t.Errorf("one that no sample met: %d of %d are not placed, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
+			t.Errorf("an empty sample: %d of %d messages have no due time, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
 		}
 	})
 }

@@ -44,10 +44,10 @@ func (e estimate) round() Amount {
 	return Amount{Messages: uint64(math.Round(max(0, e.number))), Within: uint64(math.Ceil(off - 0.001))}
 }
 
-// addSample spreads messages over the slots in proportion to their sample. None is the number of sampled messages that
-// belong to no slot. If the sample is empty, addSample only adds to the variances.
-func (t tally) addSample(messages uint64, sample []uint64, none uint64) {
-	n, all := sum64(sample)+none, float64(messages)
+// addSample spreads messages over the slots in proportion to their sample. Unrelated is the number of sampled messages
+// that belong to no slot. If the sample is empty, addSample only adds to the variances.
+func (t tally) addSample(messages uint64, sample []uint64, unrelated uint64) {
+	n, all := sum64(sample)+unrelated, float64(messages)
 	for slot, seen := range sample {
 		if n > 0 {
 			t[slot].number += all * float64(seen) / float64(n)

@@ -6,16 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// TestForecastLeavesOutDeleted: deleted messages are not due, and gaps do not shift the others.
+// TestForecastLeavesOutDeleted: the forecast does not count deleted messages, and their gaps do not shift the due times
+// of the other messages.
 func TestForecastLeavesOutDeleted(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h 1d")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
@@ -30,7 +30,7 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 		}
 		gone := make(map[uint64]uint64)
 		for n := range uint64(hours * each) {
-			if n%7 != 0 && n/100 != 5 { // every seventh, and a hundred in a row
+			if n%7 != 0 && n/100 != 5 { // delete every seventh, and a hundred in a row
 				continue
 			}
 			gone[n/each]++
@@ -41,7 +41,7 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 		for _, most := range []uint64{0, 10_000} {
 			f := ahead(t, i, ForecastQuery{For: 24 * time.Hour, By: time.Hour, MaxRead: most})
 			for n := range uint64(hours) {
-				b := f.Buckets[20+n] // the first stays 20 hours more
+				b := f.Buckets[20+n] // the first message leaves in 20 hours
 				if want := each - gone[n]; b.Messages != want {
 					t.Errorf("hour %d, with %d read: forecast %d, want %d", n, f.Read, b.Messages, want)
 				}
@@ -50,9 +50,9 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 	})
 }
 
-// TestForecastOfRetiringLevels: messages in a level that takes no new ones are forecast too, also by target.
+// TestForecastOfRetiringLevels: the forecast counts the messages of a retiring level, for all targets and for one.
 func TestForecastOfRetiringLevels(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		before := with(t, "", "1s 1h 2h")
 		provision(t, s, before)
 		all := make([]*nats.Msg, 2*smallLane)
@@ -74,9 +74,9 @@ func TestForecastOfRetiringLevels(t *testing.T) {
 	})
 }
 
-// TestForecastOfNothing: without messages, or without streams, the forecast is an exact zero, with all its buckets.
+// TestForecastOfNothing: without messages, or without streams, the forecast is exact, and all its buckets are zero.
 func TestForecastOfNothing(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
 		i := open(t, s, cfg, "")
 		for _, what := range []string{"no streams", "empty streams"} {
@@ -92,7 +92,7 @@ func TestForecastOfNothing(t *testing.T) {
 // TestForecastTellsWhatIsNotDue: the forecast counts overdue messages, messages due after its end, and undeliverable
 // ones.
 func TestForecastTellsWhatIsNotDue(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h 1d")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
@@ -103,15 +103,16 @@ func TestForecastTellsWhatIsNotDue(t *testing.T) {
 		f := ahead(t, i, ForecastQuery{For: 2 * time.Hour, By: time.Hour, MaxRead: 100})
 		got := fmt.Sprint([]Amount{f.Overdue, f.Buckets[0].Amount, f.Buckets[1].Amount, f.Later, f.Unreadable})
 		if want := "[{1 0} {2 0} {1 0} {1 0} {2 0}]"; got != want || f.Unread == 0 {
-			t.Errorf("got %s and %d unread lanes, want %s and some: no broker runs", got, f.Unread, want)
+			t.Errorf("got %s and %d unread lanes, want %s and at least one, as no broker runs", got, f.Unread, want)
 		}
 	})
 }
 
-// TestTargetsInHeaders: an operator seldom has the broker's list of targets for headers. The streams show that the
-// broker takes some, so their messages can be read. No pattern matches them, and the forecast reports that.
+// TestTargetsInHeaders: an operator seldom has the broker's list of targets that a header may name. The streams show
+// that the broker accepts such headers, so the inspector can read their messages. A pattern cannot match these
+// messages, and the forecast reports that.
 func TestTargetsInHeaders(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
 		cfg.HeaderTargets = []string{"shop.>"}
 		provision(t, s, cfg)
@@ -125,7 +126,7 @@ func TestTargetsInHeaders(t *testing.T) {
 		f = ahead(t, i, ForecastQuery{For: 2 * time.Hour, By: time.Hour, MaxRead: 10, Target: "shop.>"})
 		l = list(t, i, PendingQuery{Target: "shop.>"})
 		if f.Pending != 0 || f.Exact || !f.HeaderTargets || len(l.Messages) != 0 || !l.HeaderTargets {
-			t.Errorf("by a pattern: got %+v and %+v, want none, and HeaderTargets", f, l)
+			t.Errorf("by a pattern: got %+v and %+v, want no messages, and HeaderTargets set", f, l)
 		}
 	})
 }
@@ -135,11 +136,11 @@ func TestForecastNeedsItsRights(t *testing.T) {
 	for refused, most := range map[string]uint64{
 		"$JS.API.CONSUMER.CREATE.>": 0, "$JS.API.CONSUMER.MSG.NEXT.>": 100, "$JS.API.STREAM.MSG.GET.>": 0,
 	} {
-		bubble(t, natstest.Denied(refused), func(t *testing.T, s *natstest.Server) {
+		natstest.BubbleAs(t, natstest.Denied(refused), func(t *testing.T, s *natstest.Server) {
 			cfg := with(t, "", "1s 1h")
 			provision(t, s, cfg)
 			publish(t, open(t, s, cfg, ""), "delay.1h.shop.a")
-			i := open(t, s, cfg, tried)
+			i := open(t, s, cfg, natstest.Tried)
 			began := time.Now()
 			_, err := i.Forecast(t.Context(), ForecastQuery{For: time.Hour, By: time.Hour, MaxRead: most})
 			_, listing := i.Pending(t.Context(), PendingQuery{Limit: 10, MaxRead: 100})
@@ -149,7 +150,7 @@ func TestForecastNeedsItsRights(t *testing.T) {
 				}
 			}
 			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("without %s: it took %s", refused, took)
+				t.Errorf("without %s: the two calls took %s, want at most 2s", refused, took)
 			}
 		})
 	}

@@ -53,17 +53,17 @@ type Instances struct {
 	Proven []stats.Answer
 }
 
-// owner returns the instance that provably claims a lane. For some seconds two instances may claim it. Then owner
-// returns one that reads the lane.
-func (n Instances) owner(stream string) (who string, as stats.LaneAnswer, ok bool) {
+// owner returns the instance that provably claims a lane, and its answer about the lane. If two instances claim the
+// lane, as they may for some seconds, owner returns one that reads it.
+func (n Instances) owner(stream string) (instance string, lane stats.LaneAnswer, ok bool) {
 	for _, a := range n.Proven {
 		for _, l := range a.Lanes {
-			if l.Stream == stream && (!ok || l.Live && !as.Live) {
-				who, as, ok = a.Instance, l, true
+			if l.Stream == stream && (!ok || l.Live && !lane.Live) {
+				instance, lane, ok = a.Instance, l, true
 			}
 		}
 	}
-	return who, as, ok
+	return instance, lane, ok
 }
 
 // Double returns two instances that both claim to deliver from one lane, and all lanes with two such claims. It
@@ -109,11 +109,11 @@ func (n Instances) formatOf(instance string) int {
 	return 0
 }
 
-// stopped returns the streams whose owner reports that it does not read them.
+// stopped returns the streams that have an owner, which does not read them.
 func (n Instances) stopped(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
-		_, as, ok := n.owner(s)
-		return !ok || as.Live && !as.InDoubt
+		_, lane, ok := n.owner(s)
+		return !ok || lane.Live && !lane.InDoubt
 	})
 }
 
@@ -160,7 +160,7 @@ func newest(answers []stats.Answer) []stats.Answer {
 }
 
 // Deserted reports whether certainly no instance runs: the server has no subscriber for the request that all instances
-// answer. It is false in any doubt, for example if this user may not send the request.
+// answer. If that is unknown, for example because this user may not send the request, Deserted returns false.
 func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
 	ctx, cancel := s.Allowed(ctx)
 	defer cancel()
@@ -193,7 +193,7 @@ func (i *Inspector) askAll(
 }
 
 // askAll sends a request, and passes the answers to take until take returns false or the timeout passes. If send is
-// nil, it requests the status. NoSubscriber is true if the server has no subscriber for the request, which is not an
+// nil, askAll requests the status. NoSubscriber is true if the server has no subscriber for the request. That is no
 // error.
 func (s *Session) askAll(
 	ctx context.Context, names message.Names, send func(reply string) error,

@@ -55,13 +55,13 @@ type Lane struct {
 	Bytes   uint64       `json:"bytes"`
 	Head
 	Reader
-	In    *float64 `json:"in_per_second,omitempty"`  // arrivals since the previous snapshot; nil without one
-	Out   *float64 `json:"out_per_second,omitempty"` // departures since then; nil as In
+	In    *float64 `json:"in_per_second,omitempty"`  // arrivals since the previous snapshot; nil for the first snapshot
+	Out   *float64 `json:"out_per_second,omitempty"` // departures since the previous snapshot; nil for the first snapshot
 	State State    `json:"state"`
 	Error string   `json:"error,omitempty"` // the reason for unknown fields
 
 	Info       *jetstream.StreamInfo `json:"-"` // nil if the leader of the stream did not answer
-	UnknownKey bool                  `json:"-"` // this program has no secret that opens the first message
+	UnknownKey bool                  `json:"-"` // this program lacks the secret that sealed the first message
 
 	spec   streams.Spec
 	format int // of the first message; zero if it is unknown
@@ -79,7 +79,7 @@ type Reader struct {
 	Owner    Owner     `json:"owner,omitempty"`
 	Instance string    `json:"instance,omitempty"` // the owner
 	Format   int       `json:"format,omitempty"`   // the newest format that the owner reads; zero if it is unknown
-	Newer    int       `json:"newer,omitempty"`    // messages in the owner's memory that it cannot read
+	Newer    int       `json:"newer,omitempty"`    // messages in the owner's memory whose format it cannot read
 	Held     int       `json:"held"`               // messages in the owner's memory
 	Read     uint64    `json:"read"`               // the last sequence that the owner read
 	Resumes  time.Time `json:"resumes_at,omitzero"`

@@ -10,8 +10,7 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// TestOwnerAs: the status of an instance determines the owner of a lane. If no instance claims the lane, its consumers
-// do.
+// TestOwnerAs: the status of the instance that claims a lane determines the state of the lane's reader.
 func TestOwnerAs(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
@@ -42,11 +41,11 @@ func TestIsRead(t *testing.T) {
 		consumer jetstream.ConsumerInfo
 		want     bool
 	}{
-		{"waits", consumer("delaybroker-x", 1, nil), true},
-		{"is served", consumer("delaybroker-x", 0, at(time.Second)), true},
-		{"crashed", consumer("delaybroker-x", 0, at(time.Minute)), false},
-		{"never served", consumer("delaybroker-x", 0, nil), false},
-		{"somebody else", consumer("where-x", 1, nil), false},
+		{"a waiting pull", consumer("delaybroker-x", 1, nil), true},
+		{"a recent delivery", consumer("delaybroker-x", 0, at(time.Second)), true},
+		{"an old delivery", consumer("delaybroker-x", 0, at(time.Minute)), false},
+		{"no delivery", consumer("delaybroker-x", 0, nil), false},
+		{"a foreign consumer", consumer("where-x", 1, nil), false},
 	} {
 		if got := isRead(now, []jetstream.ConsumerInfo{test.consumer}); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
@@ -77,7 +76,7 @@ func TestIsFull(t *testing.T) {
 	}
 }
 
-// TestRates: the rates come from two snapshots.
+// TestRates: SetRates computes the rates from two snapshots.
 func TestRates(t *testing.T) {
 	now := time.Now()
 	snapshot := func(at time.Duration, last, held uint64) Lanes {
@@ -93,7 +92,7 @@ func TestRates(t *testing.T) {
 	recreated := snapshot(4*time.Second, 1, 1)
 	recreated.Lanes[0].Info.Created = now
 	if recreated.SetRates(after); recreated.Lanes[0].In != nil {
-		t.Errorf("got %v of a stream that was created again, want nothing", *recreated.Lanes[0].In)
+		t.Errorf("got the rate %v of a stream that was created again, want none", *recreated.Lanes[0].In)
 	}
 	first := snapshot(0, 1, 1)
 	if first.SetRates(Lanes{}); first.Lanes[0].In != nil {

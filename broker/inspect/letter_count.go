@@ -38,12 +38,12 @@ type LetterCount struct {
 	Groups  []*LetterGroup `json:"groups"`
 }
 
-// kind has the common properties of a group.
+// kind has the properties that all letters of a group have in common.
 type kind struct{ code, target, reason string }
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// kindOf returns those properties of a letter that by names.
+// kindOf returns the properties of a letter that are listed in by.
 func kindOf(l deadletter.Letter, by []string) (k kind) {
 	if slices.Contains(by, ByCode) {
 		k.code = string(l.Code)

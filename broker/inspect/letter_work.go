@@ -24,8 +24,8 @@ const (
 
 // advice has the recommended action for each error that leaves a letter unchanged.
 var advice = []struct {
-	err  error
-	what string
+	err    error
+	action string
 }{
 	{deadletter.ErrMarker, "the timer is still in DELAY_TIMERS and fires from there; if delaybroker doctor reports " +
 		"that it cannot be opened, set its secret again (DELAY_SECRET); then run delaybroker dead rm"},
@@ -86,9 +86,9 @@ type LetterOutcome struct {
 }
 
 // Work runs Do on the letters of the query. Work ends when all letters are done, when Do or the query fails, or when
-// the context stop ends. It then starts no further operation, and waits for the operations in progress, so that no
-// letter is left in two streams. It returns the outcomes so far, successes first. If stop ended the work, the error is
-// the cause of stop.
+// the context stop ends. In each case Work starts no further operation, and waits for the operations in progress, so
+// that no letter remains in two streams. Work returns the outcomes so far, successes first. If stop ended the work, the
+// error is the cause of stop.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
@@ -127,7 +127,7 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 		o.Did, o.Number = LetterLeft, l.Sequence
 		for _, a := range advice {
 			if errors.Is(err, a.err) {
-				o.Why = a.err.Error() + ": " + a.what
+				o.Why = a.err.Error() + ": " + a.action
 			}
 		}
 	case err != nil:

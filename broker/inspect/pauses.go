@@ -31,7 +31,7 @@ var (
 	ErrUnconfirmed = errors.New("instances have not confirmed the change")
 	// ErrNoPauses is returned if the stream of the paused messages is missing.
 	ErrNoPauses = errors.New("the stream of the paused messages is missing: create it with delaybroker provision")
-	// ErrUnopened is returned if the only list of pauses is sealed with a secret that these settings do not have.
+	// ErrUnopened is returned if the only list of pauses is sealed with a secret that is missing in these settings.
 	ErrUnopened = errors.New("the list of paused targets is sealed with a secret that is not set here: set " +
 		"DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker: it keeps these targets paused")
 )
@@ -42,7 +42,7 @@ type Pause struct {
 	Waiting *uint64 `json:"waiting,omitempty"` // messages; nil if they were not counted
 }
 
-// predicate returns the state of the pause, as the predicate of a sentence about a target.
+// predicate returns the state of the pause as text. The subject of the sentence is a target.
 func (p Pause) predicate() string {
 	if p.State == pause.Paused {
 		return fmt.Sprintf("is paused since %s (%s)", text.Second(p.Since), p.Pattern)
@@ -117,7 +117,7 @@ func (i *Inspector) Resume(ctx context.Context, pattern string) (PauseChange, er
 	})
 }
 
-// pausedPatterns returns the end of the error about a pattern that is not paused.
+// pausedPatterns returns the paused patterns as the end of an error text.
 func pausedPatterns(l *pause.List) string {
 	var names []string
 	for _, p := range l.Present() {
@@ -181,8 +181,8 @@ type announcement struct {
 	table     []string        // instances in the table of owners
 }
 
-// change stores the next version of the list. Refused reports that the list must not change. If refused is false, an
-// error only means that next is not stored: the caller may still announce next.
+// change stores the next version of the list. If the change is not allowed, refused is true. If refused is false, an
+// error means that next is not stored, and the caller may still announce next.
 func (t *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
 ) (next *pause.List, refused bool, err error) {

@@ -55,7 +55,7 @@ func (b Bound) Time(now time.Time) time.Time {
 // PendingQuery is the query of a list.
 type PendingQuery struct {
 	Target  string // a pattern; empty for all
-	Find    string // a Delay-Id, with or without its time, a timer's key, a Nats-Msg-Id or a target; empty for all
+	Find    string // a Delay-Id (with or without its time), a timer's key, a Nats-Msg-Id or a target; empty for all
 	After   Bound  // only messages due at this time or later
 	Before  Bound  // only messages due earlier
 	Limit   int    // maximum number of messages to list

@@ -15,14 +15,15 @@ const (
 	// listBatch is the number of headers in one request to a lane. A list often needs only the first few messages of
 	// many lanes.
 	listBatch = 100
-	// maxLateArrival is a bound: if a message arrived in its level later than that, its place in the list is not exact.
+	// maxLateArrival is the maximum delay of an arrival in a level. If a message arrived later, its place in the list is
+	// not exact.
 	maxLateArrival = time.Minute
 )
 
-// A source is one pass of a lane in a merge. A message in a level is due when it leaves the level, or later. If no
-// level took its hop in time, the message arrived late, and is due earlier. The list places each message of a level at
-// its due time, or at maxLateArrival before it leaves the level, whichever is later. The intake and the retry lanes
-// have no order, so the merge reads all their messages before it lists the first message of any lane.
+// A source is one pass of a lane in a merge. A message in a level is due when it leaves the level, or later. A hop that
+// arrived late in its level is an exception: the message is due before it leaves. The list places each message of a
+// level at its due time, or at maxLateArrival before it leaves the level, whichever is later. The intake and the retry
+// lanes have no order, so the merge reads all their messages before it lists the first message of any lane.
 type source struct {
 	Lane
 	pass

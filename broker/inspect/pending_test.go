@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -92,7 +91,7 @@ func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 
 // TestPendingInDueOrder: in many pages or in one, all messages of all lanes are listed by due time, each once.
 func TestPendingInDueOrder(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
 		all := pages(t, i, PendingQuery{}, func() {})
 		ids := make(map[string]bool)
@@ -103,11 +102,11 @@ func TestPendingInDueOrder(t *testing.T) {
 			t.Fatalf("listed %d with %d ids, want %d", len(all), len(ids), stored)
 		}
 		if !slices.IsSortedFunc(all, func(a, b Waiting) int { return a.Due.Compare(b.Due) }) {
-			t.Error("they are not in the order in which they are due")
+			t.Error("the messages are not in the order of their due times")
 		}
 		for _, limit := range []int{17, 100} {
 			if paged := pages(t, i, PendingQuery{Limit: limit}, func() {}); !slices.Equal(paged, all) {
-				t.Errorf("%d at a time: listed %d, not as at once", limit, len(paged))
+				t.Errorf("in pages of %d: listed %d messages, want the list of one page", limit, len(paged))
 			}
 		}
 	})
@@ -116,7 +115,7 @@ func TestPendingInDueOrder(t *testing.T) {
 // TestPendingBetweenTwoTimes: with a range and a target, the list has only these messages. It does not read lanes in
 // which no message can be due in the range.
 func TestPendingBetweenTwoTimes(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, _ := pendingWorld(t, s)
 		all := list(t, i, PendingQuery{})
 		for _, tt := range []struct {
@@ -146,7 +145,7 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 		}
 		soon := list(t, i, PendingQuery{Before: in(time.Minute)})
 		if all.Read != uint64(len(all.Messages)) || soon.Read > all.Read-40 {
-			t.Errorf("read %d of %d for what is due soon", soon.Read, all.Read)
+			t.Errorf("a list of the next minute read %d headers of %d, want at least 40 fewer", soon.Read, all.Read)
 		}
 	})
 }
@@ -154,12 +153,13 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 // TestPendingIsBounded: a list reads at most its maximum, and has only messages whose place is certain by then. The
 // next list continues at the cursor.
 func TestPendingIsBounded(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
 		all := list(t, i, PendingQuery{})
 		first := list(t, i, PendingQuery{MaxRead: 20})
 		if len(first.Messages) != 0 || !first.Truncated || !first.More || first.Cursor != "" || first.Read != 20 {
-			t.Errorf("after 20 headers: %d listed, short is %v, cursor %q", len(first.Messages), first.Truncated, first.Cursor)
+			t.Errorf("after 20 headers: %d listed, truncated is %v, cursor %q", len(first.Messages),
+				first.Truncated, first.Cursor)
 		}
 		second := list(t, i, PendingQuery{MaxRead: uint64(stored) - 60})
 		n := len(second.Messages)
@@ -175,20 +175,20 @@ func TestPendingIsBounded(t *testing.T) {
 			t.Errorf("from the cursor: listed %d, want %d", len(rest.Messages), stored-n)
 		}
 		if _, err := ParseCursor("DELAY_1h-1"); !errors.Is(err, ErrCursor) {
-			t.Errorf("no cursor: got %v", err)
+			t.Errorf("an invalid cursor: got %v, want %v", err, ErrCursor)
 		}
 		for _, stream := range []string{"DELAY_1d", "DELAY_10m", "DELAY_INTAKE"} {
 			if left := consumersOf(t, i, stream); left != 0 {
-				t.Errorf("left behind: %d consumers of %s", left, stream)
+				t.Errorf("%d consumers of %s remain, want none", left, stream)
 			}
 		}
 	})
 }
 
-// TestPendingWhileMessagesMove: between two pages a broker moves messages from lane to lane. None is listed twice, and
-// none that is still pending at the end is missing.
+// TestPendingWhileMessagesMove: between two pages a broker moves messages from lane to lane. Each message is listed
+// once.
 func TestPendingWhileMessagesMove(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 10s 1m 10m 1h")
 		provision(t, s, cfg)
 		serving(t, s, cfg)
@@ -205,7 +205,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 		for _, w := range pages(t, i, PendingQuery{Limit: 21}, func() { time.Sleep(11 * time.Minute) }) {
 			seen[w.ID]++
 			if w.Stream == "DELAY_1h" && w.Sequence > uint64(len(all)) {
-				moved++ // for the second time
+				moved++ // the broker has moved this message a second time
 			}
 		}
 		for id, n := range seen {
@@ -214,7 +214,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 			}
 		}
 		if len(seen) != len(all) || moved == 0 {
-			t.Errorf("listed %d, of which %d moved, want %d and some: all were due later than their page", len(seen),
+			t.Errorf("listed %d, of which %d moved, want %d and at least one: no message was due before its page", len(seen),
 				moved, len(all))
 		}
 	})
@@ -231,9 +231,10 @@ func TestPendingListsOnce(t *testing.T) {
 	}
 }
 
-// TestPendingOfLateHops: a message that came to its level too late is listed too, at the time when it can leave.
+// TestPendingOfLateHops: a message that arrived late in its level is listed at its due time, if that is at most
+// maxLateArrival before the message leaves, and otherwise at that bound.
 func TestPendingOfLateHops(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
@@ -251,10 +252,10 @@ func TestPendingOfLateHops(t *testing.T) {
 	})
 }
 
-// TestDeletingIsNotCancelling shows why nothing cancels a message by its Delay-Id: a broker may have read it long
-// before it is due. The leader deletes it, and the broker still delivers it.
+// TestDeletingIsNotCancelling shows why no command cancels a message by its Delay-Id. A broker may have read the
+// message long before it is due. In that case, the broker delivers the message although the leader has deleted it.
 func TestDeletingIsNotCancelling(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s 1h")
 		provision(t, s, cfg)
 		arrived := serving(t, s, cfg)
@@ -270,7 +271,7 @@ func TestDeletingIsNotCancelling(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if got := arrived.total(); got != 1 {
-			t.Errorf("%d arrived, want that it did: if it no longer does, it can be cancelled", got)
+			t.Errorf("%d messages arrived, want 1; if none arrives any more, a deletion can cancel a message", got)
 		}
 	})
 }

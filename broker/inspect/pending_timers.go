@@ -57,7 +57,7 @@ func (p pass) excludes(names message.Names, subject string) bool {
 	return p.named && names.Parse(subject).Schedule()
 }
 
-// markers requests the number of markers in a level.
+// markers requests the number of markers in a segment from the server.
 func (f *forecast) markers(ctx context.Context, s *segment) (uint64, error) {
 	scan := f.scan(s)
 	// The second subject has no messages: a consumer with a single filter would need another permission.

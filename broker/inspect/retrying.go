@@ -22,10 +22,10 @@ type RetryState string
 
 // The states.
 const (
-	Refused    RetryState = "refused"
-	Deferred   RetryState = "deferred"   // postponed: its target is slow or silent, or JetStream has no room
+	Refused    RetryState = "refused"    // its target refused it
+	Deferred   RetryState = "deferred"   // its target is slow or does not answer, or JetStream has no room
 	Resent     RetryState = "resent"     // a resent dead letter, not yet delivered
-	Unreadable RetryState = "unreadable" // this program cannot read it: its writer is a newer broker, or not a broker
+	Unreadable RetryState = "unreadable" // this program cannot parse it: its writer is a newer broker, or not a broker
 )
 
 // RetryGroup describes the messages with one target and one state.
@@ -193,7 +193,8 @@ func fewerLeft(r message.Request, g *RetryGroup) bool {
 	return r.Attempts > g.Attempts
 }
 
-// read parses a message, and returns the reason why it waits. If there are two reasons, it returns the later one.
+// read parses a message, and returns the state and the reason of its wait. A message that was refused, and deferred
+// later, counts as deferred.
 func (c *retryCount) read(in message.Incoming) (message.Request, RetryState, string) {
 	r, problem := c.Policy().Parse(in)
 	switch {

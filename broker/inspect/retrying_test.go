@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// waits stores messages in a retry lane, as a broker does.
+// waits stores requests in a retry lane, as a broker does.
 func waits(t *testing.T, i *Inspector, level string, all ...message.Request) {
 	t.Helper()
 	for _, r := range all {
@@ -26,7 +25,7 @@ func waits(t *testing.T, i *Inspector, level string, all ...message.Request) {
 	}
 }
 
-// toRetry returns a message to a target that has not refused it yet.
+// toRetry returns a request that its target has not refused yet.
 func toRetry(n uint64, target string) message.Request {
 	at := time.Now().UTC()
 	id := message.ID{Stream: "DELAY_1s", Sequence: n, At: at}
@@ -44,9 +43,9 @@ func (r Retrying) told() string {
 	return b.String()
 }
 
-// retryWorld runs f with an inspector of a broker with two retry lanes, in which messages of every kind wait.
+// retryWorld runs f with an inspector of two retry lanes, which contain messages in every state.
 func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "", "1s")
 		cfg.RetryLadder = with(t, "", "2s 9s").Ladder
 		provision(t, s, cfg)
@@ -59,7 +58,7 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 		few.Allowed = 2
 		room := later.Defer(in(7*time.Second), "JetStream has no room")
 		room.ID = toRetry(4, "").ID
-		old := toRetry(5, "shop.sms") // by a broker that stores neither the reason nor the number of attempts
+		old := toRetry(5, "shop.sms") // from a broker that stores neither the reason nor the number of attempts
 		old.Allowed, old.RetryAt = 0, in(time.Second)
 		waits(t, i, "2s", mail, toRetry(6, "shop.sms"), old)
 		waits(t, i, "9s", later, room, few)
@@ -70,8 +69,8 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 	})
 }
 
-// TestRetrying: the count by target and state distinguishes deferred and refused messages, and each group has an
-// operator's first facts.
+// TestRetrying: the count by target and state distinguishes deferred and refused messages. Each group has its next
+// attempt, the id of that message, and the newest reason.
 func TestRetrying(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 100})
@@ -98,14 +97,14 @@ func TestRetrying(t *testing.T) {
 // this position continues with the next message.
 func TestRetryingIsBounded(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
-		var looked []string
+		var pages []string
 		for from, n := (MessageRef{}), uint64(0); ; {
 			r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 2, From: from})
 			if err != nil {
 				t.Fatal(err)
 			}
 			n += r.Messages
-			looked = append(looked, fmt.Sprint(r.Messages, " of ", r.Waiting, " ", r.GoOn))
+			pages = append(pages, fmt.Sprint(r.Messages, " of ", r.Waiting, " ", r.GoOn))
 			if r.GoOn == "" {
 				break
 			}
@@ -114,18 +113,18 @@ func TestRetryingIsBounded(t *testing.T) {
 			}
 		}
 		const want = "2 of 7 DELAY_RETRY_2s-3, 2 of 7 DELAY_RETRY_9s-2, 2 of 7 DELAY_RETRY_9s-4, 1 of 7 "
-		if got := strings.Join(looked, ", "); got != want {
-			t.Errorf("looked at %s, want %s", got, want)
+		if got := strings.Join(pages, ", "); got != want {
+			t.Errorf("read %s, want %s", got, want)
 		}
 		level := MessageRef{ID: message.ID{Stream: "DELAY_1s", Sequence: 1}}
 		_, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 2, From: level})
 		if !errors.Is(err, ErrNoRetryLane) || !strings.Contains(err.Error(), "DELAY_RETRY_2s, DELAY_RETRY_9s") {
-			t.Errorf("from a level: got %v, want that it is no retry lane", err)
+			t.Errorf("from a level: got %v, want %v", err, ErrNoRetryLane)
 		}
 	})
 }
 
-// TestRetryingByTarget: the server selects the messages, and no others are read.
+// TestRetryingByTarget: the server selects the messages, and Retrying reads no others.
 func TestRetryingByTarget(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		for target, want := range map[string]uint64{"shop.sms": 2, "shop.*": 7, "*.mail": 4, "nobody.>": 0} {
@@ -142,7 +141,7 @@ func TestRetryingByTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name := range list.ConsumerNames(t.Context()).Name() {
-			t.Errorf("left behind: consumer %s", name)
+			t.Errorf("the consumer %s remains", name)
 		}
 	})
 }
@@ -167,6 +166,6 @@ func TestRetryingKeepsItsMemory(t *testing.T) {
 	got := len(c.all.Groups)
 	last := c.all.Groups[got-1]
 	if got != maxGroups+1 || last.Target != "" || last.Messages != more || last.State != Resent {
-		t.Errorf("%d groups, the last %+v; want %d, the last for all others with %d", got, last, maxGroups+1, more)
+		t.Errorf("%d groups, the last %+v; want %d, the last with the other %d messages", got, last, maxGroups+1, more)
 	}
 }

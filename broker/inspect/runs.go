@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// runSpans are the spans of time that a search tries in turn, until one span contains as many runs as the caller
-// requested. Zero is the whole journal. Most journals contain far more than the last runs of one schedule.
+// runSpans are the spans of time, up to now, that a search tries in turn, until a span contains as many runs as the
+// caller requested. Zero is the whole journal, which usually contains far more than the last runs of one schedule.
 var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
 
 // Run is a completed round of a schedule.

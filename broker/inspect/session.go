@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// explainTimeout is the timeout of a request whose answer only explains an error.
+	// explainTimeout is the timeout of a request that is sent only to explain an error to the user.
 	explainTimeout = time.Second
 	// maxRefusals is the maximum number of stored refusals. Package doctor sends at most a few hundred requests.
 	maxRefusals = 1000

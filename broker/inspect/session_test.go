@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -17,39 +16,39 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRefusalEndsTheWaiting: a refused request has no answer, and its caller does not wait for one.
+// TestRefusalEndsTheWaiting: a refused request has no answer, and its caller does not wait for an answer.
 func TestRefusalEndsTheWaiting(t *testing.T) {
-	bubble(t, natstest.Denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
-		i := open(t, s, with(t, "delay", "1s 5s"), tried)
+	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
+		i := open(t, s, with(t, "delay", "1s 5s"), natstest.Tried)
 		began := time.Now()
 		_, err := i.Lanes(t.Context(), Handover)
 		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
 			t.Errorf("got %v, want the subject that was refused", err)
 		}
-		wantTook(t, began, 0)
+		natstest.WantTook(t, began, 0)
 		if got, want := i.Refusals(), []string{"Publish to $JS.API.STREAM.LIST"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }
 
-// TestLookIsWholeOrNothing: if the request for one lane is refused, Lanes fails. Half a table would mislead.
-func TestLookIsWholeOrNothing(t *testing.T) {
-	bubble(t, natstest.Denied("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
+// TestLanesAreComplete: if the request for one lane is refused, Lanes fails. An incomplete table would mislead.
+func TestLanesAreComplete(t *testing.T) {
+	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
 		cfg := with(t, "delay", "1s 5s")
 		provision(t, s, cfg)
 		publish(t, open(t, s, cfg, ""), "delay.5s.x")
-		_, err := open(t, s, cfg, tried).Lanes(t.Context(), 0)
+		_, err := open(t, s, cfg, natstest.Tried).Lanes(t.Context(), 0)
 		if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") {
 			t.Errorf("got %v, want the subject that was refused", err)
 		}
 	})
 }
 
-// TestRefusalBehindAnInnerQuestion: a refusal ends the outer request only if the inner request has already ended.
-func TestRefusalBehindAnInnerQuestion(t *testing.T) {
-	bubble(t, natstest.Denied("not.ours"), func(t *testing.T, s *natstest.Server) {
-		i := open(t, s, with(t, "delay", "1s 5s"), tried)
+// TestRefusalEndsInnermostRequest: a refusal ends the outer request only if the inner request has already ended.
+func TestRefusalEndsInnermostRequest(t *testing.T) {
+	natstest.BubbleAs(t, natstest.Denied("not.ours"), func(t *testing.T, s *natstest.Server) {
+		i := open(t, s, with(t, "delay", "1s 5s"), natstest.Tried)
 		around, cancelAround := i.Allowed(t.Context())
 		defer cancelAround()
 		inner, cancelInner := i.Allowed(around)
@@ -61,20 +60,20 @@ func TestRefusalBehindAnInnerQuestion(t *testing.T) {
 		}
 		refuse()
 		if Forbidden(inner) == nil || around.Err() != nil {
-			t.Errorf("the inner question ended with %v, the one around it with %v; want the refusal, and nothing",
+			t.Errorf("the inner request ended with %v and the outer request with %v; want the refusal and nil",
 				context.Cause(inner), context.Cause(around))
 		}
 		cancelInner()
 		refuse()
 		if Forbidden(around) == nil {
-			t.Error("behind an inner question, a refusal is not heard")
+			t.Error("after the inner request has ended, a refusal does not end the outer request")
 		}
 	})
 }
 
-// TestQuestionHasAnEnd: a request that is neither answered nor refused ends after jsapi.Timeout.
-func TestQuestionHasAnEnd(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+// TestRequestTimeout: a request that is neither answered nor refused ends after jsapi.Timeout.
+func TestRequestTimeout(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		session, err := NewSession(s.Connect(), "$JS.API")
 		if err != nil {
 			t.Fatal(err)
@@ -87,11 +86,11 @@ func TestQuestionHasAnEnd(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the deadline", err)
 		}
-		wantTook(t, began, jsapi.Timeout)
+		natstest.WantTook(t, began, jsapi.Timeout)
 	})
 }
 
-// TestNoJetStreamInWords: the errors of a missing JetStream have one cause, which a person can correct.
+// TestNoJetStreamInWords: each error of a missing JetStream becomes ErrNoJetStream, which has advice.
 func TestNoJetStreamInWords(t *testing.T) {
 	for _, err := range []error{
 		nats.ErrNoResponders,
@@ -103,6 +102,6 @@ func TestNoJetStreamInWords(t *testing.T) {
 		}
 	}
 	if got := Cause(t.Context(), nats.ErrTimeout); errors.Is(got, ErrNoJetStream) {
-		t.Errorf("got %v of a timeout", got)
+		t.Errorf("got %v for a timeout", got)
 	}
 }

@@ -75,7 +75,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read the message
 		w.Answer = "in " + in.Stream + ", in a format that only a newer version of this program can show"
 	case problem != nil:
-		w.Due = time.Time{} // the request is invalid
+		w.Due = time.Time{} // without a valid request, the due time is unknown
 		w.Code, w.Reason = string(problem.Code), problem.Sentence
 		w.Answer = "about to become a dead letter"
 	case paused != "" && wait <= 0:
