@@ -20,7 +20,8 @@ const (
 	// answerInterval is the minimum time between two answers. It bounds the cost of an operator's program that sends
 	// queries in a loop.
 	answerInterval = 5 * time.Millisecond
-	// largeInterval replaces answerInterval after an answer with a history or with targets, which has some 30 KB.
+	// largeInterval replaces answerInterval after an answer with a history or with targets. Such an answer has about 30
+	// KB.
 	largeInterval = 200 * time.Millisecond
 )
 
@@ -29,7 +30,7 @@ type Answer = stats.Answer
 
 // Headers of a query. HeaderHistory also requests a history: HistoryHour or HistoryDay. HeaderTargets, with any value,
 // also requests the deliveries to each target. HeaderExcept names an instance that does not answer: that instance sends
-// the query for its page, and needs only the answers of the others.
+// the query for its page, and needs only the answers of the other instances.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
@@ -38,10 +39,10 @@ const (
 	HeaderExcept  = "Delay-Except"
 )
 
-// Asked has the options of a query. The zero value requests only the state of each instance.
+// QueryOptions are the options of a query. The zero value requests only the state of each instance.
 type Asked struct {
 	History string // HistoryHour or HistoryDay; empty for no history
-	Targets bool   // also the deliveries to each target
+	Targets bool   // request the deliveries to each target, too
 	Except  string // the instance that does not answer; empty for none
 }
 
@@ -60,7 +61,7 @@ func (a Asked) Header() nats.Header {
 	return h
 }
 
-// query is a query of an operator.
+// query is an operator's query, with the subject for its reply.
 type query struct {
 	reply string
 	Asked
@@ -85,11 +86,11 @@ func (b *Broker) AnswerOf(s Status) Answer {
 }
 
 // answer replies to the queries of operators on the control link, until ctx ends. If the instance lacks the permission
-// to subscribe or to reply, it does not answer, and runs on.
+// to subscribe or to reply, it does not answer, and continues.
 //
-// The operator chooses the subject of the reply. Our connection may publish on subjects that the operator may not use,
-// such as those of the JetStream API. The server would treat a reply there as a request, for example to purge a stream.
-// So answer replies only below StatusAnswers, where no program acts on messages.
+// The operator chooses the subject of the reply. The broker's connection may publish on subjects that the operator may
+// not use, such as those of the JetStream API. The server would treat a reply there as a request, for example to purge
+// a stream. So answer replies only below StatusAnswers, where no program acts on messages.
 func (b *Broker) answer(ctx context.Context) {
 	queries := make(chan query, maxQueries)
 	sub, err := b.conns.Control.Subscribe(b.names.StatusCall(), func(m *nats.Msg) {

@@ -70,7 +70,8 @@ type Streams = provision.Streams
 // StreamsOf returns the streams that a configuration wants. It checks the configuration as New does.
 func StreamsOf(cfg Config) (Streams, error) { return provision.StreamsOf(cfg) }
 
-// New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
+// New checks the configuration and starts nothing. For an invalid configuration it returns a config.FieldErrors, which
+// wraps ErrConfig.
 func New(links Links, cfg Config) (*Broker, error) {
 	streams, err := StreamsOf(cfg)
 	if err != nil {
@@ -197,8 +198,8 @@ func (b *Broker) noteRefusals() (stop func()) {
 	}
 }
 
-// StreamConfigs returns the present configurations of all our streams that store messages, dead letters included. It
-// leaves out the journal, which stores records and no messages.
+// StreamConfigs returns the current configurations of all streams of the broker that store clients' messages, including
+// dead letters.
 func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	return b.streams.Configs(ctx)
 }

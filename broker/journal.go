@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// journalRoom is the maximum size of the unstored records, in bytes. They also take at most one part in journalShare
-	// of Config.HoldBytes.
+	// journalRoom is the maximum size of the records that are not stored yet, in bytes. They also take at most
+	// Config.HoldBytes / journalShare.
 	journalRoom  = 8 << 20
 	journalShare = 16
 )

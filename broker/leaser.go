@@ -39,8 +39,8 @@ func (b *Broker) newLeaser() lease.Leaser {
 	return lease.NewShared(cfg)
 }
 
-// claimTimeout returns how long this instance leaves the firing of a timer to the instance that the firing names. A
-// broker without other instances does not wait: the firing names an earlier process of this same broker.
+// claimTimeout returns the time for which this instance leaves the firing of a timer to the instance that claimed it.
+// If the broker is the only instance, the time is zero: an earlier process of this broker claimed the firing.
 func (b *Broker) claimTimeout(instance string) time.Duration {
 	cfg := b.cfg
 	switch {

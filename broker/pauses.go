@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/pause"
 )
 
-// haltTimeout is how long an instance waits, after a pause, for the results of the messages that it has already sent.
-// The wait is short, since the pause may be for a target that does not answer.
+// haltTimeout is the time for which an instance waits, after a pause, for the results of the messages that it has
+// already sent. The time is short, because the paused target may not answer.
 const haltTimeout = 2 * time.Second
 
 // pausing applies the list of pauses to this instance.
@@ -40,9 +40,9 @@ func (b *Broker) newKeeper() *pause.Keeper {
 	return pause.NewKeeper(cfg)
 }
 
-// applyPauses stops deliveries to paused targets. The engine already uses the list. applyPauses returns when the server
-// has received all messages sent before and their targets have answered, or after haltTimeout for each of the two
-// waits.
+// applyPauses stops deliveries to paused targets. The engine already uses the list. applyPauses waits until the targets
+// have answered the messages that were sent to them, and then until the server has received these messages. Each of the
+// two waits takes at most haltTimeout.
 func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	b.logPauses(l)
 	if len(l.Present()) == 0 {
@@ -59,8 +59,8 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	}
 }
 
-// logPauses logs the changes of pauses. It does not log the end of a pause that ended before this instance read the
-// pause.
+// logPauses logs the changes of pauses. If a pause was already over when this instance first read it, logPauses does
+// not log its end.
 func (b *Broker) logPauses(l *pause.List) {
 	for _, p := range l.Pauses {
 		last, known := b.pauses.logged[p.ID]

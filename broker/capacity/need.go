@@ -30,7 +30,7 @@ type Need struct {
 // Cores is a number of busy processor cores.
 type Cores struct {
 	Work  float64 `json:"work"`  // proportional to the rate
-	Wakes float64 `json:"wakes"` // maximum cost of the wake-ups by messages that come alone
+	Wakes float64 `json:"wakes"` // maximum cost of the wake-ups by messages that arrive alone
 }
 
 // Sum returns the sum of work and wake-ups.
@@ -81,9 +81,9 @@ func Of(l Load) Need {
 		return l.Rate*passes*pass.Seconds() + l.Timers*(firing.Seconds()+(1+timerPasses)*pass.Seconds()) +
 			rounds*round.Seconds() + rounds*max(0, roundPasses-1)*pass.Seconds()
 	}
-	apart := min(deliveries+hops, wakesApart)
-	n.ServerCPU = Cores{work(serverPass, serverFiring, serverRound), apart * serverWake.Seconds()}
-	n.BrokerCPU = Cores{work(brokerPass, brokerFiring, brokerRound), apart * brokerWake.Seconds()}
+	wakes := min(deliveries+hops, wakesApart) // per second
+	n.ServerCPU = Cores{work(serverPass, serverFiring, serverRound), wakes * serverWake.Seconds()}
+	n.BrokerCPU = Cores{work(brokerPass, brokerFiring, brokerRound), wakes * brokerWake.Seconds()}
 	if l.Replicas > 1 {
 		n.ServerCPU = Cores{n.ServerCPU.Work * copyFactor * copies, n.ServerCPU.Wakes * copyFactor * copies}
 		n.BrokerCPU = Cores{n.BrokerCPU.Work * brokerFactor, n.BrokerCPU.Wakes * brokerFactor}

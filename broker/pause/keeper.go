@@ -18,8 +18,8 @@ const (
 	idleInterval   = 5 * time.Minute
 	pausedInterval = 10 * time.Second
 	busyInterval   = 500 * time.Millisecond
-	// loadTimeout is the time for which a start waits for the record. An election takes at most 9 s. A stream without a
-	// majority must not stop all lanes.
+	// loadTimeout is the maximum time for which a start waits for the record. An election takes at most 9 s. A stream
+	// without a majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
 	// maxMoves is the maximum number of attempts of Move to store a change while others change the list. The owner calls
 	// Move again after it has read the lane the next time.
@@ -36,9 +36,9 @@ type Keeper struct {
 	applied atomic.Int64  // the version that was applied last
 	waiting atomic.Uint64 // messages that wait, when last counted
 	wake    chan struct{} // capacity 1; wakes Run, which applies the list; never closed
-	refresh atomic.Bool   // Run must read the record, too
+	refresh atomic.Bool   // Run must also read the record
 
-	resealed time.Time // local time of the last resealing of the record. Load uses it, and afterwards only Run.
+	resealed time.Time // local time of the last resealing of the record; used by Load, and afterwards only by Run
 
 	mu      sync.Mutex // guards changes of view and changed
 	view    atomic.Pointer[view]
@@ -55,10 +55,10 @@ type view struct {
 // Config is the configuration of a keeper.
 type Config struct {
 	Store Store
-	// Create makes the stream when it is gone. It is nil if the broker may not create streams.
+	// Create creates the stream after it was deleted. It is nil if the broker may not create streams.
 	Create func(context.Context) error
-	// Apply makes the instance apply a list, and returns when the instance applies that list: see the package
-	// documentation.
+	// Apply makes the instance apply a list, as defined in the package documentation, and returns when the instance has
+	// applied the list.
 	Apply func(context.Context, *List)
 	// Count returns the number of messages in the stream.
 	Count func(context.Context) (uint64, error)
@@ -111,7 +111,8 @@ func (k *Keeper) Changed() <-chan struct{} {
 	return k.changed
 }
 
-// Hear takes the list of an announcement if it is trusted and newer. Anybody can send an announcement.
+// Hear replaces the list by the list of an announcement if the announcement is trusted and its list is newer. Any
+// client can send an announcement.
 func (k *Keeper) Hear(r Record) {
 	if l := k.cfg.Store.Open(r); l != nil {
 		k.take(l)
@@ -124,7 +125,7 @@ func (k *Keeper) First(ctx context.Context, id string) (string, error) {
 	return k.cfg.Store.First(ctx, id)
 }
 
-// Refresh makes Run read the record soon, because an announcement may have been lost.
+// Refresh makes Run read the record soon. The caller may have lost an announcement.
 func (k *Keeper) Refresh() {
 	k.refresh.Store(true)
 	signal(k.wake)
@@ -156,8 +157,8 @@ func (k *Keeper) take(l *List) {
 }
 
 // Load reads the record before the broker serves lanes. If the record cannot be read within loadTimeout, Load logs an
-// error and returns. Then the broker delivers to paused targets, too. If it waited longer, the messages for all targets
-// would wait.
+// error and returns. Then the broker also delivers to paused targets: a longer wait would stop the messages for all
+// targets.
 func (k *Keeper) Load(ctx context.Context) {
 	for began := time.Now(); ; {
 		err := k.read(ctx)
@@ -250,7 +251,7 @@ func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 		}
 		k.take(next)
 		if err == nil {
-			_ = k.cfg.Store.Tidy(ctx, read) // if this fails, the next reading removes the rest
+			_ = k.cfg.Store.Tidy(ctx, read) // after an error, the next read removes the remaining messages
 		}
 		return
 	}

@@ -80,9 +80,9 @@ func patterns(l *List) (all []string) {
 	return all
 }
 
-// writeFirst stores a first list if there is none that can be opened. The first list has the pauses of the unopened
-// lists: it is better that a message waits too long than that it is sent although an operator has stopped its target.
-// From then on there is a list that can be opened, and forged lists do not count.
+// writeFirst stores a first list if there is no list that can be opened. The first list has the pauses of the unopened
+// lists: a message that waits too long is a smaller fault than a message that is sent to a stopped target. From then on
+// there is a list that can be opened, and forged lists have no effect.
 func (k *Keeper) writeFirst(ctx context.Context, read Stored) {
 	first := &List{Version: 1}
 	if len(read.Unopened.Present()) > 0 {

@@ -17,7 +17,8 @@ const (
 	// maxRecords is the maximum number of messages that Read reads on the record's subject. Brokers leave one message
 	// there, or two after a crash. Any further messages are foreign.
 	maxRecords = 10_000
-	// maxForeign is the number of foreign messages that are not removed. A few may belong to a broker with another secret.
+	// maxForeign is the maximum number of foreign messages that Tidy leaves. They may belong to a broker with another
+	// secret.
 	maxForeign = 64
 )
 
@@ -41,7 +42,7 @@ type Stored struct {
 	// forged them. Unopened is nil without such lists.
 	Unopened *List
 
-	foreign []uint64 // sequences of messages after the record that are not newer records
+	foreign []uint64 // sequences of the messages after the record; none of them is a newer record
 	earlier bool     // there are earlier messages on the subject
 }
 
@@ -126,7 +127,7 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 }
 
 // Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if another
-// writer was faster. After any other error, the list may or may not be stored.
+// writer has stored a version since then. After any other error, the list may or may not be stored.
 func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

@@ -15,17 +15,18 @@ const (
 	maxJudgeDelay = 2 * time.Second
 )
 
-// Early checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached the due
+// EarlyCheck checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached the due
 // time. But that proof is up to leader.Trust old. The clock may have been set back since then, or the proof may be
-// wrong. So each clock reading of a commit is also compared with the deliveries before it. If the leader answers ts to
-// a request sent at local time a, its clock showed at most ts − (a − s) at any earlier local time s:
+// wrong. So each clock reading of a commit is also compared with the deliveries before the reading. If the leader
+// answers with the time ts to a request sent at local time a, the leader's clock showed at most ts − (a − s) at any
+// earlier local time s:
 //
 //	due ──┐
 //	  sent s ───────────── asked a ──── ts: the leader stamps its answer
 //	        │◀── a − s ──▶│
 //
 // A delivery with due > ts − (a − s) was early. Of all deliveries between two readings, only the one with the largest
-// due − s is kept. So Early counts readings, not deliveries. The count must stay zero.
+// due − s is kept. So the counts are of readings, and not of deliveries. The count of early readings must stay zero.
 type Early struct {
 	maxLead time.Duration // maximum of due − s since the last reading; both are relative to base
 	first   time.Time     // local time of the first delivery since the last reading; zero if there is none

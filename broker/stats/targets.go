@@ -8,11 +8,10 @@ import (
 	"delaybroker/broker/deliver"
 )
 
-// maxTargets is the maximum number of targets in this instance's report, and of those taken from another instance's
-// report.
+// maxTargets is the maximum number of targets that AddTargets takes from the report of one instance.
 const maxTargets = 1000
 
-// TargetCount counts the attempts to deliver to the targets of one name: see deliver.Counts.
+// TargetCount counts the attempts to deliver to one target, or to the targets of one pattern: see deliver.Counts.
 type TargetCount struct {
 	Target    string `json:"target"`
 	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that applies to them

@@ -14,7 +14,7 @@ var (
 	ErrNoLeader = errors.New("streams have no leader")
 	// ErrServerTooOld is returned when the server does not support metadata of streams. Upgrade nats-server.
 	ErrServerTooOld = errors.New("nats-server is too old")
-	// ErrForeignStream is returned when a stream has the name of one of the broker's streams but not its marks. Rename the
-	// stream, or choose another prefix.
+	// ErrForeignStream is returned when a stream has the name of one of the broker's streams but not the broker's marks.
+	// Rename the stream, or choose another prefix.
 	ErrForeignStream = errors.New("a stream has a name of the broker's but not the broker's metadata")
 )

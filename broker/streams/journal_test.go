@@ -11,13 +11,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// aJournal keeps records for an hour.
+// aJournal returns the specification of a journal that keeps records for an hour.
 func aJournal() Spec {
 	return Spec{Kind: Journal, Stream: "DELAY_JOURNAL", Subjects: []string{"delaysys.journal"}, Prefix: "delay",
 		Format: Format, MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}
 }
 
-// journalJudged are the settings by which records could be missing, or could harm lanes, each with words of its report.
+// journalJudged are changes of settings with which records could be missing, or the journal could harm lanes. Says is a
+// part of the reported difference.
 var journalJudged = map[string]struct {
 	change func(*config)
 	says   string
@@ -42,8 +43,8 @@ var journalJudged = map[string]struct {
 	"AllowMsgSchedules": {func(c *config) { c.AllowMsgSchedules = true }, "headers"},
 }
 
-// journalIndifferent are the settings by which neither could happen, beside those of a lane: a batch that is stored
-// twice counts once, and a message that is no batch is not believed.
+// journalIndifferent are settings that matter for a lane and not for the journal: a reader counts a batch once even if
+// the stream has it twice, and ignores messages without a broker's seal.
 var journalIndifferent = []string{
 	"Duplicates", "MaxConsumers", "ConsumerLimits", "Sources", "DenyDelete", "DenyPurge", "PersistMode",
 	"DiscardNewPerSubject",
@@ -53,7 +54,7 @@ var journalIndifferent = []string{
 func TestEverySettingOfTheJournalIsJudged(t *testing.T) {
 	spec := aJournal()
 	if drift := spec.Drift(spec.Config()); len(drift) > 0 {
-		t.Fatalf("drift %v of what is wanted", drift)
+		t.Fatalf("drift %v of the wanted configuration, want none", drift)
 	}
 	for name, tt := range journalJudged {
 		cfg := spec.Config()
@@ -70,32 +71,33 @@ func TestEverySettingOfTheJournalIsJudged(t *testing.T) {
 	}
 }
 
-// TestLimitJournal: the maximum age and number of records are applied, with the settings that the server then needs.
+// TestLimitJournal: the maximum age and size of the records are applied. The server also requires a duplicate window
+// that is not longer than the maximum age.
 func TestLimitJournal(t *testing.T) {
 	spec := aJournal()
 	has := spec.Config()
 	if limit(&has, spec) {
-		t.Error("what is as wanted is changed")
+		t.Error("the wanted configuration was changed")
 	}
 	spec.MaxAge, spec.MaxBytes = time.Second, 2<<20
 	if !limit(&has, spec) || has.MaxAge != time.Second || has.MaxBytes != 2<<20 || has.Duplicates != time.Second {
-		t.Errorf("changed to %+v", has)
+		t.Errorf("got %+v, want the new limits", has)
 	}
 }
 
-// TestLeftJournal: a journal that is no longer wanted is reported, with the time after which it is empty.
-func TestLeftJournal(t *testing.T) {
+// TestUnwantedJournal: a journal that is no longer wanted is reported, with the time after which it is empty.
+func TestUnwantedJournal(t *testing.T) {
 	found := append(want("30m"), aJournal())
 	if left := UnwantedJournal(found, found); left != nil {
-		t.Errorf("wanted: %v", left)
+		t.Errorf("a wanted journal: got %v, want no drift", left)
 	}
 	const says = "DELAY_JOURNAL is off: the earlier journal is left unchanged, and becomes empty within 1h"
 	if left := UnwantedJournal(want("30m"), found); len(left) != 1 || left[0].Fatal || left[0].What != says {
-		t.Errorf("not wanted: %v", left)
+		t.Errorf("an unwanted journal: got %v, want %q", left, says)
 	}
 	found[len(found)-1].MaxAge = 0
 	left := UnwantedJournal(nil, found)
 	if len(left) != 1 || !strings.Contains(left[0].What, "remains until an operator deletes it") {
-		t.Errorf("without an age: %v", left)
+		t.Errorf("without a maximum age: got %v", left)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSilentJetStream: a request without an answer, as in a cluster without a meta leader, ends after five seconds
-// each, so that it is repeated as soon as there is a leader.
+// TestSilentJetStream: each request without an answer, as in a cluster without a meta leader, ends after five seconds.
+// A caller can then repeat the request.
 func TestSilentJetStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()

@@ -105,9 +105,7 @@ func counter(name, help string, value func(stats.LaneStatus) uint64) laneMetric 
 
 var lanes = []laneMetric{
 	perLane(prometheus.GaugeValue, "owned", "1 if this instance owns the lane.",
-		func(l stats.LaneStatus) (float64, bool) {
-			return number(l.Owned), true
-		}),
+		func(l stats.LaneStatus) (float64, bool) { return number(l.Owned), true }),
 	gauge("live", "1 if the lane's consumer is probably alive.",
 		func(l stats.LaneStatus) float64 { return number(l.Live) }),
 	gauge("in_doubt", "1 if the lane's ownership is uncertain. Nothing is delivered from it meanwhile.",
@@ -137,16 +135,12 @@ var lanes = []laneMetric{
 	perLane(prometheus.GaugeValue, "clock_offset_seconds",
 		"Clock of the lane's leader minus the local clock, at least; absent if the leader has not returned its time "+
 			"for ten minutes.",
-		func(l stats.LaneStatus) (float64, bool) {
-			return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown
-		}),
+		func(l stats.LaneStatus) (float64, bool) { return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown }),
 	gauge("stream_bytes", "Size of the lane's stream at the last reading.",
 		func(l stats.LaneStatus) float64 { return float64(l.Bytes) }),
 	perLane(prometheus.GaugeValue, "stream_max_bytes",
 		"Maximum size of the lane's stream; absent if it has no limit of its own.",
-		func(l stats.LaneStatus) (float64, bool) {
-			return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0
-		}),
+		func(l stats.LaneStatus) (float64, bool) { return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0 }),
 	counter("delivered_total", "Messages delivered from the lane to their targets.",
 		func(l stats.LaneStatus) uint64 { return l.Delivered }),
 	counter("hops_total", "Messages moved from the lane into a level, or into the lane of a pause.",

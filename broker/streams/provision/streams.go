@@ -68,7 +68,7 @@ func (s Streams) ReadKeys(ctx context.Context, js streams.Streams) error {
 	return s.Learn(found)
 }
 
-// Learn does the same as ReadKeys with streams that the caller has already found.
+// Learn is like ReadKeys, with streams that the caller has already found.
 func (s Streams) Learn(found []streams.Spec) error { return s.keys.Learn(found) }
 
 // Policy returns the policy that parses the streams' messages. Before ReadKeys it has only the configured secrets.
