@@ -40,14 +40,14 @@ const (
 )
 
 // QueryOptions are the options of a query. The zero value requests only the state of each instance.
-type Asked struct {
+type QueryOptions struct {
 	History string // HistoryHour or HistoryDay; empty for no history
 	Targets bool   // request the deliveries to each target, too
 	Except  string // the instance that does not answer; empty for none
 }
 
 // Header returns the headers of a query.
-func (a Asked) Header() nats.Header {
+func (a QueryOptions) Header() nats.Header {
 	h := nats.Header{}
 	if a.History != "" {
 		h.Set(HeaderHistory, a.History)
@@ -64,7 +64,7 @@ func (a Asked) Header() nats.Header {
 // query is an operator's query, with the subject for its reply.
 type query struct {
 	reply string
-	Asked
+	QueryOptions
 }
 
 // Instance returns the name of this instance in its answers.
@@ -78,7 +78,7 @@ func (b *Broker) AnswerOf(s Status) Answer {
 	return Answer{
 		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.cfg.MaxOwners == 0,
 		Version: b.cfg.Version, Format: b.cfg.Format, Users: b.users, Refused: b.refused.Lately(time.Now()),
-		Writer: b.records.Load().State(),
+		Writer: b.journalWriter.Load().State(),
 		Lanes:  s.LaneAnswers(),
 		Totals: s.Totals(b.started),
 		Pauses: &stats.PausesAnswer{Applied: b.pauses.Applied(), Record: b.pauses.Record()},
@@ -93,14 +93,14 @@ func (b *Broker) AnswerOf(s Status) Answer {
 // a stream. So answer replies only below StatusAnswers, where no program acts on messages.
 func (b *Broker) answer(ctx context.Context) {
 	queries := make(chan query, maxQueries)
-	sub, err := b.conns.Control.Subscribe(b.names.StatusCall(), func(m *nats.Msg) {
+	sub, err := b.links.Control.Subscribe(b.names.StatusCall(), func(m *nats.Msg) {
 		if len(m.Data) > 0 {
-			b.pauses.Hear(pause.Announced(m))
+			b.pauses.Receive(pause.ParseAnnouncement(m))
 		}
 		if !strings.HasPrefix(m.Reply, b.names.StatusAnswers()) || m.Header.Get(HeaderExcept) == b.id {
 			return
 		}
-		options := Asked{History: m.Header.Get(HeaderHistory), Targets: m.Header.Get(HeaderTargets) != ""}
+		options := QueryOptions{History: m.Header.Get(HeaderHistory), Targets: m.Header.Get(HeaderTargets) != ""}
 		select {
 		case queries <- query{m.Reply, options}:
 		default:
@@ -120,7 +120,7 @@ func (b *Broker) answer(ctx context.Context) {
 				b.log.Debug("cannot answer an operator's query", "err", err)
 			}
 			interval := answerInterval
-			if q.Asked != (Asked{}) {
+			if q.QueryOptions != (QueryOptions{}) {
 				interval = largeInterval
 			}
 			select {
@@ -146,5 +146,5 @@ func (b *Broker) reply(q query) error {
 	if seal := b.keys.Policy.Keys.Seal(q.reply, body); seal != "" {
 		m.Header.Set(message.HeaderSeal, seal)
 	}
-	return b.conns.Control.PublishMsg(m)
+	return b.links.Control.PublishMsg(m)
 }

@@ -19,26 +19,26 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// control starts two services. One answers requests about timers, and the requests in Config.Calls. The other answers
-// requests for schedules, if Config.Schedules is set. Without a lane of timers and without Calls, control starts
-// nothing. The services accept requests until ctx ends. The returned function waits until the requests in progress are
-// answered.
-func (b *Broker) control(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
+// startServices starts two services. One answers requests about timers, and the requests in Config.Calls. The other
+// answers requests for schedules, if Config.Schedules is set. Without a lane of timers and without Calls, control
+// starts nothing. The services accept requests until ctx ends. The returned function waits until the requests in
+// progress are answered.
+func (b *Broker) startServices(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
 	if _, timers := streams.SpecOfKind(lanes, streams.Timers); !timers && len(cfg.Calls) == 0 {
 		return func() {}
 	}
 	named := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
 	requests := service.NewService(service.Config{
-		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id, Timers: named,
-		Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+		Conn: b.links.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id, Timers: named,
+		Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
 	})
 	var answering sync.WaitGroup
 	answering.Go(func() { requests.Run(ctx) })
 	if len(cfg.Schedules) > 0 {
 		scheduler := schedules.NewService(schedules.Config{
-			Conn: b.conns.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
-			Store: schedules.Store{Timers: named}, Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
+			Conn: b.links.Control, Grounds: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
+			Store: schedules.Store{Timers: named}, Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
 		})
 		answering.Go(func() { scheduler.Run(ctx) })
 	}
@@ -50,9 +50,9 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	names, keys := b.names, b.keys
 	return role.NewStream(role.Config{
 		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
-		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.conns.Read, API: b.cfg.APIPrefix},
+		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.links.Read, API: b.cfg.APIPrefix},
 		Sample: b.jetstream.Sample, Publish: publishAndWait(write, names.TimersStream()),
-		Scan:         lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix},
+		Scan:         lane.Scan{Conn: b.links.Read, JetStream: b.readJetStream, APIPrefix: b.cfg.APIPrefix},
 		ClaimTimeout: b.claimTimeout, ReadKeys: func(local time.Time) { keys.ReadSince(local, local) },
 	})
 }

@@ -25,7 +25,7 @@ func (b *Broker) newLeaser() lease.Leaser {
 	}
 	names := b.names
 	cfg := lease.SharedConfig{
-		Conn: b.conns.Control, APIPrefix: settings.APIPrefix, Connected: b.links.ControlUp,
+		Conn: b.links.Control, APIPrefix: settings.APIPrefix, Connected: b.linkStates.ControlUp,
 		Keys: b.keys.Policy.Keys, MaxOwners: settings.MaxOwners, Format: settings.Format, Log: b.log, Fail: b.quit,
 		Name: settings.Instance, Host: host, Place: settings.Place.Name, Locked: settings.Place.Locked,
 		Subjects: lease.Subjects{

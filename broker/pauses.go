@@ -13,8 +13,8 @@ import (
 // already sent. The time is short, because the paused target may not answer.
 const haltTimeout = 2 * time.Second
 
-// pausing applies the list of pauses to this instance.
-type pausing struct {
+// A pauseControl applies the list of pauses to this instance.
+type pauseControl struct {
 	*pause.Keeper
 	deliverer *deliver.Deliverer     // set by Run
 	logged    map[string]pause.State // last logged state of each pause; only for applyPauses
@@ -24,7 +24,7 @@ type pausing struct {
 func (b *Broker) newKeeper() *pause.Keeper {
 	cfg := pause.Config{
 		Store: pause.Store{
-			Conn: b.conns.Control, API: b.cfg.APIPrefix, Names: b.names, Keys: b.keys.Policy.Keys,
+			Conn: b.links.Control, API: b.cfg.APIPrefix, Names: b.names, Keys: b.keys.Policy.Keys,
 		},
 		Apply: b.applyPauses, Log: b.log,
 		Count: func(ctx context.Context) (uint64, error) {
@@ -54,7 +54,7 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	b.pauses.deliverer.Halt(halting, l.Stops)
 	flushing, cancelFlush := context.WithTimeout(ctx, haltTimeout)
 	defer cancelFlush()
-	if err := b.conns.Deliver.FlushWithContext(flushing); err != nil {
+	if err := b.links.Deliver.FlushWithContext(flushing); err != nil {
 		b.log.Debug("cannot flush the deliveries sent before a pause", "err", err)
 	}
 }

@@ -34,7 +34,7 @@ func series(n float64, every time.Duration) Load {
 func figures(n Need) []float64 {
 	return []float64{
 		n.Pending, n.Disk, n.ServerMemory, n.BrokerMemory, n.ServerCPU.Work, n.ServerCPU.Wakes, n.BrokerCPU.Work,
-		n.BrokerCPU.Wakes, n.Network.In, n.Network.Out, n.Network.Between, n.Round, n.Limits[0].Part,
+		n.BrokerCPU.Wakes, n.Network.In, n.Network.Out, n.Network.Between, n.Round, n.Limits[0].Share,
 	}
 }
 
@@ -72,7 +72,7 @@ func TestMonotone(t *testing.T) {
 			for step := 1; step <= 5; step++ {
 				l := base()
 				test.more(&l, step)
-				now := figures(Of(l))
+				now := figures(NeedOf(l))
 				if before != nil && slices.Equal(before, now) {
 					t.Errorf("step %d: all figures are the same as in the previous step: %v", step, now)
 				}
@@ -98,7 +98,7 @@ func TestTwiceTheLoad(t *testing.T) {
 		for _, replicas := range []int{1, 3} {
 			a, b := make(2000), make(4000)
 			a.Replicas, b.Replicas = replicas, replicas
-			one, two := Of(a), Of(b)
+			one, two := NeedOf(a), NeedOf(b)
 			for _, figure := range []struct {
 				name     string
 				one, two float64
@@ -121,11 +121,12 @@ func TestTwiceTheLoad(t *testing.T) {
 // TestWakesAreBounded: messages that arrive together share the wake-ups.
 func TestWakesAreBounded(t *testing.T) {
 	t.Parallel()
-	if one, two := Of(plain(400, time.Hour)), Of(plain(800, time.Hour)); !near(2*one.ServerCPU.Wakes,
+	if one, two := NeedOf(plain(400, time.Hour)), NeedOf(plain(800, time.Hour)); !near(2*one.ServerCPU.Wakes,
 		two.ServerCPU.Wakes, 1e-9) {
 		t.Errorf("below 1,000 messages a second: wake-ups %v and %v, want twice as many", one.ServerCPU, two.ServerCPU)
 	}
-	if one, two := Of(plain(1000, time.Hour)), Of(plain(50_000, time.Hour)); one.ServerCPU.Wakes != two.ServerCPU.Wakes {
+	one, two := NeedOf(plain(1000, time.Hour)), NeedOf(plain(50_000, time.Hour))
+	if one.ServerCPU.Wakes != two.ServerCPU.Wakes {
 		t.Errorf("above 1,000 messages a second: wake-ups %v and %v, want equal", one.ServerCPU, two.ServerCPU)
 	}
 }
@@ -136,7 +137,7 @@ func TestKnown(t *testing.T) {
 	t.Parallel()
 	l := plain(5000, 30*time.Minute)
 	l.Bytes, l.Replicas = 512, 3
-	n := Of(l)
+	n := NeedOf(l)
 	const pending = 5000 * 1800
 	for _, test := range []struct {
 		name      string
@@ -153,7 +154,7 @@ func TestKnown(t *testing.T) {
 		{"network to servers", n.Network.In, 5000 * (64 + 120 + 512 + 408 + 120 + 512)},
 		{"network to brokers", n.Network.Out, 5000 * (64 + 120 + 512)},
 		{"between servers", n.Network.Between, 2 * n.Network.In},
-		{"lane", n.Limits[0].Part, 5000.0 / 34_000},
+		{"lane", n.Limits[0].Share, 5000.0 / 34_000},
 	} {
 		if !near(test.got, test.want, 1e-9) {
 			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
@@ -169,11 +170,11 @@ func TestKnown(t *testing.T) {
 func TestMeasured(t *testing.T) {
 	t.Parallel()
 	each := func(l Load, rate float64) (microseconds float64) {
-		n := Of(l)
+		n := NeedOf(l)
 		return 1e6 * (n.ServerCPU.Sum() + n.BrokerCPU.Sum()) / rate
 	}
 	together := func(l Load, rate float64) (microseconds float64) { // for messages due at the same time
-		n := Of(l)
+		n := NeedOf(l)
 		return 1e6 * (n.ServerCPU.Work + n.BrokerCPU.Work) / rate
 	}
 	tests := []struct {
@@ -185,8 +186,8 @@ func TestMeasured(t *testing.T) {
 		{"CPU µs of one level drained", together(plain(53_000, time.Second), 53_000), 36},
 		{"CPU µs of a timer", together(timers(5000, time.Minute), 5000), 281},
 		{"CPU µs of a round", together(series(20_000, 10*time.Second), 2000), 250},
-		{"MB for a million pending messages", Of(plain(1e6/7200.0, 2*time.Hour)).ServerMemory / 1e6, 62},
-		{"seconds for 20,000 rounds", Of(series(20_000, 10*time.Second)).Round, 0.9},
+		{"MB for a million pending messages", NeedOf(plain(1e6/7200.0, 2*time.Hour)).ServerMemory / 1e6, 62},
+		{"seconds for 20,000 rounds", NeedOf(series(20_000, 10*time.Second)).Round, 0.9},
 	}
 	for _, test := range tests {
 		if ratio := test.got / test.measured; ratio < 0.5 || ratio > 2 {
@@ -203,7 +204,7 @@ func TestPasses(t *testing.T) {
 	for delay, want := range map[time.Duration]int{
 		time.Hour: 1, 0: 1, 2 * time.Second: 1, 105 * time.Minute: 3, 4 * time.Second: 2,
 	} {
-		if got := Of(plain(1, delay)).Passes; got != want {
+		if got := NeedOf(plain(1, delay)).Passes; got != want {
 			t.Errorf("%s: got %d passes, want %d", delay, got, want)
 		}
 	}

@@ -66,7 +66,7 @@ const (
 	storedMarker  = 502
 	// Bytes on the wire in addition to the stored bytes of a message: the reply subject, and the answer. Computed from
 	// the protocol.
-	wire = 120
+	wireOverhead = 120
 )
 
 // Duplicate windows of streams.
@@ -100,7 +100,7 @@ var (
 
 type bound struct{ single, replicated float64 }
 
-func (b bound) of(replicas int) float64 {
+func (b bound) forReplicas(replicas int) float64 {
 	if replicas > 1 {
 		return b.replicated
 	}

@@ -162,7 +162,7 @@ type Config struct {
 	JSDomain  string
 	APIPrefix string
 
-	// ShutdownGrace is the time that Run may take to stop: see AnswersWithin. Defaults to DefaultShutdownGrace.
+	// ShutdownGrace is the time that Run may take to stop: see AnswerTimeout. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
 	// MaxOwners is the maximum number of instances that own lanes. Further instances stand by. Zero means that this is the
 	// only instance.
@@ -195,17 +195,17 @@ type Place struct {
 
 // Complete fills in the defaults, and checks the result. Its error is a [FieldErrors] with all problems.
 func (c Config) Complete() (Config, error) {
-	or(&c.Prefix, message.DefaultPrefix)
-	or(&c.Attempts, DefaultAttempts)
-	or(&c.Format, message.Format)
-	or(&c.DedupWindow, DefaultDedupWindow)
-	or(&c.MaxDelay, DefaultMaxDelay)
-	or(&c.ReplyTimeout, DefaultReplyTimeout)
-	or(&c.ShutdownGrace, DefaultShutdownGrace)
-	or(&c.HoldMessages, DefaultHoldMessages)
-	or(&c.HoldBytes, DefaultHoldBytes)
-	or(&c.JournalBytes, DefaultJournalBytes)
-	or(&c.TimerHistory, DefaultTimerHistory)
+	setDefault(&c.Prefix, message.DefaultPrefix)
+	setDefault(&c.Attempts, DefaultAttempts)
+	setDefault(&c.Format, message.Format)
+	setDefault(&c.DedupWindow, DefaultDedupWindow)
+	setDefault(&c.MaxDelay, DefaultMaxDelay)
+	setDefault(&c.ReplyTimeout, DefaultReplyTimeout)
+	setDefault(&c.ShutdownGrace, DefaultShutdownGrace)
+	setDefault(&c.HoldMessages, DefaultHoldMessages)
+	setDefault(&c.HoldBytes, DefaultHoldBytes)
+	setDefault(&c.JournalBytes, DefaultJournalBytes)
+	setDefault(&c.TimerHistory, DefaultTimerHistory)
 	if len(c.Ladder.Levels()) == 0 {
 		c.Ladder = levels.Default()
 	}
@@ -218,7 +218,7 @@ func (c Config) Complete() (Config, error) {
 			return c, fmt.Errorf("bug: default retry ladder: %w", err)
 		}
 	}
-	or(&c.APIPrefix, APIPrefix(c.JSDomain))
+	setDefault(&c.APIPrefix, APIPrefix(c.JSDomain))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -243,12 +243,12 @@ func APIPrefix(domain string) string {
 	return "$JS." + domain + ".API"
 }
 
-// AnswersWithin returns the part of the grace period in which a stopping instance waits for acknowledgements and
+// AnswerTimeout returns the part of the grace period in which a stopping instance waits for acknowledgements and
 // replies. In the remaining time, the instance commits its lanes.
-func AnswersWithin(grace time.Duration) time.Duration { return grace * 3 / 4 }
+func AnswerTimeout(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
-// or sets a field to value if the field is zero.
-func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
+// setDefault sets a field to value if the field is zero.
+func setDefault[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 // Copies returns the number of copies of a new stream.
 func (c Config) Copies(clustered bool) int {

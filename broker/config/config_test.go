@@ -23,7 +23,7 @@ func TestCompleteNamesTheField(t *testing.T) {
 			Field: "MaxOwners", Value: "1", Problem: "set together with Leaser; remove one of them"}},
 		{Config{DedupWindow: 25 * time.Hour}, FieldError{Field: "DedupWindow", Value: "25h0m0s", Problem: "want 1s to 1d"}},
 		{Config{ReplyTimeout: 8 * time.Second}, FieldError{
-			Field: "ReplyTimeout", Value: "8s", Other: "ShutdownGrace",
+			Field: "ReplyTimeout", Value: "8s", OtherField: "ShutdownGrace",
 			Problem: "want at most 7s500ms, three quarters of ShutdownGrace: " +
 				"a clean stop must wait for replies"}},
 		{Config{ShutdownGrace: time.Millisecond}, FieldError{Field: "ShutdownGrace", Value: "1ms", Problem: "want 1s to 1h"}},
@@ -85,7 +85,7 @@ func TestCompleteReportsAllProblems(t *testing.T) {
 	}.Complete()
 	all, _ := errors.AsType[FieldErrors](err)
 	for _, field := range []string{"Prefix", "Attempts", "ReplyTimeout", "ShutdownGrace", "Targets"} {
-		if !all.Have(field) {
+		if !all.Has(field) {
 			t.Errorf("got no problem with %s in %v", field, err)
 		}
 	}

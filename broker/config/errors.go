@@ -15,10 +15,10 @@ type FieldErrors []FieldError
 
 // FieldError is a field of a Config with an invalid value.
 type FieldError struct {
-	Field   string // its name in Config
-	Value   string // empty for a secret, or if Problem contains the value
-	Problem string // the problem, with the bound: "want 1s to 1d"
-	Other   string // a second field that Problem names; empty if there is none
+	Field      string // its name in Config
+	Value      string // empty for a secret, or if Problem contains the value
+	Problem    string // the problem, with the bound: "want 1s to 1d"
+	OtherField string // a second field that Problem names; empty if there is none
 }
 
 func (e FieldError) Error() string {
@@ -48,8 +48,8 @@ func (all FieldErrors) Unwrap() []error {
 	return each
 }
 
-// Have reports whether there is a problem with a field.
-func (all FieldErrors) Have(field string) bool {
+// Has reports whether there is a problem with a field.
+func (all FieldErrors) Has(field string) bool {
 	return slices.ContainsFunc(all, func(e FieldError) bool { return e.Field == field })
 }
 

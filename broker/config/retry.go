@@ -15,8 +15,8 @@ import (
 // maxJitter is the maximum jitter, in percent of the wait.
 const maxJitter = 100
 
-// double is the token between two waits. The parser doubles the first wait until it reaches the second.
-const double = "x2"
+// doubling is the token between two waits. The parser doubles the first wait until it reaches the second.
+const doubling = "x2"
 
 // RetryLimits are the numbers of refusals after which a message becomes a dead letter, by target pattern.
 type RetryLimits = message.Rules[int]
@@ -106,21 +106,21 @@ func parseLadder(list string) (levels.Ladder, error) {
 	words := message.Words(list)
 	var names []string
 	for at, word := range words {
-		if word != double {
+		if word != doubling {
 			names = append(names, word)
 			continue
 		}
 		if at == 0 || at == len(words)-1 {
-			return levels.Ladder{}, fmt.Errorf("%s: want it between two waits, as in 1s %s 10m", double, double)
+			return levels.Ladder{}, fmt.Errorf("%s: want it between two waits, as in 1s %s 10m", doubling, doubling)
 		}
 		from, fromErr := levels.ParseDuration(words[at-1])
 		to, toErr := levels.ParseDuration(words[at+1])
 		if fromErr != nil || toErr != nil || from < levels.MinLevel || from >= to || to > levels.MaxLevel {
 			return levels.Ladder{}, fmt.Errorf("%s %s %s: want a wait of at least %s, then a longer one of at most %s",
-				words[at-1], double, words[at+1], levels.FormatDuration(levels.MinLevel), levels.FormatDuration(levels.MaxLevel))
+				words[at-1], doubling, words[at+1], levels.FormatDuration(levels.MinLevel), levels.FormatDuration(levels.MaxLevel))
 		}
 		for wait := 2 * from; wait < to; wait *= 2 {
-			names = append(names, plain(wait))
+			names = append(names, levelName(wait))
 		}
 	}
 	for at := 1; at < len(names); at++ {
@@ -134,8 +134,8 @@ func parseLadder(list string) (levels.Ladder, error) {
 	return levels.Parse(strings.Join(names, " "))
 }
 
-// plain formats a duration as the name of a level: one number and one unit.
-func plain(d time.Duration) string {
+// levelName formats a duration as the name of a level: one number and one unit.
+func levelName(d time.Duration) string {
 	for _, unit := range []struct {
 		name   string
 		length time.Duration

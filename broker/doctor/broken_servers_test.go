@@ -23,22 +23,22 @@ func limited(change func(*server.JetStreamAccountLimits)) server.JetStreamAccoun
 	return l
 }
 
-// elsewhere has the name of a server that is not embedded.
-var elsewhere = server.Options{ServerName: "n1"}
+// notEmbedded has the name of a server that is not embedded.
+var notEmbedded = server.Options{ServerName: "n1"}
 
 // brokenServers are faults of servers and accounts.
 var brokenServers = []diagnosis{
-	{situation{name: "JetStream is not enabled for the account", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "JetStream is not enabled for the account", options: notEmbedded, set: func(sc *scene) {
 		if err := sc.server.Server().GlobalAccount().DisableJetStream(); err != nil {
 			sc.t.Fatal(err)
 		}
 	}}, "JetStream", Critical, "not enabled for account", "enable JetStream for this account"},
-	{situation{name: "no such domain", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "no such domain", options: notEmbedded, set: func(sc *scene) {
 		sc.serve()
 		sc.cfg.JSDomain = "hub"
 	}}, "JetStream", Critical, "there is no answer to requests below $JS.hub.API",
 		"set DELAY_JS_DOMAIN to the domain of a JetStream"},
-	{situation{name: "JetStream does not answer", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "JetStream does not answer", options: notEmbedded, set: func(sc *scene) {
 		sc.proxy(func(string, *nats.Msg) bool { return true })
 	}}, "JetStream", Critical, "JetStream does not answer: ",
 		"start the missing servers: JetStream has no leader"},
@@ -61,23 +61,24 @@ var brokenServers = []diagnosis{
 		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
 		"raise max_file_store of the servers: they accept and move no message"},
 	{situation{name: "the embedded server is full", options: server.Options{JetStreamMaxStore: 64 << 10},
-		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient", EmbeddedFull},
+		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
+		EmbeddedFullAdvice},
 	{situation{name: "the disk is full", set: func(sc *scene) {
 		sc.serve()
 		sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "disk", Detail: "takes no data"}}}
 	}}, "storage", Critical, "the broker at http://here/readyz reports: takes no data",
 		"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message"},
-	{situation{name: "the account is full", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "the account is full", options: notEmbedded, set: func(sc *scene) {
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStore = 20_000 }))
 		sc.publish(1000, "delay.5m.orders.x")
 	}}, "storage", Critical, "of 20000 bytes", "raise the account's storage limit"},
-	{situation{name: "the account has no more streams", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "the account has no more streams", options: notEmbedded, set: func(sc *scene) {
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
 		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 	}}, "JetStream", Critical, "9 of at most 9 streams, and 1 are missing", "raise the account's max_streams to 10"},
-	{situation{name: "the account has no more consumers", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "the account has no more consumers", options: notEmbedded, set: func(sc *scene) {
 		sc.provisioned()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))
 		sc.tail("DELAY_5s")
@@ -118,7 +119,7 @@ func TestDoctorOnRights(t *testing.T) {
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}},
 		}}, "rights", Critical, "Subscription to _INBOX.", grantAdvice},
 		{situation{name: "no request that only doctor sends", rights: natstest.Denied("$JS.API.INFO")},
-			"rights", Skipped, "doctor may not request $JS.API.INFO", askAsOperator},
+			"rights", Skipped, "doctor may not request $JS.API.INFO", operatorAdvice},
 		{situation{name: "no reading of timers ahead", rights: natstest.Denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
 			sc.cfg.Timers = true
 		}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
@@ -150,7 +151,7 @@ func TestDoctorAsAnother(t *testing.T) {
 		{"another user", lacks, "all", Fine,
 			"tried differs from the running brokers' user (all), and may not use pause and resume", ""},
 		{"another user, who may not send all requests", asks, "all", Skipped, "doctor may not request $JS.API.INFO",
-			askAsOperator},
+			operatorAdvice},
 		{"the broker's user", natstest.Denied("$JS.API.STREAM.PURGE.*"), natstest.Tried, Critical, "$JS.API.STREAM.PURGE.*",
 			"grant the broker's user these subjects"},
 	} {
@@ -159,9 +160,10 @@ func TestDoctorAsAnother(t *testing.T) {
 		}}.play(t, func(t *testing.T, found []Finding) {
 			has := false
 			for _, f := range found {
-				has = has || f.Check == "rights" && f.State == tt.state && strings.Contains(f.Detail, tt.detail) && f.Do == tt.do
-				if f.State > max(tt.state, Fine) {
-					t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+				has = has || f.Check == "rights" && f.Severity == tt.state && strings.Contains(f.Detail, tt.detail) &&
+					f.Advice == tt.do
+				if f.Severity > max(tt.state, Fine) {
+					t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
 				}
 			}
 			if !has {

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	toMake   = "run delaybroker provision"
-	toEdit   = "nats stream edit DELAY_5s"
-	toRemake = "an edit cannot correct this; when its messages are no longer needed, run nats stream rm DELAY_5s and " +
-		"delaybroker provision"
+	runProvision   = "run delaybroker provision"
+	editStream     = "nats stream edit DELAY_5s"
+	recreateStream = "an edit cannot correct this; when its messages are no longer needed, run nats stream rm DELAY_5s " +
+		"and delaybroker provision"
 )
 
 // edited returns a lane with a changed setting.
@@ -32,16 +32,16 @@ var brokenStreams = []diagnosis{
 	{situation{name: "no stream exists", set: func(*scene) {}}, "streams", Critical, "9 of 9 are missing: DELAY_1s",
 		"start a broker, which creates them: delaybroker serve"},
 	{situation{name: "no stream exists, and brokers may create none", set: func(sc *scene) { sc.cfg.Provision = false }},
-		"streams", Critical, "9 of 9 are missing: DELAY_1s", toMake},
+		"streams", Critical, "9 of 9 are missing: DELAY_1s", runProvision},
 	{situation{name: "a lane was deleted", set: func(sc *scene) {
 		sc.serve()
 		sc.remove("DELAY_5s")
 		time.Sleep(20 * time.Second)
-	}}, "streams", Critical, "1 of 9 are missing: DELAY_5s", toMake},
+	}}, "streams", Critical, "1 of 9 are missing: DELAY_5s", runProvision},
 	{situation{name: "the dead letters were deleted", set: func(sc *scene) {
 		sc.serve()
 		sc.remove("DELAY_DEAD")
-	}}, "streams", Critical, "1 of 9 are missing: DELAY_DEAD", toMake},
+	}}, "streams", Critical, "1 of 9 are missing: DELAY_DEAD", runProvision},
 	{situation{name: "marks that cannot be read", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })
@@ -128,23 +128,24 @@ var brokenStreams = []diagnosis{
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
 		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5m")
 		sc.serve()
-	}}, "drift", Critical, "DELAY_5s: max_age is 2h0m0s", toEdit},
-	edited("window", Warn, "duplicate_window is 1s", toEdit,
+	}}, "drift", Critical, "DELAY_5s: max_age is 2h0m0s", editStream},
+	edited("window", Warn, "duplicate_window is 1s", editStream,
 		func(c *jetstream.StreamConfig) { c.Duplicates = time.Second }),
-	edited("age", Critical, "max_age is 1h", toEdit, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }),
-	edited("discard", Critical, "discard is old with a limit set", toEdit, func(c *jetstream.StreamConfig) {
+	edited("age", Critical, "max_age is 1h", editStream, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }),
+	edited("discard", Critical, "discard is old with a limit set", editStream, func(c *jetstream.StreamConfig) {
 		c.Discard, c.MaxMsgs = jetstream.DiscardOld, 10_000
 	}),
-	edited("size", Warn, "max_msg_size is -1", toEdit, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }),
-	edited("subjects", Warn, "does not listen on 1 of its 2 subjects", toMake, func(c *jetstream.StreamConfig) {
+	edited("size", Warn, "max_msg_size is -1", editStream, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }),
+	edited("subjects", Warn, "does not listen on 1 of its 2 subjects", runProvision, func(c *jetstream.StreamConfig) {
 		c.Subjects = c.Subjects[:1]
 	}),
-	edited("republish", Warn, "republish is set: messages are published on audit.> before they are due", toEdit,
+	edited("republish", Warn, "republish is set: messages are published on audit.> before they are due", editStream,
 		func(c *jetstream.StreamConfig) {
 			c.RePublish = &jetstream.RePublish{Source: ">", Destination: "audit.>"}
 		}),
-	edited("purge", Critical, "deny_purge is set", toRemake, func(c *jetstream.StreamConfig) { c.DenyPurge = true }),
-	edited("ttl", Critical, "allow_msg_ttl is set", toRemake, func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }),
+	edited("purge", Critical, "deny_purge is set", recreateStream, func(c *jetstream.StreamConfig) { c.DenyPurge = true }),
+	edited("ttl", Critical, "allow_msg_ttl is set", recreateStream,
+		func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }),
 }
 
 // TestDoctorOnStreams: streams are missing or changed, or belong to another broker.

@@ -26,14 +26,14 @@ type diagnosis struct {
 func (d diagnosis) judge(t *testing.T, found []Finding) {
 	t.Helper()
 	found = slices.DeleteFunc(found, func(f Finding) bool {
-		return f.State == Fine || f.State == Skipped && d.state > Fine ||
+		return f.Severity == Fine || f.Severity == Skipped && d.state > Fine ||
 			f.Check == "durability" && d.options.ServerName != "" && d.check != "durability"
 	})
 	begins, ends, _ := strings.Cut(d.do, "…")
-	if len(found) != 1 || found[0].Check != d.check || found[0].State != d.state ||
-		!strings.Contains(found[0].Detail, d.detail) || !strings.HasPrefix(found[0].Do, begins) ||
-		!strings.HasSuffix(found[0].Do, ends) || ends == "" && found[0].Do != d.do {
-		t.Errorf("got\n%swant one finding: %s %s: …%s… ==> %s", bad(found), d.state, d.check, d.detail, d.do)
+	if len(found) != 1 || found[0].Check != d.check || found[0].Severity != d.state ||
+		!strings.Contains(found[0].Detail, d.detail) || !strings.HasPrefix(found[0].Advice, begins) ||
+		!strings.HasSuffix(found[0].Advice, ends) || ends == "" && found[0].Advice != d.do {
+		t.Errorf("got\n%swant one finding: %s %s: …%s… ==> %s", notFine(found), d.state, d.check, d.detail, d.do)
 	}
 }
 

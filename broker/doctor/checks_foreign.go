@@ -57,12 +57,12 @@ func overlap(subjects, others []string) string {
 // checkMapping looks for a subject mapping of the account that moves clients' messages to other subjects. No stream
 // shows such a mapping.
 func (f Facts) checkMapping() []Finding {
-	if f.trial.mapped == "" {
+	if f.trial.mappedTo == "" {
 		return nil
 	}
-	return finding(Critical, "remove the mapping of "+f.trial.from+" from the account",
-		"messages on %s are mapped to %s, and do not reach the broker's stream", f.trial.from,
-		text.Printable(f.trial.mapped, maxDetail))
+	return finding(Critical, "remove the mapping of "+f.trial.subject+" from the account",
+		"messages on %s are mapped to %s, and do not reach the broker's stream", f.trial.subject,
+		text.Printable(f.trial.mappedTo, maxDetail))
 }
 
 // checkSchedules looks for other streams on the subjects of schedules (DELAY_SCHEDULES). Such a stream and the broker

@@ -22,7 +22,7 @@ func TestCheckJournal(t *testing.T) {
 		info := &jetstream.StreamInfo{TimeStamp: now}
 		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
 		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-age)
-		f := Facts{Listed: inspect.Listed{
+		f := Facts{StreamList: inspect.StreamList{
 			All:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
 			Found: []streams.Spec{{Stream: "DELAY_JOURNAL", Kind: streams.Journal}},
 		}}
@@ -44,11 +44,11 @@ func TestCheckJournal(t *testing.T) {
 		{"no instance with a journal", facts(500, time.Hour, none), Fine, "the records in DELAY_JOURNAL expire within 7d"},
 	} {
 		got := checkJournal(test.facts)
-		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.says) {
+		if len(got) != 1 || got[0].Severity != test.state || !strings.Contains(got[0].Detail, test.says) {
 			t.Errorf("%s: got %+v, want %q", test.name, got, test.says)
 		}
 	}
-	if got := checkJournal(Facts{Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}}}); got != nil {
+	if got := checkJournal(Facts{StreamList: inspect.StreamList{All: map[string]*jetstream.StreamInfo{}}}); got != nil {
 		t.Errorf("without a journal: got %+v, want no finding", got)
 	}
 }
@@ -62,7 +62,7 @@ func TestJournalIsNoDrift(t *testing.T) {
 		provision(t, s, cfg)
 		for _, as := range []broker.Config{cfg, without} {
 			f := Gather(t.Context(), harness.InspectAs(t, s, as, ""), Host{}, nil)
-			if got := checkDrift(f); len(got) != 1 || got[0].State != Fine {
+			if got := checkDrift(f); len(got) != 1 || got[0].Severity != Fine {
 				t.Errorf("drift %+v, want none", got)
 			}
 		}

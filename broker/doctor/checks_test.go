@@ -19,42 +19,44 @@ import (
 // laneIn returns a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) inspect.Lane {
 	return inspect.Lane{
-		Stream: cfg.Name, Kind: streams.Level, Reader: inspect.Reader{Owner: inspect.OwnerRead},
+		Stream: cfg.Name, Kind: streams.Level, Reader: inspect.Reader{Owner: inspect.OwnerReads},
 		Info: &jetstream.StreamInfo{Config: cfg},
 	}
 }
 
-// asked returns the answer of a probe of this host.
-func asked(checks ...stats.Check) Facts {
+// probeOf returns the answer of a probe of this host.
+func probeOf(checks ...stats.Check) Facts {
 	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
 }
 
 // fullServer is a server that refuses to store messages.
 func fullServer(name string) Facts {
 	refused := trial{known: true, refusal: "insufficient resources"}
-	return Facts{connected: connected{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
+	return Facts{connectionFacts: connectionFacts{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
 }
 
-// contained returns a process in a container of 512 MiB, with the given GOMEMLIMIT.
-func contained(limit int64) Facts {
+// inContainer returns a process in a container of 512 MiB, with the given GOMEMLIMIT.
+func inContainer(limit int64) Facts {
 	return Facts{Host: Host{Memory: config.Memory{Cgroup: 512 << 20, Runtime: limit}}}
 }
 
 func viewWith(lanes ...inspect.Lane) Facts {
 	return Facts{
-		Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}},
-		lanes:  inspect.Lanes{Lanes: lanes},
+		StreamList: inspect.StreamList{All: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}},
+		lanes:      inspect.Lanes{Lanes: lanes},
 	}
 }
 
 // ofVersion returns a server of a version.
-func ofVersion(version string) Facts { return Facts{connected: connected{version: version}} }
+func ofVersion(version string) Facts {
+	return Facts{connectionFacts: connectionFacts{version: version}}
+}
 
 // clocksOff returns two leaders, one of which has a clock with an offset.
 func clocksOff(offset, within time.Duration) Facts {
 	return Facts{clocks: []clock{
-		{offset: time.Millisecond, within: time.Millisecond},
-		{leader: "n2", offset: offset, within: within},
+		{offset: time.Millisecond, maxError: time.Millisecond},
+		{leader: "n2", offset: offset, maxError: within},
 	}}
 }
 
@@ -95,8 +97,8 @@ func laneOn(stream string, replicas int) inspect.Lane {
 	return laneIn(jetstream.StreamConfig{Name: stream, Replicas: replicas})
 }
 
-func greedy() Facts {
-	f := contained(math.MaxInt64)
+func excessiveMemory() Facts {
+	f := inContainer(math.MaxInt64)
 	f.Config.HoldBytes = 256 << 20
 	return f
 }
@@ -129,10 +131,10 @@ var checkCases = []struct {
 	{"server full", checkStorage, fullServer(""), Critical, "insufficient"},
 
 	{"embedded server full", checkStorage, fullServer(EmbeddedName), Critical, "insufficient"},
-	{"store of the embedded server", checkStorage, asked(stats.Check{Name: "store", Detail: "9 of 9"}), Critical,
+	{"store of the embedded server", checkStorage, probeOf(stats.Check{Name: "store", Detail: "9 of 9"}), Critical,
 		"http://here/readyz reports: 9 of 9"},
-	{"ready", checkReady, asked(stats.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
-	{"not ready", checkReady, asked(stats.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
+	{"ready", checkReady, probeOf(stats.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
+	{"not ready", checkReady, probeOf(stats.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
 		"lanes: not read: DELAY_5s"},
 	{"no broker answers", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
 
@@ -149,26 +151,26 @@ var checkCases = []struct {
 	{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
 	{"no leader", checkStreams, viewWith(leaderlessLane), Critical, "DELAY_1s does not answer"},
 	{"max_bytes demanded", checkJetStream, Facts{
-		want: []streams.Spec{{Stream: "DELAY_1s"}}, Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}},
+		want: []streams.Spec{{Stream: "DELAY_1s"}}, StreamList: inspect.StreamList{All: map[string]*jetstream.StreamInfo{}},
 		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 	}, Warn, "max_bytes"},
 
 	{"no limit of memory", checkMemory, unbounded, Fine, "no memory limit"},
-	{"GOMEMLIMIT unset", checkMemory, contained(math.MaxInt64), Fine, "460 MiB"},
-	{"GOMEMLIMIT too high", checkMemory, contained(512 << 20), Warn, "512 MiB"},
-	{"GOMEMLIMIT set", checkMemory, contained(460 << 20), Fine, "460 MiB"},
-	{"DELAY_MEMORY too high", checkMemory, greedy(), Warn, "DELAY_MEMORY is 256 MiB"},
+	{"GOMEMLIMIT unset", checkMemory, inContainer(math.MaxInt64), Fine, "460 MiB"},
+	{"GOMEMLIMIT too high", checkMemory, inContainer(512 << 20), Warn, "512 MiB"},
+	{"GOMEMLIMIT set", checkMemory, inContainer(460 << 20), Fine, "460 MiB"},
+	{"DELAY_MEMORY too high", checkMemory, excessiveMemory(), Warn, "DELAY_MEMORY is 256 MiB"},
 }
 
 // TestChecks covers facts that no test server can have.
 func TestChecks(t *testing.T) {
 	for _, test := range checkCases {
 		got := test.check(test.facts)
-		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.part) {
+		if len(got) != 1 || got[0].Severity != test.state || !strings.Contains(got[0].Detail, test.part) {
 			t.Errorf("%s: got %+v, want one finding, %s, with %q", test.name, got, test.state, test.part)
 			continue
 		}
-		if got[0].State > Fine && got[0].Do == "" {
+		if got[0].Severity > Fine && got[0].Advice == "" {
 			t.Errorf("%s: the finding has no advice", test.name)
 		}
 	}
@@ -205,12 +207,12 @@ func TestRulesAllow(t *testing.T) {
 // TestEmbeddedStoreAdvice: no setting limits the store of the embedded server, so the advice names the directory.
 func TestEmbeddedStoreAdvice(t *testing.T) {
 	f := fullServer(EmbeddedName)
-	got := checkStorage(f)[0].Do
+	got := checkStorage(f)[0].Advice
 	if strings.Contains(got, "max_file_store") || !strings.Contains(got, "DELAY_EMBEDDED_DIR") {
 		t.Errorf("got %q, want advice about DELAY_EMBEDDED_DIR", got)
 	}
 	f.serverName = "n1"
-	if got := checkStorage(f)[0].Do; !strings.Contains(got, "max_file_store") {
+	if got := checkStorage(f)[0].Advice; !strings.Contains(got, "max_file_store") {
 		t.Errorf("got %q, want advice about max_file_store", got)
 	}
 }

@@ -37,17 +37,17 @@ func (s Sync) String() string {
 
 // A Weakness is an avoidable cause of the loss of acknowledged messages.
 type Weakness struct {
-	State    Severity
-	What, Do string
+	Severity        Severity
+	Problem, Advice string
 }
 
 // unseenLoss describes the messages that a server may lose if its sync interval is unknown. The JetStream API does not
 // report the interval.
 const unseenLoss = "the messages since the last fsync (sync_interval, 2 minutes by default)"
 
-// Words returns the durability of an acknowledged message in the weakest of the streams, as text, and the weaknesses
+// Describe returns the durability of an acknowledged message in the weakest of the streams, as text, and the weaknesses
 // that an operator can remove.
-func (d Durability) Words() (meaning string, weak []Weakness) {
+func (d Durability) Describe() (meaning string, weak []Weakness) {
 	if len(d.Streams) == 0 {
 		return "unknown: no stream was read", nil
 	}
@@ -87,7 +87,7 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 	}
 	add(Warn, even, "nats stream edit <stream> --replicas 3",
 		"an even number of replicas tolerates no more failures than one replica less: %s")
-	if belowFloor(d.Version) {
+	if vulnerable(d.Version) {
 		weak = append(weak, Weakness{Warn, "nats-server " + d.Version + " has known vulnerabilities",
 			"use 2.12.12, 2.14.3 or later"})
 	}
@@ -139,16 +139,16 @@ func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) st
 
 // finding returns the durability of an acknowledged message and the weaknesses as one finding.
 func (d Durability) finding() Finding {
-	meaning, weak := d.Words()
+	meaning, weak := d.Describe()
 	f := Finding{Detail: meaning}
 	var do []string
 	for _, w := range weak {
-		f.State = max(f.State, w.State)
-		f.Detail += "; weak: " + w.What
-		if !slices.Contains(do, w.Do) {
-			do = append(do, w.Do)
+		f.Severity = max(f.Severity, w.Severity)
+		f.Detail += "; weak: " + w.Problem
+		if !slices.Contains(do, w.Advice) {
+			do = append(do, w.Advice)
 		}
 	}
-	f.Do = strings.Join(do, "; ")
+	f.Advice = strings.Join(do, "; ")
 	return f
 }

@@ -128,22 +128,22 @@ var durabilities = []struct {
 func TestDurabilityInWords(t *testing.T) {
 	for _, test := range durabilities {
 		t.Run(test.name, func(t *testing.T) {
-			meaning, weak := test.kept.Words()
+			meaning, weak := test.kept.Describe()
 			if meaning != test.meaning {
 				t.Errorf("got  %s\nwant %s", meaning, test.meaning)
 			}
 			var what []string
 			for _, w := range weak {
-				what = append(what, w.What)
-				if w.Do == "" {
-					t.Errorf("%s: the weakness has no advice", w.What)
+				what = append(what, w.Problem)
+				if w.Advice == "" {
+					t.Errorf("%s: the weakness has no advice", w.Problem)
 				}
 			}
 			if !slices.EqualFunc(what, test.weak, strings.HasPrefix) {
 				t.Errorf("weak: got %q, want %q", what, test.weak)
 			}
 			f := test.kept.finding()
-			if f.State != test.state || !strings.HasPrefix(f.Detail, meaning) || (f.State > Fine) != (f.Do != "") {
+			if f.Severity != test.state || !strings.HasPrefix(f.Detail, meaning) || (f.Severity > Fine) != (f.Advice != "") {
 				t.Errorf("got %+v, want %s", f, test.state)
 			}
 			for _, w := range what {

@@ -30,15 +30,15 @@ const (
 
 // Host has facts about the host and the program that need no request to NATS.
 type Host struct {
-	Version string // of this program
-	Client  string // the version of nats.go
-	Memory  config.Memory
-	Sync    *Sync // of the embedded server; nil without one
-	Probe   Probe
-	Exposed string   // address at which other hosts can use the embedded server without authentication, or ""
-	Unknown []string // environment variables that resemble settings, each with a sentence
-	NoTrial bool     // do not try a publish: the user may not publish, and the server logs each refusal
-	Login   string   // the setting to correct if the server refuses the user; empty for the settings of NATS
+	Version         string // of this program
+	Client          string // the version of nats.go
+	Memory          config.Memory
+	Sync            *Sync // of the embedded server; nil without one
+	Probe           Probe
+	ExposedAddress  string   // address at which other hosts can use the embedded server without authentication, or ""
+	UnknownSettings []string // environment variables that resemble settings, each with a sentence
+	SkipTrial       bool     // do not try a publish: the user may not publish, and the server logs each refusal
+	LoginSetting    string   // the setting to correct if the server refuses the user; empty for the settings of NATS
 }
 
 // Probe is the report of a broker on this host over HTTP.
@@ -52,7 +52,7 @@ type Probe struct {
 // A Link is one of the broker's connections that has a user of its own.
 type Link struct {
 	Name    string // "read", "write" or "deliver"
-	From    string // the setting that names its user
+	Setting string // the setting that names its user
 	Connect func() (*nats.Conn, error)
 }
 
@@ -63,24 +63,24 @@ type Facts struct {
 	Host       Host
 	ConnectErr error // if set, doctor has no connection, and all facts from NATS are unknown
 
-	connected
-	account        *jetstream.AccountInfo
-	accountErr     error
-	want           []streams.Spec
-	inspect.Listed // empty if unknown
-	findErr        error
-	instances      inspect.Instances
-	lanes          inspect.Lanes
-	retrying       []message.Request       // a sample of the messages in the retry lanes
-	codes          map[message.Code]uint64 // number of dead letters by code; nil if unknown
-	clocks         []clock
-	keys           []string     // ids of the keys; the first key seals
-	sealedWith     []sealedWith // nil if there is only one key
-	trial          trial
+	connectionFacts
+	account            *jetstream.AccountInfo
+	accountErr         error
+	want               []streams.Spec
+	inspect.StreamList // empty if unknown
+	findErr            error
+	instances          inspect.Instances
+	lanes              inspect.Lanes
+	retrying           []message.Request       // a sample of the messages in the retry lanes
+	codes              map[message.Code]uint64 // number of dead letters by code; nil if unknown
+	clocks             []clock
+	keys               []string    // ids of the keys; the first key seals
+	sealCounts         []sealCount // nil if there is only one key
+	trial              trial
 }
 
-// connected has the facts about the connection.
-type connected struct {
+// connectionFacts has the facts about the connection.
+type connectionFacts struct {
 	server     string // address, without credentials
 	serverName string
 	clustered  bool
@@ -94,18 +94,18 @@ type connected struct {
 	refused    []string   // refusals by the server, verbatim
 }
 
-// An asker gathers facts by an inspector's requests.
-type asker struct {
+// A gatherer gathers facts by an inspector's requests.
+type gatherer struct {
 	*inspect.Inspector
 	names message.Names
 }
 
 // Gather sends all requests, and changes nothing. After a request without an answer, Gather continues with the next.
 func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link) Facts {
-	i := asker{of, of.Policy().Names}
+	i := gatherer{of, of.Policy().Names}
 	f := Facts{
 		Config: i.Config(), Host: host, want: i.Wanted(),
-		connected: connected{
+		connectionFacts: connectionFacts{
 			server: link.ServerOf(i.Conn), serverName: i.Conn.ConnectedServerName(), version: i.Conn.ConnectedServerVersion(),
 			clustered: i.Clustered(), apiPrefix: i.APIPrefix(), prefix: i.names.Prefix(), inbox: link.Inbox(i.Conn),
 			name: link.UserOf(i.Conn),
@@ -119,10 +119,10 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 		f.account, err = i.JetStream.AccountInfo(ctx)
 		return err
 	})
-	var listed inspect.Listed
+	var listed inspect.StreamList
 	listed, f.findErr = i.listSettled(ctx)
 	if f.findErr == nil {
-		f.Listed = listed
+		f.StreamList = listed
 		i.gatherLanes(ctx, &f, listed, links)
 	}
 	f.refused = i.Refusals()
@@ -134,7 +134,7 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 
 // listSettled returns the streams of the account. A broker that has just started may still be creating its streams. So,
 // while streams are missing, listSettled repeats the request until no stream has been created for inspect.Handover.
-func (i asker) listSettled(ctx context.Context) (listed inspect.Listed, err error) {
+func (i gatherer) listSettled(ctx context.Context) (listed inspect.StreamList, err error) {
 	missing := 0
 	for created := time.Now(); ; {
 		if err := i.Ask(ctx, func(ctx context.Context) (err error) {
@@ -144,11 +144,11 @@ func (i asker) listSettled(ctx context.Context) (listed inspect.Listed, err erro
 			return listed, err
 		}
 		before := missing
-		missing = len(streams.Compare(i.Wanted(), listed.All).Missing) - len(listed.Away)
+		missing = len(streams.Compare(i.Wanted(), listed.All).Missing) - len(listed.Leaderless)
 		if missing < before {
 			created = time.Now()
 		}
-		if missing <= 0 || !i.Config().Provision || time.Since(created) >= inspect.Handover {
+		if missing <= 0 || !i.Config().Provision || time.Since(created) >= inspect.MaxHandover {
 			return listed, nil
 		}
 		select {
@@ -160,14 +160,14 @@ func (i asker) listSettled(ctx context.Context) (listed inspect.Listed, err erro
 }
 
 // gatherLanes gathers the facts about the streams that were found.
-func (i asker) gatherLanes(ctx context.Context, f *Facts, listed inspect.Listed, links []Link) {
+func (i gatherer) gatherLanes(ctx context.Context, f *Facts, listed inspect.StreamList, links []Link) {
 	f.lanes, f.instances = i.SettledLanes(ctx, listed)
 	i.sampleLanes(ctx, f)
 	f.clocks = i.readClocks(ctx, f.lanes)
-	f.keys, f.sealedWith = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
+	f.keys, f.sealCounts = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
 	// If the write link has its own user, doctor's user cannot try a publish of that link.
 	writes := func(l Link) bool { return l.Name == "write" }
-	if !f.Host.NoTrial && !slices.ContainsFunc(links, writes) {
+	if !f.Host.SkipTrial && !slices.ContainsFunc(links, writes) {
 		f.trial = i.try(ctx, f)
 	}
 }

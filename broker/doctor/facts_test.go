@@ -22,7 +22,7 @@ import (
 func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 	t.Helper()
 	for _, one := range f.Findings() {
-		if one.Check == check && one.State == state && strings.Contains(one.Detail, part) {
+		if one.Check == check && one.Severity == state && strings.Contains(one.Detail, part) {
 			return
 		}
 	}
@@ -94,8 +94,8 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 		connects := func() (*nats.Conn, error) { return s.Connect(), nil }
 		fails := func() (*nats.Conn, error) { return nil, errors.New("no such file") }
 		links := []Link{
-			{Name: "write", From: "SOME_VARIABLE", Connect: connects},
-			{Name: "read", From: "OTHER_VARIABLE", Connect: fails},
+			{Name: "write", Setting: "SOME_VARIABLE", Connect: connects},
+			{Name: "read", Setting: "OTHER_VARIABLE", Connect: fails},
 		}
 		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, links)
 		f.finds(t, "storage", Fine, "was not tested")
@@ -105,10 +105,10 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 	})
 }
 
-// TestNoTrial: with Host.NoTrial, doctor publishes nothing, although the user may publish.
+// TestNoTrial: with Host.SkipTrial, doctor publishes nothing, although the user may publish.
 func TestNoTrial(t *testing.T) {
 	withStreams(t, server.Permissions{}, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
-		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, ""), Host{NoTrial: true}, nil)
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, ""), Host{SkipTrial: true}, nil)
 		f.finds(t, "storage", Fine, "was not tested")
 	})
 }
@@ -120,7 +120,7 @@ func TestSkippedHidesNothing(t *testing.T) {
 	f.Found, f.All = []streams.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
 	f.apiPrefix, f.account = "$JS.API", &jetstream.AccountInfo{}
 	late := func(found []Finding) bool {
-		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.State == Warn })
+		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.Severity == Warn })
 	}
 	if late(f.Findings()) {
 		t.Error("without --skip, doctor reports late lanes, although a missing permission is the cause")
@@ -143,7 +143,7 @@ func TestDeafSession(t *testing.T) {
 			}
 		}
 		got := checkRights(f)
-		if len(got) != 1 || got[0].State != Critical || !strings.Contains(got[0].Detail, "Subscription to _INBOX.") {
+		if len(got) != 1 || got[0].Severity != Critical || !strings.Contains(got[0].Detail, "Subscription to _INBOX.") {
 			t.Errorf("got %+v, want the missing permission", got)
 		}
 	})
@@ -162,8 +162,8 @@ func TestForgedAnswerIsNotBelieved(t *testing.T) {
 	}}.play(t, func(t *testing.T, found []Finding) {
 		reported := false
 		for _, f := range found {
-			if strings.Contains(f.Detail, "orders.lie") || f.State > Fine {
-				t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+			if strings.Contains(f.Detail, "orders.lie") || f.Severity > Fine {
+				t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
 			}
 			reported = reported || f.Check == "versions" && strings.HasSuffix(f.Detail, "have no valid seal: liar")
 		}

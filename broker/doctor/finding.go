@@ -24,14 +24,14 @@ func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 
 // A Finding is a result of one check.
 type Finding struct {
-	Check  string   `json:"check"`
-	State  Severity `json:"state"`
-	Detail string   `json:"detail"`
-	Do     string   `json:"do,omitempty"`
+	Check    string   `json:"check"`
+	Severity Severity `json:"state"`
+	Detail   string   `json:"detail"`
+	Advice   string   `json:"do,omitempty"`
 
 	// causes has the names of other checks. If one of these checks has a critical finding, that finding is the cause of
 	// this one or has more detail, and this finding is left out.
-	after []string
+	causes []string
 }
 
 // checks has the checks in reading order, each with the name of its findings. A check is a pure function of the facts.
@@ -67,23 +67,23 @@ func (f Facts) Findings(skip ...string) []Finding {
 		}
 		for _, one := range c.check(f) {
 			one.Check = c.name
-			critical[c.name] = critical[c.name] || one.State == Critical && one.after == nil
+			critical[c.name] = critical[c.name] || one.Severity == Critical && one.causes == nil
 			all = append(all, one)
 		}
 	}
 	return slices.DeleteFunc(all, func(one Finding) bool {
-		return one.State > Fine && slices.ContainsFunc(one.after, func(check string) bool { return critical[check] })
+		return one.Severity > Fine && slices.ContainsFunc(one.causes, func(check string) bool { return critical[check] })
 	})
 }
 
-// following marks findings as consequences of the findings of other checks.
-func following(found []Finding, after ...string) []Finding {
+// consequenceOf marks findings as consequences of the findings of other checks.
+func consequenceOf(found []Finding, after ...string) []Finding {
 	for i := range found {
-		found[i].after = after
+		found[i].causes = after
 	}
 	return found
 }
 
 func finding(state Severity, do, format string, args ...any) []Finding {
-	return []Finding{{State: state, Detail: fmt.Sprintf(format, args...), Do: do}}
+	return []Finding{{Severity: state, Detail: fmt.Sprintf(format, args...), Advice: do}}
 }

@@ -27,10 +27,10 @@ func (r *rules) allows(subject string) bool {
 		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
 }
 
-// refused returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe to
+// missing returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe to
 // answers. If a grant has several subjects, and the user may publish on none of them, refused names the grant's pattern
 // instead.
-func (p permissions) refused(grants []grant, inbox string) []string {
+func (p permissions) missing(grants []grant, inbox string) []string {
 	var all []string
 	for _, g := range grants {
 		refused := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allows)

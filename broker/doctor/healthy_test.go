@@ -65,7 +65,7 @@ var healthy = []situation{
 		dies.crash()
 		time.Sleep(time.Second)
 	}},
-	{name: "an upgrade in progress", rights: deaf(), set: func(sc *scene) {
+	{name: "an upgrade in progress", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.Ladder, sc.cfg.HoldMessages = harness.Ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
 		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried)) // an older broker, which answers no requests
 		for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
@@ -74,13 +74,13 @@ var healthy = []situation{
 		sc.serve()
 		time.Sleep(time.Minute)
 	}},
-	{name: "a broker that may not answer, and has read far ahead", rights: deaf(), set: func(sc *scene) {
+	{name: "a broker that may not answer, with a full memory", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.HoldMessages = 16
 		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
 		sc.publish(500, "delay.5m.orders.x")
 		time.Sleep(time.Minute)
 	}},
-	{name: "the only instance, which may not answer, and has read far ahead", rights: deaf(), set: func(sc *scene) {
+	{name: "the only instance, which may not answer, with a full memory", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.HoldMessages, sc.cfg.MaxOwners = 16, 0
 		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
 		sc.publish(500, "delay.5m.orders.x")
@@ -198,15 +198,15 @@ func TestDoctorIsQuiet(t *testing.T) {
 	natstest.Long(t)
 	for _, s := range healthy {
 		s.play(t, func(t *testing.T, found []Finding) {
-			if problems := bad(found); problems != "" {
+			if problems := notFine(found); problems != "" {
 				t.Errorf("got\n%swant no finding", problems)
 			}
 		})
 	}
 }
 
-// deaf returns the permissions of a broker that receives no requests for its status, as an older version does.
-func deaf() server.Permissions {
+// withoutStatus returns the permissions of a broker that receives no requests for its status, as an older version does.
+func withoutStatus() server.Permissions {
 	not := &server.SubjectPermission{Deny: []string{"delayctl.status", "delayctl.status.>"}}
 	return server.Permissions{Publish: not, Subscribe: not}
 }

@@ -127,12 +127,12 @@ func (r *running) close() {
 	}
 }
 
-// bad returns the warnings and the critical findings, one on each line.
-func bad(found []Finding) string {
+// notFine returns the warnings and the critical findings, one on each line.
+func notFine(found []Finding) string {
 	var b strings.Builder
 	for _, f := range found {
-		if f.State > Fine {
-			fmt.Fprintf(&b, "%s %s: %s ==> %s\n", f.State, f.Check, f.Detail, f.Do)
+		if f.Severity > Fine {
+			fmt.Fprintf(&b, "%s %s: %s ==> %s\n", f.Severity, f.Check, f.Detail, f.Advice)
 		}
 	}
 	return b.String()

@@ -8,9 +8,9 @@ import (
 // storeWarn is the minimum share of a limit for a warning. From inspect.FullShare on, the finding is critical.
 const storeWarn = 0.8
 
-// EmbeddedFull is the advice if the embedded server is full.
-const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which again takes up to " +
-	"three quarters of the space; or set the size in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
+// EmbeddedFullAdvice is the advice if the embedded server is full.
+const EmbeddedFullAdvice = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which again takes " +
+	"up to three quarters of the space; or set the size in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
 
 // Usage is the used part of a store.
 type Usage struct {
@@ -18,8 +18,8 @@ type Usage struct {
 	Limit int64 // zero or less: no limit
 }
 
-// Part returns the used share of the limit, from 0 to 1. Without a limit, it returns 0.
-func (u Usage) Part() float64 {
+// Share returns the used share of the limit, from 0 to 1. Without a limit, it returns 0.
+func (u Usage) Share() float64 {
 	if u.Limit <= 0 {
 		return 0
 	}
@@ -47,7 +47,7 @@ func checkStorage(f Facts) []Finding {
 	if f.trial.refusal != "" {
 		do := "raise max_file_store of the servers: they accept and move no message"
 		if f.serverName == EmbeddedName {
-			do = EmbeddedFull
+			do = EmbeddedFullAdvice
 		}
 		all = append(all, finding(Critical, do, "the servers refuse to store: %s", f.trial.refusal)...)
 	}
@@ -88,7 +88,7 @@ func (f Facts) checkAccount() []Finding {
 	var all []Finding
 	for tier, used := range stores {
 		state := Fine
-		switch part := used.Part(); {
+		switch part := used.Share(); {
 		case part >= inspect.FullShare:
 			state = Critical
 		case part >= storeWarn:

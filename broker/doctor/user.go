@@ -50,15 +50,15 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 
 // linkUser describes the user of a link that has its own user.
 type linkUser struct {
-	link, from string
-	inbox      string
-	user       *userInfo // nil if the server does not report it
-	err        error     // the error of the connection
+	link, setting string
+	inbox         string
+	user          *userInfo // nil if the server does not report it
+	err           error     // the error of the connection
 }
 
 // ask connects as the link does, and requests the link's user from the server.
 func (l Link) ask(ctx context.Context) linkUser {
-	u := linkUser{link: l.Name, from: l.From}
+	u := linkUser{link: l.Name, setting: l.Setting}
 	nc, err := l.Connect()
 	if err != nil {
 		u.err = err

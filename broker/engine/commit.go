@@ -23,7 +23,7 @@ func (w *worker) commitIfDue(local time.Time) time.Duration {
 		return wait
 	}
 	todo := w.commits.begin(w.reading, local)
-	w.early.Ask(w.clock.Leader(), local)
+	w.early.Begin(w.clock.Leader(), local)
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), jsapi.Timeout)
 		defer cancel()
@@ -59,7 +59,7 @@ func (w *worker) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.engine.Settings.ShutdownGrace)
 	defer cancel()
 	local := time.Now()
-	end, retry := local.Add(config.AnswersWithin(w.engine.Settings.ShutdownGrace)), local
+	end, retry := local.Add(config.AnswerTimeout(w.engine.Settings.ShutdownGrace)), local
 	for {
 		if !local.Before(retry) {
 			w.timers.retryArrived()

@@ -121,7 +121,7 @@ func (e *Engine) Probe() {
 
 // Owns reports whether an instance owns at least one lane, as far as this instance knows.
 func (e *Engine) Owns(instance string) bool {
-	return slices.ContainsFunc(e.roster.counted(), func(l *stats.Lane) bool {
+	return slices.ContainsFunc(e.roster.counted(), func(l *stats.LaneCounts) bool {
 		return e.Leaser.Owner(l.Spec.Stream) == instance
 	})
 }

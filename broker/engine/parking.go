@@ -51,7 +51,7 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 // fireOrPark returns the next step of a due message: fire, or park if its target is paused. A message that has waited
 // for a pause is sent when that pause is resumed, from any lane, unless another pause matches its target.
 func fireOrPark(p plan, m moment, f *flight) step {
-	id, state := m.pauses.Of(f.request.Target, f.request.Released)
+	id, state := m.pauses.PauseOf(f.request.Target, f.request.Released)
 	if again, ok := m.pauses.Get(f.request.Released); ok && again.State == pause.Paused {
 		id, state = again.ID, again.State
 	}

@@ -22,14 +22,15 @@ func (w *worker) report(local time.Time) {
 		Memory:  stats.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
 		Waiting: f.waiting(), Newer: len(f.newer),
 		Pending: uint64(f.count) + r.behind(), Read: r.last.Sequence, Bytes: r.seen.Bytes,
-		MaxBytes: r.seen.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),
+		MaxBytes: r.seen.MaxBytes, ClockOffset: w.clock.Offset(now, local),
+		UncommittedSince: w.commits.waiting(&r.cursor, local),
 	}
 	w.plan.kind.report(w, &report)
 	if resumes, later := w.resumes(); later && resumes.After(now) {
-		report.Resumes = resumes
+		report.ResumesAt = resumes
 	}
-	report.Next, _ = f.next()
-	report.Oldest, _ = f.oldest()
+	report.NextDue, _ = f.next()
+	report.OldestDue, _ = f.oldest()
 	report.ClockRead, _ = w.clock.Looked()
 	w.gauge.Set(report)
 }
@@ -49,7 +50,7 @@ func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 func (w *worker) countEarly(s lane.Sample) {
 	judged, wasEarly := w.early.Judge(w.clock.Base(), s)
 	if judged {
-		w.engine.Tally.Judged.Add(1)
+		w.engine.Tally.EarlyChecks.Add(1)
 	}
 	if wasEarly {
 		w.engine.Tally.Early.Add(1)

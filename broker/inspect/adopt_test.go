@@ -12,7 +12,7 @@ import (
 // the durations that the intake does not take.
 func defaults(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
-	cfg := with(t, prefix, ladder)
+	cfg := configOf(t, prefix, ladder)
 	cfg.IntakeDurations = nil
 	return cfg
 }
@@ -29,12 +29,12 @@ func (i *Inspector) streamNames() []string {
 func TestAdopt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := defaults(t, "later", "1s 5s 7s")
-		cfg.RetryLadder = with(t, "", "2s 9s").Ladder
+		cfg.RetryLadder = configOf(t, "", "2s 9s").Ladder
 		provision(t, s, cfg)
 		want := open(t, s, cfg, "").streamNames()
 
 		i := open(t, s, broker.Config{}, "")
-		adopted, err := i.Adopt(t.Context(), Given{})
+		adopted, err := i.Adopt(t.Context(), SetFields{})
 		if err != nil || adopted.Prefix != "later" || adopted.Choices != nil {
 			t.Errorf("got %+v, %v, want the prefix later", adopted, err)
 		}
@@ -43,7 +43,7 @@ func TestAdopt(t *testing.T) {
 		}
 
 		own := defaults(t, "delay", "1s 13s")
-		for _, given := range []Given{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
+		for _, given := range []SetFields{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
 			i = open(t, s, own, "")
 			if adopted, err = i.Adopt(t.Context(), given); err != nil || adopted.Prefix != "" {
 				t.Errorf("%+v: got %+v, %v, want the configured prefix", given, adopted, err)
@@ -55,7 +55,7 @@ func TestAdopt(t *testing.T) {
 
 		provision(t, s, defaults(t, "sooner", "1s"))
 		i = open(t, s, broker.Config{}, "")
-		adopted, err = i.Adopt(t.Context(), Given{})
+		adopted, err = i.Adopt(t.Context(), SetFields{})
 		if err != nil || !slices.Equal(adopted.Choices, []string{"later", "sooner"}) {
 			t.Errorf("got %+v, %v, want the choices later and sooner", adopted, err)
 		}
@@ -72,7 +72,7 @@ func TestAdoptFindsMissingLevel(t *testing.T) {
 		if err := i.JetStream.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := i.Adopt(t.Context(), Given{}); err != nil {
+		if _, err := i.Adopt(t.Context(), SetFields{}); err != nil {
 			t.Fatal(err)
 		}
 		v, err := i.Lanes(t.Context(), 0)

@@ -60,7 +60,7 @@ func TestErrorCovers(t *testing.T) {
 				}
 				t := make(tally, 2)
 				t.addSample(all, []uint64{seen, uint64(sampled) - seen}, 0)
-				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(have)) > float64(a.Within) {
+				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(have)) > float64(a.MaxError) {
 					outside++
 				}
 			}

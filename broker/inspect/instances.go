@@ -27,13 +27,13 @@ const (
 
 // The maximum durations of transient states of a lane. A state that lasts longer is reported.
 const (
-	// Handover is the maximum time without an owner while an instance hands a lane to another. A handover takes less
+	// MaxHandover is the maximum time without an owner while an instance hands a lane to another. A handover takes less
 	// than a second.
-	Handover = time.Second
-	// takeover is the maximum time without an owner after the death of an instance. Another instance takes over in less
+	MaxHandover = time.Second
+	// maxTakeover is the maximum time without an owner after the death of an instance. Another instance takes over in less
 	// than six seconds.
-	takeover = 8 * time.Second
-	// aloneDivisor divides Handover and takeover if no instance answers: then no instance can take over.
+	maxTakeover = 8 * time.Second
+	// aloneDivisor divides MaxHandover and maxTakeover if no instance answers: then no instance can take over.
 	aloneDivisor = 8
 	// maxDouble is the maximum time with two owners. Two instances that missed each other at their start notice it
 	// within ten seconds.
@@ -66,9 +66,9 @@ func (n Instances) owner(stream string) (instance string, lane stats.LaneAnswer,
 	return instance, lane, ok
 }
 
-// Double returns two instances that both claim to deliver from one lane, and all lanes with two such claims. It
+// DoubleOwners returns two instances that both claim to deliver from one lane, and all lanes with two such claims. It
 // includes unproven answers: two brokers with different secrets are one cause of this fault.
-func (n Instances) Double() (one, other stats.Answer, lanes []string) {
+func (n Instances) DoubleOwners() (one, other stats.Answer, lanes []string) {
 	first := make(map[string]stats.Answer)
 	for _, a := range n.Latest {
 		for _, l := range a.Lanes {
@@ -109,16 +109,16 @@ func (n Instances) formatOf(instance string) int {
 	return 0
 }
 
-// stopped returns the streams that have an owner, which does not read them.
-func (n Instances) stopped(streams []string) []string {
+// unreadLanes returns the streams that have an owner, which does not read them.
+func (n Instances) unreadLanes(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
 		_, lane, ok := n.owner(s)
 		return !ok || lane.Live && !lane.InDoubt
 	})
 }
 
-// unowned returns the streams that no instance owns.
-func (n Instances) unowned(streams []string) []string {
+// unownedLanes returns the streams that no instance owns.
+func (n Instances) unownedLanes(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
@@ -139,10 +139,10 @@ func (i *Inspector) askInstances(
 		if len(known.Answers) == 0 {
 			handover = alone
 		}
-		_, _, double := known.Double()
+		_, _, double := known.DoubleOwners()
 		waited := time.Since(began) + askInterval
-		settled := (len(double) == 0 || waited > maxDouble) && (len(known.stopped(streams)) == 0 || waited > maxUnread)
-		if (len(known.unowned(streams)) == 0 || waited > handover) && (!all || settled) {
+		settled := (len(double) == 0 || waited > maxDouble) && (len(known.unreadLanes(streams)) == 0 || waited > maxUnread)
+		if (len(known.unownedLanes(streams)) == 0 || waited > handover) && (!all || settled) {
 			return known, nil
 		}
 		select {
@@ -159,10 +159,11 @@ func newest(answers []stats.Answer) []stats.Answer {
 	return slices.CompactFunc(answers, func(a, b stats.Answer) bool { return a.Instance == b.Instance })
 }
 
-// Deserted reports whether certainly no instance runs: the server has no subscriber for the request that all instances
-// answer. If that is unknown, for example because this user may not send the request, Deserted returns false.
-func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
-	ctx, cancel := s.Allowed(ctx)
+// NoInstanceRuns reports whether certainly no instance runs: the server has no subscriber for the request that all
+// instances answer. If that is unknown, for example because this user may not send the request, NoInstanceRuns returns
+// false.
+func (s *Session) NoInstanceRuns(ctx context.Context, names message.Names) bool {
+	ctx, cancel := s.WithRefusal(ctx)
 	defer cancel()
 	noSubscriber, err := s.askAll(ctx, names, nil, func(*nats.Msg, stats.Answer) (more bool) { return false })
 	return noSubscriber && err == nil
@@ -177,7 +178,7 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (In
 		if m.Proven {
 			n.Proven = append(n.Proven, m.Answer)
 		}
-		return all || len(n.unowned(streams)) > 0
+		return all || len(n.unownedLanes(streams)) > 0
 	})
 	return n, err
 }

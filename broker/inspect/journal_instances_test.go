@@ -24,21 +24,22 @@ func TestJournalOfInstancesWithout(t *testing.T) {
 			t.Errorf("without a stream: got %v, want %v", err, journal.ErrNone)
 		}
 		provision(t, s, cfg)
-		write(t, s, i)
-		answers(t, i, true, `{"instance":"kitchen","journal":true}`, `{"instance":"cellar"}`)
+		writeRecords(t, s, i)
+		answerStatus(t, i, true, `{"instance":"kitchen","journal":true}`, `{"instance":"cellar"}`)
 		j, err := i.Journal(t.Context(), journal.Query{}, none)
-		if err != nil || len(j.Without) != 1 || j.Without[0] != "cellar" || j.Complete() || !j.Report.Complete() {
+		if err != nil || len(j.WithoutJournal) != 1 || j.WithoutJournal[0] != "cellar" || j.Complete() ||
+			!j.Report.Complete() {
 			t.Errorf("got %+v, %v, want cellar", j, err)
 		}
 		j, err = i.Journal(t.Context(), journal.Query{Until: time.Now().Add(-time.Second)}, none)
-		if err != nil || j.Without != nil {
+		if err != nil || j.WithoutJournal != nil {
 			t.Errorf("a query that ends before now: got %+v, %v, want no running instances", j, err)
 		}
 	})
 }
 
-// answers sends these answers in place of running instances, until the test ends or stop is called.
-func answers(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop func()) {
+// answerStatus sends these answers in place of running instances, until the test ends or stop is called.
+func answerStatus(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop func()) {
 	t.Helper()
 	sub, err := i.Conn.Subscribe("delayctl.status", func(m *nats.Msg) {
 		for _, body := range bodies {
@@ -71,7 +72,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		write(t, s, i) // also reads the keys
+		writeRecords(t, s, i) // also reads the keys
 		batch(`{"v":1,"b":"kitchen","s":"FIRST","n":1}` + "\n")
 		stored := time.Now().UTC()
 		time.Sleep(10 * time.Second)
@@ -116,7 +117,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 				`"unstored":7,"since":"2000-01-01T00:00:02Z"}}`, true, "not stored yet",
 				stored.Truncate(time.Second).Add(2 * time.Second), 7},
 		} {
-			stop := answers(t, i, test.sealed, test.answer)
+			stop := answerStatus(t, i, test.sealed, test.answer)
 			want(test.name, test.why, test.from, test.records)
 			stop()
 		}
@@ -130,7 +131,7 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
 		i := open(t, s, cfg, natstest.Tried)
-		write(t, s, i)
+		writeRecords(t, s, i)
 		none := func(journal.Entry) error { return nil }
 		j, err := i.Journal(t.Context(), journal.Query{}, none)
 		if err != nil || len(j.Holes) != 1 || !strings.Contains(j.Holes[0].Why, "the running instances did not answer") {

@@ -19,13 +19,13 @@ import (
 
 // journaling returns a configuration with a journal.
 func journaling(t *testing.T) broker.Config {
-	cfg := with(t, "delay", "1s 5s")
+	cfg := configOf(t, "delay", "1s 5s")
 	cfg.Journal = 24 * time.Hour
 	return cfg
 }
 
-// write stores records as a broker does that stops afterwards.
-func write(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Record) {
+// writeRecords stores records as a broker does that stops afterwards.
+func writeRecords(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Record) {
 	t.Helper()
 	if err := i.streams.ReadKeys(t.Context(), i.JetStream); err != nil {
 		t.Fatal(err)
@@ -61,14 +61,14 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		began := time.Now().UTC()
-		write(t, s, i) // the journal begins before the messages
+		writeRecords(t, s, i) // the journal begins before the messages
 		id := func(n uint64) message.ID { return message.ID{Stream: "DELAY_1s", Sequence: n, At: began} }
 		for range 6 {
 			publish(t, i, "delay.1s.orders.a")
 		}
 		at := began.Add(time.Second)
 		time.Sleep(10 * time.Second)
-		write(t, s, i, endings(at, id)...)
+		writeRecords(t, s, i, endings(at, id)...)
 		// The lane has committed all messages except the sixth. The fourth has no record, and the dead letter of the
 		// second was removed.
 		if err := i.api.Purge(t.Context(), "DELAY_1s", 6); err != nil {
@@ -160,7 +160,7 @@ func TestWhereFindsDeliveryMeanwhile(t *testing.T) {
 		var writing sync.WaitGroup
 		writing.Go(func() {
 			time.Sleep(100 * time.Millisecond) // after the first search of the journal and the search of the lanes
-			write(t, s, open(t, s, cfg, ""), journal.Record{ID: id.String(), At: due, Due: due})
+			writeRecords(t, s, open(t, s, cfg, ""), journal.Record{ID: id.String(), At: due, Due: due})
 		})
 		w, err := i.Where(t.Context(), MessageRef{ID: id}, 1000, func(uint64, uint64) {})
 		writing.Wait()
@@ -175,7 +175,7 @@ func TestJournalIsNoLane(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
-		for _, as := range []broker.Config{cfg, with(t, "delay", "1s 5s")} {
+		for _, as := range []broker.Config{cfg, configOf(t, "delay", "1s 5s")} {
 			v, err := open(t, s, as, "").Lanes(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)

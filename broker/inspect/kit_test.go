@@ -23,9 +23,9 @@ func open(t *testing.T, s *natstest.Server, cfg broker.Config, user string) *Ins
 	return i
 }
 
-// with returns a configuration with few levels. The intake takes other durations only in delayin subjects, because the
-// subjects of all 1,300 plain durations would take most of the processor time of these tests.
-func with(t *testing.T, prefix, ladder string) broker.Config {
+// configOf returns a configuration with few levels. The intake takes other durations only in delayin subjects, because
+// the subjects of all 1,300 plain durations would take most of the processor time of these tests.
+func configOf(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
 	l, err := levels.Parse(ladder)
 	if err != nil {
@@ -61,7 +61,7 @@ func storeAll(t *testing.T, i *Inspector, all ...*nats.Msg) {
 	synctest.Wait()
 }
 
-func to(subject string, header ...string) *nats.Msg {
+func newMsg(subject string, header ...string) *nats.Msg {
 	m := nats.NewMsg(subject)
 	for n := 0; n < len(header); n += 2 {
 		m.Header.Set(header[n], header[n+1])
@@ -69,8 +69,8 @@ func to(subject string, header ...string) *nats.Msg {
 	return m
 }
 
-// hops returns a hop in a level, with its final due time.
-func hops(i *Inspector, level, target string, n uint64, due time.Time) *nats.Msg {
+// newHop returns a hop in a level, with its final due time.
+func newHop(i *Inspector, level, target string, n uint64, due time.Time) *nats.Msg {
 	id := message.ID{Stream: "DELAY_INTAKE", Sequence: n, At: time.Now().UTC()}
 	r := message.Request{ID: id.String(), Target: target, Accepted: id.At, Due: due.UTC()}
 	m := nats.NewMsg(i.names.Hop(level, target))

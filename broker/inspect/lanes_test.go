@@ -17,10 +17,10 @@ func TestOwnerAs(t *testing.T) {
 		lane stats.LaneAnswer
 		want Owner
 	}{
-		{stats.LaneAnswer{Live: true}, OwnerRead},
-		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, OwnerLater},
-		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, OwnerRead},
-		{stats.LaneAnswer{Live: true, Full: true}, OwnerLater},
+		{stats.LaneAnswer{Live: true}, OwnerReads},
+		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, OwnerWaits},
+		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, OwnerReads},
+		{stats.LaneAnswer{Live: true, Full: true}, OwnerWaits},
 		{stats.LaneAnswer{Live: true, InDoubt: true}, OwnerStopped},
 		{stats.LaneAnswer{ResumesAt: now.Add(time.Minute)}, OwnerStopped},
 	} {
@@ -86,16 +86,16 @@ func TestRates(t *testing.T) {
 	}
 	before, after := snapshot(0, 100, 60), snapshot(2*time.Second, 140, 50)
 	after.SetRates(before)
-	if l := after.Lanes[0]; *l.In != 20 || *l.Out != 25 {
-		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.In, *l.Out)
+	if l := after.Lanes[0]; *l.InRate != 20 || *l.OutRate != 25 {
+		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.InRate, *l.OutRate)
 	}
 	recreated := snapshot(4*time.Second, 1, 1)
 	recreated.Lanes[0].Info.Created = now
-	if recreated.SetRates(after); recreated.Lanes[0].In != nil {
-		t.Errorf("got the rate %v of a stream that was created again, want none", *recreated.Lanes[0].In)
+	if recreated.SetRates(after); recreated.Lanes[0].InRate != nil {
+		t.Errorf("got the rate %v of a stream that was created again, want none", *recreated.Lanes[0].InRate)
 	}
 	first := snapshot(0, 1, 1)
-	if first.SetRates(Lanes{}); first.Lanes[0].In != nil {
+	if first.SetRates(Lanes{}); first.Lanes[0].InRate != nil {
 		t.Error("got a rate from one snapshot")
 	}
 }

@@ -29,10 +29,10 @@ type Owner string
 
 // The states of a lane's reader.
 const (
-	OwnerRead    Owner = "read"    // an instance reads the lane
-	OwnerLater   Owner = "later"   // the owner has suspended reading: its memory is full, or has all messages due soon
+	OwnerReads   Owner = "read"    // an instance reads the lane
+	OwnerWaits   Owner = "later"   // the owner has suspended reading: its memory is full, or has all messages due soon
 	OwnerStopped Owner = "stopped" // the owner cannot read the lane now, or may no longer own it
-	OwnerNobody  Owner = "nobody"  // no instance owns the lane
+	NoOwner      Owner = "nobody"  // no instance owns the lane
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request
 )
 
@@ -41,8 +41,8 @@ const (
 // or does not seal its answer.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if instance, lane, owned := n.owner(l.Stream); owned {
-		l.Instance, l.Held, l.Read, l.Resumes = instance, lane.Held, lane.Read, lane.ResumesAt
-		l.Newer, l.Format = lane.Newer, n.formatOf(instance)
+		l.Instance, l.Held, l.LastRead, l.ResumesAt = instance, lane.Held, lane.Read, lane.ResumesAt
+		l.NewerMessages, l.Format = lane.Newer, n.formatOf(instance)
 		l.Owner = ownerAs(lane, l.Info.TimeStamp)
 		return
 	}
@@ -51,11 +51,11 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	case err != nil:
 		l.Error = err.Error()
 	case isRead(l.Info.TimeStamp, consumers):
-		l.Owner = OwnerRead
+		l.Owner = OwnerReads
 	case n.Refused != nil, len(n.Proven) == 0:
 		l.Owner = OwnerUnknown // see resolveUnknown
 	default:
-		l.Owner = OwnerNobody
+		l.Owner = NoOwner
 	}
 }
 
@@ -65,9 +65,9 @@ func ownerAs(l stats.LaneAnswer, now time.Time) Owner {
 	case !l.Live || l.InDoubt:
 		return OwnerStopped
 	case l.Full || l.ResumesAt.Sub(now) > minWait:
-		return OwnerLater
+		return OwnerWaits
 	}
-	return OwnerRead
+	return OwnerReads
 }
 
 // consumers returns the consumers of a stream. It sends no request if the stream has none.
@@ -118,12 +118,12 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 // resolveUnknown changes unknown owners to nobody if no lane at all has a reader. If a broker were running, and the
 // server refused only its answers, that broker would read at least one of the lanes.
 func resolveUnknown(lanes []Lane) {
-	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
+	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerReads }) {
 		return
 	}
 	for i := range lanes {
 		if lanes[i].Owner == OwnerUnknown {
-			lanes[i].Owner = OwnerNobody
+			lanes[i].Owner = NoOwner
 		}
 	}
 }

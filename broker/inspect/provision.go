@@ -15,7 +15,7 @@ import (
 // A Change is a change of one stream.
 type Change struct {
 	Stream string `json:"stream"`
-	Did    string `json:"did"` // created or changed
+	Action string `json:"did"` // created or changed
 	Detail string `json:"detail"`
 }
 
@@ -42,7 +42,7 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 	}
 	r := &recorder{Streams: i.JetStream, before: all, dry: dry}
 	p := i.streams.Provisioner(r)
-	p.Create = true
+	p.MayCreate = true
 	_, drift, err := p.Provision(ctx, want)
 	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // nothing was created, so streams are missing
 		drift, err = append(streams.Compare(want, r.before).Drift, streams.UnwantedJournal(want, found)...), nil

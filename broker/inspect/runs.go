@@ -36,7 +36,7 @@ type Runs struct {
 // Runs searches the journal for the last runs of the series with this generation. A round whose message is still
 // retried is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNone.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	runs := Runs{Runs: []Run{}}
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
@@ -76,8 +76,8 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 }
 
 // completeSince reports whether the journal has all records from t on.
-func (j Journaled) completeSince(t time.Time) bool {
-	return len(j.Without) == 0 && j.More == 0 && j.GoOn.Sequence == 0 &&
+func (j JournalReport) completeSince(t time.Time) bool {
+	return len(j.WithoutJournal) == 0 && j.More == 0 && j.GoOn.Sequence == 0 &&
 		!slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { return h.To.After(t) })
 }
 

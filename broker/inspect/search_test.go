@@ -64,10 +64,10 @@ func TestWhyHere(t *testing.T) {
 		lane Lane
 		want string
 	}{
-		{Lane{Reader: Reader{Owner: OwnerNobody}}, "no instance reads its lane"},
+		{Lane{Reader: Reader{Owner: NoOwner}}, "no instance reads its lane"},
 		{Lane{Reader: Reader{Owner: OwnerStopped, Instance: "k"}}, "k cannot read its lane now"},
-		{Lane{Reader: Reader{Owner: OwnerRead, Read: 10}}, "being delivered, or delivered and not yet removed"},
-		{Lane{Reader: Reader{Owner: OwnerRead, Read: 9, Instance: "k"}}, "k has not read it yet"},
+		{Lane{Reader: Reader{Owner: OwnerReads, LastRead: 10}}, "being delivered, or delivered and not yet removed"},
+		{Lane{Reader: Reader{Owner: OwnerReads, LastRead: 9, Instance: "k"}}, "k has not read it yet"},
 		{Lane{Reader: Reader{Owner: OwnerUnknown}}, "being delivered, or delivered and not yet removed, or not read yet"},
 	} {
 		if got := at(test.lane); got != test.want {

@@ -19,9 +19,9 @@ import (
 // TestRefusalEndsTheWaiting: a refused request has no answer, and its caller does not wait for an answer.
 func TestRefusalEndsTheWaiting(t *testing.T) {
 	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
-		i := open(t, s, with(t, "delay", "1s 5s"), natstest.Tried)
+		i := open(t, s, configOf(t, "delay", "1s 5s"), natstest.Tried)
 		began := time.Now()
-		_, err := i.Lanes(t.Context(), Handover)
+		_, err := i.Lanes(t.Context(), MaxHandover)
 		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
 			t.Errorf("got %v, want the subject that was refused", err)
 		}
@@ -35,7 +35,7 @@ func TestRefusalEndsTheWaiting(t *testing.T) {
 // TestLanesAreComplete: if the request for one lane is refused, Lanes fails. An incomplete table would mislead.
 func TestLanesAreComplete(t *testing.T) {
 	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "delay", "1s 5s")
+		cfg := configOf(t, "delay", "1s 5s")
 		provision(t, s, cfg)
 		publish(t, open(t, s, cfg, ""), "delay.5s.x")
 		_, err := open(t, s, cfg, natstest.Tried).Lanes(t.Context(), 0)
@@ -48,24 +48,25 @@ func TestLanesAreComplete(t *testing.T) {
 // TestRefusalEndsInnermostRequest: a refusal ends the outer request only if the inner request has already ended.
 func TestRefusalEndsInnermostRequest(t *testing.T) {
 	natstest.BubbleAs(t, natstest.Denied("not.ours"), func(t *testing.T, s *natstest.Server) {
-		i := open(t, s, with(t, "delay", "1s 5s"), natstest.Tried)
-		around, cancelAround := i.Allowed(t.Context())
+		i := open(t, s, configOf(t, "delay", "1s 5s"), natstest.Tried)
+		around, cancelAround := i.WithRefusal(t.Context())
 		defer cancelAround()
-		inner, cancelInner := i.Allowed(around)
+		inner, cancelInner := i.WithRefusal(around)
 		refuse := func() {
-			if err := errors.Join(i.Conn.Publish("not.ours", nil), i.Conn.Flush()); err != nil {
+			if err := i.Conn.Publish("not.ours", nil); err != nil {
 				t.Fatal(err)
 			}
+			natstest.Flush(t, i.Conn)
 			synctest.Wait()
 		}
 		refuse()
-		if Forbidden(inner) == nil || around.Err() != nil {
+		if RefusalOf(inner) == nil || around.Err() != nil {
 			t.Errorf("the inner request ended with %v and the outer request with %v; want the refusal and nil",
 				context.Cause(inner), context.Cause(around))
 		}
 		cancelInner()
 		refuse()
-		if Forbidden(around) == nil {
+		if RefusalOf(around) == nil {
 			t.Error("after the inner request has ended, a refusal does not end the outer request")
 		}
 	})

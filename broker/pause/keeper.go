@@ -21,8 +21,8 @@ const (
 	// loadTimeout is the maximum time for which a start waits for the record. An election takes at most 9 s. A stream
 	// without a majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
-	// maxMoves is the maximum number of attempts of Move to store a change while others change the list. The owner calls
-	// Move again after it has read the lane the next time.
+	// maxMoves is the maximum number of attempts of SetState to store a change while others change the list. The owner
+	// calls SetState again after it has read the lane the next time.
 	maxMoves = 5
 	// MaxClosing is the maximum time for which an instance holds due messages in memory for a pause that is closing.
 	// After that time, due messages join the lane again: the owner has died or cannot drain the lane.
@@ -47,9 +47,9 @@ type Keeper struct {
 
 // view is a list together with the list that replaces it after some time.
 type view struct {
-	list  *List
-	until time.Time // local time from which stale replaces the list
-	stale *List     // the list with its closing pauses as resuming; nil if no pause is closing
+	list      *List
+	staleFrom time.Time // local time from which stale replaces the list
+	stale     *List     // the list with its closing pauses as resuming; nil if no pause is closing
 }
 
 // Config is the configuration of a keeper.
@@ -77,13 +77,13 @@ func NewKeeper(cfg Config) *Keeper {
 // List returns the present list, or nil if no list is known.
 func (k *Keeper) List() *List { return k.view.Load().list }
 
-// At returns the list that applies at a local time. A nil keeper has no pauses.
-func (k *Keeper) At(local time.Time) *List {
+// ListAt returns the list that applies at a local time. A nil keeper has no pauses.
+func (k *Keeper) ListAt(local time.Time) *List {
 	if k == nil {
 		return nil
 	}
 	v := k.view.Load()
-	if v.stale != nil && local.After(v.until) {
+	if v.stale != nil && local.After(v.staleFrom) {
 		return v.stale
 	}
 	return v.list
@@ -111,18 +111,18 @@ func (k *Keeper) Changed() <-chan struct{} {
 	return k.changed
 }
 
-// Hear replaces the list by the list of an announcement if the announcement is trusted and its list is newer. Any
+// Receive replaces the list by the list of an announcement if the announcement is trusted and its list is newer. Any
 // client can send an announcement.
-func (k *Keeper) Hear(r Record) {
+func (k *Keeper) Receive(r Record) {
 	if l := k.cfg.Store.Open(r); l != nil {
-		k.take(l)
+		k.adopt(l)
 	}
 }
 
-// First returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It returns
-// jetstream.ErrMsgNotFound if there is no message.
-func (k *Keeper) First(ctx context.Context, id string) (string, error) {
-	return k.cfg.Store.First(ctx, id)
+// FirstPause returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It
+// returns jetstream.ErrMsgNotFound if there is no message.
+func (k *Keeper) FirstPause(ctx context.Context, id string) (string, error) {
+	return k.cfg.Store.FirstPause(ctx, id)
 }
 
 // Refresh makes Run read the record soon. The caller may have lost an announcement.
@@ -131,8 +131,8 @@ func (k *Keeper) Refresh() {
 	signal(k.wake)
 }
 
-// take makes a list the present list if it is newer.
-func (k *Keeper) take(l *List) {
+// adopt makes a list the present list if it is newer.
+func (k *Keeper) adopt(l *List) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now := k.view.Load().list; now != nil && now.Version >= l.Version {
@@ -144,7 +144,7 @@ func (k *Keeper) take(l *List) {
 			continue
 		}
 		if v.stale == nil {
-			v.until = time.Now().Add(MaxClosing)
+			v.staleFrom = time.Now().Add(MaxClosing)
 			v.stale = &List{Version: l.Version, Pauses: slices.Clone(l.Pauses)}
 		}
 		i := slices.Index(v.stale.Pauses, p)
@@ -224,22 +224,22 @@ func (k *Keeper) apply(ctx context.Context) {
 	k.applied.Store(l.Version)
 }
 
-// Move moves a pause from one state to the next and stores the list, which the other instances read within
-// busyInterval. If the list cannot be stored, this instance applies it nevertheless and stores it later. Until then, a
-// restarted instance has the earlier state.
-func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
+// SetState changes the state of a pause, if the pause is in the state from, and stores the list, which the other
+// instances read within busyInterval. If the list cannot be stored, this instance applies it nevertheless and stores it
+// later. Until then, a restarted instance has the earlier state.
+func (k *Keeper) SetState(ctx context.Context, id string, from, to State) {
 	for range maxMoves {
 		read, err := k.cfg.Store.Read(ctx)
 		if err == nil && read.List != nil {
-			k.take(read.List)
+			k.adopt(read.List)
 		}
 		if p, ok := k.List().Get(id); !ok || p.State != from {
 			return
 		}
 		next := k.List().Set(id, to, time.Now())
 		if err == nil {
-			read.At, err = k.cfg.Store.Write(ctx, next, read)
-			read.earlier, read.foreign = true, nil
+			read.Sequence, err = k.cfg.Store.Write(ctx, next, read)
+			read.hasEarlier, read.foreign = true, nil
 		}
 		if errors.Is(err, ErrConflict) {
 			continue
@@ -249,7 +249,7 @@ func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 				"the list of paused targets cannot be stored; this instance applies it and stores it later",
 				"err", err)
 		}
-		k.take(next)
+		k.adopt(next)
 		if err == nil {
 			_ = k.cfg.Store.Tidy(ctx, read) // after an error, the next read removes the remaining messages
 		}

@@ -89,13 +89,13 @@ func (l *List) Present() []Pause {
 	return slices.DeleteFunc(slices.Clone(l.All()), func(p Pause) bool { return p.State == Over })
 }
 
-// Of returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all messages for a
-// target wait in one lane, in the order of their due times, even if patterns overlap.
+// PauseOf returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all messages
+// for a target wait in one lane, in the order of their due times, even if patterns overlap.
 //
 // Own is the pause in whose lane the message has waited, or empty. Of ignores this pause, and older pauses that are
 // being resumed, because the messages in the lanes of those pauses were due later. Otherwise messages of pauses that
 // are resumed together could move from one lane to another and back.
-func (l *List) Of(target, own string) (id string, state State) {
+func (l *List) PauseOf(target, own string) (id string, state State) {
 	released := slices.IndexFunc(l.All(), func(p Pause) bool { return p.ID == own })
 	for i, p := range l.All() {
 		if p.State != Over && i != released && (p.State == Paused || i > released) && message.Match(p.Pattern, target) {
@@ -112,8 +112,8 @@ func (l *List) Stops(target string) bool {
 	})
 }
 
-// with returns the list with the present pauses of another list, at most maxPauses in all.
-func (l *List) with(other *List) *List {
+// merge returns the list with the present pauses of another list, at most maxPauses in all.
+func (l *List) merge(other *List) *List {
 	if other == nil {
 		return l
 	}
@@ -133,8 +133,8 @@ func validID(id string) bool {
 	return err == nil && version > 0 && strconv.FormatInt(version, 36) == id
 }
 
-// held returns the list with each pause paused and unproven. The caller could not open the list.
-func (l *List) held(now time.Time) *List {
+// allPaused returns the list with each pause paused and unproven. The caller could not open the list.
+func (l *List) allPaused(now time.Time) *List {
 	held := &List{Version: now.UnixNano(), Pauses: slices.Clone(l.Pauses)}
 	for i := range held.Pauses {
 		held.Pauses[i].State, held.Pauses[i].Unproven = Paused, true

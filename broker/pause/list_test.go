@@ -43,14 +43,14 @@ func TestOldestMatchingPauseApplies(t *testing.T) {
 		{"orders.x.y", second, "", Over, true},
 		{"mail.x", "", "", Over, false},
 	} {
-		if id, state := l.Of(tt.target, tt.own); id != tt.id || state != tt.state {
+		if id, state := l.PauseOf(tt.target, tt.own); id != tt.id || state != tt.state {
 			t.Errorf("%s from %q: %s, %s, want %s, %s", tt.target, tt.own, id, state, tt.id, tt.state)
 		}
 		if got := l.Stops(tt.target); got != tt.stops {
 			t.Errorf("%s is stopped: %v, want %v", tt.target, got, tt.stops)
 		}
 	}
-	if id, state := none.Of("orders.x", ""); id != "" || state != Over || none.Stops("orders.x") {
+	if id, state := none.PauseOf("orders.x", ""); id != "" || state != Over || none.Stops("orders.x") {
 		t.Errorf("without a list: %s, %s, want no pause", id, state)
 	}
 }

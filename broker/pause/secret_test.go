@@ -55,7 +55,7 @@ func TestRecordOutlivesItsKey(t *testing.T) {
 		a, ab, ba, b := store.withSecrets(secretA), store.withSecrets(secretA, secretB),
 			store.withSecrets(secretB, secretA), store.withSecrets(secretB)
 		l := must(t)((*List)(nil).Pause("q.>", time.Now()))
-		if _, err := a.Write(context.Background(), l, Stored{}); err != nil {
+		if _, err := a.Write(context.Background(), l, ReadResult{}); err != nil {
 			t.Fatal(err)
 		}
 		before := started(t, ab)

@@ -109,14 +109,14 @@ func TestKeeperKeeps(t *testing.T) {
 		l := must(t)(none.Pause("a.>", time.Now()))
 		forged := store.Seal(l)
 		forged.Seal = "x" + forged.Seal[1:]
-		k.Hear(forged)
-		k.Hear(Record{Body: l.encode()})
+		k.Receive(forged)
+		k.Receive(Record{Body: l.encode()})
 		if k.List() != nil {
 			t.Fatalf("the keeper has accepted the forged list %+v", k.List())
 		}
-		k.Hear(store.Seal(l))
+		k.Receive(store.Seal(l))
 		synctest.Wait()
-		if k.At(time.Now()) == nil || k.Applied() != 0 {
+		if k.ListAt(time.Now()) == nil || k.Applied() != 0 {
 			t.Errorf("announced: list %+v, applied %d, want a list that is not yet applied", k.List(), k.Applied())
 		}
 		apply <- struct{}{}
@@ -138,12 +138,12 @@ func TestKeeperKeeps(t *testing.T) {
 			t.Errorf("after a purge: got %+v, %v, want the list written back", read, err)
 		}
 		closing := l.Set(l.Pauses[0].ID, Closing, time.Now())
-		k.Hear(store.Seal(closing))
-		k.Hear(store.Seal(l))
+		k.Receive(store.Seal(closing))
+		k.Receive(store.Seal(l))
 		for at, want := range map[time.Time]State{
 			time.Now(): Closing, time.Now().Add(MaxClosing + 1): Resuming,
 		} {
-			if _, state := k.At(at).Of("a.b", ""); state != want {
+			if _, state := k.ListAt(at).PauseOf("a.b", ""); state != want {
 				t.Errorf("at %s the pause is %s, want %s", at, state, want)
 			}
 		}

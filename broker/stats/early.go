@@ -27,7 +27,7 @@ const (
 //
 // A delivery with due > ts − (a − s) was early. Of all deliveries between two readings, only the one with the largest
 // due − s is kept. So the counts are of readings, and not of deliveries. The count of early readings must stay zero.
-type Early struct {
+type EarlyCheck struct {
 	maxLead time.Duration // maximum of due − s since the last reading; both are relative to base
 	first   time.Time     // local time of the first delivery since the last reading; zero if there is none
 	asked   time.Time     // local time at which the current reading began; zero if the reading cannot judge
@@ -36,7 +36,7 @@ type Early struct {
 }
 
 // Sent records a delivery at a local time, which has a monotonic reading.
-func (e *Early) Sent(base, due, local time.Time) {
+func (e *EarlyCheck) Sent(base, due, local time.Time) {
 	lead := due.Sub(base.Round(0)) - local.Sub(base)
 	if e.first.IsZero() || lead > e.maxLead {
 		e.maxLead = lead
@@ -46,8 +46,8 @@ func (e *Early) Sent(base, due, local time.Time) {
 	}
 }
 
-// Ask records the beginning of a reading.
-func (e *Early) Ask(leader string, local time.Time) {
+// Begin records the beginning of a reading.
+func (e *EarlyCheck) Begin(leader string, local time.Time) {
 	e.asked = time.Time{}
 	if !e.first.IsZero() && local.Sub(e.first) <= maxJudgeDelay {
 		e.asked, e.judged, e.leader = local, e.maxLead, leader
@@ -56,7 +56,7 @@ func (e *Early) Ask(leader string, local time.Time) {
 }
 
 // Judge reports whether the reading can judge the deliveries before it, and whether one of them was early.
-func (e *Early) Judge(base time.Time, s lane.Sample) (judged, wasEarly bool) {
+func (e *EarlyCheck) Judge(base time.Time, s lane.Sample) (judged, wasEarly bool) {
 	if e.asked.IsZero() || s.Leader != e.leader {
 		return false, false
 	}

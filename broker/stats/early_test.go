@@ -31,25 +31,25 @@ func TestEarly(t *testing.T) {
 		{"another leader", 10 * ms, 50 * ms, 30 * ms, "b", false, false},
 		{"a reading after maxJudgeDelay", time.Hour, 2011 * ms, 2011 * ms, "a", false, false},
 	} {
-		var e Early
+		var e EarlyCheck
 		e.Sent(base, leader(-time.Minute), at(5*time.Millisecond)) // an earlier delivery with a smaller lead
 		e.Sent(base, leader(test.due), at(10*time.Millisecond))
 		e.Sent(base, leader(-time.Minute), at(15*time.Millisecond)) // a later delivery with a smaller lead
-		e.Ask("a", at(test.asked))
+		e.Begin("a", at(test.asked))
 		e.Sent(base, leader(time.Hour), at(test.asked+time.Millisecond)) // judged by the next reading
 		judged, wasEarly := e.Judge(base, lane.Sample{ServerTime: leader(test.answered), Leader: test.leader})
 		if judged != test.judged || wasEarly != test.early {
 			t.Errorf("%s: judged %v, early %v; want %v, %v", test.name, judged, wasEarly, test.judged, test.early)
 		}
-		if e.Ask("a", at(test.asked+2*time.Millisecond)); test.name == "in time" {
+		if e.Begin("a", at(test.asked+2*time.Millisecond)); test.name == "in time" {
 			second := lane.Sample{ServerTime: leader(test.asked + 2*ms), Leader: "a"}
 			if _, wasEarly := e.Judge(base, second); !wasEarly {
 				t.Error("the second reading does not judge a delivery that was sent during the first")
 			}
 		}
 	}
-	var idle Early
-	if idle.Ask("a", at(0)); idle.asked != (time.Time{}) {
+	var idle EarlyCheck
+	if idle.Begin("a", at(0)); idle.asked != (time.Time{}) {
 		t.Error("a reading without an earlier delivery can judge")
 	}
 }
@@ -65,14 +65,14 @@ func TestHistogram(t *testing.T) {
 	}
 	for _, b := range got.Buckets {
 		want := uint64(3)
-		switch b.UpTo {
+		switch b.Bound {
 		case time.Millisecond:
 			want = 2
 		case time.Hour:
 			want = 4
 		}
 		if b.Count != want {
-			t.Errorf("up to %s: %d, want %d", b.UpTo, b.Count, want)
+			t.Errorf("up to %s: %d, want %d", b.Bound, b.Count, want)
 		}
 	}
 }

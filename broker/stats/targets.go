@@ -100,8 +100,8 @@ func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 				sums[a.name()] = sum
 			}
 			sum.Delivered, sum.Refused = sum.Delivered+a.Delivered, sum.Refused+a.Refused
-			sum.DeliveredRate = plus(sum.DeliveredRate, a.DeliveredRate)
-			sum.RefusedRate = plus(sum.RefusedRate, a.RefusedRate)
+			sum.DeliveredRate = addRates(sum.DeliveredRate, a.DeliveredRate)
+			sum.RefusedRate = addRates(sum.RefusedRate, a.RefusedRate)
 		}
 	}
 	all := make([]TargetAnswer, 0, len(sums))
@@ -115,7 +115,7 @@ func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 	return all
 }
 
-func plus(a, b *float64) *float64 {
+func addRates(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}

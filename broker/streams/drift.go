@@ -139,9 +139,9 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 			"want none, or %d", has.MaxConsumers, minConsumers)
 	d.check(s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize), warning,
 		"max_msg_size is %d, more than %d: larger messages are accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
-	d.check(above(has.MaxMsgs, s.MaxMsgs), warning,
+	d.check(exceeds(has.MaxMsgs, s.MaxMsgs), warning,
 		"max_msgs is %d, want %d: more is accepted than configured", has.MaxMsgs, s.MaxMsgs)
-	d.check(above(has.MaxBytes, s.MaxBytes), warning,
+	d.check(exceeds(has.MaxBytes, s.MaxBytes), warning,
 		"max_bytes is %d, want %d: more is accepted than configured", has.MaxBytes, s.MaxBytes)
 	d.check(has.Duplicates < s.Duplicates, warning,
 		"duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
@@ -151,5 +151,5 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 	}
 }
 
-// above reports whether a limit is wanted, and the actual limit is missing or higher.
-func above(has, want int64) bool { return want > 0 && (has <= 0 || has > want) }
+// exceeds reports whether a limit is wanted, and the actual limit is missing or higher.
+func exceeds(has, want int64) bool { return want > 0 && (has <= 0 || has > want) }

@@ -13,9 +13,9 @@ import (
 
 type config = jetstream.StreamConfig
 
-// judged are changes of settings with which a stream could change, lose or keep accepted messages. Says is a part of
+// harmful are changes of settings with which a stream could change, lose or keep accepted messages. Says is a part of
 // the reported difference, or empty for a change without a report.
-var judged = map[string]struct {
+var harmful = map[string]struct {
 	change func(*config)
 	fatal  bool
 	says   string
@@ -53,8 +53,8 @@ var judged = map[string]struct {
 	"Discard": {func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
 }
 
-// indifferent are the settings with which a stream cannot change, lose or keep accepted messages.
-var indifferent = []string{
+// harmless are the settings with which a stream cannot change, lose or keep accepted messages.
+var harmless = []string{
 	"Name", "Description", "Replicas", "Placement", "Compression", "FirstSeq", "AllowDirect", "MirrorDirect", "Metadata",
 	"Template",
 	"SubjectDeleteMarkerTTL", // needs AllowMsgTTL
@@ -64,11 +64,11 @@ var indifferent = []string{
 // TestEverySettingIsJudged compares a stream that has one changed setting with the wanted stream. Every setting must be
 // in one of the two tables, so a new setting of nats.go fails the test.
 func TestEverySettingIsJudged(t *testing.T) {
-	spec := want("30m")[0]
+	spec := wantedSpecs("30m")[0]
 	if drift := spec.Drift(spec.Config()); len(drift) > 0 {
 		t.Fatalf("drift %v of the wanted configuration, want none", drift)
 	}
-	for name, tt := range judged {
+	for name, tt := range harmful {
 		cfg := spec.Config()
 		tt.change(&cfg)
 		switch drift := spec.Drift(cfg); {
@@ -89,7 +89,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 			t.Errorf("%s: drift %v, want none", name, spec.Drift(cfg))
 		}
 	}
-	known := slices.Concat(indifferent, slices.Collect(maps.Keys(judged)))
+	known := slices.Concat(harmless, slices.Collect(maps.Keys(harmful)))
 	for field := range reflect.TypeFor[jetstream.StreamConfig]().Fields() {
 		if !slices.Contains(known, field.Name) {
 			t.Errorf("no decision about %s: can it harm accepted messages?", field.Name)
@@ -99,7 +99,7 @@ func TestEverySettingIsJudged(t *testing.T) {
 
 // TestDriftOfDeadLetters: only the streams of lanes need consumers.
 func TestDriftOfDeadLetters(t *testing.T) {
-	specs := want("30m")
+	specs := wantedSpecs("30m")
 	dead := specs[len(specs)-1]
 	cfg := dead.Config()
 	cfg.MaxConsumers, cfg.ConsumerLimits.InactiveThreshold = 1, time.Minute

@@ -4,10 +4,10 @@ import "errors"
 
 var (
 	// ErrMissingStreams is returned when streams do not exist and the provisioner may not create them. Create the streams,
-	// or set Create.
+	// or set MayCreate.
 	ErrMissingStreams = errors.New("streams are missing")
 	// ErrForbidden is returned when the user may not create or change a stream. The error names the subject. Grant the
-	// permission, or have another user provision the streams and run without Create.
+	// permission, or have another user provision the streams and run without MayCreate.
 	ErrForbidden = errors.New("the NATS user lacks a permission")
 	// ErrNoLeader is returned when some of the broker's streams have no leader, so that no server can describe them. Try
 	// again, or provision without NeedLeaders.

@@ -26,8 +26,8 @@ func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {
 // checkJournal reports settings with which records may be missing, or the journal may use the storage of the lanes.
 func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 	d.check(has.MaxAge != s.MaxAge, warning,
-		"max_age is %s, want %s: records are kept for the actual time", age(has), levels.FormatDuration(s.MaxAge))
-	d.check(above(has.MaxBytes, s.MaxBytes), warning,
+		"max_age is %s, want %s: records are kept for the actual time", maxAgeText(has), levels.FormatDuration(s.MaxAge))
+	d.check(exceeds(has.MaxBytes, s.MaxBytes), warning,
 		"max_bytes is %d, want %d: the journal may take the room of the lanes", has.MaxBytes, s.MaxBytes)
 	d.check(has.Discard != jetstream.DiscardOld && (has.MaxMsgs > 0 || has.MaxBytes > 0), warning,
 		"discard is new with a limit set: a full journal accepts no records; want old")
@@ -70,7 +70,7 @@ func UnwantedJournal(want, found []Spec) []Drift {
 	return d.all
 }
 
-func age(has jetstream.StreamConfig) string {
+func maxAgeText(has jetstream.StreamConfig) string {
 	if has.MaxAge == 0 {
 		return "none"
 	}

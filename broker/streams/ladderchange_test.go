@@ -14,7 +14,7 @@ import (
 // TestOperatorsChangesStay: the changes of an operator stay when the ladder changes.
 func TestOperatorsChangesStay(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m", "30m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m", "30m"))
 		extra := []string{"mine.>", "delayed.orders.>", "delay2.30m.>"} // the last two only begin like the broker's
 		natstest.Reconfigure(t, js, "DELAY_30m", func(c *jetstream.StreamConfig) {
 			c.Description, c.MaxBytes = "mine", 1<<30
@@ -22,7 +22,7 @@ func TestOperatorsChangesStay(t *testing.T) {
 			c.Metadata["mine"] = "yes"
 		})
 		for _, ladder := range [][]string{{"1m", "30m"}, {"1m"}, {"1m", "30m"}} {
-			mustProvision(t, provisioner(js, true), want(ladder...))
+			mustProvision(t, provisioner(js, true), wantedSpecs(ladder...))
 			cfg := configOf(t, js, "DELAY_30m")
 			if cfg.Description != "mine" || cfg.MaxBytes != 1<<30 || cfg.Metadata["mine"] != "yes" ||
 				cfg.Metadata[metaKind] != "level" {
@@ -50,7 +50,7 @@ func TestLevelRetiredAndBack(t *testing.T) {
 		}
 		check := func(levels []string, stream string) {
 			t.Helper()
-			found, drift := mustProvision(t, provisioner(js, true), want(levels...))
+			found, drift := mustProvision(t, provisioner(js, true), wantedSpecs(levels...))
 			if got := holder("delay.7m.x"); got != stream {
 				t.Errorf("with levels %v, delay.7m belongs to %s, want %s", levels, got, stream)
 			}
@@ -74,7 +74,7 @@ func TestLevelRetiredAndBack(t *testing.T) {
 // TestForeignStreamsStay: streams with another prefix, or without marks, are neither found nor changed.
 func TestForeignStreamsStay(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		other := Provisioner{Streams: js, Prefix: "other", Delay: provisioner(js, true).Delay, Create: true,
+		other := Provisioner{Streams: js, Prefix: "other", ParseDelay: provisioner(js, true).ParseDelay, MayCreate: true,
 			Roots: []string{"other"}}
 		mustProvision(t, other,
 			[]Spec{{Stream: "OTHER_30m", Kind: Level, Name: "30m", Prefix: "other", Subjects: []string{"other.30m.>"},
@@ -83,7 +83,7 @@ func TestForeignStreamsStay(t *testing.T) {
 			jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
 			t.Fatal(err)
 		}
-		specs := want("1m", "30m")
+		specs := wantedSpecs("1m", "30m")
 		found, _ := mustProvision(t, provisioner(js, true), specs)
 		if got := names(found); got != names(specs) {
 			t.Errorf("found %s, want %s", got, names(specs))
@@ -114,7 +114,7 @@ func (w watching) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) 
 // only between two consecutive changes.
 func TestSubjectsMoveOneByOne(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m", "7m", "30m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m", "7m", "30m"))
 		for _, ladder := range [][]string{{}, {"1m", "7m", "30m"}, {"7m"}, {"1m", "30m"}} {
 			var before []string
 			streams := watching{js, func() {
@@ -132,29 +132,29 @@ func TestSubjectsMoveOneByOne(t *testing.T) {
 			}}
 			p := provisioner(js, true)
 			p.Streams = streams
-			if _, drift := mustProvision(t, p, want(ladder...)); len(drift) > 0 || len(before) > 0 {
+			if _, drift := mustProvision(t, p, wantedSpecs(ladder...)); len(drift) > 0 || len(before) > 0 {
 				t.Errorf("to levels %v: drift %v, and no stream listens on %v", ladder, drift, before)
 			}
 		}
 	})
 }
 
-// uncreating is a JetStream that refuses to create streams.
-type uncreating struct{ jetstream.JetStream }
+// withoutCreate is a JetStream that refuses to create streams.
+type withoutCreate struct{ jetstream.JetStream }
 
 var errNoRight = errors.New("no permission to create a stream")
 
-func (uncreating) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
+func (withoutCreate) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
 	return nil, errNoRight
 }
 
 // TestRefusedStreamTakesNoSubjects: if the stream of a new level cannot be created, the intake keeps its subjects.
 func TestRefusedStreamTakesNoSubjects(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		before := configOf(t, js, "DELAY_INTAKE").Subjects
-		p := provisioner(uncreating{js}, true)
-		if _, _, err := p.Provision(context.Background(), want("1m", "7m")); !errors.Is(err, errNoRight) {
+		p := provisioner(withoutCreate{js}, true)
+		if _, _, err := p.Provision(context.Background(), wantedSpecs("1m", "7m")); !errors.Is(err, errNoRight) {
 			t.Fatalf("got %v, want %v", err, errNoRight)
 		}
 		if got := configOf(t, js, "DELAY_INTAKE").Subjects; !slices.Equal(got, before) {
@@ -166,11 +166,11 @@ func TestRefusedStreamTakesNoSubjects(t *testing.T) {
 // TestLevelWithoutFreeSubject: a new level gets its subjects even if the intake has all of them.
 func TestLevelWithoutFreeSubject(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		natstest.Reconfigure(t, js, "DELAY_INTAKE", func(c *jetstream.StreamConfig) {
 			c.Subjects = append(c.Subjects, "delaysys.hop.7m.>")
 		})
-		mustProvision(t, provisioner(js, true), want("1m", "7m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m", "7m"))
 		for _, subject := range []string{"delay.7m.>", "delaysys.hop.7m.>"} {
 			if !slices.Contains(configOf(t, js, "DELAY_7m").Subjects, subject) {
 				t.Errorf("the level does not listen on %s", subject)

@@ -14,9 +14,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// want returns the streams of these levels, the intake and the dead letters. The intake also takes the durations 1m, 7m
-// and 30m that are not levels.
-func want(levels ...string) []Spec {
+// wantedSpecs returns the streams of these levels, the intake and the dead letters. The intake also takes the durations
+// 1m, 7m and 30m that are not levels.
+func wantedSpecs(levels ...string) []Spec {
 	base := Spec{Prefix: "delay", Format: Format, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second}
 	var all []Spec
 	for _, name := range levels {
@@ -41,9 +41,9 @@ func want(levels ...string) []Spec {
 
 func provisioner(js jetstream.JetStream, create bool) Provisioner {
 	return Provisioner{
-		Streams: js, Prefix: "delay", Delay: time.ParseDuration, Create: create,
-		Roots:   []string{"delay", "delayin", "delayat", "delaysys", "delaydead"},
-		Retired: func(s Spec) []string { return []string{"delaysys.hop." + s.Name + ".>"} },
+		Streams: js, Prefix: "delay", ParseDelay: time.ParseDuration, MayCreate: create,
+		Roots:           []string{"delay", "delayin", "delayat", "delaysys", "delaydead"},
+		RetiredSubjects: func(s Spec) []string { return []string{"delaysys.hop." + s.Name + ".>"} },
 	}
 }
 
@@ -100,7 +100,7 @@ func names(specs []Spec) string {
 // TestProvision: the first call creates all streams, and the second call changes none.
 func TestProvision(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		specs := want("1m", "30m")
+		specs := wantedSpecs("1m", "30m")
 		for round, changes := range []int{4, 0} {
 			js.changes = 0
 			found, drift := mustProvision(t, provisioner(js, true), specs)
@@ -135,9 +135,9 @@ func TestProvision(t *testing.T) {
 // ones.
 func TestMissingStreams(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		js.changes = 0
-		_, _, err := provisioner(js, false).Provision(context.Background(), want("1m", "7m", "30m"))
+		_, _, err := provisioner(js, false).Provision(context.Background(), wantedSpecs("1m", "7m", "30m"))
 		if !errors.Is(err, ErrMissingStreams) || !strings.Contains(err.Error(), "DELAY_7m DELAY_30m") ||
 			strings.Contains(err.Error(), "DELAY_1m") {
 			t.Errorf("%v, want ErrMissingStreams and the two names", err)
@@ -162,12 +162,12 @@ func TestForeignStream(t *testing.T) {
 		for _, create := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, create %v", tt.name, create), func(t *testing.T) {
 				bubbleJS(t, func(t *testing.T, js *counting) {
-					mustProvision(t, provisioner(js, true), want("1m"))
+					mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 					cfg := jetstream.StreamConfig{Name: "DELAY_30m", Subjects: []string{"mine.>"}, Metadata: tt.meta}
 					if _, err := js.CreateStream(context.Background(), cfg); err != nil {
 						t.Fatal(err)
 					}
-					_, _, err := provisioner(js, create).Provision(context.Background(), want("1m", "30m"))
+					_, _, err := provisioner(js, create).Provision(context.Background(), wantedSpecs("1m", "30m"))
 					if !errors.Is(err, ErrForeignStream) || !strings.Contains(err.Error(), "DELAY_30m") {
 						t.Errorf("%v, want ErrForeignStream and the name", err)
 					}
@@ -195,10 +195,10 @@ func TestDrift(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubbleJS(t, func(t *testing.T, js *counting) {
-				mustProvision(t, provisioner(js, true), want("1m", "30m"))
+				mustProvision(t, provisioner(js, true), wantedSpecs("1m", "30m"))
 				natstest.Reconfigure(t, js, "DELAY_30m", tt.change)
 				before, changes := configOf(t, js, "DELAY_30m"), js.changes
-				_, drift := mustProvision(t, provisioner(js, true), want("1m", "30m"))
+				_, drift := mustProvision(t, provisioner(js, true), wantedSpecs("1m", "30m"))
 				if tt.says == "" && len(drift) > 0 {
 					t.Errorf("drift %v, want none", drift)
 				}

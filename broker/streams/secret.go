@@ -55,8 +55,8 @@ func intakeFirst(found []Spec) []Spec {
 	return append(intake, others...)
 }
 
-// sealMarks adds the marks of seals to the metadata.
-func (s Seals) sealMarks(metadata map[string]string) {
+// writeMarks adds the marks of seals to the metadata.
+func (s Seals) writeMarks(metadata map[string]string) {
 	if s.Secret != "" {
 		metadata[metaSecret] = s.Secret
 	}
@@ -72,7 +72,7 @@ func (p Provisioner) seal(
 ) (sealed []Spec, changed bool, err error) {
 	marks := p.sealOf(found, all)
 	for _, s := range intakeFirst(found) {
-		if s.Format > Format || s.Broken != nil || !s.lacks(marks) {
+		if s.Format > Format || s.MarksErr != nil || !s.lacks(marks) {
 			continue
 		}
 		now, err := p.read(ctx, s)
@@ -82,7 +82,7 @@ func (p Provisioner) seal(
 		if now == nil {
 			continue // the stream was deleted
 		}
-		has, ok := parseMarks(*now, p.Prefix, p.Delay)
+		has, ok := parseMarks(*now, p.Prefix, p.ParseDelay)
 		if !ok {
 			continue
 		}
@@ -90,13 +90,13 @@ func (p Provisioner) seal(
 		merged := Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
 		if has.lacks(marks) {
 			now.Metadata = maps.Clone(now.Metadata)
-			merged.sealMarks(now.Metadata)
+			merged.writeMarks(now.Metadata)
 			if err := p.update(ctx, *now); err != nil {
 				return nil, false, err
 			}
 			changed = true
 		}
-		if !p.OwnSecret {
+		if !p.SecretConfigured {
 			marks.Secret = merged.Secret
 		}
 		marks.Sealed = merged.Sealed
@@ -119,7 +119,7 @@ func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) 
 	secrets, sealed := Secrets(found)
 	marks := Seals{Sealed: sealed}
 	switch {
-	case p.OwnSecret: // the secret is configured, not kept in streams
+	case p.SecretConfigured: // the secret is configured, not kept in streams
 	case len(secrets) > 0:
 		marks.Secret = secrets[0]
 	case sealed.IsZero():

@@ -39,7 +39,7 @@ func TestSecretsOfManyAtOnce(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		for range 5 {
 			bubbleJS(t, func(t *testing.T, js *counting) {
-				specs := want("1m", "30m")
+				specs := wantedSpecs("1m", "30m")
 				if !fresh {
 					mustProvision(t, provisioner(js, true), specs)
 					unsealed(t, js, specs)
@@ -80,7 +80,7 @@ func TestSecretsOfManyAtOnce(t *testing.T) {
 // is otherwise unchanged. A stream with a secret keeps that secret.
 func TestSecretTouchesNothingElse(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		specs := want("1m", "30m")
+		specs := wantedSpecs("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
 		unsealed(t, js, specs)
 		natstest.Reconfigure(t, js, "DELAY_30m", func(cfg *jetstream.StreamConfig) {
@@ -121,12 +121,13 @@ func TestSecretTouchesNothingElse(t *testing.T) {
 func TestOwnSecretIsInNoStream(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		p := provisioner(js, true)
-		p.OwnSecret = true
-		if secrets, sealed := secretsOf(t, p, want("1m")); len(secrets) > 0 || sealed.IsZero() || sealed.After(time.Now()) {
+		p.SecretConfigured = true
+		secrets, sealed := secretsOf(t, p, wantedSpecs("1m"))
+		if len(secrets) > 0 || sealed.IsZero() || sealed.After(time.Now()) {
 			t.Errorf("the streams have %q, sealed since %s; want only the time", secrets, sealed)
 		}
 		// An instance without a configured secret creates none, because the other instances seal with theirs.
-		if secrets, _ := secretsOf(t, provisioner(js, true), want("1m", "30m")); len(secrets) > 0 {
+		if secrets, _ := secretsOf(t, provisioner(js, true), wantedSpecs("1m", "30m")); len(secrets) > 0 {
 			t.Errorf("the secret %q was created, which the other instances do not have", secrets)
 		}
 	})
@@ -149,7 +150,7 @@ func (i *interloper) ListStreams(ctx context.Context, opts ...jetstream.StreamLi
 // TestSecretIsNeverOverwritten: an instance keeps the secret that another instance has just written.
 func TestSecretIsNeverOverwritten(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		specs := want("1m", "30m")
+		specs := wantedSpecs("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
 		unsealed(t, js, specs)
 		var first []string

@@ -29,9 +29,9 @@ func TestSilentJetStream(t *testing.T) {
 		}
 		p := provisioner(js, true)
 		for what, ask := range map[string]func(context.Context) error{
-			"list":   func(ctx context.Context) error { _, _, err := p.Provision(ctx, want("1m")); return err },
-			"create": func(ctx context.Context) error { return p.create(ctx, want("1m")[0]) },
-			"update": func(ctx context.Context) error { return p.update(ctx, want("1m")[0].Config()) },
+			"list":   func(ctx context.Context) error { _, _, err := p.Provision(ctx, wantedSpecs("1m")); return err },
+			"create": func(ctx context.Context) error { return p.create(ctx, wantedSpecs("1m")[0]) },
+			"update": func(ctx context.Context) error { return p.update(ctx, wantedSpecs("1m")[0].Config()) },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			began := time.Now()

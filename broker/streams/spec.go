@@ -95,9 +95,9 @@ type Spec struct {
 
 	Seals
 
-	// Broken is the error in the marks of a found stream. The broker neither serves nor changes such a stream, because it
-	// might misread the messages.
-	Broken error
+	// MarksErr is the error in the marks of a found stream. The broker neither serves nor changes such a stream, because
+	// it might misread the messages.
+	MarksErr error
 }
 
 // Seals are the marks of seals in the metadata of a stream. See Secrets.
@@ -131,7 +131,7 @@ func (s Spec) Config() jetstream.StreamConfig {
 	case Journal:
 		cfg.MaxAge, cfg.Discard = s.MaxAge, jetstream.DiscardOld
 	}
-	s.sealMarks(cfg.Metadata)
+	s.writeMarks(cfg.Metadata)
 	return cfg
 }
 
@@ -174,12 +174,13 @@ func parseMarks(
 	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // zero if it cannot be read
 	var err error
 	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
-		spec.Broken = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat], Format)
+		spec.MarksErr = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat],
+			Format)
 		return spec, true
 	}
 	if spec.Format <= Format && (kind == Level || kind == Retry) { // a newer broker may use other names of levels
 		if spec.Delay, err = delay(spec.Name); err != nil {
-			spec.Broken = fmt.Errorf("metadata %s: %w", metaLevel, err)
+			spec.MarksErr = fmt.Errorf("metadata %s: %w", metaLevel, err)
 		}
 	}
 	return spec, true
@@ -194,8 +195,8 @@ func Subtract(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
 }
 
-// newer reports whether a newer broker made the stream.
-func newer(has jetstream.StreamConfig) bool {
+// isNewer reports whether a newer broker made the stream.
+func isNewer(has jetstream.StreamConfig) bool {
 	format, err := parseFormat(has.Metadata[metaFormat])
 	return err == nil && format > Format
 }

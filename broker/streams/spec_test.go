@@ -32,9 +32,9 @@ func FuzzSpec(f *testing.F) {
 				t.Errorf("%+v: the stream is not recognized as the broker's", cfg.Metadata)
 			}
 			return
-		case s.Broken != nil:
-			if !strings.Contains(s.Broken.Error(), "delaybroker.") {
-				t.Errorf("%v: want the name of the invalid key", s.Broken)
+		case s.MarksErr != nil:
+			if !strings.Contains(s.MarksErr.Error(), "delaybroker.") {
+				t.Errorf("%v: want the name of the invalid key", s.MarksErr)
 			}
 			return
 		}
@@ -45,7 +45,7 @@ func FuzzSpec(f *testing.F) {
 			(err != nil || s.Delay < 0) {
 			t.Errorf("level %q was accepted with the delay %s: %v", level, s.Delay, err)
 		}
-		if got, want := newer(cfg), s.Format > Format; got != want {
+		if got, want := isNewer(cfg), s.Format > Format; got != want {
 			t.Errorf("format %q: newer is %t, want %t", format, got, want)
 		}
 		if has := s.Config(); s.Format == Format && !sameMarks(has, cfg) {

@@ -22,7 +22,7 @@ const (
 func (a *app) printFindings(findings []doctor.Finding) {
 	names, states := len("check"), len("state")
 	for _, one := range findings {
-		names, states = max(names, len(one.Check)), max(states, len(one.State.String()))
+		names, states = max(names, len(one.Check)), max(states, len(one.Severity.String()))
 	}
 	const gap = 2
 	indent := names + states + 2*gap
@@ -40,9 +40,9 @@ func (a *app) printFindings(findings []doctor.Finding) {
 	}
 	paragraph("CHECK", "STATE", "DETAIL")
 	for _, one := range findings {
-		paragraph(one.Check, one.State.String(), one.Detail)
-		if one.Do != "" {
-			paragraph("", "do", one.Do)
+		paragraph(one.Check, one.Severity.String(), one.Detail)
+		if one.Advice != "" {
+			paragraph("", "do", one.Advice)
 		}
 	}
 }

@@ -192,10 +192,10 @@ type gapView struct {
 	Why      string    `json:"why"`
 }
 
-func completenessOf(j inspect.Journaled) completenessView {
+func completenessOf(j inspect.JournalReport) completenessView {
 	v := completenessView{
 		Complete: j.Complete(), Begins: j.Begins, Kept: j.Kept.Seconds(), Looked: j.Looked, Found: j.Found,
-		Holes: []gapView{}, More: j.More, Without: j.Without, Unproven: j.Unproven, Copies: j.Copies,
+		Holes: []gapView{}, More: j.More, Without: j.WithoutJournal, Unproven: j.Unproven, Copies: j.Copies,
 	}
 	if j.GoOn.Sequence > 0 {
 		v.GoOn = j.GoOn.String()
@@ -207,7 +207,7 @@ func completenessOf(j inspect.Journaled) completenessView {
 }
 
 // printCompleteness prints the completeness of the answer.
-func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
+func (a *app) printCompleteness(j inspect.JournalReport, o journalOptions) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.Looked)
 	if !j.Begins.IsZero() {
@@ -231,9 +231,9 @@ func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
 	if j.More > 0 {
 		fmt.Fprintf(&b, "MISSING: records of %s\n", terminal.Counted(j.More, "further interval"))
 	}
-	if len(j.Without) > 0 {
+	if len(j.WithoutJournal) > 0 {
 		fmt.Fprintf(&b, "MISSING: deliveries of instances without a journal: %s\n",
-			text.Printable(strings.Join(j.Without, ", "), 600))
+			text.Printable(strings.Join(j.WithoutJournal, ", "), 600))
 	}
 	if j.Unproven > 0 {
 		fmt.Fprintf(&b, "%s in the journal's stream ignored: no valid seal\n",

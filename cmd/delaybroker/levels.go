@@ -77,7 +77,7 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 	if options.every > 0 {
 		return a.watchLevels(ctx, i, options)
 	}
-	v, err := i.Lanes(ctx, inspect.Handover)
+	v, err := i.Lanes(ctx, inspect.MaxHandover)
 	if err != nil {
 		return err
 	}
@@ -169,14 +169,14 @@ func cellsOf(l inspect.Lane, now time.Time) []any {
 	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
 	switch {
 	case l.Instance == "":
-	case l.Owner == "", l.Owner == inspect.OwnerRead: // no instance reads a paused lane, but one owns it
+	case l.Owner == "", l.Owner == inspect.OwnerReads: // no instance reads a paused lane, but one owns it
 		owner = l.Instance
 	default:
 		owner += ": " + l.Instance
 	}
 	return []any{
-		string(l.Kind), delay, l.Pending, dueIn(l.HeadDead, l.HeadDue, now), text.Seconds(l.Overdue),
-		rate(l.In), rate(l.Out), owner, string(l.State), l.Stream,
+		string(l.Kind), delay, l.Pending, dueIn(l.HeadDeadCode, l.HeadDue, now), text.Seconds(l.Overdue),
+		rate(l.InRate), rate(l.OutRate), owner, string(l.State), l.Stream,
 	}
 }
 

@@ -39,7 +39,7 @@ func TestLevelsUnread(t *testing.T) {
 	o.publish("delay.5s.$JS.API.INFO", "forbidden")
 
 	l := o.laneOf("DELAY_5s")
-	if l.Pending != 3 || l.Delay != 5 || l.Owner != inspect.OwnerNobody || l.State != inspect.Serving {
+	if l.Pending != 3 || l.Delay != 5 || l.Owner != inspect.NoOwner || l.State != inspect.Serving {
 		t.Errorf("got %+v, want 3 pending, a delay of 5, no reader, serving", l)
 	}
 	if left := time.Until(l.HeadDue); left < 0 || left > 5*time.Second {
@@ -82,7 +82,7 @@ func TestLevelsRead(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.serve()
 	for _, stream := range []string{"DELAY_INTAKE", "DELAY_5s", "DELAY_RETRY_1s"} {
-		if got, want := o.laneOf(stream).Owner, inspect.OwnerRead; got != want {
+		if got, want := o.laneOf(stream).Owner, inspect.OwnerReads; got != want {
 			t.Errorf("owner of %s: got %q, want %q", stream, got, want)
 		}
 	}
@@ -153,7 +153,7 @@ func TestLevelsHeadIsABadRequest(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	o.publish("delayin.soon.x", "")
-	if got, want := o.laneOf("DELAY_INTAKE").HeadDead, "bad_time"; got != want {
+	if got, want := o.laneOf("DELAY_INTAKE").HeadDeadCode, "bad_time"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if out := o.must("levels"); !strings.Contains(out, "dead: bad_time") {
@@ -233,7 +233,7 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	const newer = "written by a newer broker; it waits for one"
-	if l := o.laneOf("DELAY_5s"); l.Error != newer || l.HeadDead != "" || !l.HeadDue.IsZero() {
+	if l := o.laneOf("DELAY_5s"); l.Error != newer || l.HeadDeadCode != "" || !l.HeadDue.IsZero() {
 		t.Errorf("got %+v, want only %q", l, newer)
 	}
 }
@@ -253,9 +253,9 @@ func TestRestingLaneIsNotUnread(t *testing.T) {
 		}
 	}
 	<-o.js.PublishAsyncComplete()
-	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
+	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerWaits })
 	l := o.laneOf("DELAY_5m")
-	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute ||
+	if l.Held >= 6000 || l.LastRead == 0 || l.LastRead >= 6000 || time.Until(l.ResumesAt) < time.Minute ||
 		!strings.HasPrefix(l.Instance, "kitchen-") {
 		t.Errorf("got %+v, want a part in memory, and the next read in some minutes", l)
 	}
@@ -288,7 +288,7 @@ func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 		}
 	}
 	<-o.js.PublishAsyncComplete()
-	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
+	eventually(t, "rest", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerWaits })
 	s, err := o.js.Stream(t.Context(), "DELAY_5m")
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func TestLevelsWithoutTheRightToAsk(t *testing.T) {
 	t.Setenv("NATS_USER", "tried")
 	t.Setenv("NATS_PASSWORD", "tried")
 	eventually(t, "doubt", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerUnknown })
-	if got, want := o.laneOf("DELAY_1s").Owner, inspect.OwnerRead; got != want {
+	if got, want := o.laneOf("DELAY_1s").Owner, inspect.OwnerReads; got != want {
 		t.Errorf("got %q, want %q by its consumer", got, want)
 	}
 	d := o.doctor()

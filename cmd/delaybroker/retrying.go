@@ -76,7 +76,7 @@ func (a *app) retrying(ctx context.Context, i *inspect.Inspector, look inspect.R
 	return nil
 }
 
-func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryQuery, limit int) {
+func (a *app) showRetrying(r inspect.RetryReport, look inspect.RetryQuery, limit int) {
 	if r.Messages == 0 && r.Waiting == 0 {
 		a.Printf("no message is in the retry lanes\n")
 		a.printPaused(r.Paused)
@@ -100,7 +100,7 @@ func (a *app) showRetrying(r inspect.Retrying, look inspect.RetryQuery, limit in
 	a.printTotals(r, look, limit)
 }
 
-func cellsOfGroup(r inspect.Retrying, g *inspect.RetryGroup) []any {
+func cellsOfGroup(r inspect.RetryReport, g *inspect.RetryGroup) []any {
 	attempts := "-"
 	if g.Attempts > 0 {
 		attempts = fmt.Sprint(g.Attempts)
@@ -117,7 +117,7 @@ func cellsOfGroup(r inspect.Retrying, g *inspect.RetryGroup) []any {
 }
 
 // printTotals prints the totals, and the gaps of the table.
-func (a *app) printTotals(r inspect.Retrying, look inspect.RetryQuery, limit int) {
+func (a *app) printTotals(r inspect.RetryReport, look inspect.RetryQuery, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {
 		if n := r.States[state]; n > 0 {
@@ -136,10 +136,10 @@ func (a *app) printTotals(r inspect.Retrying, look inspect.RetryQuery, limit int
 		summary += fmt.Sprintf("; the retry lanes have %d", r.Waiting)
 	}
 	fmt.Fprintln(a.Err, summary)
-	if r.GoOn == "" {
+	if r.NextPosition == "" {
 		return
 	}
-	flags := "--from " + r.GoOn
+	flags := "--from " + r.NextPosition
 	if look.Target != "" {
 		flags += fmt.Sprintf(" --target '%s'", look.Target)
 	}

@@ -82,10 +82,10 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 // DELAY_SECRET or the streams.
 func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	return a.inspect(cmd, func(ctx context.Context, i *inspect.Inspector) error {
-		if err := i.Learn(ctx); err != nil {
+		if err := i.ReadKeys(ctx); err != nil {
 			return fmt.Errorf("read the secret of the brokers: %w", err)
 		}
-		ctx, cancel := i.Allowed(ctx)
+		ctx, cancel := i.WithRefusal(ctx)
 		defer cancel()
 		return do(ctx, i.Timers())
 	})

@@ -44,7 +44,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			if err != nil {
 				return err
 			}
-			a.showNeed(capacity.Of(load))
+			a.showNeed(capacity.NeedOf(load))
 			return nil
 		},
 	}
@@ -135,11 +135,11 @@ func (a *app) showNeed(n capacity.Need) {
 	t.Print()
 	first := n.Limits[0]
 	a.Printf("\nfirst limit: %s, at %s, which is %s times this load\n\n",
-		first.Name, inUnit(first.Bound, first.Unit), figure(1/first.Part))
+		first.Name, inUnit(first.Bound, first.Unit), figure(1/first.Share))
 	limits := a.Sheet([]terminal.Column{{Name: "limit"}, {Name: "load"}, {Name: "bound"}, {Name: "part"},
 		{Name: "advice", Drop: 1}})
 	for _, l := range n.Limits {
-		limits.Add(l.Name, inUnit(l.Load, l.Unit), inUnit(l.Bound, l.Unit), figure(100*l.Part)+" %", l.Divide)
+		limits.Add(l.Name, inUnit(l.Load, l.Unit), inUnit(l.Bound, l.Unit), figure(100*l.Share)+" %", l.Remedy)
 	}
 	limits.Print()
 }

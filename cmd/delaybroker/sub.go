@@ -63,7 +63,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 		return err
 	}
 	defer s.Close()
-	allowed, cancel := s.Allowed(interrupted)
+	allowed, cancel := s.WithRefusal(interrupted)
 	defer cancel()
 	sub, err := s.Conn.SubscribeSync(subject)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspector {
 	t.Helper()
 	i := InspectAs(t, s, cfg, "")
-	if err := i.Learn(t.Context()); err != nil {
+	if err := i.ReadKeys(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return i

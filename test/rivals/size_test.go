@@ -37,7 +37,7 @@ func BenchmarkSize(b *testing.B) {
 				r := delayers[0].run(b, bench.Load{
 					Rate: rate, Count: rate * int(span/time.Second), Delays: []bench.Delay{{Duration: time.Second}},
 				}, 0)
-				need := capacity.Of(sized(float64(rate), time.Second))
+				need := capacity.NeedOf(sized(float64(rate), time.Second))
 				cores := func(each time.Duration) float64 { return each.Seconds() * float64(rate) }
 				load := thousands(rate) + " msg/s"
 				compare(load, "CPU of servers, cores", need.ServerCPU.Sum(), cores(r.cpu[0]), 2)
@@ -58,7 +58,7 @@ func BenchmarkSize(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			need := capacity.Of(sized(count/wait.Seconds(), wait))
+			need := capacity.NeedOf(sized(count/wait.Seconds(), wait))
 			load := thousands(count) + " waiting"
 			compare(load, "memory of servers, MB", need.ServerMemory/1e6, ps[0].memory()-before, 0)
 			compare(load, "disk, MB", need.Disk/1e6, float64(lane.CachedInfo().State.Bytes)/1e6, 0)

@@ -28,12 +28,12 @@ func New(s Source) *prometheus.Registry {
 	return r
 }
 
-// described has the descriptions of all metrics. It does not change after initialization.
-var described []*prometheus.Desc
+// descriptions has the descriptions of all metrics. It does not change after initialization.
+var descriptions []*prometheus.Desc
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	d := prometheus.NewDesc("delaybroker_"+name, help, labels, nil)
-	described = append(described, d)
+	descriptions = append(descriptions, d)
 	return d
 }
 
@@ -164,7 +164,7 @@ type collector struct{ Source }
 
 // Describe sends the descriptions of all metrics, so that a registry refuses duplicate names.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range described {
+	for _, d := range descriptions {
 		out <- d
 	}
 }
@@ -184,7 +184,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for kind, h := range s.Lateness {
 		buckets := make(map[float64]uint64, len(h.Buckets))
 		for _, b := range h.Buckets {
-			buckets[b.UpTo.Seconds()] = b.Count
+			buckets[b.Bound.Seconds()] = b.Count
 		}
 		out <- prometheus.MustNewConstHistogram(lateness, h.Count, h.Sum.Seconds(), buckets, string(kind))
 	}
@@ -198,12 +198,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for code, n := range s.Dead {
 		send(deadLetters, prometheus.CounterValue, float64(n), string(code))
 	}
-	send(duplicates, prometheus.CounterValue, float64(s.Ours), "ours")
-	send(duplicates, prometheus.CounterValue, float64(s.Foreign), "foreign")
+	send(duplicates, prometheus.CounterValue, float64(s.OwnDuplicates), "ours")
+	send(duplicates, prometheus.CounterValue, float64(s.ForeignDuplicates), "foreign")
 	send(unstored, prometheus.CounterValue, float64(s.Unstored))
 	send(early, prometheus.CounterValue, float64(s.Early))
-	send(swept, prometheus.CounterValue, float64(s.Swept))
-	send(missed, prometheus.CounterValue, float64(s.Missed))
+	send(swept, prometheus.CounterValue, float64(s.SweptTimers))
+	send(missed, prometheus.CounterValue, float64(s.MissedRounds))
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
 	send(journalStored, prometheus.CounterValue, float64(s.Journal.Stored))
 	send(journalDropped, prometheus.CounterValue, float64(s.Journal.Dropped))

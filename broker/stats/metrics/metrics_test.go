@@ -44,7 +44,7 @@ func busy(t *testing.T) Source {
 	for _, kind := range []streams.Kind{streams.Intake, streams.Level, streams.Retry} {
 		s.Lateness[kind] = stats.Histogram{Count: 1, Sum: time.Second, Buckets: slices.Repeat([]stats.Bucket{{}}, 18)}
 		for i := range s.Lateness[kind].Buckets {
-			s.Lateness[kind].Buckets[i].UpTo = time.Duration(i+1) * time.Millisecond
+			s.Lateness[kind].Buckets[i].Bound = time.Duration(i+1) * time.Millisecond
 		}
 	}
 	for o := range deliver.Outcomes {

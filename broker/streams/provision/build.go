@@ -59,7 +59,7 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 	provisioner := b.Provisioner(b.js)
 	provisioner.NeedLeaders = patient
 	var all map[string]*jetstream.StreamInfo
-	provisioner.Found = func(seen map[string]*jetstream.StreamInfo) { all = seen }
+	provisioner.OnSuccess = func(seen map[string]*jetstream.StreamInfo) { all = seen }
 	found, drift, err := provisioner.Provision(ctx, b.specs(maxPayload, replicas))
 	if fewer && tooFewServers(err) {
 		b.log.Warn("JetStream has no room for three copies of a stream: creating streams with one copy. "+
@@ -67,7 +67,7 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 		found, drift, err = provisioner.Provision(ctx, b.specs(maxPayload, 1))
 	}
 	if errors.Is(err, streams.ErrForbidden) {
-		provisioner.Create = false
+		provisioner.MayCreate = false
 		found, drift, err = b.withoutChange(ctx, provisioner, b.specs(maxPayload, replicas), err)
 	}
 	if err != nil && (!patient || !isTransient(err)) {
@@ -178,9 +178,9 @@ func (b *Builder) served(found []streams.Spec) []streams.Spec {
 	var lanes []streams.Spec
 	for _, s := range found {
 		switch {
-		case s.Broken != nil:
+		case s.MarksErr != nil:
 			b.log.Error("the marks of a stream cannot be read, so no broker serves the stream: "+
-				"correct them with nats stream edit and restart", "stream", s.Stream, "err", s.Broken)
+				"correct them with nats stream edit and restart", "stream", s.Stream, "err", s.MarksErr)
 		case s.Kind == streams.Dead, s.Kind == streams.Owners, s.Kind == streams.Journal:
 		case !s.Kind.IsLane():
 			b.log.Error("this broker does not know the kind of a stream, and does not serve it",

@@ -66,7 +66,7 @@ func (p *Page) withSession(
 		writeError(w, http.StatusBadGateway, text.Printable(err.Error(), 600))
 		return
 	}
-	allowed, cancelAllowed := i.Allowed(ctx) // a refusal by the server ends the question
+	allowed, cancelAllowed := i.WithRefusal(ctx) // a refusal by the server ends the question
 	defer cancelAllowed()
 	v, err := f(allowed, i)
 	if err = inspect.Cause(allowed, err); err != nil {
@@ -140,8 +140,8 @@ func border(v url.Values, name string) (inspect.Bound, error) {
 // moment parses a border and returns it as a time. A duration counts from now: back if ago is set, and otherwise ahead.
 func moment(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
 	b, err := border(v, name)
-	if ago && b.In != nil {
-		return now.Add(-*b.In), err
+	if ago && b.Offset != nil {
+		return now.Add(-*b.Offset), err
 	}
 	return b.Time(now), err
 }

@@ -16,14 +16,14 @@ import (
 
 // Found holds the results of a search for one text: a Delay-Id, a key, a target or a Nats-Msg-Id.
 type Found struct {
-	Time    time.Time            `json:"time"`
-	Message *inspect.Whereabouts `json:"message"` // nil unless the text is a Delay-Id
-	Pending []inspect.Waiting    `json:"pending"`
-	Timers  []store.Row          `json:"timers"`
-	Letters []Letter             `json:"letters"`
-	Target  bool                 `json:"target"`  // the text may be a target, or a pattern
-	Partial bool                 `json:"partial"` // not all messages were searched
-	Trouble []string             `json:"trouble"` // parts that could not be searched
+	Time    time.Time                `json:"time"`
+	Message *inspect.Whereabouts     `json:"message"` // nil unless the text is a Delay-Id
+	Pending []inspect.PendingMessage `json:"pending"`
+	Timers  []store.Row              `json:"timers"`
+	Letters []Letter                 `json:"letters"`
+	Target  bool                     `json:"target"`  // the text may be a target, or a pattern
+	Partial bool                     `json:"partial"` // not all messages were searched
+	Trouble []string                 `json:"trouble"` // parts that could not be searched
 }
 
 // findParts divides the question's timeout: each part of a search may take 1/findParts of it.
@@ -36,14 +36,14 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		return nil, fmt.Errorf("%w: find: want a Delay-Id, a key, a target or a Nats-Msg-Id", errAsked)
 	}
 	f := Found{
-		Pending: []inspect.Waiting{}, Timers: []store.Row{}, Letters: []Letter{}, Trouble: []string{},
+		Pending: []inspect.PendingMessage{}, Timers: []store.Row{}, Letters: []Letter{}, Trouble: []string{},
 		Target: message.ValidPattern(word),
 	}
 	line := shell(nil)
 	part := func(name string, search func(ctx context.Context) error) {
 		ctx, cancel := context.WithTimeout(ctx, questionTime/findParts)
 		defer cancel()
-		allowed, cancelAllowed := i.Allowed(ctx)
+		allowed, cancelAllowed := i.WithRefusal(ctx)
 		defer cancelAllowed()
 		if err := inspect.Cause(allowed, search(allowed)); err != nil {
 			f.Trouble = append(f.Trouble, name+": "+text.Printable(err.Error(), 300))

@@ -44,11 +44,11 @@ func (w *watch) check(ctx context.Context, by *session) {
 		if w.cfg.Host != nil {
 			host = w.cfg.Host()
 		}
-		host.NoTrial = true
+		host.SkipTrial = true
 		host.Probe = doctor.Probe{URL: "this instance", Checks: w.cfg.Checks()}
 		for _, one := range doctor.Gather(ctx, i, host, nil).Findings("rights") {
-			if one.State > doctor.Fine {
-				one.Detail, one.Do = text.Printable(one.Detail, 600), text.Printable(one.Do, 600)
+			if one.Severity > doctor.Fine {
+				one.Detail, one.Advice = text.Printable(one.Detail, 600), text.Printable(one.Advice, 600)
 				f.Findings = append(f.Findings, one)
 			}
 		}
@@ -71,7 +71,7 @@ func (w *watch) check(ctx context.Context, by *session) {
 func countsOf(f Findings) counts {
 	c := counts{Time: f.Time, Trouble: f.Trouble != ""}
 	for _, one := range f.Findings {
-		if one.State == doctor.Critical {
+		if one.Severity == doctor.Critical {
 			c.Critical++
 		} else {
 			c.Warnings++

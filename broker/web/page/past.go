@@ -96,7 +96,7 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if span != historyHour && span != historyDay {
 		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errAsked, span)
 	}
-	members, err := i.Fleet(ctx, broker.Asked{History: span, Except: p.cfg.Engine.Instance()})
+	members, err := i.Fleet(ctx, broker.QueryOptions{History: span, Except: p.cfg.Engine.Instance()})
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +105,11 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 
 // ahead responds with the number of messages that become due in the next hour, or in seven days.
 func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	look := inspect.ForecastQuery{For: time.Hour, By: time.Minute, MaxRead: aheadRead}
+	look := inspect.ForecastQuery{Length: time.Hour, Step: time.Minute, MaxRead: aheadRead}
 	switch span := v.Get("span"); span {
 	case "1h":
 	case "7d":
-		look.For, look.By = 7*24*time.Hour, time.Hour
+		look.Length, look.Step = 7*24*time.Hour, time.Hour
 	default:
 		return nil, fmt.Errorf("%w: span %q: want 1h or 7d", errAsked, span)
 	}

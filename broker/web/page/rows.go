@@ -52,12 +52,12 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	}
 	l, err := i.Pending(ctx, look)
 	if l.Messages == nil {
-		l.Messages = []inspect.Waiting{}
+		l.Messages = []inspect.PendingMessage{}
 	}
 	return answer{line.String(), struct {
-		Rows []inspect.Waiting `json:"rows"`
-		inspect.End
-	}{l.Messages, l.End}}, err
+		Rows []inspect.PendingMessage `json:"rows"`
+		inspect.ListEnd
+	}{l.Messages, l.ListEnd}}, err
 }
 
 // where finds one message.

@@ -27,7 +27,7 @@ func (s *session) take(ctx context.Context) (*inspect.Inspector, error) {
 		return nil, err
 	}
 	s.by = i
-	_ = i.Learn(ctx) // without the keys, the page shows answers as unproven
+	_ = i.ReadKeys(ctx) // without the keys, the page shows answers as unproven
 	return i, nil
 }
 
@@ -48,7 +48,7 @@ func explain(err error) string {
 }
 
 // fleet returns the reports of all instances, and the reason if instances may be missing.
-func (s *session) fleet(ctx context.Context, more broker.Asked) ([]inspect.Member, string) {
+func (s *session) fleet(ctx context.Context, more broker.QueryOptions) ([]inspect.Member, string) {
 	i, err := s.take(ctx)
 	if err != nil {
 		return nil, "only this instance is shown: " + text.Printable(err.Error(), 300)

@@ -47,7 +47,7 @@ func (p *Page) once(ctx context.Context) Overview {
 	}
 	by := session{open: p.cfg.Open}
 	defer by.close()
-	members, trouble := by.fleet(ctx, broker.Asked{History: historyHour, Except: p.cfg.Engine.Instance()})
+	members, trouble := by.fleet(ctx, broker.QueryOptions{History: historyHour, Except: p.cfg.Engine.Instance()})
 	w.others = members
 	w.look(ctx, &by)
 	past := w.lastHour(time.Now(), members)

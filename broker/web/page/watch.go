@@ -89,7 +89,7 @@ func (p *Page) produce(ctx context.Context) {
 		} else if now.Sub(lastViewer) > linger {
 			return
 		}
-		query := broker.Asked{Except: self}
+		query := broker.QueryOptions{Except: self}
 		if at := now.Truncate(history.FineStep); !at.Equal(interval) {
 			interval, query.History = at, historyHour
 		}
@@ -195,7 +195,7 @@ func (w *watch) look(ctx context.Context, by *session) {
 	w.dead, w.wrote = new(v.Totals.Dead), wrote
 	w.mu.Unlock()
 	f, err := i.Forecast(ctx, inspect.ForecastQuery{
-		For: time.Hour, By: time.Minute, MaxRead: aheadRead, Sample: aheadSample,
+		Length: time.Hour, Step: time.Minute, MaxRead: aheadRead, Sample: aheadSample,
 	})
 	if err != nil {
 		w.failed(by, err)

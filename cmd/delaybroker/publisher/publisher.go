@@ -60,7 +60,7 @@ func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) 
 }
 
 func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) error) error {
-	sending, cancel := p.Session.Allowed(ctx)
+	sending, cancel := p.Session.WithRefusal(ctx)
 	defer cancel()
 	m, err := p.publish(sending)
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) err
 }
 
 func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Published) error) error {
-	ctx, cancel := p.Session.Allowed(ctx)
+	ctx, cancel := p.Session.WithRefusal(ctx)
 	defer cancel()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -134,7 +134,7 @@ func (p *Publisher) Parse(stream string, sequence uint64, at time.Time) (message
 	})
 }
 
-// send publishes, and explains a failure. The context is from Session.Allowed.
+// send publishes, and explains a failure. The context is from Session.WithRefusal.
 func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
 	defer cancel()
@@ -178,7 +178,7 @@ func (p *Publisher) storedTime(ctx context.Context, ack *jetstream.PubAck) (time
 	}
 	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
 	defer cancel()
-	stored, err := p.Session.Stored(ctx, ack.Stream, ack.Sequence)
+	stored, err := p.Session.Message(ctx, ack.Stream, ack.Sequence)
 	p.lookForbidden.Store(err != nil && !errors.Is(err, jetstream.ErrMsgNotFound))
 	return stored.At, err == nil
 }

@@ -69,7 +69,7 @@ func TestCollect(t *testing.T) {
 		{config.Memory{Runtime: 255 * mib}, false, 255 * mib, 100},
 		{config.Memory{Cgroup: 128 * mib, Runtime: none}, false, 128 * mib / 10 * 9, 100},
 	} {
-		if limit, percent := tt.memory.Collect(100*mib, tt.embedded); limit != tt.limit || percent != tt.percent {
+		if limit, percent := tt.memory.GCSettings(100*mib, tt.embedded); limit != tt.limit || percent != tt.percent {
 			t.Errorf("%+v, embedded %v: %d and %d %%, want %d and %d %%", tt.memory, tt.embedded, limit, percent, tt.limit,
 				tt.percent)
 		}

@@ -47,8 +47,8 @@ func (p *problems) checkBroker(c broker.Config, variables map[string]variable) {
 	bad, _ := errors.AsType[config.FieldErrors](err)
 	for _, e := range bad {
 		v, text := variables[e.Field], e.Problem
-		if e.Other != "" {
-			text = strings.Replace(text, e.Other, variables[e.Other].name(), 1)
+		if e.OtherField != "" {
+			text = strings.Replace(text, e.OtherField, variables[e.OtherField].name(), 1)
 		}
 		if word := v.Get("word"); word != "" {
 			text = strings.Replace(text, "want ", "want "+word+", or ", 1)
