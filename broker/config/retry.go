@@ -151,14 +151,9 @@ func levelName(d time.Duration) string {
 // different names, or if there are too many levels.
 func RetryLanes(rules RetryWaits, fallback levels.Ladder) (levels.Ladder, error) {
 	names := strings.Fields(fallback.String())
-	known := make(map[string]bool)
-	for _, name := range names {
-		known[name] = true
-	}
 	for _, r := range rules {
 		for _, l := range r.Value.Levels() {
-			if !known[l.Name] {
-				known[l.Name] = true
+			if !slices.Contains(names, l.Name) {
 				names = append(names, l.Name)
 			}
 		}

@@ -7,7 +7,7 @@
 //	             streams     ├── Forecast   the number of pending messages, by due time
 //	                         ├── Pending    List: the pending messages, in the order of their due times
 //	                         ├── Provision  the streams that it created and changed
-//	                         ├── Journal    the recorded deliveries and dead letters, and the gaps of the journal
+//	                         ├── Journal    the recorded deliveries and dead letters, and the holes of the journal
 //	                         └── Letters    the dead letters: count, resend and remove them
 //
 // # Refused requests

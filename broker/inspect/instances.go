@@ -53,17 +53,17 @@ type Instances struct {
 	Proven []stats.Answer
 }
 
-// owner returns the instance that provably claims a lane, and its answer about the lane. If two instances claim the
-// lane, as they may for some seconds, owner returns one that reads it.
-func (n Instances) owner(stream string) (instance string, lane stats.LaneAnswer, ok bool) {
+// owner returns the answer of the instance that provably claims a lane, and its part about the lane. If two instances
+// claim the lane, as they may for some seconds, owner returns an instance that reads the lane.
+func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAnswer, ok bool) {
 	for _, a := range n.Proven {
 		for _, l := range a.Lanes {
 			if l.Stream == stream && (!ok || l.Live && !lane.Live) {
-				instance, lane, ok = a.Instance, l, true
+				answer, lane, ok = a, l, true
 			}
 		}
 	}
-	return instance, lane, ok
+	return answer, lane, ok
 }
 
 // DoubleOwners returns two instances that both claim to deliver from one lane, and all lanes with two such claims. It
@@ -97,16 +97,6 @@ func (n Instances) Names(match func(stats.Answer) bool) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// formatOf returns the newest format that an instance reads; zero if it is unknown.
-func (n Instances) formatOf(instance string) int {
-	for _, a := range n.Proven {
-		if a.Instance == instance {
-			return a.Format
-		}
-	}
-	return 0
 }
 
 // unreadLanes returns the streams that have an owner, which does not read them.

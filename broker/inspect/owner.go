@@ -40,9 +40,9 @@ const (
 // fillOwner uses the state of the lane's consumers: an older broker, which may run during an upgrade, does not answer
 // or does not seal its answer.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
-	if instance, lane, owned := n.owner(l.Stream); owned {
-		l.Instance, l.Held, l.LastRead, l.ResumesAt = instance, lane.Held, lane.Read, lane.ResumesAt
-		l.NewerMessages, l.Format = lane.Newer, n.formatOf(instance)
+	if answer, lane, owned := n.owner(l.Stream); owned {
+		l.Instance, l.Format = answer.Instance, answer.Format
+		l.Held, l.LastRead, l.ResumesAt, l.NewerMessages = lane.Held, lane.Read, lane.ResumesAt, lane.Newer
 		l.Owner = ownerAs(lane, l.Info.TimeStamp)
 		return
 	}

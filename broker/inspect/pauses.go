@@ -120,10 +120,7 @@ func (i *Inspector) Resume(ctx context.Context, pattern string) (PauseChange, er
 
 // pausedPatterns returns the paused patterns as the end of an error text.
 func pausedPatterns(l *pause.List) string {
-	var names []string
-	for _, p := range l.Present() {
-		names = append(names, p.Pattern)
-	}
+	names := l.Patterns()
 	if len(names) == 0 {
 		return "no pattern is paused"
 	}

@@ -89,6 +89,14 @@ func (l *List) Present() []Pause {
 	return slices.DeleteFunc(slices.Clone(l.All()), func(p Pause) bool { return p.State == Over })
 }
 
+// Patterns returns the patterns of the pauses that are not over.
+func (l *List) Patterns() (all []string) {
+	for _, p := range l.Present() {
+		all = append(all, p.Pattern)
+	}
+	return all
+}
+
 // PauseOf returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all messages
 // for a target wait in one lane, in the order of their due times, even if patterns overlap.
 //

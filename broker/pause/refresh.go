@@ -70,14 +70,7 @@ func (k *Keeper) logUnopened(read ReadResult, known *List) {
 		next = "this instance keeps its own list, and writes it back"
 	}
 	k.notes.Log(slog.LevelError, problem+next,
-		"stream", k.cfg.Store.Names.PausedStream(), "patterns", patterns(read.Unopened))
-}
-
-func patterns(l *List) (all []string) {
-	for _, p := range l.Present() {
-		all = append(all, p.Pattern)
-	}
-	return all
+		"stream", k.cfg.Store.Names.PausedStream(), "patterns", read.Unopened.Patterns())
 }
 
 // writeFirst stores a first list if there is no list that can be opened. The first list has the pauses of the unopened

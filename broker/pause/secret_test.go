@@ -43,7 +43,7 @@ func patternsOf(t *testing.T, s Store) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return patterns(read.List)
+	return read.List.Patterns()
 }
 
 // TestRecordOutlivesItsKey: an instance whose first key differs from the record's key stores the same list again, so
@@ -101,11 +101,11 @@ func TestUnopenedRecordPauses(t *testing.T) {
 		forged := must(t)((*List)(nil).Pause("victim.>", time.Now()))
 		put(forged, nats.Header{"Nats-Stream": {"X"}}) // like a direct-get answer of the server
 		if k := started(t, b); len(k.List().Present()) > 0 {
-			t.Errorf("a server's answer under an unknown key pauses %q, want none", patterns(k.List()))
+			t.Errorf("a server's answer under an unknown key pauses %q, want none", k.List().Patterns())
 		}
 		put(forged, nats.Header{})
 		if k := started(t, b); len(k.List().Present()) > 0 {
-			t.Errorf("beside a list with a known key, a list with an unknown key pauses %q, want none", patterns(k.List()))
+			t.Errorf("beside a list with a known key, a list with an unknown key pauses %q, want none", k.List().Patterns())
 		}
 		if err := js.DeleteStream(ctx, "DELAY_PAUSED"); err != nil {
 			t.Fatal(err)

@@ -61,24 +61,12 @@ func (s Store) Seal(l *List) Record {
 // Open returns the list in a record, or nil if no broker or operator with the secret wrote it. A record without a seal
 // is trusted only if this broker has no secrets.
 func (s Store) Open(r Record) *List {
-	if !s.Keys.Trusts(s.note(r), message.SealedAlways) {
+	note := message.Note{Subject: s.Names.PausesRecord(), Body: r.Body, Seal: r.Seal}
+	if !s.Keys.Trusts(note, message.SealedAlways) {
 		return nil
 	}
-	return parsed(r)
-}
-
-// parsed returns the list in a record, or nil.
-func parsed(r Record) *List {
-	l, err := Parse(r.Body)
-	if err != nil {
-		return nil
-	}
+	l, _ := Parse(r.Body) // nil after an error
 	return l
-}
-
-// note returns a record in the form that message.Keys checks.
-func (s Store) note(r Record) message.Note {
-	return message.Note{Subject: s.Names.PausesRecord(), Body: r.Body, Seal: r.Seal}
 }
 
 // unopened returns the list in a record under an unknown key; nil for any other record.
@@ -86,7 +74,8 @@ func (s Store) unopened(r Record) *List {
 	if s.Keys.UseOf(r.Seal) != message.OtherKey {
 		return nil
 	}
-	return parsed(r)
+	l, _ := Parse(r.Body) // nil after an error
+	return l
 }
 
 // Read returns the newest trusted record. It skips old records and foreign messages on the subject. It returns

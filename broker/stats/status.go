@@ -28,7 +28,7 @@ type Counts struct {
 	OwnDuplicates     uint64                     `json:"duplicates_ours"`    // repeated publishes of a stored message
 	ForeignDuplicates uint64                     `json:"duplicates_foreign"` // publishes under the id of another message
 	Unstored          uint64                     `json:"unstored"`           // refusals by the broker's own streams
-	Early             uint64                     `json:"early"`              // early deliveries found; must stay zero
+	Early             uint64                     `json:"early"`              // readings with early deliveries; stays zero
 	EarlyChecks       uint64                     `json:"early_checks"`       // readings that could show an early delivery
 	SweptTimers       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
 	MissedRounds      uint64                     `json:"rounds_missed"`      // missed and skipped rounds of series
