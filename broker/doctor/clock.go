@@ -44,8 +44,8 @@ func (i gatherer) readClocks(ctx context.Context, v inspect.Lanes) []clock {
 	return all
 }
 
-// readClock requests the time from the leader of a stream several times. The fastest answer is the most exact, so
-// readClock returns its reading. Ok is false if the leader does not answer.
+// readClock requests the time from the leader of a stream several times. It returns the reading of the fastest answer,
+// because the fastest answer is the most exact. Ok is false if the leader does not answer.
 func (i gatherer) readClock(ctx context.Context, stream string) (best clock, ok bool) {
 	const attempts = 3
 	for range attempts {
