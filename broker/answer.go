@@ -20,7 +20,8 @@ const (
 	// answerInterval is the minimum time between two answers. It bounds the cost of an operator's program that sends
 	// queries in a loop.
 	answerInterval = 5 * time.Millisecond
-	// largeInterval replaces answerInterval after an answer with a history or with targets, which has some 30 KB.
+	// largeInterval replaces answerInterval after an answer with a history or with targets. Such an answer has about 30
+	// KB.
 	largeInterval = 200 * time.Millisecond
 )
 
@@ -29,7 +30,7 @@ type Answer = stats.Answer
 
 // Headers of a query. HeaderHistory also requests a history: HistoryHour or HistoryDay. HeaderTargets, with any value,
 // also requests the deliveries to each target. HeaderExcept names an instance that does not answer: that instance sends
-// the query for its page, and needs only the answers of the others.
+// the query for its page, and needs only the answers of the other instances.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
@@ -38,15 +39,15 @@ const (
 	HeaderExcept  = "Delay-Except"
 )
 
-// Asked has the options of a query. The zero value requests only the state of each instance.
-type Asked struct {
+// QueryOptions are the options of a query. The zero value requests only the state of each instance.
+type QueryOptions struct {
 	History string // HistoryHour or HistoryDay; empty for no history
-	Targets bool   // also the deliveries to each target
+	Targets bool   // request the deliveries to each target, too
 	Except  string // the instance that does not answer; empty for none
 }
 
 // Header returns the headers of a query.
-func (a Asked) Header() nats.Header {
+func (a QueryOptions) Header() nats.Header {
 	h := nats.Header{}
 	if a.History != "" {
 		h.Set(HeaderHistory, a.History)
@@ -60,10 +61,10 @@ func (a Asked) Header() nats.Header {
 	return h
 }
 
-// query is a query of an operator.
+// query is an operator's query, with the subject for its reply.
 type query struct {
 	reply string
-	Asked
+	QueryOptions
 }
 
 // Instance returns the name of this instance in its answers.
@@ -77,7 +78,7 @@ func (b *Broker) AnswerOf(s Status) Answer {
 	return Answer{
 		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.cfg.MaxOwners == 0,
 		Version: b.cfg.Version, Format: b.cfg.Format, Users: b.users, Refused: b.refused.Recent(time.Now()),
-		Writer: b.records.Load().State(),
+		Writer: b.journalWriter.Load().State(),
 		Lanes:  s.LaneAnswers(),
 		Totals: s.Totals(b.started),
 		Pauses: &stats.PausesAnswer{Applied: b.pauses.Applied(), Record: b.pauses.Record()},
@@ -85,21 +86,21 @@ func (b *Broker) AnswerOf(s Status) Answer {
 }
 
 // answer replies to the queries of operators on the control link, until ctx ends. If the instance lacks the permission
-// to subscribe or to reply, it does not answer, and runs on.
+// to subscribe or to reply, it does not answer, and continues.
 //
-// The operator chooses the subject of the reply. Our connection may publish on subjects that the operator may not use,
-// such as those of the JetStream API. The server would treat a reply there as a request, for example to purge a stream.
-// So answer replies only below StatusAnswers, where no program acts on messages.
+// The operator chooses the subject of the reply. The broker's connection may publish on subjects that the operator may
+// not use, such as those of the JetStream API. The server would treat a reply there as a request, for example to purge
+// a stream. So answer replies only below StatusAnswers, where no program acts on messages.
 func (b *Broker) answer(ctx context.Context) {
 	queries := make(chan query, maxQueries)
-	sub, err := b.conns.Control.Subscribe(b.names.StatusCall(), func(m *nats.Msg) {
+	sub, err := b.links.Control.Subscribe(b.names.StatusCall(), func(m *nats.Msg) {
 		if len(m.Data) > 0 {
-			b.pauses.Hear(pause.Announced(m))
+			b.pauses.Receive(pause.ParseAnnouncement(m))
 		}
 		if !strings.HasPrefix(m.Reply, b.names.StatusAnswers()) || m.Header.Get(HeaderExcept) == b.id {
 			return
 		}
-		options := Asked{History: m.Header.Get(HeaderHistory), Targets: m.Header.Get(HeaderTargets) != ""}
+		options := QueryOptions{History: m.Header.Get(HeaderHistory), Targets: m.Header.Get(HeaderTargets) != ""}
 		select {
 		case queries <- query{m.Reply, options}:
 		default:
@@ -119,7 +120,7 @@ func (b *Broker) answer(ctx context.Context) {
 				b.log.Debug("cannot answer an operator's query", "err", err)
 			}
 			interval := answerInterval
-			if q.Asked != (Asked{}) {
+			if q.QueryOptions != (QueryOptions{}) {
 				interval = largeInterval
 			}
 			select {
@@ -145,5 +146,5 @@ func (b *Broker) reply(q query) error {
 	if seal := b.keys.Policy.Keys.Seal(q.reply, body); seal != "" {
 		m.Header.Set(message.HeaderSeal, seal)
 	}
-	return b.conns.Control.PublishMsg(m)
+	return b.links.Control.PublishMsg(m)
 }

@@ -37,13 +37,13 @@ type Broker struct {
 	keys    *provision.Keyring
 	streams *provision.Builder
 	connections
-	leaser  lease.Leaser
-	engine  *engine.Engine
-	tally   *stats.Tally
-	records atomic.Pointer[journal.Writer] // nil before Run, and without a journal
-	pauses  pausing
-	log     *slog.Logger
-	started time.Time // time of New
+	leaser        lease.Leaser
+	engine        *engine.Engine
+	tally         *stats.Tally
+	journalWriter atomic.Pointer[journal.Writer] // nil before Run, and without a journal
+	pauses        pauseControl
+	log           *slog.Logger
+	started       time.Time // time of New
 
 	draining atomic.Bool
 	stop     chan error // capacity 1: the reason why this instance must stop
@@ -51,11 +51,11 @@ type Broker struct {
 
 // connections are the broker's connections, and JetStream on two of them.
 type connections struct {
-	conns     Links
-	links     *link.States
-	refused   link.Refusals
-	jetstream *link.JetStream     // on the control link
-	reading   jetstream.JetStream // on the read link
+	links         Links
+	linkStates    *link.States
+	refused       link.Refusals
+	jetstream     *link.JetStream     // on the control link
+	readJetStream jetstream.JetStream // on the read link
 }
 
 // Config is the configuration of a broker.
@@ -70,7 +70,8 @@ type Streams = provision.Streams
 // StreamsOf returns the streams that a configuration wants. It checks the configuration as New does.
 func StreamsOf(cfg Config) (Streams, error) { return provision.StreamsOf(cfg) }
 
-// New checks the configuration and starts nothing. Its error joins one ErrConfig for each problem.
+// New checks the configuration and starts nothing. For an invalid configuration it returns a config.FieldErrors, which
+// wraps ErrConfig.
 func New(links Links, cfg Config) (*Broker, error) {
 	streams, err := StreamsOf(cfg)
 	if err != nil {
@@ -88,17 +89,17 @@ func New(links Links, cfg Config) (*Broker, error) {
 	b := &Broker{
 		cfg: cfg, names: streams.Policy().Names, keys: streams.Keys(), streams: streams.On(links.Control, js),
 		connections: connections{
-			conns: links, links: link.NewStates(links), reading: reading,
+			links: links, linkStates: link.NewStates(links), readJetStream: reading,
 			jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		},
 		users: links.Users(), log: cfg.Log, started: time.Now(), tally: stats.NewTally(cfg.Rates),
 		stop: make(chan error, 1),
 	}
-	b.pauses = pausing{Keeper: b.newKeeper(), logged: make(map[string]pause.State)}
+	b.pauses = pauseControl{Keeper: b.newKeeper(), logged: make(map[string]pause.State)}
 	b.leaser = b.newLeaser()
 	b.id = instanceOf(b.leaser)
 	b.engine = engine.New(engine.Config{
-		Settings: cfg, Keys: b.keys, JetStream: b.jetstream, Links: b.links, Leaser: b.leaser, Pauses: b.pauses.Keeper,
+		Settings: cfg, Keys: b.keys, JetStream: b.jetstream, Links: b.linkStates, Leaser: b.leaser, Pauses: b.pauses.Keeper,
 		Tally: b.tally, Read: links.Read, Reading: reading,
 	})
 	return b, nil
@@ -114,11 +115,11 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	write, err := acks.New(b.conns.Write, link.Inbox(b.conns.Write))
+	write, err := acks.New(b.links.Write, link.Inbox(b.links.Write))
 	if err != nil {
 		return fmt.Errorf("subscribe to the acknowledgements of the lanes' streams: %w", err)
 	}
-	targets, err := acks.New(b.conns.Deliver, link.Inbox(b.conns.Deliver))
+	targets, err := acks.New(b.links.Deliver, link.Inbox(b.links.Deliver))
 	if err != nil {
 		return fmt.Errorf("subscribe to the answers of targets: %w", err)
 	}
@@ -129,9 +130,9 @@ func (b *Broker) Run(ctx context.Context) error {
 		ReplyTimeout: cfg.ReplyTimeout, Ours: b.names.OwnsStream,
 		Window: window, WindowBytes: windowBytes, Log: b.log,
 	})
-	defer listenToErrors(b.conns.Deliver, deliverer.NoteError)()
-	deliverer.NoteError(b.conns.Deliver.LastError()) // the last error before listenToErrors
-	b.links.Refresh()
+	defer listenToErrors(b.links.Deliver, deliverer.NoteError)()
+	deliverer.NoteError(b.links.Deliver.LastError()) // the last error before listenToErrors
+	b.linkStates.Refresh()
 	b.pauses.deliverer = deliverer
 	b.pauses.Load(ctx)
 
@@ -153,11 +154,11 @@ func (b *Broker) Run(ctx context.Context) error {
 	services.Go(func() {
 		select {
 		case err := <-b.stop:
-			cancel(stopped{err})
+			cancel(stopCause{err})
 		case <-base.Done():
 		}
 	})
-	records, closeJournal := b.keepJournal(base, write)
+	records, closeJournal := b.startJournal(base, write)
 	defer closeJournal() // after the workers end, and before the inbox ends
 	defer context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
@@ -165,12 +166,12 @@ func (b *Broker) Run(ctx context.Context) error {
 		deliverer.Drain()
 	})()
 	timers := b.timers(write)
-	waitForAnswers := b.control(ctx, lanes, timers)
+	waitForAnswers := b.startServices(ctx, lanes, timers)
 	err = b.engine.Run(ctx, lanes, engine.Services{
 		Write: write, Deliver: deliverer, Timers: timers, Journal: records,
 	})
 	waitForAnswers()
-	if cause := (stopped{}); errors.As(context.Cause(ctx), &cause) {
+	if cause := (stopCause{}); errors.As(context.Cause(ctx), &cause) {
 		err = errors.Join(cause.error, err)
 	}
 	return err
@@ -181,7 +182,7 @@ func (b *Broker) Run(ctx context.Context) error {
 // itself.
 func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
-	b.conns.Each(func(name string, nc *nats.Conn) {
+	b.links.Each(func(name string, nc *nats.Conn) {
 		stops = append(stops, listenToErrors(nc, func(err error) {
 			subject, publish := jsapi.RefusedSubject(err)
 			root, _, _ := strings.Cut(subject, ".")
@@ -197,8 +198,8 @@ func (b *Broker) noteRefusals() (stop func()) {
 	}
 }
 
-// StreamConfigs returns the present configurations of all our streams that store messages, dead letters included. It
-// leaves out the journal, which stores records and no messages.
+// StreamConfigs returns the current configurations of all streams of the broker that store clients' messages, including
+// dead letters.
 func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, error) {
 	return b.streams.Configs(ctx)
 }
@@ -206,8 +207,8 @@ func (b *Broker) StreamConfigs(ctx context.Context) ([]jetstream.StreamConfig, e
 // Ready returns a channel that is closed when this instance reads all lanes that it owns.
 func (b *Broker) Ready() <-chan struct{} { return b.engine.Ready() }
 
-// stopped is the cause of a stop that no caller requested.
-type stopped struct{ error }
+// stopCause is the cause of a stop that no caller requested.
+type stopCause struct{ error }
 
 // quit stops this instance cleanly. It may be called on any goroutine.
 func (b *Broker) quit(err error) {

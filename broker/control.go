@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -20,38 +19,30 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// control starts two services. One answers requests about timers, and the requests in Config.Calls. The other answers
-// requests for schedules, if Config.Schedules is set. Without a lane of timers and without Calls, control starts
-// nothing. The services accept requests until ctx ends. The returned function waits until the requests in progress are
-// answered.
-func (b *Broker) control(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
+// startServices starts two services. One answers requests about timers, and the requests in Config.Calls. The other
+// answers requests for schedules, if Config.Schedules is set. Without a lane of timers and without Calls, control
+// starts nothing. The services accept requests until ctx ends. The returned function waits until the requests in
+// progress are answered.
+func (b *Broker) startServices(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
-	timers := slices.ContainsFunc(lanes, func(l streams.Spec) bool { return l.Kind == streams.Timers })
-	if !timers && len(cfg.Calls) == 0 {
+	if _, timers := streams.SpecOfKind(lanes, streams.Timers); !timers && len(cfg.Calls) == 0 {
 		return func() {}
 	}
 	named := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
-	service := service.NewService(service.Config{
-		Conn: b.conns.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id,
-		Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
-		Timers: named,
+	requests := service.NewService(service.Config{
+		Conn: b.links.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id, Timers: named,
+		Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
 	})
 	var answering sync.WaitGroup
-	answering.Go(func() { service.Run(ctx) })
+	answering.Go(func() { requests.Run(ctx) })
 	if len(cfg.Schedules) > 0 {
-		schedules := b.schedules(named)
-		answering.Go(func() { schedules.Run(ctx) })
+		scheduler := schedules.NewService(schedules.Config{
+			Conn: b.links.Control, Rules: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
+			Store: schedules.Store{Timers: named}, Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
+		})
+		answering.Go(func() { scheduler.Run(ctx) })
 	}
 	return answering.Wait
-}
-
-// schedules returns the service for schedules in nats-server's format.
-func (b *Broker) schedules(timers *store.Timers) *schedules.Service {
-	cfg := b.cfg
-	return schedules.NewService(schedules.Config{
-		Conn: b.conns.Control, Rules: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
-		Store: schedules.Store{Timers: timers}, Grace: config.AnswersWithin(cfg.ShutdownGrace), Log: b.log,
-	})
 }
 
 // timers returns the Stream with which the workers read and write the timers' stream.
@@ -59,9 +50,9 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 	names, keys := b.names, b.keys
 	return role.NewStream(role.Config{
 		Instance: b.id, Policy: keys.Policy, History: max(0, b.cfg.TimerHistory), Reserve: provision.LevelReserve,
-		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.conns.Read, API: b.cfg.APIPrefix},
+		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.links.Read, API: b.cfg.APIPrefix},
 		Sample: b.jetstream.Sample, Publish: publishAndWait(write, names.TimersStream()),
-		Scan:         lane.Scan{Conn: b.conns.Read, JetStream: b.reading, APIPrefix: b.cfg.APIPrefix},
+		Scan:         lane.Scan{Conn: b.links.Read, JetStream: b.readJetStream, APIPrefix: b.cfg.APIPrefix},
 		ClaimTimeout: b.claimTimeout, ReadKeys: func(local time.Time) { keys.ReadSince(local, local) },
 	})
 }

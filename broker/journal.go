@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// journalRoom is the maximum size of the unstored records, in bytes. They also take at most one part in journalShare
-	// of Config.HoldBytes.
-	journalRoom  = 8 << 20
+	// maxUnstored is the maximum size of the records that are not stored yet, in bytes. They also take at most
+	// Config.HoldBytes / journalShare.
+	maxUnstored  = 8 << 20
 	journalShare = 16
 )
 
-// keepJournal starts the writer of the journal. The returned function stops it, and waits until the last record is
-// stored. If the configuration has no journal, the writer is nil.
-func (b *Broker) keepJournal(ctx context.Context, write *acks.Inbox) (*journal.Writer, func()) {
+// startJournal starts the writer of the journal. The returned function stops the writer, and waits until the last
+// record is stored. If the configuration has no journal, the writer is nil.
+func (b *Broker) startJournal(ctx context.Context, write *acks.Inbox) (*journal.Writer, func()) {
 	cfg := b.cfg
 	if cfg.Journal == 0 {
 		return nil, func() {}
 	}
 	w := journal.NewWriter(journal.WriterConfig{
 		Instance: b.id, Stream: b.names.JournalStream(), Subject: b.names.JournalSubject(),
-		Room: min(journalRoom, cfg.HoldBytes/journalShare), Payload: int(b.conns.Control.MaxPayload()),
+		Room: min(maxUnstored, cfg.HoldBytes/journalShare), Payload: int(b.links.Control.MaxPayload()),
 		Grace: cfg.ShutdownGrace, Counts: &b.tally.Journal, Log: b.log, Seal: b.keys.Policy.Keys.Seal,
 	})
-	b.records.Store(w)
+	b.journalWriter.Store(w)
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -25,7 +25,7 @@ func (b *Broker) newLeaser() lease.Leaser {
 	}
 	names := b.names
 	cfg := lease.SharedConfig{
-		Conn: b.conns.Control, APIPrefix: settings.APIPrefix, Connected: b.links.ControlUp,
+		Conn: b.links.Control, APIPrefix: settings.APIPrefix, Connected: b.linkStates.ControlUp,
 		Keys: b.keys.Policy.Keys, MaxOwners: settings.MaxOwners, Format: settings.Format, Log: b.log, Fail: b.quit,
 		Name: settings.Instance, Host: host, Place: settings.Place.Name, Locked: settings.Place.Locked,
 		Subjects: lease.Subjects{
@@ -39,8 +39,8 @@ func (b *Broker) newLeaser() lease.Leaser {
 	return lease.NewShared(cfg)
 }
 
-// claimTimeout returns how long this instance leaves the firing of a timer to the instance that the firing names. A
-// broker without other instances does not wait: the firing names an earlier process of this same broker.
+// claimTimeout returns the time for which this instance leaves the firing of a timer to the instance that claimed it.
+// If the broker is the only instance, the time is zero: an earlier process of this broker claimed the firing.
 func (b *Broker) claimTimeout(instance string) time.Duration {
 	cfg := b.cfg
 	switch {

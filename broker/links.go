@@ -16,7 +16,7 @@ const probeInterval = 10 * time.Second
 // watchLinks wakes the workers when a connection is back, until ctx ends. So the workers immediately deliver the
 // messages that became due while the connection was lost.
 func (b *Broker) watchLinks(ctx context.Context) {
-	b.links.Watch(ctx, func() {
+	b.linkStates.Watch(ctx, func() {
 		b.engine.Wake()
 		b.pauses.Refresh()
 	})

@@ -9,12 +9,12 @@ import (
 	"delaybroker/broker/pause"
 )
 
-// haltTimeout is how long an instance waits, after a pause, for the results of the messages that it has already sent.
-// The wait is short, since the pause may be for a target that does not answer.
+// haltTimeout is the time for which an instance waits, after a pause, for the results of the messages that it has
+// already sent. The time is short, because the paused target may not answer.
 const haltTimeout = 2 * time.Second
 
-// pausing applies the list of pauses to this instance.
-type pausing struct {
+// A pauseControl applies the list of pauses to this instance.
+type pauseControl struct {
 	*pause.Keeper
 	deliverer *deliver.Deliverer     // set by Run
 	logged    map[string]pause.State // last logged state of each pause; only for applyPauses
@@ -24,7 +24,7 @@ type pausing struct {
 func (b *Broker) newKeeper() *pause.Keeper {
 	cfg := pause.Config{
 		Store: pause.Store{
-			Conn: b.conns.Control, API: b.cfg.APIPrefix, Names: b.names, Keys: b.keys.Policy.Keys,
+			Conn: b.links.Control, API: b.cfg.APIPrefix, Names: b.names, Keys: b.keys.Policy.Keys,
 		},
 		Apply: b.applyPauses, Log: b.log,
 		Count: func(ctx context.Context) (uint64, error) {
@@ -40,9 +40,9 @@ func (b *Broker) newKeeper() *pause.Keeper {
 	return pause.NewKeeper(cfg)
 }
 
-// applyPauses stops deliveries to paused targets. The engine already uses the list. applyPauses returns when the server
-// has received all messages sent before and their targets have answered, or after haltTimeout for each of the two
-// waits.
+// applyPauses stops deliveries to paused targets. The engine already uses the list. applyPauses waits until the targets
+// have answered the messages that were sent to them, and then until the server has received these messages. Each of the
+// two waits takes at most haltTimeout.
 func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	b.logPauses(l)
 	if len(l.Present()) == 0 {
@@ -54,13 +54,13 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	b.pauses.deliverer.Halt(halting, l.Stops)
 	flushing, cancelFlush := context.WithTimeout(ctx, haltTimeout)
 	defer cancelFlush()
-	if err := b.conns.Deliver.FlushWithContext(flushing); err != nil {
+	if err := b.links.Deliver.FlushWithContext(flushing); err != nil {
 		b.log.Debug("cannot flush the deliveries sent before a pause", "err", err)
 	}
 }
 
-// logPauses logs the changes of pauses. It does not log the end of a pause that ended before this instance read the
-// pause.
+// logPauses logs the changes of pauses. If a pause was already over when this instance first read it, logPauses does
+// not log its end.
 func (b *Broker) logPauses(l *pause.List) {
 	for _, p := range l.Pauses {
 		last, known := b.pauses.logged[p.ID]

@@ -15,7 +15,7 @@ type LaneStatus = stats.LaneStatus
 // Status returns the state of the broker. It waits for no loop, and sends no request.
 func (b *Broker) Status() Status {
 	s := Status{
-		Draining: b.draining.Load(), Links: b.conns.Status(), Counts: b.tally.Read(),
+		Draining: b.draining.Load(), Links: b.links.Status(), Counts: b.tally.Read(),
 		Journal: stats.JournalStatus{
 			Kept: b.cfg.Journal > 0, Stored: b.tally.Journal.Stored.Load(), Dropped: b.tally.Journal.Dropped.Load(),
 		},

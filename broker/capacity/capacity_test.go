@@ -10,7 +10,7 @@ import (
 	"delaybroker/levels"
 )
 
-// plain is a load of plain messages, on servers with much room.
+// plain returns a load of plain messages, on servers with more resources than the load needs.
 func plain(rate float64, delay time.Duration) Load {
 	return Load{
 		Rate: rate, Delay: delay, Bytes: 256, Replicas: 1, Streams: 40, Ladder: levels.Default(),
@@ -34,11 +34,11 @@ func series(n float64, every time.Duration) Load {
 func figures(n Need) []float64 {
 	return []float64{
 		n.Pending, n.Disk, n.ServerMemory, n.BrokerMemory, n.ServerCPU.Work, n.ServerCPU.Wakes, n.BrokerCPU.Work,
-		n.BrokerCPU.Wakes, n.Network.In, n.Network.Out, n.Network.Between, n.Round, n.Limits[0].Part,
+		n.BrokerCPU.Wakes, n.Network.In, n.Network.Out, n.Network.Between, n.Round, n.Limits[0].Share,
 	}
 }
 
-// More load needs more of some resource, and not less of any.
+// TestMonotone: a larger load needs more of at least one resource, and not less of any.
 func TestMonotone(t *testing.T) {
 	t.Parallel()
 	base := func() Load {
@@ -55,7 +55,8 @@ func TestMonotone(t *testing.T) {
 		{"series", func(l *Load, step int) { l.Series *= float64(step) }},
 		{"bytes", func(l *Load, step int) { l.Bytes *= float64(step) }},
 		{"replicas", func(l *Load, step int) { l.Replicas = step }},
-		// Delays that are levels, each alone: in a shared lane, another delay may separate two loads.
+		// Each delay is a level, and the load has no other messages: with another delay, two loads may no longer share a
+		// lane.
 		{"delay", func(l *Load, step int) {
 			l.Timers, l.Series, l.Every = 0, 0, 0
 			l.Delay = []time.Duration{time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 24 * time.Hour}[step-1]
@@ -71,9 +72,9 @@ func TestMonotone(t *testing.T) {
 			for step := 1; step <= 5; step++ {
 				l := base()
 				test.more(&l, step)
-				now := figures(Of(l))
+				now := figures(NeedOf(l))
 				if before != nil && slices.Equal(before, now) {
-					t.Errorf("step %d changes nothing: %v", step, now)
+					t.Errorf("step %d: all figures are the same as in the previous step: %v", step, now)
 				}
 				for i := range before {
 					if now[i] < before[i] {
@@ -86,7 +87,7 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// Twice the load needs twice the work, network, disk and server memory.
+// TestTwiceTheLoad: twice the load needs twice the work, network, disk and server memory.
 func TestTwiceTheLoad(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(float64) Load{
@@ -97,7 +98,7 @@ func TestTwiceTheLoad(t *testing.T) {
 		for _, replicas := range []int{1, 3} {
 			a, b := make(2000), make(4000)
 			a.Replicas, b.Replicas = replicas, replicas
-			one, two := Of(a), Of(b)
+			one, two := NeedOf(a), NeedOf(b)
 			for _, figure := range []struct {
 				name     string
 				one, two float64
@@ -117,24 +118,26 @@ func TestTwiceTheLoad(t *testing.T) {
 	}
 }
 
-// Messages that arrive together share the wake-ups.
+// TestWakesAreBounded: messages that arrive together share the wake-ups.
 func TestWakesAreBounded(t *testing.T) {
 	t.Parallel()
-	if one, two := Of(plain(400, time.Hour)), Of(plain(800, time.Hour)); !near(2*one.ServerCPU.Wakes,
+	if one, two := NeedOf(plain(400, time.Hour)), NeedOf(plain(800, time.Hour)); !near(2*one.ServerCPU.Wakes,
 		two.ServerCPU.Wakes, 1e-9) {
-		t.Errorf("apart: %v, %v", one.ServerCPU, two.ServerCPU)
+		t.Errorf("below 1,000 messages a second: wake-ups %v and %v, want twice as many", one.ServerCPU, two.ServerCPU)
 	}
-	if one, two := Of(plain(1000, time.Hour)), Of(plain(50_000, time.Hour)); one.ServerCPU.Wakes != two.ServerCPU.Wakes {
-		t.Errorf("together: %v, %v", one.ServerCPU, two.ServerCPU)
+	one, two := NeedOf(plain(1000, time.Hour)), NeedOf(plain(50_000, time.Hour))
+	if one.ServerCPU.Wakes != two.ServerCPU.Wakes {
+		t.Errorf("above 1,000 messages a second: wake-ups %v and %v, want equal", one.ServerCPU, two.ServerCPU)
 	}
 }
 
-// Calculated by hand: 5,000 a second for 30 minutes, 512 bytes, three replicas.
+// TestKnown compares a need with values calculated by hand, for 5,000 messages a second with a delay of 30 minutes, 512
+// bytes and three replicas.
 func TestKnown(t *testing.T) {
 	t.Parallel()
 	l := plain(5000, 30*time.Minute)
 	l.Bytes, l.Replicas = 512, 3
-	n := Of(l)
+	n := NeedOf(l)
 	const pending = 5000 * 1800
 	for _, test := range []struct {
 		name      string
@@ -151,27 +154,27 @@ func TestKnown(t *testing.T) {
 		{"network to servers", n.Network.In, 5000 * (64 + 120 + 512 + 408 + 120 + 512)},
 		{"network to brokers", n.Network.Out, 5000 * (64 + 120 + 512)},
 		{"between servers", n.Network.Between, 2 * n.Network.In},
-		{"lane", n.Limits[0].Part, 5000.0 / 34_000},
+		{"lane", n.Limits[0].Share, 5000.0 / 34_000},
 	} {
 		if !near(test.got, test.want, 1e-9) {
 			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
 		}
 	}
 	if got := n.Limits[0].Name; got != "one lane" {
-		t.Errorf("the first limit is %s", got)
+		t.Errorf("the first limit is %s, want one lane", got)
 	}
 }
 
-// The results of this package are within a factor of two of the figures measured in test/rivals/README.md. No
-// coefficient is derived from the measurement at 10,000 messages a second.
+// TestMeasured: the results of this package are within a factor of two of the figures measured in
+// test/rivals/README.md. No coefficient is derived from the measurement at 10,000 messages a second.
 func TestMeasured(t *testing.T) {
 	t.Parallel()
 	each := func(l Load, rate float64) (microseconds float64) {
-		n := Of(l)
+		n := NeedOf(l)
 		return 1e6 * (n.ServerCPU.Sum() + n.BrokerCPU.Sum()) / rate
 	}
 	together := func(l Load, rate float64) (microseconds float64) { // for messages due at the same time
-		n := Of(l)
+		n := NeedOf(l)
 		return 1e6 * (n.ServerCPU.Work + n.BrokerCPU.Work) / rate
 	}
 	tests := []struct {
@@ -183,8 +186,8 @@ func TestMeasured(t *testing.T) {
 		{"CPU µs of one level drained", together(plain(53_000, time.Second), 53_000), 36},
 		{"CPU µs of a timer", together(timers(5000, time.Minute), 5000), 281},
 		{"CPU µs of a round", together(series(20_000, 10*time.Second), 2000), 250},
-		{"MB for a million that wait", Of(plain(1e6/7200.0, 2*time.Hour)).ServerMemory / 1e6, 62},
-		{"seconds for 20,000 rounds", Of(series(20_000, 10*time.Second)).Round, 0.9},
+		{"MB for a million pending messages", NeedOf(plain(1e6/7200.0, 2*time.Hour)).ServerMemory / 1e6, 62},
+		{"seconds for 20,000 rounds", NeedOf(series(20_000, 10*time.Second)).Round, 0.9},
 	}
 	for _, test := range tests {
 		if ratio := test.got / test.measured; ratio < 0.5 || ratio > 2 {
@@ -194,18 +197,19 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
-// A delay that is not a level passes the intake and the chain. The marker of a timer passes only its chain.
+// TestPasses: a message whose delay is not a level passes the intake and a chain of levels. The marker of a timer
+// passes only a chain of levels.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	for delay, want := range map[time.Duration]int{
 		time.Hour: 1, 0: 1, 2 * time.Second: 1, 105 * time.Minute: 3, 4 * time.Second: 2,
 	} {
-		if got := Of(plain(1, delay)).Passes; got != want {
+		if got := NeedOf(plain(1, delay)).Passes; got != want {
 			t.Errorf("%s: got %d passes, want %d", delay, got, want)
 		}
 	}
-	// The marker of a timer of 14 s is sent after 7 s, with 7 s left: one level. The marker of a timer of 2 s is sent
-	// after 1 s, and the remaining time is below every hop.
+	// The marker of a timer of 14 s is sent 7 s before the due time, and passes one level. The marker of a timer of 2 s is
+	// sent 1 s before the due time, which is shorter than every hop.
 	for delay, want := range map[time.Duration]int{14 * time.Second: 1, 2 * time.Second: 1, 105 * time.Minute: 5} {
 		l := timers(1, delay)
 		if got := len(l.markerPath(delay - markerDelay(delay))); got != want {
@@ -251,13 +255,13 @@ func TestCheck(t *testing.T) {
 
 func near(a, b, within float64) bool { return math.Abs(a-b) <= within*math.Abs(b) }
 
-// TestDefaults: the model computes with the defaults of a broker, and may not import them.
+// TestDefaults: the model repeats some defaults of a broker, because it may not import them.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	if brokerHold != config.DefaultHoldBytes {
-		t.Errorf("a broker holds %d bytes here, and %d by default", brokerHold, config.DefaultHoldBytes)
+		t.Errorf("brokerHold is %d bytes, and the default of a broker %d", brokerHold, config.DefaultHoldBytes)
 	}
 	if laneWindow != config.DefaultDedupWindow {
-		t.Errorf("a lane remembers an id for %v here, and for %v by default", laneWindow, config.DefaultDedupWindow)
+		t.Errorf("laneWindow is %v, and the default of a broker %v", laneWindow, config.DefaultDedupWindow)
 	}
 }

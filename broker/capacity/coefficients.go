@@ -3,7 +3,7 @@ package capacity
 import "time"
 
 // This file has all coefficients, each with the command that measures it. The measurements are in
-// test/rivals/README.md, of 2026-11-22 and 2026-11-23. That file names the measurements of earlier code.
+// test/rivals/README.md, of 2026-11-22 and 2026-11-23. That file says which measurements are of earlier code.
 
 // CPU time of one operation. The server coefficients are totals of all servers, for streams with one replica.
 const (
@@ -12,10 +12,10 @@ const (
 	serverPass = 24 * time.Microsecond
 	brokerPass = 12 * time.Microsecond
 
-	// The additional cost of a message that arrives alone. At 1,000 messages a second, server and broker together use
-	// 567 µs for a message. The pass takes 36 µs of these. The rest is divided as in the journal's table: 215 parts for
-	// the server, and 173 for the broker. Measured by delaybroker bench --rate 1000 --beside scheduler,pipeline, and by
-	// go test -run '^$' -bench Journal -benchtime 1x ./test/rivals
+	// The additional cost of a message that arrives alone. At 1,000 messages a second, server and broker together use 567
+	// µs for a message. The pass takes 36 µs of the 567 µs. The remaining time is divided as in the journal's table: 215
+	// parts for the server, and 173 for the broker. Measured by delaybroker bench --rate 1000 --beside
+	// scheduler,pipeline, and by go test -run '^$' -bench Journal -benchtime 1x ./test/rivals
 	serverWake = 294 * time.Microsecond
 	brokerWake = 237 * time.Microsecond
 
@@ -66,7 +66,7 @@ const (
 	storedMarker  = 502
 	// Bytes on the wire in addition to the stored bytes of a message: the reply subject, and the answer. Computed from
 	// the protocol.
-	wire = 120
+	wireOverhead = 120
 )
 
 // Duplicate windows of streams.
@@ -100,7 +100,7 @@ var (
 
 type bound struct{ single, replicated float64 }
 
-func (b bound) of(replicas int) float64 {
+func (b bound) forReplicas(replicas int) float64 {
 	if replicas > 1 {
 		return b.replicated
 	}

@@ -4,10 +4,10 @@
 // # The model
 //
 // A message is stored once in each lane on its way: see package levels. Each of these passes has a constant cost, and
-// so has the delivery. So disk, memory, network and the work of the CPU are sums of products, and twice the rate is
-// twice the work.
+// the delivery has a constant cost, too. So disk, memory, network and the work of the CPU are sums of products, and
+// twice the rate is twice the work.
 //
-// The cost of wake-ups is not a product. A message that comes alone wakes the client library, the broker and the
+// The cost of wake-ups is not a product. A message that arrives alone wakes the client library, the broker and the
 // server. Messages that come together share the wake-ups. So the model has a constant cost of wake-ups for each
 // message, up to 1,000 messages a second. At higher rates, the wake-ups together cost as much as at 1,000. [Cores] has
 // work and wake-ups separately.

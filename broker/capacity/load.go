@@ -36,7 +36,7 @@ const (
 	maxDelay    = 10 * 366 * 24 * time.Hour
 	maxBytes    = 64 << 20 // nats-server's own bound on max_payload
 	maxReplicas = 5
-	maxRoom     = 1 << 60 // bytes of memory or disk
+	maxStorage  = 1 << 60 // bytes of memory or disk
 	maxCores    = 4096
 	minEvery    = time.Second
 )
@@ -72,8 +72,8 @@ func (l Load) Check() (all []Problem) {
 	if l.Rate == 0 && l.Timers == 0 && l.Series == 0 {
 		all = append(all, Problem{"rate", "0", "1 or more of rate, timers or series"})
 	}
-	checkNumber("server-memory", l.Server.Memory, 1<<20, maxRoom)
-	checkNumber("server-disk", l.Server.Disk, 1<<20, maxRoom)
+	checkNumber("server-memory", l.Server.Memory, 1<<20, maxStorage)
+	checkNumber("server-disk", l.Server.Disk, 1<<20, maxStorage)
 	checkNumber("server-cores", l.Server.Cores, 1, maxCores)
 	return all
 }

@@ -30,7 +30,7 @@ type Need struct {
 // Cores is a number of busy processor cores.
 type Cores struct {
 	Work  float64 `json:"work"`  // proportional to the rate
-	Wakes float64 `json:"wakes"` // maximum cost of the wake-ups by messages that come alone
+	Wakes float64 `json:"wakes"` // maximum cost of the wake-ups by messages that arrive alone
 }
 
 // Sum returns the sum of work and wake-ups.
@@ -49,13 +49,13 @@ type Limit struct {
 	Load  float64 `json:"load"`
 	Bound float64 `json:"bound"`
 	Unit  string  `json:"unit"` // unit of load and bound
-	// Part is the load divided by the bound. If it is 2, the load needs twice as many of the resource.
-	Part   float64 `json:"part"`
-	Divide string  `json:"divide"` // how to divide a load that exceeds the bound
+	// Share is the load divided by the bound. If it is 2, the load needs twice as many of the resource.
+	Share  float64 `json:"part"`
+	Remedy string  `json:"divide"` // how to divide a load that exceeds the bound
 }
 
-// Of computes the need of a load. Load.Check must have returned no problem.
-func Of(l Load) Need {
+// NeedOf computes the need of a load. Load.Check must have returned no problem.
+func NeedOf(l Load) Need {
 	path, timerPath := l.path(), l.markerPath(l.Delay-markerDelay(l.Delay))
 	rounds, roundPath := 0.0, []string{} // rounds per second, and the lanes of their markers
 	if l.Series > 0 {
@@ -81,27 +81,27 @@ func Of(l Load) Need {
 		return l.Rate*passes*pass.Seconds() + l.Timers*(firing.Seconds()+(1+timerPasses)*pass.Seconds()) +
 			rounds*round.Seconds() + rounds*max(0, roundPasses-1)*pass.Seconds()
 	}
-	apart := min(deliveries+hops, wakesApart)
-	n.ServerCPU = Cores{work(serverPass, serverFiring, serverRound), apart * serverWake.Seconds()}
-	n.BrokerCPU = Cores{work(brokerPass, brokerFiring, brokerRound), apart * brokerWake.Seconds()}
+	wakes := min(deliveries+hops, wakesApart) // per second
+	n.ServerCPU = Cores{work(serverPass, serverFiring, serverRound), wakes * serverWake.Seconds()}
+	n.BrokerCPU = Cores{work(brokerPass, brokerFiring, brokerRound), wakes * brokerWake.Seconds()}
 	if l.Replicas > 1 {
 		n.ServerCPU = Cores{n.ServerCPU.Work * copyFactor * copies, n.ServerCPU.Wakes * copyFactor * copies}
 		n.BrokerCPU = Cores{n.BrokerCPU.Work * brokerFactor, n.BrokerCPU.Wakes * brokerFactor}
 	}
 	n.Network = l.network(passes, timerPasses, roundPasses, rounds)
-	n.Round = l.Series / maxRounds.of(l.Replicas)
+	n.Round = l.Series / maxRounds.forReplicas(l.Replicas)
 	n.Limits = l.limits(n, busiest(l, rounds, path, timerPath, roundPath), rounds)
 	return n
 }
 
 func (l Load) network(passes, timerPasses, roundPasses, rounds float64) (n Network) {
-	const hop, entry, marker = storedHop + wire, storedEntry + wire, storedMarker + wire
-	first, later, delivery := storedRequest+wire+l.Bytes, (passes-1)*(hop+l.Bytes), hop+l.Bytes
+	const hop, entry, marker = storedHop + wireOverhead, storedEntry + wireOverhead, storedMarker + wireOverhead
+	first, later, delivery := storedRequest+wireOverhead+l.Bytes, (passes-1)*(hop+l.Bytes), hop+l.Bytes
 	n.In = l.Rate*(first+later+delivery) +
 		// The publishes of a timer, in the order of the terms: the set, its markers, the firing and the delivery, the
 		// outcome, two deletes.
-		l.Timers*(entry+l.Bytes+timerPasses*marker+2*delivery+entry+2*wire) +
-		rounds*(2*delivery+roundPasses*marker+wire)
+		l.Timers*(entry+l.Bytes+timerPasses*marker+2*delivery+entry+2*wireOverhead) +
+		rounds*(2*delivery+roundPasses*marker+wireOverhead)
 	n.Out = l.Rate*(first+later) +
 		l.Timers*(3*(entry+l.Bytes)+timerPasses*marker) + // the set, and two copies of it
 		rounds*(delivery+entry+l.Bytes+roundPasses*marker)
@@ -127,19 +127,20 @@ func (l Load) limits(n Need, lane, rounds float64) (all []Limit) {
 	servers := float64(l.Replicas)
 	add := func(name, unit string, load, bound float64, divide string) {
 		if load > 0 {
-			all = append(all, Limit{Name: name, Load: load, Bound: bound, Unit: unit, Part: load / bound, Divide: divide})
+			all = append(all, Limit{Name: name, Load: load, Bound: bound, Unit: unit, Share: load / bound, Remedy: divide})
 		}
 	}
 	const prefixes = "another DELAY_PREFIX or account"
-	add("one lane", "msg/s", lane, maxLane.of(l.Replicas), "other delays, or "+prefixes)
-	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.of(l.Replicas), "targets in several streams")
+	add("one lane", "msg/s", lane, maxLane.forReplicas(l.Replicas), "other delays, or "+prefixes)
+	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.forReplicas(l.Replicas),
+		"targets in several streams")
 	timers := l.Timers + rounds
-	part := l.Timers/maxTimers.of(l.Replicas) + rounds/maxRounds.of(l.Replicas)
+	part := l.Timers/maxTimers.forReplicas(l.Replicas) + rounds/maxRounds.forReplicas(l.Replicas)
 	// Without timers and rounds the bound is NaN, but add skips a load of zero.
 	add("one timer stream", "timers/s", timers, timers/part, prefixes)
 	add("memory of one server", "bytes", n.ServerMemory/servers, l.Server.Memory, "more servers, and "+prefixes)
 	add("disk of one server", "bytes", n.Disk/servers, l.Server.Disk, "more servers, and "+prefixes)
 	add("CPU of one server", "cores", n.ServerCPU.Sum()/servers, l.Server.Cores, "more servers, and "+prefixes)
-	slices.SortStableFunc(all, func(a, b Limit) int { return cmp.Compare(b.Part, a.Part) })
+	slices.SortStableFunc(all, func(a, b Limit) int { return cmp.Compare(b.Share, a.Share) })
 	return all
 }

@@ -79,7 +79,7 @@ func (c Config) checkSchedules(all *FieldErrors) {
 		all.refuse("Schedules", "", "%v", err)
 	}
 	if !c.Timers {
-		all.refuse("Schedules", "", "schedules need the stream of timers: switch Timers on").Other = "Timers"
+		all.refuse("Schedules", "", "schedules need the stream of timers: switch Timers on").OtherField = "Timers"
 	}
 }
 
@@ -117,7 +117,7 @@ func (c Config) checkRanges(all *FieldErrors) {
 		{"DedupWindow", c.DedupWindow, minDedupWindow, maxDedupWindow, false},
 		{"MaxDelay", c.MaxDelay, minMaxDelay, maxMaxDelay, false},
 		{"Slack", c.Slack, minSlack, maxSlack, c.Slack == 0},
-		{"ReplyTimeout", c.ReplyTimeout, minReplyTimeout, AnswersWithin(maxShutdownGrace), false},
+		{"ReplyTimeout", c.ReplyTimeout, minReplyTimeout, AnswerTimeout(maxShutdownGrace), false},
 		{"ShutdownGrace", c.ShutdownGrace, minShutdownGrace, maxShutdownGrace, false},
 		{"TimerHistory", c.TimerHistory, minTimerHistory, maxTimerHistory, c.TimerHistory < 0},
 		{"Journal", c.Journal, minJournal, maxMaxDelay, c.Journal == 0},
@@ -129,11 +129,11 @@ func (c Config) checkRanges(all *FieldErrors) {
 	if c.JournalBytes < minJournalBytes {
 		all.refuse("JournalBytes", c.JournalBytes, "want at least %d", minJournalBytes)
 	}
-	longest := AnswersWithin(c.ShutdownGrace)
-	if !all.Have("ReplyTimeout") && !all.Have("ShutdownGrace") && c.ReplyTimeout > longest {
+	longest := AnswerTimeout(c.ShutdownGrace)
+	if !all.Has("ReplyTimeout") && !all.Has("ShutdownGrace") && c.ReplyTimeout > longest {
 		all.refuse("ReplyTimeout", c.ReplyTimeout,
 			"want at most %s, three quarters of ShutdownGrace: a clean stop must wait for replies",
-			levels.FormatDuration(longest)).Other = "ShutdownGrace"
+			levels.FormatDuration(longest)).OtherField = "ShutdownGrace"
 	}
 }
 

@@ -58,8 +58,8 @@ const (
 	minTimerHistory, maxTimerHistory = time.Second, 366 * 24 * time.Hour
 )
 
-// Config is the configuration of a broker. The zero value of a field means its default. Config is flat, because each
-// field is one setting, and documents and errors use the field's name.
+// Config is the configuration of a broker. The zero value of a field means its default. Config has no groups of fields,
+// because documents and errors name each setting by its field.
 type Config struct {
 	// Prefix is the root of all subjects and, in upper case, the stem of all stream names.
 	// Defaults to message.DefaultPrefix.
@@ -67,8 +67,8 @@ type Config struct {
 	// Ladder has the levels that new messages take. Streams of other levels are served until they are empty. Defaults to
 	// levels.Default.
 	Ladder levels.Ladder
-	// IntakeDurations are durations without a level for which clients may still publish as if there was one, for example
-	// on delay.17m.orders.x: the intake stores these messages. A message for any other duration on such a subject gets no
+	// IntakeDurations are durations without a level that clients may use in a subject like a level's, for example
+	// delay.17m.orders.x. The intake stores these messages. A message with any other duration in such a subject gets no
 	// acknowledgement. Defaults to levels.PlainDurations, some 1,300 durations. When nats-server creates a stream, it
 	// compares every pair of the stream's subjects, so tests have fewer durations.
 	IntakeDurations []string
@@ -86,8 +86,8 @@ type Config struct {
 	AttemptRules RetryLimits
 
 	// Secrets are the keys of the seals between lanes, of at least message.MinSecret bytes each. The broker seals with
-	// the first key, and accepts seals of all. If there is no key, provisioning generates one and stores it in the
-	// streams' metadata.
+	// the first key, and accepts the seals of all keys. If there is no key, provisioning generates one and stores it in
+	// the streams' metadata.
 	Secrets []string
 
 	// Provision allows the broker to create missing streams, and to change the subjects of its streams.
@@ -107,8 +107,8 @@ type Config struct {
 	HeaderTargets []string
 	// Deliver is the delivery mode of targets, for messages without a mode. Defaults to auto for all targets.
 	Deliver deliver.Modes
-	// Slack is the maximum time by which a delivery may be delayed, so that several are sent together. Defaults to
-	// none.
+	// Slack is the maximum time by which a delivery may be delayed, so that several deliveries are sent together. Defaults
+	// to none.
 	Slack time.Duration
 	// ReplyTimeout is the timeout of a service's reply in mode request. Defaults to DefaultReplyTimeout.
 	ReplyTimeout time.Duration
@@ -128,8 +128,8 @@ type Config struct {
 	// JournalBytes bounds the size of the records. If it is exceeded, the oldest records are removed early. Defaults to
 	// DefaultJournalBytes.
 	JournalBytes int64
-	// Ended is called for each message that was delivered or became a dead letter. The loops of the lanes call it
-	// concurrently and wait for it, so it must return immediately. May be nil.
+	// Ended is called for each message that was delivered or became a dead letter. The loops of the lanes call Ended
+	// concurrently and wait until it returns, so it must return immediately. May be nil.
 	Ended func(Ended)
 	// Timers creates the stream of named timers. The broker serves an existing stream even if Timers is false. With
 	// TimersOptional, the broker also starts if the stream cannot be created.
@@ -147,12 +147,12 @@ type Config struct {
 	// Schedules are the subjects that accept schedules in nats-server's format, and their targets. Defaults to none.
 	Schedules message.ScheduleRules
 
-	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead,
-	// messages being published or waiting for their target, and messages that the server has sent to the lanes'
-	// consumers. Each lane has its own part. The lanes that need more share the rest. A lane without room stops
-	// reading, and the intake moves messages that are not due soon to a level. A lane may exceed its part by one
-	// message. If the runtime has a memory limit (see debug.SetMemoryLimit), the process takes at most twice HoldBytes
-	// and some 48 MiB. Defaults to DefaultHoldBytes.
+	// HoldBytes bounds the messages that all lanes of the instance together keep in memory: messages read ahead, messages
+	// being published or waiting for their target, and messages that the server has sent to the lanes' consumers. Each
+	// lane has its own part. The lanes that need more share the remaining memory. A lane without room stops reading, and
+	// the intake moves messages that are not due soon to a level. A lane may exceed its part by one message. If the
+	// runtime has a memory limit (see debug.SetMemoryLimit), the process takes at most twice HoldBytes and some 48 MiB.
+	// Defaults to DefaultHoldBytes.
 	HoldBytes int
 	// HoldMessages bounds the number of messages in a lane's memory. At this number the intake begins to move messages
 	// that are not due soon to a level. At twice this number a lane stops reading. Defaults to DefaultHoldMessages.
@@ -162,10 +162,10 @@ type Config struct {
 	JSDomain  string
 	APIPrefix string
 
-	// ShutdownGrace is the time that Run may take to stop: see AnswersWithin. Defaults to DefaultShutdownGrace.
+	// ShutdownGrace is the time that Run may take to stop: see AnswerTimeout. Defaults to DefaultShutdownGrace.
 	ShutdownGrace time.Duration
-	// MaxOwners is the maximum number of instances that own lanes; the others stand by. Zero means that this is the only
-	// instance.
+	// MaxOwners is the maximum number of instances that own lanes. Further instances stand by. Zero means that this is the
+	// only instance.
 	MaxOwners int
 	// Instance is the operator's name for this instance. It is unique, and stays the same after a restart. After a
 	// crash, an instance with a name or a Place resumes its lanes immediately instead of after five seconds. It may be
@@ -193,19 +193,19 @@ type Place struct {
 	Locked bool   // a lock guarantees that no other instance runs there
 }
 
-// Complete fills in the defaults, and checks the result. Its error is a [FieldErrors].
+// Complete fills in the defaults, and checks the result. Its error is a [FieldErrors] with all problems.
 func (c Config) Complete() (Config, error) {
-	or(&c.Prefix, message.DefaultPrefix)
-	or(&c.Attempts, DefaultAttempts)
-	or(&c.Format, message.Format)
-	or(&c.DedupWindow, DefaultDedupWindow)
-	or(&c.MaxDelay, DefaultMaxDelay)
-	or(&c.ReplyTimeout, DefaultReplyTimeout)
-	or(&c.ShutdownGrace, DefaultShutdownGrace)
-	or(&c.HoldMessages, DefaultHoldMessages)
-	or(&c.HoldBytes, DefaultHoldBytes)
-	or(&c.JournalBytes, DefaultJournalBytes)
-	or(&c.TimerHistory, DefaultTimerHistory)
+	setDefault(&c.Prefix, message.DefaultPrefix)
+	setDefault(&c.Attempts, DefaultAttempts)
+	setDefault(&c.Format, message.Format)
+	setDefault(&c.DedupWindow, DefaultDedupWindow)
+	setDefault(&c.MaxDelay, DefaultMaxDelay)
+	setDefault(&c.ReplyTimeout, DefaultReplyTimeout)
+	setDefault(&c.ShutdownGrace, DefaultShutdownGrace)
+	setDefault(&c.HoldMessages, DefaultHoldMessages)
+	setDefault(&c.HoldBytes, DefaultHoldBytes)
+	setDefault(&c.JournalBytes, DefaultJournalBytes)
+	setDefault(&c.TimerHistory, DefaultTimerHistory)
 	if len(c.Ladder.Levels()) == 0 {
 		c.Ladder = levels.Default()
 	}
@@ -218,7 +218,7 @@ func (c Config) Complete() (Config, error) {
 			return c, fmt.Errorf("bug: default retry ladder: %w", err)
 		}
 	}
-	or(&c.APIPrefix, APIPrefix(c.JSDomain))
+	setDefault(&c.APIPrefix, APIPrefix(c.JSDomain))
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -243,18 +243,12 @@ func APIPrefix(domain string) string {
 	return "$JS." + domain + ".API"
 }
 
-// AnswersWithin returns the part of the grace period in which a stopping instance waits for acknowledgements and
-// replies. In the rest, it commits its lanes.
-func AnswersWithin(grace time.Duration) time.Duration { return grace * 3 / 4 }
+// AnswerTimeout returns the part of the grace period in which a stopping instance waits for acknowledgements and
+// replies. In the remaining time, the instance commits its lanes.
+func AnswerTimeout(grace time.Duration) time.Duration { return grace * 3 / 4 }
 
-// Validate reports all problems at once, as [FieldErrors].
-func (c Config) Validate() error {
-	_, err := c.Complete()
-	return err
-}
-
-// or sets a field to value if the field is zero.
-func or[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
+// setDefault sets a field to value if the field is zero.
+func setDefault[T comparable](field *T, value T) { *field = cmp.Or(*field, value) }
 
 // Copies returns the number of copies of a new stream.
 func (c Config) Copies(clustered bool) int {

@@ -10,8 +10,8 @@ import (
 	"delaybroker/levels"
 )
 
-// TestValidateNamesTheField: each problem names the field, the value and the bound, and is an ErrConfig.
-func TestValidateNamesTheField(t *testing.T) {
+// TestCompleteNamesTheField: each problem names the field, the value and the bound, and is an ErrConfig.
+func TestCompleteNamesTheField(t *testing.T) {
 	for _, test := range []struct {
 		config Config
 		want   FieldError
@@ -23,7 +23,7 @@ func TestValidateNamesTheField(t *testing.T) {
 			Field: "MaxOwners", Value: "1", Problem: "set together with Leaser; remove one of them"}},
 		{Config{DedupWindow: 25 * time.Hour}, FieldError{Field: "DedupWindow", Value: "25h0m0s", Problem: "want 1s to 1d"}},
 		{Config{ReplyTimeout: 8 * time.Second}, FieldError{
-			Field: "ReplyTimeout", Value: "8s", Other: "ShutdownGrace",
+			Field: "ReplyTimeout", Value: "8s", OtherField: "ShutdownGrace",
 			Problem: "want at most 7s500ms, three quarters of ShutdownGrace: " +
 				"a clean stop must wait for replies"}},
 		{Config{ShutdownGrace: time.Millisecond}, FieldError{Field: "ShutdownGrace", Value: "1ms", Problem: "want 1s to 1h"}},
@@ -60,37 +60,33 @@ func TestValidateNamesTheField(t *testing.T) {
 			Field: "Rates", Value: "a..b",
 			Problem: `target pattern "a..b": tokens separated by dots; * for one token, > for the rest`}},
 	} {
-		err := test.config.Validate()
+		_, err := test.config.Complete()
 		if !errors.Is(err, ErrConfig) {
 			t.Errorf("%s: got %v, want it to wrap ErrConfig", test.want.Field, err)
 		}
 		all, _ := errors.AsType[FieldErrors](err)
 		if len(all) != 1 || all[0] != test.want {
-			t.Errorf("got %+v, want %+v alone", all, test.want)
+			t.Errorf("got %+v, want only %+v", all, test.want)
 		}
 	}
 }
 
-// TestValidateTellsAllAtOnce: the error has all problems, so that an operator can correct all before one restart.
-func TestValidateTellsAllAtOnce(t *testing.T) {
-	ladder, err := levels.Parse("1s")
-	if err != nil {
-		t.Fatal(err)
+// TestCompleteReportsAllProblems: the error has all problems, so that an operator can correct them before one restart.
+func TestCompleteReportsAllProblems(t *testing.T) {
+	if _, err := (Config{Ladder: mustLadder(t, "1s")}).Complete(); err != nil {
+		t.Fatalf("got %v for a valid configuration", err)
 	}
-	if err := (Config{Ladder: ladder}).Validate(); err != nil {
-		t.Fatalf("got %v of a good one", err)
-	}
-	err = Config{
+	_, err := Config{
 		Prefix:        "No",
 		Attempts:      -1,
 		ReplyTimeout:  2 * time.Hour,
 		ShutdownGrace: 2 * time.Hour,
 		Targets:       []string{"a..b", ".c"},
-	}.Validate()
+	}.Complete()
 	all, _ := errors.AsType[FieldErrors](err)
 	for _, field := range []string{"Prefix", "Attempts", "ReplyTimeout", "ShutdownGrace", "Targets"} {
-		if !all.Have(field) {
-			t.Errorf("got nothing of %s in %v", field, err)
+		if !all.Has(field) {
+			t.Errorf("got no problem with %s in %v", field, err)
 		}
 	}
 	if len(all) != 6 {

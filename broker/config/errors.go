@@ -10,16 +10,15 @@ import (
 // ErrConfig is returned if a setting is invalid: see [FieldErrors].
 var ErrConfig = errors.New("configuration")
 
-// FieldErrors are all problems of a configuration. Config.Complete and Config.Validate return them. They wrap
-// ErrConfig.
+// FieldErrors are all problems of a configuration. Config.Complete returns them. They wrap ErrConfig.
 type FieldErrors []FieldError
 
 // FieldError is a field of a Config with an invalid value.
 type FieldError struct {
-	Field   string // its name in Config
-	Value   string // empty for a secret, or if Problem contains the value
-	Problem string // the problem, with the bound: "want 1s to 1d"
-	Other   string // a second field that Problem names; empty if there is none
+	Field      string // its name in Config
+	Value      string // empty for a secret, or if Problem contains the value
+	Problem    string // the problem, with the bound: "want 1s to 1d"
+	OtherField string // a second field that Problem names; empty if there is none
 }
 
 func (e FieldError) Error() string {
@@ -49,8 +48,8 @@ func (all FieldErrors) Unwrap() []error {
 	return each
 }
 
-// Have reports whether there is a problem with a field.
-func (all FieldErrors) Have(field string) bool {
+// Has reports whether there is a problem with a field.
+func (all FieldErrors) Has(field string) bool {
 	return slices.ContainsFunc(all, func(e FieldError) bool { return e.Field == field })
 }
 

@@ -20,21 +20,21 @@ type Memory struct {
 	Runtime int64 // GOMEMLIMIT; NoLimit means none
 }
 
-// Soft returns the memory limit for the Go runtime: the smaller of GOMEMLIMIT and nine tenths of the control group's
-// limit. The last tenth is for memory that the runtime does not count. NoLimit means no limit.
-func (m Memory) Soft() int64 {
+// SoftLimit returns the memory limit for the Go runtime, or NoLimit: the smaller of GOMEMLIMIT and nine tenths of the
+// control group's limit. The last tenth is for memory that the runtime does not count.
+func (m Memory) SoftLimit() int64 {
 	if m.Cgroup == 0 {
 		return m.Runtime
 	}
 	return min(m.Runtime, m.Cgroup/10*9)
 }
 
-// Hold returns the default of HoldBytes, the memory for the messages of the lanes. With a limit, it is half of the
-// memory above baseMemory, because garbage takes as much again. With an embedded server, the result is halved.
-func (m Memory) Hold(embedded bool) int {
+// DefaultHold returns the default of HoldBytes, the memory for the messages of the lanes. With a limit, it is half of
+// the memory above baseMemory, because garbage takes as much again. With an embedded server, the result is halved.
+func (m Memory) DefaultHold(embedded bool) int {
 	hold := int64(DefaultHoldBytes)
-	if m.Soft() != NoLimit {
-		hold = min(max((m.Soft()-baseMemory)/2, MinHoldBytes), maxHold)
+	if m.SoftLimit() != NoLimit {
+		hold = min(max((m.SoftLimit()-baseMemory)/2, MinHoldBytes), maxHold)
 	}
 	if embedded {
 		hold = max(hold/2, MinHoldBytes)
@@ -45,11 +45,11 @@ func (m Memory) Hold(embedded bool) int {
 // GCSettings returns the runtime's memory limit, and the percentage by which the heap may grow before a garbage
 // collection: see debug.SetMemoryLimit and debug.SetGCPercent. Rare collections make a busy level up to a fifth faster.
 // If the environment sets no limit, the returned limit has room for hold bytes of messages and as much garbage. Below
-// smallLimit the percentage is Go's default. The memory of an embedded server is unknown, so with such a server and no
-// limit, both are Go's defaults.
+// smallLimit the percentage is Go's default. The memory of an embedded server is unknown. So with such a server and no
+// limit, GCSettings returns Go's defaults.
 func (m Memory) GCSettings(hold int, embedded bool) (limit int64, percent int) {
 	const rare, normal = 400, 100 // percent
-	switch limit := m.Soft(); {
+	switch limit := m.SoftLimit(); {
 	case limit < smallLimit:
 		return limit, normal
 	case limit != NoLimit:

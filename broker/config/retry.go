@@ -15,15 +15,15 @@ import (
 // maxJitter is the maximum jitter, in percent of the wait.
 const maxJitter = 100
 
-// double is the token between two waits. The parser doubles the first wait until it reaches the second.
-const double = "x2"
+// doubling is the token between two waits. The parser doubles the first wait until it reaches the second.
+const doubling = "x2"
 
 // RetryLimits are the numbers of refusals after which a message becomes a dead letter, by target pattern.
 type RetryLimits = message.Rules[int]
 
 // ParseRetryLimits parses a default such as "20", or rules with an optional default, such as "shop.mail=5,20". It
-// returns the default, otherwise, as text, or "" if there is none.
-func ParseRetryLimits(s string) (rules RetryLimits, otherwise string, err error) {
+// returns the default as text, or "" if there is none.
+func ParseRetryLimits(s string) (rules RetryLimits, fallback string, err error) {
 	for _, word := range message.Words(s) {
 		pattern, text, isRule := strings.Cut(word, "=")
 		switch n, err := strconv.Atoi(text); {
@@ -31,13 +31,13 @@ func ParseRetryLimits(s string) (rules RetryLimits, otherwise string, err error)
 			return nil, "", fmt.Errorf("attempts %q: want pattern=number, such as shop.mail=5,20", word)
 		case isRule:
 			rules = append(rules, message.Rule[int]{Pattern: pattern, Value: n})
-		case otherwise != "":
-			return nil, "", fmt.Errorf("two defaults, %s and %s: keep one", otherwise, word)
+		case fallback != "":
+			return nil, "", fmt.Errorf("two defaults, %s and %s: keep one", fallback, word)
 		default:
-			otherwise = word
+			fallback = word
 		}
 	}
-	return rules, otherwise, nil
+	return rules, fallback, nil
 }
 
 // RetryWaits are the backoff ladders, by target pattern. A message waits for the shortest level after its first
@@ -51,7 +51,7 @@ type RetryJitter = message.Rules[int]
 // "shop.mail=1s,1m,10m;1s,5s,30s". Spaces may also separate the waits of a rule. An x2 between two waits doubles the
 // first until the second is reached: "1s x2 10s" is "1s 2s 4s 8s 10s". A percentage after the waits is their jitter, as
 // in "1s x2 10s ~20%". If there is no default, the returned ladder has no levels.
-func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, jitter RetryJitter, err error) {
+func ParseRetryWaits(s string) (rules RetryWaits, fallback levels.Ladder, jitter RetryJitter, err error) {
 	var problems []error
 	defaults, defaultJitter := 0, 0
 	for part := range strings.SplitSeq(s, ";") {
@@ -73,7 +73,7 @@ func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, jitte
 			rules = append(rules, message.Rule[levels.Ladder]{Pattern: pattern, Value: ladder})
 			jitter = append(jitter, message.Rule[int]{Pattern: pattern, Value: percent})
 		default:
-			otherwise, defaultJitter = ladder, percent
+			fallback, defaultJitter = ladder, percent
 		}
 	}
 	if defaults > 1 {
@@ -83,7 +83,7 @@ func ParseRetryWaits(s string) (rules RetryWaits, otherwise levels.Ladder, jitte
 	if !slices.ContainsFunc(jitter, func(r message.Rule[int]) bool { return r.Value > 0 }) {
 		jitter = nil
 	}
-	return rules, otherwise, jitter, errors.Join(problems...)
+	return rules, fallback, jitter, errors.Join(problems...)
 }
 
 // parseJitter returns the waits and the percentage after them. The percentage is zero if there is none.
@@ -106,21 +106,21 @@ func parseLadder(list string) (levels.Ladder, error) {
 	words := message.Words(list)
 	var names []string
 	for at, word := range words {
-		if word != double {
+		if word != doubling {
 			names = append(names, word)
 			continue
 		}
 		if at == 0 || at == len(words)-1 {
-			return levels.Ladder{}, fmt.Errorf("%s: want it between two waits, as in 1s %s 10m", double, double)
+			return levels.Ladder{}, fmt.Errorf("%s: want it between two waits, as in 1s %s 10m", doubling, doubling)
 		}
 		from, fromErr := levels.ParseDuration(words[at-1])
 		to, toErr := levels.ParseDuration(words[at+1])
 		if fromErr != nil || toErr != nil || from < levels.MinLevel || from >= to || to > levels.MaxLevel {
 			return levels.Ladder{}, fmt.Errorf("%s %s %s: want a wait of at least %s, then a longer one of at most %s",
-				words[at-1], double, words[at+1], levels.FormatDuration(levels.MinLevel), levels.FormatDuration(levels.MaxLevel))
+				words[at-1], doubling, words[at+1], levels.FormatDuration(levels.MinLevel), levels.FormatDuration(levels.MaxLevel))
 		}
 		for wait := 2 * from; wait < to; wait *= 2 {
-			names = append(names, plain(wait))
+			names = append(names, levelName(wait))
 		}
 	}
 	for at := 1; at < len(names); at++ {
@@ -134,14 +134,14 @@ func parseLadder(list string) (levels.Ladder, error) {
 	return levels.Parse(strings.Join(names, " "))
 }
 
-// plain formats a duration as the name of a level: one number and one unit.
-func plain(d time.Duration) string {
+// levelName formats a duration as the name of a level: one number and one unit.
+func levelName(d time.Duration) string {
 	for _, unit := range []struct {
-		name string
-		of   time.Duration
+		name   string
+		length time.Duration
 	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}} {
-		if d%unit.of == 0 {
-			return fmt.Sprint(int64(d/unit.of), unit.name)
+		if d%unit.length == 0 {
+			return fmt.Sprint(int64(d/unit.length), unit.name)
 		}
 	}
 	return fmt.Sprint(d.Milliseconds(), "ms")
@@ -149,16 +149,11 @@ func plain(d time.Duration) string {
 
 // RetryLanes returns the levels of all waits, each once. It returns an error if two levels of the same duration have
 // different names, or if there are too many levels.
-func RetryLanes(rules RetryWaits, otherwise levels.Ladder) (levels.Ladder, error) {
-	names := strings.Fields(otherwise.String())
-	known := make(map[string]bool)
-	for _, name := range names {
-		known[name] = true
-	}
+func RetryLanes(rules RetryWaits, fallback levels.Ladder) (levels.Ladder, error) {
+	names := strings.Fields(fallback.String())
 	for _, r := range rules {
 		for _, l := range r.Value.Levels() {
-			if !known[l.Name] {
-				known[l.Name] = true
+			if !slices.Contains(names, l.Name) {
 				names = append(names, l.Name)
 			}
 		}

@@ -8,14 +8,14 @@ import (
 	"delaybroker/levels"
 )
 
-// TestParseLimits parses one number, or rules before a default.
+// TestParseLimits parses a default, and rules with and without a default.
 func TestParseLimits(t *testing.T) {
 	for text, want := range map[string]string{
 		"20":                       "[] 20",
 		"shop.mail=5,20":           "[{shop.mail 5}] 20",
 		"shop.mail=5 shop.>=7, 20": "[{shop.mail 5} {shop.> 7}] 20",
 		"shop.mail=5":              "[{shop.mail 5}] ",
-		"many":                     "[] many", // checked later, by the broker
+		"many":                     "[] many", // the caller parses the default
 		"shop.mail=0":              "[{shop.mail 0}] ",
 		"shop.mail=x":              `attempts "shop.mail=x": want pattern=number, such as shop.mail=5,20`,
 		"shop.mail=":               `attempts "shop.mail=": want pattern=number, such as shop.mail=5,20`,
@@ -49,7 +49,7 @@ func format(rules RetryWaits, otherwise levels.Ladder, jitter RetryJitter) strin
 	return strings.Join(append(words, otherwise.String()+percent(len(rules))), "; ")
 }
 
-// TestParseWaits parses one list, or rules before a default, and expands doublings.
+// TestParseWaits parses a default, and rules with and without a default, and expands doublings.
 func TestParseWaits(t *testing.T) {
 	for text, want := range map[string]string{
 		"1s 5s 30s":                     "1s 5s 30s",
@@ -98,8 +98,8 @@ func TestParseWaits(t *testing.T) {
 	}
 }
 
-// TestFirstRuleHolds: the first matching rule applies, and a target without a matching rule has the default.
-func TestFirstRuleHolds(t *testing.T) {
+// TestFirstRuleApplies: the first matching rule applies. A target without a matching rule has the default.
+func TestFirstRuleApplies(t *testing.T) {
 	limits, _, err := ParseRetryLimits("shop.mail=5,shop.*=7")
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestFirstRuleHolds(t *testing.T) {
 	}
 }
 
-// TestLanes: the lanes are the levels of all waits, each once. Two names for one duration are refused, since each name
-// would have its own stream.
+// TestLanes: RetryLanes returns the levels of all waits, each once. It refuses two names of one duration, because each
+// name would have its own stream.
 func TestLanes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a=1s,1m,10m;b=1m;1s,5s,30s": "1s 5s 30s 1m 10m",

@@ -97,10 +97,10 @@ func (sc *scene) fill() {
 			return
 		}
 	}
-	sc.t.Fatal("the store does not fill")
+	sc.t.Fatal("the server has stored 100 messages and is not full")
 }
 
-// proxy relays requests to the JetStream API, and leaves some of them to the test.
+// proxy relays requests to the JetStream API, except those for which take returns true.
 func (sc *scene) proxy(take func(question string, m *nats.Msg) bool) {
 	sc.t.Helper()
 	sc.cfg.APIPrefix = natstest.ProxyAPI
@@ -112,7 +112,7 @@ func (sc *scene) leaderless(stream string) {
 	sc.t.Helper()
 	sc.proxy(func(question string, m *nats.Msg) bool {
 		if strings.HasSuffix(question, "."+stream) {
-			return true // nobody answers
+			return true // without an answer
 		}
 		if question != "STREAM.LIST" {
 			return false

@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// unbound are the limits of an unlimited account. limited returns them with a change.
+// unbound are the limits of an account without limits. limited returns these limits with a change.
 var unbound = server.JetStreamAccountLimits{MaxStore: -1, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1}
 
 func limited(change func(*server.JetStreamAccountLimits)) server.JetStreamAccountLimits {
@@ -23,36 +23,36 @@ func limited(change func(*server.JetStreamAccountLimits)) server.JetStreamAccoun
 	return l
 }
 
-// elsewhere is the name of a server that is not embedded.
-var elsewhere = server.Options{ServerName: "n1"}
+// notEmbedded has the name of a server that is not embedded.
+var notEmbedded = server.Options{ServerName: "n1"}
 
 // brokenServers are faults of servers and accounts.
 var brokenServers = []diagnosis{
-	{situation{name: "JetStream is not enabled for the account", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "JetStream is not enabled for the account", options: notEmbedded, set: func(sc *scene) {
 		if err := sc.server.Server().GlobalAccount().DisableJetStream(); err != nil {
 			sc.t.Fatal(err)
 		}
 	}}, "JetStream", Critical, "not enabled for account", "enable JetStream for this account"},
-	{situation{name: "no such domain", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "no such domain", options: notEmbedded, set: func(sc *scene) {
 		sc.serve()
 		sc.cfg.JSDomain = "hub"
 	}}, "JetStream", Critical, "there is no answer to requests below $JS.hub.API",
 		"set DELAY_JS_DOMAIN to the domain of a JetStream"},
-	{situation{name: "JetStream does not answer", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "JetStream does not answer", options: notEmbedded, set: func(sc *scene) {
 		sc.proxy(func(string, *nats.Msg) bool { return true })
 	}}, "JetStream", Critical, "JetStream does not answer: ",
 		"start the missing servers: JetStream has no leader"},
-	{situation{name: "a bound of the operator's is reached", set: func(sc *scene) {
+	{situation{name: "a limit that an operator has set is reached", set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5m", func(c *jetstream.StreamConfig) { c.MaxBytes = 3000 })
 		sc.publish(100, "delay.5m.orders.x")
 	}}, "storage", Critical, "DELAY_5m is full: ", "raise its max_bytes: nats stream edit DELAY_5m"},
-	{situation{name: "a bound of the settings is reached", set: func(sc *scene) {
+	{situation{name: "the configured limit of messages is reached", set: func(sc *scene) {
 		sc.cfg.MaxPending = 100
 		sc.serve()
 		sc.publish(200, "delay.5m.orders.x")
 	}}, "storage", Critical, "DELAY_5m is full: 100 messages", "raise DELAY_MAX_PENDING, and restart the broker"},
-	{situation{name: "a bound of the settings in bytes is reached", set: func(sc *scene) {
+	{situation{name: "the configured limit of bytes is reached", set: func(sc *scene) {
 		sc.cfg.MaxPendingBytes = 8000
 		sc.serve()
 		sc.publish(200, "delay.5m.orders.x")
@@ -61,23 +61,24 @@ var brokenServers = []diagnosis{
 		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
 		"raise max_file_store of the servers: they accept and move no message"},
 	{situation{name: "the embedded server is full", options: server.Options{JetStreamMaxStore: 64 << 10},
-		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient", EmbeddedFull},
+		set: func(sc *scene) { sc.fill() }}, "storage", Critical, "the servers refuse to store: insufficient",
+		EmbeddedFullAdvice},
 	{situation{name: "the disk is full", set: func(sc *scene) {
 		sc.serve()
 		sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "disk", Detail: "takes no data"}}}
 	}}, "storage", Critical, "the broker at http://here/readyz reports: takes no data",
 		"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message"},
-	{situation{name: "the account is full", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "the account is full", options: notEmbedded, set: func(sc *scene) {
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStore = 20_000 }))
 		sc.publish(1000, "delay.5m.orders.x")
 	}}, "storage", Critical, "of 20000 bytes", "raise the account's storage limit"},
-	{situation{name: "the account has no more streams", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "the account has no more streams", options: notEmbedded, set: func(sc *scene) {
 		sc.serve()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxStreams = 9 }))
 		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 	}}, "JetStream", Critical, "9 of at most 9 streams, and 1 are missing", "raise the account's max_streams to 10"},
-	{situation{name: "the account has no more consumers", options: elsewhere, set: func(sc *scene) {
+	{situation{name: "the account has no more consumers", options: notEmbedded, set: func(sc *scene) {
 		sc.provisioned()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))
 		sc.tail("DELAY_5s")
@@ -86,7 +87,7 @@ var brokenServers = []diagnosis{
 	}}, "JetStream", Critical, "DELAY_5s has 1 consumers", "raise the account's max_consumers to 2"},
 }
 
-// TestDoctorOnServers: JetStream is away, or has no room.
+// TestDoctorOnServers: JetStream does not answer, or has no room.
 func TestDoctorOnServers(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range brokenServers {
@@ -94,38 +95,38 @@ func TestDoctorOnServers(t *testing.T) {
 	}
 }
 
-// TestDoctorOnRights: the finding names the permission that the broker's user lacks, with its subject, and takes no
-// timeout.
+// TestDoctorOnRights: the finding names the permission that the broker's user lacks, with its subject. Doctor waits for
+// no timeout.
 func TestDoctorOnRights(t *testing.T) {
 	natstest.Long(t)
-	const toGrant = "grant the broker's user these subjects"
+	const grantAdvice = "grant the broker's user these subjects"
 	publish := func(p server.SubjectPermission) server.Permissions { return server.Permissions{Publish: &p} }
 	for _, d := range []diagnosis{
 		{situation{name: "no JetStream", rights: publish(server.SubjectPermission{
 			Allow: []string{"orders.>", "$SYS.REQ.USER.INFO"},
-		})}, "rights", Critical, "$JS.API.CONSUMER.CREATE.*.*", toGrant},
-		{situation{name: "not even to ask who it is", rights: publish(server.SubjectPermission{
+		})}, "rights", Critical, "$JS.API.CONSUMER.CREATE.*.*", grantAdvice},
+		{situation{name: "no request for its own user", rights: publish(server.SubjectPermission{
 			Allow: []string{"orders.>"},
-		})}, "rights", Critical, "Publish to $JS.API.STREAM.LIST", toGrant},
-		{situation{name: "one stream", rights: natstest.Denied("$JS.API.STREAM.PURGE.DELAY_5s")},
-			"rights", Critical, "refused: Publish to $JS.API.STREAM.PURGE.DELAY_5s", toGrant},
-		{situation{name: "nothing of one stream",
+		})}, "rights", Critical, "Publish to $JS.API.STREAM.LIST", grantAdvice},
+		{situation{name: "no purge of one stream", rights: natstest.Denied("$JS.API.STREAM.PURGE.DELAY_5s")},
+			"rights", Critical, "refused: Publish to $JS.API.STREAM.PURGE.DELAY_5s", grantAdvice},
+		{situation{name: "no request about one stream",
 			rights: natstest.Denied("$JS.API.*.*.DELAY_5s", "$JS.API.STREAM.INFO.DELAY_5s")},
-			"rights", Critical, "Publish to $JS.API.STREAM.INFO.DELAY_5s", toGrant},
+			"rights", Critical, "Publish to $JS.API.STREAM.INFO.DELAY_5s", grantAdvice},
 		{situation{name: "no hops", rights: natstest.Denied("delaysys.>")},
-			"rights", Critical, "refused: Publish to delaysys.", toGrant},
+			"rights", Critical, "refused: Publish to delaysys.", grantAdvice},
 		{situation{name: "no answers", rights: server.Permissions{
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}},
-		}}, "rights", Critical, "Subscription to _INBOX.", toGrant},
-		{situation{name: "what only doctor asks", rights: natstest.Denied("$JS.API.INFO")},
-			"rights", Skipped, "doctor may not request $JS.API.INFO", askAsOperator},
-		{situation{name: "to read timers ahead", rights: natstest.Denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
+		}}, "rights", Critical, "Subscription to _INBOX.", grantAdvice},
+		{situation{name: "no request that only doctor sends", rights: natstest.Denied("$JS.API.INFO")},
+			"rights", Skipped, "doctor may not request $JS.API.INFO", operatorAdvice},
+		{situation{name: "no reading of timers ahead", rights: natstest.Denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
 			sc.cfg.Timers = true
 		}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
 			"grant the broker's user this subject, so that many due timers cost less"},
 	} {
 		configure := d.set
-		d.user, d.set = tried, func(sc *scene) {
+		d.user, d.set = natstest.Tried, func(sc *scene) {
 			if configure != nil {
 				configure(sc)
 			}
@@ -135,31 +136,34 @@ func TestDoctorOnRights(t *testing.T) {
 	}
 }
 
-// TestDoctorAsAnother: a permission of the broker that a person lacks is no finding, and no advice says to grant it.
+// TestDoctorAsAnother: if doctor's user is not the broker's, doctor does not report the broker's permissions that its
+// own user lacks.
 func TestDoctorAsAnother(t *testing.T) {
 	lacks := natstest.Denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
 	asks := natstest.Denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
 	for _, tt := range []struct {
 		name       string
 		rights     server.Permissions
-		as         string // the broker's user
+		brokerUser string
 		state      Severity
 		detail, do string
 	}{
 		{"another user", lacks, "all", Fine,
 			"tried differs from the running brokers' user (all), and may not use pause and resume", ""},
-		{"another user, who may not ask all", asks, "all", Skipped, "doctor may not request $JS.API.INFO", askAsOperator},
-		{"the broker's own", natstest.Denied("$JS.API.STREAM.PURGE.*"), tried, Critical, "$JS.API.STREAM.PURGE.*",
+		{"another user, who may not send all requests", asks, "all", Skipped, "doctor may not request $JS.API.INFO",
+			operatorAdvice},
+		{"the broker's user", natstest.Denied("$JS.API.STREAM.PURGE.*"), natstest.Tried, Critical, "$JS.API.STREAM.PURGE.*",
 			"grant the broker's user these subjects"},
 	} {
-		situation{name: tt.name, rights: tt.rights, user: tried, set: func(sc *scene) {
-			sc.serve(nats.UserInfo(tt.as, tt.as))
+		situation{name: tt.name, rights: tt.rights, user: natstest.Tried, set: func(sc *scene) {
+			sc.serve(nats.UserInfo(tt.brokerUser, tt.brokerUser))
 		}}.play(t, func(t *testing.T, found []Finding) {
 			has := false
 			for _, f := range found {
-				has = has || f.Check == "rights" && f.State == tt.state && strings.Contains(f.Detail, tt.detail) && f.Do == tt.do
-				if f.State > max(tt.state, Fine) {
-					t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+				has = has || f.Check == "rights" && f.Severity == tt.state && strings.Contains(f.Detail, tt.detail) &&
+					f.Advice == tt.do
+				if f.Severity > max(tt.state, Fine) {
+					t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
 				}
 			}
 			if !has {

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	toMake   = "run delaybroker provision"
-	toEdit   = "nats stream edit DELAY_5s"
-	toRemake = "an edit cannot correct this; when its messages are no longer needed, run nats stream rm DELAY_5s and " +
-		"delaybroker provision"
+	runProvision   = "run delaybroker provision"
+	editStream     = "nats stream edit DELAY_5s"
+	recreateStream = "an edit cannot correct this; when its messages are no longer needed, run nats stream rm DELAY_5s " +
+		"and delaybroker provision"
 )
 
 // edited returns a lane with a changed setting.
@@ -29,23 +29,23 @@ func edited(name string, state Severity, detail, do string, edit func(*jetstream
 
 // brokenStreams are faults of streams.
 var brokenStreams = []diagnosis{
-	{situation{name: "nothing is there", set: func(*scene) {}}, "streams", Critical, "9 of 9 are missing: DELAY_1s",
+	{situation{name: "no stream exists", set: func(*scene) {}}, "streams", Critical, "9 of 9 are missing: DELAY_1s",
 		"start a broker, which creates them: delaybroker serve"},
-	{situation{name: "nothing is there, and brokers make nothing", set: func(sc *scene) { sc.cfg.Provision = false }},
-		"streams", Critical, "9 of 9 are missing: DELAY_1s", toMake},
+	{situation{name: "no stream exists, and brokers may create none", set: func(sc *scene) { sc.cfg.Provision = false }},
+		"streams", Critical, "9 of 9 are missing: DELAY_1s", runProvision},
 	{situation{name: "a lane was deleted", set: func(sc *scene) {
 		sc.serve()
 		sc.remove("DELAY_5s")
 		time.Sleep(20 * time.Second)
-	}}, "streams", Critical, "1 of 9 are missing: DELAY_5s", toMake},
+	}}, "streams", Critical, "1 of 9 are missing: DELAY_5s", runProvision},
 	{situation{name: "the dead letters were deleted", set: func(sc *scene) {
 		sc.serve()
 		sc.remove("DELAY_DEAD")
-	}}, "streams", Critical, "1 of 9 are missing: DELAY_DEAD", toMake},
+	}}, "streams", Critical, "1 of 9 are missing: DELAY_DEAD", runProvision},
 	{situation{name: "marks that cannot be read", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })
-		sc.launch() // it does not start
+		sc.launch() // this broker does not start
 	}}, "streams", Critical, `no broker serves DELAY_5s: metadata delaybroker.format is "one"`,
 		"nats stream edit DELAY_5s, and restart the broker"},
 	{situation{name: "marks were lost", set: func(sc *scene) {
@@ -53,38 +53,38 @@ var brokenStreams = []diagnosis{
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
 	}}, "streams", Critical, "DELAY_5s has lost its metadata",
 		"restore the metadata that delaybroker streams prints"},
-	{situation{name: "a newer broker was here", set: func(sc *scene) {
+	{situation{name: "a stream of a newer format", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
 		sc.serve()
 	}}, "streams", Critical, "DELAY_5s has a newer format, and no running broker can read it", "upgrade the brokers"},
-	{situation{name: "another has our name", set: func(sc *scene) {
+	{situation{name: "another program's stream has a name of the broker's", set: func(sc *scene) {
 		sc.other("DELAY_5s", "something.>")
 	}}, "streams", Critical, "streams of another program have the broker's names: DELAY_5s",
 		"choose another DELAY_PREFIX"},
-	{situation{name: "another takes all our subjects", set: func(sc *scene) {
+	{situation{name: "another stream listens on all subjects of the broker", set: func(sc *scene) {
 		sc.other("AUDIT", "delay.>")
 	}}, "streams", Critical, "the stream AUDIT listens on delay.>, and stores messages meant for DELAY_1s",
 		"remove the subject from that stream: nats stream edit AUDIT"},
-	{situation{name: "another takes one of our subjects", set: func(sc *scene) {
+	{situation{name: "another stream listens on a subject of the broker", set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Subjects = c.Subjects[1:] })
 		sc.other("AUDIT", "delay.5s.>")
 	}}, "streams", Critical, "the stream AUDIT listens on delay.5s.>, and stores messages meant for DELAY_5s",
 		"remove the subject from that stream: nats stream edit AUDIT"},
-	{situation{name: "schedules of the server's in the place of ours", set: func(sc *scene) {
+	{situation{name: "a stream of nats-server's own schedules", set: func(sc *scene) {
 		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseScheduleRules("plans.>=orders.>", nil)
 		sc.serve()
 		sc.create(jetstream.StreamConfig{Name: "PLAN", Subjects: []string{"plans.>"}, AllowMsgSchedules: true})
 	}}, "streams", Critical, "schedules on plans.> fire twice: from the broker, and from the stream PLAN",
 		"run delaybroker schedules import --stream PLAN, then remove plans.> from that stream"},
-	{situation{name: "a stream in the place of schedules", set: func(sc *scene) {
+	{situation{name: "another stream on the subjects of schedules", set: func(sc *scene) {
 		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseScheduleRules("plans.>=orders.>", nil)
 		sc.serve()
 		sc.other("AUDIT", "plans.a.>")
 	}}, "streams", Critical, "the stream AUDIT listens on plans.a.>, a subject of DELAY_SCHEDULES, and refuses schedules",
 		"remove the subject from that stream: nats stream edit AUDIT"},
-	{situation{name: "a mapping takes our subjects", set: func(sc *scene) {
+	{situation{name: "a mapping moves messages to other subjects", set: func(sc *scene) {
 		sc.serve()
 		if err := sc.server.Server().GlobalAccount().AddMapping("delay.*.>", "other.$1.>"); err != nil {
 			sc.t.Fatal(err)
@@ -95,7 +95,7 @@ var brokenStreams = []diagnosis{
 		sc.leaderless("DELAY_5s")
 	}}, "streams", Critical, "DELAY_5s does not answer: the stream has no leader",
 		"start the servers with its replicas"},
-	{situation{name: "in memory", set: func(sc *scene) {
+	{situation{name: "a stream in memory", set: func(sc *scene) {
 		sc.provisioned()
 		s, err := sc.js.Stream(sc.t.Context(), "DELAY_5s")
 		if err != nil {
@@ -110,12 +110,12 @@ var brokenStreams = []diagnosis{
 		sc.serve()
 	}}, "durability", Critical, "in memory, so a restart of the servers loses the pending messages: DELAY_5s",
 		"recreate them with file storage once they are empty"},
-	{situation{name: "the secret is not known here", set: func(sc *scene) {
+	{situation{name: "doctor has no secret", set: func(sc *scene) {
 		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 		sc.serve()
 		sc.cfg.Secrets = nil
 	}}, "seal", Critical, "messages are sealed since ", "set DELAY_SECRET to the other brokers' value"},
-	{situation{name: "the secret is another here", set: func(sc *scene) {
+	{situation{name: "doctor has another secret", set: func(sc *scene) {
 		sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 		sc.serve()
 		sc.publish(3, "delayin.10m.orders.x")
@@ -123,31 +123,32 @@ var brokenStreams = []diagnosis{
 		sc.cfg.Secrets = []string{strings.Repeat("b", 32)}
 	}}, "seal", Critical, "the messages in DELAY_5m are sealed with a secret that is not set here",
 		"set DELAY_SECRET to the brokers' value"},
-	{situation{name: "a level that drains must keep the promises too", set: func(sc *scene) {
+	{situation{name: "drift of a retiring level", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
 		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5m")
 		sc.serve()
-	}}, "drift", Critical, "DELAY_5s: max_age is 2h0m0s", toEdit},
-	edited("window", Warn, "duplicate_window is 1s", toEdit,
+	}}, "drift", Critical, "DELAY_5s: max_age is 2h0m0s", editStream},
+	edited("window", Warn, "duplicate_window is 1s", editStream,
 		func(c *jetstream.StreamConfig) { c.Duplicates = time.Second }),
-	edited("age", Critical, "max_age is 1h", toEdit, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }),
-	edited("discard", Critical, "discard is old with a limit set", toEdit, func(c *jetstream.StreamConfig) {
+	edited("age", Critical, "max_age is 1h", editStream, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }),
+	edited("discard", Critical, "discard is old with a limit set", editStream, func(c *jetstream.StreamConfig) {
 		c.Discard, c.MaxMsgs = jetstream.DiscardOld, 10_000
 	}),
-	edited("size", Warn, "max_msg_size is -1", toEdit, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }),
-	edited("subjects", Warn, "does not listen on 1 of its 2 subjects", toMake, func(c *jetstream.StreamConfig) {
+	edited("size", Warn, "max_msg_size is -1", editStream, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }),
+	edited("subjects", Warn, "does not listen on 1 of its 2 subjects", runProvision, func(c *jetstream.StreamConfig) {
 		c.Subjects = c.Subjects[:1]
 	}),
-	edited("republish", Warn, "republish is set: messages are published on audit.> before they are due", toEdit,
+	edited("republish", Warn, "republish is set: messages are published on audit.> before they are due", editStream,
 		func(c *jetstream.StreamConfig) {
 			c.RePublish = &jetstream.RePublish{Source: ">", Destination: "audit.>"}
 		}),
-	edited("purge", Critical, "deny_purge is set", toRemake, func(c *jetstream.StreamConfig) { c.DenyPurge = true }),
-	edited("ttl", Critical, "allow_msg_ttl is set", toRemake, func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }),
+	edited("purge", Critical, "deny_purge is set", recreateStream, func(c *jetstream.StreamConfig) { c.DenyPurge = true }),
+	edited("ttl", Critical, "allow_msg_ttl is set", recreateStream,
+		func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }),
 }
 
-// TestDoctorOnStreams: streams are missing, changed, or another broker's.
+// TestDoctorOnStreams: streams are missing or changed, or belong to another broker.
 func TestDoctorOnStreams(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range brokenStreams {

@@ -26,14 +26,14 @@ type diagnosis struct {
 func (d diagnosis) judge(t *testing.T, found []Finding) {
 	t.Helper()
 	found = slices.DeleteFunc(found, func(f Finding) bool {
-		return f.State == Fine || f.State == Skipped && d.state > Fine ||
+		return f.Severity == Fine || f.Severity == Skipped && d.state > Fine ||
 			f.Check == "durability" && d.options.ServerName != "" && d.check != "durability"
 	})
 	begins, ends, _ := strings.Cut(d.do, "…")
-	if len(found) != 1 || found[0].Check != d.check || found[0].State != d.state ||
-		!strings.Contains(found[0].Detail, d.detail) || !strings.HasPrefix(found[0].Do, begins) ||
-		!strings.HasSuffix(found[0].Do, ends) || ends == "" && found[0].Do != d.do {
-		t.Errorf("got\n%swant one finding: %s %s: …%s… ==> %s", bad(found), d.state, d.check, d.detail, d.do)
+	if len(found) != 1 || found[0].Check != d.check || found[0].Severity != d.state ||
+		!strings.Contains(found[0].Detail, d.detail) || !strings.HasPrefix(found[0].Advice, begins) ||
+		!strings.HasSuffix(found[0].Advice, ends) || ends == "" && found[0].Advice != d.do {
+		t.Errorf("got\n%swant one finding: %s %s: …%s… ==> %s", notFine(found), d.state, d.check, d.detail, d.do)
 	}
 }
 
@@ -53,19 +53,19 @@ func TestDoctorOnBrokers(t *testing.T) {
 			sc.provisioned()
 		}}, "lanes", Critical, "no broker reads DELAY_7s",
 			"restart a broker: a broker does not read streams created after its start"},
-		{situation{name: "a broker that knows of no others", set: func(sc *scene) {
+		{situation{name: "a broker that is configured as the only instance, beside another", set: func(sc *scene) {
 			sc.serve()
 			sc.cfg.MaxOwners = 0
 			sc.serve()
 		}}, "lanes", Critical, " both deliver from DELAY_1s, DELAY_5m, ",
 			"restart … with DELAY_MAX_OWNERS=3: it is configured as the only instance"},
-		{situation{name: "two that know of no others", set: func(sc *scene) {
+		{situation{name: "two brokers, each configured as the only instance", set: func(sc *scene) {
 			sc.cfg.MaxOwners = 0
 			sc.serve()
 			sc.serve()
 		}}, "lanes", Critical, "every message is delivered twice",
 			"restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"},
-		{situation{name: "two with different secrets", set: func(sc *scene) {
+		{situation{name: "two brokers with different secrets", set: func(sc *scene) {
 			sc.cfg.Secrets = []string{strings.Repeat("a", 32)}
 			sc.serve()
 			sc.cfg.Secrets = []string{strings.Repeat("b", 32)}
@@ -74,12 +74,12 @@ func TestDoctorOnBrokers(t *testing.T) {
 			"set the same DELAY_SECRET for both: each rejects the other's seals"},
 		{situation{name: "a broker that may not read", rights: natstest.Denied("$JS.API.CONSUMER.CREATE.DELAY_5s.>"),
 			set: func(sc *scene) {
-				sc.launch(nats.UserInfo(tried, tried))
+				sc.launch(nats.UserInfo(natstest.Tried, natstest.Tried))
 				time.Sleep(time.Minute)
 			}}, "rights", Critical, " was refused on its connection to read: Publish to $JS.API.CONSUMER.CREATE.DELAY_5s.*",
 			"grant these subjects to the user of that connection"},
 		{situation{name: "a broker that may not write", rights: natstest.Denied("delaysys.hop.>"), set: func(sc *scene) {
-			sc.serve(nats.UserInfo(tried, tried))
+			sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
 			sc.publish(3, "delayin.10m.orders.x")
 			time.Sleep(time.Minute)
 		}}, "rights", Critical, " was refused on its connection to write: Publish to delaysys.hop.5m.orders.x",
@@ -98,20 +98,20 @@ func TestDoctorOnBrokers(t *testing.T) {
 func TestDoctorOnTargets(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range []diagnosis{
-		{situation{name: "nobody subscribes", set: func(sc *scene) {
+		{situation{name: "a target without a subscriber", set: func(sc *scene) {
 			sc.serve()
 			sc.publish(50, "delay.1s.shop.mail")
 			time.Sleep(2 * time.Minute)
 		}}, "targets", Warn, " of 20: nobody listens on the subject (503)",
 			"start the consumer of shop.mail"},
-		{situation{name: "a subscriber where a stream should be", set: func(sc *scene) {
+		{situation{name: "a subscriber in place of a stream", set: func(sc *scene) {
 			sc.listen("shop.mail")
 			sc.serve()
 			sc.publish(5, "delay.1s.shop.mail", "Delay-Deliver", "stream")
 			time.Sleep(4 * time.Minute)
 		}}, "targets", Warn, "no stream acknowledged in time", "create a stream for shop.mail"},
-		{situation{name: "the broker may not publish there", rights: natstest.Denied("shop.>"), set: func(sc *scene) {
-			sc.serve(nats.UserInfo(tried, tried))
+		{situation{name: "the broker may not publish to the target", rights: natstest.Denied("shop.>"), set: func(sc *scene) {
+			sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
 			sc.publish(3, "delay.1s.shop.mail")
 			time.Sleep(2 * time.Minute)
 		}}, "targets", Warn, "shop.mail has been failing for ", "grant the broker's user permission to publish to shop.mail"},
@@ -129,7 +129,7 @@ func TestDoctorOnTargets(t *testing.T) {
 			time.Sleep(time.Minute)
 		}}, "dead letters", Warn, "6 in DELAY_DEAD, the newest 1m old",
 			"read the reasons: delaybroker dead ls --by code,target,reason"},
-		{situation{name: "messages of a prefix that nobody serves", set: func(sc *scene) {
+		{situation{name: "messages of a prefix without a broker", set: func(sc *scene) {
 			mine := sc.cfg
 			sc.cfg.Prefix = "later"
 			sc.provisioned()

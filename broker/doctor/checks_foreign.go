@@ -4,19 +4,18 @@ import (
 	"maps"
 	"slices"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
 	"delaybroker/broker/text"
 )
 
-// checkForeign looks for streams of other programs that conflict with the broker's.
+// checkForeign looks for streams of other programs that conflict with the broker's streams.
 func (f Facts) checkForeign() []Finding {
 	var all []Finding
 	var foreign []string
 	for _, stream := range streams.Compare(f.want, f.All).Foreign {
-		want, _ := inspect.SpecOf(f.want, stream)
-		switch _, found := inspect.SpecOf(f.Found, stream); {
+		want, _ := streams.SpecOf(f.want, stream)
+		switch _, found := streams.SpecOf(f.Found, stream); {
 		case found: // the stream's metadata cannot be read: see checkState
 		case overlap(f.All[stream].Config.Subjects, want.Subjects) != "":
 			all = append(all, finding(Critical, "restore the metadata that delaybroker streams prints",
@@ -30,8 +29,8 @@ func (f Facts) checkForeign() []Finding {
 			"streams of another program have the broker's names: %s", text.Few(foreign))...)
 	}
 	for _, stream := range slices.Sorted(maps.Keys(f.All)) {
-		_, wanted := inspect.SpecOf(f.want, stream)
-		if _, found := inspect.SpecOf(f.Found, stream); wanted || found {
+		_, wanted := streams.SpecOf(f.want, stream)
+		if _, found := streams.SpecOf(f.Found, stream); wanted || found {
 			continue
 		}
 		for _, s := range f.want {
@@ -45,7 +44,7 @@ func (f Facts) checkForeign() []Finding {
 	return all
 }
 
-// overlap returns the first subject that overlaps with one of the others, or "".
+// overlap returns the first of the subjects that overlaps with one of the others, or "".
 func overlap(subjects, others []string) string {
 	for _, subject := range subjects {
 		if slices.ContainsFunc(others, func(other string) bool { return message.Overlap(subject, other) }) {
@@ -58,12 +57,12 @@ func overlap(subjects, others []string) string {
 // checkMapping looks for a subject mapping of the account that moves clients' messages to other subjects. No stream
 // shows such a mapping.
 func (f Facts) checkMapping() []Finding {
-	if f.trial.mapped == "" {
+	if f.trial.mappedTo == "" {
 		return nil
 	}
-	return finding(Critical, "remove the mapping of "+f.trial.from+" from the account",
-		"messages on %s are mapped to %s, and do not reach the broker's stream", f.trial.from,
-		text.Printable(f.trial.mapped, maxDetail))
+	return finding(Critical, "remove the mapping of "+f.trial.subject+" from the account",
+		"messages on %s are mapped to %s, and do not reach the broker's stream", f.trial.subject,
+		text.Printable(f.trial.mappedTo, maxDetail))
 }
 
 // checkSchedules looks for other streams on the subjects of schedules (DELAY_SCHEDULES). Such a stream and the broker

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
@@ -14,11 +13,11 @@ import (
 // checkJournal reports the age of the journal, and the instances that do not write it. Without a journal it reports
 // nothing.
 func checkJournal(f Facts) []Finding {
-	i := slices.IndexFunc(f.Found, func(s streams.Spec) bool { return s.Kind == streams.Journal })
-	if f.All == nil || i < 0 {
+	spec, ok := streams.SpecOfKind(f.Found, streams.Journal)
+	if !ok {
 		return nil
 	}
-	stream := f.Found[i].Stream
+	stream := spec.Stream
 	info := f.All[stream]
 	kept, limit := levels.FormatDuration(info.Config.MaxAge), ""
 	if info.Config.MaxBytes > 0 {

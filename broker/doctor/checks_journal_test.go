@@ -5,24 +5,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
 // TestCheckJournal judges the state of the journal.
 func TestCheckJournal(t *testing.T) {
 	now := time.Now()
-	facts := func(bytes uint64, goesBack time.Duration, answers ...stats.Answer) Facts {
+	facts := func(bytes uint64, age time.Duration, answers ...stats.Answer) Facts {
 		info := &jetstream.StreamInfo{TimeStamp: now}
 		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
-		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-goesBack)
-		f := Facts{Listed: inspect.Listed{
+		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-age)
+		f := Facts{StreamList: inspect.StreamList{
 			All:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
 			Found: []streams.Spec{{Stream: "DELAY_JOURNAL", Kind: streams.Journal}},
 		}}
@@ -36,33 +36,33 @@ func TestCheckJournal(t *testing.T) {
 		state Severity
 		says  string
 	}{
-		{"in order", facts(500, time.Hour, keeps), Fine, "kept for 7d, 500 of 1000 bytes"},
-		{"nobody answers", facts(500, time.Hour), Fine, "kept for 7d"},
-		{"full, and as old as asked for", facts(990, 7*24*time.Hour, keeps), Fine, "kept for 7d"},
+		{"with room", facts(500, time.Hour, keeps), Fine, "kept for 7d, 500 of 1000 bytes"},
+		{"no instance answers", facts(500, time.Hour), Fine, "kept for 7d"},
+		{"full, with records of the configured age", facts(990, 7*24*time.Hour, keeps), Fine, "kept for 7d"},
 		{"full", facts(990, 84*time.Hour, keeps), Warn, "the last 3d12h instead of 7d"},
-		{"one keeps none", facts(500, time.Hour, keeps, none), Warn, "without a journal are missing: b"},
-		{"switched off", facts(500, time.Hour, none), Fine, "the records in DELAY_JOURNAL expire within 7d"},
+		{"one instance without a journal", facts(500, time.Hour, keeps, none), Warn, "without a journal are missing: b"},
+		{"no instance with a journal", facts(500, time.Hour, none), Fine, "the records in DELAY_JOURNAL expire within 7d"},
 	} {
 		got := checkJournal(test.facts)
-		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.says) {
+		if len(got) != 1 || got[0].Severity != test.state || !strings.Contains(got[0].Detail, test.says) {
 			t.Errorf("%s: got %+v, want %q", test.name, got, test.says)
 		}
 	}
-	if got := checkJournal(Facts{Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}}}); got != nil {
-		t.Errorf("without one: got %+v", got)
+	if got := checkJournal(Facts{StreamList: inspect.StreamList{All: map[string]*jetstream.StreamInfo{}}}); got != nil {
+		t.Errorf("without a journal: got %+v, want no finding", got)
 	}
 }
 
 // TestJournalIsNoDrift: a journal that the settings do not request is no drift.
 func TestJournalIsNoDrift(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		without := with(t, "delay", "1s 5s")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		without := configOf(t, "1s 5s")
 		cfg := without
 		cfg.Journal = 24 * time.Hour
 		provision(t, s, cfg)
 		for _, as := range []broker.Config{cfg, without} {
-			f := Gather(t.Context(), open(t, s, as, ""), Host{}, nil)
-			if got := checkDrift(f); len(got) != 1 || got[0].State != Fine {
+			f := Gather(t.Context(), harness.InspectAs(t, s, as, ""), Host{}, nil)
+			if got := checkDrift(f); len(got) != 1 || got[0].Severity != Fine {
 				t.Errorf("drift %+v, want none", got)
 			}
 		}

@@ -8,9 +8,9 @@ import (
 	"delaybroker/broker/text"
 )
 
-// The brokers seal new messages with the first key; the other keys only verify seals. checkKeys reports the messages
-// that are sealed with another key than the first, the keys that can be removed, and the messages that are sealed with
-// a key that the brokers do not have. It uses only sealed answers of instances.
+// checkKeys reports the messages that are sealed with another key than the first, the keys that can be removed, and the
+// messages that are sealed with a key that the brokers do not have. The brokers seal new messages with the first key,
+// and use the other keys only to verify seals. checkKeys uses only the sealed answers of instances.
 func checkKeys(f Facts) []Finding {
 	var all []Finding
 	for _, a := range f.instances.Proven {
@@ -24,21 +24,21 @@ func checkKeys(f Facts) []Finding {
 	}
 	for at, id := range f.keys[min(1, len(f.keys)):] {
 		key := fmt.Sprintf("key %d (%s)", at+2, id)
-		all = append(all, keyFinding(key, id, f.sealedWith)...)
+		all = append(all, keyFinding(key, id, f.sealCounts)...)
 	}
 	return all
 }
 
 // keyFinding reports on a key that only verifies seals. The id of the key is public: each seal begins with it.
-func keyFinding(key, id string, counts []sealedWith) []Finding {
+func keyFinding(key, id string, counts []sealCount) []Finding {
 	var sealed []string
 	for _, s := range counts {
 		if s.err != nil {
 			return finding(Warn, "run doctor as a user who may create consumers on the streams of the brokers",
 				"cannot count the messages sealed with %s, so keep it in DELAY_SECRET: %v", key, s.err)
 		}
-		n := strconv.FormatUint(s.by[id], 10)
-		if s.more {
+		n := strconv.FormatUint(s.byKey[id], 10)
+		if s.truncated {
 			n += " or more"
 		}
 		if n != "0" {

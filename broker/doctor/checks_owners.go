@@ -9,7 +9,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// lateWarn is the maximum time by which a message may be overdue without a finding.
+// lateWarn is the minimum time by which a message is overdue for a warning.
 const lateWarn = 10 * time.Second
 
 // maxUnknown is the maximum number of lanes with an unknown reader that a finding names.
@@ -17,7 +17,7 @@ const maxUnknown = 3
 
 // checkOwners looks for lanes without a reader, and for lanes that are read too slowly.
 func checkOwners(f Facts) []Finding {
-	if f.All == nil || len(f.Found) == 0 {
+	if len(f.Found) == 0 {
 		return nil
 	}
 	var unread, stopped, unknown, late, newer []string
@@ -34,7 +34,7 @@ func checkOwners(f Facts) []Finding {
 			lanes++
 		}
 		switch owner {
-		case inspect.OwnerNobody:
+		case inspect.NoOwner:
 			unread = append(unread, l.Stream)
 		case inspect.OwnerStopped:
 			stopped = append(stopped, fmt.Sprintf("%s of %s", l.Stream, l.Instance))
@@ -51,14 +51,14 @@ func checkOwners(f Facts) []Finding {
 	all := f.checkDouble()
 	switch {
 	case len(unread) > 0 && len(unread) == lanes: // a fault of the streams may prevent the start of a broker
-		all = append(all, following(finding(Critical, "start a broker: delaybroker serve",
+		all = append(all, consequenceOf(finding(Critical, "start a broker: delaybroker serve",
 			"no broker reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
 	case len(unread) > 0:
 		all = append(all, finding(Critical, "restart a broker: a broker does not read streams created after its start",
 			"no broker reads %s", text.Few(unread))...)
 	}
 	if len(stopped) > 0 {
-		all = append(all, following(finding(Critical,
+		all = append(all, consequenceOf(finding(Critical,
 			"read the log of that instance; a restart does not help",
 			"their owner cannot read them now: %s", text.Few(stopped)),
 			"JetStream", "streams", "storage", "rights")...)
@@ -68,7 +68,7 @@ func checkOwners(f Facts) []Finding {
 			"their owner cannot read messages of a newer broker: %s", text.Few(newer))...)
 	}
 	if len(late) > 0 {
-		all = append(all, following(finding(Warn,
+		all = append(all, consequenceOf(finding(Warn,
 			"read the broker's log: a target, a stream or the broker is too slow",
 			"overdue: %s", text.Few(late)), "JetStream", "streams", "storage", "rights", "lanes")...)
 	}
@@ -93,7 +93,7 @@ func checkOwners(f Facts) []Finding {
 // checkDouble looks for two instances that deliver from the same lanes. Two instances share lanes only if both are
 // configured for several instances, and each accepts the seals of the other.
 func (f Facts) checkDouble() []Finding {
-	one, other, lanes := f.instances.Double()
+	one, other, lanes := f.instances.DoubleOwners()
 	if len(lanes) == 0 {
 		return nil
 	}

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// Exposed is the warning about an embedded server that other hosts can use without authentication.
-	Exposed = "other hosts can use the embedded server without a password"
-	// CloseIt is the advice for Exposed.
-	CloseIt = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
+	// ExposedWarning is the warning about an embedded server that other hosts can use without authentication.
+	ExposedWarning = "other hosts can use the embedded server without a password"
+	// ExposedAdvice is the advice for ExposedWarning.
+	ExposedAdvice = "set DELAY_EMBEDDED_USER and DELAY_EMBEDDED_PASSWORD, users in DELAY_EMBEDDED_CONFIG," +
 		" or DELAY_EMBEDDED_LISTEN to a loopback address"
 
 	// maxDetail is the maximum length of a probe's answer in a finding, in characters.
@@ -30,19 +30,20 @@ const (
 func checkConnection(f Facts) []Finding {
 	switch {
 	case errors.Is(f.ConnectErr, nats.ErrAuthorization):
-		return finding(Critical, cmp.Or(f.Host.Login, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD"),
+		return finding(Critical, cmp.Or(f.Host.LoginSetting, "set NATS_CREDS, NATS_NKEY, or NATS_USER and NATS_PASSWORD"),
 			"%v", f.ConnectErr)
 	case f.ConnectErr != nil:
 		return finding(Critical, "start the server, or set NATS_URL to its address; the other checks need it",
 			"%v", f.ConnectErr)
 	}
 	all := finding(Fine, "", "%s%s", f.server, f.user.suffix())
-	if f.Host.Exposed != "" && f.serverName == EmbeddedName {
-		all = append(all, finding(Warn, CloseIt, "%s: the server listens on %s", Exposed, f.Host.Exposed)...)
+	if f.Host.ExposedAddress != "" && f.serverName == EmbeddedName {
+		all = append(all, finding(Warn, ExposedAdvice,
+			"%s: the server listens on %s", ExposedWarning, f.Host.ExposedAddress)...)
 	}
 	for _, l := range f.linkUsers {
 		if l.err != nil {
-			all = append(all, finding(Critical, "check the context "+l.from, "to %s: %v", l.link, l.err)...)
+			all = append(all, finding(Critical, "check the context "+l.setting, "to %s: %v", l.link, l.err)...)
 		} else {
 			all = append(all, finding(Fine, "", "to %s%s", l.link, l.user.suffix())...)
 		}
@@ -69,9 +70,9 @@ func checkReady(f Facts) []Finding {
 		if ready = ready && c.OK; c.OK || slices.Contains(embeddedStorage, c.Name) {
 			continue
 		}
-		all = append(all, following(finding(Critical, cmp.Or(readyAdvice[c.Name], "read the log of that broker"),
+		all = append(all, consequenceOf(finding(Critical, cmp.Or(readyAdvice[c.Name], "read the log of that broker"),
 			"the broker at %s is not ready: %s", p.URL, text.Printable(c.Name+": "+c.Detail, maxDetail)),
-			moreDetailed[c.Name]...)...)
+			detailedChecks[c.Name]...)...)
 	}
 	if ready {
 		return finding(Fine, "", "%s", p.URL)
@@ -79,8 +80,8 @@ func checkReady(f Facts) []Finding {
 	return all
 }
 
-// moreDetailed maps a check of /readyz to the checks of doctor that report the same fault with more detail.
-var moreDetailed = map[string][]string{
+// detailedChecks maps a check of /readyz to the checks of doctor that report the same fault with more detail.
+var detailedChecks = map[string][]string{
 	"nats": {"connection", "JetStream"}, "lanes": {"JetStream", "streams", "storage", "lanes"},
 	"started": {"connection", "JetStream", "streams", "drift", "seal", "lanes"},
 }
@@ -106,7 +107,7 @@ func (p Probe) failing(name string) string {
 
 func checkSettings(f Facts) []Finding {
 	var all []Finding
-	for _, name := range f.Host.Unknown {
+	for _, name := range f.Host.UnknownSettings {
 		all = append(all, finding(Warn, "correct the name, or remove the variable", "%s", name)...)
 	}
 	return all
@@ -116,7 +117,7 @@ func checkServer(f Facts) []Finding {
 	switch {
 	case f.ConnectErr != nil:
 		return nil
-	case belowFloor(f.version):
+	case vulnerable(f.version):
 		return finding(Warn, "upgrade to 2.12.12, 2.14.3 or later",
 			"nats-server %s has known vulnerabilities, some in the permissions that separate tenants", f.version)
 	}

@@ -23,7 +23,7 @@ func checkStreams(f Facts) []Finding {
 	case errors.Is(f.findErr, nats.ErrPermissionViolation):
 		return nil
 	case f.findErr != nil:
-		return following(finding(Critical, "check the servers: JetStream does not answer",
+		return consequenceOf(finding(Critical, "check the servers: JetStream does not answer",
 			"the streams cannot be listed: %v", f.findErr), "connection", "JetStream")
 	case f.All == nil:
 		return nil
@@ -34,7 +34,7 @@ func checkStreams(f Facts) []Finding {
 		if len(f.Found) == 0 && f.Config.Provision {
 			do = "start a broker, which creates them: delaybroker serve"
 		}
-		all = append(all, following(finding(Critical, do,
+		all = append(all, consequenceOf(finding(Critical, do,
 			"%d of %d are missing: %s", len(missing), len(f.want), text.Few(missing)), "JetStream")...)
 	}
 	all = append(all, f.checkSchedules()...)
@@ -54,7 +54,7 @@ func checkStreams(f Facts) []Finding {
 // missing returns the wanted streams that do not exist.
 func (f Facts) missing() []string {
 	return slices.DeleteFunc(streams.Compare(f.want, f.All).Missing,
-		func(s string) bool { return slices.Contains(f.Away, s) })
+		func(s string) bool { return slices.Contains(f.Leaderless, s) })
 }
 
 // checkState looks for a reason why no broker can serve a stream.
@@ -64,7 +64,7 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 		return finding(Critical, "nats stream edit "+l.Stream+", and restart the broker",
 			"no broker serves %s: %s", l.Stream, l.Error)
 	case inspect.Newer:
-		if l.Owner != inspect.OwnerNobody {
+		if l.Owner != inspect.NoOwner {
 			return nil // during an upgrade
 		}
 		return finding(Critical, "upgrade the brokers", "%s has a newer format, and no running broker can read it", l.Stream)
@@ -72,7 +72,7 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
 			return nil // the request was not sent
 		}
-		return following(finding(Critical, "start the servers with its replicas",
+		return consequenceOf(finding(Critical, "start the servers with its replicas",
 			"%s does not answer: %s", l.Stream, l.Error), "JetStream")
 	}
 	return nil
@@ -84,7 +84,7 @@ func checkDrift(f Facts) []Finding {
 	}
 	drift := streams.Compare(f.want, f.All).Drift
 	for _, s := range f.Found { // a retiring level still delivers
-		if _, wanted := inspect.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.Broken == nil {
+		if _, wanted := streams.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.MarksErr == nil {
 			drift = append(drift, s.Drift(f.All[s.Stream].Config)...)
 		}
 	}
@@ -107,7 +107,7 @@ func checkDrift(f Facts) []Finding {
 		}
 		one := finding(state, do, "%s", d)
 		if d.Fix == streams.FixByProvision {
-			one = following(one, "streams")
+			one = consequenceOf(one, "streams")
 		}
 		all = append(all, one...)
 	}
@@ -119,7 +119,7 @@ func checkDrift(f Facts) []Finding {
 
 // checkSeal checks the secrets that authenticate messages between lanes.
 func checkSeal(f Facts) []Finding {
-	if f.All == nil || len(f.Found) == 0 {
+	if len(f.Found) == 0 {
 		return nil
 	}
 	for _, l := range f.lanes.Lanes {
@@ -173,7 +173,7 @@ const (
 )
 
 func checkDeadLetters(f Facts) []Finding {
-	if f.All == nil || len(f.Found) == 0 {
+	if len(f.Found) == 0 {
 		return nil
 	}
 	for _, l := range f.lanes.Lanes {

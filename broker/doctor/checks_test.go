@@ -19,46 +19,49 @@ import (
 // laneIn returns a lane of a stream with the given configuration.
 func laneIn(cfg jetstream.StreamConfig) inspect.Lane {
 	return inspect.Lane{
-		Stream: cfg.Name, Kind: streams.Level, Reader: inspect.Reader{Owner: inspect.OwnerRead},
+		Stream: cfg.Name, Kind: streams.Level, Reader: inspect.Reader{Owner: inspect.OwnerReads},
 		Info: &jetstream.StreamInfo{Config: cfg},
 	}
 }
 
-// asked returns the answer of a probe of this host.
-func asked(checks ...stats.Check) Facts {
+// probeOf returns the answer of a probe of this host.
+func probeOf(checks ...stats.Check) Facts {
 	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
 }
 
 // fullServer is a server that refuses to store messages.
 func fullServer(name string) Facts {
 	refused := trial{known: true, refusal: "insufficient resources"}
-	return Facts{connected: connected{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
+	return Facts{connectionFacts: connectionFacts{serverName: name}, account: &jetstream.AccountInfo{}, trial: refused}
 }
 
-// contained returns a process in a container of 512 MiB, with the given GOMEMLIMIT.
-func contained(limit int64) Facts {
+// inContainer returns a process in a container of 512 MiB, with the given GOMEMLIMIT.
+func inContainer(limit int64) Facts {
 	return Facts{Host: Host{Memory: config.Memory{Cgroup: 512 << 20, Runtime: limit}}}
 }
 
 func viewWith(lanes ...inspect.Lane) Facts {
 	return Facts{
-		Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}},
-		lanes:  inspect.Lanes{Lanes: lanes},
+		StreamList: inspect.StreamList{All: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}},
+		lanes:      inspect.Lanes{Lanes: lanes},
 	}
 }
 
 // ofVersion returns a server of a version.
-func ofVersion(version string) Facts { return Facts{connected: connected{version: version}} }
+func ofVersion(version string) Facts {
+	return Facts{connectionFacts: connectionFacts{version: version}}
+}
 
 // clocksOff returns two leaders, one of which has a clock with an offset.
 func clocksOff(offset, within time.Duration) Facts {
 	return Facts{clocks: []clock{
-		{offset: time.Millisecond, within: time.Millisecond},
-		{leader: "n2", offset: offset, within: within},
+		{offset: time.Millisecond, maxError: time.Millisecond},
+		{leader: "n2", offset: offset, maxError: within},
 	}}
 }
 
-// accountOf returns an account that has stored a number of bytes of its limit. tierOf returns one with tiers.
+// accountOf returns an account that stores used bytes and may store limit bytes. In the account of tierOf, the limit
+// applies to one tier.
 func accountOf(used uint64, limit int64) Facts {
 	return Facts{account: &jetstream.AccountInfo{
 		Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
@@ -94,8 +97,8 @@ func laneOn(stream string, replicas int) inspect.Lane {
 	return laneIn(jetstream.StreamConfig{Name: stream, Replicas: replicas})
 }
 
-func greedy() Facts {
-	f := contained(math.MaxInt64)
+func excessiveMemory() Facts {
+	f := inContainer(math.MaxInt64)
 	f.Config.HoldBytes = 256 << 20
 	return f
 }
@@ -115,8 +118,8 @@ var checkCases = []struct {
 
 	{"clocks agree", checkClocks, clocksOff(50*time.Millisecond, 80*time.Millisecond), Fine,
 		"equals the local one, within 1ms"},
-	{"a second is Fine", checkClocks, clocksOff(-time.Second, 0), Fine, "1s behind"},
-	{"behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn, "behind the local one, on n2"},
+	{"one second behind", checkClocks, clocksOff(-time.Second, 0), Fine, "1s behind"},
+	{"more than a second behind", checkClocks, clocksOff(-1001*time.Millisecond, 0), Warn, "behind the local one, on n2"},
 	{"perhaps ahead", checkClocks, clocksOff(1500*time.Millisecond, 600*time.Millisecond), Fine, "ahead"},
 	{"far ahead", checkClocks, clocksOff(time.Minute, time.Second), Critical, "1m ahead of the local one, on n2"},
 
@@ -128,19 +131,19 @@ var checkCases = []struct {
 	{"server full", checkStorage, fullServer(""), Critical, "insufficient"},
 
 	{"embedded server full", checkStorage, fullServer(EmbeddedName), Critical, "insufficient"},
-	{"store of the embedded server", checkStorage, asked(stats.Check{Name: "store", Detail: "9 of 9"}), Critical,
+	{"store of the embedded server", checkStorage, probeOf(stats.Check{Name: "store", Detail: "9 of 9"}), Critical,
 		"http://here/readyz reports: 9 of 9"},
-	{"ready", checkReady, asked(stats.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
-	{"not ready", checkReady, asked(stats.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
+	{"ready", checkReady, probeOf(stats.Check{Name: "disk", OK: true}), Fine, "http://here/readyz"},
+	{"not ready", checkReady, probeOf(stats.Check{Name: "lanes", Detail: "not read: DELAY_5s"}), Critical,
 		"lanes: not read: DELAY_5s"},
-	{"nobody to ask", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
+	{"no broker answers", checkReady, nobodyAnswers, Skipped, "no broker answers at http://here/readyz"},
 
-	{"a lane stopped", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
+	{"a stopped lane", checkOwners, viewWith(stoppedLane), Critical, "DELAY_1s of kitchen"},
 
 	{"three replicas", checkDurability, viewWith(laneOn("", 3)), Fine, "by at least 2 of 3 servers"},
-	{"some have one", checkDurability, viewWith(laneOn("", 3), laneOn("DELAY_1s", 1)), Warn, "DELAY_1s"},
+	{"some streams with one replica", checkDurability, viewWith(laneOn("", 3), laneOn("DELAY_1s", 1)), Warn, "DELAY_1s"},
 
-	{"late", checkOwners, viewWith(lateLane()), Warn, "DELAY_30m by 1m30s"},
+	{"an overdue lane", checkOwners, viewWith(lateLane()), Warn, "DELAY_30m by 1m30s"},
 
 	{"no JetStream", checkJetStream, Facts{accountErr: jetstream.ErrJetStreamNotEnabledForAccount}, Critical,
 		"not enabled"},
@@ -148,36 +151,36 @@ var checkCases = []struct {
 	{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
 	{"no leader", checkStreams, viewWith(leaderlessLane), Critical, "DELAY_1s does not answer"},
 	{"max_bytes demanded", checkJetStream, Facts{
-		want: []streams.Spec{{Stream: "DELAY_1s"}}, Listed: inspect.Listed{All: map[string]*jetstream.StreamInfo{}},
+		want: []streams.Spec{{Stream: "DELAY_1s"}}, StreamList: inspect.StreamList{All: map[string]*jetstream.StreamInfo{}},
 		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 	}, Warn, "max_bytes"},
 
 	{"no limit of memory", checkMemory, unbounded, Fine, "no memory limit"},
-	{"GOMEMLIMIT unset", checkMemory, contained(math.MaxInt64), Fine, "460 MiB"},
-	{"GOMEMLIMIT too high", checkMemory, contained(512 << 20), Warn, "512 MiB"},
-	{"GOMEMLIMIT set", checkMemory, contained(460 << 20), Fine, "460 MiB"},
-	{"DELAY_MEMORY too high", checkMemory, greedy(), Warn, "DELAY_MEMORY is 256 MiB"},
+	{"GOMEMLIMIT unset", checkMemory, inContainer(math.MaxInt64), Fine, "460 MiB"},
+	{"GOMEMLIMIT too high", checkMemory, inContainer(512 << 20), Warn, "512 MiB"},
+	{"GOMEMLIMIT set", checkMemory, inContainer(460 << 20), Fine, "460 MiB"},
+	{"DELAY_MEMORY too high", checkMemory, excessiveMemory(), Warn, "DELAY_MEMORY is 256 MiB"},
 }
 
-// TestChecks covers facts that no server of a test can have.
+// TestChecks covers facts that no test server can have.
 func TestChecks(t *testing.T) {
 	for _, test := range checkCases {
 		got := test.check(test.facts)
-		if len(got) != 1 || got[0].State != test.state || !strings.Contains(got[0].Detail, test.part) {
-			t.Errorf("%s: got %+v, want one that is %s with %q", test.name, got, test.state, test.part)
+		if len(got) != 1 || got[0].Severity != test.state || !strings.Contains(got[0].Detail, test.part) {
+			t.Errorf("%s: got %+v, want one finding, %s, with %q", test.name, got, test.state, test.part)
 			continue
 		}
-		if got[0].State > Fine && got[0].Do == "" {
-			t.Errorf("%s: no word of what to do", test.name)
+		if got[0].Severity > Fine && got[0].Advice == "" {
+			t.Errorf("%s: the finding has no advice", test.name)
 		}
 	}
 }
 
-// Without a connection, only checks that need no facts have findings.
+// TestChecksWithoutFacts: without a connection, only the checks that need no facts have findings.
 func TestChecksWithoutFacts(t *testing.T) {
 	for _, f := range (Facts{ConnectErr: nats.ErrNoServers}).Findings() {
 		if f.Check != "connection" && f.Check != "memory" {
-			t.Errorf("got %+v from nothing", f)
+			t.Errorf("got %+v without facts", f)
 		}
 	}
 }
@@ -204,12 +207,12 @@ func TestRulesAllow(t *testing.T) {
 // TestEmbeddedStoreAdvice: no setting limits the store of the embedded server, so the advice names the directory.
 func TestEmbeddedStoreAdvice(t *testing.T) {
 	f := fullServer(EmbeddedName)
-	got := checkStorage(f)[0].Do
+	got := checkStorage(f)[0].Advice
 	if strings.Contains(got, "max_file_store") || !strings.Contains(got, "DELAY_EMBEDDED_DIR") {
-		t.Errorf("got %q, want what to do on this host", got)
+		t.Errorf("got %q, want advice about DELAY_EMBEDDED_DIR", got)
 	}
 	f.serverName = "n1"
-	if got := checkStorage(f)[0].Do; !strings.Contains(got, "max_file_store") {
-		t.Errorf("got %q, want the setting of the servers", got)
+	if got := checkStorage(f)[0].Advice; !strings.Contains(got, "max_file_store") {
+		t.Errorf("got %q, want advice about max_file_store", got)
 	}
 }

@@ -18,13 +18,13 @@ const clockWarn, clockCritical = time.Second, 10 * time.Second
 
 // clock is the reading of a leader's clock.
 type clock struct {
-	leader string        // empty on a single server
-	offset time.Duration // the server's clock minus the local clock
-	within time.Duration // maximum error of offset
+	leader   string        // empty on a single server
+	offset   time.Duration // the server's clock minus the local clock
+	maxError time.Duration // maximum error of offset
 }
 
 // readClocks compares the local clock with the clock of each leader of a lane.
-func (i asker) readClocks(ctx context.Context, v inspect.Lanes) []clock {
+func (i gatherer) readClocks(ctx context.Context, v inspect.Lanes) []clock {
 	var all []clock
 	seen := make(map[string]bool)
 	for _, l := range v.Lanes {
@@ -44,9 +44,9 @@ func (i asker) readClocks(ctx context.Context, v inspect.Lanes) []clock {
 	return all
 }
 
-// readClock requests the time from the leader of a stream several times, and returns the reading of the fastest answer,
-// which is the most exact. Ok is false if the leader does not answer.
-func (i asker) readClock(ctx context.Context, stream string) (best clock, ok bool) {
+// readClock requests the time from the leader of a stream several times. It returns the reading of the fastest answer,
+// because the fastest answer is the most exact. Ok is false if the leader does not answer.
+func (i gatherer) readClock(ctx context.Context, stream string) (best clock, ok bool) {
 	const attempts = 3
 	for range attempts {
 		_ = i.Ask(ctx, func(ctx context.Context) error { // the next request may succeed
@@ -55,8 +55,8 @@ func (i asker) readClock(ctx context.Context, stream string) (best clock, ok boo
 			if err != nil {
 				return err
 			}
-			if half := time.Since(asked) / 2; !ok || half < best.within {
-				best.offset, best.within, ok = s.CachedInfo().TimeStamp.Sub(asked.Add(half)), half, true
+			if half := time.Since(asked) / 2; !ok || half < best.maxError {
+				best.offset, best.maxError, ok = s.CachedInfo().TimeStamp.Sub(asked.Add(half)), half, true
 			}
 			return nil
 		})
@@ -69,15 +69,15 @@ func checkClocks(f Facts) []Finding {
 		return nil
 	}
 	worst := slices.MaxFunc(f.clocks, func(a, b clock) int {
-		return cmp.Compare(a.offset.Abs()-a.within, b.offset.Abs()-b.within)
+		return cmp.Compare(a.offset.Abs()-a.maxError, b.offset.Abs()-b.maxError)
 	})
 	const do = "synchronise both by NTP: the broker uses the server's clock, and clients compute due times by their own"
 
 	var detail string
-	sure := worst.offset.Abs() - worst.within // the minimum of the difference
+	difference := worst.offset.Abs() - worst.maxError // the minimum of the true difference
 	switch {
-	case sure <= 0:
-		detail = "the server's clock equals the local one, within " + text.Span(worst.within)
+	case difference <= 0:
+		detail = "the server's clock equals the local one, within " + text.Span(worst.maxError)
 	case worst.offset > 0:
 		detail = fmt.Sprintf("the server's clock is %s ahead of the local one", text.Span(worst.offset))
 	default:
@@ -87,9 +87,9 @@ func checkClocks(f Facts) []Finding {
 		detail += ", on " + worst.leader
 	}
 	switch {
-	case sure > clockCritical:
+	case difference > clockCritical:
 		return finding(Critical, do, "%s", detail)
-	case sure > clockWarn:
+	case difference > clockWarn:
 		return finding(Warn, do, "%s", detail)
 	}
 	return finding(Fine, "", "%s", detail)

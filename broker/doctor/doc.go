@@ -9,10 +9,10 @@
 //
 // [Gather] sends every request once and judges nothing. A missing permission is a fact too. The checks are pure
 // functions of the [Facts], so that a test can cover even a state that no test server can have. A check whose facts are
-// missing reports nothing, because another check reports why they are missing. A finding that is only a consequence of
-// a critical one is left out (following): an engineer on call should read one thing to do. The tests are two tables of
-// situations. In each situation of a healthy installation doctor must report nothing. In each situation with a fault it
-// must report one thing.
+// missing reports nothing, because another check reports why the facts are missing. A finding that is only a
+// consequence of a critical finding is left out (consequenceOf), so that an engineer on call reads one piece of advice.
+// The tests are two tables of situations. In each situation of a healthy installation doctor must report nothing. In
+// each situation with a fault doctor must report one finding.
 //
 // # Tried and rejected
 //

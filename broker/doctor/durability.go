@@ -12,12 +12,12 @@ import (
 	"delaybroker/levels"
 )
 
-// Durability has the facts about the durability of acknowledged messages that a client can see. It has the
-// configurations of the streams and not the broker's settings, which apply only to new streams.
+// Durability has the facts, as far as a client can see them, that determine the durability of acknowledged messages. It
+// has the configurations of the streams and not the broker's settings, because the settings apply only to new streams.
 type Durability struct {
 	Streams   []jetstream.StreamConfig
 	Clustered bool
-	Sync      *Sync  // of the embedded server; nil for any other, whose setting is unknown
+	Sync      *Sync  // of the embedded server; nil for any other server, because its policy is unknown
 	Version   string // version of the server; empty if another check judges it
 }
 
@@ -37,17 +37,17 @@ func (s Sync) String() string {
 
 // A Weakness is an avoidable cause of the loss of acknowledged messages.
 type Weakness struct {
-	State    Severity
-	What, Do string
+	Severity        Severity
+	Problem, Advice string
 }
 
-// unseenLoss is the possible loss on servers that are not embedded. The JetStream API does not report their sync
-// interval.
+// unseenLoss describes the messages that a server may lose if its sync interval is unknown. The JetStream API does not
+// report the interval.
 const unseenLoss = "the messages since the last fsync (sync_interval, 2 minutes by default)"
 
-// Words returns the durability of an acknowledged message in the weakest of the streams, as text, and the weaknesses
+// Describe returns the durability of an acknowledged message in the weakest of the streams, as text, and the weaknesses
 // that an operator can remove.
-func (d Durability) Words() (meaning string, weak []Weakness) {
+func (d Durability) Describe() (meaning string, weak []Weakness) {
 	if len(d.Streams) == 0 {
 		return "unknown: no stream was read", nil
 	}
@@ -87,15 +87,15 @@ func (d Durability) Words() (meaning string, weak []Weakness) {
 	}
 	add(Warn, even, "nats stream edit <stream> --replicas 3",
 		"an even number of replicas tolerates no more failures than one replica less: %s")
-	if belowFloor(d.Version) {
+	if vulnerable(d.Version) {
 		weak = append(weak, Weakness{Warn, "nats-server " + d.Version + " has known vulnerabilities",
 			"use 2.12.12, 2.14.3 or later"})
 	}
 	return d.meaning(minReplicas, maxReplicas, len(memory) > 0, len(async) > 0), weak
 }
 
-// naming returns the names of some of the streams, or their number if they are all streams: the text must fit in a
-// table.
+// naming returns the names of some of the streams. If they are all streams, naming returns their number instead,
+// because the text must fit in a table.
 func (d Durability) naming(streams []string) string {
 	if len(streams) > 4 && len(streams) == len(d.Streams) {
 		return fmt.Sprintf("all %d streams", len(streams))
@@ -137,18 +137,18 @@ func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) st
 		" a power cut loses the messages since the last fsync; a failed disk loses all messages", d.Sync, facts)
 }
 
-// finding returns the durability of an acknowledged message and the weaknesses as one finding: a reader needs both.
+// finding returns the durability of an acknowledged message and the weaknesses as one finding.
 func (d Durability) finding() Finding {
-	meaning, weak := d.Words()
+	meaning, weak := d.Describe()
 	f := Finding{Detail: meaning}
 	var do []string
 	for _, w := range weak {
-		f.State = max(f.State, w.State)
-		f.Detail += "; weak: " + w.What
-		if !slices.Contains(do, w.Do) {
-			do = append(do, w.Do)
+		f.Severity = max(f.Severity, w.Severity)
+		f.Detail += "; weak: " + w.Problem
+		if !slices.Contains(do, w.Advice) {
+			do = append(do, w.Advice)
 		}
 	}
-	f.Do = strings.Join(do, "; ")
+	f.Advice = strings.Join(do, "; ")
 	return f
 }

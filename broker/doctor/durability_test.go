@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Parts of the sentences below.
+// Parts of the expected sentences.
 const (
 	unsynced   = "loses the messages since the last fsync (sync_interval, 2 minutes by default)"
 	keptByOne  = "a crash loses nothing; a power cut " + unsynced + "; a failed disk loses all messages"
@@ -45,11 +45,11 @@ var durabilities = []struct {
 	name    string
 	kept    Durability
 	meaning string
-	weak    []string // a word of each weakness
+	weak    []string // the beginning of each weakness
 	state   Severity
 }{
 	{
-		"nothing known", Durability{},
+		"no stream", Durability{},
 		"unknown: no stream was read", nil, Fine,
 	},
 	{
@@ -70,7 +70,7 @@ var durabilities = []struct {
 		[]string{"1 replica of DELAY_1s"}, Warn,
 	},
 	{
-		"all of many", Durability{
+		"all of five streams", Durability{
 			Streams: []jetstream.StreamConfig{
 				stream("DELAY_1s", 1), stream("DELAY_2s", 1), stream("DELAY_3s", 1), stream("DELAY_5s", 1), stream("DELAY_7s", 1),
 			},
@@ -92,13 +92,15 @@ var durabilities = []struct {
 		nil, Fine,
 	},
 	{
-		"one stream has one", Durability{Streams: threeReplicas(stream("DELAY_1m", 1)), Clustered: true},
+		"one stream with one replica", Durability{Streams: threeReplicas(stream("DELAY_1m", 1)), Clustered: true},
 		"acknowledged means written to a file by one server (replicas 1 to 3): " + keptByOne,
 		[]string{"1 replica in a cluster: messages are late while its server is down, and lost with its disk: DELAY_1m"},
 		Warn,
 	},
 	{
-		"even", Durability{Streams: []jetstream.StreamConfig{stream("DELAY_1s", 2), stream("DELAY_5s", 4)}, Clustered: true},
+		"even numbers of replicas", Durability{
+			Streams: []jetstream.StreamConfig{stream("DELAY_1s", 2), stream("DELAY_5s", 4)}, Clustered: true,
+		},
 		"acknowledged means written to a file by at least 2 of 2 servers (replicas 2 to 4): " +
 			"the failure of 0 loses nothing; " + keptByMost,
 		[]string{"an even number of replicas tolerates no more failures than one replica less: DELAY_1s, DELAY_5s"}, Warn,
@@ -126,27 +128,27 @@ var durabilities = []struct {
 func TestDurabilityInWords(t *testing.T) {
 	for _, test := range durabilities {
 		t.Run(test.name, func(t *testing.T) {
-			meaning, weak := test.kept.Words()
+			meaning, weak := test.kept.Describe()
 			if meaning != test.meaning {
 				t.Errorf("got  %s\nwant %s", meaning, test.meaning)
 			}
 			var what []string
 			for _, w := range weak {
-				what = append(what, w.What)
-				if w.Do == "" {
-					t.Errorf("%s: no word of what to do", w.What)
+				what = append(what, w.Problem)
+				if w.Advice == "" {
+					t.Errorf("%s: the weakness has no advice", w.Problem)
 				}
 			}
 			if !slices.EqualFunc(what, test.weak, strings.HasPrefix) {
 				t.Errorf("weak: got %q, want %q", what, test.weak)
 			}
 			f := test.kept.finding()
-			if f.State != test.state || !strings.HasPrefix(f.Detail, meaning) || (f.State > Fine) != (f.Do != "") {
+			if f.Severity != test.state || !strings.HasPrefix(f.Detail, meaning) || (f.Severity > Fine) != (f.Advice != "") {
 				t.Errorf("got %+v, want %s", f, test.state)
 			}
 			for _, w := range what {
 				if !strings.Contains(f.Detail, w) {
-					t.Errorf("the finding does not say: %s", w)
+					t.Errorf("the finding lacks the weakness: %s", w)
 				}
 			}
 		})

@@ -30,20 +30,20 @@ const (
 
 // Host has facts about the host and the program that need no request to NATS.
 type Host struct {
-	Version string // of this program
-	Client  string // the version of nats.go
-	Memory  config.Memory
-	Sync    *Sync // of the embedded server; nil without one
-	Probe   Probe
-	Exposed string   // address at which other hosts can use the embedded server without authentication, or ""
-	Unknown []string // environment variables that resemble settings, each with a sentence
-	NoTrial bool     // do not try a publish: the user may not publish, and the server logs each refusal
-	Login   string   // the setting to correct if the server refuses the user; empty for the settings of NATS
+	Version         string // of this program
+	Client          string // the version of nats.go
+	Memory          config.Memory
+	Sync            *Sync // of the embedded server; nil without one
+	Probe           Probe
+	ExposedAddress  string   // address at which other hosts can use the embedded server without authentication, or ""
+	UnknownSettings []string // environment variables that resemble settings, each with a sentence
+	SkipTrial       bool     // do not try a publish: the user may not publish, and the server logs each refusal
+	LoginSetting    string   // the setting to correct if the server refuses the user; empty for the settings of NATS
 }
 
 // Probe is the report of a broker on this host over HTTP.
 type Probe struct {
-	URL    string        // empty if there was no probe
+	URL    string        // empty if listed was no probe
 	Checks []stats.Check // of /readyz
 	Alive  []stats.Check // of /healthz
 	Err    error
@@ -52,35 +52,35 @@ type Probe struct {
 // A Link is one of the broker's connections that has a user of its own.
 type Link struct {
 	Name    string // "read", "write" or "deliver"
-	From    string // the setting that names its user
+	Setting string // the setting that names its user
 	Connect func() (*nats.Conn, error)
 }
 
-// Facts are the input of the checks. An unknown fact is nil or empty. If a check needs the reason, another field has
-// the error.
+// Facts are the input of the checks. An unknown fact is nil or empty. If a check needs the reason for a missing fact,
+// another field has the error.
 type Facts struct {
 	Config     broker.Config
 	Host       Host
 	ConnectErr error // if set, doctor has no connection, and all facts from NATS are unknown
 
-	connected
-	account        *jetstream.AccountInfo
-	accountErr     error
-	want           []streams.Spec
-	inspect.Listed // empty if unknown
-	findErr        error
-	instances      inspect.Instances
-	lanes          inspect.Lanes
-	retrying       []message.Request       // a sample of the messages in the retry lanes
-	codes          map[message.Code]uint64 // number of dead letters by code; nil if unknown
-	clocks         []clock
-	keys           []string     // ids of the keys; the first key seals
-	sealedWith     []sealedWith // nil if there is only one key
-	trial          trial
+	connectionFacts
+	account            *jetstream.AccountInfo
+	accountErr         error
+	want               []streams.Spec
+	inspect.StreamList // empty if unknown
+	findErr            error
+	instances          inspect.Instances
+	lanes              inspect.Lanes
+	retrying           []message.Request       // a sample of the messages in the retry lanes
+	codes              map[message.Code]uint64 // number of dead letters by code; nil if unknown
+	clocks             []clock
+	keys               []string    // ids of the keys; the first key seals
+	sealCounts         []sealCount // nil if there is only one key
+	trial              trial
 }
 
-// connected has the facts about the connection.
-type connected struct {
+// connectionFacts has the facts about the connection.
+type connectionFacts struct {
 	server     string // address, without credentials
 	serverName string
 	clustered  bool
@@ -94,18 +94,18 @@ type connected struct {
 	refused    []string   // refusals by the server, verbatim
 }
 
-// An asker gathers facts by an inspector's requests.
-type asker struct {
+// A gatherer gathers facts by an inspector's requests.
+type gatherer struct {
 	*inspect.Inspector
 	names message.Names
 }
 
-// Gather sends all requests. It continues after a request without an answer. It changes nothing.
+// Gather sends all requests, and changes nothing. After a request without an answer, Gather continues with the next.
 func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link) Facts {
-	i := asker{of, of.Policy().Names}
+	i := gatherer{of, of.Policy().Names}
 	f := Facts{
 		Config: i.Config(), Host: host, want: i.Wanted(),
-		connected: connected{
+		connectionFacts: connectionFacts{
 			server: link.ServerOf(i.Conn), serverName: i.Conn.ConnectedServerName(), version: i.Conn.ConnectedServerVersion(),
 			clustered: i.Clustered(), apiPrefix: i.APIPrefix(), prefix: i.names.Prefix(), inbox: link.Inbox(i.Conn),
 			name: link.UserOf(i.Conn),
@@ -119,11 +119,11 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 		f.account, err = i.JetStream.AccountInfo(ctx)
 		return err
 	})
-	var there inspect.Listed
-	there, f.findErr = i.listSettled(ctx)
+	var listed inspect.StreamList
+	listed, f.findErr = i.listSettled(ctx)
 	if f.findErr == nil {
-		f.Listed = there
-		i.gatherLanes(ctx, &f, there, links)
+		f.StreamList = listed
+		i.gatherLanes(ctx, &f, listed, links)
 	}
 	f.refused = i.Refusals()
 	for _, l := range links {
@@ -134,40 +134,40 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 
 // listSettled returns the streams of the account. A broker that has just started may still be creating its streams. So,
 // while streams are missing, listSettled repeats the request until no stream has been created for inspect.Handover.
-func (i asker) listSettled(ctx context.Context) (there inspect.Listed, err error) {
+func (i gatherer) listSettled(ctx context.Context) (listed inspect.StreamList, err error) {
 	missing := 0
 	for created := time.Now(); ; {
 		if err := i.Ask(ctx, func(ctx context.Context) (err error) {
-			there, err = i.Streams(ctx)
+			listed, err = i.Streams(ctx)
 			return err
 		}); err != nil {
-			return there, err
+			return listed, err
 		}
 		before := missing
-		missing = len(streams.Compare(i.Wanted(), there.All).Missing) - len(there.Away)
+		missing = len(streams.Compare(i.Wanted(), listed.All).Missing) - len(listed.Leaderless)
 		if missing < before {
 			created = time.Now()
 		}
-		if missing <= 0 || !i.Config().Provision || time.Since(created) >= inspect.Handover {
-			return there, nil
+		if missing <= 0 || !i.Config().Provision || time.Since(created) >= inspect.MaxHandover {
+			return listed, nil
 		}
 		select {
 		case <-ctx.Done():
-			return there, ctx.Err()
+			return listed, ctx.Err()
 		case <-time.After(listInterval):
 		}
 	}
 }
 
 // gatherLanes gathers the facts about the streams that were found.
-func (i asker) gatherLanes(ctx context.Context, f *Facts, there inspect.Listed, links []Link) {
-	f.lanes, f.instances = i.SettledLanes(ctx, there)
+func (i gatherer) gatherLanes(ctx context.Context, f *Facts, listed inspect.StreamList, links []Link) {
+	f.lanes, f.instances = i.SettledLanes(ctx, listed)
 	i.sampleLanes(ctx, f)
 	f.clocks = i.readClocks(ctx, f.lanes)
-	f.keys, f.sealedWith = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
-	// If the link that writes has its own user, doctor's user cannot try that link's publish.
+	f.keys, f.sealCounts = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
+	// If the write link has its own user, doctor's user cannot try a publish of that link.
 	writes := func(l Link) bool { return l.Name == "write" }
-	if !f.Host.NoTrial && !slices.ContainsFunc(links, writes) {
+	if !f.Host.SkipTrial && !slices.ContainsFunc(links, writes) {
 		f.trial = i.try(ctx, f)
 	}
 }

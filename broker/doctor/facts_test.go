@@ -11,16 +11,18 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/broker"
 	"delaybroker/broker/config"
 	"delaybroker/broker/streams"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
-// finds fails unless a check has a finding with this state and these words.
+// finds fails unless a check has a finding with this severity and this text.
 func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 	t.Helper()
 	for _, one := range f.Findings() {
-		if one.Check == check && one.State == state && strings.Contains(one.Detail, part) {
+		if one.Check == check && one.Severity == state && strings.Contains(one.Detail, part) {
 			return
 		}
 	}
@@ -30,13 +32,11 @@ func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 // TestGatherChangesNothing: Gather tests for free space, and stores nothing. If no instance answers, it first waits for
 // a broker to take over.
 func TestGatherChangesNothing(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "delay", "1s 5s")
-		provision(t, s, cfg)
-		i := open(t, s, cfg, "")
+	withStreams(t, server.Permissions{}, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
+		i := harness.InspectAs(t, s, cfg, "")
 		began := time.Now()
 		f := Gather(t.Context(), i, Host{Memory: config.Memory{Runtime: config.NoLimit}}, nil)
-		wantTook(t, began, time.Second)
+		natstest.WantTook(t, began, time.Second)
 		f.finds(t, "streams", Fine, "all 8 exist")
 		f.finds(t, "storage", Fine, "the server accepted a trial message")
 		f.finds(t, "lanes", Critical, "no broker reads any of the 6 lanes")
@@ -47,20 +47,19 @@ func TestGatherChangesNothing(t *testing.T) {
 		}
 		for _, l := range v.Lanes {
 			if l.Info.State.LastSeq != 0 {
-				t.Errorf("%s holds %d messages", l.Stream, l.Info.State.LastSeq)
+				t.Errorf("%s has stored %d messages, want none", l.Stream, l.Info.State.LastSeq)
 			}
 		}
 	})
 }
 
-// TestGatherGoesOn: a check without its permissions does not prevent others.
+// TestGatherGoesOn: after a refused request, Gather sends the other requests.
 func TestGatherGoesOn(t *testing.T) {
-	bubble(t, natstest.Denied("$JS.API.INFO", "delayctl.status"), func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "delay", "1s 5s")
-		provision(t, s, cfg)
+	denied := natstest.Denied("$JS.API.INFO", "delayctl.status")
+	withStreams(t, denied, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		began := time.Now()
-		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, nil)
-		wantTook(t, began, 0)
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, nil)
+		natstest.WantTook(t, began, 0)
 		f.finds(t, "rights", Skipped, "doctor may not request $JS.API.INFO, delayctl.status; the broker works without it")
 		f.finds(t, "streams", Fine, "all 8 exist")
 	})
@@ -70,19 +69,19 @@ func TestGatherGoesOn(t *testing.T) {
 // consumers, such as the broker's user with its minimal permissions. Then the finding has the number of lanes, and says
 // that their readers are unknown.
 func TestLanesAreCountedUnasked(t *testing.T) {
-	bubble(t, natstest.Denied("delayctl.status", "$JS.API.CONSUMER.LIST.>"), func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "delay", "1s 5s")
-		made := provision(t, s, cfg)
+	denied := natstest.Denied("delayctl.status", "$JS.API.CONSUMER.LIST.>")
+	withStreams(t, denied, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		js, err := jetstream.New(s.Connect())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range made.Changes { // the info of a stream shows every user that the stream has a consumer
-			if _, err := js.CreateConsumer(t.Context(), c.Stream, jetstream.ConsumerConfig{}); err != nil {
+		// The info of a stream shows every user that the stream has a consumer.
+		for _, wanted := range harness.InspectAs(t, s, cfg, "").Wanted() {
+			if _, err := js.CreateConsumer(t.Context(), wanted.Stream, jetstream.ConsumerConfig{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, nil)
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, nil)
 		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; the reader of 6 of them ")
 		f.finds(t, "lanes", Fine, "is unknown: this user may not send the request: nats: permissions violation")
 	})
@@ -91,16 +90,14 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 // TestLinkThatWritesIsNotTriedByAnother: if a link has its own user to write, the trial with the user of the inspector
 // is left out.
 func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
-	bubble(t, natstest.Denied("delaysys.>"), func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "delay", "1s 5s")
-		provision(t, s, cfg)
+	withStreams(t, natstest.Denied("delaysys.>"), func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		connects := func() (*nats.Conn, error) { return s.Connect(), nil }
 		fails := func() (*nats.Conn, error) { return nil, errors.New("no such file") }
 		links := []Link{
-			{Name: "write", From: "SOME_VARIABLE", Connect: connects},
-			{Name: "read", From: "OTHER_VARIABLE", Connect: fails},
+			{Name: "write", Setting: "SOME_VARIABLE", Connect: connects},
+			{Name: "read", Setting: "OTHER_VARIABLE", Connect: fails},
 		}
-		f := Gather(t.Context(), open(t, s, cfg, tried), Host{}, links)
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, links)
 		f.finds(t, "storage", Fine, "was not tested")
 		f.finds(t, "rights", Fine, "all permissions that the broker needs")
 		f.finds(t, "connection", Fine, "to write")
@@ -108,12 +105,11 @@ func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 	})
 }
 
-// TestNoTrial: with Host.NoTrial, doctor publishes nothing, although the user may publish.
+// TestNoTrial: with Host.SkipTrial, doctor publishes nothing, although the user may publish.
 func TestNoTrial(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "delay", "1s 5s")
-		provision(t, s, cfg)
-		Gather(t.Context(), open(t, s, cfg, ""), Host{NoTrial: true}, nil).finds(t, "storage", Fine, "was not tested")
+	withStreams(t, server.Permissions{}, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, ""), Host{SkipTrial: true}, nil)
+		f.finds(t, "storage", Fine, "was not tested")
 	})
 }
 
@@ -124,31 +120,31 @@ func TestSkippedHidesNothing(t *testing.T) {
 	f.Found, f.All = []streams.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
 	f.apiPrefix, f.account = "$JS.API", &jetstream.AccountInfo{}
 	late := func(found []Finding) bool {
-		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.State == Warn })
+		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.Severity == Warn })
 	}
 	if late(f.Findings()) {
-		t.Error("without --skip, lanes are late beside the missing right that is their cause")
+		t.Error("without --skip, doctor reports late lanes, although a missing permission is the cause")
 	}
 	if found := f.Findings("rights"); !late(found) {
-		t.Errorf("with --skip rights, no lane is late in %+v", found)
+		t.Errorf("with --skip rights, got %+v, want a finding about late lanes", found)
 	}
 }
 
-// TestDeafSession: a session sends no request whose answer it may not receive, so it waits for none.
+// TestDeafSession: a session that may not receive answers sends no request, and does not wait for answers.
 func TestDeafSession(t *testing.T) {
 	deaf := server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}}}
-	bubble(t, deaf, func(t *testing.T, s *natstest.Server) {
+	withStreams(t, deaf, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		began := time.Now()
-		f := Gather(t.Context(), open(t, s, with(t, "delay", "1s 5s"), tried), Host{}, nil)
-		wantTook(t, began, 0)
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, nil)
+		natstest.WantTook(t, began, 0)
 		for _, err := range []error{f.accountErr, f.findErr} {
 			if !errors.Is(err, nats.ErrPermissionViolation) {
 				t.Errorf("got %v, want the refusal of the subscription", err)
 			}
 		}
 		got := checkRights(f)
-		if len(got) != 1 || got[0].State != Critical || !strings.Contains(got[0].Detail, "Subscription to _INBOX.") {
-			t.Errorf("got %+v, want the right that is missing", got)
+		if len(got) != 1 || got[0].Severity != Critical || !strings.Contains(got[0].Detail, "Subscription to _INBOX.") {
+			t.Errorf("got %+v, want the missing permission", got)
 		}
 	})
 }
@@ -156,7 +152,7 @@ func TestDeafSession(t *testing.T) {
 // TestForgedAnswerIsNotBelieved: a client that may publish below the subject of the answers changes neither the user
 // whose permissions are judged, nor the versions, nor the refusals of a broker.
 func TestForgedAnswerIsNotBelieved(t *testing.T) {
-	situation{name: "a stranger answers", set: func(sc *scene) {
+	situation{name: "a forged answer", set: func(sc *scene) {
 		sc.serve()
 		const lie = `{"instance": "liar", "version": "v0", "format": 1, "users": ["tried"], "lanes": [],` +
 			` "refused": [{"link": "control", "right": "Publish to orders.lie"}]}`
@@ -164,15 +160,15 @@ func TestForgedAnswerIsNotBelieved(t *testing.T) {
 			sc.t.Fatal(err)
 		}
 	}}.play(t, func(t *testing.T, found []Finding) {
-		told := false
+		reported := false
 		for _, f := range found {
-			if strings.Contains(f.Detail, "orders.lie") || f.State > Fine {
-				t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+			if strings.Contains(f.Detail, "orders.lie") || f.Severity > Fine {
+				t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
 			}
-			told = told || f.Check == "versions" && strings.HasSuffix(f.Detail, "have no valid seal: liar")
+			reported = reported || f.Check == "versions" && strings.HasSuffix(f.Detail, "have no valid seal: liar")
 		}
-		if !told {
-			t.Error("no finding that an answer is ignored")
+		if !reported {
+			t.Error("no finding reports the ignored answer")
 		}
 	})
 }

@@ -24,18 +24,18 @@ func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 
 // A Finding is a result of one check.
 type Finding struct {
-	Check  string   `json:"check"`
-	State  Severity `json:"state"`
-	Detail string   `json:"detail"`
-	Do     string   `json:"do,omitempty"`
+	Check    string   `json:"check"`
+	Severity Severity `json:"state"`
+	Detail   string   `json:"detail"`
+	Advice   string   `json:"do,omitempty"`
 
-	// after has the names of other checks. If one of them has a critical finding, this finding is left out: the other
-	// is its cause, or has more detail.
-	after []string
+	// causes has the names of other checks. If one of these checks has a critical finding, that finding is the cause of
+	// this one or has more detail, and this finding is left out.
+	causes []string
 }
 
-// checks are pure functions of the facts, in reading order, with the name of their findings. A check without the facts
-// that it needs reports nothing: another check reports why they are missing.
+// checks has the checks in reading order, each with the name of its findings. A check is a pure function of the facts.
+// A check whose facts are missing reports nothing, because another check reports why the facts are missing.
 var checks = []struct {
 	name  string
 	check func(Facts) []Finding
@@ -56,8 +56,8 @@ func CheckNames() []string {
 	return slices.Compact(names)
 }
 
-// Findings runs the checks. It leaves out findings that are only consequences of another one, so that an engineer reads
-// one thing to do. It does not run the checks in skip, so these suppress no findings of other checks.
+// Findings runs the checks. It leaves out findings that are only consequences of another finding, so that an engineer
+// reads one piece of advice. Findings does not run the checks in skip, so they suppress no findings of other checks.
 func (f Facts) Findings(skip ...string) []Finding {
 	var all []Finding
 	critical := make(map[string]bool)
@@ -67,23 +67,23 @@ func (f Facts) Findings(skip ...string) []Finding {
 		}
 		for _, one := range c.check(f) {
 			one.Check = c.name
-			critical[c.name] = critical[c.name] || one.State == Critical && one.after == nil
+			critical[c.name] = critical[c.name] || one.Severity == Critical && one.causes == nil
 			all = append(all, one)
 		}
 	}
 	return slices.DeleteFunc(all, func(one Finding) bool {
-		return one.State > Fine && slices.ContainsFunc(one.after, func(check string) bool { return critical[check] })
+		return one.Severity > Fine && slices.ContainsFunc(one.causes, func(check string) bool { return critical[check] })
 	})
 }
 
-// following marks findings as consequences of the findings of other checks.
-func following(found []Finding, after ...string) []Finding {
+// consequenceOf marks findings as consequences of the findings of other checks.
+func consequenceOf(found []Finding, after ...string) []Finding {
 	for i := range found {
-		found[i].after = after
+		found[i].causes = after
 	}
 	return found
 }
 
 func finding(state Severity, do, format string, args ...any) []Finding {
-	return []Finding{{State: state, Detail: fmt.Sprintf(format, args...), Do: do}}
+	return []Finding{{Severity: state, Detail: fmt.Sprintf(format, args...), Advice: do}}
 }

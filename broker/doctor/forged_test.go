@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
 )
 
 // lie answers as an instance that reads some lanes, without a seal.
@@ -27,11 +28,11 @@ func (sc *scene) lie(lanes ...string) {
 // reader.
 func TestForgedAnswerHidesNothing(t *testing.T) {
 	for _, d := range []diagnosis{
-		{situation{name: "of a broker that died", set: func(sc *scene) {
+		{situation{name: "lanes of a broker that died", set: func(sc *scene) {
 			sc.serve().crash()
 			sc.lie("DELAY_INTAKE", "DELAY_1s", "DELAY_5s", "DELAY_5m", "DELAY_RETRY_1s", "DELAY_RETRY_30s", "DELAY_TIMERS")
 		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
-		{situation{name: "of one lane", set: func(sc *scene) {
+		{situation{name: "a lane without a reader", set: func(sc *scene) {
 			sc.serve()
 			sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 			sc.provisioned()
@@ -46,8 +47,8 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 // TestForgedUserIsNotBelieved: a client that may subscribe to the server's own subject cannot make doctor judge the
 // permissions of another user instead of the broker's.
 func TestForgedUserIsNotBelieved(t *testing.T) {
-	situation{name: "a stranger names us", user: tried, set: func(sc *scene) {
-		sc.serve(nats.UserInfo(tried, tried))
+	situation{name: "a forged answer about the user", user: natstest.Tried, set: func(sc *scene) {
+		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
 		const lie = `{"data": {"user": "liar", "account": "x", "permissions": {}}}`
 		if _, err := sc.client.Subscribe("$SYS.REQ.USER.INFO", func(m *nats.Msg) { _ = m.Respond([]byte(lie)) }); err != nil {
 			sc.t.Fatal(err)
@@ -55,7 +56,7 @@ func TestForgedUserIsNotBelieved(t *testing.T) {
 	}}.play(t, func(t *testing.T, found []Finding) {
 		for _, f := range found {
 			if strings.Contains(f.Detail, "liar") || strings.Contains(f.Detail, "another user") {
-				t.Errorf("got %s %s: %s", f.State, f.Check, f.Detail)
+				t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
 			}
 		}
 	})

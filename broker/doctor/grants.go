@@ -27,10 +27,10 @@ func (r *rules) allows(subject string) bool {
 		(len(r.Allow) == 0 || slices.ContainsFunc(r.Allow, matches))
 }
 
-// refused returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe to
+// missing returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe to
 // answers. If a grant has several subjects, and the user may publish on none of them, refused names the grant's pattern
 // instead.
-func (p permissions) refused(grants []grant, inbox string) []string {
+func (p permissions) missing(grants []grant, inbox string) []string {
 	var all []string
 	for _, g := range grants {
 		refused := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allows)
@@ -89,13 +89,13 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	needed := []grant{
 		{"control", list, []string{list}}, {"write", names.SysFilter(), hops}, {"write", names.DeadFilter(), dead},
 	}
-	// add adds the requests about each of the streams. Rest follows the stream's name in the subject. A * in rest
+	// add adds the requests about each of the streams. Suffix follows the stream's name in the subject. A * in suffix
 	// stands for a consumer.
-	add := func(link, verb, rest string, streams []string) {
-		added := grant{link: link, pattern: f.apiPrefix + "." + verb + ".*" + rest}
+	add := func(link, verb, suffix string, streams []string) {
+		added := grant{link: link, pattern: f.apiPrefix + "." + verb + ".*" + suffix}
 		for _, s := range streams {
-			suffix := strings.Replace(rest, "*", lane.ConsumerPrefix+"x", 1)
-			added.subjects = append(added.subjects, f.apiPrefix+"."+verb+"."+s+suffix)
+			consumer := strings.Replace(suffix, "*", lane.ConsumerPrefix+"x", 1)
+			added.subjects = append(added.subjects, f.apiPrefix+"."+verb+"."+s+consumer)
 		}
 		needed = append(needed, added)
 	}
@@ -126,13 +126,12 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 
 // differs reports whether the configuration would change a stream's subjects or retention time.
 func (f Facts) differs(stream string) bool {
-	want, wanted := inspect.SpecOf(f.want, stream)
+	want, wanted := streams.SpecOf(f.want, stream)
 	if !wanted {
 		return false
 	}
 	has := f.All[stream].Config
-	lacks := slices.ContainsFunc(want.Subjects, func(s string) bool { return !slices.Contains(has.Subjects, s) })
-	return lacks || want.MaxAge != has.MaxAge && want.MaxAge > 0
+	return len(streams.Subtract(want.Subjects, has.Subjects)) > 0 || want.MaxAge != has.MaxAge && want.MaxAge > 0
 }
 
 // refusedCommands returns the operators' commands for which the user lacks publish permissions.
@@ -174,7 +173,7 @@ func (f Facts) refusedAnswers(names message.Names) []string {
 		all = append(all, "Publish to "+names.StatusFilter())
 	}
 	calls := []string{names.StatusCall()}
-	if slices.ContainsFunc(f.want, func(s streams.Spec) bool { return s.Kind == streams.Timers }) {
+	if _, ok := streams.SpecOfKind(f.want, streams.Timers); ok {
 		calls = append(calls, names.TimerCall("get")+"x.x", names.TimersCall(), names.CancelAllCall(), names.ShiftCall())
 	}
 	calls = append(calls, f.Config.Schedules.Subjects()...)

@@ -16,14 +16,14 @@ import (
 
 // healthy are situations of a normal installation.
 var healthy = []situation{
-	{name: "idle and never used", set: func(sc *scene) { sc.serve() }},
+	{name: "idle since the start", set: func(sc *scene) { sc.serve() }},
 	{name: "idle for hours", set: func(sc *scene) {
 		sc.other("ORDERS", "orders.>")
 		sc.serve()
 		sc.publish(3, "delay.1s.orders.x")
 		time.Sleep(2 * time.Hour)
 	}},
-	{name: "a fresh start, not ready yet", set: func(sc *scene) { sc.launch() }},
+	{name: "a broker that is starting", set: func(sc *scene) { sc.launch() }},
 	{name: "10,000 pending in one level", set: func(sc *scene) {
 		sc.serve()
 		sc.publish(10_000, "delay.5m.orders.x")
@@ -35,7 +35,7 @@ var healthy = []situation{
 		sc.publish(500, "delayin.2m.orders.x")
 		time.Sleep(time.Minute)
 	}},
-	{name: "an instance that stands by", set: func(sc *scene) {
+	{name: "a standby instance", set: func(sc *scene) {
 		sc.cfg.MaxOwners = 1
 		sc.serve()
 		sc.serve()
@@ -50,7 +50,7 @@ var healthy = []situation{
 		sc.serve()
 		time.Sleep(5 * time.Second)
 	}},
-	{name: "the only instance alone", set: func(sc *scene) {
+	{name: "a broker that is configured as the only instance", set: func(sc *scene) {
 		sc.cfg.MaxOwners = 0
 		sc.serve()
 	}},
@@ -65,24 +65,24 @@ var healthy = []situation{
 		dies.crash()
 		time.Sleep(time.Second)
 	}},
-	{name: "an upgrade in progress", rights: deaf(), set: func(sc *scene) {
+	{name: "an upgrade in progress", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.Ladder, sc.cfg.HoldMessages = harness.Ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
-		sc.serve(nats.UserInfo(tried, tried)) // an older broker, which answers no requests
+		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried)) // an older broker, which answers no requests
 		for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
 			sc.publish(500, "delay."+level+".orders.x") // its memory is full, so it does not read these lanes
 		}
 		sc.serve()
 		time.Sleep(time.Minute)
 	}},
-	{name: "a broker that may not answer, and has read far ahead", rights: deaf(), set: func(sc *scene) {
+	{name: "a broker that may not answer, with a full memory", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.HoldMessages = 16
-		sc.serve(nats.UserInfo(tried, tried))
+		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
 		sc.publish(500, "delay.5m.orders.x")
 		time.Sleep(time.Minute)
 	}},
-	{name: "the only instance, which may not answer, and has read far ahead", rights: deaf(), set: func(sc *scene) {
+	{name: "the only instance, which may not answer, with a full memory", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.HoldMessages, sc.cfg.MaxOwners = 16, 0
-		sc.serve(nats.UserInfo(tried, tried))
+		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
 		sc.publish(500, "delay.5m.orders.x")
 		time.Sleep(time.Minute)
 	}},
@@ -116,7 +116,7 @@ var healthy = []situation{
 		sc.serve()
 		time.Sleep(3 * time.Second)
 	}},
-	{name: "few dead letters, and old", set: func(sc *scene) {
+	{name: "few and old dead letters", set: func(sc *scene) {
 		before := sc.serve()
 		sc.publish(3, "delayin.soon.orders.x")
 		time.Sleep(time.Minute)
@@ -124,13 +124,13 @@ var healthy = []situation{
 		time.Sleep(25 * time.Hour)
 		sc.serve()
 	}},
-	{name: "levels changed, and one drains", set: func(sc *scene) {
+	{name: "changed levels, one of them retiring", set: func(sc *scene) {
 		sc.serve().stop()
 		sc.publish(20, "delay.5m.orders.x")
 		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s")
 		sc.serve()
 	}},
-	{name: "streams of other hands, verified", set: func(sc *scene) {
+	{name: "streams that another tool has changed, verified", set: func(sc *scene) {
 		sc.provisioned()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) {
 			c.Description, c.Metadata["owner"], c.AllowDirect = "made by terraform", "platform", true
@@ -139,11 +139,11 @@ var healthy = []situation{
 		sc.cfg.Provision = false
 		sc.serve()
 	}},
-	{name: "somebody else tails a level", set: func(sc *scene) {
+	{name: "a foreign consumer of a level", set: func(sc *scene) {
 		sc.serve()
 		sc.tail("DELAY_5s")
 	}},
-	{name: "streams of others, and another broker's", set: func(sc *scene) {
+	{name: "streams of other programs and of another broker", set: func(sc *scene) {
 		sc.other("LEDGER", "ledger.>")
 		mine := sc.cfg
 		sc.cfg.Prefix = "later"
@@ -152,41 +152,41 @@ var healthy = []situation{
 		sc.cfg = mine
 		sc.serve()
 	}},
-	{name: "the server was restarted", set: func(sc *scene) {
+	{name: "a restarted server", set: func(sc *scene) {
 		sc.serve()
 		sc.publish(20, "delay.5m.orders.x")
 		sc.server.Restart(10 * time.Second)
 		time.Sleep(time.Second)
 	}},
-	{name: "bounds that are far away", options: server.Options{JetStreamMaxStore: 1 << 30}, set: func(sc *scene) {
+	{name: "limits that are not near", options: server.Options{JetStreamMaxStore: 1 << 30}, set: func(sc *scene) {
 		sc.cfg.MaxPending, sc.cfg.MaxPendingBytes = 1000, 1<<20
 		sc.serve()
 		sc.publish(20, "delay.5m.orders.x")
 	}},
-	{name: "a newer broker reads a stream of its own", set: func(sc *scene) {
+	{name: "a stream of a newer format, with a reader", set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
 	}},
-	{name: "a stream that was deleted, and made again", set: func(sc *scene) {
+	{name: "a stream that was deleted and created again", set: func(sc *scene) {
 		sc.serve()
 		sc.remove("DELAY_5s")
 		time.Sleep(20 * time.Second)
 		sc.provisioned()
 		time.Sleep(20 * time.Second)
 	}},
-	{name: "messages that a level may not take yet", set: func(sc *scene) {
+	{name: "messages that are due after they leave their level", set: func(sc *scene) {
 		sc.serve()
 		sc.publish(20, "delay.5m.orders.x", "Delay-Until", time.Now().Add(time.Hour).Format(time.RFC3339))
 	}},
 	{name: "a paused target", set: func(sc *scene) {
 		sc.serve()
-		if _, err := open(sc.t, sc.server, sc.cfg, "").Pause(sc.t.Context(), "orders.>"); err != nil {
+		if _, err := harness.InspectAs(sc.t, sc.server, sc.cfg, "").Pause(sc.t.Context(), "orders.>"); err != nil {
 			sc.t.Fatal(err)
 		}
 		sc.publish(2000, "delay.1s.orders.x")
 		time.Sleep(time.Hour)
 	}},
-	{name: "a secret of the settings", set: func(sc *scene) {
+	{name: "a configured secret", set: func(sc *scene) {
 		sc.cfg.Secrets = []string{strings.Repeat("s", 32)}
 		sc.serve()
 		sc.publish(20, "delayin.2m.orders.x")
@@ -198,15 +198,15 @@ func TestDoctorIsQuiet(t *testing.T) {
 	natstest.Long(t)
 	for _, s := range healthy {
 		s.play(t, func(t *testing.T, found []Finding) {
-			if not := bad(found); not != "" {
-				t.Errorf("got\n%swant nothing", not)
+			if problems := notFine(found); problems != "" {
+				t.Errorf("got\n%swant no finding", problems)
 			}
 		})
 	}
 }
 
-// deaf returns the permissions of a broker that receives no requests for its status, as an older version does.
-func deaf() server.Permissions {
+// withoutStatus returns the permissions of a broker that receives no requests for its status, as an older version does.
+func withoutStatus() server.Permissions {
 	not := &server.SubjectPermission{Deny: []string{"delayctl.status", "delayctl.status.>"}}
 	return server.Permissions{Publish: not, Subscribe: not}
 }

@@ -12,25 +12,25 @@ import (
 // messages, which have the earlier keys.
 const maxCounted = 100_000
 
-// sealedWith has the number of messages of a stream by the key that sealed them.
-type sealedWith struct {
-	stream string
-	kind   streams.Kind
-	by     map[string]uint64 // by the id of the key
-	more   bool              // the stream has further messages
-	err    error             // why they could not be counted
+// sealCount has the number of messages of a stream by the key that sealed them.
+type sealCount struct {
+	stream    string
+	kind      streams.Kind
+	byKey     map[string]uint64 // by the id of the key
+	truncated bool              // the stream has further messages
+	err       error             // why they could not be counted
 }
 
 // countKeys counts the messages that each key has sealed. If there is only one key, it sends no request.
-func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []sealedWith) {
+func (i gatherer) countKeys(ctx context.Context, found []streams.Spec) (all []sealCount) {
 	if len(i.Policy().Keys.IDs()) < 2 {
 		return nil
 	}
 	for _, s := range found {
-		if s.Broken != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // a start reseals the table
+		if s.MarksErr != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // the table is resealed at a start
 			continue
 		}
-		counted := sealedWith{stream: s.Stream, kind: s.Kind, by: make(map[string]uint64)}
+		counted := sealCount{stream: s.Stream, kind: s.Kind, byKey: make(map[string]uint64)}
 		counted.err = i.countKeysOf(ctx, &counted)
 		all = append(all, counted)
 		if counted.err != nil { // most likely a missing permission
@@ -40,22 +40,22 @@ func (i asker) countKeys(ctx context.Context, found []streams.Spec) (all []seale
 	return all
 }
 
-func (i asker) countKeysOf(ctx context.Context, counted *sealedWith) error {
-	ctx, cancel := i.Allowed(ctx)
+func (i gatherer) countKeysOf(ctx context.Context, counted *sealCount) error {
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	read := 0
-	for m, err := range i.Headers(counted.stream, "doctor").All(ctx) {
+	for m, err := range i.ScanHeaders(counted.stream, "doctor").All(ctx) {
 		if err != nil {
 			return err
 		}
 		if read++; read > maxCounted {
-			counted.more = true
+			counted.truncated = true
 			break
 		}
 		in := m.Incoming(counted.stream)
 		if seals := in.Header[message.HeaderSeal]; len(seals) == 1 &&
 			(counted.kind != streams.Timers || in.Subject == i.names.TimersCursor() || entry.ClaimsOurs(i.Policy(), in)) {
-			counted.by[message.KeyID(seals[0])]++
+			counted.byKey[message.KeyID(seals[0])]++
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func checkRights(f Facts) []Finding {
 	refused, unasked := f.sortRefusals(names, grants)
 	var silent []string
 	if f.user != nil {
-		refused = append(refused, f.user.Permissions.refused(grants, f.inbox)...)
+		refused = append(refused, f.user.Permissions.missing(grants, f.inbox)...)
 		if slices.Contains(links, "control") {
 			refused = append(refused, f.refusedCalls(names)...)
 			silent = f.refusedAnswers(names)
@@ -44,7 +44,7 @@ func checkRights(f Facts) []Finding {
 	case len(refused) > 0:
 		findings = finding(Critical, "grant the broker's user these subjects", "refused: %s", text.Few(refused))
 	case len(unasked) > 0:
-		findings = finding(Skipped, askAsOperator,
+		findings = finding(Skipped, operatorAdvice,
 			"doctor may not request %s; the broker works without it", text.Few(patterns(unasked)))
 	case f.user == nil:
 		findings = finding(Fine, "", "no request of doctor was refused; the server reports no more")
@@ -76,8 +76,8 @@ func checkRights(f Facts) []Finding {
 // maxRights is the maximum length of a list of permissions in a finding, in characters.
 const maxRights = 600
 
-// askAsOperator is the advice if doctor lacks the permissions for some requests.
-const askAsOperator = "run doctor as the operator to check these too"
+// operatorAdvice is the advice if doctor lacks the permissions for some requests.
+const operatorAdvice = "run doctor as the operator to check these too"
 
 // usersOf returns the users of the instances that answered, without duplicates. It returns nil if an instance does not
 // report its user.
@@ -141,7 +141,7 @@ func (f Facts) rightsOfOther(names message.Names, why string) []Finding {
 	}
 	if len(unasked) > 0 {
 		findings = append(findings,
-			finding(Skipped, askAsOperator, "doctor may not request %s", text.Few(patterns(unasked)))...)
+			finding(Skipped, operatorAdvice, "doctor may not request %s", text.Few(patterns(unasked)))...)
 	}
 	return findings
 }
@@ -188,13 +188,13 @@ func (f Facts) rightsOf(names message.Names, l linkUser) []Finding {
 	case l.user == nil:
 		return finding(Fine, "", "to %s: unknown; grant its user $SYS.REQ.USER.INFO to show them here", l.link)
 	}
-	if refused := l.user.Permissions.refused(f.grants(names, l.link), l.inbox); len(refused) > 0 {
-		return finding(Critical, "grant the user of "+l.from+" these subjects",
+	if refused := l.user.Permissions.missing(f.grants(names, l.link), l.inbox); len(refused) > 0 {
+		return finding(Critical, "grant the user of "+l.setting+" these subjects",
 			"to %s, refused: %s", l.link, text.Few(refused))
 	}
 	findings := finding(Fine, "", "to %s: all permissions that it needs; targets not checked", l.link)
 	if l.link == "read" {
-		findings = append(findings, f.checkReadAhead(l.user.Permissions, "the user of "+l.from)...)
+		findings = append(findings, f.checkReadAhead(l.user.Permissions, "the user of "+l.setting)...)
 	}
 	return findings
 }

@@ -20,7 +20,7 @@ const (
 
 // sampleLanes samples the refused messages, and counts the dead letters by code. It needs only the permissions of a
 // broker's user. A few samples are enough to find the cause.
-func (i asker) sampleLanes(ctx context.Context, f *Facts) {
+func (i gatherer) sampleLanes(ctx context.Context, f *Facts) {
 	for _, l := range f.lanes.Lanes {
 		switch {
 		case l.Info == nil || l.Pending == 0:
@@ -33,12 +33,12 @@ func (i asker) sampleLanes(ctx context.Context, f *Facts) {
 }
 
 // sample reads messages of a retry lane. It ignores unreadable messages.
-func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Request) {
+func (i gatherer) sample(ctx context.Context, l inspect.Lane) (all []message.Request) {
 	first, last := l.Info.State.FirstSeq, l.Info.State.LastSeq
 	step := max(1, (last-first)/(maxSamples-1))
 	for sequence := first; sequence <= last; sequence += step {
 		_ = i.Ask(ctx, func(ctx context.Context) error { // the next one may be readable
-			in, err := i.Stored(ctx, l.Stream, sequence)
+			in, err := i.Message(ctx, l.Stream, sequence)
 			if err != nil {
 				return err
 			}
@@ -52,7 +52,7 @@ func (i asker) sample(ctx context.Context, l inspect.Lane) (all []message.Reques
 }
 
 // countCodes counts dead letters by their subjects.
-func (i asker) countCodes(ctx context.Context, stream string) map[message.Code]uint64 {
+func (i gatherer) countCodes(ctx context.Context, stream string) map[message.Code]uint64 {
 	codes := make(map[message.Code]uint64)
 	_ = i.Ask(ctx, func(ctx context.Context) error { // after an error the codes are unknown
 		s, err := i.JetStream.Stream(ctx, stream)

@@ -34,7 +34,7 @@ type scene struct {
 type situation struct {
 	name    string
 	options server.Options
-	rights  server.Permissions // of the user tried
+	rights  server.Permissions // of natstest.Tried
 	user    string             // doctor's user; empty for the user with all permissions
 	set     func(sc *scene)
 }
@@ -44,14 +44,11 @@ func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding))
 	t.Run(s.name, func(t *testing.T) {
 		opts := s.options
 		if opts.ServerName == "" {
-			opts.ServerName = EmbeddedName // so one replica is no weakness, and the sync interval is known
+			opts.ServerName = EmbeddedName // one replica is then no weakness, and the sync interval is known
 		}
-		opts.NoAuthUser = "all"
-		opts.Users = []*server.User{
-			{Username: "all", Password: "all"}, {Username: tried, Password: tried, Permissions: &s.rights},
-		}
+		natstest.SetUsers(&opts, s.rights)
 		natstest.BubbleWith(t, opts, func(t *testing.T, server *natstest.Server) {
-			sc := &scene{t: t, server: server, cfg: with(t, "", "1s 5s 5m")}
+			sc := &scene{t: t, server: server, cfg: configOf(t, "1s 5s 5m")}
 			sc.cfg.RetryLadder = harness.Ladder(t, "1s 30s")
 			sc.cfg.MaxOwners, sc.cfg.Provision = 3, true
 			sc.host = Host{
@@ -61,7 +58,7 @@ func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding))
 			sc.client = sc.server.Connect()
 			sc.js = sc.server.JetStream(sc.client)
 			s.set(sc)
-			i := open(t, sc.server, sc.cfg, s.user)
+			i := harness.InspectAs(t, sc.server, sc.cfg, s.user)
 			judge(t, Gather(t.Context(), i, sc.host, sc.links).Findings())
 		})
 	})
@@ -77,11 +74,11 @@ type running struct {
 }
 
 // launch runs a broker until the scene ends, and does not wait for it.
-func (sc *scene) launch(as ...nats.Option) *running {
+func (sc *scene) launch(opts ...nats.Option) *running {
 	sc.t.Helper()
 	cfg := sc.cfg
 	cfg.Log = slog.New(slog.NewTextHandler(sc.t.Output(), nil))
-	dial := func() *nats.Conn { return sc.server.Connect(append(as, nats.ReconnectBufSize(-1))...) }
+	dial := func() *nats.Conn { return sc.server.Connect(append(opts, nats.ReconnectBufSize(-1))...) }
 	r := &running{links: broker.Links{Read: dial(), Write: dial(), Deliver: dial(), Control: dial()}}
 	var err error
 	if r.broker, err = broker.New(r.links, cfg); err != nil {
@@ -99,9 +96,9 @@ func (sc *scene) launch(as ...nats.Option) *running {
 }
 
 // serve runs a broker until the scene ends, and waits until it is ready.
-func (sc *scene) serve(as ...nats.Option) *running {
+func (sc *scene) serve(opts ...nats.Option) *running {
 	sc.t.Helper()
-	r := sc.launch(as...)
+	r := sc.launch(opts...)
 	select {
 	case <-r.broker.Ready():
 	case <-r.done:
@@ -130,12 +127,12 @@ func (r *running) close() {
 	}
 }
 
-// bad returns the findings that are not fine, one to a line.
-func bad(found []Finding) string {
+// notFine returns the warnings and the critical findings, one on each line.
+func notFine(found []Finding) string {
 	var b strings.Builder
 	for _, f := range found {
-		if f.State > Fine {
-			fmt.Fprintf(&b, "%s %s: %s ==> %s\n", f.State, f.Check, f.Detail, f.Do)
+		if f.Severity > Fine {
+			fmt.Fprintf(&b, "%s %s: %s ==> %s\n", f.Severity, f.Check, f.Detail, f.Advice)
 		}
 	}
 	return b.String()

@@ -1,13 +1,16 @@
 package doctor
 
-import "delaybroker/broker/inspect"
+import (
+	"delaybroker/broker/inspect"
+	"delaybroker/broker/streams"
+)
 
 // storeWarn is the minimum share of a limit for a warning. From inspect.FullShare on, the finding is critical.
 const storeWarn = 0.8
 
-// EmbeddedFull is the advice if the embedded server is full.
-const EmbeddedFull = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which again takes up to " +
-	"three quarters of the space; or set the size in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
+// EmbeddedFullAdvice is the advice if the embedded server is full.
+const EmbeddedFullAdvice = "free space on the disk of DELAY_EMBEDDED_DIR and restart the broker, which again takes " +
+	"up to three quarters of the space; or set the size in DELAY_EMBEDDED_CONFIG (jetstream: max_file)"
 
 // Usage is the used part of a store.
 type Usage struct {
@@ -15,8 +18,8 @@ type Usage struct {
 	Limit int64 // zero or less: no limit
 }
 
-// Part returns the used share of the limit, from 0 to 1. It is 0 without a limit.
-func (u Usage) Part() float64 {
+// Share returns the used share of the limit, from 0 to 1. Without a limit, it returns 0.
+func (u Usage) Share() float64 {
 	if u.Limit <= 0 {
 		return 0
 	}
@@ -25,7 +28,7 @@ func (u Usage) Part() float64 {
 
 func checkStorage(f Facts) []Finding {
 	var all []Finding
-	for _, check := range embeddedStorage { // the probe is more reliable than a trial
+	for _, check := range embeddedStorage { // the probe's result is more reliable than that of a trial
 		if detail := f.Host.Probe.failing(check); detail != "" {
 			all = append(all, finding(Critical,
 				"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message",
@@ -44,7 +47,7 @@ func checkStorage(f Facts) []Finding {
 	if f.trial.refusal != "" {
 		do := "raise max_file_store of the servers: they accept and move no message"
 		if f.serverName == EmbeddedName {
-			do = EmbeddedFull
+			do = EmbeddedFullAdvice
 		}
 		all = append(all, finding(Critical, do, "the servers refuse to store: %s", f.trial.refusal)...)
 	}
@@ -61,7 +64,7 @@ func checkStorage(f Facts) []Finding {
 // makeRoom returns the advice for a full stream: raise the limit that was configured.
 func (f Facts) makeRoom(l inspect.Lane) string {
 	bytes := inspect.IsFullOfBytes(l.Info)
-	want, _ := inspect.SpecOf(f.want, l.Stream)
+	want, _ := streams.SpecOf(f.want, l.Stream)
 	switch {
 	case bytes && want.MaxBytes > 0:
 		return "raise DELAY_MAX_PENDING_BYTES, and restart the broker"
@@ -85,7 +88,7 @@ func (f Facts) checkAccount() []Finding {
 	var all []Finding
 	for tier, used := range stores {
 		state := Fine
-		switch part := used.Part(); {
+		switch part := used.Share(); {
 		case part >= inspect.FullShare:
 			state = Critical
 		case part >= storeWarn:

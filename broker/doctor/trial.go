@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/inspect"
 	"delaybroker/broker/streams"
 )
 
@@ -19,18 +18,18 @@ const doctorTarget = "delaybroker.doctor"
 
 // trial is the result of a publish that the server only traces.
 type trial struct {
-	known   bool
-	refusal string
-	mapped  string // where a subject mapping of the account sends messages for a level; empty without a mapping
-	from    string // subject of the mapping
+	known    bool
+	refusal  string
+	mappedTo string // where a subject mapping of the account sends messages for a level; empty without a mapping
+	subject  string // subject of the mapping
 }
 
 // try publishes a hop as the broker does, but as a trace: the server performs all checks and stores nothing. No other
 // request shows a full store. Servers without tracing would store the message, so try skips them. It also skips a
 // JetStream in another account, since a trace may end at the border of an account.
-func (i asker) try(ctx context.Context, f *Facts) trial {
+func (i gatherer) try(ctx context.Context, f *Facts) trial {
 	level := someLevel(f.want, f.Found)
-	if f.apiPrefix != ownAPI || !knownAboveFloor(f.version) || level == "" {
+	if f.apiPrefix != ownAPI || !knownSecure(f.version) || level == "" {
 		return trial{}
 	}
 	var t trial
@@ -40,7 +39,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 			return err
 		}
 		for _, e := range answer.Events {
-			if e.Type == "in" && e.Error != "" { // the user may not publish there, so the store is unknown
+			if e.Type == "in" && e.Error != "" { // the user may not publish the hop, so the trial has no result
 				return errors.New(e.Error)
 			}
 		}
@@ -57,7 +56,7 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 		answer, err := i.trace(ctx, subject)
 		for _, e := range answer.Events {
 			if e.Type == "sm" && e.To != subject {
-				t.from, t.mapped = subject, e.To
+				t.subject, t.mappedTo = subject, e.To
 			}
 		}
 		return err
@@ -65,19 +64,20 @@ func (i asker) try(ctx context.Context, f *Facts) trial {
 	return t
 }
 
-// someLevel returns a level to which clients publish and this version can write; "" if there is none.
+// someLevel returns a level to which clients publish and that this version can write. Without such a level, it returns
+// "".
 func someLevel(want, found []streams.Spec) (level string) {
 	for _, s := range found {
-		_, wanted := inspect.SpecOf(want, s.Stream)
-		if wanted && s.Kind == streams.Level && s.Format <= streams.Format && s.Broken == nil {
+		_, wanted := streams.SpecOf(want, s.Stream)
+		if wanted && s.Kind == streams.Level && s.Format <= streams.Format && s.MarksErr == nil {
 			level = s.Name
 		}
 	}
 	return level
 }
 
-// traced is the answer of a server (nats-server, server/msgtrace.go) or a stream to a trace.
-type traced struct {
+// traceResult is the answer of a server (nats-server, server/msgtrace.go) or a stream to a trace.
+type traceResult struct {
 	Error  *jetstream.APIError `json:"error"`
 	Events []struct {
 		Type  string `json:"type"`
@@ -87,7 +87,7 @@ type traced struct {
 }
 
 // trace publishes a message as a trace, without delivery, and returns its result.
-func (i asker) trace(ctx context.Context, subject string) (answer traced, err error) {
+func (i gatherer) trace(ctx context.Context, subject string) (answer traceResult, err error) {
 	inbox := i.Conn.NewInbox()
 	sub, err := i.Conn.SubscribeSync(inbox)
 	if err != nil {

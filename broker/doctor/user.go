@@ -24,8 +24,8 @@ func (u *userInfo) suffix() string {
 	return fmt.Sprintf(" as %s in account %s", u.User, u.Account)
 }
 
-// askUser requests the session's own user from the server. A server without a system account does not answer. Any
-// client that may subscribe to the subject can answer, so an answer about another user is an error.
+// askUser requests the session's own user from the server. A server without a system account does not answer. A client
+// that may subscribe to the subject can forge an answer, so askUser returns an error for an answer about another user.
 func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error) {
 	err = s.Ask(ctx, func(ctx context.Context) error {
 		m, err := s.Conn.RequestWithContext(ctx, "$SYS.REQ.USER.INFO", nil)
@@ -39,7 +39,8 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 			return fmt.Errorf("decode the own user: %w", err)
 		}
 		if own := link.UserOf(s.Conn); answer.Data != nil && own != "" && answer.Data.User != own {
-			return fmt.Errorf("an answer about %s, and not about %s, so not from the server", answer.Data.User, own)
+			return fmt.Errorf("the answer is about user %s and not about %s, so the server has not sent it",
+				answer.Data.User, own)
 		}
 		user = answer.Data
 		return nil
@@ -49,15 +50,15 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 
 // linkUser describes the user of a link that has its own user.
 type linkUser struct {
-	link, from string
-	inbox      string
-	user       *userInfo // nil if the server does not report it
-	err        error     // the error of the connection
+	link, setting string
+	inbox         string
+	user          *userInfo // nil if the server does not report it
+	err           error     // the error of the connection
 }
 
 // ask connects as the link does, and requests the link's user from the server.
 func (l Link) ask(ctx context.Context) linkUser {
-	u := linkUser{link: l.Name, from: l.From}
+	u := linkUser{link: l.Name, setting: l.Setting}
 	nc, err := l.Connect()
 	if err != nil {
 		u.err = err

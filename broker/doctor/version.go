@@ -4,23 +4,23 @@ import "golang.org/x/mod/semver"
 
 // Servers below these have published vulnerabilities, some of which bypass the permissions that separate tenants.
 const (
-	floor    = "v2.12.12"
-	floor214 = "v2.14.3"
+	minVersion    = "v2.12.12"
+	minVersion214 = "v2.14.3"
 )
 
-// belowFloor reports whether a server is older than the broker's promises require. It is false for an unparsable
-// version, which is a development build.
-func belowFloor(version string) bool {
+// vulnerable reports whether a server certainly has one of these vulnerabilities. For an unparsable version, which is a
+// development build, it returns false.
+func vulnerable(version string) bool {
 	v := "v" + version
 	if !semver.IsValid(v) {
 		return false
 	}
-	if semver.MajorMinor(v) == semver.MajorMinor(floor214) {
-		return semver.Compare(v, floor214) < 0
+	if semver.MajorMinor(v) == semver.MajorMinor(minVersion214) {
+		return semver.Compare(v, minVersion214) < 0
 	}
-	return semver.Compare(v, floor) < 0
+	return semver.Compare(v, minVersion) < 0
 }
 
-// knownAboveFloor reports whether a server is certainly new enough. For an unparsable version, both belowFloor and
-// knownAboveFloor return false.
-func knownAboveFloor(version string) bool { return semver.IsValid("v"+version) && !belowFloor(version) }
+// knownSecure reports whether a server certainly has none of these vulnerabilities. For an unparsable version, it
+// also returns false.
+func knownSecure(version string) bool { return semver.IsValid("v"+version) && !vulnerable(version) }

@@ -23,7 +23,7 @@ func (w *worker) commitIfDue(local time.Time) time.Duration {
 		return wait
 	}
 	todo := w.commits.begin(w.reading, local)
-	w.early.Ask(w.clock.Leader(), local)
+	w.early.Begin(w.clock.Leader(), local)
 	w.request(jsapi.Timeout, func(ctx context.Context) event { return w.commits.carryOut(ctx, todo) })
 	return forever
 }
@@ -54,7 +54,7 @@ func (w *worker) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.engine.Settings.ShutdownGrace)
 	defer cancel()
 	local := time.Now()
-	end, retry := local.Add(config.AnswersWithin(w.engine.Settings.ShutdownGrace)), local
+	end, retry := local.Add(config.AnswerTimeout(w.engine.Settings.ShutdownGrace)), local
 	for {
 		if !local.Before(retry) {
 			w.timers.retryRequired()

@@ -123,7 +123,7 @@ func (e *Engine) Probe() {
 
 // Owns reports whether an instance owns at least one lane, as far as this instance knows.
 func (e *Engine) Owns(instance string) bool {
-	return slices.ContainsFunc(e.roster.allCounts(), func(l *stats.Lane) bool {
+	return slices.ContainsFunc(e.roster.allCounts(), func(l *stats.LaneCounts) bool {
 		return e.Leaser.Owner(l.Spec.Stream) == instance
 	})
 }
@@ -161,7 +161,7 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 		}
 		all = append(all, l)
 	}
-	slices.SortFunc(all, stats.ByWay)
+	slices.SortFunc(all, stats.CompareLanes)
 	return all
 }
 

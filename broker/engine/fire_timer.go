@@ -113,7 +113,7 @@ func (e claimAnswered) handle(w *worker, m moment) {
 
 // countMissed counts the missed occurrences of a series, once the entry that skips them is stored.
 func (w *worker) countMissed(a *role.Alarm) {
-	w.engine.Tally.Missed.Add(uint64(a.Skipped))
+	w.engine.Tally.MissedRounds.Add(uint64(a.Skipped))
 	a.Skipped = 0
 }
 
@@ -121,7 +121,7 @@ func (w *worker) countMissed(a *role.Alarm) {
 // contains.
 func (w *worker) becomeMessage(f *flight, r message.Request) {
 	if f.timer.Swept() {
-		w.engine.Tally.Swept.Add(1)
+		w.engine.Tally.SweptTimers.Add(1)
 	}
 	r.Hop = max(r.Hop, f.request.Hop)
 	f.request, f.tries = r, 0

@@ -50,7 +50,7 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 // fireOrPark returns the next step of a due message: fire, or park if its target is paused. A message that has waited
 // for a pause is sent from any lane when that pause is resumed, unless another pause matches the message's target.
 func fireOrPark(p plan, m moment, f *flight) step {
-	id, state := m.pauses.Of(f.request.Target, f.request.Released)
+	id, state := m.pauses.PauseOf(f.request.Target, f.request.Released)
 	if released, ok := m.pauses.Get(f.request.Released); ok && released.State == pause.Paused { // paused again
 		id, state = released.ID, released.State
 	}

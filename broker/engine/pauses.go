@@ -106,7 +106,7 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string
 			if local.Sub(l.swept[p.ID]) < every {
 				continue
 			}
-			if _, err := l.Pauses.First(ctx, p.ID); err == nil {
+			if _, err := l.Pauses.FirstPause(ctx, p.ID); err == nil {
 				ids = append(ids, p.ID)
 			} else {
 				l.swept[p.ID] = local
@@ -114,7 +114,7 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string
 		}
 	}
 	if len(list.Present()) == 0 {
-		if id, err := l.Pauses.First(ctx, ""); err == nil {
+		if id, err := l.Pauses.FirstPause(ctx, ""); err == nil {
 			ids = append(ids, id)
 		}
 	}
@@ -168,18 +168,18 @@ func (l *pauseLanes) drained(ctx context.Context, id string, closing *time.Time,
 	if known && p.State == pause.Paused {
 		return true
 	}
-	_, err := l.Pauses.First(ctx, id)
+	_, err := l.Pauses.FirstPause(ctx, id)
 	switch empty := errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrStreamNotFound); {
 	case !known || p.State == pause.Over:
 		return empty
 	case empty && p.State == pause.Resuming:
 		*closing = local
-		l.Pauses.Move(ctx, id, pause.Resuming, pause.Closing)
+		l.Pauses.SetState(ctx, id, pause.Resuming, pause.Closing)
 	case empty && local.Sub(*closing) >= minClosing:
-		l.Pauses.Move(ctx, id, pause.Closing, pause.Over)
+		l.Pauses.SetState(ctx, id, pause.Closing, pause.Over)
 		return true
 	case p.State == pause.Closing && local.Sub(*closing) > pause.MaxClosing:
-		l.Pauses.Move(ctx, id, pause.Closing, pause.Resuming)
+		l.Pauses.SetState(ctx, id, pause.Closing, pause.Resuming)
 	}
 	return false
 }

@@ -23,14 +23,15 @@ func (w *worker) report(local time.Time) {
 		Memory:  stats.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
 		Waiting: f.waiting(), Newer: len(f.newerFormat),
 		Pending: uint64(f.count) + r.pending(), Read: r.last.Sequence, Bytes: r.sample.Bytes,
-		MaxBytes: r.sample.MaxBytes, Offset: w.clock.Offset(now, local), Uncommitted: w.commits.waiting(&r.cursor, local),
+		MaxBytes: r.sample.MaxBytes, ClockOffset: w.clock.Offset(now, local),
+		UncommittedSince: w.commits.waiting(&r.cursor, local),
 	}
 	w.plan.kind.report(w, &report)
 	if resumes, later := w.resumeTime(); later && resumes.After(now) {
-		report.Resumes = resumes
+		report.ResumesAt = resumes
 	}
-	report.Next, _ = f.next()
-	report.Oldest, _ = f.oldestOverdue()
+	report.NextDue, _ = f.next()
+	report.OldestDue, _ = f.oldestOverdue()
 	report.ClockRead, _ = w.clock.LastAnswer()
 	w.gauge.Set(report)
 }
@@ -50,7 +51,7 @@ func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 func (w *worker) countEarly(s lane.Sample) {
 	judged, wasEarly := w.early.Judge(w.clock.Base(), s)
 	if judged {
-		w.engine.Tally.Judged.Add(1)
+		w.engine.Tally.EarlyChecks.Add(1)
 	}
 	if wasEarly {
 		w.engine.Tally.Early.Add(1)

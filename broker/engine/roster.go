@@ -12,11 +12,11 @@ import (
 type roster struct {
 	mu      sync.Mutex // guards the fields below
 	workers []*worker
-	counts  []*stats.Lane // one element for each lane
+	counts  []*stats.LaneCounts // one element for each lane
 }
 
 // countOf returns the counts of a lane. It creates them at the first call for the lane.
-func (r *roster) countOf(l streams.Spec) *stats.Lane {
+func (r *roster) countOf(l streams.Spec) *stats.LaneCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.counts {
@@ -24,12 +24,12 @@ func (r *roster) countOf(l streams.Spec) *stats.Lane {
 			return c
 		}
 	}
-	c := &stats.Lane{Spec: l}
+	c := &stats.LaneCounts{Spec: l}
 	r.counts = append(r.counts, c)
 	return c
 }
 
-func (r *roster) allCounts() []*stats.Lane {
+func (r *roster) allCounts() []*stats.LaneCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.counts)

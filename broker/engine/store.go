@@ -150,10 +150,10 @@ func (e checked) handle(w *worker, m moment) {
 	case e.err != nil:
 		w.log.Debug("cannot read a duplicate, will retry", "id", e.request.ID, "err", e.err)
 	case e.ours:
-		w.engine.Tally.Ours.Add(1)
+		w.engine.Tally.OwnDuplicates.Add(1)
 		w.countMove(e.flight, m)
 	default:
-		w.engine.Tally.Foreign.Add(1)
+		w.engine.Tally.ForeignDuplicates.Add(1)
 	}
 	w.apply(e.flight, afterCheck(m, e.flight, e.ours, e.err), m)
 }

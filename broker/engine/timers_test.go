@@ -109,7 +109,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 			w.remove(f)
 			outcomeStored{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
 		}
-		if got := w.engine.Tally.Missed.Load(); got != tt.want {
+		if got := w.engine.Tally.MissedRounds.Load(); got != tt.want {
 			t.Errorf("%s: %d are counted, want %d", name, got, tt.want)
 		}
 	}

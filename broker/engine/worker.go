@@ -51,9 +51,9 @@ type worker struct {
 
 // meters measure a worker's work.
 type meters struct {
-	early  stats.Early
-	gauge  *stats.Gauge // safe for concurrent use; Engine.Lanes reads it
-	counts *stats.Lane  // safe for concurrent use; Engine.Lanes reads it
+	early  stats.EarlyCheck
+	gauge  *stats.Gauge      // safe for concurrent use; Engine.Lanes reads it
+	counts *stats.LaneCounts // safe for concurrent use; Engine.Lanes reads it
 }
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
@@ -206,7 +206,7 @@ func (w *worker) moment(local time.Time) moment {
 	return moment{
 		now: now, local: local, proven: proven, inMemory: w.flights.count,
 		crowded: w.flights.count > w.engine.Settings.HoldMessages || w.flights.account.OverHalf(),
-		pauses:  w.engine.Pauses.At(local), canPark: w.parking.accepts(local), works: w.engine.works,
+		pauses:  w.engine.Pauses.ListAt(local), canPark: w.parking.accepts(local), works: w.engine.works,
 	}
 }
 

@@ -17,24 +17,24 @@ import (
 // out more durations, these subjects are wrong, and servedLevels does not use them.
 const maxMissing = 8
 
-// Given names the fields of the configuration that the operator has set. Adopt may replace the others.
-type Given struct{ Prefix, Levels, Retry bool }
+// SetFields tells which fields of the configuration the operator has set. Adopt may replace the others.
+type SetFields struct{ Prefix, Levels, Retry bool }
 
-// Adopted is what Adopt found out about the prefix. A command shows it to its user.
-type Adopted struct {
-	Prefix  string   // the prefix in place of the default; empty for the default
+// Adoption is the result of Adopt about the prefix. A command shows it to its user.
+type Adoption struct {
+	Prefix  string   // the prefix found, if it differs from the default; otherwise empty
 	Choices []string // the prefixes found, if there are several brokers: the operator must choose one
 }
 
 // Adopt reads the settings that the operator has not set from the metadata of the streams, which contains the prefix
 // and the levels. If the server does not list the streams, Adopt keeps the defaults and returns no error: the caller's
 // next request reports the reason.
-func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
-	var adopted Adopted
+func (i *Inspector) Adopt(ctx context.Context, given SetFields) (Adoption, error) {
+	var adopted Adoption
 	if given.Prefix && given.Levels && given.Retry {
 		return adopted, nil
 	}
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	found, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (i *Inspector) Adopt(ctx context.Context, given Given) (Adopted, error) {
 			adopted.Choices = prefixes
 		}
 	}
-	if slices.ContainsFunc(found, func(s streams.Spec) bool { return s.Kind == streams.Timers }) {
+	if _, ok := streams.SpecOfKind(found, streams.Timers); ok {
 		i.cfg.Timers = true
 	}
 	if ladder, err := levels.Parse(strings.Join(servedLevels(i.names, found, all), ",")); err == nil && !given.Levels {
@@ -72,7 +72,7 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 	var served, missing []string
 	subjects := make(map[string]bool)
 	for _, s := range found {
-		if s.Kind != streams.Level && s.Kind != streams.Intake || s.Broken != nil || s.Format > streams.Format {
+		if s.Kind != streams.Level && s.Kind != streams.Intake || s.MarksErr != nil || s.Format > streams.Format {
 			continue
 		}
 		for _, subject := range s.Subjects {
@@ -100,11 +100,11 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 func retryLevels(found []streams.Spec) []string {
 	var all []string
 	for _, s := range found {
-		if s.Kind == streams.Retry && s.Broken == nil && s.Format <= streams.Format {
+		if s.Kind == streams.Retry && s.MarksErr == nil && s.Format <= streams.Format {
 			all = append(all, s.Name)
 		}
 	}
-	if len(subtract(all, strings.Fields(config.DefaultRetry))) == 0 {
+	if len(streams.Subtract(all, strings.Fields(config.DefaultRetry))) == 0 {
 		return nil
 	}
 	return all

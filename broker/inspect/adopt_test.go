@@ -4,17 +4,15 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"delaybroker/broker"
 	"delaybroker/test/natstest"
 )
 
-// defaults returns a configuration whose intake takes all durations that are not levels: Adopt concludes the levels
-// from the durations that the intake does not take.
+// defaults returns a configuration whose intake takes all durations that are not levels. Adopt derives the levels from
+// the durations that the intake does not take.
 func defaults(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
-	cfg := with(t, prefix, ladder)
+	cfg := configOf(t, prefix, ladder)
 	cfg.IntakeDurations = nil
 	return cfg
 }
@@ -29,14 +27,14 @@ func (i *Inspector) streamNames() []string {
 
 // TestAdopt: Adopt reads settings from the broker's streams, except those that the operator has set.
 func TestAdopt(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := defaults(t, "later", "1s 5s 7s")
-		cfg.RetryLadder = with(t, "", "2s 9s").Ladder
+		cfg.RetryLadder = configOf(t, "", "2s 9s").Ladder
 		provision(t, s, cfg)
 		want := open(t, s, cfg, "").streamNames()
 
 		i := open(t, s, broker.Config{}, "")
-		adopted, err := i.Adopt(t.Context(), Given{})
+		adopted, err := i.Adopt(t.Context(), SetFields{})
 		if err != nil || adopted.Prefix != "later" || adopted.Choices != nil {
 			t.Errorf("got %+v, %v, want the prefix later", adopted, err)
 		}
@@ -45,10 +43,10 @@ func TestAdopt(t *testing.T) {
 		}
 
 		own := defaults(t, "delay", "1s 13s")
-		for _, given := range []Given{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
+		for _, given := range []SetFields{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
 			i = open(t, s, own, "")
 			if adopted, err = i.Adopt(t.Context(), given); err != nil || adopted.Prefix != "" {
-				t.Errorf("%+v: got %+v, %v, want the prefix of the settings", given, adopted, err)
+				t.Errorf("%+v: got %+v, %v, want the configured prefix", given, adopted, err)
 			}
 			if got, want := i.streamNames(), open(t, s, own, "").streamNames(); !slices.Equal(got, want) {
 				t.Errorf("%+v: got %q, want %q", given, got, want)
@@ -57,24 +55,24 @@ func TestAdopt(t *testing.T) {
 
 		provision(t, s, defaults(t, "sooner", "1s"))
 		i = open(t, s, broker.Config{}, "")
-		adopted, err = i.Adopt(t.Context(), Given{})
+		adopted, err = i.Adopt(t.Context(), SetFields{})
 		if err != nil || !slices.Equal(adopted.Choices, []string{"later", "sooner"}) {
-			t.Errorf("got %+v, %v, want the choice between later and sooner", adopted, err)
+			t.Errorf("got %+v, %v, want the choices later and sooner", adopted, err)
 		}
 	})
 }
 
-// TestAdoptNoticesAHole: the intake takes every duration that is not a level. A duration that it leaves out is a level,
-// with or without a stream.
-func TestAdoptNoticesAHole(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+// TestAdoptFindsMissingLevel: the intake takes every duration that is not a level. A duration that it leaves out is a
+// level, with or without a stream.
+func TestAdoptFindsMissingLevel(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := defaults(t, "delay", "1s 5s 7s")
 		provision(t, s, cfg)
 		i := open(t, s, broker.Config{}, "")
 		if err := i.JetStream.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := i.Adopt(t.Context(), Given{}); err != nil {
+		if _, err := i.Adopt(t.Context(), SetFields{}); err != nil {
 			t.Fatal(err)
 		}
 		v, err := i.Lanes(t.Context(), 0)
@@ -82,7 +80,7 @@ func TestAdoptNoticesAHole(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := v.lane("DELAY_5s").State; got != Missing {
-			t.Errorf("DELAY_5s is %q, want it missing", got)
+			t.Errorf("DELAY_5s is %q, want %q", got, Missing)
 		}
 	})
 }

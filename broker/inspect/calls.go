@@ -99,19 +99,19 @@ func checkMost(most uint64) error {
 // ParseForecastQuery parses the length of a forecast and the unit of its buckets: minute or hour. If by is empty, a
 // forecast of at most maxByMinute has buckets of minutes, and a longer one of hours.
 func ParseForecastQuery(length, by string) (ForecastQuery, error) {
-	query := ForecastQuery{By: time.Hour}
+	query := ForecastQuery{Step: time.Hour}
 	var err error
-	if query.For, err = levels.ParseDuration(length); err != nil {
+	if query.Length, err = levels.ParseDuration(length); err != nil {
 		return query, fmt.Errorf("for: %w", err)
 	}
 	unit := "hour"
 	switch {
-	case by == "minute", by == "" && query.For <= maxByMinute:
-		query.By, unit = time.Minute, "minute"
+	case by == "minute", by == "" && query.Length <= maxByMinute:
+		query.Step, unit = time.Minute, "minute"
 	case by != "" && by != "hour":
 		return query, fmt.Errorf("by %q: want minute or hour", by)
 	}
-	if limit := MaxBuckets * query.By; query.For <= 0 || query.For > limit {
+	if limit := MaxBuckets * query.Step; query.Length <= 0 || query.Length > limit {
 		return query, fmt.Errorf("for %s: want more than 0 and at most %s by the %s", length, levels.FormatDuration(limit),
 			unit)
 	}

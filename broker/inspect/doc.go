@@ -7,7 +7,7 @@
 //	             streams     ├── Forecast   the number of pending messages, by due time
 //	                         ├── Pending    List: the pending messages, in the order of their due times
 //	                         ├── Provision  the streams that it created and changed
-//	                         ├── Journal    the recorded deliveries and dead letters, and the holes of the record
+//	                         ├── Journal    the recorded deliveries and dead letters, and the holes of the journal
 //	                         └── Letters    the dead letters: count, resend and remove them
 //
 // # Refused requests
@@ -16,8 +16,8 @@
 // which does not name the request. The caller would wait for the whole timeout. So a [Session] handles these errors and
 // ends the open request. A Session has two kinds of callers:
 //
-//   - A command that needs all answers takes a context from [Session.Allowed]. The first refusal ends the command and
-//     is its error ([Cause]). An incomplete table would mislead.
+//   - A command that needs all answers takes a context from [Session.WithRefusal]. The first refusal ends the command
+//     and is its error ([Cause]). An incomplete table would mislead.
 //   - Package doctor sends one request after the other. After a refusal it continues without the answer, and reports
 //     the [Session.Refusals]. If the server refuses the subscription to answers, doctor sends no more requests.
 //

@@ -15,19 +15,19 @@ import (
 // a margin.
 const maxFlush = 300 * time.Millisecond
 
-// An ending has the journal's records of one message.
-type ending struct {
-	kept      bool          // an instance keeps a journal
-	last      journal.Entry // the last delivery, or else the last death
-	delivered int           // number of deliveries
-	report    Journaled
+// journalRecords has the result of a search for one message in the journal.
+type journalRecords struct {
+	hasJournal bool          // an instance keeps a journal
+	last       journal.Entry // the last delivery; without a delivery, the last dead letter
+	delivered  int           // number of deliveries
+	report     JournalReport
 }
 
 // findRecords searches the journal for the message's records. If the journal has a delivery of the message, findRecords
-// ignores the records of its death: an instance may deliver a duplicate after another owner of the lane made the
+// ignores the records of dead letters: an instance may deliver a duplicate after another owner of the lane has made the
 // message a dead letter.
-func (s *search) findRecords(ctx context.Context, w writers) (ending, error) {
-	e := ending{kept: true}
+func (s *search) findRecords(ctx context.Context, w journalWriters) (journalRecords, error) {
+	e := journalRecords{hasJournal: true}
 	var since, from time.Time
 	if !s.Partial {
 		since = s.ID.At
@@ -50,14 +50,14 @@ func (s *search) findRecords(ctx context.Context, w writers) (ending, error) {
 		return nil
 	})
 	if errors.Is(err, journal.ErrNoJournal) {
-		return ending{}, nil
+		return journalRecords{}, nil
 	}
 	e.report.Holes = slices.DeleteFunc(e.report.Holes, func(h journal.Hole) bool { return !h.To.After(since) })
 	return e, err
 }
 
 // describeRecord describes a message by the journal: it was delivered, or it became a dead letter that is gone.
-func (s *search) describeRecord(e ending) Whereabouts {
+func (s *search) describeRecord(e journalRecords) Whereabouts {
 	r := e.last
 	w := Whereabouts{
 		ID: r.ID, Found: true, Searched: s.searched, Accepted: s.ID.At, Due: r.Due, Target: r.Target,
@@ -85,10 +85,10 @@ func latenessText(d time.Duration) string {
 }
 
 // unrecorded returns the possible reasons why the journal has no record of a message that was found nowhere else.
-func (e ending) unrecorded() string {
+func (e journalRecords) unrecorded() string {
 	const gone = "it was purged, or the id is invented"
 	switch {
-	case !e.kept:
+	case !e.hasJournal:
 		return "delivered, unless " + gone
 	case e.report.Complete():
 		return "the journal is complete and has no delivery of it: " + gone

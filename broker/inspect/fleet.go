@@ -21,8 +21,8 @@ type Member struct {
 
 // Fleet requests the status of all instances, with the additional data that more selects. The call takes a third of a
 // second, and returns the members sorted by name.
-func (i *Inspector) Fleet(ctx context.Context, more broker.Asked) ([]Member, error) {
-	asking, cancel := i.Allowed(ctx)
+func (i *Inspector) Fleet(ctx context.Context, more broker.QueryOptions) ([]Member, error) {
+	asking, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	members := make(map[string]Member)
 	_, err := i.askAll(asking, func(reply string) error {

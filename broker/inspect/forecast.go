@@ -20,16 +20,16 @@ const (
 
 // ForecastQuery is the query of a forecast.
 type ForecastQuery struct {
-	For    time.Duration // length of the forecast
-	By     time.Duration // length of a bucket; buckets begin at full minutes or hours
+	Length time.Duration // length of the forecast
+	Step   time.Duration // length of a bucket; buckets begin at full minutes or hours
 	Target string        // a pattern; empty for all
 	Sample uint64        // maximum sample of a stream, in messages; zero for maxSample
 	// MaxRead is the maximum number of messages to read, without the samples. The forecast counts the lanes beyond this
 	// number by their order, or samples them.
 	MaxRead uint64
 
-	draw func(n uint64) uint64 // returns a number below n; nil for random numbers
-	cuts int                   // maximum number of count requests; zero for maxCuts
+	draw    func(n uint64) uint64 // returns a number below n; nil for random numbers
+	maxCuts int                   // maximum number of count requests; zero for maxCuts
 }
 
 // Forecast is the number of messages due in each interval. It covers the messages that were pending at Time.
@@ -58,17 +58,17 @@ type Forecast struct {
 
 // Work is the basis of a forecast.
 type Work struct {
-	Read      uint64 `json:"read"`      // messages of the lanes that were read completely
-	Ordered   uint64 `json:"ordered"`   // messages counted by the order of their level; some are also in Sampled
-	Sampled   uint64 `json:"sampled"`   // messages in the samples
-	Of        uint64 `json:"of"`        // messages that the samples represent
-	Questions int    `json:"questions"` // counts requested from the server
+	Read          uint64 `json:"read"`      // messages of the lanes that were read completely
+	Ordered       uint64 `json:"ordered"`   // messages counted by the order of their level; some are also in Sampled
+	Sampled       uint64 `json:"sampled"`   // messages in the samples
+	Represented   uint64 `json:"of"`        // messages that the samples represent
+	CountRequests int    `json:"questions"` // counts requested from the server
 }
 
 // Amount is a number of messages.
 type Amount struct {
 	Messages uint64 `json:"messages"`
-	Within   uint64 `json:"within"` // maximum error at 95 % confidence; zero if Messages is exact
+	MaxError uint64 `json:"within"` // maximum error at 95 % confidence; zero if Messages is exact
 }
 
 // Bucket is the number of messages due from From, inclusive, to To, exclusive.
@@ -90,21 +90,21 @@ func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast
 	if query.draw == nil {
 		query.draw = rand.Uint64N
 	}
-	query.Sample, query.cuts = cmp.Or(query.Sample, maxSample), cmp.Or(query.cuts, maxCuts)
+	query.Sample, query.maxCuts = cmp.Or(query.Sample, maxSample), cmp.Or(query.maxCuts, maxCuts)
 	f := forecast{
 		Inspector: i, query: query, slots: newSlots(v.Time, query), budget: query.MaxRead,
-		samples: make(map[place]sample),
-		all: Forecast{
-			Time: v.Time, Until: v.Time.Add(query.For), Step: query.By.Seconds(), Unread: v.Totals.Unread, Parts: []Part{},
+		samples: make(map[sampleKey]sample),
+		report: Forecast{
+			Time: v.Time, Until: v.Time.Add(query.Length), Step: query.Step.Seconds(), Unread: v.Totals.Unread, Parts: []Part{},
 		},
 	}
-	f.tally = make(tally, f.slots.number())
-	allowed, cancel := i.Allowed(ctx)
+	f.tally = make(tally, f.slots.count())
+	allowed, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	if err := f.run(allowed, v); err != nil {
 		return Forecast{}, Cause(allowed, err)
 	}
-	return f.result(), nil
+	return f.finish(), nil
 }
 
 // A forecast is the state of one call of Inspector.Forecast.
@@ -116,16 +116,16 @@ type forecast struct {
 	tally  tally
 	budget uint64 // messages that may still be read
 
-	samples map[place]sample
-	all     Forecast
+	samples map[sampleKey]sample
+	report  Forecast
 }
 
 // run reads the small lanes, and then the smallest segments of the other lanes, as far as the budget permits. It
 // estimates the remaining segments by the order of their level, or from a sample.
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
-	lanes, f.all.Silent, f.all.HeaderTargets = f.lanesToRead(v)
-	f.reader = reader{f.parsePolicy(f.all.HeaderTargets), f.query.Target}
+	lanes, f.report.Silent, f.report.HeaderTargets = f.lanesToRead(v)
+	f.reader = reader{f.parsePolicy(f.report.HeaderTargets), f.query.Target}
 	slices.SortFunc(lanes, func(a, b Lane) int { return cmp.Compare(a.Pending, b.Pending) })
 	var segments []*segment
 	for _, l := range lanes {
@@ -159,20 +159,20 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 // slot returns the slot of a message.
 func (f *forecast) slot(r message.Request, problem *message.Problem) int {
 	if problem != nil {
-		return f.slots.unreadable()
+		return f.slots.unreadableSlot()
 	}
-	return f.slots.of(r.NextAttempt())
+	return f.slots.slotOf(r.NextAttempt())
 }
 
-// result converts the tally into a Forecast.
-func (f *forecast) result() Forecast {
-	all := f.all
+// finish converts the tally into a Forecast.
+func (f *forecast) finish() Forecast {
+	all := f.report
 	all.Overdue = f.tally[0].round()
 	for n := range len(f.slots.cuts) - 1 {
 		all.Buckets = append(all.Buckets, Bucket{f.slots.cuts[n].UTC(), f.slots.cuts[n+1].UTC(), f.tally[n+1].round()})
 	}
-	all.Later, all.Unreadable = f.tally[f.slots.later()].round(), f.tally[f.slots.unreadable()].round()
-	inexact := slices.ContainsFunc(f.tally, func(e estimate) bool { return e.round().Within > 0 })
+	all.Later, all.Unreadable = f.tally[f.slots.laterSlot()].round(), f.tally[f.slots.unreadableSlot()].round()
+	inexact := slices.ContainsFunc(f.tally, func(e estimate) bool { return e.round().MaxError > 0 })
 	leftOut := all.Unplaced > 0 || len(all.Silent) > 0 || all.HeaderTargets && f.query.Target != ""
 	all.Exact = !inexact && !leftOut
 	slices.SortFunc(all.Parts, func(a, b Part) int { return cmp.Compare(b.Messages, a.Messages) })

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
@@ -49,8 +48,8 @@ func (a *arrivals) forget() {
 	clear(a.minutes)
 }
 
-// serving runs a broker until the test ends, and counts the arrivals.
-func serving(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
+// startBroker runs a broker until the test ends, and counts its deliveries.
+func startBroker(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
 	t.Helper()
 	arrived := &arrivals{minutes: make(map[time.Time]uint64)}
 	nc := s.Connect()
@@ -76,32 +75,33 @@ func serving(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
 	return arrived
 }
 
-// TestForecastIsWhatFires: the forecast for each minute is the number of arrivals in it. It is exact if all messages
-// were read. If they were counted by the order of the lanes and a sample, it is within its stated error.
+// TestForecastIsWhatFires compares the forecast for each minute with the number of deliveries in that minute. If all
+// messages were read, the two are equal. If the messages were counted by the order of the lanes and a sample, the
+// difference is within the stated error.
 func TestForecastIsWhatFires(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 1m 10m 1h")
-		cfg.RetryLadder = with(t, "", "5s").Ladder
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 1m 10m 1h")
+		cfg.RetryLadder = configOf(t, "", "5s").Ladder
 		provision(t, s, cfg)
-		arrived := serving(t, s, cfg)
+		arrived := startBroker(t, s, cfg)
 		i := open(t, s, cfg, "")
 		rng := rand.New(rand.NewPCG(7, 7))
 		for range 8 {
 			var all []*nats.Msg
 			for range 30 {
-				all = append(all, to("delay.1h.shop.a"), to("delay.10m.shop.b"),
-					to(fmt.Sprintf("delayin.%dm.shop.c", 1+rng.IntN(120))))
+				all = append(all, newMsg("delay.1h.shop.a"), newMsg("delay.10m.shop.b"),
+					newMsg(fmt.Sprintf("delayin.%dm.shop.c", 1+rng.IntN(120))))
 			}
 			until := time.Now().Add(time.Hour + time.Duration(rng.IntN(60))*time.Minute)
-			all = append(all, to("delay.1h.shop.d", "Delay-Until", until.UTC().Format(time.RFC3339Nano)))
+			all = append(all, newMsg("delay.1h.shop.d", "Delay-Until", until.UTC().Format(time.RFC3339Nano)))
 			storeAll(t, i, all...)
 			time.Sleep(7 * time.Minute)
 		}
 		time.Sleep(30 * time.Second) // no message fires at the end of a minute
-		query := ForecastQuery{For: 90 * time.Minute, By: time.Minute, MaxRead: 1_000_000}
-		whole := ahead(t, i, query)
+		query := ForecastQuery{Length: 90 * time.Minute, Step: time.Minute, MaxRead: 1_000_000}
+		whole := forecastOf(t, i, query)
 		query.MaxRead, query.Sample = 0, 150
-		rough := ahead(t, i, query)
+		rough := forecastOf(t, i, query)
 		arrived.forget()
 		time.Sleep(91 * time.Minute)
 		synctest.Wait()
@@ -111,24 +111,25 @@ func TestForecastIsWhatFires(t *testing.T) {
 		for n, b := range whole.Buckets {
 			want := arrived.in(b.From)
 			fired += want
-			if b.Messages != want || b.Within != 0 {
-				t.Errorf("%s: forecast %d±%d, want exactly %d", b.From, b.Messages, b.Within, want)
+			if b.Messages != want || b.MaxError != 0 {
+				t.Errorf("%s: forecast %d±%d, want exactly %d", b.From, b.Messages, b.MaxError, want)
 			}
 			r := rough.Buckets[n]
 			distance := max(r.Messages, want) - min(r.Messages, want)
 			off += distance
-			if distance > r.Within {
+			if distance > r.MaxError {
 				outside++
 			}
 		}
 		if !whole.Exact || whole.Sampled != 0 || whole.Unread != 0 {
-			t.Errorf("read whole: %+v", whole)
+			t.Errorf("all messages read: got %+v, want an exact forecast", whole)
 		}
 		if outside > len(rough.Buckets)/20 {
 			t.Errorf("%d of %d minutes exceed the stated error, want at most 1 in 20", outside, len(rough.Buckets))
 		}
 		if rough.Exact || rough.Ordered == 0 || rough.Unplaced != 0 || fired < 400 || off > fired/3 {
-			t.Errorf("sampled: off by %d of %d, %d ordered, %d unplaced", off, fired, rough.Ordered, rough.Unplaced)
+			t.Errorf("sampled: the error is %d of %d messages, %d were counted by order, %d have no due time",
+				off, fired, rough.Ordered, rough.Unplaced)
 		}
 	})
 }

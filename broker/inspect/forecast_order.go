@@ -69,7 +69,7 @@ func (f *forecast) bisect(ctx context.Context, orders []*order, maxRequests int)
 			break
 		}
 		maxRequests -= len(gaps)
-		f.all.Questions += len(gaps)
+		f.report.CountRequests += len(gaps)
 		halve := func(ctx context.Context, n int) error { return f.bisectGap(ctx, gaps[n]) }
 		if err := concurrently(ctx, len(gaps), halve); err != nil {
 			return err

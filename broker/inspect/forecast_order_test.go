@@ -15,7 +15,7 @@ func TestOrderIsWithinItsBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	for range 200 {
 		cuts := make([]time.Time, 50)
-		truth := make([]uint64, len(cuts)+2) // from each place on
+		truth := make([]uint64, len(cuts)+2) // number of messages from each position on
 		for n := len(truth) - 2; n >= 0; n-- {
 			truth[n] = truth[n+1] + rng.Uint64N(100)*rng.Uint64N(2)*rng.Uint64N(2)
 		}
@@ -36,15 +36,15 @@ func TestOrderIsWithinItsBound(t *testing.T) {
 		}
 		for n, e := range o.departures() {
 			if e.bound != 0 || e.number != float64(truth[n]-truth[n+1]) {
-				t.Fatalf("settled: slot %d is %+v, want %d", n, e, truth[n]-truth[n+1])
+				t.Fatalf("without gaps: slot %d is %+v, want %d", n, e, truth[n]-truth[n+1])
 			}
 		}
 	}
 }
 
-// TestDoubtCovers: a share estimated from a sample is within its error in 95 of 100 cases, even for rare shares and
+// TestErrorCovers: a share estimated from a sample is within its error in 95 of 100 cases, even for rare shares and
 // small samples. A sample of all messages has no error.
-func TestDoubtCovers(t *testing.T) {
+func TestErrorCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	const tries = 2000
 	for _, sampled := range []int{10, 100, 1000} {
@@ -53,25 +53,26 @@ func TestDoubtCovers(t *testing.T) {
 			outside := 0
 			for range tries {
 				seen := uint64(0)
-				for n := range sampled { // without taking one twice
+				for n := range sampled { // draws each message at most once
 					if rng.IntN(all-n) < have-int(seen) {
 						seen++
 					}
 				}
 				t := make(tally, 2)
 				t.addSample(all, []uint64{seen, uint64(sampled) - seen}, 0)
-				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(have)) > float64(a.Within) {
+				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(have)) > float64(a.MaxError) {
 					outside++
 				}
 			}
 			if outside > tries/20 {
-				t.Errorf("%d of %d, sampled %d: off by more in %d of %d cases", have, all, sampled, outside, tries)
+				t.Errorf("%d of %d messages, %d sampled: the error exceeds its bound in %d of %d cases",
+					have, all, sampled, outside, tries)
 			}
 		}
 	}
 	whole := make(tally, 2)
 	whole.addSample(100, []uint64{30, 70}, 0)
 	if a := whole[0].round(); a != (Amount{Messages: 30}) {
-		t.Errorf("a sample of all: got %+v", a)
+		t.Errorf("a sample of all messages: got %+v, want an exact number", a)
 	}
 }

@@ -20,19 +20,19 @@ const (
 
 // A sample counts randomly chosen messages of one stream.
 type sample struct {
-	direct []uint64 // published by clients to a level, and due after they leave it; by slot
-	onTime uint64   // published by clients to a level, and due when they leave it
-	others []uint64 // all other messages, by slot
-	none   uint64   // without a target, or for another target; for example the list of paused targets
+	direct    []uint64 // published by clients to a level, and due after they leave it; by slot
+	onTime    uint64   // published by clients to a level, and due when they leave it
+	others    []uint64 // all other messages, by slot
+	unrelated uint64   // messages without a target, such as the list of pauses, or for another target
 }
 
-// A place is a stream, or only the schedules in it. It identifies a sample.
-type place struct {
-	stream    string
-	schedules bool
+// A sampleKey is a stream, or only the schedules in it. It identifies a sample.
+type sampleKey struct {
+	stream        string
+	onlySchedules bool
 }
 
-func (s *segment) place() place { return place{s.Stream, s.schedules} }
+func (s *segment) sampleKey() sampleKey { return sampleKey{s.Stream, s.onlySchedules} }
 
 // estimate estimates the segments that are too large to be read completely.
 func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
@@ -42,7 +42,7 @@ func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 			orders = append(orders, newOrder(s, f.slots.cuts))
 		}
 	}
-	if err := f.bisect(ctx, orders, f.query.cuts); err != nil {
+	if err := f.bisect(ctx, orders, f.query.maxCuts); err != nil {
 		return err
 	}
 	for _, s := range segments {
@@ -52,20 +52,20 @@ func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 		if s.ordered {
 			continue
 		}
-		seen, messages := f.samples[s.place()], s.messages
+		seen, messages := f.samples[s.sampleKey()], s.messages
 		looked := sum64(seen.others)
-		switch f.tally.addSample(messages, seen.others, seen.none); {
-		case looked == 0 && seen.none == 0:
-			f.all.Unplaced += messages
-		case seen.none > 0:
-			messages = uint64(float64(messages) * float64(looked) / float64(looked+seen.none))
+		switch f.tally.addSample(messages, seen.others, seen.unrelated); {
+		case looked == 0 && seen.unrelated == 0:
+			f.report.Unplaced += messages
+		case seen.unrelated > 0:
+			messages = uint64(float64(messages) * float64(looked) / float64(looked+seen.unrelated))
 		}
-		f.add(Part{Stream: s.Stream, Method: Sampled, Messages: messages, Looked: looked})
+		f.add(Part{Stream: s.Stream, Method: MethodSample, Messages: messages, Examined: looked})
 	}
 	for _, o := range orders {
-		seen := f.samples[o.place()]
+		seen := f.samples[o.sampleKey()]
 		f.tally.addOrder(o, seen)
-		f.add(Part{Stream: o.Stream, Method: Ordered, Messages: o.messages, Looked: seen.onTime + sum64(seen.direct)})
+		f.add(Part{Stream: o.Stream, Method: MethodOrder, Messages: o.messages, Examined: seen.onTime + sum64(seen.direct)})
 	}
 	return nil
 }
@@ -102,7 +102,7 @@ func (t tally) addOrder(o *order, seen sample) {
 // without a consumer.
 func (f *forecast) sample(ctx context.Context, segment *segment) error {
 	l := segment.Lane
-	if _, done := f.samples[segment.place()]; done {
+	if _, done := f.samples[segment.sampleKey()]; done {
 		return nil
 	}
 	first, span := l.Info.State.FirstSeq, l.Info.State.LastSeq-l.Info.State.FirstSeq+1
@@ -114,7 +114,7 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 	}
 	got := make([]message.Incoming, n)
 	if err := concurrently(ctx, int(n), func(ctx context.Context, k int) (err error) {
-		got[k], err = f.Stored(ctx, l.Stream, drawn[k])
+		got[k], err = f.Message(ctx, l.Stream, drawn[k])
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
@@ -123,13 +123,13 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 	}); err != nil {
 		return err
 	}
-	s := sample{direct: make([]uint64, f.slots.number()), others: make([]uint64, f.slots.number())}
+	s := sample{direct: make([]uint64, f.slots.count()), others: make([]uint64, f.slots.count())}
 	for _, in := range got {
 		if in.Sequence > 0 {
 			f.classify(&s, segment, in)
 		}
 	}
-	f.samples[segment.place()] = s
+	f.samples[segment.sampleKey()] = s
 	return nil
 }
 
@@ -140,18 +140,18 @@ func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 	l, a := segment.Lane, f.names.Parse(in.Subject)
 	switch {
-	case segment.schedules && !a.Schedule(),
-		f.query.Target != "" && !segment.schedules && !message.Match(f.query.Target, a.Target):
+	case segment.onlySchedules && !a.Schedule(),
+		f.query.Target != "" && !segment.onlySchedules && !message.Match(f.query.Target, a.Target):
 		return
 	case segment.excludes(f.names, in.Subject):
-		s.none++
+		s.unrelated++
 		return
 	}
 	r, problem, ok := f.reader.pending(l, in)
 	switch direct := l.Kind == streams.Level && a.Form == message.FormLevel; {
 	case !ok && l.Kind == streams.Level: // markers do not count
 	case !ok:
-		s.none++
+		s.unrelated++
 	case !direct:
 		s.others[f.slot(r, problem)]++
 	case problem == nil && r.NextAttempt().Equal(in.At.Add(l.spec.Delay)): // due when it leaves its level

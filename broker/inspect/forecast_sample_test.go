@@ -6,18 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// drawn returns random numbers that are the same in each run.
+// drawn returns a function that draws the same random numbers in each run.
 func drawn(seed uint64) func(n uint64) uint64 { return rand.New(rand.NewPCG(seed, 1)).Uint64N }
 
-// ahead returns a forecast with random numbers that are the same in each run.
-func ahead(t *testing.T, i *Inspector, query ForecastQuery) Forecast {
+// forecastOf returns a forecast that draws the same random numbers in each run.
+func forecastOf(t *testing.T, i *Inspector, query ForecastQuery) Forecast {
 	t.Helper()
 	query.draw = drawn(1)
 	f, err := i.Forecast(t.Context(), query)
@@ -38,7 +37,7 @@ func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 		all := make([]*nats.Msg, 0, manyEach)
 		for n := range manyEach {
 			if n%26 != 0 {
-				all = append(all, to("delay.1d.shop.a"))
+				all = append(all, newMsg("delay.1d.shop.a"))
 				continue
 			}
 			due, target := 24+hour+n%7, "shop.b"
@@ -46,7 +45,7 @@ func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 				due, target = 24+hour/2+10, "mill.b"
 			}
 			further[target][due]++
-			all = append(all, hops(i, "1d", target, uint64(hour*manyEach+n),
+			all = append(all, newHop(i, "1d", target, uint64(hour*manyEach+n),
 				time.Now().Add(time.Duration(due-hour)*time.Hour)))
 		}
 		storeAll(t, i, all...)
@@ -59,14 +58,14 @@ func storeMany(t *testing.T, i *Inspector) (further map[string]map[int]uint64) {
 // without reading them. For hops it uses a sample, and the numbers are within the stated error.
 func TestForecastOfMany(t *testing.T) {
 	natstest.Long(t)
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 1h 1d")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 1h 1d")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		began := time.Now()
 		further := storeMany(t, i)
 		const direct = manyEach - manyEach/26
-		time.Sleep(3 * time.Hour) // the first are due in an hour
+		time.Sleep(3 * time.Hour) // the first messages are due in an hour
 		check := func(f Forecast, target string) {
 			t.Helper()
 			for _, b := range f.Buckets {
@@ -79,62 +78,62 @@ func TestForecastOfMany(t *testing.T) {
 					want += direct
 				}
 				// If no message of a sample has this target, none is forecast for these hours.
-				if distance := max(b.Messages, want) - min(b.Messages, want); distance > b.Within ||
+				if distance := max(b.Messages, want) - min(b.Messages, want); distance > b.MaxError ||
 					target != "" && want == 0 && b.Messages > 0 {
-					t.Errorf("for %q, hour %d: forecast %d±%d, want %d", target, hour, b.Messages, b.Within, want)
+					t.Errorf("for %q, hour %d: forecast %d±%d, want %d", target, hour, b.Messages, b.MaxError, want)
 				}
 			}
 		}
-		query := ForecastQuery{For: 30 * time.Hour, By: time.Hour, MaxRead: 1000}
-		f := ahead(t, i, query)
+		query := ForecastQuery{Length: 30 * time.Hour, Step: time.Hour, MaxRead: 1000}
+		f := forecastOf(t, i, query)
 		check(f, "")
-		if slices.ContainsFunc(f.Buckets, func(b Bucket) bool { return b.Within > manyEach/10 }) {
-			t.Errorf("the errors say nothing: %+v", f.Buckets)
+		if slices.ContainsFunc(f.Buckets, func(b Bucket) bool { return b.MaxError > manyEach/10 }) {
+			t.Errorf("the stated errors are larger than a tenth of the messages: %+v", f.Buckets)
 		}
 		if f.Pending != manyHours*manyEach || f.Ordered != manyHours*direct || f.Read != 0 ||
-			f.Sampled > 2*maxSample || f.Questions > manyHours+10 {
+			f.Sampled > 2*maxSample || f.CountRequests > manyHours+10 {
 			t.Errorf("%d pending, and %+v", f.Pending, f.Work)
 		}
-		query.cuts = 5
-		few := ahead(t, i, query)
+		query.maxCuts = 5
+		few := forecastOf(t, i, query)
 		check(few, "")
-		if few.Questions != 5+3 {
-			t.Errorf("%d questions, want 5, a count of each kind and one of markers", few.Questions)
+		if few.CountRequests != 5+3 {
+			t.Errorf("%d count requests, want 5, and one each for messages, hops and markers", few.CountRequests)
 		}
 		query.Target = "mill.*"
-		sampled := ahead(t, i, query)
+		sampled := forecastOf(t, i, query)
 		check(sampled, "mill.b")
 		query.MaxRead = 5000
-		whole := ahead(t, i, query)
+		whole := forecastOf(t, i, query)
 		check(whole, "mill.b")
 		const rare = manyHours * manyEach / 52
 		if sampled.Exact || !whole.Exact || whole.Pending != rare || sampled.Pending != rare {
 			t.Errorf("for one target: %+v and %+v", sampled.Parts, whole.Parts)
 		}
 		if left := consumersOf(t, i, "DELAY_1d"); left != 0 {
-			t.Errorf("left behind: %d consumers", left)
+			t.Errorf("%d consumers remain, want none", left)
 		}
 	})
 }
 
-// TestForecastOfDelayUntil: a level's order gives the times at which messages leave, and a sample the share that is due
-// later.
+// TestForecastOfDelayUntil: the order of a level gives the times at which its messages leave, and a sample gives the
+// share of messages that are due later.
 func TestForecastOfDelayUntil(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 1h")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 1h")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		const messages = 6000
 		later := time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)
 		all := make([]*nats.Msg, messages)
 		for n := range all {
-			if all[n] = to("delay.1h.shop.a"); n%3 == 0 {
+			if all[n] = newMsg("delay.1h.shop.a"); n%3 == 0 {
 				all[n].Header.Set(message.HeaderUntil, later)
 			}
 		}
 		storeAll(t, i, all...)
 		time.Sleep(time.Minute)
-		f := ahead(t, i, ForecastQuery{For: 3 * time.Hour, By: time.Hour})
+		f := forecastOf(t, i, ForecastQuery{Length: 3 * time.Hour, Step: time.Hour})
 		for what, got := range map[string]struct {
 			Amount
 			want int
@@ -143,18 +142,18 @@ func TestForecastOfDelayUntil(t *testing.T) {
 			"in between": {f.Buckets[2].Amount, 0},
 		} {
 			off := max(int(got.Messages), got.want) - min(int(got.Messages), got.want)
-			if off > int(got.Within) || off > messages/30 || got.Within > messages/15 {
-				t.Errorf("%s: forecast %d±%d, want %d", what, got.Messages, got.Within, got.want)
+			if off > int(got.MaxError) || off > messages/30 || got.MaxError > messages/15 {
+				t.Errorf("%s: forecast %d±%d, want %d", what, got.Messages, got.MaxError, got.want)
 			}
 		}
 		if f.Ordered != messages || f.Exact {
 			t.Errorf("%d by the order, exact is %v", f.Ordered, f.Exact)
 		}
 
-		storeAll(t, i, hops(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
-		rare := ahead(t, i, ForecastQuery{For: 3 * time.Hour, By: time.Hour, Target: "mill.*", Sample: 50})
+		storeAll(t, i, newHop(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
+		rare := forecastOf(t, i, ForecastQuery{Length: 3 * time.Hour, Step: time.Hour, Target: "mill.*", Sample: 50})
 		if rare.Pending != 1 || rare.Unplaced != 1 || rare.Exact {
-			t.Errorf("one that no sample met: %d of %d are not placed, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
+			t.Errorf("an empty sample: %d of %d messages have no due time, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
 		}
 	})
 }

@@ -17,9 +17,9 @@ type CountMethod string
 
 // The methods.
 const (
-	Read    CountMethod = "read"   // each header was read
-	Ordered CountMethod = "order"  // counted by the order of the level, with a sample for later due times
-	Sampled CountMethod = "sample" // due times estimated from a sample of the headers
+	MethodRead   CountMethod = "read"   // each header was read
+	MethodOrder  CountMethod = "order"  // counted by the order of the level, with a sample for later due times
+	MethodSample CountMethod = "sample" // due times estimated from a sample of the headers
 )
 
 // maxConcurrent is the maximum number of concurrent requests of a forecast.
@@ -30,17 +30,17 @@ type Part struct {
 	Stream   string      `json:"stream"`
 	Method   CountMethod `json:"how"`
 	Messages uint64      `json:"messages"`
-	Looked   uint64      `json:"looked"` // messages whose headers were read for the count
+	Examined uint64      `json:"looked"` // messages whose headers were read for the count
 }
 
 // A segment is a set of messages of one lane, counted by one method.
 type segment struct {
 	Lane
 	pass
-	ordered  bool   // its messages are due when they leave the lane, unless a header has a later time
-	marked   bool   // the segment may contain markers
-	messages uint64 // number of messages, without markers
-	headers  uint64 // number of messages and markers: the headers to read
+	ordered    bool   // its messages are due when they leave the lane, unless a header has a later time
+	hasMarkers bool   // the segment may contain markers
+	messages   uint64 // number of messages, without markers
+	headers    uint64 // number of messages and markers: the headers to read
 }
 
 // subjectsOf returns the subjects on which a lane has messages for the targets of a pattern, or nil for all. In the
@@ -82,7 +82,7 @@ func (f *forecast) segments(l Lane) []*segment {
 	}
 	marked := f.query.Target == "" || message.Match(f.query.Target, message.MarkerTarget)
 	return []*segment{
-		{Lane: l, pass: pass{filters: direct}, ordered: true}, {Lane: l, pass: pass{filters: hops}, marked: marked},
+		{Lane: l, pass: pass{filters: direct}, ordered: true}, {Lane: l, pass: pass{filters: hops}, hasMarkers: marked},
 	}
 }
 
@@ -97,14 +97,14 @@ func (f *forecast) wholeLane(l Lane) (all []*segment) {
 // count requests the number of messages in each segment from the server.
 func (f *forecast) count(ctx context.Context, segments []*segment) error {
 	for _, s := range segments {
-		if f.all.Questions++; s.marked {
-			f.all.Questions++
+		if f.report.CountRequests++; s.hasMarkers {
+			f.report.CountRequests++
 		}
 	}
 	return concurrently(ctx, len(segments), func(ctx context.Context, n int) (err error) {
 		s := segments[n]
 		s.headers, err = f.scan(s).Count(ctx)
-		if s.messages = s.headers; err == nil && s.marked && s.headers > 0 {
+		if s.messages = s.headers; err == nil && s.hasMarkers && s.headers > 0 {
 			var markers uint64
 			markers, err = f.markers(ctx, s)
 			s.messages -= min(markers, s.messages)
@@ -114,7 +114,7 @@ func (f *forecast) count(ctx context.Context, segments []*segment) error {
 }
 
 func (f *forecast) scan(s *segment) lane.Scan {
-	scan := f.Headers(s.Stream, "ahead")
+	scan := f.ScanHeaders(s.Stream, "ahead")
 	scan.To, scan.Filters = s.Info.State.LastSeq, s.filters
 	return scan
 }
@@ -149,7 +149,7 @@ func (f *forecast) read(ctx context.Context, s *segment) error {
 	if s.headers == 0 { // count has not counted this segment, so run has not charged it to the budget
 		f.budget -= min(f.budget, read)
 	}
-	f.add(Part{Stream: s.Stream, Method: Read, Messages: n, Looked: n})
+	f.add(Part{Stream: s.Stream, Method: MethodRead, Messages: n, Examined: n})
 	return nil
 }
 
@@ -157,17 +157,17 @@ func (f *forecast) add(p Part) {
 	if p.Messages == 0 {
 		return
 	}
-	f.all.Parts = append(f.all.Parts, p)
-	f.all.Pending += p.Messages
+	f.report.Parts = append(f.report.Parts, p)
+	f.report.Pending += p.Messages
 	switch p.Method {
-	case Read:
-		f.all.Read += p.Messages
+	case MethodRead:
+		f.report.Read += p.Messages
 		return
-	case Ordered:
-		f.all.Ordered += p.Messages
+	case MethodOrder:
+		f.report.Ordered += p.Messages
 	}
-	f.all.Sampled += p.Looked
-	f.all.Of += p.Messages
+	f.report.Sampled += p.Examined
+	f.report.Represented += p.Messages
 }
 
 // incoming converts a message of a header scan to the input of the policy.

@@ -14,20 +14,20 @@ type slots struct {
 // newSlots returns slots whose buckets begin at full minutes or hours, except the first, which begins now.
 func newSlots(now time.Time, query ForecastQuery) slots {
 	s := slots{cuts: []time.Time{now}}
-	until := now.Add(query.For)
-	for at := now.Truncate(query.By).Add(query.By); at.Before(until); at = at.Add(query.By) {
+	until := now.Add(query.Length)
+	for at := now.Truncate(query.Step).Add(query.Step); at.Before(until); at = at.Add(query.Step) {
 		s.cuts = append(s.cuts, at)
 	}
 	s.cuts = append(s.cuts, until)
 	return s
 }
 
-func (s slots) later() int      { return len(s.cuts) }
-func (s slots) unreadable() int { return len(s.cuts) + 1 }
-func (s slots) number() int     { return len(s.cuts) + 2 }
+func (s slots) laterSlot() int      { return len(s.cuts) }
+func (s slots) unreadableSlot() int { return len(s.cuts) + 1 }
+func (s slots) count() int          { return len(s.cuts) + 2 }
 
-// of returns the slot of a due time. Slot n ends where slot n+1 begins, at cuts[n].
-func (s slots) of(due time.Time) int {
+// slotOf returns the slot of a due time. Slot n ends where slot n+1 begins, at cuts[n].
+func (s slots) slotOf(due time.Time) int {
 	return sort.Search(len(s.cuts), func(n int) bool { return s.cuts[n].After(due) })
 }
 
@@ -41,13 +41,13 @@ type estimate struct{ number, variance, bound float64 }
 // below a thousandth of a message: such an error comes from floating-point arithmetic.
 func (e estimate) round() Amount {
 	off := 2*math.Sqrt(e.variance) + e.bound
-	return Amount{Messages: uint64(math.Round(max(0, e.number))), Within: uint64(math.Ceil(off - 0.001))}
+	return Amount{Messages: uint64(math.Round(max(0, e.number))), MaxError: uint64(math.Ceil(off - 0.001))}
 }
 
-// addSample spreads messages over the slots in proportion to their sample. None is the number of sampled messages that
-// belong to no slot. If the sample is empty, addSample only adds to the variances.
-func (t tally) addSample(messages uint64, sample []uint64, none uint64) {
-	n, all := sum64(sample)+none, float64(messages)
+// addSample spreads messages over the slots in proportion to their sample. Unrelated is the number of sampled messages
+// that belong to no slot. If the sample is empty, addSample only adds to the variances.
+func (t tally) addSample(messages uint64, sample []uint64, unrelated uint64) {
+	n, all := sum64(sample)+unrelated, float64(messages)
 	for slot, seen := range sample {
 		if n > 0 {
 			t[slot].number += all * float64(seen) / float64(n)

@@ -6,31 +6,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// TestForecastLeavesOutDeleted: deleted messages are not due, and gaps do not shift the others.
+// TestForecastLeavesOutDeleted: the forecast does not count deleted messages, and their gaps do not shift the due times
+// of the other messages.
 func TestForecastLeavesOutDeleted(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 1h 1d")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 1h 1d")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		const hours, each = 4, 300
 		for range hours {
 			all := make([]*nats.Msg, each)
 			for n := range all {
-				all[n] = to("delay.1d.shop.a")
+				all[n] = newMsg("delay.1d.shop.a")
 			}
 			storeAll(t, i, all...)
 			time.Sleep(time.Hour)
 		}
 		gone := make(map[uint64]uint64)
 		for n := range uint64(hours * each) {
-			if n%7 != 0 && n/100 != 5 { // every seventh, and a hundred in a row
+			if n%7 != 0 && n/100 != 5 { // delete every seventh, and a hundred in a row
 				continue
 			}
 			gone[n/each]++
@@ -39,9 +39,9 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 			}
 		}
 		for _, most := range []uint64{0, 10_000} {
-			f := ahead(t, i, ForecastQuery{For: 24 * time.Hour, By: time.Hour, MaxRead: most})
+			f := forecastOf(t, i, ForecastQuery{Length: 24 * time.Hour, Step: time.Hour, MaxRead: most})
 			for n := range uint64(hours) {
-				b := f.Buckets[20+n] // the first stays 20 hours more
+				b := f.Buckets[20+n] // the first message leaves in 20 hours
 				if want := each - gone[n]; b.Messages != want {
 					t.Errorf("hour %d, with %d read: forecast %d, want %d", n, f.Read, b.Messages, want)
 				}
@@ -50,22 +50,22 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 	})
 }
 
-// TestForecastOfRetiringLevels: messages in a level that takes no new ones are forecast too, also by target.
+// TestForecastOfRetiringLevels: the forecast counts the messages of a retiring level, for all targets and for one.
 func TestForecastOfRetiringLevels(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		before := with(t, "", "1s 1h 2h")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		before := configOf(t, "", "1s 1h 2h")
 		provision(t, s, before)
 		all := make([]*nats.Msg, 2*smallLane)
 		for n := range all {
-			all[n] = to([]string{"delay.2h.shop.a", "delay.2h.mill.b"}[n%2])
+			all[n] = newMsg([]string{"delay.2h.shop.a", "delay.2h.mill.b"}[n%2])
 		}
 		storeAll(t, open(t, s, before, ""), all...)
-		after := with(t, "", "1s 1h")
+		after := configOf(t, "", "1s 1h")
 		provision(t, s, after)
 		i := open(t, s, after, "")
 		for target, want := range map[string]uint64{"": 2 * smallLane, "shop.>": smallLane, "mill.b": smallLane, "*": 0} {
 			for _, most := range []uint64{0, 10_000} {
-				f := ahead(t, i, ForecastQuery{For: 3 * time.Hour, By: time.Hour, MaxRead: most, Target: target})
+				f := forecastOf(t, i, ForecastQuery{Length: 3 * time.Hour, Step: time.Hour, MaxRead: most, Target: target})
 				if got := f.Buckets[2].Messages; got != want || f.Pending != want {
 					t.Errorf("for %q: %d of %d in the third hour, want %d (%+v)", target, got, f.Pending, want, f.Parts)
 				}
@@ -74,14 +74,14 @@ func TestForecastOfRetiringLevels(t *testing.T) {
 	})
 }
 
-// TestForecastOfNothing: without messages, or without streams, the forecast is an exact zero, with all its buckets.
+// TestForecastOfNothing: without messages, or without streams, the forecast is exact, and all its buckets are zero.
 func TestForecastOfNothing(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 1h")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 1h")
 		i := open(t, s, cfg, "")
 		for _, what := range []string{"no streams", "empty streams"} {
-			f := ahead(t, i, ForecastQuery{For: 90 * time.Minute, By: time.Hour})
-			if !f.Exact || f.Pending != 0 || len(f.Buckets) != 2 || f.Questions != 0 || f.Later != (Amount{}) {
+			f := forecastOf(t, i, ForecastQuery{Length: 90 * time.Minute, Step: time.Hour})
+			if !f.Exact || f.Pending != 0 || len(f.Buckets) != 2 || f.CountRequests != 0 || f.Later != (Amount{}) {
 				t.Errorf("%s: got %+v", what, f)
 			}
 			provision(t, s, cfg)
@@ -92,40 +92,42 @@ func TestForecastOfNothing(t *testing.T) {
 // TestForecastTellsWhatIsNotDue: the forecast counts overdue messages, messages due after its end, and undeliverable
 // ones.
 func TestForecastTellsWhatIsNotDue(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 1h 1d")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 1h 1d")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
-		storeAll(t, i, to("delay.1s.shop.a"), to("delay.1h.shop.a"), to("delay.1d.shop.a"), to("delayin.soon.shop.a"),
-			to("delayin.30m.shop.a"), to("delaysys.hop.1h.shop.forged"))
-		waits(t, i, "5s", toRetry(1, "shop.b").WithRefusal(time.Now(), time.Now().Add(20*time.Minute), "no"))
+		storeAll(t, i, newMsg("delay.1s.shop.a"), newMsg("delay.1h.shop.a"), newMsg("delay.1d.shop.a"),
+			newMsg("delayin.soon.shop.a"),
+			newMsg("delayin.30m.shop.a"), newMsg("delaysys.hop.1h.shop.forged"))
+		storeRetries(t, i, "5s", newRequest(1, "shop.b").WithRefusal(time.Now(), time.Now().Add(20*time.Minute), "no"))
 		time.Sleep(10 * time.Second)
-		f := ahead(t, i, ForecastQuery{For: 2 * time.Hour, By: time.Hour, MaxRead: 100})
+		f := forecastOf(t, i, ForecastQuery{Length: 2 * time.Hour, Step: time.Hour, MaxRead: 100})
 		got := fmt.Sprint([]Amount{f.Overdue, f.Buckets[0].Amount, f.Buckets[1].Amount, f.Later, f.Unreadable})
 		if want := "[{1 0} {2 0} {1 0} {1 0} {2 0}]"; got != want || f.Unread == 0 {
-			t.Errorf("got %s and %d unread lanes, want %s and some: no broker runs", got, f.Unread, want)
+			t.Errorf("got %s and %d unread lanes, want %s and at least one, as no broker runs", got, f.Unread, want)
 		}
 	})
 }
 
-// TestTargetsInHeaders: an operator seldom has the broker's list of targets for headers. The streams show that the
-// broker takes some, so their messages can be read. No pattern matches them, and the forecast reports that.
+// TestTargetsInHeaders: an operator seldom has the broker's list of targets that a header may name. The streams show
+// that the broker accepts such headers, so the inspector can read their messages. A pattern cannot match these
+// messages, and the forecast reports that.
 func TestTargetsInHeaders(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 1h")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 1h")
 		cfg.HeaderTargets = []string{"shop.>"}
 		provision(t, s, cfg)
-		i := open(t, s, with(t, "", "1s 1h"), "")
-		storeAll(t, i, to("delay.1h", message.HeaderTarget, "shop.a"))
-		f := ahead(t, i, ForecastQuery{For: 2 * time.Hour, By: time.Hour, MaxRead: 10})
+		i := open(t, s, configOf(t, "", "1s 1h"), "")
+		storeAll(t, i, newMsg("delay.1h", message.HeaderTarget, "shop.a"))
+		f := forecastOf(t, i, ForecastQuery{Length: 2 * time.Hour, Step: time.Hour, MaxRead: 10})
 		l := list(t, i, PendingQuery{})
 		if f.Buckets[1].Messages != 1 || !f.Exact || len(l.Messages) != 1 || l.Messages[0].Target != "shop.a" {
 			t.Errorf("got %+v and %+v", f, l)
 		}
-		f = ahead(t, i, ForecastQuery{For: 2 * time.Hour, By: time.Hour, MaxRead: 10, Target: "shop.>"})
+		f = forecastOf(t, i, ForecastQuery{Length: 2 * time.Hour, Step: time.Hour, MaxRead: 10, Target: "shop.>"})
 		l = list(t, i, PendingQuery{Target: "shop.>"})
 		if f.Pending != 0 || f.Exact || !f.HeaderTargets || len(l.Messages) != 0 || !l.HeaderTargets {
-			t.Errorf("by a pattern: got %+v and %+v, want none, and HeaderTargets", f, l)
+			t.Errorf("by a pattern: got %+v and %+v, want no messages, and HeaderTargets set", f, l)
 		}
 	})
 }
@@ -135,13 +137,13 @@ func TestForecastNeedsItsRights(t *testing.T) {
 	for refused, most := range map[string]uint64{
 		"$JS.API.CONSUMER.CREATE.>": 0, "$JS.API.CONSUMER.MSG.NEXT.>": 100, "$JS.API.STREAM.MSG.GET.>": 0,
 	} {
-		bubble(t, natstest.Denied(refused), func(t *testing.T, s *natstest.Server) {
-			cfg := with(t, "", "1s 1h")
+		natstest.BubbleAs(t, natstest.Denied(refused), func(t *testing.T, s *natstest.Server) {
+			cfg := configOf(t, "", "1s 1h")
 			provision(t, s, cfg)
 			publish(t, open(t, s, cfg, ""), "delay.1h.shop.a")
-			i := open(t, s, cfg, tried)
+			i := open(t, s, cfg, natstest.Tried)
 			began := time.Now()
-			_, err := i.Forecast(t.Context(), ForecastQuery{For: time.Hour, By: time.Hour, MaxRead: most})
+			_, err := i.Forecast(t.Context(), ForecastQuery{Length: time.Hour, Step: time.Hour, MaxRead: most})
 			_, listing := i.Pending(t.Context(), PendingQuery{Limit: 10, MaxRead: 100})
 			for _, err := range []error{err, listing} {
 				if !errors.Is(err, nats.ErrPermissionViolation) {
@@ -149,7 +151,7 @@ func TestForecastNeedsItsRights(t *testing.T) {
 				}
 			}
 			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("without %s: it took %s", refused, took)
+				t.Errorf("without %s: the two calls took %s, want at most 2s", refused, took)
 			}
 		})
 	}

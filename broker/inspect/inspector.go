@@ -61,15 +61,15 @@ func (i *Inspector) Clustered() bool { return i.Conn.ConnectedClusterName() != "
 // Timers returns the store of the named timers. With it, the operator's commands change timers even if no broker runs.
 func (i *Inspector) Timers() *store.Timers { return i.Session.Timers(i.Policy()) }
 
-// Learn reads the secrets of the streams. With them, a seal proves that a broker wrote an answer or a message.
-func (i *Inspector) Learn(ctx context.Context) error {
-	ctx, cancel := i.Allowed(ctx)
+// ReadKeys reads the secrets of the streams. With them, a seal proves that a broker wrote an answer or a message.
+func (i *Inspector) ReadKeys(ctx context.Context) error {
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	return Cause(ctx, i.streams.ReadKeys(ctx, i.JetStream))
 }
 
-// TakeOver returns an importer of the schedules in streams that nats-server serves itself. Call Learn first: the stored
-// timers need the broker's seal.
+// TakeOver returns an importer of the schedules in streams that nats-server serves itself. Call ReadKeys first: the
+// stored timers need the broker's seal.
 func (i *Inspector) TakeOver(dry bool) schedules.TakeOver {
 	return schedules.TakeOver{Store: schedules.Store{Timers: i.Timers()}, Rules: i.cfg.Schedules, Dry: dry}
 }

@@ -27,13 +27,13 @@ const (
 
 // The maximum durations of transient states of a lane. A state that lasts longer is reported.
 const (
-	// Handover is the maximum time without an owner while an instance hands a lane to another. A handover takes less
+	// MaxHandover is the maximum time without an owner while an instance hands a lane to another. A handover takes less
 	// than a second.
-	Handover = time.Second
-	// takeover is the maximum time without an owner after the death of an instance. Another instance takes over in less
+	MaxHandover = time.Second
+	// maxTakeover is the maximum time without an owner after the death of an instance. Another instance takes over in less
 	// than six seconds.
-	takeover = 8 * time.Second
-	// aloneDivisor divides Handover and takeover if no instance answers: then no instance can take over.
+	maxTakeover = 8 * time.Second
+	// aloneDivisor divides MaxHandover and maxTakeover if no instance answers: then no instance can take over.
 	aloneDivisor = 8
 	// maxDouble is the maximum time with two owners. Two instances that missed each other at their start notice it
 	// within ten seconds.
@@ -53,22 +53,22 @@ type Instances struct {
 	Proven []stats.Answer
 }
 
-// owner returns the instance that provably claims a lane. For some seconds two instances may claim it. Then owner
-// returns one that reads the lane.
-func (n Instances) owner(stream string) (who string, as stats.LaneAnswer, ok bool) {
+// owner returns the answer of the instance that provably claims a lane, and its part about the lane. If two instances
+// claim the lane, as they may for some seconds, owner returns an instance that reads the lane.
+func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAnswer, ok bool) {
 	for _, a := range n.Proven {
 		for _, l := range a.Lanes {
-			if l.Stream == stream && (!ok || l.Live && !as.Live) {
-				who, as, ok = a.Instance, l, true
+			if l.Stream == stream && (!ok || l.Live && !lane.Live) {
+				answer, lane, ok = a, l, true
 			}
 		}
 	}
-	return who, as, ok
+	return answer, lane, ok
 }
 
-// Double returns two instances that both claim to deliver from one lane, and all lanes with two such claims. It
+// DoubleOwners returns two instances that both claim to deliver from one lane, and all lanes with two such claims. It
 // includes unproven answers: two brokers with different secrets are one cause of this fault.
-func (n Instances) Double() (one, other stats.Answer, lanes []string) {
+func (n Instances) DoubleOwners() (one, other stats.Answer, lanes []string) {
 	first := make(map[string]stats.Answer)
 	for _, a := range n.Latest {
 		for _, l := range a.Lanes {
@@ -99,26 +99,16 @@ func (n Instances) Names(match func(stats.Answer) bool) []string {
 	return slices.Compact(all)
 }
 
-// formatOf returns the newest format that an instance reads; zero if it is unknown.
-func (n Instances) formatOf(instance string) int {
-	for _, a := range n.Proven {
-		if a.Instance == instance {
-			return a.Format
-		}
-	}
-	return 0
-}
-
-// stopped returns the streams whose owner reports that it does not read them.
-func (n Instances) stopped(streams []string) []string {
+// unreadLanes returns the streams that have an owner, which does not read them.
+func (n Instances) unreadLanes(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
-		_, as, ok := n.owner(s)
-		return !ok || as.Live && !as.InDoubt
+		_, lane, ok := n.owner(s)
+		return !ok || lane.Live && !lane.InDoubt
 	})
 }
 
-// unowned returns the streams that no instance owns.
-func (n Instances) unowned(streams []string) []string {
+// unownedLanes returns the streams that no instance owns.
+func (n Instances) unownedLanes(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
@@ -139,10 +129,10 @@ func (i *Inspector) askInstances(
 		if len(known.Answers) == 0 {
 			handover = alone
 		}
-		_, _, double := known.Double()
+		_, _, double := known.DoubleOwners()
 		waited := time.Since(began) + askInterval
-		settled := (len(double) == 0 || waited > maxDouble) && (len(known.stopped(streams)) == 0 || waited > maxUnread)
-		if (len(known.unowned(streams)) == 0 || waited > handover) && (!all || settled) {
+		settled := (len(double) == 0 || waited > maxDouble) && (len(known.unreadLanes(streams)) == 0 || waited > maxUnread)
+		if (len(known.unownedLanes(streams)) == 0 || waited > handover) && (!all || settled) {
 			return known, nil
 		}
 		select {
@@ -159,10 +149,11 @@ func newest(answers []stats.Answer) []stats.Answer {
 	return slices.CompactFunc(answers, func(a, b stats.Answer) bool { return a.Instance == b.Instance })
 }
 
-// Deserted reports whether certainly no instance runs: the server has no subscriber for the request that all instances
-// answer. It is false in any doubt, for example if this user may not send the request.
-func (s *Session) Deserted(ctx context.Context, names message.Names) bool {
-	ctx, cancel := s.Allowed(ctx)
+// NoInstanceRuns reports whether certainly no instance runs: the server has no subscriber for the request that all
+// instances answer. If that is unknown, for example because this user may not send the request, NoInstanceRuns returns
+// false.
+func (s *Session) NoInstanceRuns(ctx context.Context, names message.Names) bool {
+	ctx, cancel := s.WithRefusal(ctx)
 	defer cancel()
 	noSubscriber, err := s.askAll(ctx, names, nil, func(*nats.Msg, stats.Answer) (more bool) { return false })
 	return noSubscriber && err == nil
@@ -177,7 +168,7 @@ func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (In
 		if m.Proven {
 			n.Proven = append(n.Proven, m.Answer)
 		}
-		return all || len(n.unowned(streams)) > 0
+		return all || len(n.unownedLanes(streams)) > 0
 	})
 	return n, err
 }
@@ -193,7 +184,7 @@ func (i *Inspector) askAll(
 }
 
 // askAll sends a request, and passes the answers to take until take returns false or the timeout passes. If send is
-// nil, it requests the status. NoSubscriber is true if the server has no subscriber for the request, which is not an
+// nil, askAll requests the status. NoSubscriber is true if the server has no subscriber for the request. That is no
 // error.
 func (s *Session) askAll(
 	ctx context.Context, names message.Names, send func(reply string) error,

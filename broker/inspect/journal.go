@@ -8,25 +8,25 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// Journaled is the completeness of a search in the journal.
-type Journaled struct {
+// JournalReport is the completeness of a search in the journal.
+type JournalReport struct {
 	journal.Report
-	// Without names the running instances that keep no journal. The journal lacks their deliveries.
-	Without []string
+	// WithoutJournal names the running instances that keep no journal. The journal lacks their deliveries.
+	WithoutJournal []string
 }
 
 // Complete reports whether the journal has a record of each message that ended in the interval of the query.
-func (j Journaled) Complete() bool { return j.Report.Complete() && len(j.Without) == 0 }
+func (j JournalReport) Complete() bool { return j.Report.Complete() && len(j.WithoutJournal) == 0 }
 
 // Journal searches the records of deliveries and dead letters. It calls found for each matching record, the oldest
 // first. If no instance keeps a journal, it returns journal.ErrNoJournal.
 func (i *Inspector) Journal(
 	ctx context.Context, q journal.Query, found func(journal.Entry) error,
-) (Journaled, error) {
-	allowed, cancel := i.Allowed(ctx)
+) (JournalReport, error) {
+	allowed, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	if err := i.streams.ReadKeys(allowed, i.JetStream); err != nil {
-		return Journaled{}, Cause(allowed, err)
+		return JournalReport{}, Cause(allowed, err)
 	}
 	j, err := i.searchJournal(allowed, q, i.askWriters(ctx), found)
 	return j, Cause(allowed, err)
@@ -35,13 +35,13 @@ func (i *Inspector) Journal(
 // searchJournal does the work of Journal, with the given answers of the instances. The caller has read the secrets of
 // the streams.
 func (i *Inspector) searchJournal(
-	ctx context.Context, q journal.Query, w writers, found func(journal.Entry) error,
-) (j Journaled, err error) {
+	ctx context.Context, q journal.Query, w journalWriters, found func(journal.Entry) error,
+) (j JournalReport, err error) {
 	if j.Report, err = i.journal(w.states).Search(ctx, q, found); err != nil {
 		return j, err
 	}
 	if q.Until.IsZero() || q.Until.After(j.SearchedAt) {
-		j.Without = w.without
+		j.WithoutJournal = w.withoutJournal
 	}
 	if from := j.SearchedAt.Add(-journal.DoubtAfter); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
 		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.SearchedAt,
@@ -52,7 +52,7 @@ func (i *Inspector) searchJournal(
 
 // JournalTime returns the time by the clock of the journal's server.
 func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
-	allowed, cancel := i.Allowed(ctx)
+	allowed, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	now, err := i.journal(nil).Now(allowed)
 	return now, Cause(allowed, err)
@@ -66,16 +66,16 @@ func (i *Inspector) journal(states []journal.State) *journal.Journal {
 	})
 }
 
-// writers has the answers of the running instances about their journals.
-type writers struct {
-	states  []journal.State // of the instances with a journal; nil if the running instances are unknown
-	without []string        // instances without a journal
+// journalWriters has the answers of the running instances about their journals.
+type journalWriters struct {
+	states         []journal.State // of the instances with a journal; nil if the running instances are unknown
+	withoutJournal []string        // instances without a journal
 }
 
 // askWriters requests the state of the journals before a search. Only a sealed answer proves that an instance runs. If
 // no sealed answer arrives, the running instances are unknown. If the request has no subscriber, no instance runs.
-func (i *Inspector) askWriters(ctx context.Context) writers {
-	asking, cancel := i.Allowed(ctx)
+func (i *Inspector) askWriters(ctx context.Context) journalWriters {
+	asking, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	var n Instances
 	states := []journal.State{}
@@ -93,7 +93,7 @@ func (i *Inspector) askWriters(ctx context.Context) writers {
 		}
 		return true
 	})
-	w := writers{without: n.WithoutJournal()}
+	w := journalWriters{withoutJournal: n.WithoutJournal()}
 	if err == nil && (proven || len(n.Answers) == 0 && nobody) {
 		w.states = states
 	}

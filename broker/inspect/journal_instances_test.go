@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/journal"
@@ -17,7 +16,7 @@ import (
 
 // TestJournalOfInstancesWithout: the result names the running instances that keep no journal.
 func TestJournalOfInstancesWithout(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		i := open(t, s, cfg, "")
 		none := func(journal.Entry) error { return nil }
@@ -25,21 +24,22 @@ func TestJournalOfInstancesWithout(t *testing.T) {
 			t.Errorf("without a stream: got %v, want %v", err, journal.ErrNoJournal)
 		}
 		provision(t, s, cfg)
-		write(t, s, i)
-		answers(t, i, true, `{"instance":"kitchen","journal":true}`, `{"instance":"cellar"}`)
+		writeRecords(t, s, i)
+		answerStatus(t, i, true, `{"instance":"kitchen","journal":true}`, `{"instance":"cellar"}`)
 		j, err := i.Journal(t.Context(), journal.Query{}, none)
-		if err != nil || len(j.Without) != 1 || j.Without[0] != "cellar" || j.Complete() || !j.Report.Complete() {
+		if err != nil || len(j.WithoutJournal) != 1 || j.WithoutJournal[0] != "cellar" || j.Complete() ||
+			!j.Report.Complete() {
 			t.Errorf("got %+v, %v, want cellar", j, err)
 		}
 		j, err = i.Journal(t.Context(), journal.Query{Until: time.Now().Add(-time.Second)}, none)
-		if err != nil || j.Without != nil {
-			t.Errorf("until before now: got %+v, %v, want nothing of those that run now", j, err)
+		if err != nil || j.WithoutJournal != nil {
+			t.Errorf("a query that ends before now: got %+v, %v, want no running instances", j, err)
 		}
 	})
 }
 
-// answers replies in place of running instances, until the test ends or stop is called.
-func answers(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop func()) {
+// answerStatus sends these answers in place of running instances, until the test ends or stop is called.
+func answerStatus(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop func()) {
 	t.Helper()
 	sub, err := i.Conn.Subscribe("delayctl.status", func(m *nats.Msg) {
 		for _, body := range bodies {
@@ -56,11 +56,11 @@ func answers(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop fu
 	return func() { _ = sub.Unsubscribe() }
 }
 
-// TestJournalOfInstancesThatRun: an instance that has written records, and no end, may have been killed. If the
-// instances report that they run, and which records are not stored yet, the holes are known immediately. Only a
-// broker's seal proves such an answer. If the instances do not answer, the report says so.
+// TestJournalOfInstancesThatRun: an instance that has written records, but no end, may have been killed. A sealed
+// answer of the instance shows that it runs, and which records it has not stored yet. Without such an answer, the
+// report has a hole.
 func TestJournalOfInstancesThatRun(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
@@ -72,7 +72,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		write(t, s, i) // it reads the keys, too
+		writeRecords(t, s, i) // also reads the keys
 		batch(`{"v":1,"b":"kitchen","s":"FIRST","n":1}` + "\n")
 		stored := time.Now().UTC()
 		time.Sleep(10 * time.Second)
@@ -98,7 +98,7 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 				t.Errorf("%s: got %+v, want %+v", name, all, hole)
 			}
 		}
-		want("nobody runs", "killed or lost its connection", stored.Add(-time.Second), 0)
+		want("no instance runs", "killed or lost its connection", stored.Add(-time.Second), 0)
 		for _, test := range []struct {
 			name, answer string
 			sealed       bool
@@ -106,16 +106,18 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 			from         time.Time
 			records      int
 		}{
-			{"it runs", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST"}}`, true, "", time.Time{}, 0},
-			{"a stranger says so", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST"}}`, false,
+			{"the instance runs", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST"}}`, true, "",
+				time.Time{}, 0},
+			{"an answer without a seal", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST"}}`, false,
 				"the running instances did not answer", time.Time{}, 0},
-			{"of an older version", `{"instance":"kitchen","journal":true}`, true, "", time.Time{}, 0},
-			{"another start", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"SECOND"}}`, true,
+			{"an instance of an older version", `{"instance":"kitchen","journal":true}`, true, "", time.Time{}, 0},
+			{"a restarted instance", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"SECOND"}}`, true,
 				"killed or lost its connection", stored.Add(-time.Second), 0},
-			{"it cannot write", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST","unstored":7,` +
-				`"since":"2000-01-01T00:00:02Z"}}`, true, "not stored yet", stored.Truncate(time.Second).Add(2 * time.Second), 7},
+			{"an instance that cannot write", `{"instance":"kitchen","journal":true,"journal_writer":{"start":"FIRST",` +
+				`"unstored":7,"since":"2000-01-01T00:00:02Z"}}`, true, "not stored yet",
+				stored.Truncate(time.Second).Add(2 * time.Second), 7},
 		} {
-			stop := answers(t, i, test.sealed, test.answer)
+			stop := answerStatus(t, i, test.sealed, test.answer)
 			want(test.name, test.why, test.from, test.records)
 			stop()
 		}
@@ -125,11 +127,11 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 // TestJournalOfWhoMayNotAsk: if a user may read the journal, but not send requests to the instances, the report says
 // that the last minute is unknown.
 func TestJournalOfWhoMayNotAsk(t *testing.T) {
-	bubble(t, natstest.Denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleAs(t, natstest.Denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
-		i := open(t, s, cfg, tried)
-		write(t, s, i)
+		i := open(t, s, cfg, natstest.Tried)
+		writeRecords(t, s, i)
 		none := func(journal.Entry) error { return nil }
 		j, err := i.Journal(t.Context(), journal.Query{}, none)
 		if err != nil || len(j.Holes) != 1 || !strings.Contains(j.Holes[0].Why, "the running instances did not answer") {
@@ -138,7 +140,7 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 		time.Sleep(90 * time.Second)
 		before := journal.Query{Until: j.SearchedAt.Add(-time.Second)}
 		if j, err = i.Journal(t.Context(), before, none); err != nil || !j.Complete() {
-			t.Errorf("of before the last minute: got %+v, %v, want it complete", j.Holes, err)
+			t.Errorf("before the last minute: got %+v, %v, want a complete report", j.Holes, err)
 		}
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
@@ -20,13 +19,13 @@ import (
 
 // journaling returns a configuration with a journal.
 func journaling(t *testing.T) broker.Config {
-	cfg := with(t, "delay", "1s 5s")
+	cfg := configOf(t, "delay", "1s 5s")
 	cfg.Journal = 24 * time.Hour
 	return cfg
 }
 
-// write stores records as a broker does, which then stops.
-func write(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Record) {
+// writeRecords stores records as a broker does that stops afterwards.
+func writeRecords(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Record) {
 	t.Helper()
 	if err := i.streams.ReadKeys(t.Context(), i.JetStream); err != nil {
 		t.Fatal(err)
@@ -57,19 +56,19 @@ func write(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Re
 
 // TestWhereAsksTheJournal: Where combines the journal's records with the content of the lanes.
 func TestWhereAsksTheJournal(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		began := time.Now().UTC()
-		write(t, s, i) // the journal begins before the messages
+		writeRecords(t, s, i) // the journal begins before the messages
 		id := func(n uint64) message.ID { return message.ID{Stream: "DELAY_1s", Sequence: n, At: began} }
 		for range 6 {
 			publish(t, i, "delay.1s.orders.a")
 		}
 		at := began.Add(time.Second)
 		time.Sleep(10 * time.Second)
-		write(t, s, i, endings(at, id)...)
+		writeRecords(t, s, i, endings(at, id)...)
 		// The lane has committed all messages except the sixth. The fourth has no record, and the dead letter of the
 		// second was removed.
 		if err := i.api.Purge(t.Context(), "DELAY_1s", 6); err != nil {
@@ -144,10 +143,10 @@ func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, du
 	}
 }
 
-// TestWhereMeetsWhatIsDeliveredMeanwhile: a message that leaves the last lane during the search is found in the
-// journal, although its record comes after the first search there.
-func TestWhereMeetsWhatIsDeliveredMeanwhile(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+// TestWhereFindsDeliveryMeanwhile: a message that leaves the last lane during the search is found in the journal,
+// although its record is stored after the first search of the journal.
+func TestWhereFindsDeliveryMeanwhile(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
@@ -160,30 +159,30 @@ func TestWhereMeetsWhatIsDeliveredMeanwhile(t *testing.T) {
 		due := time.Now().UTC()
 		var writing sync.WaitGroup
 		writing.Go(func() {
-			time.Sleep(100 * time.Millisecond) // after the search of the lanes, and the first of the journal
-			write(t, s, open(t, s, cfg, ""), journal.Record{ID: id.String(), At: due, Due: due})
+			time.Sleep(100 * time.Millisecond) // after the first search of the journal and the search of the lanes
+			writeRecords(t, s, open(t, s, cfg, ""), journal.Record{ID: id.String(), At: due, Due: due})
 		})
 		w, err := i.Where(t.Context(), MessageRef{ID: id}, 1000, func(uint64, uint64) {})
 		writing.Wait()
 		if err != nil || !w.Delivered.Equal(due) {
-			t.Errorf("got %+v, %v, want it delivered", w, err)
+			t.Errorf("got %+v, %v, want the delivery", w, err)
 		}
 	})
 }
 
-// TestNobodyOwnsTheJournal: the journal is not listed as a lane.
-func TestNobodyOwnsTheJournal(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+// TestJournalIsNoLane: the journal is not listed as a lane.
+func TestJournalIsNoLane(t *testing.T) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
-		for _, as := range []broker.Config{cfg, with(t, "delay", "1s 5s")} {
+		for _, as := range []broker.Config{cfg, configOf(t, "delay", "1s 5s")} {
 			v, err := open(t, s, as, "").Lanes(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, l := range v.Lanes {
 				if l.Stream == "DELAY_JOURNAL" {
-					t.Errorf("it is shown as %+v", l)
+					t.Errorf("the journal is listed as %+v", l)
 				}
 			}
 		}

@@ -55,13 +55,13 @@ type Lane struct {
 	Bytes   uint64       `json:"bytes"`
 	Head
 	Reader
-	In    *float64 `json:"in_per_second,omitempty"`  // arrivals since the previous snapshot; nil without one
-	Out   *float64 `json:"out_per_second,omitempty"` // departures since then; nil as In
-	State State    `json:"state"`
-	Error string   `json:"error,omitempty"` // the reason for unknown fields
+	InRate  *float64 `json:"in_per_second,omitempty"`  // arrivals since the previous snapshot, or nil
+	OutRate *float64 `json:"out_per_second,omitempty"` // departures since the previous snapshot, or nil
+	State   State    `json:"state"`
+	Error   string   `json:"error,omitempty"` // the reason for unknown fields
 
 	Info       *jetstream.StreamInfo `json:"-"` // nil if the leader of the stream did not answer
-	UnknownKey bool                  `json:"-"` // this program has no secret that opens the first message
+	UnknownKey bool                  `json:"-"` // this program lacks the secret that sealed the first message
 
 	spec   streams.Spec
 	format int // of the first message; zero if it is unknown
@@ -69,20 +69,20 @@ type Lane struct {
 
 // Head describes the first message of a lane.
 type Head struct {
-	HeadDue  time.Time `json:"head_due,omitzero"`
-	HeadDead string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become one
-	Overdue  float64   `json:"overdue_seconds"`            // time since the message should have left the lane
+	HeadDue      time.Time `json:"head_due,omitzero"`
+	HeadDeadCode string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become one
+	Overdue      float64   `json:"overdue_seconds"`            // time since the message should have left the lane
 }
 
 // Reader describes the instance that reads a lane. Unknown fields are zero.
 type Reader struct {
-	Owner    Owner     `json:"owner,omitempty"`
-	Instance string    `json:"instance,omitempty"` // the owner
-	Format   int       `json:"format,omitempty"`   // the newest format that the owner reads; zero if it is unknown
-	Newer    int       `json:"newer,omitempty"`    // messages in the owner's memory that it cannot read
-	Held     int       `json:"held"`               // messages in the owner's memory
-	Read     uint64    `json:"read"`               // the last sequence that the owner read
-	Resumes  time.Time `json:"resumes_at,omitzero"`
+	Owner         Owner     `json:"owner,omitempty"`
+	Instance      string    `json:"instance,omitempty"` // the owner
+	Format        int       `json:"format,omitempty"`   // the newest format that the owner reads; zero if it is unknown
+	NewerMessages int       `json:"newer,omitempty"`    // messages in the owner's memory whose format it cannot read
+	Held          int       `json:"held"`               // messages in the owner's memory
+	LastRead      uint64    `json:"read"`               // the last sequence that the owner read
+	ResumesAt     time.Time `json:"resumes_at,omitzero"`
 }
 
 func newLane(s streams.Spec, state State) Lane {
@@ -95,8 +95,8 @@ func (l *Lane) setInstance(table lease.Table, err error) {
 		l.Error = err.Error()
 	}
 	l.Instance = cmp.Or(l.Instance, table.Lanes[l.Stream].Instance)
-	if l.Owner == OwnerNobody && l.Instance != "" {
-		l.Owner = OwnerUnknown // not OwnerNobody: if the table's owner had died, another instance would own the lane
+	if l.Owner == NoOwner && l.Instance != "" {
+		l.Owner = OwnerUnknown // not NoOwner: if the table's owner had died, another instance would own the lane
 	}
 }
 
@@ -120,7 +120,7 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 		l.State = Full
 	}
 	if l.Kind == streams.Paused {
-		l.Pending -= min(l.Pending, i.records(ctx, s))
+		l.Pending -= min(l.Pending, i.pauseRecords(ctx, s))
 	}
 	if l.Kind == streams.Dead || l.Kind == streams.Paused || l.State == Broken {
 		return
@@ -131,7 +131,7 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 		}
 	}
 	i.fillOwner(ctx, l, n)
-	if (l.State == Serving || l.State == Retiring) && (l.Newer > 0 || l.unreadable(l.format)) {
+	if (l.State == Serving || l.State == Retiring) && (l.NewerMessages > 0 || l.unreadable(l.format)) {
 		l.State = TooNew
 	}
 }
@@ -154,8 +154,8 @@ func (i *Inspector) formatOf(in message.Incoming) int {
 	return format
 }
 
-// records returns the number of lists of pauses in the stream of the paused messages.
-func (i *Inspector) records(ctx context.Context, s jetstream.Stream) uint64 {
+// pauseRecords returns the number of lists of pauses in the stream of the paused messages.
+func (i *Inspector) pauseRecords(ctx context.Context, s jetstream.Stream) uint64 {
 	subject := i.names.PausesRecord()
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))
 	if err != nil {
@@ -178,7 +178,7 @@ func IsFullOfBytes(info *jetstream.StreamInfo) bool {
 
 // fillHead reads the first message of a lane. It returns no error if the message has left the lane in the meantime.
 func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
-	in, err := i.Stored(ctx, l.Stream, l.Info.State.FirstSeq)
+	in, err := i.Message(ctx, l.Stream, l.Info.State.FirstSeq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 		l.UnknownKey, l.Error = true, problem.Sentence
 		return nil
 	default:
-		l.HeadDead = string(problem.Code)
+		l.HeadDeadCode = string(problem.Code)
 	}
 	if late := l.Info.TimeStamp.Sub(leaves); late >= minOverdue {
 		l.Overdue = late.Seconds()
@@ -215,7 +215,7 @@ func (i *Inspector) fillTimer(l *Lane, in message.Incoming) {
 	e := entry.Parse(i.Policy(), in)
 	switch {
 	case e.Kind == entry.Set && e.Problem != nil:
-		l.HeadDead = string(e.Problem.Code)
+		l.HeadDeadCode = string(e.Problem.Code)
 	case e.Kind == entry.Set || e.Kind == entry.Fired && e.Problem == nil:
 		l.HeadDue = e.Request.NextAttempt()
 		if late := l.Info.TimeStamp.Sub(l.HeadDue); late >= minOverdue {
@@ -227,6 +227,6 @@ func (i *Inspector) fillTimer(l *Lane, in message.Incoming) {
 // Idle reports whether a lane is empty, without traffic and without a problem. It is always false for the intake.
 func (l Lane) Idle() bool {
 	return l.Pending == 0 && l.State == Serving && l.Error == "" && l.Kind != streams.Intake &&
-		(l.Owner == OwnerRead || l.Owner == OwnerLater || l.Kind == streams.Dead || l.Kind == streams.Paused) &&
-		(l.In == nil || *l.In == 0 && *l.Out == 0)
+		(l.Owner == OwnerReads || l.Owner == OwnerWaits || l.Kind == streams.Dead || l.Kind == streams.Paused) &&
+		(l.InRate == nil || *l.InRate == 0 && *l.OutRate == 0)
 }

@@ -1,10 +1,8 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -34,60 +32,60 @@ type Lanes struct {
 // noLeader is the error of a stream without a leader.
 const noLeader = "the stream has no leader"
 
-// Listed has the streams of the account.
-type Listed struct {
-	Found []streams.Spec // the broker's streams, by their metadata
-	All   map[string]*jetstream.StreamInfo
-	Away  []string // names of the streams without a leader
+// StreamList is the result of listing the streams of the account.
+type StreamList struct {
+	Found      []streams.Spec // the broker's streams, by their metadata
+	All        map[string]*jetstream.StreamInfo
+	Leaderless []string // names of the streams without a leader
 }
 
 // Streams lists the streams. It requests the names of the streams without a leader only if one of the broker's streams
 // is missing.
-func (i *Inspector) Streams(ctx context.Context) (there Listed, err error) {
-	there.Found, there.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
-	if err != nil || len(streams.Compare(i.Wanted(), there.All).Missing) == 0 {
-		return there, err
+func (i *Inspector) Streams(ctx context.Context) (listed StreamList, err error) {
+	listed.Found, listed.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
+	if err != nil || len(streams.Compare(i.Wanted(), listed.All).Missing) == 0 {
+		return listed, err
 	}
-	_, there.Away, err = i.api.Streams(ctx)
-	return there, err
+	_, listed.Leaderless, err = i.api.Streams(ctx)
+	return listed, err
 }
 
 // Lanes returns a snapshot of all lanes. Its requests are concurrent: consecutive ones would take seconds across an
-// ocean. While a lane has no owner, Lanes repeats the request to the instances, for at most the time handover: while
-// one instance hands a lane to another, the lane has no owner.
+// ocean. A lane has no owner while one instance hands it to another. So while a lane has no owner, Lanes repeats the
+// request to the instances, for at most the time handover.
 func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, error) {
-	allowed, cancel := i.Allowed(ctx)
+	allowed, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	finding, cancelFinding := context.WithTimeout(allowed, jsapi.Timeout)
 	defer cancelFinding()
-	there, err := i.Streams(finding)
+	listed, err := i.Streams(finding)
 	if err != nil {
 		return Lanes{}, Cause(allowed, err)
 	}
-	_ = i.streams.Learn(there.Found)       // without a secret, answers count as proven
-	asking, cancelAsking := i.Allowed(ctx) // a user without permission for this request may still read the streams
-	n, err := i.askInstances(asking, lanesOf(there.Found), handover, false)
+	_ = i.streams.Learn(listed.Found)          // without a secret, answers count as proven
+	asking, cancelAsking := i.WithRefusal(ctx) // a user without permission for this request may still read the streams
+	n, err := i.askInstances(asking, lanesOf(listed.Found), handover, false)
 	if err != nil {
 		n.Refused = Cause(asking, err)
 	}
 	cancelAsking()
-	allowed, cancelAgain := i.Allowed(ctx)
+	allowed, cancelAgain := i.WithRefusal(ctx)
 	defer cancelAgain()
-	v := i.readLanes(allowed, there, n)
+	v := i.readLanes(allowed, listed, n)
 	// One refusal fails the call: an incomplete result would mislead.
 	return v, Cause(allowed, context.Cause(allowed))
 }
 
 // SettledLanes returns a snapshot of all lanes, and the answers of the instances. First it repeats the request to the
 // instances until each lane has one owner that reads it, for at most maxDouble.
-func (i *Inspector) SettledLanes(ctx context.Context, there Listed) (v Lanes, n Instances) {
-	_ = i.streams.Learn(there.Found) // without a secret, answers count as proven
+func (i *Inspector) SettledLanes(ctx context.Context, listed StreamList) (v Lanes, n Instances) {
+	_ = i.streams.Learn(listed.Found) // without a secret, answers count as proven
 	refused := i.request(ctx, maxDouble+jsapi.Timeout, func(ctx context.Context) (err error) {
-		n, err = i.askInstances(ctx, lanesOf(there.Found), takeover, true)
+		n, err = i.askInstances(ctx, lanesOf(listed.Found), maxTakeover, true)
 		return err
 	})
 	n.Refused = refused
-	return i.readLanes(ctx, there, n), n
+	return i.readLanes(ctx, listed, n), n
 }
 
 // lanesOf returns the streams that need an owner. The lane of a pause has no reader while the pause lasts.
@@ -98,7 +96,7 @@ func lanesOf(found []streams.Spec) []string {
 		case streams.Dead, streams.Owners, streams.Journal, streams.Paused:
 			continue
 		}
-		if s.Broken == nil && s.Format <= streams.Format {
+		if s.MarksErr == nil && s.Format <= streams.Format {
 			all = append(all, s.Stream)
 		}
 	}
@@ -107,23 +105,23 @@ func lanesOf(found []streams.Spec) []string {
 
 // readLanes reads the state of the streams that were found, and adds the missing ones. It needs the secrets of the
 // streams: without a secret, no seal is checked, and doctor reports that.
-func (i *Inspector) readLanes(ctx context.Context, there Listed, n Instances) Lanes {
+func (i *Inspector) readLanes(ctx context.Context, listed StreamList, n Instances) Lanes {
 	want := i.Wanted()
-	lanes := existingLanes(want, there.Found)
+	lanes := existingLanes(want, listed.Found)
 	var filling sync.WaitGroup
 	for at := range lanes {
 		filling.Go(func() { i.fill(ctx, &lanes[at], n) })
 	}
-	table, err := i.table(ctx, there.Found)
+	table, err := i.table(ctx, listed.Found)
 	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are shown
 	filling.Wait()
 	for at := range lanes {
 		lanes[at].setInstance(table, err)
 	}
 	resolveUnknown(lanes)
-	lanes = append(lanes, missingLanes(want, there)...)
-	slices.SortFunc(lanes, byWay)
-	v := sum(lanes)
+	lanes = append(lanes, missingLanes(want, listed)...)
+	slices.SortFunc(lanes, func(a, b Lane) int { return streams.CompareLanes(a.spec, b.spec) })
+	v := newLanes(lanes)
 	v.Paused, v.list, v.Unopened = pausesOf(read.List), read.List, read.Unopened
 	return v
 }
@@ -136,9 +134,9 @@ func existingLanes(want, found []streams.Spec) []Lane {
 			continue
 		}
 		l := newLane(s, Serving)
-		switch _, wanted := SpecOf(want, s.Stream); {
-		case s.Broken != nil:
-			l.State, l.Error = Broken, s.Broken.Error()
+		switch _, wanted := streams.SpecOf(want, s.Stream); {
+		case s.MarksErr != nil:
+			l.State, l.Error = Broken, s.MarksErr.Error()
 		case s.Format > streams.Format:
 			l.State = Newer
 		case !wanted:
@@ -149,23 +147,14 @@ func existingLanes(want, found []streams.Spec) []Lane {
 	return lanes
 }
 
-// SpecOf returns the specification of a stream.
-func SpecOf(specs []streams.Spec, stream string) (s streams.Spec, there bool) {
-	i := slices.IndexFunc(specs, func(s streams.Spec) bool { return s.Stream == stream })
-	if i < 0 {
-		return s, false
-	}
-	return specs[i], true
-}
-
 // missingLanes returns the lanes whose stream is missing, foreign or without a leader.
-func missingLanes(want []streams.Spec, there Listed) []Lane {
+func missingLanes(want []streams.Spec, listed StreamList) []Lane {
 	var lanes []Lane
-	c := streams.Compare(want, there.All)
+	c := streams.Compare(want, listed.All)
 	for _, w := range want {
-		_, found := SpecOf(there.Found, w.Stream)
+		_, found := streams.SpecOf(listed.Found, w.Stream)
 		switch {
-		case slices.Contains(there.Away, w.Stream):
+		case slices.Contains(listed.Leaderless, w.Stream):
 			l := newLane(w, Silent)
 			l.Error = noLeader
 			lanes = append(lanes, l)
@@ -178,18 +167,8 @@ func missingLanes(want []streams.Spec, there Listed) []Lane {
 	return lanes
 }
 
-// byWay orders lanes in the order in which messages pass through them: intake and timers, levels, retries, pauses, dead
-// letters.
-func byWay(a, b Lane) int {
-	kinds := append(streams.Lanes(), streams.Dead)
-	return cmp.Or(
-		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
-		cmp.Compare(a.Delay, b.Delay),
-		strings.Compare(a.Stream, b.Stream))
-}
-
-// sum adds up the lanes.
-func sum(lanes []Lane) Lanes {
+// newLanes returns a snapshot of these lanes, with the totals.
+func newLanes(lanes []Lane) Lanes {
 	v := Lanes{Time: time.Now(), Lanes: lanes}
 	for _, l := range lanes {
 		if l.Info != nil {
@@ -201,7 +180,7 @@ func sum(lanes []Lane) Lanes {
 		}
 		v.Totals.Pending += l.Pending
 		v.Totals.Overdue = max(v.Totals.Overdue, l.Overdue)
-		if l.Owner == OwnerNobody || l.Owner == OwnerStopped {
+		if l.Owner == NoOwner || l.Owner == OwnerStopped {
 			v.Totals.Unread++
 		}
 	}
@@ -221,7 +200,7 @@ func (v *Lanes) SetRates(before Lanes) {
 		in := float64(l.Info.State.LastSeq) - float64(last.Info.State.LastSeq)
 		out := in - (float64(l.Pending) - float64(last.Pending))
 		if passed > 0 && in >= 0 {
-			l.In, l.Out = new(in/passed), new(max(0, out/passed)) // a new leader may lag, so out may be negative
+			l.InRate, l.OutRate = new(in/passed), new(max(0, out/passed)) // a new leader may lag, so out may be negative
 		}
 	}
 }

@@ -10,18 +10,17 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// TestOwnerAs: the status of an instance determines the owner of a lane. If no instance claims the lane, its consumers
-// do.
+// TestOwnerAs: the status of the instance that claims a lane determines the state of the lane's reader.
 func TestOwnerAs(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
 		lane stats.LaneAnswer
 		want Owner
 	}{
-		{stats.LaneAnswer{Live: true}, OwnerRead},
-		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, OwnerLater},
-		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, OwnerRead},
-		{stats.LaneAnswer{Live: true, Full: true}, OwnerLater},
+		{stats.LaneAnswer{Live: true}, OwnerReads},
+		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(time.Minute)}, OwnerWaits},
+		{stats.LaneAnswer{Live: true, ResumesAt: now.Add(-time.Minute)}, OwnerReads},
+		{stats.LaneAnswer{Live: true, Full: true}, OwnerWaits},
 		{stats.LaneAnswer{Live: true, InDoubt: true}, OwnerStopped},
 		{stats.LaneAnswer{ResumesAt: now.Add(time.Minute)}, OwnerStopped},
 	} {
@@ -42,11 +41,11 @@ func TestIsRead(t *testing.T) {
 		consumer jetstream.ConsumerInfo
 		want     bool
 	}{
-		{"waits", consumer("delaybroker-x", 1, nil), true},
-		{"is served", consumer("delaybroker-x", 0, at(time.Second)), true},
-		{"crashed", consumer("delaybroker-x", 0, at(time.Minute)), false},
-		{"never served", consumer("delaybroker-x", 0, nil), false},
-		{"somebody else", consumer("where-x", 1, nil), false},
+		{"a waiting pull", consumer("delaybroker-x", 1, nil), true},
+		{"a recent delivery", consumer("delaybroker-x", 0, at(time.Second)), true},
+		{"an old delivery", consumer("delaybroker-x", 0, at(time.Minute)), false},
+		{"no delivery", consumer("delaybroker-x", 0, nil), false},
+		{"a foreign consumer", consumer("where-x", 1, nil), false},
 	} {
 		if got := isRead(now, []jetstream.ConsumerInfo{test.consumer}); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
@@ -77,7 +76,7 @@ func TestIsFull(t *testing.T) {
 	}
 }
 
-// TestRates: the rates come from two snapshots.
+// TestRates: SetRates computes the rates from two snapshots.
 func TestRates(t *testing.T) {
 	now := time.Now()
 	snapshot := func(at time.Duration, last, held uint64) Lanes {
@@ -87,16 +86,16 @@ func TestRates(t *testing.T) {
 	}
 	before, after := snapshot(0, 100, 60), snapshot(2*time.Second, 140, 50)
 	after.SetRates(before)
-	if l := after.Lanes[0]; *l.In != 20 || *l.Out != 25 {
-		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.In, *l.Out)
+	if l := after.Lanes[0]; *l.InRate != 20 || *l.OutRate != 25 {
+		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.InRate, *l.OutRate)
 	}
 	recreated := snapshot(4*time.Second, 1, 1)
 	recreated.Lanes[0].Info.Created = now
-	if recreated.SetRates(after); recreated.Lanes[0].In != nil {
-		t.Errorf("got %v of a stream that was created again, want nothing", *recreated.Lanes[0].In)
+	if recreated.SetRates(after); recreated.Lanes[0].InRate != nil {
+		t.Errorf("got the rate %v of a stream that was created again, want none", *recreated.Lanes[0].InRate)
 	}
 	first := snapshot(0, 1, 1)
-	if first.SetRates(Lanes{}); first.Lanes[0].In != nil {
+	if first.SetRates(Lanes{}); first.Lanes[0].InRate != nil {
 		t.Error("got a rate from one snapshot")
 	}
 }

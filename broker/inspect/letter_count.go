@@ -22,14 +22,14 @@ const maxGroups = 20_000
 
 // LetterGroup describes the letters with equal properties.
 type LetterGroup struct {
-	Letters int       `json:"letters"`
-	Code    string    `json:"code,omitempty"`
-	Target  string    `json:"target,omitempty"`
-	Reason  string    `json:"reason,omitempty"` // with # for each number
-	Oldest  time.Time `json:"oldest"`
-	Newest  time.Time `json:"newest"`
-	Number  uint64    `json:"number"`      // of the newest letter
-	Last    string    `json:"last_reason"` // of the newest letter, with its numbers
+	Letters    int       `json:"letters"`
+	Code       string    `json:"code,omitempty"`
+	Target     string    `json:"target,omitempty"`
+	Reason     string    `json:"reason,omitempty"` // with # for each number
+	Oldest     time.Time `json:"oldest"`
+	Newest     time.Time `json:"newest"`
+	Number     uint64    `json:"number"`      // of the newest letter
+	LastReason string    `json:"last_reason"` // of the newest letter, with its numbers
 }
 
 // LetterCount is the number of letters by group, the largest group first.
@@ -38,12 +38,12 @@ type LetterCount struct {
 	Groups  []*LetterGroup `json:"groups"`
 }
 
-// kind has the common properties of a group.
+// kind has the properties that all letters of a group have in common.
 type kind struct{ code, target, reason string }
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// kindOf returns those properties of a letter that by names.
+// kindOf returns the properties of a letter that are listed in by.
 func kindOf(l deadletter.Letter, by []string) (k kind) {
 	if slices.Contains(by, ByCode) {
 		k.code = string(l.Code)
@@ -80,7 +80,7 @@ func (l *Letters) Count(
 		}
 		count.Letters++
 		g.Letters++
-		g.Newest, g.Number, g.Last = letter.At.UTC(), letter.Sequence, Reason(letter)
+		g.Newest, g.Number, g.LastReason = letter.At.UTC(), letter.Sequence, Reason(letter)
 	}
 	slices.SortStableFunc(count.Groups, func(a, b *LetterGroup) int { return cmp.Compare(b.Letters, a.Letters) })
 	return count, nil

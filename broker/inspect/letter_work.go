@@ -24,8 +24,8 @@ const (
 
 // advice has the recommended action for each error that leaves a letter unchanged.
 var advice = []struct {
-	err  error
-	what string
+	err    error
+	action string
 }{
 	{deadletter.ErrMarker, "the timer is still in DELAY_TIMERS and fires from there; if delaybroker doctor reports " +
 		"that it cannot be opened, set its secret again (DELAY_SECRET); then run delaybroker dead rm"},
@@ -42,9 +42,9 @@ var advice = []struct {
 
 // LetterWork is one operation on many letters.
 type LetterWork struct {
-	Query deadletter.Query
-	Did   string // outcome of a successful Do, "resent" or "removed"
-	Do    func(ctx context.Context, l deadletter.Letter) error
+	Query   deadletter.Query
+	Outcome string // outcome of a successful Do, "resent" or "removed"
+	Do      func(ctx context.Context, l deadletter.Letter) error
 
 	mu       sync.Mutex // guards outcomes
 	outcomes []LetterOutcome
@@ -64,13 +64,13 @@ func (l *Letters) ResendingEach(
 	if dry {
 		do = l.DryRun
 	}
-	return &LetterWork{Query: deadletter.Query{Filter: f}, Did: "resent",
+	return &LetterWork{Query: deadletter.Query{Filter: f}, Outcome: "resent",
 		Do: func(ctx context.Context, one deadletter.Letter) error { return do(ctx, one, change(one), l.Time()) }}
 }
 
 // Removing returns the work that removes letters. If dry is set, the work only reports the outcomes.
 func (l *Letters) Removing(f deadletter.Filter, dry bool) *LetterWork {
-	w := &LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: true}, Did: "removed", Do: l.Remove}
+	w := &LetterWork{Query: deadletter.Query{Filter: f, HeadersOnly: true}, Outcome: "removed", Do: l.Remove}
 	if dry {
 		w.Do = func(context.Context, deadletter.Letter) error { return nil }
 	}
@@ -79,16 +79,16 @@ func (l *Letters) Removing(f deadletter.Filter, dry bool) *LetterWork {
 
 // LetterOutcome counts the letters with one outcome and one reason.
 type LetterOutcome struct {
-	Did     string `json:"did"` // resent, removed, left or gone
+	Outcome string `json:"did"` // resent, removed, left or gone
 	Letters int    `json:"letters"`
-	Why     string `json:"why,omitempty"`
+	Reason  string `json:"why,omitempty"`
 	Number  uint64 `json:"number,omitempty"` // of one of these letters
 }
 
 // Work runs Do on the letters of the query. Work ends when all letters are done, when Do or the query fails, or when
-// the context stop ends. It then starts no further operation, and waits for the operations in progress, so that no
-// letter is left in two streams. It returns the outcomes so far, successes first. If stop ended the work, the error is
-// the cause of stop.
+// the context stop ends. In each case Work starts no further operation, and waits for the operations in progress, so
+// that no letter remains in two streams. Work returns the outcomes so far, successes first. If stop ended the work, the
+// error is the cause of stop.
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
@@ -119,15 +119,15 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 
 // note counts the outcome of a letter. It returns an error only if err does not concern this letter alone.
 func (w *LetterWork) note(l deadletter.Letter, err error) error {
-	o := LetterOutcome{Did: w.Did}
+	o := LetterOutcome{Outcome: w.Outcome}
 	switch {
 	case errors.Is(err, deadletter.ErrAbsent):
-		o.Did = LetterGone
+		o.Outcome = LetterGone
 	case errors.Is(err, deadletter.ErrNotResendable):
-		o.Did, o.Number = LetterLeft, l.Sequence
+		o.Outcome, o.Number = LetterLeft, l.Sequence
 		for _, a := range advice {
 			if errors.Is(err, a.err) {
-				o.Why = a.err.Error() + ": " + a.what
+				o.Reason = a.err.Error() + ": " + a.action
 			}
 		}
 	case err != nil:
@@ -135,7 +135,9 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.outcomes, func(has LetterOutcome) bool { return has.Did == o.Did && has.Why == o.Why })
+	i := slices.IndexFunc(w.outcomes, func(has LetterOutcome) bool {
+		return has.Outcome == o.Outcome && has.Reason == o.Reason
+	})
 	if i < 0 {
 		i = len(w.outcomes)
 		w.outcomes = append(w.outcomes, o)
@@ -146,8 +148,8 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 
 // order returns the sort key of an outcome. Successes sort first.
 func (w *LetterWork) order(o LetterOutcome) string {
-	if o.Did == w.Did {
+	if o.Outcome == w.Outcome {
 		return ""
 	}
-	return o.Did + o.Why
+	return o.Outcome + o.Reason
 }

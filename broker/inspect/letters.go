@@ -12,9 +12,9 @@ import (
 // Letters are the dead letters of a broker. All their times are by the clock of the broker's server.
 type Letters struct {
 	*deadletter.Store
-	Asked time.Time // time of the opening, by the server's clock
+	Opened time.Time // time of the opening, by the server's clock
 
-	local time.Time // the same time, by the local clock
+	openedLocal time.Time // the same time, by the local clock
 }
 
 // Letters opens the dead letters. It reads the secrets of the streams, which prove that a broker wrote a letter, and
@@ -28,10 +28,10 @@ func (i *Inspector) Letters(ctx context.Context) (*Letters, error) {
 		Lane: ShortestRetry(i.Wanted()), // a resent letter passes through this retry lane
 	})}
 	var err error
-	if l.Asked, err = l.Now(ctx); err != nil {
+	if l.Opened, err = l.Now(ctx); err != nil {
 		return nil, err
 	}
-	l.local = time.Now()
+	l.openedLocal = time.Now()
 	return l, nil
 }
 
@@ -47,7 +47,7 @@ func ShortestRetry(specs []streams.Spec) string {
 }
 
 // Time returns an estimate of the current time by the server's clock.
-func (l *Letters) Time() time.Time { return l.Asked.Add(time.Since(l.local)) }
+func (l *Letters) Time() time.Time { return l.Opened.Add(time.Since(l.openedLocal)) }
 
 // Reason returns the reason why a message became a dead letter.
 func Reason(l deadletter.Letter) string {

@@ -29,21 +29,21 @@ type Owner string
 
 // The states of a lane's reader.
 const (
-	OwnerRead    Owner = "read"    // an instance reads the lane
-	OwnerLater   Owner = "later"   // the owner reads on later: its memory is full, or has all messages due soon
+	OwnerReads   Owner = "read"    // an instance reads the lane
+	OwnerWaits   Owner = "later"   // the owner has suspended reading: its memory is full, or has all messages due soon
 	OwnerStopped Owner = "stopped" // the owner cannot read the lane now, or may no longer own it
-	OwnerNobody  Owner = "nobody"  // no instance owns the lane
+	NoOwner      Owner = "nobody"  // no instance owns the lane
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request
 )
 
 // fillOwner sets the reader's state from the sealed status of the instance that claims the lane. Without such a status,
-// it uses the state of the lane's consumers: an older broker, which may run during an upgrade, does not answer, or does
-// not seal its answer.
+// fillOwner uses the state of the lane's consumers: an older broker, which may run during an upgrade, does not answer
+// or does not seal its answer.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
-	if who, as, owned := n.owner(l.Stream); owned {
-		l.Instance, l.Held, l.Read, l.Resumes = who, as.Held, as.Read, as.ResumesAt
-		l.Newer, l.Format = as.Newer, n.formatOf(who)
-		l.Owner = ownerAs(as, l.Info.TimeStamp)
+	if answer, lane, owned := n.owner(l.Stream); owned {
+		l.Instance, l.Format = answer.Instance, answer.Format
+		l.Held, l.LastRead, l.ResumesAt, l.NewerMessages = lane.Held, lane.Read, lane.ResumesAt, lane.Newer
+		l.Owner = ownerAs(lane, l.Info.TimeStamp)
 		return
 	}
 	consumers, err := i.consumers(ctx, l.Stream, l.Info)
@@ -51,11 +51,11 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	case err != nil:
 		l.Error = err.Error()
 	case isRead(l.Info.TimeStamp, consumers):
-		l.Owner = OwnerRead
+		l.Owner = OwnerReads
 	case n.Refused != nil, len(n.Proven) == 0:
 		l.Owner = OwnerUnknown // see resolveUnknown
 	default:
-		l.Owner = OwnerNobody
+		l.Owner = NoOwner
 	}
 }
 
@@ -65,9 +65,9 @@ func ownerAs(l stats.LaneAnswer, now time.Time) Owner {
 	case !l.Live || l.InDoubt:
 		return OwnerStopped
 	case l.Full || l.ResumesAt.Sub(now) > minWait:
-		return OwnerLater
+		return OwnerWaits
 	}
-	return OwnerRead
+	return OwnerReads
 }
 
 // consumers returns the consumers of a stream. It sends no request if the stream has none.
@@ -99,15 +99,13 @@ func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 
 // table reads the instances' table of owners. The table is empty if instances do not share lanes.
 func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Table, error) {
-	at := slices.IndexFunc(found, func(s streams.Spec) bool {
-		return s.Kind == streams.Owners && s.Format <= streams.Format
-	})
-	if at < 0 {
+	owners, ok := streams.SpecOfKind(found, streams.Owners)
+	if !ok || owners.Format > streams.Format {
 		return lease.Table{}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	m, err := i.api.Last(ctx, found[at].Stream, i.names.OwnersTable())
+	m, err := i.api.Last(ctx, owners.Stream, i.names.OwnersTable())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return lease.Table{}, nil
 	}
@@ -120,12 +118,12 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 // resolveUnknown changes unknown owners to nobody if no lane at all has a reader. If a broker were running, and the
 // server refused only its answers, that broker would read at least one of the lanes.
 func resolveUnknown(lanes []Lane) {
-	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerRead }) {
+	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerReads }) {
 		return
 	}
 	for i := range lanes {
 		if lanes[i].Owner == OwnerUnknown {
-			lanes[i].Owner = OwnerNobody
+			lanes[i].Owner = NoOwner
 		}
 	}
 }

@@ -24,14 +24,14 @@ const (
 )
 
 var (
-	// ErrOlder is returned if a running instance does not support pauses. Such an instance would deliver to paused
-	// targets.
-	ErrOlder = errors.New("a running broker is too old for pauses: upgrade it first")
+	// ErrPausesUnsupported is returned if a running instance does not support pauses. Such an instance would deliver to
+	// paused targets.
+	ErrPausesUnsupported = errors.New("a running broker is too old for pauses: upgrade it first")
 	// ErrUnconfirmed is returned if instances have not confirmed the new list in time. The list itself is stored.
 	ErrUnconfirmed = errors.New("instances have not confirmed the change")
 	// ErrNoPauses is returned if the stream of the paused messages is missing.
 	ErrNoPauses = errors.New("the stream of the paused messages is missing: create it with delaybroker provision")
-	// ErrUnopened is returned if the only list of pauses is sealed with a secret that these settings do not have.
+	// ErrUnopened is returned if the only list of pauses is sealed with a secret that is missing in these settings.
 	ErrUnopened = errors.New("the list of paused targets is sealed with a secret that is not set here: set " +
 		"DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker: it keeps these targets paused")
 )
@@ -42,7 +42,7 @@ type Pause struct {
 	Waiting *uint64 `json:"waiting,omitempty"` // messages; nil if they were not counted
 }
 
-// predicate returns the state of the pause, as the predicate of a sentence about a target.
+// predicate returns the state of the pause as text. The subject of the sentence is a target.
 func (p Pause) predicate() string {
 	if p.State == pause.Paused {
 		return fmt.Sprintf("is paused since %s (%s)", text.Second(p.Since), p.Pattern)
@@ -58,14 +58,15 @@ type PauseChange struct {
 	NotStored   string   `json:"error,omitempty"` // why the list is not stored; the instances still follow it
 }
 
-// pauseStore returns the store of the list of pauses. After a call of Learn, the store has the secrets of the streams.
+// pauseStore returns the store of the list of pauses. After a call of ReadKeys, the store has the secrets of the
+// streams.
 func (i *Inspector) pauseStore() pause.Store {
 	return pause.Store{Conn: i.Conn, API: i.api.API, Names: i.names, Keys: i.streams.Policy().Keys}
 }
 
 // Pauses returns the pauses, each with the number of its waiting messages.
 func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
 		return nil, Cause(ctx, err)
@@ -81,7 +82,7 @@ func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
 	}
 	all := pausesOf(read.List)
 	for at := range all {
-		scan := i.Headers(i.names.PausedStream(), "pauses")
+		scan := i.ScanHeaders(i.names.PausedStream(), "pauses")
 		scan.Filters = []string{i.names.PauseFilter(all[at].ID)}
 		n, err := scan.Count(ctx)
 		if err != nil {
@@ -117,12 +118,9 @@ func (i *Inspector) Resume(ctx context.Context, pattern string) (PauseChange, er
 	})
 }
 
-// pausedPatterns returns the end of the error about a pattern that is not paused.
+// pausedPatterns returns the paused patterns as the end of an error text.
 func pausedPatterns(l *pause.List) string {
-	var names []string
-	for _, p := range l.Present() {
-		names = append(names, p.Pattern)
-	}
+	names := l.Patterns()
 	if len(names) == 0 {
 		return "no pattern is paused"
 	}
@@ -135,7 +133,7 @@ func pausedPatterns(l *pause.List) string {
 func (i *Inspector) changePauses(
 	ctx context.Context, stops bool, change func(*pause.List) (*pause.List, error),
 ) (PauseChange, error) {
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	found, _, err := i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err == nil {
@@ -148,8 +146,8 @@ func (i *Inspector) changePauses(
 	if err := t.round(ctx, nil); err != nil {
 		return PauseChange{}, Cause(ctx, err)
 	}
-	if stops && len(t.older) > 0 {
-		return PauseChange{}, fmt.Errorf("%w: %s", ErrOlder, text.Few(t.older))
+	if stops && len(t.unsupported) > 0 {
+		return PauseChange{}, fmt.Errorf("%w: %s", ErrPausesUnsupported, text.Few(t.unsupported))
 	}
 	next, refused, err := t.change(ctx, change)
 	if err != nil && (stops || refused) || next == nil {
@@ -173,16 +171,16 @@ func (i *Inspector) changePauses(
 // An announcement is the state of one change of the list of pauses.
 type announcement struct {
 	*Inspector
-	found     []streams.Spec
-	newest    *pause.List     // the newest list of any instance
-	answered  map[string]bool // instances that have answered
-	confirmed map[string]bool // instances that follow the list
-	older     []string        // instances without support for pauses
-	table     []string        // instances in the table of owners
+	found       []streams.Spec
+	newest      *pause.List     // the newest list of any instance
+	answered    map[string]bool // instances that have answered
+	confirmed   map[string]bool // instances that follow the list
+	unsupported []string        // instances without support for pauses
+	table       []string        // instances in the table of owners
 }
 
-// change stores the next version of the list. Refused reports that the list must not change. If refused is false, an
-// error only means that next is not stored: the caller may still announce next.
+// change stores the next version of the list. If the change is not allowed, refused is true. If refused is false, an
+// error means that next is not stored, and the caller may still announce next.
 func (t *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
 ) (next *pause.List, refused bool, err error) {
@@ -237,7 +235,7 @@ func (t *announcement) round(ctx context.Context, l *pause.List) error {
 	if err != nil {
 		return err
 	}
-	t.table, t.older = slices.Sorted(maps.Keys(table.Instances)), nil
+	t.table, t.unsupported = slices.Sorted(maps.Keys(table.Instances)), nil
 	var send func(reply string) error
 	if l != nil {
 		send = func(reply string) error { return t.pauseStore().Announce(l, reply) }
@@ -246,7 +244,7 @@ func (t *announcement) round(ctx context.Context, l *pause.List) error {
 		answered[m.Instance], t.answered[m.Instance] = true, true
 		switch {
 		case m.Pauses == nil:
-			t.older = append(t.older, m.Instance)
+			t.unsupported = append(t.unsupported, m.Instance)
 		case !m.Proven:
 			return true
 		case l == nil:

@@ -25,8 +25,8 @@ var (
 
 // Bound is a bound of a list: a time, or a duration from now by the server's clock. The zero value is no bound.
 type Bound struct {
-	At time.Time
-	In *time.Duration
+	Instant time.Time
+	Offset  *time.Duration
 }
 
 // ParseBound parses a duration from now, or a time with a zone. Empty text is no bound.
@@ -35,27 +35,27 @@ func ParseBound(text string) (Bound, error) {
 		return Bound{}, nil
 	}
 	if d, err := levels.ParseDuration(text); err == nil {
-		return Bound{In: &d}, nil
+		return Bound{Offset: &d}, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		return Bound{}, ErrBound
 	}
-	return Bound{At: at}, nil
+	return Bound{Instant: at}, nil
 }
 
 // Time returns the bound as a time. The zero time is no bound.
 func (b Bound) Time(now time.Time) time.Time {
-	if b.In != nil {
-		return now.Add(*b.In)
+	if b.Offset != nil {
+		return now.Add(*b.Offset)
 	}
-	return b.At
+	return b.Instant
 }
 
 // PendingQuery is the query of a list.
 type PendingQuery struct {
 	Target  string // a pattern; empty for all
-	Find    string // a Delay-Id, with or without its time, a timer's key, a Nats-Msg-Id or a target; empty for all
+	Find    string // a Delay-Id (with or without its time), a timer's key, a Nats-Msg-Id or a target; empty for all
 	After   Bound  // only messages due at this time or later
 	Before  Bound  // only messages due earlier
 	Limit   int    // maximum number of messages to list
@@ -63,8 +63,8 @@ type PendingQuery struct {
 	Cursor  Cursor // where an earlier list ended; the zero value for the beginning
 }
 
-// Waiting is a message that waits in a lane.
-type Waiting struct {
+// PendingMessage is a message that waits in a lane.
+type PendingMessage struct {
 	ID       string    `json:"id"`
 	MsgID    string    `json:"msg_id,omitempty"` // the client's own Nats-Msg-Id
 	Key      string    `json:"key,omitempty"`    // of a named timer
@@ -77,23 +77,23 @@ type Waiting struct {
 	Attempts int       `json:"attempts"` // deliveries refused so far
 	Problem  string    `json:"problem,omitempty"`
 
-	place time.Time // position in the list
+	position time.Time // position in the list
 }
 
-// named reports whether the text identifies the message, or is empty.
-func (w Waiting) named(text string) bool {
+// matches reports whether the text identifies the message, or is empty.
+func (w PendingMessage) matches(text string) bool {
 	return text == "" || text == w.Key || text == w.MsgID || text == w.ID || strings.HasPrefix(w.ID, text+"-") ||
 		message.Match(text, w.Target)
 }
 
-// List is a list of messages, by due time.
-type List struct {
-	Messages []Waiting
-	End
+// PendingList is a list of messages, by due time.
+type PendingList struct {
+	Messages []PendingMessage
+	ListEnd
 }
 
-// End describes the end of a list.
-type End struct {
+// ListEnd describes the end of a list.
+type ListEnd struct {
 	Time      time.Time `json:"time"`             // by the server's clock
 	More      bool      `json:"more"`             // further messages may match
 	Cursor    string    `json:"cursor,omitempty"` // for the next list; empty for the beginning
@@ -127,35 +127,35 @@ func ParseCursor(s string) (Cursor, error) {
 	return Cursor{Due: time.Unix(0, n).UTC(), ID: id}, nil
 }
 
-func (c Cursor) compare(w Waiting) int {
-	return cmp.Or(c.Due.Compare(w.place), strings.Compare(c.ID, w.ID))
+func (c Cursor) compare(w PendingMessage) int {
+	return cmp.Or(c.Due.Compare(w.position), strings.Compare(c.ID, w.ID))
 }
 
 // Pending returns the matching messages of all lanes by due time. Up to its last message the list is complete, except
 // for messages that moved to another lane during the call.
-func (i *Inspector) Pending(ctx context.Context, query PendingQuery) (List, error) {
+func (i *Inspector) Pending(ctx context.Context, query PendingQuery) (PendingList, error) {
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {
-		return List{}, err
+		return PendingList{}, err
 	}
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	m := merge{
 		Inspector: i, query: query, after: query.After.Time(v.Time), before: query.Before.Time(v.Time),
-		all: List{End: End{Time: v.Time}}, listed: make(map[string]bool),
+		result: PendingList{ListEnd: ListEnd{Time: v.Time}}, listed: make(map[string]bool),
 		timers: make(map[string]string),
 	}
 	var lanes []Lane
-	lanes, m.all.Silent, m.all.HeaderTargets = i.lanesToRead(v)
-	m.reader = reader{i.parsePolicy(m.all.HeaderTargets), query.Target}
+	lanes, m.result.Silent, m.result.HeaderTargets = i.lanesToRead(v)
+	m.reader = reader{i.parsePolicy(m.result.HeaderTargets), query.Target}
 	for _, l := range lanes {
 		m.add(ctx, l)
 	}
 	defer m.stop()
 	if err := m.run(); err != nil {
-		return List{}, Cause(ctx, err)
+		return PendingList{}, Cause(ctx, err)
 	}
-	return m.all, nil
+	return m.result, nil
 }
 
 // lanesToRead returns the lanes that contain messages. Silent has the lanes with unknown content. HeaderTargets reports

@@ -15,21 +15,22 @@ const (
 	// listBatch is the number of headers in one request to a lane. A list often needs only the first few messages of
 	// many lanes.
 	listBatch = 100
-	// maxLateArrival is a bound: if a message arrived in its level later than that, its place in the list is not exact.
+	// maxLateArrival is the maximum delay of an arrival in a level. If a message arrived later, its position in the list
+	// is not exact.
 	maxLateArrival = time.Minute
 )
 
-// A source is one pass of a lane in a merge. A message in a level is due when it leaves the level, or later. If no
-// level took its hop in time, the message arrived late, and is due earlier. The list places each message of a level at
-// its due time, or at maxLateArrival before it leaves the level, whichever is later. The intake and the retry lanes
-// have no order, so the merge reads all their messages before it lists the first message of any lane.
+// A source is one pass of a lane in a merge. A message in a level is due when it leaves the level, or later. A hop that
+// arrived late in its level is an exception: the message is due before it leaves. The list places each message of a
+// level at its due time, or at maxLateArrival before it leaves the level, whichever is later. The intake and the retry
+// lanes have no order, so the merge reads all their messages before it lists the first message of any lane.
 type source struct {
 	Lane
 	pass
-	next func() (lane.Message, error, bool)
-	end  func()
-	from time.Time // no unread message has an earlier place
-	done bool
+	next     func() (lane.Message, error, bool)
+	end      func()
+	earliest time.Time // no unread message has an earlier position
+	done     bool
 }
 
 // A merge lists the messages of a broker's lanes by due time.
@@ -39,19 +40,19 @@ type merge struct {
 	reader        reader
 	after, before time.Time // zero for no bound
 	sources       []*source
-	read          waitings          // messages that were read, and not yet listed
+	unlisted      pendingHeap       // messages that were read, and not yet listed
 	listed        map[string]bool   // ids that were listed or replaced; a message that moves may be read in two lanes
 	timers        map[string]string // ids of the last sets, by subject
-	all           List
+	result        PendingList
 }
 
 // add adds a lane. It sends no request before the first message is needed.
 func (m *merge) add(ctx context.Context, l Lane) {
 	for _, p := range passesOf(m.names, l, m.query.Target) {
-		scan := m.Headers(l.Stream, "pending")
+		scan := m.ScanHeaders(l.Stream, "pending")
 		scan.To, scan.Batch, scan.Filters = l.Info.State.LastSeq, listBatch, p.filters
 		s := &source{Lane: l, pass: p}
-		s.from = s.leaves(l.Info.State.FirstTime)
+		s.earliest = s.earliestAfter(l.Info.State.FirstTime)
 		s.next, s.end = iter.Pull2(scan.All(ctx))
 		m.sources = append(m.sources, s)
 	}
@@ -64,27 +65,27 @@ func (m *merge) stop() {
 	}
 }
 
-// leaves returns the earliest place of a message stored at this time or later.
-func (s *source) leaves(stored time.Time) time.Time {
+// earliestAfter returns the earliest position of a message stored at this time or later.
+func (s *source) earliestAfter(stored time.Time) time.Time {
 	if s.Kind != streams.Level {
 		return time.Time{}
 	}
 	return stored.Add(s.spec.Delay - maxLateArrival)
 }
 
-// run lists the messages whose place is certain, and reads on in the lane that may contain an earlier one.
+// run lists the messages whose position is certain, and reads on in the lane that may contain an earlier one.
 func (m *merge) run() error {
-	for len(m.all.Messages) < m.query.Limit {
+	for len(m.result.Messages) < m.query.Limit {
 		s := m.first()
-		if len(m.read) > 0 && (s == nil || m.read[0].place.Before(s.from)) {
-			m.list(heap.Pop(&m.read).(Waiting))
+		if len(m.unlisted) > 0 && (s == nil || m.unlisted[0].position.Before(s.earliest)) {
+			m.list(heap.Pop(&m.unlisted).(PendingMessage))
 			continue
 		}
 		switch {
 		case s == nil:
 			return nil
-		case m.all.Read >= m.query.MaxRead:
-			m.all.Truncated = true
+		case m.result.Read >= m.query.MaxRead:
+			m.result.Truncated = true
 			m.setCursor()
 			return nil
 		}
@@ -92,21 +93,21 @@ func (m *merge) run() error {
 			return scanError(s.Stream, err)
 		}
 	}
-	if len(m.read) > 0 || m.first() != nil {
+	if len(m.unlisted) > 0 || m.first() != nil {
 		m.setCursor()
 	}
 	return nil
 }
 
-// first returns the source that may contain the unread message with the earliest place, or nil. It ignores sources
+// first returns the source that may contain the unread message with the earliest position, or nil. It ignores sources
 // whose unread messages are due after the list's end.
 func (m *merge) first() *source {
 	var first *source
 	for _, s := range m.sources {
-		if s.done || !m.before.IsZero() && !s.from.Before(m.before) {
+		if s.done || !m.before.IsZero() && !s.earliest.Before(m.before) {
 			continue
 		}
-		if first == nil || s.from.Before(first.from) {
+		if first == nil || s.earliest.Before(first.earliest) {
 			first = s
 		}
 	}
@@ -115,17 +116,17 @@ func (m *merge) first() *source {
 
 // setCursor sets the cursor for the next list.
 func (m *merge) setCursor() {
-	m.all.More, m.all.Cursor = true, m.query.Cursor.String()
-	if n := len(m.all.Messages); n > 0 {
-		last := m.all.Messages[n-1]
-		m.all.Cursor = Cursor{last.place, last.ID}.String()
+	m.result.More, m.result.Cursor = true, m.query.Cursor.String()
+	if n := len(m.result.Messages); n > 0 {
+		last := m.result.Messages[n-1]
+		m.result.Cursor = Cursor{last.position, last.ID}.String()
 	}
 }
 
-func (m *merge) list(w Waiting) {
+func (m *merge) list(w PendingMessage) {
 	if !m.listed[w.ID] {
 		m.listed[w.ID] = true
-		m.all.Messages = append(m.all.Messages, w)
+		m.result.Messages = append(m.result.Messages, w)
 	}
 }
 
@@ -136,9 +137,9 @@ func (m *merge) readOne(s *source) error {
 		s.done = true
 		return err
 	}
-	m.all.Read++
-	if from := s.leaves(stored.At); from.After(s.from) { // a new leader's clock may be behind
-		s.from = from
+	m.result.Read++
+	if from := s.earliestAfter(stored.At); from.After(s.earliest) { // a new leader's clock may be behind
+		s.earliest = from
 	}
 	if s.excludes(m.names, stored.Subject) {
 		return nil
@@ -152,47 +153,47 @@ func (m *merge) readOne(s *source) error {
 		m.timers[stored.Subject] = w.ID
 	}
 	switch {
-	case !ok, !w.named(m.query.Find):
+	case !ok, !w.matches(m.query.Find):
 		return nil
-	case w.place.Before(m.after), !m.before.IsZero() && !w.place.Before(m.before), m.query.Cursor.compare(w) >= 0:
+	case w.position.Before(m.after), !m.before.IsZero() && !w.position.Before(m.before), m.query.Cursor.compare(w) >= 0:
 		return nil
 	}
-	heap.Push(&m.read, w)
+	heap.Push(&m.unlisted, w)
 	return nil
 }
 
 // waiting returns the message as a row of the list. Ok is false if the message is not pending, or its target does not
 // match the pattern.
-func (m *merge) waiting(s *source, stored lane.Message) (w Waiting, ok bool) {
+func (m *merge) waiting(s *source, stored lane.Message) (w PendingMessage, ok bool) {
 	r, problem, ok := m.reader.pending(s.Lane, incoming(s.Stream, stored))
 	if !ok {
 		return w, false
 	}
-	w = Waiting{
+	w = PendingMessage{
 		ID: r.ID, MsgID: r.MsgID, Target: r.Target, Due: r.NextAttempt().UTC(), Accepted: r.Accepted.UTC(), Stream: s.Stream,
-		Sequence: stored.Sequence, Bytes: stored.BodySize(), Attempts: r.Attempts, place: r.NextAttempt(),
+		Sequence: stored.Sequence, Bytes: stored.BodySize(), Attempts: r.Attempts, position: r.NextAttempt(),
 	}
 	if s.Kind == streams.Timers {
 		w.Key = m.names.Parse(stored.Subject).Key()
 	}
 	if problem != nil {
-		w.Problem, w.Due, w.place = string(problem.Code), time.Time{}, stored.At
+		w.Problem, w.Due, w.position = string(problem.Code), time.Time{}, stored.At
 	}
-	if w.place.Before(s.from) {
-		w.place = s.from
+	if w.position.Before(s.earliest) {
+		w.position = s.earliest
 	}
 	return w, true
 }
 
-// waitings is a heap of messages, ordered by place.
-type waitings []Waiting
+// pendingHeap is a heap of messages, ordered by position.
+type pendingHeap []PendingMessage
 
-func (w waitings) Len() int           { return len(w) }
-func (w waitings) Less(a, b int) bool { return Cursor{w[a].place, w[a].ID}.compare(w[b]) < 0 }
-func (w waitings) Swap(a, b int)      { w[a], w[b] = w[b], w[a] }
-func (w *waitings) Push(x any)        { *w = append(*w, x.(Waiting)) }
+func (w pendingHeap) Len() int           { return len(w) }
+func (w pendingHeap) Less(a, b int) bool { return Cursor{w[a].position, w[a].ID}.compare(w[b]) < 0 }
+func (w pendingHeap) Swap(a, b int)      { w[a], w[b] = w[b], w[a] }
+func (w *pendingHeap) Push(x any)        { *w = append(*w, x.(PendingMessage)) }
 
-func (w *waitings) Pop() any {
+func (w *pendingHeap) Pop() any {
 	last := len(*w) - 1
 	x := (*w)[last]
 	*w = slices.Delete(*w, last, last+1)

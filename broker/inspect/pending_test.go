@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -20,7 +19,7 @@ import (
 )
 
 // list requests one page.
-func list(t *testing.T, i *Inspector, query PendingQuery) List {
+func list(t *testing.T, i *Inspector, query PendingQuery) PendingList {
 	t.Helper()
 	query.Limit, query.MaxRead = cmp.Or(query.Limit, 1000), cmp.Or(query.MaxRead, 100_000)
 	l, err := i.Pending(t.Context(), query)
@@ -31,7 +30,7 @@ func list(t *testing.T, i *Inspector, query PendingQuery) List {
 }
 
 // pages lists all messages page by page, by the cursor of each page.
-func pages(t *testing.T, i *Inspector, query PendingQuery, between func()) (all []Waiting) {
+func pages(t *testing.T, i *Inspector, query PendingQuery, between func()) (all []PendingMessage) {
 	t.Helper()
 	for {
 		l := list(t, i, query)
@@ -47,8 +46,8 @@ func pages(t *testing.T, i *Inspector, query PendingQuery, between func()) (all 
 	}
 }
 
-// in returns a bound at a duration from now.
-func in(d time.Duration) Bound { return Bound{In: &d} }
+// fromNow returns a bound at a duration from now.
+func fromNow(d time.Duration) Bound { return Bound{Offset: &d} }
 
 func TestParseBound(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -69,7 +68,7 @@ func TestParseBound(t *testing.T) {
 // pendingWorld stores messages of every kind, some minutes apart: published by clients to levels and the intake, hops,
 // refused, and resent.
 func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
-	cfg := with(t, "", "1s 10m 1h 1d")
+	cfg := configOf(t, "", "1s 10m 1h 1d")
 	provision(t, s, cfg)
 	i = open(t, s, cfg, "")
 	rng := rand.New(rand.NewPCG(11, 11))
@@ -79,12 +78,12 @@ func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 		now := time.Now()
 		later := func(d time.Duration) time.Time { return now.Add(d + time.Duration(rng.Int64N(int64(30*time.Hour)))) }
 		storeAll(t, i,
-			to("delay.1d.shop.a"), to("delay.1h.shop.b"), to(fmt.Sprintf("delayin.%ds.mill.c", rng.IntN(100_000))),
-			to("delay.1h.shop.d", "Delay-Until", later(time.Hour).UTC().Format(time.RFC3339Nano)),
-			to(atOneTime), to(atOneTime), to(atOneTime),
-			hops(i, "10m", "shop.e", 10*n+1001, later(10*time.Minute)),
-			hops(i, "1d", "mill.f", 10*n+1002, later(24*time.Hour)))
-		waits(t, i, "5s", toRetry(10*n+3, "shop.g").WithRefusal(now, later(0), "no"), toRetry(10*n+4, "shop.h"))
+			newMsg("delay.1d.shop.a"), newMsg("delay.1h.shop.b"), newMsg(fmt.Sprintf("delayin.%ds.mill.c", rng.IntN(100_000))),
+			newMsg("delay.1h.shop.d", "Delay-Until", later(time.Hour).UTC().Format(time.RFC3339Nano)),
+			newMsg(atOneTime), newMsg(atOneTime), newMsg(atOneTime),
+			newHop(i, "10m", "shop.e", 10*n+1001, later(10*time.Minute)),
+			newHop(i, "1d", "mill.f", 10*n+1002, later(24*time.Hour)))
+		storeRetries(t, i, "5s", newRequest(10*n+3, "shop.g").WithRefusal(now, later(0), "no"), newRequest(10*n+4, "shop.h"))
 		time.Sleep(time.Duration(rng.Int64N(int64(5 * time.Minute))))
 	}
 	return i, rounds * 11
@@ -92,7 +91,7 @@ func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 
 // TestPendingInDueOrder: in many pages or in one, all messages of all lanes are listed by due time, each once.
 func TestPendingInDueOrder(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
 		all := pages(t, i, PendingQuery{}, func() {})
 		ids := make(map[string]bool)
@@ -102,12 +101,12 @@ func TestPendingInDueOrder(t *testing.T) {
 		if len(all) != stored || len(ids) != stored {
 			t.Fatalf("listed %d with %d ids, want %d", len(all), len(ids), stored)
 		}
-		if !slices.IsSortedFunc(all, func(a, b Waiting) int { return a.Due.Compare(b.Due) }) {
-			t.Error("they are not in the order in which they are due")
+		if !slices.IsSortedFunc(all, func(a, b PendingMessage) int { return a.Due.Compare(b.Due) }) {
+			t.Error("the messages are not in the order of their due times")
 		}
 		for _, limit := range []int{17, 100} {
 			if paged := pages(t, i, PendingQuery{Limit: limit}, func() {}); !slices.Equal(paged, all) {
-				t.Errorf("%d at a time: listed %d, not as at once", limit, len(paged))
+				t.Errorf("in pages of %d: listed %d messages, want the list of one page", limit, len(paged))
 			}
 		}
 	})
@@ -116,24 +115,24 @@ func TestPendingInDueOrder(t *testing.T) {
 // TestPendingBetweenTwoTimes: with a range and a target, the list has only these messages. It does not read lanes in
 // which no message can be due in the range.
 func TestPendingBetweenTwoTimes(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, _ := pendingWorld(t, s)
 		all := list(t, i, PendingQuery{})
 		for _, tt := range []struct {
 			target        string
 			after, before Bound
 		}{
-			{"", in(0), in(3 * time.Hour)},
-			{"", Bound{}, in(0)},
-			{"", in(20 * time.Hour), Bound{}},
-			{"", Bound{At: all.Time.Add(time.Hour)}, Bound{At: all.Time.Add(2 * time.Hour)}},
-			{"mill.*", in(5 * time.Hour), in(20 * time.Hour)},
+			{"", fromNow(0), fromNow(3 * time.Hour)},
+			{"", Bound{}, fromNow(0)},
+			{"", fromNow(20 * time.Hour), Bound{}},
+			{"", Bound{Instant: all.Time.Add(time.Hour)}, Bound{Instant: all.Time.Add(2 * time.Hour)}},
+			{"mill.*", fromNow(5 * time.Hour), fromNow(20 * time.Hour)},
 			{"shop.b", Bound{}, Bound{}},
 			{"nobody.>", Bound{}, Bound{}},
 		} {
 			l := list(t, i, PendingQuery{Target: tt.target, After: tt.after, Before: tt.before})
 			after, before := tt.after.Time(l.Time), tt.before.Time(l.Time)
-			var want []Waiting
+			var want []PendingMessage
 			for _, w := range all.Messages {
 				if !w.Due.Before(after) && (before.IsZero() || w.Due.Before(before)) &&
 					(tt.target == "" || message.Match(tt.target, w.Target)) {
@@ -144,22 +143,23 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 				t.Errorf("%+v: %d listed, want %d", tt, len(l.Messages), len(want))
 			}
 		}
-		soon := list(t, i, PendingQuery{Before: in(time.Minute)})
+		soon := list(t, i, PendingQuery{Before: fromNow(time.Minute)})
 		if all.Read != uint64(len(all.Messages)) || soon.Read > all.Read-40 {
-			t.Errorf("read %d of %d for what is due soon", soon.Read, all.Read)
+			t.Errorf("a list of the next minute read %d headers of %d, want at least 40 fewer", soon.Read, all.Read)
 		}
 	})
 }
 
-// TestPendingIsBounded: a list reads at most its maximum, and has only messages whose place is certain by then. The
+// TestPendingIsBounded: a list reads at most its maximum, and has only messages whose position is certain by then. The
 // next list continues at the cursor.
 func TestPendingIsBounded(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
 		all := list(t, i, PendingQuery{})
 		first := list(t, i, PendingQuery{MaxRead: 20})
 		if len(first.Messages) != 0 || !first.Truncated || !first.More || first.Cursor != "" || first.Read != 20 {
-			t.Errorf("after 20 headers: %d listed, short is %v, cursor %q", len(first.Messages), first.Truncated, first.Cursor)
+			t.Errorf("after 20 headers: %d listed, truncated is %v, cursor %q", len(first.Messages),
+				first.Truncated, first.Cursor)
 		}
 		second := list(t, i, PendingQuery{MaxRead: uint64(stored) - 60})
 		n := len(second.Messages)
@@ -175,28 +175,28 @@ func TestPendingIsBounded(t *testing.T) {
 			t.Errorf("from the cursor: listed %d, want %d", len(rest.Messages), stored-n)
 		}
 		if _, err := ParseCursor("DELAY_1h-1"); !errors.Is(err, ErrCursor) {
-			t.Errorf("no cursor: got %v", err)
+			t.Errorf("an invalid cursor: got %v, want %v", err, ErrCursor)
 		}
 		for _, stream := range []string{"DELAY_1d", "DELAY_10m", "DELAY_INTAKE"} {
 			if left := consumersOf(t, i, stream); left != 0 {
-				t.Errorf("left behind: %d consumers of %s", left, stream)
+				t.Errorf("%d consumers of %s remain, want none", left, stream)
 			}
 		}
 	})
 }
 
-// TestPendingWhileMessagesMove: between two pages a broker moves messages from lane to lane. None is listed twice, and
-// none that is still pending at the end is missing.
+// TestPendingWhileMessagesMove: between two pages a broker moves messages from lane to lane. Each message is listed
+// once.
 func TestPendingWhileMessagesMove(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 10s 1m 10m 1h")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 10s 1m 10m 1h")
 		provision(t, s, cfg)
-		serving(t, s, cfg)
+		startBroker(t, s, cfg)
 		i := open(t, s, cfg, "")
 		rng := rand.New(rand.NewPCG(13, 13))
 		var all []*nats.Msg
 		for range 200 {
-			all = append(all, to(fmt.Sprintf("delayin.%dm.shop.a", 60+rng.IntN(180))))
+			all = append(all, newMsg(fmt.Sprintf("delayin.%dm.shop.a", 60+rng.IntN(180))))
 		}
 		storeAll(t, i, all...)
 		time.Sleep(30 * time.Second)
@@ -205,7 +205,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 		for _, w := range pages(t, i, PendingQuery{Limit: 21}, func() { time.Sleep(11 * time.Minute) }) {
 			seen[w.ID]++
 			if w.Stream == "DELAY_1h" && w.Sequence > uint64(len(all)) {
-				moved++ // for the second time
+				moved++ // the broker has moved this message a second time
 			}
 		}
 		for id, n := range seen {
@@ -214,7 +214,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 			}
 		}
 		if len(seen) != len(all) || moved == 0 {
-			t.Errorf("listed %d, of which %d moved, want %d and some: all were due later than their page", len(seen),
+			t.Errorf("listed %d, of which %d moved, want %d and at least one: no message was due before its page", len(seen),
 				moved, len(all))
 		}
 	})
@@ -223,24 +223,25 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 // TestPendingListsOnce: a message that moves to another lane during a page is read twice, and listed once.
 func TestPendingListsOnce(t *testing.T) {
 	m := merge{listed: make(map[string]bool)}
-	for _, w := range []Waiting{{ID: "a", Stream: "DELAY_1h"}, {ID: "b"}, {ID: "a", Stream: "DELAY_10m"}} {
+	for _, w := range []PendingMessage{{ID: "a", Stream: "DELAY_1h"}, {ID: "b"}, {ID: "a", Stream: "DELAY_10m"}} {
 		m.list(w)
 	}
-	if got := m.all.Messages; len(got) != 2 || got[0].Stream != "DELAY_1h" || got[1].ID != "b" {
+	if got := m.result.Messages; len(got) != 2 || got[0].Stream != "DELAY_1h" || got[1].ID != "b" {
 		t.Errorf("listed %+v", got)
 	}
 }
 
-// TestPendingOfLateHops: a message that came to its level too late is listed too, at the time when it can leave.
+// TestPendingOfLateHops: a message that arrived late in its level is listed at its due time, if that is at most
+// maxLateArrival before the message leaves, and otherwise at that bound.
 func TestPendingOfLateHops(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 1h")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 1h")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		began := time.Now()
-		storeAll(t, i, to("delay.1h.shop.first"))
+		storeAll(t, i, newMsg("delay.1h.shop.first"))
 		time.Sleep(30 * time.Minute)
-		storeAll(t, i, to("delay.1h.shop.last"), hops(i, "1h", "shop.late", 1, began.Add(40*time.Minute)))
+		storeAll(t, i, newMsg("delay.1h.shop.last"), newHop(i, "1h", "shop.late", 1, began.Add(40*time.Minute)))
 		var got []string
 		for _, w := range pages(t, i, PendingQuery{Limit: 1}, func() {}) {
 			got = append(got, w.Target)
@@ -251,26 +252,26 @@ func TestPendingOfLateHops(t *testing.T) {
 	})
 }
 
-// TestDeletingIsNotCancelling shows why nothing cancels a message by its Delay-Id: a broker may have read it long
-// before it is due. The leader deletes it, and the broker still delivers it.
+// TestDeletingIsNotCancelling shows why no command cancels a message by its Delay-Id. A broker may have read the
+// message long before it is due. In that case, the broker delivers the message although the leader has deleted it.
 func TestDeletingIsNotCancelling(t *testing.T) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s 1h")
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s 1h")
 		provision(t, s, cfg)
-		arrived := serving(t, s, cfg)
+		arrived := startBroker(t, s, cfg)
 		i := open(t, s, cfg, "")
 		publish(t, i, "delay.1h.shop.a")
 		time.Sleep(time.Second)
 		if err := i.api.Delete(t.Context(), "DELAY_1h", 1); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := i.Stored(t.Context(), "DELAY_1h", 1); !errors.Is(err, jetstream.ErrMsgNotFound) {
+		if _, err := i.Message(t.Context(), "DELAY_1h", 1); !errors.Is(err, jetstream.ErrMsgNotFound) {
 			t.Errorf("deleted: got %v", err)
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if got := arrived.total(); got != 1 {
-			t.Errorf("%d arrived, want that it did: if it no longer does, it can be cancelled", got)
+			t.Errorf("%d messages arrived, want 1; if none arrives any more, a deletion can cancel a message", got)
 		}
 	})
 }

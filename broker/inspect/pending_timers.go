@@ -36,9 +36,9 @@ func (r reader) pending(l Lane, in message.Incoming) (req message.Request, probl
 
 // pass is one scan of a lane.
 type pass struct {
-	filters   []string // subjects; empty for the whole lane
-	named     bool     // only timers that have their target in the subject
-	schedules bool     // only schedules of nats-server's format
+	filters        []string // subjects; empty for the whole lane
+	skipsSchedules bool     // only timers that have their target in the subject
+	onlySchedules  bool     // only schedules of nats-server's format
 }
 
 // passesOf returns the scans that find a lane's messages for the targets of a pattern. The subject of a schedule does
@@ -49,15 +49,18 @@ func passesOf(names message.Names, l Lane, pattern string) []pass {
 	if pattern == "" || l.Kind != streams.Timers {
 		return []pass{{filters: filters}}
 	}
-	return []pass{{filters: filters, named: true}, {filters: []string{names.ScheduleSubject(">")}, schedules: true}}
+	return []pass{
+		{filters: filters, skipsSchedules: true},
+		{filters: []string{names.ScheduleSubject(">")}, onlySchedules: true},
+	}
 }
 
 // excludes reports whether the other pass reads a subject.
 func (p pass) excludes(names message.Names, subject string) bool {
-	return p.named && names.Parse(subject).Schedule()
+	return p.skipsSchedules && names.Parse(subject).Schedule()
 }
 
-// markers requests the number of markers in a level.
+// markers requests the number of markers in a segment from the server.
 func (f *forecast) markers(ctx context.Context, s *segment) (uint64, error) {
 	scan := f.scan(s)
 	// The second subject has no messages: a consumer with a single filter would need another permission.

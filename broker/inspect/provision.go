@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,31 +15,24 @@ import (
 // A Change is a change of one stream.
 type Change struct {
 	Stream string `json:"stream"`
-	Did    string `json:"did"` // created or changed
+	Action string `json:"did"` // created or changed
 	Detail string `json:"detail"`
 }
 
 // Provisioned is the result of Provision.
 type Provisioned struct {
-	Wanted   int          `json:"wanted"` // number of streams that should exist
-	Changes  []Change     `json:"changes"`
-	Drift    []DriftFound `json:"drift"`
-	Complete bool         `json:"complete"`          // no error occurred
-	DryRun   bool         `json:"dry_run,omitempty"` // the changes were not made
-}
-
-// DriftFound is a difference between a stream and its specification.
-type DriftFound struct {
-	Stream string `json:"stream"`
-	What   string `json:"what"`
-	Fatal  bool   `json:"fatal"` // the broker refuses to start
+	Wanted   int             `json:"wanted"` // number of streams that should exist
+	Changes  []Change        `json:"changes"`
+	Drift    []streams.Drift `json:"drift"`
+	Complete bool            `json:"complete"`          // no error occurred
+	DryRun   bool            `json:"dry_run,omitempty"` // the changes were not made
 }
 
 // Provision creates the missing streams, and updates existing ones. If it fails, the result has the changes made before
 // the error. A dry run changes nothing, and returns the changes and the drift of a real run.
 func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error) {
 	want := i.Wanted()
-	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []DriftFound{}, DryRun: dry}
+	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []streams.Drift{}, DryRun: dry}
 	if err := streams.CheckServer(i.Conn.ConnectedServerVersion()); err != nil {
 		return done, err
 	}
@@ -50,15 +42,12 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 	}
 	r := &recorder{Streams: i.JetStream, before: all, dry: dry}
 	p := i.streams.Provisioner(r)
-	p.Create = true
+	p.MayCreate = true
 	_, drift, err := p.Provision(ctx, want)
 	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // nothing was created, so streams are missing
 		drift, err = append(streams.Compare(want, r.before).Drift, streams.UnwantedJournal(want, found)...), nil
 	}
-	done.Changes = append(done.Changes, r.changes...)
-	for _, d := range drift {
-		done.Drift = append(done.Drift, DriftFound{Stream: d.Stream, What: d.What, Fatal: d.Fatal})
-	}
+	done.Changes, done.Drift = append(done.Changes, r.changes...), append(done.Drift, drift...)
 	done.Complete = err == nil
 	return done, err
 }
@@ -112,25 +101,21 @@ func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig)
 		}
 		info.Config = cfg
 	}
-	if gone := subtract(had, cfg.Subjects); len(gone) > 0 {
+	if gone := streams.Subtract(had, cfg.Subjects); len(gone) > 0 {
 		detail = append(detail, "no longer "+subjects(gone))
 	}
-	if more := subtract(cfg.Subjects, had); len(more) > 0 {
+	if more := streams.Subtract(cfg.Subjects, had); len(more) > 0 {
 		detail = append(detail, "now "+subjects(more))
 	}
 	r.changes = append(r.changes, Change{cfg.Name, "changed", strings.Join(detail, ", ")})
 	return s, nil
 }
 
-func subtract(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
-}
-
-// subjects formats at most three of the subjects.
+// subjects lists at most three of the subjects as text.
 func subjects(all []string) string {
-	const most = 3
-	if len(all) <= most {
+	const maxListed = 3
+	if len(all) <= maxListed {
 		return strings.Join(all, " ")
 	}
-	return fmt.Sprintf("%s and %d more subjects", strings.Join(all[:most-1], " "), len(all)-most+1)
+	return fmt.Sprintf("%s and %d more subjects", strings.Join(all[:maxListed-1], " "), len(all)-maxListed+1)
 }

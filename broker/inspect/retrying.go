@@ -22,10 +22,10 @@ type RetryState string
 
 // The states.
 const (
-	Refused    RetryState = "refused"
-	Deferred   RetryState = "deferred"   // postponed: its target is slow or silent, or JetStream has no room
+	Refused    RetryState = "refused"    // its target refused it
+	Deferred   RetryState = "deferred"   // its target is slow or does not answer, or JetStream has no room
 	Resent     RetryState = "resent"     // a resent dead letter, not yet delivered
-	Unreadable RetryState = "unreadable" // this program cannot read it: its writer is a newer broker, or not a broker
+	Unreadable RetryState = "unreadable" // this program cannot parse it: its writer is a newer broker, or not a broker
 )
 
 // RetryGroup describes the messages with one target and one state.
@@ -42,15 +42,15 @@ type RetryGroup struct {
 	newest time.Time // time of storage of the newest message
 }
 
-// Retrying is a snapshot of the retry lanes. The group with the most messages is first.
-type Retrying struct {
-	Time     time.Time             `json:"time"`     // by the server's clock
-	Waiting  uint64                `json:"waiting"`  // messages in all retry lanes
-	Messages uint64                `json:"messages"` // messages that were read
-	States   map[RetryState]uint64 `json:"states"`   // messages that were read, by state
-	Groups   []*RetryGroup         `json:"groups"`
-	Paused   []Pause               `json:"paused"`          // the retries of paused targets wait in another stream
-	GoOn     string                `json:"go_on,omitempty"` // the next position, for RetryQuery.From; empty at the end
+// RetryReport is a snapshot of the retry lanes. The group with the most messages is first.
+type RetryReport struct {
+	Time         time.Time             `json:"time"`     // by the server's clock
+	Waiting      uint64                `json:"waiting"`  // messages in all retry lanes
+	Messages     uint64                `json:"messages"` // messages that were read
+	States       map[RetryState]uint64 `json:"states"`   // messages that were read, by state
+	Groups       []*RetryGroup         `json:"groups"`
+	Paused       []Pause               `json:"paused"`          // the retries of paused targets wait in another stream
+	NextPosition string                `json:"go_on,omitempty"` // for RetryQuery.From; empty at the end
 }
 
 // RetryQuery is the query of Retrying.
@@ -63,44 +63,44 @@ type RetryQuery struct {
 
 // Retrying counts the messages in the retry lanes by target and state. It reads only headers, and only of messages that
 // were stored before the call.
-func (i *Inspector) Retrying(ctx context.Context, query RetryQuery) (Retrying, error) {
+func (i *Inspector) Retrying(ctx context.Context, query RetryQuery) (RetryReport, error) {
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {
-		return Retrying{}, err
+		return RetryReport{}, err
 	}
 	c := retryCount{
 		Inspector: i, query: query, groups: make(map[retryKind]*RetryGroup),
-		all: Retrying{
+		report: RetryReport{
 			Time: v.Time, States: make(map[RetryState]uint64), Groups: []*RetryGroup{}, Paused: v.Paused,
 		},
 	}
 	lanes := slices.DeleteFunc(v.Lanes, func(l Lane) bool { return l.Kind != streams.Retry || l.Info == nil })
 	for _, l := range lanes {
-		c.all.Waiting += l.Pending
+		c.report.Waiting += l.Pending
 	}
 	if from := query.From.ID.Stream; from != "" {
 		at := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == from })
 		if at < 0 {
-			return Retrying{}, fmt.Errorf("%w: %s; there are %s", ErrNoRetryLane, from, streamsOf(lanes))
+			return RetryReport{}, fmt.Errorf("%w: %s; there are %s", ErrNoRetryLane, from, streamsOf(lanes))
 		}
 		lanes = lanes[at:]
 	}
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	c.progressed.Allow(ProgressInterval)
 	for _, l := range lanes {
 		if err := c.count(ctx, l); err != nil {
-			return Retrying{}, Cause(ctx, scanError(l.Stream, err))
+			return RetryReport{}, Cause(ctx, scanError(l.Stream, err))
 		}
-		if c.all.GoOn != "" {
+		if c.report.NextPosition != "" {
 			break
 		}
 	}
-	slices.SortFunc(c.all.Groups, func(a, b *RetryGroup) int {
+	slices.SortFunc(c.report.Groups, func(a, b *RetryGroup) int {
 		return cmp.Or(cmp.Compare(b.Messages, a.Messages), strings.Compare(a.Target, b.Target),
 			strings.Compare(string(a.State), string(b.State)))
 	})
-	return c.all, nil
+	return c.report, nil
 }
 
 func streamsOf(lanes []Lane) string {
@@ -121,7 +121,7 @@ type retryKind struct {
 type retryCount struct {
 	*Inspector
 	query      RetryQuery
-	all        Retrying
+	report     RetryReport
 	groups     map[retryKind]*RetryGroup
 	progressed ratelog.Limit
 }
@@ -131,7 +131,7 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 	if l.Pending == 0 {
 		return nil
 	}
-	scan := c.Headers(l.Stream, "retrying")
+	scan := c.ScanHeaders(l.Stream, "retrying")
 	scan.To = l.Info.State.LastSeq
 	// a list of filters: a consumer with a single filter would need another permission
 	scan.Filters = []string{c.names.Retry(l.Level, cmp.Or(c.query.Target, ">"))}
@@ -142,16 +142,16 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 		if err != nil {
 			return err
 		}
-		if c.all.Messages >= c.query.MaxRead {
-			c.all.GoOn = fmt.Sprintf("%s-%d", l.Stream, m.Sequence)
+		if c.report.Messages >= c.query.MaxRead {
+			c.report.NextPosition = fmt.Sprintf("%s-%d", l.Stream, m.Sequence)
 			return nil
 		}
 		c.add(incoming(l.Stream, m))
-		if c.all.Messages%searchBatch != 0 {
+		if c.report.Messages%searchBatch != 0 {
 			continue
 		}
 		if _, ok := c.progressed.Allow(ProgressInterval); ok {
-			c.query.Progress(c.all.Messages, c.all.Waiting)
+			c.query.Progress(c.report.Messages, c.report.Waiting)
 		}
 	}
 	return nil
@@ -159,8 +159,8 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 
 func (c *retryCount) add(in message.Incoming) {
 	r, state, reason := c.read(in)
-	c.all.Messages++
-	c.all.States[state]++
+	c.report.Messages++
+	c.report.States[state]++
 	kind := retryKind{c.names.Parse(in.Subject).Target, state} // even if the policy refuses that target
 	g := c.groups[kind]
 	if g == nil && len(c.groups) >= maxGroups {
@@ -170,7 +170,7 @@ func (c *retryCount) add(in message.Incoming) {
 	if g == nil {
 		g = &RetryGroup{Target: kind.target, State: state, Attempts: r.Attempts, Allowed: r.Allowed}
 		c.groups[kind] = g
-		c.all.Groups = append(c.all.Groups, g)
+		c.report.Groups = append(c.report.Groups, g)
 	}
 	g.Messages++
 	if state != Unreadable && (g.ID == "" || r.NextAttempt().Before(g.Next)) {
@@ -193,7 +193,8 @@ func fewerLeft(r message.Request, g *RetryGroup) bool {
 	return r.Attempts > g.Attempts
 }
 
-// read parses a message, and returns the reason why it waits. If there are two reasons, it returns the later one.
+// read parses a message, and returns the state and the reason of its wait. A message that was refused, and deferred
+// later, counts as deferred.
 func (c *retryCount) read(in message.Incoming) (message.Request, RetryState, string) {
 	r, problem := c.Policy().Parse(in)
 	switch {

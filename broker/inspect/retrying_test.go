@@ -7,15 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
 	"delaybroker/test/natstest"
 )
 
-// waits stores messages in a retry lane, as a broker does.
-func waits(t *testing.T, i *Inspector, level string, all ...message.Request) {
+// storeRetries stores requests in a retry lane, as a broker does.
+func storeRetries(t *testing.T, i *Inspector, level string, all ...message.Request) {
 	t.Helper()
 	for _, r := range all {
 		m := nats.NewMsg(i.names.Retry(level, r.Target))
@@ -26,15 +25,15 @@ func waits(t *testing.T, i *Inspector, level string, all ...message.Request) {
 	}
 }
 
-// toRetry returns a message to a target that has not refused it yet.
-func toRetry(n uint64, target string) message.Request {
+// newRequest returns a request that its target has not refused yet.
+func newRequest(n uint64, target string) message.Request {
 	at := time.Now().UTC()
 	id := message.ID{Stream: "DELAY_1s", Sequence: n, At: at}
 	return message.Request{ID: id.String(), Target: target, Accepted: at, Due: at, Hop: 1, Allowed: 20}
 }
 
-// told returns a line for each group, with the time until the next attempt.
-func (r Retrying) told() string {
+// lines returns a line for each group, with the time until the next attempt.
+func (r RetryReport) lines() string {
 	var b strings.Builder
 	for _, g := range r.Groups {
 		id, _, _ := strings.Cut(g.ID, "-9")
@@ -44,26 +43,26 @@ func (r Retrying) told() string {
 	return b.String()
 }
 
-// retryWorld runs f with an inspector of a broker with two retry lanes, in which messages of every kind wait.
+// retryWorld runs f with an inspector of two retry lanes, which contain messages in every state.
 func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
-	bubble(t, server.Permissions{}, func(t *testing.T, s *natstest.Server) {
-		cfg := with(t, "", "1s")
-		cfg.RetryLadder = with(t, "", "2s 9s").Ladder
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
+		cfg := configOf(t, "", "1s")
+		cfg.RetryLadder = configOf(t, "", "2s 9s").Ladder
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		now := time.Now().UTC()
 		in := now.Add
-		mail := toRetry(1, "shop.mail").WithRefusal(now, in(2*time.Second), "no stock")
-		later := toRetry(2, "shop.mail").WithRefusal(now, in(time.Second), "x").
+		mail := newRequest(1, "shop.mail").WithRefusal(now, in(2*time.Second), "no stock")
+		later := newRequest(2, "shop.mail").WithRefusal(now, in(time.Second), "x").
 			WithRefusal(now, in(9*time.Second), "still no stock")
-		few := toRetry(3, "shop.mail").WithRefusal(now, in(3*time.Second), "the last reason")
+		few := newRequest(3, "shop.mail").WithRefusal(now, in(3*time.Second), "the last reason")
 		few.Allowed = 2
 		room := later.WithDeferral(in(7*time.Second), "JetStream has no room")
-		room.ID = toRetry(4, "").ID
-		old := toRetry(5, "shop.sms") // by a broker that stores neither the reason nor the number of attempts
+		room.ID = newRequest(4, "").ID
+		old := newRequest(5, "shop.sms") // from a broker that stores neither the reason nor the number of attempts
 		old.Allowed, old.RetryAt = 0, in(time.Second)
-		waits(t, i, "2s", mail, toRetry(6, "shop.sms"), old)
-		waits(t, i, "9s", later, room, few)
+		storeRetries(t, i, "2s", mail, newRequest(6, "shop.sms"), old)
+		storeRetries(t, i, "9s", later, room, few)
 		if _, err := i.JetStream.Publish(t.Context(), "delaysys.retry.9s.shop.forged", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +70,8 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 	})
 }
 
-// TestRetrying: the count by target and state distinguishes deferred and refused messages, and each group has an
-// operator's first facts.
+// TestRetrying: the count by target and state distinguishes deferred and refused messages. Each group has its next
+// attempt, the id of that message, and the newest reason.
 func TestRetrying(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 100})
@@ -85,11 +84,11 @@ func TestRetrying(t *testing.T) {
 1 shop.sms deferred 0 of 0 in 1s (DELAY_1s-5): 
 1 shop.sms resent 0 of 20 in 0s (DELAY_1s-6): 
 `
-		if got := r.told(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, rest) {
+		if got := r.lines(); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, rest) {
 			t.Errorf("got\n%swant\n%s…\n%s", got, want, rest)
 		}
 		const totals = "7 7 map[deferred:2 refused:3 resent:1 unreadable:1]"
-		if got := fmt.Sprint(r.Messages, r.Waiting, r.States, r.GoOn); got != totals {
+		if got := fmt.Sprint(r.Messages, r.Waiting, r.States, r.NextPosition); got != totals {
 			t.Errorf("totals %s, want %s", got, totals)
 		}
 	})
@@ -99,34 +98,34 @@ func TestRetrying(t *testing.T) {
 // this position continues with the next message.
 func TestRetryingIsBounded(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
-		var looked []string
+		var pages []string
 		for from, n := (MessageRef{}), uint64(0); ; {
 			r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 2, From: from})
 			if err != nil {
 				t.Fatal(err)
 			}
 			n += r.Messages
-			looked = append(looked, fmt.Sprint(r.Messages, " of ", r.Waiting, " ", r.GoOn))
-			if r.GoOn == "" {
+			pages = append(pages, fmt.Sprint(r.Messages, " of ", r.Waiting, " ", r.NextPosition))
+			if r.NextPosition == "" {
 				break
 			}
-			if from, err = ParseMessageRef(r.GoOn); err != nil || !from.Partial {
-				t.Fatalf("%s: %v", r.GoOn, err)
+			if from, err = ParseMessageRef(r.NextPosition); err != nil || !from.Partial {
+				t.Fatalf("%s: %v", r.NextPosition, err)
 			}
 		}
 		const want = "2 of 7 DELAY_RETRY_2s-3, 2 of 7 DELAY_RETRY_9s-2, 2 of 7 DELAY_RETRY_9s-4, 1 of 7 "
-		if got := strings.Join(looked, ", "); got != want {
-			t.Errorf("looked at %s, want %s", got, want)
+		if got := strings.Join(pages, ", "); got != want {
+			t.Errorf("read %s, want %s", got, want)
 		}
 		level := MessageRef{ID: message.ID{Stream: "DELAY_1s", Sequence: 1}}
 		_, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 2, From: level})
 		if !errors.Is(err, ErrNoRetryLane) || !strings.Contains(err.Error(), "DELAY_RETRY_2s, DELAY_RETRY_9s") {
-			t.Errorf("from a level: got %v, want that it is no retry lane", err)
+			t.Errorf("from a level: got %v, want %v", err, ErrNoRetryLane)
 		}
 	})
 }
 
-// TestRetryingByTarget: the server selects the messages, and no others are read.
+// TestRetryingByTarget: the server selects the messages, and Retrying reads no others.
 func TestRetryingByTarget(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		for target, want := range map[string]uint64{"shop.sms": 2, "shop.*": 7, "*.mail": 4, "nobody.>": 0} {
@@ -143,7 +142,7 @@ func TestRetryingByTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name := range list.ConsumerNames(t.Context()).Name() {
-			t.Errorf("left behind: consumer %s", name)
+			t.Errorf("the consumer %s remains", name)
 		}
 	})
 }
@@ -151,23 +150,23 @@ func TestRetryingByTarget(t *testing.T) {
 // TestRetryingKeepsItsMemory: if each message has its own target, the messages beyond the maximum number of groups form
 // one group for each state.
 func TestRetryingKeepsItsMemory(t *testing.T) {
-	i, err := Open(new(nats.Conn), with(t, "", "1s"))
+	i, err := Open(new(nats.Conn), configOf(t, "", "1s"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := retryCount{
 		Inspector: i,
 		groups:    make(map[retryKind]*RetryGroup),
-		all:       Retrying{States: make(map[RetryState]uint64)},
+		report:    RetryReport{States: make(map[RetryState]uint64)},
 	}
 	const more = 1000
 	for n := range uint64(maxGroups + more) {
-		r := toRetry(n+1, fmt.Sprint("orders.", n))
+		r := newRequest(n+1, fmt.Sprint("orders.", n))
 		c.add(message.Incoming{Subject: i.names.Retry("1s", r.Target), Header: r.HopHeader(), HeadersOnly: true})
 	}
-	got := len(c.all.Groups)
-	last := c.all.Groups[got-1]
+	got := len(c.report.Groups)
+	last := c.report.Groups[got-1]
 	if got != maxGroups+1 || last.Target != "" || last.Messages != more || last.State != Resent {
-		t.Errorf("%d groups, the last %+v; want %d, the last for all others with %d", got, last, maxGroups+1, more)
+		t.Errorf("%d groups, the last %+v; want %d, the last with the other %d messages", got, last, maxGroups+1, more)
 	}
 }

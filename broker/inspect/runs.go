@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// runSpans are the spans of time that a search tries in turn, until one span contains as many runs as the caller
-// requested. Zero is the whole journal. Most journals contain far more than the last runs of one schedule.
+// runSpans are the spans of time, up to now, that a search tries in turn, until a span contains as many runs as the
+// caller requested. Zero is the whole journal, which usually contains far more than the last runs of one schedule.
 var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
 
 // Run is a completed round of a schedule.
@@ -36,7 +36,7 @@ type Runs struct {
 // Runs searches the journal for the last runs of the series with this generation. A round whose message is still
 // retried is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNoJournal.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	runs := Runs{Runs: []Run{}}
 	if err := i.streams.ReadKeys(ctx, i.JetStream); err != nil {
@@ -76,8 +76,8 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 }
 
 // completeSince reports whether the journal has all records from t on.
-func (j Journaled) completeSince(t time.Time) bool {
-	return len(j.Without) == 0 && j.MoreHoles == 0 && j.ContinueAt.Sequence == 0 &&
+func (j JournalReport) completeSince(t time.Time) bool {
+	return len(j.WithoutJournal) == 0 && j.MoreHoles == 0 && j.ContinueAt.Sequence == 0 &&
 		!slices.ContainsFunc(j.Holes, func(h journal.Hole) bool { return h.To.After(t) })
 }
 

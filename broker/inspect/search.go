@@ -83,11 +83,11 @@ func (i *Inspector) Where(
 ) (Whereabouts, error) {
 	s := search{Inspector: i, MessageRef: r, maxRead: maxRead, progress: progress}
 	s.progressed.Allow(ProgressInterval) // the first report comes after one interval
-	v, err := i.Lanes(ctx, Handover)
+	v, err := i.Lanes(ctx, MaxHandover)
 	if err != nil {
 		return Whereabouts{}, err
 	}
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	found, err := s.find(ctx, v)
 	return found, Cause(ctx, err)
@@ -110,7 +110,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	var stored *message.Incoming // the message in the stream that accepted it; nil if it left the stream
 	if i := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == s.ID.Stream }); i >= 0 {
 		origin = lanes[i].Info
-		in, err := s.Stored(ctx, s.ID.Stream, s.ID.Sequence)
+		in, err := s.Message(ctx, s.ID.Stream, s.ID.Sequence)
 		if err == nil && s.Partial {
 			s.ID.At, s.Partial = in.At, false
 		}
@@ -124,7 +124,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 			return Whereabouts{}, err
 		}
 	}
-	end, err := s.findRecords(ctx, writers{})
+	end, err := s.findRecords(ctx, journalWriters{})
 	switch {
 	case err != nil:
 		return Whereabouts{}, err
@@ -137,7 +137,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	case stored != nil:
 		return s.describeStored(*stored, v), nil
 	}
-	slices.SortStableFunc(lanes, byPassage)
+	slices.SortStableFunc(lanes, comparePassage)
 	for _, l := range lanes {
 		s.pending += l.Pending
 	}
@@ -160,8 +160,8 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 
 // notFound describes a message that is neither in a lane nor a dead letter. It searches the journal once more, because
 // the broker may have delivered the message during the search.
-func (s *search) notFound(ctx context.Context, origin *jetstream.StreamInfo, end ending) (Whereabouts, error) {
-	if end.kept {
+func (s *search) notFound(ctx context.Context, origin *jetstream.StreamInfo, end journalRecords) (Whereabouts, error) {
+	if end.hasJournal {
 		select {
 		case <-ctx.Done():
 			return Whereabouts{}, context.Cause(ctx)
@@ -178,19 +178,19 @@ func (s *search) notFound(ctx context.Context, origin *jetstream.StreamInfo, end
 	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.whyNotFound(origin, end)}, nil
 }
 
-// byPassage orders lanes as one message passes through them: from the longest level to the shortest, then retry lanes,
-// pauses and dead letters.
-func byPassage(a, b Lane) int {
+// comparePassage orders lanes as one message passes through them: from the longest level to the shortest, then retry
+// lanes, pauses and dead letters.
+func comparePassage(a, b Lane) int {
 	if a.Kind == streams.Level && b.Kind == streams.Level {
 		return cmp.Compare(b.Delay, a.Delay)
 	}
-	return byWay(a, b)
+	return streams.CompareLanes(a.spec, b.spec)
 }
 
 // scan reads the headers of a lane until it finds the message. It reads only the broker's own subjects, because clients
 // can write any header on other subjects.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
-	scan := s.Headers(l.Stream, "where")
+	scan := s.ScanHeaders(l.Stream, "where")
 	if !s.Partial {
 		scan.Since = s.ID.At.Add(-leaderSkew)
 	}

@@ -8,24 +8,24 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestSearchTellsProgress: a quick search reports no progress. A long one reports it at intervals.
-func TestSearchTellsProgress(t *testing.T) {
+// TestSearchReportsProgress: a search reports its progress after each ProgressInterval, and not before the first.
+func TestSearchReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []uint64
-		s := search{progress: func(searched, _ uint64) { told = append(told, searched) }}
+		var reported []uint64
+		s := search{progress: func(searched, _ uint64) { reported = append(reported, searched) }}
 		s.progressed.Allow(ProgressInterval)
 		for range searchBatch {
 			s.count()
 		}
-		if len(told) != 0 {
-			t.Errorf("progress %v at once, want none before %s", told, ProgressInterval)
+		if len(reported) != 0 {
+			t.Errorf("got the progress %v immediately, want none before %s", reported, ProgressInterval)
 		}
 		time.Sleep(ProgressInterval)
 		for range searchBatch {
 			s.count()
 		}
-		if len(told) != 1 || told[0] != 2*searchBatch {
-			t.Errorf("progress %v, want %d", told, 2*searchBatch)
+		if len(reported) != 1 || reported[0] != 2*searchBatch {
+			t.Errorf("got the progress %v, want %d", reported, 2*searchBatch)
 		}
 	})
 }
@@ -54,7 +54,7 @@ func TestParseMessageRef(t *testing.T) {
 	}
 }
 
-// TestWhyHere: the reports of the instances name the owner that should have read a message, and tell whether it has.
+// TestWhyHere: the answer names the owner of the lane, and tells whether the owner has read the message.
 func TestWhyHere(t *testing.T) {
 	at := func(l Lane) string {
 		l.Stream = "DELAY_1s"
@@ -64,10 +64,10 @@ func TestWhyHere(t *testing.T) {
 		lane Lane
 		want string
 	}{
-		{Lane{Reader: Reader{Owner: OwnerNobody}}, "no instance reads its lane"},
+		{Lane{Reader: Reader{Owner: NoOwner}}, "no instance reads its lane"},
 		{Lane{Reader: Reader{Owner: OwnerStopped, Instance: "k"}}, "k cannot read its lane now"},
-		{Lane{Reader: Reader{Owner: OwnerRead, Read: 10}}, "being delivered, or delivered and not yet removed"},
-		{Lane{Reader: Reader{Owner: OwnerRead, Read: 9, Instance: "k"}}, "k has not read it yet"},
+		{Lane{Reader: Reader{Owner: OwnerReads, LastRead: 10}}, "being delivered, or delivered and not yet removed"},
+		{Lane{Reader: Reader{Owner: OwnerReads, LastRead: 9, Instance: "k"}}, "k has not read it yet"},
 		{Lane{Reader: Reader{Owner: OwnerUnknown}}, "being delivered, or delivered and not yet removed, or not read yet"},
 	} {
 		if got := at(test.lane); got != test.want {

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// explainTimeout is the timeout of a request whose answer only explains an error.
+	// explainTimeout is the timeout of a request that is sent only to explain an error to the user.
 	explainTimeout = time.Second
 	// maxRefusals is the maximum number of stored refusals. Package doctor sends at most a few hundred requests.
 	maxRefusals = 1000
@@ -40,10 +40,10 @@ type Session struct {
 
 	api jsapi.Client
 
-	mu      sync.Mutex              // guards the fields below
-	refused []string                // the texts of the server's refusals
-	noReply error                   // set if the server refused the subscription to answers: no answer can arrive
-	fail    context.CancelCauseFunc // ends the open request; nil before the first
+	mu           sync.Mutex              // guards the fields below
+	refused      []string                // the texts of the server's refusals
+	inboxRefusal error                   // set if the server refused the subscription to answers: no answer can arrive
+	failRequest  context.CancelCauseFunc // ends the open request; nil before the first
 }
 
 // NewSession takes over the connection: it sets the error handler, and Close closes the connection. APIPrefix is the
@@ -107,13 +107,13 @@ func (s *Session) note(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if strings.HasPrefix(what, "Subscription to "+link.Inbox(s.Conn)+".") {
-		s.noReply = err
+		s.inboxRefusal = err
 	}
 	if len(s.refused) < maxRefusals {
 		s.refused = append(s.refused, what)
 	}
-	if s.fail != nil {
-		s.fail(err)
+	if s.failRequest != nil {
+		s.failRequest(err)
 	}
 }
 
@@ -124,21 +124,21 @@ func (s *Session) Refusals() []string {
 	return slices.Clone(s.refused)
 }
 
-// Allowed returns a context that ends when the server refuses a request. The cause of the context is the refusal. If
-// contexts are nested, a refusal ends the innermost open context.
-func (s *Session) Allowed(ctx context.Context) (context.Context, context.CancelFunc) {
+// WithRefusal returns a context that also ends when the server refuses a request. The cause of the context is the
+// refusal. If contexts are nested, a refusal ends the innermost open context.
+func (s *Session) WithRefusal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
 	s.mu.Lock()
-	outer := s.fail
-	s.fail = fail
-	if s.noReply != nil {
-		fail(s.noReply) // no answer could arrive
+	outer := s.failRequest
+	s.failRequest = fail
+	if s.inboxRefusal != nil {
+		fail(s.inboxRefusal) // no answer could arrive
 	}
 	s.mu.Unlock()
 	return ctx, func() {
 		fail(nil)
 		s.mu.Lock()
-		s.fail = outer
+		s.failRequest = outer
 		s.mu.Unlock()
 	}
 }
@@ -152,7 +152,7 @@ func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) er
 func (s *Session) request(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ctx, cancelAllowed := s.Allowed(ctx)
+	ctx, cancelAllowed := s.WithRefusal(ctx)
 	defer cancelAllowed()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -163,17 +163,17 @@ func (s *Session) request(ctx context.Context, timeout time.Duration, f func(ctx
 	return nil
 }
 
-// Forbidden returns the refusal that ended a context of [Session.Allowed], or nil.
-func Forbidden(ctx context.Context) error {
+// RefusalOf returns the refusal that ended a context of [Session.WithRefusal], or nil.
+func RefusalOf(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.Is(cause, nats.ErrPermissionViolation) {
 		return cause
 	}
 	return nil
 }
 
-// Cause returns the refusal that ended a context of [Session.Allowed], or else err. It returns nil if err is nil.
+// Cause returns the refusal that ended a context of [Session.WithRefusal], or else err. It returns nil if err is nil.
 func Cause(ctx context.Context, err error) error {
-	if refused := Forbidden(ctx); err != nil && refused != nil {
+	if refused := RefusalOf(ctx); err != nil && refused != nil {
 		return fmt.Errorf("%w; see delaybroker doctor", refused)
 	}
 	return withoutJetStream(err)
@@ -215,9 +215,9 @@ func (s *Session) Prefixes(ctx context.Context) []string {
 	return streams.Prefixes(all)
 }
 
-// Stored requests a message from the stream's leader, because a replica that lags could return a deleted message. If
+// Message requests a message from the stream's leader, because a replica that lags could return a deleted message. If
 // the sequence has no message, it returns jetstream.ErrMsgNotFound.
-func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
+func (s *Session) Message(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	m, err := s.api.Message(ctx, stream, sequence)
@@ -229,8 +229,8 @@ func (s *Session) Stored(ctx context.Context, stream string, sequence uint64) (m
 	return in, nil
 }
 
-// Headers returns a scan of the headers of a stream. The verb becomes part of the consumer's name.
-func (s *Session) Headers(stream, verb string) lane.Scan {
+// ScanHeaders returns a scan of the headers of a stream. The verb becomes part of the consumer's name.
+func (s *Session) ScanHeaders(stream, verb string) lane.Scan {
 	return lane.Scan{
 		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, For: verb, HeadersOnly: true,
 	}

@@ -75,7 +75,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read the message
 		w.Answer = "in " + in.Stream + ", in a format that only a newer version of this program can show"
 	case problem != nil:
-		w.Due = time.Time{} // the request is invalid
+		w.Due = time.Time{} // without a valid request, the due time is unknown
 		w.Code, w.Reason = string(problem.Code), problem.Sentence
 		w.Answer = "about to become a dead letter"
 	case paused != "" && wait <= 0:
@@ -95,7 +95,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	if paused != "" && w.Paused == "" && problem == nil {
 		w.Answer, w.Paused = w.Answer+"; "+paused, paused
 	}
-	if l := v.lane(in.Stream); l.Owner == OwnerNobody && problem == nil && r.NextAttempt().After(now) {
+	if l := v.lane(in.Stream); l.Owner == NoOwner && problem == nil && r.NextAttempt().After(now) {
 		w.Answer += "; no instance reads its lane now"
 	}
 	return w
@@ -113,7 +113,7 @@ func (l Lane) whyNewer(format int) string {
 // pauseOf describes the pause that holds a message, or returns an empty string. A message in the lane of a pause waits
 // for that pause first, and then perhaps for another one.
 func (v Lanes) pauseOf(addr message.Address, target string) string {
-	id, _ := v.list.Of(target, "")
+	id, _ := v.list.PauseOf(target, "")
 	if addr.Form == message.FormPaused {
 		id = addr.Token
 	}
@@ -150,13 +150,13 @@ func (s *search) describeEntry(in message.Incoming, e entry.Entry) Whereabouts {
 func (v Lanes) whyHere(in message.Incoming) string {
 	const either = "being delivered, or delivered and not yet removed"
 	switch l := v.lane(in.Stream); {
-	case l.Owner == OwnerNobody:
+	case l.Owner == NoOwner:
 		return "no instance reads its lane"
 	case l.Owner == OwnerStopped:
 		return fmt.Sprintf("%s cannot read its lane now", l.Instance)
-	case l.Read >= in.Sequence:
+	case l.LastRead >= in.Sequence:
 		return either
-	case l.Read > 0:
+	case l.LastRead > 0:
 		return fmt.Sprintf("%s has not read it yet", l.Instance)
 	}
 	return either + ", or not read yet"
@@ -175,7 +175,7 @@ func (s *search) describeLetter(in message.Incoming) Whereabouts {
 }
 
 // whyNotFound describes why a message was not found. Origin is the stream that should have accepted it.
-func (s *search) whyNotFound(origin *jetstream.StreamInfo, e ending) string {
+func (s *search) whyNotFound(origin *jetstream.StreamInfo, e journalRecords) string {
 	const nowhere = "neither in a lane nor a dead letter: "
 	switch {
 	case s.searched >= s.maxRead:

@@ -9,7 +9,7 @@
 //	record   the list as it is stored, with a seal
 //	owner    the instance that has the lease of the stream, and drains the lanes
 //	to park  to move a due message into the lane of a pause
-//	to apply a list: to stop sending to its paused targets; see "How instances agree"
+//	to apply a list   to stop sending to its paused targets; see "How instances agree"
 //
 // # A lane for each pause
 //
@@ -27,7 +27,7 @@
 // A message is parked for the oldest pause that matches its target. So all messages for one target wait in one lane, in
 // the order of their due times, even where patterns overlap. A message that leaves its lane is parked again if a
 // younger pause matches its target. The message keeps its order, because every message that joins the younger pause's
-// lane directly is due later. It is parked again for an older pause only if that older pause is not being resumed.
+// lane directly is due later. It is parked again for an older pause only while that pause is not being resumed.
 //
 // # The states of a pause
 //
@@ -55,7 +55,7 @@
 // Brokers do not announce lists. They read the record every 10 s while a target is paused, and twice a second while a
 // pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
 //
-// In the code: inspect/pauses.go stores and announces the list, and broker/answer.go receives it (Keeper.Hear).
+// In the code: inspect/pauses.go stores and announces the list, and broker/answer.go receives it (Keeper.Receive).
 // broker/pauses.go stops the deliverer (Halt). engine/parking.go decides for each due message, and engine/pauses.go
 // drains the lanes.
 //

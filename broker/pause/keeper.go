@@ -18,11 +18,11 @@ const (
 	idleInterval   = 5 * time.Minute
 	pausedInterval = 10 * time.Second
 	busyInterval   = 500 * time.Millisecond
-	// loadTimeout is the time for which a start waits for the record. An election takes at most 9 s. A stream without a
-	// majority must not stop all lanes.
+	// loadTimeout is the maximum time for which a start waits for the record. An election takes at most 9 s. A stream
+	// without a majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
-	// maxMoves is the maximum number of attempts of Move to store a change while others change the list. The owner calls
-	// Move again after it has read the lane the next time.
+	// maxMoves is the maximum number of attempts of SetState to store a change while others change the list. The owner
+	// calls SetState again after it has read the lane the next time.
 	maxMoves = 5
 	// MaxClosing is the maximum time for which an instance holds due messages in memory for a pause that is closing.
 	// After that time, due messages join the lane again: the owner has died or cannot drain the lane.
@@ -36,9 +36,9 @@ type Keeper struct {
 	applied atomic.Int64  // the version that was applied last
 	waiting atomic.Uint64 // messages that wait, when last counted
 	wake    chan struct{} // capacity 1; wakes Run, which applies the list; never closed
-	refresh atomic.Bool   // Run must read the record, too
+	refresh atomic.Bool   // Run must also read the record
 
-	resealed time.Time // local time of the last resealing of the record. Load uses it, and afterwards only Run.
+	resealed time.Time // local time of the last resealing of the record; used by Load, and afterwards only by Run
 
 	mu      sync.Mutex // guards changes of view and changed
 	view    atomic.Pointer[view]
@@ -47,18 +47,18 @@ type Keeper struct {
 
 // view is a list together with the list that replaces it after some time.
 type view struct {
-	list  *List
-	until time.Time // local time from which stale replaces the list
-	stale *List     // the list with its closing pauses as resuming; nil if no pause is closing
+	list      *List
+	staleFrom time.Time // local time from which stale replaces the list
+	stale     *List     // the list with its closing pauses as resuming; nil if no pause is closing
 }
 
 // Config is the configuration of a keeper.
 type Config struct {
 	Store Store
-	// Create makes the stream when it is gone. It is nil if the broker may not create streams.
+	// Create creates the stream after it was deleted. It is nil if the broker may not create streams.
 	Create func(context.Context) error
-	// Apply makes the instance apply a list, and returns when the instance applies that list: see the package
-	// documentation.
+	// Apply makes the instance apply a list, as defined in the package documentation, and returns when the instance has
+	// applied the list.
 	Apply func(context.Context, *List)
 	// Count returns the number of messages in the stream.
 	Count func(context.Context) (uint64, error)
@@ -77,13 +77,13 @@ func NewKeeper(cfg Config) *Keeper {
 // List returns the present list, or nil if no list is known.
 func (k *Keeper) List() *List { return k.view.Load().list }
 
-// At returns the list that applies at a local time. A nil keeper has no pauses.
-func (k *Keeper) At(local time.Time) *List {
+// ListAt returns the list that applies at a local time. A nil keeper has no pauses.
+func (k *Keeper) ListAt(local time.Time) *List {
 	if k == nil {
 		return nil
 	}
 	v := k.view.Load()
-	if v.stale != nil && local.After(v.until) {
+	if v.stale != nil && local.After(v.staleFrom) {
 		return v.stale
 	}
 	return v.list
@@ -111,27 +111,28 @@ func (k *Keeper) Changed() <-chan struct{} {
 	return k.changed
 }
 
-// Hear takes the list of an announcement if it is trusted and newer. Anybody can send an announcement.
-func (k *Keeper) Hear(r Record) {
+// Receive replaces the list by the list of an announcement if the announcement is trusted and its list is newer. Any
+// client can send an announcement.
+func (k *Keeper) Receive(r Record) {
 	if l := k.cfg.Store.Open(r); l != nil {
-		k.take(l)
+		k.adopt(l)
 	}
 }
 
-// First returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It returns
-// jetstream.ErrMsgNotFound if there is no message.
-func (k *Keeper) First(ctx context.Context, id string) (string, error) {
-	return k.cfg.Store.First(ctx, id)
+// FirstPause returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It
+// returns jetstream.ErrMsgNotFound if there is no message.
+func (k *Keeper) FirstPause(ctx context.Context, id string) (string, error) {
+	return k.cfg.Store.FirstPause(ctx, id)
 }
 
-// Refresh makes Run read the record soon, because an announcement may have been lost.
+// Refresh makes Run read the record soon. The caller may have lost an announcement.
 func (k *Keeper) Refresh() {
 	k.refresh.Store(true)
 	signal(k.wake)
 }
 
-// take makes a list the present list if it is newer.
-func (k *Keeper) take(l *List) {
+// adopt makes a list the present list if it is newer.
+func (k *Keeper) adopt(l *List) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if now := k.view.Load().list; now != nil && now.Version >= l.Version {
@@ -143,7 +144,7 @@ func (k *Keeper) take(l *List) {
 			continue
 		}
 		if v.stale == nil {
-			v.until = time.Now().Add(MaxClosing)
+			v.staleFrom = time.Now().Add(MaxClosing)
 			v.stale = &List{Version: l.Version, Pauses: slices.Clone(l.Pauses)}
 		}
 		i := slices.Index(v.stale.Pauses, p)
@@ -156,8 +157,8 @@ func (k *Keeper) take(l *List) {
 }
 
 // Load reads the record before the broker serves lanes. If the record cannot be read within loadTimeout, Load logs an
-// error and returns. Then the broker delivers to paused targets, too. If it waited longer, the messages for all targets
-// would wait.
+// error and returns. Then the broker also delivers to paused targets: a longer wait would stop the messages for all
+// targets.
 func (k *Keeper) Load(ctx context.Context) {
 	for began := time.Now(); ; {
 		err := k.read(ctx)
@@ -223,22 +224,22 @@ func (k *Keeper) apply(ctx context.Context) {
 	k.applied.Store(l.Version)
 }
 
-// Move moves a pause from one state to the next and stores the list, which the other instances read within
-// busyInterval. If the list cannot be stored, this instance applies it nevertheless and stores it later. Until then, a
-// restarted instance has the earlier state.
-func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
+// SetState changes the state of a pause, if the pause is in the state from, and stores the list, which the other
+// instances read within busyInterval. If the list cannot be stored, this instance applies it nevertheless and stores it
+// later. Until then, a restarted instance has the earlier state.
+func (k *Keeper) SetState(ctx context.Context, id string, from, to State) {
 	for range maxMoves {
 		read, err := k.cfg.Store.Read(ctx)
 		if err == nil && read.List != nil {
-			k.take(read.List)
+			k.adopt(read.List)
 		}
 		if p, ok := k.List().Get(id); !ok || p.State != from {
 			return
 		}
 		next := k.List().Set(id, to, time.Now())
 		if err == nil {
-			read.At, err = k.cfg.Store.Write(ctx, next, read)
-			read.earlier, read.foreign = true, nil
+			read.Sequence, err = k.cfg.Store.Write(ctx, next, read)
+			read.hasEarlier, read.foreign = true, nil
 		}
 		if errors.Is(err, ErrConflict) {
 			continue
@@ -248,9 +249,9 @@ func (k *Keeper) Move(ctx context.Context, id string, from, to State) {
 				"the list of paused targets cannot be stored; this instance applies it and stores it later",
 				"err", err)
 		}
-		k.take(next)
+		k.adopt(next)
 		if err == nil {
-			_ = k.cfg.Store.Tidy(ctx, read) // if this fails, the next reading removes the rest
+			_ = k.cfg.Store.Tidy(ctx, read) // after an error, the next read removes the remaining messages
 		}
 		return
 	}

@@ -86,24 +86,26 @@ func (l *List) All() []Pause {
 
 // Present returns the pauses that are not over.
 func (l *List) Present() []Pause {
-	if l == nil {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(l.Pauses), func(p Pause) bool { return p.State == Over })
+	return slices.DeleteFunc(slices.Clone(l.All()), func(p Pause) bool { return p.State == Over })
 }
 
-// Of returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all messages for a
-// target wait in one lane, in the order of their due times, even where patterns overlap.
-//
-// Own is the pause in whose lane the message has waited, or empty. The message ignores this pause, and older pauses
-// that are being resumed: the messages in the lanes of those pauses were due later. If the message did not ignore them,
-// messages of pauses that are resumed together could move from one lane to the other and back.
-func (l *List) Of(target, own string) (id string, state State) {
-	if l == nil {
-		return "", Over
+// Patterns returns the patterns of the pauses that are not over.
+func (l *List) Patterns() (all []string) {
+	for _, p := range l.Present() {
+		all = append(all, p.Pattern)
 	}
-	released := slices.IndexFunc(l.Pauses, func(p Pause) bool { return p.ID == own })
-	for i, p := range l.Pauses {
+	return all
+}
+
+// PauseOf returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all messages
+// for a target wait in one lane, in the order of their due times, even if patterns overlap.
+//
+// Own is the pause in whose lane the message has waited, or empty. Of ignores this pause, and older pauses that are
+// being resumed, because the messages in the lanes of those pauses were due later. Otherwise messages of pauses that
+// are resumed together could move from one lane to another and back.
+func (l *List) PauseOf(target, own string) (id string, state State) {
+	released := slices.IndexFunc(l.All(), func(p Pause) bool { return p.ID == own })
+	for i, p := range l.All() {
 		if p.State != Over && i != released && (p.State == Paused || i > released) && message.Match(p.Pattern, target) {
 			return p.ID, p.State
 		}
@@ -111,18 +113,15 @@ func (l *List) Of(target, own string) (id string, state State) {
 	return "", Over
 }
 
-// Stops reports whether a pause that is not resumed matches a target. If so, nothing may be sent to the target.
+// Stops reports whether a pause in the state Paused matches a target. Then no message may be sent to the target.
 func (l *List) Stops(target string) bool {
-	if l == nil {
-		return false
-	}
-	return slices.ContainsFunc(l.Pauses, func(p Pause) bool {
+	return slices.ContainsFunc(l.All(), func(p Pause) bool {
 		return p.State == Paused && message.Match(p.Pattern, target)
 	})
 }
 
-// with returns the list with the pauses of another list that are not over, at most maxPauses.
-func (l *List) with(other *List) *List {
+// merge returns the list with the present pauses of another list, at most maxPauses in all.
+func (l *List) merge(other *List) *List {
 	if other == nil {
 		return l
 	}
@@ -142,8 +141,8 @@ func validID(id string) bool {
 	return err == nil && version > 0 && strconv.FormatInt(version, 36) == id
 }
 
-// held returns the list with every pause paused and unproven, for a list that this instance could not open.
-func (l *List) held(now time.Time) *List {
+// allPaused returns the list with each pause paused and unproven. The caller could not open the list.
+func (l *List) allPaused(now time.Time) *List {
 	held := &List{Version: now.UnixNano(), Pauses: slices.Clone(l.Pauses)}
 	for i := range held.Pauses {
 		held.Pauses[i].State, held.Pauses[i].Unproven = Paused, true
@@ -158,14 +157,10 @@ func (l *List) nextVersion() *List {
 
 // Get returns the pause with an id.
 func (l *List) Get(id string) (Pause, bool) {
-	if l == nil {
-		return Pause{}, false
+	if i := slices.IndexFunc(l.All(), func(p Pause) bool { return p.ID == id }); i >= 0 {
+		return l.Pauses[i], true
 	}
-	i := slices.IndexFunc(l.Pauses, func(p Pause) bool { return p.ID == id })
-	if i < 0 {
-		return Pause{}, false
-	}
-	return l.Pauses[i], true
+	return Pause{}, false
 }
 
 // Pause returns the list with a pattern paused. A pattern that is being resumed is paused again, in the same lane.

@@ -37,7 +37,7 @@ func (k *Keeper) read(ctx context.Context) error {
 	case known == nil && read.List == nil:
 		k.writeFirst(ctx, read)
 	case read.List != nil && (known == nil || read.List.Version > known.Version):
-		k.take(read.List)
+		k.adopt(read.List)
 	case known != nil && (read.List == nil || read.List.Version < known.Version):
 		if _, err := k.cfg.Store.Write(ctx, known, read); err != nil && !errors.Is(err, ErrConflict) {
 			return err
@@ -60,7 +60,7 @@ func (k *Keeper) read(ctx context.Context) error {
 }
 
 // logUnopened logs that there is a list that this instance cannot open.
-func (k *Keeper) logUnopened(read Stored, known *List) {
+func (k *Keeper) logUnopened(read ReadResult, known *List) {
 	if len(read.Unopened.Present()) == 0 {
 		return
 	}
@@ -70,24 +70,17 @@ func (k *Keeper) logUnopened(read Stored, known *List) {
 		next = "this instance keeps its own list, and writes it back"
 	}
 	k.notes.Log(slog.LevelError, problem+next,
-		"stream", k.cfg.Store.Names.PausedStream(), "patterns", patterns(read.Unopened))
+		"stream", k.cfg.Store.Names.PausedStream(), "patterns", read.Unopened.Patterns())
 }
 
-func patterns(l *List) (all []string) {
-	for _, p := range l.Present() {
-		all = append(all, p.Pattern)
-	}
-	return all
-}
-
-// writeFirst stores a first list if there is none that can be opened. The first list has the pauses of the unopened
-// lists: it is better that a message waits too long than that it is sent although an operator has stopped its target.
-// From then on there is a list that can be opened, and forged lists do not count.
-func (k *Keeper) writeFirst(ctx context.Context, read Stored) {
+// writeFirst stores a first list if there is no list that can be opened. The first list has the pauses of the unopened
+// lists: a message that waits too long is a smaller fault than a message that is sent to a stopped target. From then on
+// there is a list that can be opened, and forged lists have no effect.
+func (k *Keeper) writeFirst(ctx context.Context, read ReadResult) {
 	first := &List{Version: 1}
 	if len(read.Unopened.Present()) > 0 {
-		first = read.Unopened.held(time.Now())
-		k.take(first)
+		first = read.Unopened.allPaused(time.Now())
+		k.adopt(first)
 	}
 	if _, err := k.cfg.Store.Write(ctx, first, read); err != nil && !errors.Is(err, ErrConflict) && ctx.Err() == nil {
 		k.notes.Log(slog.LevelWarn, "a first list of paused targets cannot be stored; will retry", "err", err)
@@ -97,7 +90,7 @@ func (k *Keeper) writeFirst(ctx context.Context, read Stored) {
 // reseal stores the list again, as its next version, if the record's key is not the first key, because an operator may
 // remove the record's key. While instances differ about the first key, each of them reseals at most once per
 // idleInterval.
-func (k *Keeper) reseal(ctx context.Context, read Stored) {
+func (k *Keeper) reseal(ctx context.Context, read ReadResult) {
 	known := k.List()
 	if read.Key != message.LaterKey || known == nil || known.Version != read.List.Version ||
 		!k.resealed.IsZero() && time.Since(k.resealed) < idleInterval {
@@ -107,7 +100,7 @@ func (k *Keeper) reseal(ctx context.Context, read Stored) {
 	switch _, err := k.cfg.Store.Write(ctx, next, read); {
 	case err == nil:
 		k.resealed = time.Now()
-		k.take(next)
+		k.adopt(next)
 	case !errors.Is(err, ErrConflict) && ctx.Err() == nil:
 		k.notes.Log(slog.LevelWarn, "the list of paused targets is still sealed with an earlier secret; will retry",
 			"err", err)

@@ -43,32 +43,33 @@ func patternsOf(t *testing.T, s Store) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return patterns(read.List)
+	return read.List.Patterns()
 }
 
-// TestRecordOutlivesItsKey: an instance whose first key is not the record's stores the same list again, so that the
-// list survives the removal of the record's key. Instances with different first keys do so rarely.
+// TestRecordOutlivesItsKey: an instance whose first key differs from the record's key stores the same list again, so
+// that the list survives the removal of the record's key. Instances with different first keys do so at most once in
+// each idleInterval.
 func TestRecordOutlivesItsKey(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, _ := newStore(t, s)
 		a, ab, ba, b := store.withSecrets(secretA), store.withSecrets(secretA, secretB),
 			store.withSecrets(secretB, secretA), store.withSecrets(secretB)
 		l := must(t)((*List)(nil).Pause("q.>", time.Now()))
-		if _, err := a.Write(context.Background(), l, Stored{}); err != nil {
+		if _, err := a.Write(context.Background(), l, ReadResult{}); err != nil {
 			t.Fatal(err)
 		}
 		before := started(t, ab)
 		if got := patternsOf(t, b); len(got) > 0 {
-			t.Errorf("with the old key in front the list is sealed with the new one: %q", got)
+			t.Errorf("with the old key first, the list is sealed with the new key: %q", got)
 		}
 		after := started(t, ba)
 		if got := patternsOf(t, b); !slices.Equal(got, []string{"q.>"}) {
-			t.Errorf("with the new key alone %q is paused, want q.>", got)
+			t.Errorf("with only the new key, %q is paused, want q.>", got)
 		}
 		if got := after.List(); got.Version != l.Version+1 || !slices.Equal(got.Pauses, l.Pauses) {
-			t.Errorf("the list is %+v, want the same in its next version", got)
+			t.Errorf("the list is %+v, want the same pauses in the next version", got)
 		}
-		for range 12 { // two minutes, in which both read it
+		for range 12 { // two minutes
 			for _, k := range []*Keeper{before, after} {
 				if err := k.read(context.Background()); err != nil {
 					t.Fatal(err)
@@ -77,14 +78,14 @@ func TestRecordOutlivesItsKey(t *testing.T) {
 			time.Sleep(pausedInterval)
 		}
 		if got := after.List().Version - l.Version; got > 2 {
-			t.Errorf("instances that differ about the first key have stored %d versions in two minutes, want one each", got)
+			t.Errorf("two instances with different first keys have stored %d versions in two minutes, want one each", got)
 		}
 	})
 }
 
-// TestUnopenedRecordHolds: if the key of a list is gone, an instance that starts keeps all its targets paused, and
-// stores that in a list of its own. Such a list has no effect next to one that can be opened.
-func TestUnopenedRecordHolds(t *testing.T) {
+// TestUnopenedRecordPauses: if the key of the only list is unknown, an instance that starts pauses all targets of that
+// list, and stores them in a new list. If there is a list with a known key, a list with an unknown key has no effect.
+func TestUnopenedRecordPauses(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, js := newStore(t, s)
 		a, b := store.withSecrets(secretA), store.withSecrets(secretB)
@@ -98,13 +99,13 @@ func TestUnopenedRecordHolds(t *testing.T) {
 			}
 		}
 		forged := must(t)((*List)(nil).Pause("victim.>", time.Now()))
-		put(forged, nats.Header{"Nats-Stream": {"X"}}) // as an answer of the server
+		put(forged, nats.Header{"Nats-Stream": {"X"}}) // like a direct-get answer of the server
 		if k := started(t, b); len(k.List().Present()) > 0 {
-			t.Errorf("an answer of the server pauses %q", patterns(k.List()))
+			t.Errorf("a server's answer under an unknown key pauses %q, want none", k.List().Patterns())
 		}
 		put(forged, nats.Header{})
 		if k := started(t, b); len(k.List().Present()) > 0 {
-			t.Errorf("beside a list that can be opened, another one pauses %q", patterns(k.List()))
+			t.Errorf("beside a list with a known key, a list with an unknown key pauses %q, want none", k.List().Patterns())
 		}
 		if err := js.DeleteStream(ctx, "DELAY_PAUSED"); err != nil {
 			t.Fatal(err)
@@ -128,14 +129,14 @@ func TestUnopenedRecordHolds(t *testing.T) {
 			want[i].State, want[i].Unproven = Paused, true
 		}
 		if got := k.List().Present(); !slices.Equal(got, want) {
-			t.Fatalf("it holds %+v, want %+v", got, want)
+			t.Fatalf("the instance pauses %+v, want %+v", got, want)
 		}
 		if got := patternsOf(t, b); !slices.Equal(got, []string{"q.>", "r.>"}) {
-			t.Errorf("the next start finds %q", got)
+			t.Errorf("the stored list pauses %q, want q.> and r.>", got)
 		}
 		confirmed := must(t)(k.List().Pause("q.>", time.Now()))
 		if p := confirmed.Pauses[0]; p.Unproven || !p.Since.Equal(l.Pauses[0].Since) {
-			t.Errorf("paused again by an operator: %+v, want it proven and as old", p)
+			t.Errorf("paused again by an operator: %+v, want it proven, and since the same time", p)
 		}
 	})
 }

@@ -17,7 +17,8 @@ const (
 	// maxRecords is the maximum number of messages that Read reads on the record's subject. Brokers leave one message
 	// there, or two after a crash. Any further messages are foreign.
 	maxRecords = 10_000
-	// maxForeign is the number of foreign messages that are not removed. A few may belong to a broker with another secret.
+	// maxForeign is the maximum number of foreign messages that Tidy leaves. They may belong to a broker with another
+	// secret.
 	maxForeign = 64
 )
 
@@ -31,18 +32,18 @@ type Store struct {
 
 func (s Store) api() jsapi.Client { return jsapi.Client{Conn: s.Conn, API: s.API} }
 
-// Stored is the record as it was read.
-type Stored struct {
-	List *List          // nil if there is no record
-	At   uint64         // the sequence of the record
-	Last uint64         // the sequence of the last message on the subject, by any writer
-	Key  message.KeyUse // the key of the list's seal
+// ReadResult is the record as it was read.
+type ReadResult struct {
+	List         *List          // nil if there is no record
+	Sequence     uint64         // the sequence of the record
+	LastSequence uint64         // the sequence of the last message on the subject, by any writer
+	Key          message.KeyUse // the key of the list's seal
 	// Unopened has the pauses of the lists under unknown keys, if there is no list that can be opened. Clients may have
 	// forged them. Unopened is nil without such lists.
 	Unopened *List
 
-	foreign []uint64 // sequences of messages after the record that are not newer records
-	earlier bool     // there are earlier messages on the subject
+	foreign    []uint64 // sequences of the messages after the record; none of them is a newer record
+	hasEarlier bool     // there are earlier messages on the subject
 }
 
 // Record is a list with its seal, as it is stored and announced.
@@ -60,24 +61,12 @@ func (s Store) Seal(l *List) Record {
 // Open returns the list in a record, or nil if no broker or operator with the secret wrote it. A record without a seal
 // is trusted only if this broker has no secrets.
 func (s Store) Open(r Record) *List {
-	if !s.Keys.Trusts(s.note(r), message.SealedAlways) {
+	note := message.Note{Subject: s.Names.PausesRecord(), Body: r.Body, Seal: r.Seal}
+	if !s.Keys.Trusts(note, message.SealedAlways) {
 		return nil
 	}
-	return parsed(r)
-}
-
-// parsed returns the list in a record, or nil.
-func parsed(r Record) *List {
-	l, err := Parse(r.Body)
-	if err != nil {
-		return nil
-	}
+	l, _ := Parse(r.Body) // nil after an error
 	return l
-}
-
-// note returns a record in the form that message.Keys checks.
-func (s Store) note(r Record) message.Note {
-	return message.Note{Subject: s.Names.PausesRecord(), Body: r.Body, Seal: r.Seal}
 }
 
 // unopened returns the list in a record under an unknown key; nil for any other record.
@@ -85,26 +74,27 @@ func (s Store) unopened(r Record) *List {
 	if s.Keys.UseOf(r.Seal) != message.OtherKey {
 		return nil
 	}
-	return parsed(r)
+	l, _ := Parse(r.Body) // nil after an error
+	return l
 }
 
 // Read returns the newest trusted record. It skips old records and foreign messages on the subject. It returns
 // jetstream.ErrStreamNotFound if there is no stream.
-func (s Store) Read(ctx context.Context) (Stored, error) {
+func (s Store) Read(ctx context.Context) (ReadResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	var found Stored
+	var found ReadResult
 	api := s.api()
 	api.Retries = true
 	for range maxRecords {
-		m, err := api.Next(ctx, s.Names.PausedStream(), found.Last+1, s.Names.PausesRecord())
+		m, err := api.Next(ctx, s.Names.PausedStream(), found.LastSequence+1, s.Names.PausesRecord())
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return found, nil
 		}
 		if err != nil {
 			return found, fmt.Errorf("read the list of pauses: %w", err)
 		}
-		found.Last = m.Sequence
+		found.LastSequence = m.Sequence
 		header, err := m.Header()
 		if err != nil {
 			header = nil
@@ -114,11 +104,11 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 		case l == nil, found.List != nil && l.Version <= found.List.Version:
 			found.foreign = append(found.foreign, m.Sequence)
 			if found.List == nil && !message.Relayed(message.Header(header)) {
-				found.Unopened = found.Unopened.with(s.unopened(r))
+				found.Unopened = found.Unopened.merge(s.unopened(r))
 			}
 		default:
-			found.earlier = found.earlier || found.List != nil || len(found.foreign) > 0
-			found.List, found.At, found.foreign, found.Unopened = l, m.Sequence, nil, nil
+			found.hasEarlier = found.hasEarlier || found.List != nil || len(found.foreign) > 0
+			found.List, found.Sequence, found.foreign, found.Unopened = l, m.Sequence, nil, nil
 			found.Key = s.Keys.UseOf(r.Seal)
 		}
 	}
@@ -126,13 +116,13 @@ func (s Store) Read(ctx context.Context) (Stored, error) {
 }
 
 // Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if another
-// writer was faster. After any other error, the list may or may not be stored.
-func (s Store) Write(ctx context.Context, l *List, read Stored) (uint64, error) {
+// writer has stored a version since then. After any other error, the list may or may not be stored.
+func (s Store) Write(ctx context.Context, l *List, read ReadResult) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	r, stream := s.Seal(l), s.Names.PausedStream()
 	m := &nats.Msg{Subject: s.Names.PausesRecord(), Data: r.Body, Header: nats.Header{
-		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(read.Last, 10)},
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(read.LastSequence, 10)},
 		jetstream.ExpectedStreamHeader:      {stream},
 	}}
 	if r.Seal != "" {
@@ -162,21 +152,21 @@ func (s Store) Announce(l *List, reply string) error {
 	return s.Conn.PublishMsg(m)
 }
 
-// Announced returns the record in an announcement.
-func Announced(m *nats.Msg) Record {
+// ParseAnnouncement returns the record in an announcement.
+func ParseAnnouncement(m *nats.Msg) Record {
 	return Record{Body: m.Data, Seal: m.Header.Get(message.HeaderSeal)}
 }
 
 // untidy reports whether Tidy should remove messages from the subject.
-func (s Stored) untidy() bool { return s.earlier || len(s.foreign) > maxForeign }
+func (s ReadResult) untidy() bool { return s.hasEarlier || len(s.foreign) > maxForeign }
 
 // Tidy removes the earlier and the foreign messages that Read found on the subject. The record itself stays.
-func (s Store) Tidy(ctx context.Context, read Stored) error {
+func (s Store) Tidy(ctx context.Context, read ReadResult) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	api := s.api()
-	if read.earlier {
-		if err := api.PurgeBelow(ctx, s.Names.PausedStream(), s.Names.PausesRecord(), read.At); err != nil {
+	if read.hasEarlier {
+		if err := api.PurgeBelow(ctx, s.Names.PausedStream(), s.Names.PausesRecord(), read.Sequence); err != nil {
 			return err
 		}
 	}
@@ -192,9 +182,9 @@ func (s Store) Tidy(ctx context.Context, read Stored) error {
 	return nil
 }
 
-// First returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It returns
-// jetstream.ErrMsgNotFound if there is no message.
-func (s Store) First(ctx context.Context, id string) (string, error) {
+// FirstPause returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It
+// returns jetstream.ErrMsgNotFound if there is no message.
+func (s Store) FirstPause(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	filter := s.Names.PausedFilter()

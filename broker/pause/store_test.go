@@ -34,8 +34,8 @@ func newStore(t *testing.T, s *natstest.Server) (Store, jetstream.JetStream) {
 	return Store{Conn: nc, API: "$JS.API", Names: names, Keys: keys}, js
 }
 
-// TestRecordAmongForgeries: the newest good record counts, whatever others have stored after it. A change applies to
-// the list that was read, or fails.
+// TestRecordAmongForgeries: Read returns the newest record with a valid seal, even if clients have stored messages
+// after that record. Write fails if the subject has changed since Read.
 func TestRecordAmongForgeries(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, js := newStore(t, s)
@@ -48,7 +48,7 @@ func TestRecordAmongForgeries(t *testing.T) {
 		}
 		empty, err := store.Read(ctx)
 		if err != nil || empty.List != nil {
-			t.Fatalf("at first: %+v, %v", empty, err)
+			t.Fatalf("without a record: got %+v, %v, want no list", empty, err)
 		}
 		var none *List
 		first := ok(none.Pause("a.>", time.Now()))
@@ -56,7 +56,7 @@ func TestRecordAmongForgeries(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := store.Write(ctx, first, empty); !errors.Is(err, ErrConflict) {
-			t.Errorf("written on what is not the last any more: %v", err)
+			t.Errorf("written after an outdated read: got %v, want %v", err, ErrConflict)
 		}
 		read, err := store.Read(ctx)
 		if err != nil {
@@ -67,31 +67,31 @@ func TestRecordAmongForgeries(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := store.Seal(first)
-		put(nats.Header{message.HeaderSeal: {old.Seal}}, old.Body)                                      // an earlier list
-		put(nats.Header{message.HeaderSeal: {old.Seal}}, ok(second.Resume("a.>", time.Now())).encode()) // with another's seal
-		put(nil, ok(second.Resume("b.>", time.Now())).encode())                                         // without one
+		put(nats.Header{message.HeaderSeal: {old.Seal}}, old.Body)                                      // an earlier record
+		put(nats.Header{message.HeaderSeal: {old.Seal}}, ok(second.Resume("a.>", time.Now())).encode()) // another seal
+		put(nil, ok(second.Resume("b.>", time.Now())).encode())                                         // without a seal
 		for range maxForeign {
 			put(nil, []byte(`{"stream":"DELAY_1m","seq":7}`))
 		}
 		if read, err = store.Read(ctx); err != nil || read.List == nil || read.List.Version != second.Version ||
 			!read.untidy() {
-			t.Fatalf("among forgeries: %+v, %v, want the second list", read, err)
+			t.Fatalf("after forgeries: got %+v, %v, want the second list", read, err)
 		}
 		if err := store.Tidy(ctx, read); err != nil {
 			t.Fatal(err)
 		}
 		st, err := js.Stream(ctx, "DELAY_PAUSED")
 		if err != nil || st.CachedInfo().State.Msgs != 1 {
-			t.Errorf("%+v, %v, want the record alone", st.CachedInfo().State, err)
+			t.Errorf("after Tidy: got %+v, %v, want only the record", st.CachedInfo().State, err)
 		}
 		if read, err = store.Read(ctx); err != nil || read.List == nil || read.List.Version != second.Version {
-			t.Errorf("tidied: %+v, %v", read, err)
+			t.Errorf("after Tidy: got %+v, %v, want the second list", read, err)
 		}
 	})
 }
 
-// TestKeeperKeeps: a keeper receives announcements, believes only sealed and newer lists, and restores a removed list.
-// It reports a version only after the version was applied.
+// TestKeeperKeeps: a keeper accepts only sealed and newer lists from announcements, and writes a removed list back. It
+// reports a version only after it has applied the version.
 func TestKeeperKeeps(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, js := newStore(t, s)
@@ -109,21 +109,21 @@ func TestKeeperKeeps(t *testing.T) {
 		l := must(t)(none.Pause("a.>", time.Now()))
 		forged := store.Seal(l)
 		forged.Seal = "x" + forged.Seal[1:]
-		k.Hear(forged)
-		k.Hear(Record{Body: l.encode()})
+		k.Receive(forged)
+		k.Receive(Record{Body: l.encode()})
 		if k.List() != nil {
-			t.Fatalf("it believes %+v", k.List())
+			t.Fatalf("the keeper has accepted the forged list %+v", k.List())
 		}
-		k.Hear(store.Seal(l))
+		k.Receive(store.Seal(l))
 		synctest.Wait()
-		if k.At(time.Now()) == nil || k.Applied() != 0 {
-			t.Errorf("heard: %+v, applied %d, want it known and not applied", k.List(), k.Applied())
+		if k.ListAt(time.Now()) == nil || k.Applied() != 0 {
+			t.Errorf("announced: list %+v, applied %d, want a list that is not yet applied", k.List(), k.Applied())
 		}
 		apply <- struct{}{}
 		time.Sleep(pausedInterval)
 		synctest.Wait()
 		if k.Applied() != l.Version || k.Waiting() != 7 {
-			t.Errorf("applied %d, %d wait, want %d and 7", k.Applied(), k.Waiting(), l.Version)
+			t.Errorf("applied %d, %d messages wait, want %d and 7", k.Applied(), k.Waiting(), l.Version)
 		}
 		st, err := js.Stream(ctx, "DELAY_PAUSED")
 		if err == nil {
@@ -135,16 +135,16 @@ func TestKeeperKeeps(t *testing.T) {
 		time.Sleep(pausedInterval)
 		synctest.Wait()
 		if read, err := store.Read(ctx); err != nil || read.List == nil || read.List.Version != l.Version {
-			t.Errorf("purged: %+v, %v, want it written back", read, err)
+			t.Errorf("after a purge: got %+v, %v, want the list written back", read, err)
 		}
 		closing := l.Set(l.Pauses[0].ID, Closing, time.Now())
-		k.Hear(store.Seal(closing))
-		k.Hear(store.Seal(l))
+		k.Receive(store.Seal(closing))
+		k.Receive(store.Seal(l))
 		for at, want := range map[time.Time]State{
 			time.Now(): Closing, time.Now().Add(MaxClosing + 1): Resuming,
 		} {
-			if _, state := k.At(at).Of("a.b", ""); state != want {
-				t.Errorf("at %s it is %s, want %s", at, state, want)
+			if _, state := k.ListAt(at).PauseOf("a.b", ""); state != want {
+				t.Errorf("at %s the pause is %s, want %s", at, state, want)
 			}
 		}
 		close(apply)

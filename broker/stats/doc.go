@@ -6,10 +6,10 @@
 //
 // # Invariants
 //
-//   - The lock of a Gauge is held only to copy a Report. To read any other figure takes no lock that a loop takes.
+//   - The lock of a Gauge is held only to copy a Report. All other figures are read without a lock that a loop takes.
 //   - The JSON of Status is an interface: names stay, fields may be added. The groups in LaneStatus and Counts are for
 //     readers of the source. In JSON, all fields belong to one object, in the order of the types.
-//   - Early must stay zero: see Early.
+//   - Counts.Early must stay zero: see EarlyCheck.
 //   - The counts of a lane outlive its workers.
 //
 // # Tried and rejected

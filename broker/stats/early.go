@@ -15,18 +15,19 @@ const (
 	maxJudgeDelay = 2 * time.Second
 )
 
-// Early checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached the due
+// EarlyCheck checks deliveries afterwards. A delivery is sent when the leader's clock is proven to have reached the due
 // time. But that proof is up to leader.Trust old. The clock may have been set back since then, or the proof may be
-// wrong. So each clock reading of a commit is also compared with the deliveries before it. If the leader answers ts to
-// a request sent at local time a, its clock showed at most ts − (a − s) at any earlier local time s:
+// wrong. So each clock reading of a commit is also compared with the deliveries before the reading. If the leader
+// answers with the time ts to a request sent at local time a, the leader's clock showed at most ts − (a − s) at any
+// earlier local time s:
 //
 //	due ──┐
 //	  sent s ───────────── asked a ──── ts: the leader stamps its answer
 //	        │◀── a − s ──▶│
 //
 // A delivery with due > ts − (a − s) was early. Of all deliveries between two readings, only the one with the largest
-// due − s is kept. So Early counts readings, not deliveries. The count must stay zero.
-type Early struct {
+// due − s is kept. So the counts are of readings, and not of deliveries. The count of early readings must stay zero.
+type EarlyCheck struct {
 	maxLead time.Duration // maximum of due − s since the last reading; both are relative to base
 	first   time.Time     // local time of the first delivery since the last reading; zero if there is none
 	asked   time.Time     // local time at which the current reading began; zero if the reading cannot judge
@@ -35,7 +36,7 @@ type Early struct {
 }
 
 // Sent records a delivery at a local time, which has a monotonic reading.
-func (e *Early) Sent(base, due, local time.Time) {
+func (e *EarlyCheck) Sent(base, due, local time.Time) {
 	lead := due.Sub(base.Round(0)) - local.Sub(base)
 	if e.first.IsZero() || lead > e.maxLead {
 		e.maxLead = lead
@@ -45,8 +46,8 @@ func (e *Early) Sent(base, due, local time.Time) {
 	}
 }
 
-// Ask records the beginning of a reading.
-func (e *Early) Ask(leader string, local time.Time) {
+// Begin records the beginning of a reading.
+func (e *EarlyCheck) Begin(leader string, local time.Time) {
 	e.asked = time.Time{}
 	if !e.first.IsZero() && local.Sub(e.first) <= maxJudgeDelay {
 		e.asked, e.judged, e.leader = local, e.maxLead, leader
@@ -55,7 +56,7 @@ func (e *Early) Ask(leader string, local time.Time) {
 }
 
 // Judge reports whether the reading can judge the deliveries before it, and whether one of them was early.
-func (e *Early) Judge(base time.Time, s lane.Sample) (judged, wasEarly bool) {
+func (e *EarlyCheck) Judge(base time.Time, s lane.Sample) (judged, wasEarly bool) {
 	if e.asked.IsZero() || s.Leader != e.leader {
 		return false, false
 	}

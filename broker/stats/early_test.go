@@ -7,7 +7,8 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// A delivery is early if the leader's clock had not reached its due time. A later sample can prove that.
+// TestEarly: a delivery is early if it was sent before the leader's clock reached the due time. A later sample can
+// prove that.
 func TestEarly(t *testing.T) {
 	base := time.Now()
 	const offset = time.Hour // of the leader's clock
@@ -19,37 +20,37 @@ func TestEarly(t *testing.T) {
 		due             time.Duration // by the leader's clock, of the delivery sent at 10 ms
 		asked, answered time.Duration // the beginning of the reading, and the timestamp of the leader's answer
 		leader          string
-		told, early     bool
+		judged, early   bool
 	}{
 		{"in time", 10 * ms, 50 * ms, 50 * ms, "a", true, false},
 		{"late", -time.Hour, 50 * ms, 50 * ms, "a", true, false},
-		{"less than what counts", 11*ms - 1, 50 * ms, 50 * ms, "a", true, false},
+		{"less than earlyBy", 11*ms - 1, 50 * ms, 50 * ms, "a", true, false},
 		{"early", 11 * ms, 50 * ms, 50 * ms, "a", true, true},
 		{"perhaps early: the answer was slow", 20 * ms, 50 * ms, 60 * ms, "a", true, false},
-		{"the clock was put back", 10 * ms, 50 * ms, 30 * ms, "a", true, true},
+		{"the clock was set back", 10 * ms, 50 * ms, 30 * ms, "a", true, true},
 		{"another leader", 10 * ms, 50 * ms, 30 * ms, "b", false, false},
-		{"long ago", time.Hour, 2011 * ms, 2011 * ms, "a", false, false},
+		{"a reading after maxJudgeDelay", time.Hour, 2011 * ms, 2011 * ms, "a", false, false},
 	} {
-		var e Early
-		e.Sent(base, leader(-time.Minute), at(5*time.Millisecond)) // a smaller lead before,
+		var e EarlyCheck
+		e.Sent(base, leader(-time.Minute), at(5*time.Millisecond)) // an earlier delivery with a smaller lead
 		e.Sent(base, leader(test.due), at(10*time.Millisecond))
-		e.Sent(base, leader(-time.Minute), at(15*time.Millisecond)) // and after
-		e.Ask("a", at(test.asked))
+		e.Sent(base, leader(-time.Minute), at(15*time.Millisecond)) // a later delivery with a smaller lead
+		e.Begin("a", at(test.asked))
 		e.Sent(base, leader(time.Hour), at(test.asked+time.Millisecond)) // judged by the next reading
-		told, wasEarly := e.Judge(base, lane.Sample{ServerTime: leader(test.answered), Leader: test.leader})
-		if told != test.told || wasEarly != test.early {
-			t.Errorf("%s: decided %v, early %v; want %v, %v", test.name, told, wasEarly, test.told, test.early)
+		judged, wasEarly := e.Judge(base, lane.Sample{ServerTime: leader(test.answered), Leader: test.leader})
+		if judged != test.judged || wasEarly != test.early {
+			t.Errorf("%s: judged %v, early %v; want %v, %v", test.name, judged, wasEarly, test.judged, test.early)
 		}
-		if e.Ask("a", at(test.asked+2*time.Millisecond)); test.name == "in time" {
+		if e.Begin("a", at(test.asked+2*time.Millisecond)); test.name == "in time" {
 			second := lane.Sample{ServerTime: leader(test.asked + 2*ms), Leader: "a"}
 			if _, wasEarly := e.Judge(base, second); !wasEarly {
-				t.Error("what was sent while a look was underway is never judged")
+				t.Error("the second reading does not judge a delivery that was sent during the first")
 			}
 		}
 	}
-	var idle Early
-	if idle.Ask("a", at(0)); idle.asked != (time.Time{}) {
-		t.Error("a look with nothing sent before it is to tell something")
+	var idle EarlyCheck
+	if idle.Begin("a", at(0)); idle.asked != (time.Time{}) {
+		t.Error("a reading without an earlier delivery can judge")
 	}
 }
 
@@ -64,14 +65,14 @@ func TestHistogram(t *testing.T) {
 	}
 	for _, b := range got.Buckets {
 		want := uint64(3)
-		switch b.UpTo {
+		switch b.Bound {
 		case time.Millisecond:
 			want = 2
 		case time.Hour:
 			want = 4
 		}
 		if b.Count != want {
-			t.Errorf("up to %s: %d, want %d", b.UpTo, b.Count, want)
+			t.Errorf("up to %s: %d, want %d", b.Bound, b.Count, want)
 		}
 	}
 }

@@ -21,13 +21,13 @@ type Report struct {
 	MaxBytes             int64
 	Unopened             int // entries of timers that are sealed with an unknown key
 
-	Offset    time.Duration // the leader's clock minus the local clock
-	ClockRead time.Time     // local time of the last reading of the leader's clock; zero if there is none
-	Oldest    leader.Time   // time at which the oldest message should have left; zero if there is none
-	Next      leader.Time   // due time of the next message on the wheel; zero if there is none
-	Resumes   leader.Time   // time at which reading continues; zero if it is not suspended
+	ClockOffset time.Duration // the leader's clock minus the local clock
+	ClockRead   time.Time     // local time of the last reading of the leader's clock; zero if there is none
+	OldestDue   leader.Time   // time at which the oldest message should have left; zero if there is none
+	NextDue     leader.Time   // due time of the next message on the wheel; zero if there is none
+	ResumesAt   leader.Time   // time at which reading continues; zero if it is not suspended
 
-	Uncommitted time.Time // local time of the first uncommitted delivery; zero if there is none
+	UncommittedSince time.Time // local time of the first uncommitted delivery; zero if there is none
 }
 
 // Gauge has the last report of a loop, for other goroutines. Ages are stored as points in time, so they are right even
@@ -56,18 +56,18 @@ func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
 	g.mu.Unlock()
 	l.Memory, l.Waiting, l.Newer, l.Unopened = r.Memory, r.Waiting, r.Newer, r.Unopened
 	l.Pending, l.Read, l.Bytes, l.MaxBytes = r.Pending, r.Read, r.Bytes, r.MaxBytes
-	l.ResumesAt, l.NextDue = r.Resumes.Stamp().UTC(), r.Next.Stamp().UTC()
-	if !r.Uncommitted.IsZero() {
-		l.CommitAge = max(0, local.Sub(r.Uncommitted))
+	l.ResumesAt, l.NextDue = r.ResumesAt.Stamp().UTC(), r.NextDue.Stamp().UTC()
+	if !r.UncommittedSince.IsZero() {
+		l.CommitAge = max(0, local.Sub(r.UncommittedSince))
 	}
 	if r.ClockRead.IsZero() {
 		return
 	}
-	now := leader.At(g.base.Round(0).Add(local.Sub(g.base) + r.Offset))
+	now := leader.At(g.base.Round(0).Add(local.Sub(g.base) + r.ClockOffset))
 	if l.ClockKnown = local.Sub(r.ClockRead) <= MaxClockAge; l.ClockKnown {
 		l.ClockOffset = now.Stamp().Sub(local.Round(0))
 	}
-	if !r.Oldest.IsZero() {
-		l.Overdue = max(0, now.Sub(r.Oldest))
+	if !r.OldestDue.IsZero() {
+		l.Overdue = max(0, now.Sub(r.OldestDue))
 	}
 }

@@ -1,10 +1,7 @@
 package stats
 
 import (
-	"cmp"
 	"encoding/json"
-	"slices"
-	"strings"
 	"time"
 
 	"delaybroker/broker/streams"
@@ -51,7 +48,7 @@ type Reading struct {
 	Unopened int `json:"unopened,omitempty"`
 }
 
-// Age describes the oldest and the next messages of a lane.
+// Age describes the oldest and the next message of a lane.
 type Age struct {
 	Overdue   time.Duration `json:"overdue"` // the time since the oldest message should have left
 	NextDue   time.Time     `json:"next_due,omitzero"`
@@ -80,14 +77,11 @@ type Moves struct {
 	Repeats   uint64 `json:"repeats"` // publishes repeated after no answer or lack of room
 }
 
-// ByWay compares lanes in the order in which messages pass them: the intake, the timers, the levels from the shortest
-// to the longest, the retries, the paused messages.
-func ByWay(a, b LaneStatus) int {
-	kinds := streams.Lanes()
-	return cmp.Or(
-		cmp.Compare(slices.Index(kinds, streams.Kind(a.Kind)), slices.Index(kinds, streams.Kind(b.Kind))),
-		cmp.Compare(a.Delay, b.Delay),
-		strings.Compare(a.Stream, b.Stream))
+// CompareLanes compares lanes by the order in which messages pass through them: see streams.CompareLanes.
+func CompareLanes(a, b LaneStatus) int { return streams.CompareLanes(a.spec(), b.spec()) }
+
+func (l LaneStatus) spec() streams.Spec {
+	return streams.Spec{Kind: streams.Kind(l.Kind), Delay: l.Delay, Stream: l.Stream}
 }
 
 // MarshalJSON encodes durations in seconds.

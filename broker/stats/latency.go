@@ -35,9 +35,9 @@ type Histogram struct {
 	Buckets []Bucket      `json:"buckets"`
 }
 
-// Bucket is the number of durations up to UpTo.
+// Bucket is the number of durations of at most Bound.
 type Bucket struct {
-	UpTo  time.Duration `json:"up_to"`
+	Bound time.Duration `json:"up_to"`
 	Count uint64        `json:"count"`
 }
 
@@ -60,5 +60,5 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON encodes the bound in seconds.
 func (b Bucket) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]any{"up_to": b.UpTo.Seconds(), "count": b.Count})
+	return json.Marshal(map[string]any{"up_to": b.Bound.Seconds(), "count": b.Count})
 }

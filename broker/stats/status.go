@@ -23,17 +23,17 @@ type Status struct {
 
 // Counts has the counts of a broker that belong to no lane.
 type Counts struct {
-	Outcomes    map[string]uint64          `json:"outcomes"` // deliveries by outcome: see deliver.Outcome
-	Dead        map[message.Code]uint64    `json:"dead_letters"`
-	Ours        uint64                     `json:"duplicates_ours"`    // repeated publishes of a message that was already stored
-	Foreign     uint64                     `json:"duplicates_foreign"` // publishes under an id that another message had
-	Unstored    uint64                     `json:"unstored"`           // publishes that the broker's own streams refused
-	Early       uint64                     `json:"early"`              // clock readings that found an early delivery; must stay zero
-	EarlyChecks uint64                     `json:"early_checks"`       // clock readings that could find an early delivery
-	Swept       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
-	Missed      uint64                     `json:"rounds_missed"`      // rounds of series that were missed and skipped
-	Lateness    map[streams.Kind]Histogram `json:"lateness"`           // lateness of deliveries, by kind of lane
-	Rates       []RateCount                `json:"rates"`              // attempts to deliver, by pattern of DELAY_RATE
+	Outcomes          map[string]uint64          `json:"outcomes"` // deliveries by outcome: see deliver.Outcome
+	Dead              map[message.Code]uint64    `json:"dead_letters"`
+	OwnDuplicates     uint64                     `json:"duplicates_ours"`    // repeated publishes of a stored message
+	ForeignDuplicates uint64                     `json:"duplicates_foreign"` // publishes under the id of another message
+	Unstored          uint64                     `json:"unstored"`           // refusals by the broker's own streams
+	Early             uint64                     `json:"early"`              // readings with early deliveries; stays zero
+	EarlyChecks       uint64                     `json:"early_checks"`       // readings that could show an early delivery
+	SweptTimers       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
+	MissedRounds      uint64                     `json:"rounds_missed"`      // missed and skipped rounds of series
+	Lateness          map[streams.Kind]Histogram `json:"lateness"`           // lateness of deliveries, by kind of lane
+	Rates             []RateCount                `json:"rates"`              // attempts to deliver, by rate pattern
 	// Targets contains names that tenants chose. Any client that reaches /status can read the JSON of Counts, so the
 	// JSON leaves these names out.
 	Targets []TargetCount `json:"-"`

@@ -31,9 +31,10 @@ func TestStatusIsAnInterface(t *testing.T) {
 		Links: []link.Status{{Name: "read", Up: true, Reconnects: 16}},
 		Counts: stats.Counts{
 			Outcomes: map[string]uint64{"delivered": 17}, Dead: map[message.Code]uint64{"expired": 18},
-			Ours: 19, Foreign: 20, Unstored: 21, Early: 22, EarlyChecks: 23, Swept: 24, Missed: 41,
+			OwnDuplicates: 19, ForeignDuplicates: 20, Unstored: 21, Early: 22, EarlyChecks: 23, SweptTimers: 24,
+			MissedRounds: 41,
 			Lateness: map[streams.Kind]stats.Histogram{"level": {
-				Count: 25, Sum: 26 * time.Second, Buckets: []stats.Bucket{{UpTo: 27 * time.Second, Count: 28}},
+				Count: 25, Sum: 26 * time.Second, Buckets: []stats.Bucket{{Bound: 27 * time.Second, Count: 28}},
 			}},
 			Rates:   []stats.RateCount{{Pattern: "b.>", Delivered: 32, Refused: 33}},
 			Targets: []stats.TargetCount{{Target: "a tenant's own", Delivered: 34}},

@@ -11,17 +11,19 @@ import (
 
 // Tally has the counts that belong to no lane. Its maps do not change. It is safe for concurrent use.
 type Tally struct {
-	Dead          map[message.Code]*atomic.Uint64 // dead letters stored
-	Outcomes      [deliver.Outcomes]atomic.Uint64
-	Ours, Foreign atomic.Uint64 // duplicates of the broker's own messages, and of other messages
-	Unstored      atomic.Uint64 // refusals by the broker's own streams
-	Early, Judged atomic.Uint64 // clock readings that found an early delivery, and all readings that could find one
-	Swept         atomic.Uint64 // timers that only a sweep found
-	Missed        atomic.Uint64 // rounds of series that were missed and skipped
-	Lateness      map[streams.Kind]*Latencies
-	Journal       journal.Counts
-	Targets       *deliver.Counts
-	RecentTargets atomic.Pointer[[]TargetAnswer] // the targets, as of the end of the history's last step
+	Dead              map[message.Code]*atomic.Uint64 // dead letters stored
+	Outcomes          [deliver.Outcomes]atomic.Uint64
+	OwnDuplicates     atomic.Uint64 // repeated publishes of a stored message
+	ForeignDuplicates atomic.Uint64 // publishes under the id of another message
+	Unstored          atomic.Uint64 // refusals by the broker's own streams
+	Early             atomic.Uint64 // clock readings that show an early delivery; must stay zero
+	EarlyChecks       atomic.Uint64 // clock readings that could show an early delivery
+	SweptTimers       atomic.Uint64 // timers that only a sweep found
+	MissedRounds      atomic.Uint64 // rounds of series that were missed and skipped
+	Lateness          map[streams.Kind]*Latencies
+	Journal           journal.Counts
+	Targets           *deliver.Counts
+	RecentTargets     atomic.Pointer[[]TargetAnswer] // at the end of the history's last step
 }
 
 // NewTally returns a Tally with zero counts.
@@ -43,8 +45,9 @@ func NewTally(rates deliver.Rates) *Tally {
 func (t *Tally) Read() Counts {
 	c := Counts{
 		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[streams.Kind]Histogram),
-		Ours: t.Ours.Load(), Foreign: t.Foreign.Load(), Unstored: t.Unstored.Load(),
-		Early: t.Early.Load(), EarlyChecks: t.Judged.Load(), Swept: t.Swept.Load(), Missed: t.Missed.Load(),
+		OwnDuplicates: t.OwnDuplicates.Load(), ForeignDuplicates: t.ForeignDuplicates.Load(), Unstored: t.Unstored.Load(),
+		Early: t.Early.Load(), EarlyChecks: t.EarlyChecks.Load(),
+		SweptTimers: t.SweptTimers.Load(), MissedRounds: t.MissedRounds.Load(),
 	}
 	for o := range t.Outcomes {
 		c.Outcomes[deliver.Outcome(o).String()] = t.Outcomes[o].Load()
@@ -60,14 +63,14 @@ func (t *Tally) Read() Counts {
 	return c
 }
 
-// Lane counts the moves and deliveries of one lane. It outlives the lane's workers, since ownership may change.
-type Lane struct {
+// LaneCounts counts the moves and deliveries of one lane. It outlives the lane's workers, since ownership may change.
+type LaneCounts struct {
 	Spec                              streams.Spec
 	Delivered, Hops, Retries, Repeats atomic.Uint64
 }
 
 // Read returns the status of a lane with only its counts.
-func (c *Lane) Read() LaneStatus {
+func (c *LaneCounts) Read() LaneStatus {
 	return LaneStatus{
 		Stream: c.Spec.Stream, Kind: string(c.Spec.Kind), Level: c.Spec.Name, Delay: c.Spec.Delay,
 		Moves: Moves{

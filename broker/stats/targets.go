@@ -8,11 +8,10 @@ import (
 	"delaybroker/broker/deliver"
 )
 
-// maxTargets is the maximum number of targets in this instance's report, and of those taken from another instance's
-// report.
+// maxTargets is the maximum number of targets that AddTargets takes from the report of one instance.
 const maxTargets = 1000
 
-// TargetCount counts the attempts to deliver to the targets of one name: see deliver.Counts.
+// TargetCount counts the attempts to deliver to one target, or to the targets of one pattern: see deliver.Counts.
 type TargetCount struct {
 	Target    string `json:"target"`
 	Rate      string `json:"rate,omitempty"` // the pattern of DELAY_RATE that applies to them
@@ -101,8 +100,8 @@ func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 				sums[a.name()] = sum
 			}
 			sum.Delivered, sum.Refused = sum.Delivered+a.Delivered, sum.Refused+a.Refused
-			sum.DeliveredRate = plus(sum.DeliveredRate, a.DeliveredRate)
-			sum.RefusedRate = plus(sum.RefusedRate, a.RefusedRate)
+			sum.DeliveredRate = addRates(sum.DeliveredRate, a.DeliveredRate)
+			sum.RefusedRate = addRates(sum.RefusedRate, a.RefusedRate)
 		}
 	}
 	all := make([]TargetAnswer, 0, len(sums))
@@ -116,7 +115,7 @@ func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 	return all
 }
 
-func plus(a, b *float64) *float64 {
+func addRates(a, b *float64) *float64 {
 	if a == nil || b == nil {
 		return cmp.Or(a, b)
 	}

@@ -19,13 +19,13 @@ func TestTargetsSince(t *testing.T) {
 	}
 	for _, a := range stats.TargetsSince(now, nil, 0) {
 		if a.DeliveredRate != nil || a.RefusedRate != nil {
-			t.Errorf("%s has a rate after no time", a.Target)
+			t.Errorf("%s has a rate, although no time has passed", a.Target)
 		}
 	}
 }
 
-// The busiest target is the first. An instance with unknown rates does not reduce the rates of the others. Of a report
-// with too many targets, only the first maxTargets count.
+// TestAddTargets: the busiest target is the first. An instance with unknown rates does not reduce the rates of the
+// others. Of a report with too many targets, only the first maxTargets count.
 func TestAddTargets(t *testing.T) {
 	rate := func(n float64) *float64 { return &n }
 	one := []stats.TargetAnswer{
@@ -48,6 +48,6 @@ func TestAddTargets(t *testing.T) {
 		huge[i].Target = time.Duration(i).String()
 	}
 	if got := len(stats.AddTargets(huge)); got > 1000 {
-		t.Errorf("%d targets of one instance are believed", got)
+		t.Errorf("AddTargets took %d targets of one instance, want at most 1000", got)
 	}
 }

@@ -5,8 +5,8 @@
 //
 // # Invariants
 //
-//   - A stream is the broker's if its metadata has the broker's marks, whatever its name is (Spec). The broker does not
-//     change a stream that has the name of one of the broker's streams but not the marks.
+//   - A stream is the broker's if its metadata has the broker's marks. Its name does not matter (Spec). The broker does
+//     not change a stream that has the name of one of the broker's streams but not the marks.
 //   - Provisioning creates missing streams (Provisioner). In existing streams it changes only three things: the
 //     subjects when the ladder changes, the configured bounds, and the marks of seals if they are missing. A subject
 //     moves from stream to stream, and never belongs to two.

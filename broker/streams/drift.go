@@ -10,11 +10,11 @@ import (
 // Drift is a difference between the wanted and the actual configuration of a stream. The broker reports it and does not
 // change the stream, because an operator may have had a reason.
 type Drift struct {
-	Stream string
-	What   string // the difference, its consequence and the wanted value
-	Fatal  bool   // the broker cannot keep its promises with such a stream
-	Unsafe bool   // the stream is less durable than the others
-	Fix    Fix
+	Stream string `json:"stream"`
+	What   string `json:"what"`  // the difference, its consequence and the wanted value
+	Fatal  bool   `json:"fatal"` // the broker cannot keep its promises with such a stream, and refuses to start
+	Unsafe bool   `json:"-"`     // the stream is less durable than the broker's other streams
+	Fix    Fix    `json:"-"`
 }
 
 // Fix is the way to remove a difference.
@@ -139,17 +139,17 @@ func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
 			"want none, or %d", has.MaxConsumers, minConsumers)
 	d.check(s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize), warning,
 		"max_msg_size is %d, more than %d: larger messages are accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
-	d.check(above(has.MaxMsgs, s.MaxMsgs), warning,
+	d.check(exceeds(has.MaxMsgs, s.MaxMsgs), warning,
 		"max_msgs is %d, want %d: more is accepted than configured", has.MaxMsgs, s.MaxMsgs)
-	d.check(above(has.MaxBytes, s.MaxBytes), warning,
+	d.check(exceeds(has.MaxBytes, s.MaxBytes), warning,
 		"max_bytes is %d, want %d: more is accepted than configured", has.MaxBytes, s.MaxBytes)
 	d.check(has.Duplicates < s.Duplicates, warning,
 		"duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
-	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
+	if missing := Subtract(s.Subjects, has.Subjects); len(missing) > 0 {
 		d.check(true, provisionFixes, "does not listen on %d of its %d subjects, such as %s",
 			len(missing), len(s.Subjects), missing[0])
 	}
 }
 
-// above reports whether a limit is wanted, and the actual limit is missing or higher.
-func above(has, want int64) bool { return want > 0 && (has <= 0 || has > want) }
+// exceeds reports whether a limit is wanted, and the actual limit is missing or higher.
+func exceeds(has, want int64) bool { return want > 0 && (has <= 0 || has > want) }

@@ -1,8 +1,6 @@
 package streams
 
 import (
-	"slices"
-
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/levels"
@@ -28,8 +26,8 @@ func limitJournal(has *jetstream.StreamConfig, want Spec) (changed bool) {
 // checkJournal reports settings with which records may be missing, or the journal may use the storage of the lanes.
 func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 	d.check(has.MaxAge != s.MaxAge, warning,
-		"max_age is %s, want %s: records are kept for the actual time", age(has), levels.FormatDuration(s.MaxAge))
-	d.check(above(has.MaxBytes, s.MaxBytes), warning,
+		"max_age is %s, want %s: records are kept for the actual time", maxAgeText(has), levels.FormatDuration(s.MaxAge))
+	d.check(exceeds(has.MaxBytes, s.MaxBytes), warning,
 		"max_bytes is %d, want %d: the journal may take the room of the lanes", has.MaxBytes, s.MaxBytes)
 	d.check(has.Discard != jetstream.DiscardOld && (has.MaxMsgs > 0 || has.MaxBytes > 0), warning,
 		"discard is new with a limit set: a full journal accepts no records; want old")
@@ -45,12 +43,12 @@ func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 	d.check(has.AllowRollup || has.AllowMsgTTL || has.AllowMsgSchedules || has.AllowMsgCounter, warning,
 		"headers that remove or publish messages are allowed; want them off")
 	d.check(has.Sealed || has.Mirror != nil || has.SubjectTransform != nil || has.NoAck, warning,
-		"it is sealed, a mirror, transforms subjects, or acknowledges nothing: no record can be added")
+		"is sealed, a mirror, transforms subjects, or acknowledges nothing: no record can be added")
 	if has.RePublish != nil {
 		d.check(true, warning, "republish is set: the targets of all deliveries are published on %s",
 			has.RePublish.Destination)
 	}
-	if missing := minus(s.Subjects, has.Subjects); len(missing) > 0 {
+	if missing := Subtract(s.Subjects, has.Subjects); len(missing) > 0 {
 		d.check(true, warning, "does not listen on %s: no record can be added", missing[0])
 	}
 }
@@ -59,8 +57,7 @@ func (s Spec) checkJournal(d *drifts, has jetstream.StreamConfig) {
 func UnwantedJournal(want, found []Spec) []Drift {
 	var d drifts
 	for _, s := range found {
-		wanted := slices.ContainsFunc(want, func(w Spec) bool { return w.Stream == s.Stream })
-		if s.Kind != Journal || wanted {
+		if _, wanted := SpecOf(want, s.Stream); s.Kind != Journal || wanted {
 			continue
 		}
 		d.stream = s.Stream
@@ -73,7 +70,7 @@ func UnwantedJournal(want, found []Spec) []Drift {
 	return d.all
 }
 
-func age(has jetstream.StreamConfig) string {
+func maxAgeText(has jetstream.StreamConfig) string {
 	if has.MaxAge == 0 {
 		return "none"
 	}

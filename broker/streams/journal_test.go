@@ -11,14 +11,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// aJournal keeps records for an hour.
-func aJournal() Spec {
+// journalSpec returns the specification of a journal that keeps records for an hour.
+func journalSpec() Spec {
 	return Spec{Kind: Journal, Stream: "DELAY_JOURNAL", Subjects: []string{"delaysys.journal"}, Prefix: "delay",
 		Format: Format, MaxMsgSize: -1, MaxAge: time.Hour, MaxBytes: 1 << 20, Duplicates: time.Minute, Replicas: 1}
 }
 
-// journalJudged are the settings by which records could be missing, or could harm lanes, each with words of its report.
-var journalJudged = map[string]struct {
+// journalHarmful are changes of settings with which records could be missing, or the journal could harm lanes. Says is
+// a part of the reported difference.
+var journalHarmful = map[string]struct {
 	change func(*config)
 	says   string
 }{
@@ -42,27 +43,27 @@ var journalJudged = map[string]struct {
 	"AllowMsgSchedules": {func(c *config) { c.AllowMsgSchedules = true }, "headers"},
 }
 
-// journalIndifferent are the settings by which neither could happen, beside those of a lane: a batch that is stored
-// twice counts once, and a message that is no batch is not believed.
-var journalIndifferent = []string{
+// journalHarmless are settings that matter for a lane and not for the journal: a reader counts a batch once even if
+// the stream has it twice, and ignores messages without a broker's seal.
+var journalHarmless = []string{
 	"Duplicates", "MaxConsumers", "ConsumerLimits", "Sources", "DenyDelete", "DenyPurge", "PersistMode",
 	"DiscardNewPerSubject",
 }
 
 // TestEverySettingOfTheJournalIsJudged: each setting is judged, and none of them prevents a broker from starting.
 func TestEverySettingOfTheJournalIsJudged(t *testing.T) {
-	spec := aJournal()
+	spec := journalSpec()
 	if drift := spec.Drift(spec.Config()); len(drift) > 0 {
-		t.Fatalf("drift %v of what is wanted", drift)
+		t.Fatalf("drift %v of the wanted configuration, want none", drift)
 	}
-	for name, tt := range journalJudged {
+	for name, tt := range journalHarmful {
 		cfg := spec.Config()
 		tt.change(&cfg)
 		if drift := spec.Drift(cfg); len(drift) != 1 || drift[0].Fatal || !strings.Contains(drift[0].What, tt.says) {
 			t.Errorf("%s: drift %+v, want one with %q, not fatal", name, drift, tt.says)
 		}
 	}
-	known := slices.Concat(indifferent, journalIndifferent, slices.Collect(maps.Keys(journalJudged)))
+	known := slices.Concat(harmless, journalHarmless, slices.Collect(maps.Keys(journalHarmful)))
 	for field := range reflect.TypeFor[jetstream.StreamConfig]().Fields() {
 		if !slices.Contains(known, field.Name) {
 			t.Errorf("no decision about %s: can it harm records?", field.Name)
@@ -70,32 +71,33 @@ func TestEverySettingOfTheJournalIsJudged(t *testing.T) {
 	}
 }
 
-// TestLimitJournal: the maximum age and number of records are applied, with the settings that the server then needs.
+// TestLimitJournal: the maximum age and size of the records are applied. The server also requires a duplicate window
+// that is not longer than the maximum age.
 func TestLimitJournal(t *testing.T) {
-	spec := aJournal()
+	spec := journalSpec()
 	has := spec.Config()
-	if limit(&has, spec) {
-		t.Error("what is as wanted is changed")
+	if applyLimits(&has, spec) {
+		t.Error("the wanted configuration was changed")
 	}
 	spec.MaxAge, spec.MaxBytes = time.Second, 2<<20
-	if !limit(&has, spec) || has.MaxAge != time.Second || has.MaxBytes != 2<<20 || has.Duplicates != time.Second {
-		t.Errorf("changed to %+v", has)
+	if !applyLimits(&has, spec) || has.MaxAge != time.Second || has.MaxBytes != 2<<20 || has.Duplicates != time.Second {
+		t.Errorf("got %+v, want the new limits", has)
 	}
 }
 
-// TestLeftJournal: a journal that is no longer wanted is reported, with the time after which it is empty.
-func TestLeftJournal(t *testing.T) {
-	found := append(want("30m"), aJournal())
+// TestUnwantedJournal: a journal that is no longer wanted is reported, with the time after which it is empty.
+func TestUnwantedJournal(t *testing.T) {
+	found := append(wantedSpecs("30m"), journalSpec())
 	if left := UnwantedJournal(found, found); left != nil {
-		t.Errorf("wanted: %v", left)
+		t.Errorf("a wanted journal: got %v, want no drift", left)
 	}
 	const says = "DELAY_JOURNAL is off: the earlier journal is left unchanged, and becomes empty within 1h"
-	if left := UnwantedJournal(want("30m"), found); len(left) != 1 || left[0].Fatal || left[0].What != says {
-		t.Errorf("not wanted: %v", left)
+	if left := UnwantedJournal(wantedSpecs("30m"), found); len(left) != 1 || left[0].Fatal || left[0].What != says {
+		t.Errorf("an unwanted journal: got %v, want %q", left, says)
 	}
 	found[len(found)-1].MaxAge = 0
 	left := UnwantedJournal(nil, found)
 	if len(left) != 1 || !strings.Contains(left[0].What, "remains until an operator deletes it") {
-		t.Errorf("without an age: %v", left)
+		t.Errorf("without a maximum age: got %v", left)
 	}
 }

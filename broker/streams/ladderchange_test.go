@@ -11,26 +11,26 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestOperatorsChangesStay changes the operator's settings, and then the ladder around them.
+// TestOperatorsChangesStay: the changes of an operator stay when the ladder changes.
 func TestOperatorsChangesStay(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m", "30m"))
-		extra := []string{"mine.>", "delayed.orders.>", "delay2.30m.>"} // two that only begin like ours
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m", "30m"))
+		extra := []string{"mine.>", "delayed.orders.>", "delay2.30m.>"} // the last two only begin like the broker's
 		natstest.Reconfigure(t, js, "DELAY_30m", func(c *jetstream.StreamConfig) {
 			c.Description, c.MaxBytes = "mine", 1<<30
 			c.Subjects = append(c.Subjects, extra...)
 			c.Metadata["mine"] = "yes"
 		})
 		for _, ladder := range [][]string{{"1m", "30m"}, {"1m"}, {"1m", "30m"}} {
-			mustProvision(t, provisioner(js, true), want(ladder...))
+			mustProvision(t, provisioner(js, true), wantedSpecs(ladder...))
 			cfg := configOf(t, js, "DELAY_30m")
 			if cfg.Description != "mine" || cfg.MaxBytes != 1<<30 || cfg.Metadata["mine"] != "yes" ||
 				cfg.Metadata[metaKind] != "level" {
-				t.Errorf("with levels %v it is %+v", ladder, cfg)
+				t.Errorf("with levels %v the stream is %+v, want the operator's settings", ladder, cfg)
 			}
 			for _, s := range extra {
 				if !slices.Contains(cfg.Subjects, s) {
-					t.Errorf("with levels %v it does not listen on the operator's %s any more", ladder, s)
+					t.Errorf("with levels %v the stream no longer listens on the operator's %s", ladder, s)
 				}
 			}
 		}
@@ -38,7 +38,7 @@ func TestOperatorsChangesStay(t *testing.T) {
 }
 
 // TestLevelRetiredAndBack moves a client subject from its level to the intake and back. The server refuses two streams
-// on one subject, so this sees that there is no overlap on the way.
+// on one subject, so a move with an overlap would fail.
 func TestLevelRetiredAndBack(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		holder := func(subject string) string {
@@ -50,12 +50,12 @@ func TestLevelRetiredAndBack(t *testing.T) {
 		}
 		check := func(levels []string, stream string) {
 			t.Helper()
-			found, drift := mustProvision(t, provisioner(js, true), want(levels...))
+			found, drift := mustProvision(t, provisioner(js, true), wantedSpecs(levels...))
 			if got := holder("delay.7m.x"); got != stream {
-				t.Errorf("with levels %v, delay.7m is held by %s, want %s", levels, got, stream)
+				t.Errorf("with levels %v, delay.7m belongs to %s, want %s", levels, got, stream)
 			}
 			if got := holder("delaysys.hop.7m.x"); got != "DELAY_7m" {
-				t.Errorf("with levels %v, hops into 7m are held by %s, want DELAY_7m", levels, got)
+				t.Errorf("with levels %v, hops into 7m belong to %s, want DELAY_7m", levels, got)
 			}
 			if got, want := names(found), "DELAY_1m DELAY_30m DELAY_7m DELAY_DEAD DELAY_INTAKE"; got != want || len(drift) > 0 {
 				t.Errorf("with levels %v, found %s with drift %v, want %s", levels, got, drift, want)
@@ -71,10 +71,10 @@ func TestLevelRetiredAndBack(t *testing.T) {
 	})
 }
 
-// TestOthersOfTheAccount: streams with another prefix, or without marks, are left alone.
-func TestOthersOfTheAccount(t *testing.T) {
+// TestForeignStreamsStay: streams with another prefix, or without marks, are neither found nor changed.
+func TestForeignStreamsStay(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		other := Provisioner{Streams: js, Prefix: "other", Delay: provisioner(js, true).Delay, Create: true,
+		other := Provisioner{Streams: js, Prefix: "other", ParseDelay: provisioner(js, true).ParseDelay, MayCreate: true,
 			Roots: []string{"other"}}
 		mustProvision(t, other,
 			[]Spec{{Stream: "OTHER_30m", Kind: Level, Name: "30m", Prefix: "other", Subjects: []string{"other.30m.>"},
@@ -83,18 +83,18 @@ func TestOthersOfTheAccount(t *testing.T) {
 			jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}}); err != nil {
 			t.Fatal(err)
 		}
-		specs := want("1m", "30m")
+		specs := wantedSpecs("1m", "30m")
 		found, _ := mustProvision(t, provisioner(js, true), specs)
 		if got := names(found); got != names(specs) {
 			t.Errorf("found %s, want %s", got, names(specs))
 		}
 		if got, want := configOf(t, js, "OTHER_30m").Subjects, []string{"other.30m.>"}; !slices.Equal(got, want) {
-			t.Errorf("the other's subjects are %v, want %v", got, want)
+			t.Errorf("the subjects of OTHER_30m are %v, want %v", got, want)
 		}
 	})
 }
 
-// watching samples the streams after each change.
+// watching calls changed after each change of a stream.
 type watching struct {
 	*counting
 	changed func()
@@ -110,11 +110,11 @@ func (w watching) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig) 
 	return w.counting.UpdateStream(ctx, cfg)
 }
 
-// TestSubjectsMoveOneByOne: while levels come and go, the clients of one level at a time have no stream to publish to,
-// and only from one change of a stream to the next.
+// TestSubjectsMoveOneByOne: while levels are added and removed, at most one client subject at a time has no stream, and
+// only between two consecutive changes.
 func TestSubjectsMoveOneByOne(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m", "7m", "30m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m", "7m", "30m"))
 		for _, ladder := range [][]string{{}, {"1m", "7m", "30m"}, {"7m"}, {"1m", "30m"}} {
 			var before []string
 			streams := watching{js, func() {
@@ -125,36 +125,37 @@ func TestSubjectsMoveOneByOne(t *testing.T) {
 					}
 				}
 				if len(without) > 1 || len(before) > 0 && len(without) > 0 {
-					t.Errorf("to levels %v: after one change no stream listens on %v, after the next on %v", ladder, before, without)
+					t.Errorf("to levels %v: no stream listens on %v after one change, and on %v after the next", ladder,
+						before, without)
 				}
 				before = without
 			}}
 			p := provisioner(js, true)
 			p.Streams = streams
-			if _, drift := mustProvision(t, p, want(ladder...)); len(drift) > 0 || len(before) > 0 {
+			if _, drift := mustProvision(t, p, wantedSpecs(ladder...)); len(drift) > 0 || len(before) > 0 {
 				t.Errorf("to levels %v: drift %v, and no stream listens on %v", ladder, drift, before)
 			}
 		}
 	})
 }
 
-// uncreating is a JetStream that creates no stream.
-type uncreating struct{ jetstream.JetStream }
+// withoutCreate is a JetStream that refuses to create streams.
+type withoutCreate struct{ jetstream.JetStream }
 
-var errNoRight = errors.New("no right to create")
+var errNoRight = errors.New("no permission to create a stream")
 
-func (uncreating) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
+func (withoutCreate) CreateStream(context.Context, jetstream.StreamConfig) (jetstream.Stream, error) {
 	return nil, errNoRight
 }
 
-// TestNothingIsTakenForARefusedStream: if the stream of a new level cannot be created, the intake keeps its subjects.
-func TestNothingIsTakenForARefusedStream(t *testing.T) {
+// TestRefusedStreamTakesNoSubjects: if the stream of a new level cannot be created, the intake keeps its subjects.
+func TestRefusedStreamTakesNoSubjects(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		before := configOf(t, js, "DELAY_INTAKE").Subjects
-		p := provisioner(uncreating{js}, true)
-		if _, _, err := p.Provision(context.Background(), want("1m", "7m")); !errors.Is(err, errNoRight) {
-			t.Fatalf("got %v, want that there is no right", err)
+		p := provisioner(withoutCreate{js}, true)
+		if _, _, err := p.Provision(context.Background(), wantedSpecs("1m", "7m")); !errors.Is(err, errNoRight) {
+			t.Fatalf("got %v, want %v", err, errNoRight)
 		}
 		if got := configOf(t, js, "DELAY_INTAKE").Subjects; !slices.Equal(got, before) {
 			t.Errorf("the intake listens on %v, want %v", got, before)
@@ -162,14 +163,14 @@ func TestNothingIsTakenForARefusedStream(t *testing.T) {
 	})
 }
 
-// TestLevelWhoseSubjectsAreAllTaken: a new level gets its subjects although another stream has every one of them.
-func TestLevelWhoseSubjectsAreAllTaken(t *testing.T) {
+// TestLevelWithoutFreeSubject: a new level gets its subjects even if the intake has all of them.
+func TestLevelWithoutFreeSubject(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		natstest.Reconfigure(t, js, "DELAY_INTAKE", func(c *jetstream.StreamConfig) {
 			c.Subjects = append(c.Subjects, "delaysys.hop.7m.>")
 		})
-		mustProvision(t, provisioner(js, true), want("1m", "7m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m", "7m"))
 		for _, subject := range []string{"delay.7m.>", "delaysys.hop.7m.>"} {
 			if !slices.Contains(configOf(t, js, "DELAY_7m").Subjects, subject) {
 				t.Errorf("the level does not listen on %s", subject)

@@ -28,9 +28,9 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 		// their subjects. A stream needs at least one subject. So if other streams have all subjects of the new stream,
 		// the first of those streams releases its part before the creation.
 		first := s
-		if first.Subjects = m.taking(s.Subjects, ""); len(first.Subjects) == 0 {
+		if first.Subjects = m.subjectsOf(s.Subjects, ""); len(first.Subjects) == 0 {
 			giver := m.giver[s.Subjects[0]]
-			first.Subjects = m.taking(s.Subjects, giver)
+			first.Subjects = m.subjectsOf(s.Subjects, giver)
 			if err := m.release(ctx, giver, first.Subjects...); err != nil {
 				return err
 			}
@@ -41,11 +41,11 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 		cfg := first.Config()
 		has, m.has[s.Stream] = &cfg, &cfg
 	}
-	bounded := limit(has, s)
-	missing := minus(s.Subjects, has.Subjects)
+	bounded := applyLimits(has, s)
+	missing := Subtract(s.Subjects, has.Subjects)
 	for len(missing) > 0 {
 		giver := m.giver[missing[0]]
-		taken := m.taking(missing, giver)
+		taken := m.subjectsOf(missing, giver)
 		if err := m.release(ctx, giver, taken...); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 		if err := m.update(ctx, *has); err != nil {
 			return err
 		}
-		missing, bounded = minus(missing, taken), false
+		missing, bounded = Subtract(missing, taken), false
 	}
 	if bounded {
 		return m.update(ctx, *has)
@@ -61,9 +61,9 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 	return nil
 }
 
-// taking returns the subjects that the giver must release. With an empty giver, it returns the subjects that no stream
-// of the broker has.
-func (m *move) taking(subjects []string, giver string) []string {
+// subjectsOf returns the subjects that the giver must release. With an empty giver, it returns the subjects that no
+// stream of the broker has.
+func (m *move) subjectsOf(subjects []string, giver string) []string {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return m.giver[s] != giver })
 }
 
@@ -76,7 +76,7 @@ func (m *move) release(ctx context.Context, giver string, subjects ...string) er
 	for _, s := range subjects {
 		delete(m.giver, s)
 	}
-	has.Subjects = minus(has.Subjects, subjects)
+	has.Subjects = Subtract(has.Subjects, subjects)
 	if len(has.Subjects) == 0 { // a stream needs at least one subject
 		keeps := m.target[giver].Subjects
 		has.Subjects = keeps[len(keeps)-1:]

@@ -25,24 +25,25 @@ type Streams interface {
 
 // Provisioner creates and maintains the streams of one prefix.
 type Provisioner struct {
-	Streams Streams
-	Prefix  string
-	Roots   []string                                  // the first tokens of the broker's subjects
-	Delay   func(level string) (time.Duration, error) // parses the name of a level
-	// Retired returns the subjects of a level that is no longer in the ladder: only the subject for hops between lanes.
-	Retired func(level Spec) []string
-	// Create allows the provisioner to create and change streams. If Create is false, a missing stream is an error.
-	Create bool
+	Streams    Streams
+	Prefix     string
+	Roots      []string                                  // the first tokens of the broker's subjects
+	ParseDelay func(level string) (time.Duration, error) // parses the name of a level
+	// RetiredSubjects returns the subjects of a level that is no longer in the ladder: only the subject for hops between
+	// lanes.
+	RetiredSubjects func(level Spec) []string
+	// MayCreate allows the provisioner to create and change streams. If MayCreate is false, a missing stream is an error.
+	MayCreate bool
 	// NeedLeaders makes Provision return ErrNoLeader if some of the broker's streams have no leader. If NeedLeaders is
-	// false, Provision assumes that a stream without a leader is as wanted. If such a stream is not wanted, Provision
-	// leaves it out.
+	// false, Provision assumes that a wanted stream without a leader needs no change, and ignores other streams without a
+	// leader.
 	NeedLeaders bool
-	// Optional is the name of a stream whose missing leader does not cause ErrNoLeader.
-	Optional string
-	// Found is called with all streams after Provision has succeeded. It may be nil.
-	Found func(all map[string]*jetstream.StreamInfo)
-	// OwnSecret means that the secret of the seals is configured, and so is not kept in streams. See Secrets.
-	OwnSecret bool
+	// OptionalStream is the name of a stream whose missing leader does not cause ErrNoLeader.
+	OptionalStream string
+	// OnSuccess is called with all streams after Provision has succeeded. It may be nil.
+	OnSuccess func(all map[string]*jetstream.StreamInfo)
+	// SecretConfigured is set if the secret of the seals is configured. Then it is not kept in streams: see Secrets.
+	SecretConfigured bool
 
 	leaderless map[string]bool // set by Provision: the broker's streams that have no leader
 }
@@ -58,7 +59,7 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.Create {
+	if p.MayCreate {
 		if err := p.apply(ctx, p.present(want), found, all); err != nil {
 			return nil, nil, err
 		}
@@ -79,8 +80,8 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 			found = append(found, s)
 		}
 	}
-	if p.Found != nil {
-		p.Found(all)
+	if p.OnSuccess != nil {
+		p.OnSuccess(all)
 	}
 	return found, append(c.Drift, UnwantedJournal(want, found)...), nil
 }
@@ -99,8 +100,8 @@ func (p Provisioner) apply(ctx context.Context, want, found []Spec, all map[stri
 	}
 	for _, s := range found {
 		if _, wanted := target[s.Stream]; !wanted && !p.leaderless[s.Stream] && s.Kind == Level && s.Format <= Format &&
-			s.Broken == nil {
-			s.Subjects = p.Retired(s)
+			s.MarksErr == nil {
+			s.Subjects = p.RetiredSubjects(s)
 			target[s.Stream] = s
 		}
 	}
@@ -131,7 +132,7 @@ func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 		switch {
 		case !ok:
 			c.Missing = append(c.Missing, s.Stream)
-		case newer(has.Config):
+		case isNewer(has.Config):
 		case !sameMarks(s.Config(), has.Config):
 			c.Foreign = append(c.Foreign, s.Stream)
 		default:
@@ -155,13 +156,13 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 	}
 	for _, info := range list {
 		all[info.Config.Name] = info
-		if spec, ours := specOf(info.Config, p.Prefix, p.Delay); ours {
+		if spec, ours := parseMarks(info.Config, p.Prefix, p.ParseDelay); ours {
 			found = append(found, spec)
 		}
 	}
 	leaderless = slices.DeleteFunc(leaderless,
 		func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
-	needed := slices.DeleteFunc(slices.Clone(leaderless), func(name string) bool { return name == p.Optional })
+	needed := slices.DeleteFunc(slices.Clone(leaderless), func(name string) bool { return name == p.OptionalStream })
 	if len(needed) > 0 && p.NeedLeaders {
 		return nil, nil, fmt.Errorf("%w: %s", ErrNoLeader, strings.Join(needed, " "))
 	}
@@ -189,10 +190,10 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 		if exists {
 			m.has[name], has = &info.Config, info.Config.Subjects
 		}
-		for _, subject := range minus(s.Subjects, has) {
+		for _, subject := range Subtract(s.Subjects, has) {
 			missing[subject] = true
 		}
-		for _, subject := range ours(p.Roots, minus(has, s.Subjects)) {
+		for _, subject := range ownSubjects(p.Roots, Subtract(has, s.Subjects)) {
 			m.giver[subject] = name
 		}
 	}
@@ -209,7 +210,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 			continue // the stream is not the broker's; Compare reports it
 		}
 		err := m.apply(ctx, want[i])
-		if taken(err) {
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // created meanwhile, with other marks of seals
 			err = p.adopt(ctx, want[i:])
 		}
 		if err != nil {
@@ -217,7 +218,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 		}
 	}
 	for name, s := range target { // levels that are served until they are empty
-		if m.has[name] != nil && !slices.ContainsFunc(want, func(w Spec) bool { return w.Stream == name }) {
+		if _, wanted := SpecOf(want, name); !wanted && m.has[name] != nil {
 			if err := m.apply(ctx, s); err != nil {
 				return err
 			}
@@ -226,9 +227,10 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 	return nil
 }
 
-// limit applies the configured bounds, and reports whether it changed the configuration. A bound that is not configured
-// stays unchanged. A bound below the current contents removes no message: the stream then refuses new messages.
-func limit(has *jetstream.StreamConfig, want Spec) (changed bool) {
+// applyLimits applies the configured bounds, and reports whether it changed the configuration. A bound that is not
+// configured stays unchanged. A bound below the current contents removes no message: the stream then refuses new
+// messages.
+func applyLimits(has *jetstream.StreamConfig, want Spec) (changed bool) {
 	if want.Kind == Journal {
 		return limitJournal(has, want)
 	}
@@ -281,8 +283,8 @@ func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) err
 	return nil
 }
 
-// ours returns the subjects that begin with one of the roots. An operator may have added other subjects.
-func ours(roots, subjects []string) []string {
+// ownSubjects returns the subjects that begin with one of the roots. An operator may have added other subjects.
+func ownSubjects(roots, subjects []string) []string {
 	return slices.DeleteFunc(subjects, func(s string) bool {
 		root, _, _ := strings.Cut(s, ".")
 		return !slices.Contains(roots, root)

@@ -14,8 +14,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// want are an intake, two levels and the dead letters. The intake has the subjects of no level.
-func want(levels ...string) []Spec {
+// wantedSpecs returns the streams of these levels, the intake and the dead letters. The intake also takes the durations
+// 1m, 7m and 30m that are not levels.
+func wantedSpecs(levels ...string) []Spec {
 	base := Spec{Prefix: "delay", Format: Format, MaxMsgSize: 1 << 20, Replicas: 1, Duplicates: 30 * time.Second}
 	var all []Spec
 	for _, name := range levels {
@@ -40,9 +41,9 @@ func want(levels ...string) []Spec {
 
 func provisioner(js jetstream.JetStream, create bool) Provisioner {
 	return Provisioner{
-		Streams: js, Prefix: "delay", Delay: time.ParseDuration, Create: create,
-		Roots:   []string{"delay", "delayin", "delayat", "delaysys", "delaydead"},
-		Retired: func(s Spec) []string { return []string{"delaysys.hop." + s.Name + ".>"} },
+		Streams: js, Prefix: "delay", ParseDelay: time.ParseDuration, MayCreate: create,
+		Roots:           []string{"delay", "delayin", "delayat", "delaysys", "delaydead"},
+		RetiredSubjects: func(s Spec) []string { return []string{"delaysys.hop." + s.Name + ".>"} },
 	}
 }
 
@@ -96,10 +97,10 @@ func names(specs []Spec) string {
 	return strings.Join(all, " ")
 }
 
-// TestProvision creates everything, and the second time finds it unchanged.
+// TestProvision: the first call creates all streams, and the second call changes none.
 func TestProvision(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		specs := want("1m", "30m")
+		specs := wantedSpecs("1m", "30m")
 		for round, changes := range []int{4, 0} {
 			js.changes = 0
 			found, drift := mustProvision(t, provisioner(js, true), specs)
@@ -112,7 +113,8 @@ func TestProvision(t *testing.T) {
 			for _, s := range found {
 				i := slices.IndexFunc(specs, func(w Spec) bool { return w.Stream == s.Stream })
 				if s.Secret == "" || s.Secret != found[0].Secret || !s.Sealed.Equal(found[0].Sealed) || s.Sealed.After(time.Now()) {
-					t.Errorf("%s has the secret %q, sealed since %s; want what %s has", s.Stream, s.Secret, s.Sealed, found[0].Stream)
+					t.Errorf("%s has the secret %q, sealed since %s; want the same as %s", s.Stream, s.Secret, s.Sealed,
+						found[0].Stream)
 				}
 				s.Secret, s.Sealed = "", time.Time{}
 				if got, want := fmt.Sprintf("%+v", s), fmt.Sprintf("%+v", specs[i]); got != want {
@@ -124,17 +126,18 @@ func TestProvision(t *testing.T) {
 		if cfg.Storage != jetstream.FileStorage || cfg.Retention != jetstream.LimitsPolicy ||
 			cfg.Discard != jetstream.DiscardNew ||
 			cfg.MaxAge != 0 || cfg.MaxMsgs > 0 || cfg.NoAck || cfg.AllowRollup || cfg.AllowMsgTTL || cfg.DenyPurge {
-			t.Errorf("made as %+v", cfg)
+			t.Errorf("DELAY_30m was created as %+v", cfg)
 		}
 	})
 }
 
-// TestMissingStreams changes nothing, and names the missing streams.
+// TestMissingStreams: without permission to create streams, Provision changes none, and the error names the missing
+// ones.
 func TestMissingStreams(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		mustProvision(t, provisioner(js, true), want("1m"))
+		mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 		js.changes = 0
-		_, _, err := provisioner(js, false).Provision(context.Background(), want("1m", "7m", "30m"))
+		_, _, err := provisioner(js, false).Provision(context.Background(), wantedSpecs("1m", "7m", "30m"))
 		if !errors.Is(err, ErrMissingStreams) || !strings.Contains(err.Error(), "DELAY_7m DELAY_30m") ||
 			strings.Contains(err.Error(), "DELAY_1m") {
 			t.Errorf("%v, want ErrMissingStreams and the two names", err)
@@ -145,7 +148,7 @@ func TestMissingStreams(t *testing.T) {
 	})
 }
 
-// TestForeignStream: streams with our names are another program's, or of another prefix.
+// TestForeignStream: Provision does not change a stream that has a name of the broker's and not the broker's marks.
 func TestForeignStream(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -159,17 +162,17 @@ func TestForeignStream(t *testing.T) {
 		for _, create := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, create %v", tt.name, create), func(t *testing.T) {
 				bubbleJS(t, func(t *testing.T, js *counting) {
-					mustProvision(t, provisioner(js, true), want("1m"))
+					mustProvision(t, provisioner(js, true), wantedSpecs("1m"))
 					cfg := jetstream.StreamConfig{Name: "DELAY_30m", Subjects: []string{"mine.>"}, Metadata: tt.meta}
 					if _, err := js.CreateStream(context.Background(), cfg); err != nil {
 						t.Fatal(err)
 					}
-					_, _, err := provisioner(js, create).Provision(context.Background(), want("1m", "30m"))
+					_, _, err := provisioner(js, create).Provision(context.Background(), wantedSpecs("1m", "30m"))
 					if !errors.Is(err, ErrForeignStream) || !strings.Contains(err.Error(), "DELAY_30m") {
 						t.Errorf("%v, want ErrForeignStream and the name", err)
 					}
 					if got := configOf(t, js, "DELAY_30m").Subjects; !slices.Equal(got, cfg.Subjects) {
-						t.Errorf("its subjects are now %v", got)
+						t.Errorf("the subjects of DELAY_30m are %v, want %v", got, cfg.Subjects)
 					}
 				})
 			})
@@ -177,35 +180,25 @@ func TestForeignStream(t *testing.T) {
 	}
 }
 
-// TestDrift: changed streams are reported and left unchanged. A change by which accepted messages would be lost is
-// fatal.
+// TestDrift: Provision reports the drift of an existing stream, and does not change the stream. For each setting, see
+// TestEverySettingIsJudged.
 func TestDrift(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*jetstream.StreamConfig)
 		fatal  bool
-		says   string // empty: nothing
+		says   string // part of the reported difference; empty for no difference
 	}{
-		{"max_age", func(c *config) { c.MaxAge = time.Hour }, true, "max_age"},
-		{"no_ack", func(c *config) { c.NoAck = true }, true, "no_ack"},
-		{"discard old with a limit", func(c *config) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 9 }, true, "discard"},
-		{"discard old without", func(c *config) { c.Discard = jetstream.DiscardOld }, false, ""},
-		{"one per subject", func(c *config) { c.MaxMsgsPerSubject = 1 }, true, "max_msgs_per_subject"},
-		{"rollup", func(c *config) { c.AllowRollup = true }, true, "rollup"},
-		{"ttl", func(c *config) { c.AllowMsgTTL = true }, true, "ttl"},
-		{"larger messages", func(c *config) { c.MaxMsgSize = 2 << 20 }, false, "max_msg_size"},
-		{"smaller messages", func(c *config) { c.MaxMsgSize = 1000 }, false, ""},
-		{"short window", func(c *config) { c.Duplicates = time.Second }, false, "duplicate_window"},
-		{"long window", func(c *config) { c.Duplicates = time.Hour }, false, ""},
-		{"a limit", func(c *config) { c.MaxBytes = 1 << 30 }, false, ""},
-		{"description", func(c *config) { c.Description = "mine" }, false, ""},
+		{"a fatal difference", func(c *config) { c.MaxAge = time.Hour }, true, "max_age"},
+		{"a warning", func(c *config) { c.Duplicates = time.Second }, false, "duplicate_window"},
+		{"an operator's choice", func(c *config) { c.Description, c.MaxBytes = "mine", 1<<30 }, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubbleJS(t, func(t *testing.T, js *counting) {
-				mustProvision(t, provisioner(js, true), want("1m", "30m"))
+				mustProvision(t, provisioner(js, true), wantedSpecs("1m", "30m"))
 				natstest.Reconfigure(t, js, "DELAY_30m", tt.change)
 				before, changes := configOf(t, js, "DELAY_30m"), js.changes
-				_, drift := mustProvision(t, provisioner(js, true), want("1m", "30m"))
+				_, drift := mustProvision(t, provisioner(js, true), wantedSpecs("1m", "30m"))
 				if tt.says == "" && len(drift) > 0 {
 					t.Errorf("drift %v, want none", drift)
 				}
@@ -215,7 +208,7 @@ func TestDrift(t *testing.T) {
 					t.Errorf("drift %+v, want one about %s, fatal %v", drift, tt.says, tt.fatal)
 				}
 				if got, want := fmt.Sprint(configOf(t, js, "DELAY_30m")), fmt.Sprint(before); got != want || js.changes != changes {
-					t.Errorf("it is now %s, was %s", got, want)
+					t.Errorf("DELAY_30m is now %s, want %s", got, want)
 				}
 			})
 		})

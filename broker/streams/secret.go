@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,9 +31,7 @@ const upgradeTime = time.Hour
 // Secrets returns the secrets of the given streams, and the time from which messages without a seal are refused. The
 // brokers seal with the first secret. The time is zero if no stream has it.
 func Secrets(found []Spec) (secrets []string, sealed time.Time) {
-	inOrder := slices.Clone(found)
-	slices.SortStableFunc(inOrder, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
-	for _, s := range inOrder {
+	for _, s := range intakeFirst(found) {
 		if s.Secret != "" && !slices.Contains(secrets, s.Secret) {
 			secrets = append(secrets, s.Secret)
 		}
@@ -45,16 +42,21 @@ func Secrets(found []Spec) (secrets []string, sealed time.Time) {
 	return secrets, sealed
 }
 
-// sealRank sorts the intake, whose secret seals, before all other streams.
-func sealRank(s Spec) int {
-	if s.Kind == Intake {
-		return 0
+// intakeFirst returns the streams with the intake first, because the brokers seal with the intake's secret.
+func intakeFirst(found []Spec) []Spec {
+	var intake, others []Spec
+	for _, s := range found {
+		if s.Kind == Intake {
+			intake = append(intake, s)
+		} else {
+			others = append(others, s)
+		}
 	}
-	return 1
+	return append(intake, others...)
 }
 
-// sealMarks adds the marks of seals to the metadata.
-func (s Seals) sealMarks(metadata map[string]string) {
+// writeMarks adds the marks of seals to the metadata.
+func (s Seals) writeMarks(metadata map[string]string) {
 	if s.Secret != "" {
 		metadata[metaSecret] = s.Secret
 	}
@@ -69,10 +71,8 @@ func (p Provisioner) seal(
 	ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo,
 ) (sealed []Spec, changed bool, err error) {
 	marks := p.sealOf(found, all)
-	found = slices.Clone(found)
-	slices.SortStableFunc(found, func(a, b Spec) int { return cmp.Compare(sealRank(a), sealRank(b)) })
-	for _, s := range found {
-		if s.Format > Format || s.Broken != nil || !s.lacks(marks) {
+	for _, s := range intakeFirst(found) {
+		if s.Format > Format || s.MarksErr != nil || !s.lacks(marks) {
 			continue
 		}
 		now, err := p.read(ctx, s)
@@ -82,7 +82,7 @@ func (p Provisioner) seal(
 		if now == nil {
 			continue // the stream was deleted
 		}
-		has, ok := specOf(*now, p.Prefix, p.Delay)
+		has, ok := parseMarks(*now, p.Prefix, p.ParseDelay)
 		if !ok {
 			continue
 		}
@@ -90,13 +90,13 @@ func (p Provisioner) seal(
 		merged := Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
 		if has.lacks(marks) {
 			now.Metadata = maps.Clone(now.Metadata)
-			merged.sealMarks(now.Metadata)
+			merged.writeMarks(now.Metadata)
 			if err := p.update(ctx, *now); err != nil {
 				return nil, false, err
 			}
 			changed = true
 		}
-		if !p.OwnSecret {
+		if !p.SecretConfigured {
 			marks.Secret = merged.Secret
 		}
 		marks.Sealed = merged.Sealed
@@ -119,7 +119,7 @@ func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) 
 	secrets, sealed := Secrets(found)
 	marks := Seals{Sealed: sealed}
 	switch {
-	case p.OwnSecret: // the secret is configured, not kept in streams
+	case p.SecretConfigured: // the secret is configured, not kept in streams
 	case len(secrets) > 0:
 		marks.Secret = secrets[0]
 	case sealed.IsZero():
@@ -175,6 +175,3 @@ func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
 	}
 	return nil
 }
-
-// taken reports whether a stream could not be created because it exists with other marks.
-func taken(err error) bool { return errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) }

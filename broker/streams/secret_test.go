@@ -33,13 +33,13 @@ func unsealed(t *testing.T, js jetstream.JetStream, want []Spec) {
 	}
 }
 
-// TestSecretsOfManyAtOnce: several instances provision at the same time, without streams and with those of an older
-// broker. In any order of their steps, all of them believe a seal of any of them, at once or after another look.
+// TestSecretsOfManyAtOnce: several instances provision at the same time, without streams or with the streams of an
+// older broker. In any order of their steps, every secret with which an instance seals is in a stream afterwards.
 func TestSecretsOfManyAtOnce(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		for range 5 {
 			bubbleJS(t, func(t *testing.T, js *counting) {
-				specs := want("1m", "30m")
+				specs := wantedSpecs("1m", "30m")
 				if !fresh {
 					mustProvision(t, provisioner(js, true), specs)
 					unsealed(t, js, specs)
@@ -56,7 +56,7 @@ func TestSecretsOfManyAtOnce(t *testing.T) {
 						}
 						secrets, sealed := Secrets(found)
 						if len(secrets) == 0 || sealed.IsZero() {
-							t.Errorf("one begins with %q since %s", secrets, sealed)
+							t.Errorf("an instance found the secrets %q, sealed since %s; want both", secrets, sealed)
 							return
 						}
 						mu.Lock()
@@ -68,7 +68,7 @@ func TestSecretsOfManyAtOnce(t *testing.T) {
 				final, _ := secretsOf(t, provisioner(js, false), specs)
 				for _, s := range seal {
 					if !slices.Contains(final, s) {
-						t.Errorf("fresh %t: one seals with %s, and the streams hold %s", fresh, s, final)
+						t.Errorf("fresh %t: an instance seals with %s, and the streams have only %s", fresh, s, final)
 					}
 				}
 			})
@@ -76,11 +76,11 @@ func TestSecretsOfManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestSecretTouchesNothingElse: a stream of an older broker gets a secret with the right to create, and otherwise stays
-// as it was. A stream with a secret keeps it.
+// TestSecretTouchesNothingElse: if the provisioner may change streams, a stream of an older broker gets a secret, and
+// is otherwise unchanged. A stream with a secret keeps that secret.
 func TestSecretTouchesNothingElse(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		specs := want("1m", "30m")
+		specs := wantedSpecs("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
 		unsealed(t, js, specs)
 		natstest.Reconfigure(t, js, "DELAY_30m", func(cfg *jetstream.StreamConfig) {
@@ -90,22 +90,22 @@ func TestSecretTouchesNothingElse(t *testing.T) {
 		before := configOf(t, js, "DELAY_30m")
 		secrets, sealed := secretsOf(t, provisioner(js, false), specs)
 		if len(secrets) > 0 || !sealed.IsZero() {
-			t.Errorf("without the right to create they say %q since %s", secrets, sealed)
+			t.Errorf("without permission to change streams: got %q since %s, want no secret", secrets, sealed)
 		}
 		secrets, sealed = secretsOf(t, provisioner(js, true), specs)
 		if len(secrets) != 1 || len(secrets[0]) < 16 {
 			t.Fatalf("the secrets are %q, want one", secrets)
 		}
 		if until := time.Until(sealed); until < 59*time.Minute || until > time.Hour {
-			t.Errorf("sealed in %s, want an hour, in which older brokers may go on", until)
+			t.Errorf("seals are required in %s, want an hour, during which older brokers may run", until)
 		}
 		after := configOf(t, js, "DELAY_30m")
 		delete(after.Metadata, metaSecret)
 		delete(after.Metadata, metaSealed)
-		if d := minus(before.Subjects, after.Subjects); len(d) > 0 || after.Metadata["team"] != "shop" ||
+		if d := Subtract(before.Subjects, after.Subjects); len(d) > 0 || after.Metadata["team"] != "shop" ||
 			len(after.Metadata) != len(before.Metadata) ||
 			after.MaxConsumers != 9 || after.Description != before.Description {
-			t.Errorf("it was %+v, and is %+v", before, after)
+			t.Errorf("DELAY_30m was %+v, and is %+v", before, after)
 		}
 		// One stream has another secret. No stream changes, and the intake's secret is the first.
 		natstest.Reconfigure(t, js, "DELAY_1m", func(c *jetstream.StreamConfig) { c.Metadata[metaSecret] = "another" })
@@ -117,22 +117,23 @@ func TestSecretTouchesNothingElse(t *testing.T) {
 	})
 }
 
-// TestOwnSecretIsInNoStream: with a secret of the settings, the streams contain only its start time.
+// TestOwnSecretIsInNoStream: with a configured secret, the streams have only the time from which seals are required.
 func TestOwnSecretIsInNoStream(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		p := provisioner(js, true)
-		p.OwnSecret = true
-		if secrets, sealed := secretsOf(t, p, want("1m")); len(secrets) > 0 || sealed.IsZero() || sealed.After(time.Now()) {
-			t.Errorf("the streams hold %q, sealed since %s", secrets, sealed)
+		p.SecretConfigured = true
+		secrets, sealed := secretsOf(t, p, wantedSpecs("1m"))
+		if len(secrets) > 0 || sealed.IsZero() || sealed.After(time.Now()) {
+			t.Errorf("the streams have %q, sealed since %s; want only the time", secrets, sealed)
 		}
-		// Without the setting, no secret is created if other instances have one outside the streams.
-		if secrets, _ := secretsOf(t, provisioner(js, true), want("1m", "30m")); len(secrets) > 0 {
-			t.Errorf("a secret was made, %q, that the others do not know", secrets)
+		// An instance without a configured secret creates none, because the other instances seal with theirs.
+		if secrets, _ := secretsOf(t, provisioner(js, true), wantedSpecs("1m", "30m")); len(secrets) > 0 {
+			t.Errorf("the secret %q was created, which the other instances do not have", secrets)
 		}
 	})
 }
 
-// interloper lets another instance provision between the first and the second list of the streams.
+// interloper calls f, in which another instance provisions, between the first and the second list of the streams.
 type interloper struct {
 	jetstream.JetStream
 	looks int
@@ -146,10 +147,10 @@ func (i *interloper) ListStreams(ctx context.Context, opts ...jetstream.StreamLi
 	return i.JetStream.ListStreams(ctx, opts...)
 }
 
-// TestSecretIsNeverOverwritten: the second instance keeps the secret that the first has written meanwhile.
+// TestSecretIsNeverOverwritten: an instance keeps the secret that another instance has just written.
 func TestSecretIsNeverOverwritten(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
-		specs := want("1m", "30m")
+		specs := wantedSpecs("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
 		unsealed(t, js, specs)
 		var first []string
@@ -157,7 +158,7 @@ func TestSecretIsNeverOverwritten(t *testing.T) {
 			first, _ = secretsOf(t, provisioner(js.JetStream, true), specs)
 		}}, true), specs)
 		if len(first) != 1 || !slices.Equal(first, second) {
-			t.Errorf("the first has %q and the second %q, want one and the same", first, second)
+			t.Errorf("one instance has %q and the other %q, want the same secret", first, second)
 		}
 	})
 }

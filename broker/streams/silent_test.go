@@ -13,8 +13,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSilentJetStream: a request without an answer, as in a cluster without a meta leader, ends after five seconds
-// each, so that it is repeated as soon as there is a leader.
+// TestSilentJetStream: each request without an answer, as in a cluster without a meta leader, ends after five seconds.
+// A caller can then repeat the request.
 func TestSilentJetStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()
@@ -29,9 +29,9 @@ func TestSilentJetStream(t *testing.T) {
 		}
 		p := provisioner(js, true)
 		for what, ask := range map[string]func(context.Context) error{
-			"list":   func(ctx context.Context) error { _, _, err := p.Provision(ctx, want("1m")); return err },
-			"create": func(ctx context.Context) error { return p.create(ctx, want("1m")[0]) },
-			"update": func(ctx context.Context) error { return p.update(ctx, want("1m")[0].Config()) },
+			"list":   func(ctx context.Context) error { _, _, err := p.Provision(ctx, wantedSpecs("1m")); return err },
+			"create": func(ctx context.Context) error { return p.create(ctx, wantedSpecs("1m")[0]) },
+			"update": func(ctx context.Context) error { return p.update(ctx, wantedSpecs("1m")[0].Config()) },
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			began := time.Now()

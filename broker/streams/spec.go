@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -48,6 +49,33 @@ func Lanes() []Kind { return []Kind{Intake, Timers, Level, Retry, Paused} }
 // IsLane reports whether streams of this kind are read in order.
 func (k Kind) IsLane() bool { return slices.Contains(Lanes(), k) }
 
+// CompareLanes compares streams by the order in which messages pass through them: the intake, the timers, the levels
+// from the shortest to the longest, the retry lanes, the paused messages, the dead letters.
+func CompareLanes(a, b Spec) int {
+	kinds := append(Lanes(), Dead)
+	return cmp.Or(
+		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
+		cmp.Compare(a.Delay, b.Delay),
+		strings.Compare(a.Stream, b.Stream))
+}
+
+// SpecOf returns the specification of a stream.
+func SpecOf(specs []Spec, stream string) (Spec, bool) {
+	return first(specs, func(s Spec) bool { return s.Stream == stream })
+}
+
+// SpecOfKind returns the specification of the first stream of a kind.
+func SpecOfKind(specs []Spec, kind Kind) (Spec, bool) {
+	return first(specs, func(s Spec) bool { return s.Kind == kind })
+}
+
+func first(specs []Spec, match func(Spec) bool) (Spec, bool) {
+	if i := slices.IndexFunc(specs, match); i >= 0 {
+		return specs[i], true
+	}
+	return Spec{}, false
+}
+
 // Spec describes one of the broker's streams, as wanted or as found.
 type Spec struct {
 	Stream   string
@@ -67,9 +95,9 @@ type Spec struct {
 
 	Seals
 
-	// Broken is the error in the marks of a found stream. The broker neither serves nor changes such a stream, because it
-	// might misread the messages.
-	Broken error
+	// MarksErr is the error in the marks of a found stream. The broker neither serves nor changes such a stream, because
+	// it might misread the messages.
+	MarksErr error
 }
 
 // Seals are the marks of seals in the metadata of a stream. See Secrets.
@@ -103,7 +131,7 @@ func (s Spec) Config() jetstream.StreamConfig {
 	case Journal:
 		cfg.MaxAge, cfg.Discard = s.MaxAge, jetstream.DiscardOld
 	}
-	s.sealMarks(cfg.Metadata)
+	s.writeMarks(cfg.Metadata)
 	return cfg
 }
 
@@ -127,8 +155,8 @@ func (s Spec) description() string {
 	return "delaybroker: undeliverable messages, with reasons"
 }
 
-// specOf parses the marks of a stream. The result ok is false if the stream is not the broker's.
-func specOf(
+// parseMarks parses the marks of a stream. The result ok is false if the stream is not the broker's.
+func parseMarks(
 	cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error),
 ) (spec Spec, ok bool) {
 	kind := Kind(cfg.Metadata[metaKind])
@@ -146,19 +174,20 @@ func specOf(
 	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // zero if it cannot be read
 	var err error
 	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
-		spec.Broken = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat], Format)
+		spec.MarksErr = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat],
+			Format)
 		return spec, true
 	}
 	if spec.Format <= Format && (kind == Level || kind == Retry) { // a newer broker may use other names of levels
 		if spec.Delay, err = delay(spec.Name); err != nil {
-			spec.Broken = fmt.Errorf("metadata %s: %w", metaLevel, err)
+			spec.MarksErr = fmt.Errorf("metadata %s: %w", metaLevel, err)
 		}
 	}
 	return spec, true
 }
 
-// minus returns the elements of a that are not in b.
-func minus(a, b []string) []string {
+// Subtract returns the elements of a that are not in b.
+func Subtract(a, b []string) []string {
 	in := make(map[string]bool, len(b))
 	for _, s := range b {
 		in[s] = true
@@ -166,8 +195,8 @@ func minus(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
 }
 
-// newer reports whether a newer broker made the stream.
-func newer(has jetstream.StreamConfig) bool {
+// isNewer reports whether a newer broker made the stream.
+func isNewer(has jetstream.StreamConfig) bool {
 	format, err := parseFormat(has.Metadata[metaFormat])
 	return err == nil && format > Format
 }

@@ -9,8 +9,8 @@ import (
 	"delaybroker/levels"
 )
 
-// FuzzSpec: a client that may create streams may write the metadata. A stream that is recognized has a kind, and the
-// metadata with which the broker would have created it.
+// FuzzSpec: a client that may create streams may write any metadata. A stream is accepted as the broker's only with the
+// metadata with which the broker would have created that stream.
 func FuzzSpec(f *testing.F) {
 	f.Add("level", "30m", "delay", "1")
 	f.Add("retry", "5s", "delay", "1")
@@ -25,31 +25,31 @@ func FuzzSpec(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, level, prefix, format string) {
 		cfg := jetstream.StreamConfig{Name: "DELAY_x",
 			Metadata: map[string]string{metaKind: kind, metaLevel: level, metaPrefix: prefix, metaFormat: format}}
-		s, ok := specOf(cfg, "delay", levels.ParseDuration)
+		s, ok := parseMarks(cfg, "delay", levels.ParseDuration)
 		switch {
 		case !ok:
 			if kind != "" && prefix == "delay" {
-				t.Errorf("%+v is not ours", cfg.Metadata)
+				t.Errorf("%+v: the stream is not recognized as the broker's", cfg.Metadata)
 			}
 			return
-		case s.Broken != nil:
-			if !strings.Contains(s.Broken.Error(), "delaybroker.") {
-				t.Errorf("%v: want the key that is wrong", s.Broken)
+		case s.MarksErr != nil:
+			if !strings.Contains(s.MarksErr.Error(), "delaybroker.") {
+				t.Errorf("%v: want the name of the invalid key", s.MarksErr)
 			}
 			return
 		}
 		if s.Format <= 0 {
-			t.Errorf("format %q is %d", format, s.Format)
+			t.Errorf("format %q: got %d, want an error or at least 1", format, s.Format)
 		}
 		if _, err := levels.ParseDuration(level); s.Format <= Format && (s.Kind == Level || s.Kind == Retry) &&
 			(err != nil || s.Delay < 0) {
-			t.Errorf("a level %q of %s: %v", level, s.Delay, err)
+			t.Errorf("level %q was accepted with the delay %s: %v", level, s.Delay, err)
 		}
-		if got, want := newer(cfg), s.Format > Format; got != want {
+		if got, want := isNewer(cfg), s.Format > Format; got != want {
 			t.Errorf("format %q: newer is %t, want %t", format, got, want)
 		}
 		if has := s.Config(); s.Format == Format && !sameMarks(has, cfg) {
-			t.Errorf("made with %+v, not %+v", has.Metadata, cfg.Metadata)
+			t.Errorf("the broker creates the stream with %+v, not with %+v", has.Metadata, cfg.Metadata)
 		}
 	})
 }

@@ -21,8 +21,8 @@ func (s Stranded) String() string {
 		s.Messages, len(s.Streams), s.Prefix, s.Streams[0])
 }
 
-// FindStranded finds stranded messages in all streams. A running broker has a consumer on at least one lane, unless in
-// all lanes the next message is due much later.
+// FindStranded finds stranded messages in all streams. It assumes that a running broker has a consumer on at least one
+// lane. A broker has none only while the next message of each lane is due much later.
 func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Stranded {
 	found := make(map[string]*Stranded)
 	read := make(map[string]bool)

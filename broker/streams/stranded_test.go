@@ -20,7 +20,7 @@ func TestFindStranded(t *testing.T) {
 	add("OLD_1h", "old", Level, 0, 0)
 	add("OLD_INTAKE", "old", Intake, 2, 0)
 	add("OLD_DEAD", "old", Dead, 9, 0)
-	add("BUSY_1d", "busy", Level, 5, 0) // nothing due for long
+	add("BUSY_1d", "busy", Level, 5, 0) // the next message is due much later
 	add("BUSY_INTAKE", "busy", Intake, 0, 1)
 	add("EMPTY_1m", "empty", Level, 0, 0)
 	all["ORDERS"] = &jetstream.StreamInfo{State: jetstream.StreamState{Msgs: 9}}

@@ -109,10 +109,10 @@ func (a *app) showAhead(f inspect.Forecast, query inspect.ForecastQuery) {
 	}
 	c.AddRow("later", f.Later, f.Later.Messages > 0)
 	c.AddRow("unreadable", f.Unreadable, f.Unreadable.Messages > 0)
-	c.AddRow("unknown", inspect.Amount{Messages: f.Unplaced, Within: f.Unplaced}, f.Unplaced > 0)
+	c.AddRow("unknown", inspect.Amount{Messages: f.Unplaced, MaxError: f.Unplaced}, f.Unplaced > 0)
 	c.Print()
 	if empty > 0 {
-		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unit(query.By)))
+		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unit(query.Step)))
 	}
 }
 
@@ -140,7 +140,7 @@ func (a *app) printAccuracy(f inspect.Forecast, query inspect.ForecastQuery) {
 		lines = append(lines, pending+", exactly")
 	} else {
 		const format = "%s: %d read, %d counted by the order of their level; a sample of %d represents %d"
-		lines = append(lines, fmt.Sprintf(format, pending, f.Read, f.Ordered, f.Sampled, f.Of))
+		lines = append(lines, fmt.Sprintf(format, pending, f.Read, f.Ordered, f.Sampled, f.Represented))
 	}
 	if f.Unplaced > 0 {
 		lines = append(lines, fmt.Sprintf("unknown: %d messages that no sample contained; raise --most to read more",

@@ -100,14 +100,14 @@ func (a *app) withLetters(ctx context.Context, c letterChoice, f func(ctx contex
 		return err
 	}
 	defer i.Close()
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	letters, err := i.Letters(ctx)
 	if err != nil {
 		return inspect.Cause(ctx, err)
 	}
 	d := deadLetters{Letters: letters, policy: i.Policy()}
-	if d.filter, err = c.filter(letters.Asked); err != nil {
+	if d.filter, err = c.filter(letters.Opened); err != nil {
 		return err
 	}
 	return inspect.Cause(ctx, f(ctx, d))

@@ -47,7 +47,7 @@ func (a *app) resendEdited(ctx context.Context, d deadLetters, o resendOptions) 
 		}
 	}
 	edits := make(map[editedLetter]deadletter.Edit)
-	unchanged := inspect.LetterOutcome{Did: inspect.LetterLeft, Why: "not changed in the editor"}
+	unchanged := inspect.LetterOutcome{Outcome: inspect.LetterLeft, Reason: "not changed in the editor"}
 	var numbers []uint64
 	for _, l := range letters {
 		change := o.change

@@ -57,14 +57,14 @@ func (a *app) showOutcomes(w letterRun, outcomes []inspect.LetterOutcome, comple
 		{Name: "result"}, {Name: "letters"}, {Name: "reason", Min: 12, Wrap: true}, {Name: "example", Drop: 1},
 	})
 	for _, o := range outcomes {
-		did, number := o.Did, ""
+		did, number := o.Outcome, ""
 		if w.dryRun {
 			did = "would be " + did
 		}
 		if o.Number > 0 {
 			number = fmt.Sprint(o.Number)
 		}
-		t.Add(did, o.Letters, o.Why, number)
+		t.Add(did, o.Letters, o.Reason, number)
 	}
 	t.Print()
 }
@@ -72,7 +72,7 @@ func (a *app) showOutcomes(w letterRun, outcomes []inspect.LetterOutcome, comple
 // exitErr returns the error of a complete run. The output already reports that error.
 func (w letterRun) exitErr(outcomes []inspect.LetterOutcome) error {
 	for _, o := range outcomes {
-		if o.Did == inspect.LetterLeft {
+		if o.Outcome == inspect.LetterLeft {
 			return reportedError{errLettersLeft}
 		}
 	}

@@ -48,9 +48,12 @@ type contentView struct {
 func newLetterView(l deadletter.Letter) letterView {
 	v := letterView{
 		Number: l.Sequence, Since: l.At.UTC(), Code: string(l.Code), Reason: l.Sentence,
-		ID: l.ID, Target: l.Target, Subject: l.Letter.Subject, Accepted: l.Accepted, Due: l.Due, Expires: l.Expires,
+		ID: l.ID, Target: l.Target, Subject: l.Letter.Subject, Accepted: l.Accepted, Expires: l.Expires,
 		Attempts: l.Attempts, FirstFailure: l.FirstFailure, LastFailure: l.LastFailure,
 		contentView: contentView{Size: l.Size, Headers: l.User, Payload: l.Data},
+	}
+	if l.DueKnown() { // otherwise Due is the time of acceptance
+		v.Due = l.Due
 	}
 	if l.Problem != nil {
 		v.Unreadable = l.Problem.Sentence
@@ -116,7 +119,7 @@ func (a *app) showLetter(l deadletter.Letter) {
 	line("published on", l.Letter.Subject, l.Letter.Subject != "")
 	line("target", l.Target, l.Target != "")
 	line("accepted", text.Moment(l.Accepted), !l.Accepted.IsZero())
-	line("due", text.Moment(l.Due), !l.Due.IsZero() && l.DueKnown())
+	line("due", text.Moment(v.Due), !v.Due.IsZero())
 	line("expires", text.Moment(l.Expires), !l.Expires.IsZero())
 	refused := fmt.Sprintf("%d times, from %s to %s",
 		l.Attempts, text.Moment(l.FirstFailure), text.Moment(l.LastFailure))

@@ -52,7 +52,7 @@ func (a *app) doctor(ctx context.Context, skip []string) error {
 	findings := f.Findings(skip...)
 	state := doctor.Fine
 	for _, f := range findings {
-		state = max(state, f.State)
+		state = max(state, f.Severity)
 	}
 	if !a.AsJSON(struct {
 		State    doctor.Severity  `json:"state"`
@@ -78,11 +78,11 @@ func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	build := readBuild()
 	host := doctor.Host{
 		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
-		Sync: cfg.Embedded.Durability(), Exposed: cfg.Embedded.ExposedAddress(), Login: cfg.Access.LoginAdvice,
+		Sync: cfg.Embedded.Durability(), ExposedAddress: cfg.Embedded.ExposedAddress(), LoginSetting: cfg.Access.LoginAdvice,
 		Probe: web.Look(ctx, cfg.ProbeURL()),
 	}
 	for _, u := range settings.Unknown() {
-		host.Unknown = append(host.Unknown, u.String())
+		host.UnknownSettings = append(host.UnknownSettings, u.String())
 	}
 	i, err := a.open(ctx, cfg)
 	if err != nil {

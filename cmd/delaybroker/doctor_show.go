@@ -22,7 +22,7 @@ const (
 func (a *app) printFindings(findings []doctor.Finding) {
 	names, states := len("check"), len("state")
 	for _, f := range findings {
-		names, states = max(names, len(f.Check)), max(states, len(f.State.String()))
+		names, states = max(names, len(f.Check)), max(states, len(f.Severity.String()))
 	}
 	const gap = 2
 	indent := names + states + 2*gap
@@ -40,9 +40,9 @@ func (a *app) printFindings(findings []doctor.Finding) {
 	}
 	paragraph("CHECK", "STATE", "DETAIL")
 	for _, f := range findings {
-		paragraph(f.Check, f.State.String(), f.Detail)
-		if f.Do != "" {
-			paragraph("", "do", f.Do)
+		paragraph(f.Check, f.Severity.String(), f.Detail)
+		if f.Advice != "" {
+			paragraph("", "do", f.Advice)
 		}
 	}
 }

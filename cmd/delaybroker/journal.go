@@ -186,10 +186,10 @@ type gapView struct {
 	Why      string    `json:"why"`
 }
 
-func newCompletenessView(j inspect.Journaled) completenessView {
+func newCompletenessView(j inspect.JournalReport) completenessView {
 	v := completenessView{
 		Complete: j.Complete(), Begins: j.OldestBatch, Kept: j.MaxAge.Seconds(), Looked: j.Read, Found: j.Found,
-		Holes: []gapView{}, More: j.MoreHoles, Without: j.Without, Unproven: j.Unproven, Copies: j.Duplicates,
+		Holes: []gapView{}, More: j.MoreHoles, Without: j.WithoutJournal, Unproven: j.Unproven, Copies: j.Duplicates,
 	}
 	if j.ContinueAt.Sequence > 0 {
 		v.GoOn = j.ContinueAt.String()
@@ -201,7 +201,7 @@ func newCompletenessView(j inspect.Journaled) completenessView {
 }
 
 // printCompleteness prints the completeness of the answer.
-func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
+func (a *app) printCompleteness(j inspect.JournalReport, o journalOptions) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.Read)
 	if !j.OldestBatch.IsZero() {
@@ -226,9 +226,9 @@ func (a *app) printCompleteness(j inspect.Journaled, o journalOptions) {
 	if j.MoreHoles > 0 {
 		fmt.Fprintf(&b, "MISSING: records of %s\n", terminal.Counted(j.MoreHoles, "further interval"))
 	}
-	if len(j.Without) > 0 {
+	if len(j.WithoutJournal) > 0 {
 		fmt.Fprintf(&b, "MISSING: deliveries of instances without a journal: %s\n",
-			text.Printable(strings.Join(j.Without, ", "), 600))
+			text.Printable(strings.Join(j.WithoutJournal, ", "), 600))
 	}
 	if j.Unproven > 0 {
 		fmt.Fprintf(&b, "%s in the journal's stream ignored: no valid seal\n",

@@ -78,7 +78,7 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 	if options.every > 0 {
 		return a.watchLevels(ctx, i, options)
 	}
-	v, err := i.Lanes(ctx, inspect.Handover)
+	v, err := i.Lanes(ctx, inspect.MaxHandover)
 	if err != nil {
 		return err
 	}
@@ -170,14 +170,14 @@ func laneCells(l inspect.Lane, now time.Time) []any {
 	delay, owner := cmp.Or(l.Level, "-"), cmp.Or(string(l.Owner), "-")
 	switch {
 	case l.Instance == "":
-	case l.Owner == "", l.Owner == inspect.OwnerRead: // no instance reads a paused lane, but one owns it
+	case l.Owner == "", l.Owner == inspect.OwnerReads: // no instance reads a paused lane, but one owns it
 		owner = l.Instance
 	default:
 		owner += ": " + l.Instance
 	}
 	return []any{
-		string(l.Kind), delay, l.Pending, formatDueIn(l.HeadDead, l.HeadDue, now), text.Seconds(l.Overdue),
-		formatRate(l.In), formatRate(l.Out), owner, string(l.State), l.Stream,
+		string(l.Kind), delay, l.Pending, formatDueIn(l.HeadDeadCode, l.HeadDue, now), text.Seconds(l.Overdue),
+		formatRate(l.InRate), formatRate(l.OutRate), owner, string(l.State), l.Stream,
 	}
 }
 

@@ -15,7 +15,7 @@ func TestLevelsRead(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.serve()
 	for _, stream := range []string{"DELAY_INTAKE", "DELAY_5s", "DELAY_RETRY_1s"} {
-		if got, want := o.laneOf(stream).Owner, inspect.OwnerRead; got != want {
+		if got, want := o.laneOf(stream).Owner, inspect.OwnerReads; got != want {
 			t.Errorf("owner of %s: got %q, want %q", stream, got, want)
 		}
 	}
@@ -52,7 +52,7 @@ func (o *testServer) fillIdleLane() {
 		}
 	}
 	<-o.js.PublishAsyncComplete()
-	eventually(o.t, "idle lane", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerLater })
+	eventually(o.t, "idle lane", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerWaits })
 }
 
 // The broker is still the owner of an idle lane, although it does not read the lane.
@@ -64,7 +64,7 @@ func TestIdleLaneHasOwner(t *testing.T) {
 	t.Setenv("DELAY_INSTANCE", "kitchen")
 	o.fillIdleLane()
 	l := o.laneOf("DELAY_5m")
-	if l.Held >= 6000 || l.Read == 0 || l.Read >= 6000 || time.Until(l.Resumes) < time.Minute ||
+	if l.Held >= 6000 || l.LastRead == 0 || l.LastRead >= 6000 || time.Until(l.ResumesAt) < time.Minute ||
 		!strings.HasPrefix(l.Instance, "kitchen-") {
 		t.Errorf("got %+v, want a part in memory, and the next read in some minutes", l)
 	}
@@ -97,7 +97,7 @@ func TestLevelsWithoutStatusPermission(t *testing.T) {
 	}
 	login(t, "tried", "tried")
 	eventually(t, "unknown owner", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerUnknown })
-	if got, want := o.laneOf("DELAY_1s").Owner, inspect.OwnerRead; got != want {
+	if got, want := o.laneOf("DELAY_1s").Owner, inspect.OwnerReads; got != want {
 		t.Errorf("got %q, want %q by its consumer", got, want)
 	}
 	d := o.doctor()

@@ -38,7 +38,7 @@ func TestLevelsUnread(t *testing.T) {
 	o.publish("delay.5s.$JS.API.INFO", "forbidden")
 
 	l := o.laneOf("DELAY_5s")
-	if l.Pending != 3 || l.Delay != 5 || l.Owner != inspect.OwnerNobody || l.State != inspect.Serving {
+	if l.Pending != 3 || l.Delay != 5 || l.Owner != inspect.NoOwner || l.State != inspect.Serving {
 		t.Errorf("got %+v, want 3 pending, a delay of 5, no reader, serving", l)
 	}
 	if left := time.Until(l.HeadDue); left < 0 || left > 5*time.Second {
@@ -117,7 +117,7 @@ func TestLevelsHeadIsABadRequest(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.must("provision")
 	o.publish("delayin.soon.x", "")
-	if got, want := o.laneOf("DELAY_INTAKE").HeadDead, "bad_time"; got != want {
+	if got, want := o.laneOf("DELAY_INTAKE").HeadDeadCode, "bad_time"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	wantParts(t, o.must("levels"), "dead: bad_time")
@@ -169,7 +169,7 @@ func TestLevelsHeadOfANewerBroker(t *testing.T) {
 		t.Fatal(err)
 	}
 	const newer = "written by a newer broker; it waits for one"
-	if l := o.laneOf("DELAY_5s"); l.Error != newer || l.HeadDead != "" || !l.HeadDue.IsZero() {
+	if l := o.laneOf("DELAY_5s"); l.Error != newer || l.HeadDeadCode != "" || !l.HeadDue.IsZero() {
 		t.Errorf("got %+v, want only %q", l, newer)
 	}
 }

@@ -94,13 +94,13 @@ func (a *app) pending(
 	for _, w := range l.Messages {
 		a.AsJSON(w)
 	}
-	if !a.AsJSON(l.End) {
+	if !a.AsJSON(l.ListEnd) {
 		a.showPending(l, query, flags)
 	}
 	return nil
 }
 
-func (a *app) showPending(l inspect.List, query inspect.PendingQuery, flags *pflag.FlagSet) {
+func (a *app) showPending(l inspect.PendingList, query inspect.PendingQuery, flags *pflag.FlagSet) {
 	t := a.Sheet([]terminal.Column{
 		{Name: "due in"}, {Name: "target", Min: 10}, {Name: "delay-id", Drop: 2, Min: 12},
 		{Name: "lane", Drop: 1, Min: 8}, {Name: "bytes", Drop: 4}, {Name: "attempts", Drop: 3},
@@ -116,7 +116,7 @@ func (a *app) showPending(l inspect.List, query inspect.PendingQuery, flags *pfl
 }
 
 // printGaps prints the gaps of the list, and the flags of the next page.
-func (a *app) printGaps(l inspect.List, query inspect.PendingQuery, flags *pflag.FlagSet) {
+func (a *app) printGaps(l inspect.PendingList, query inspect.PendingQuery, flags *pflag.FlagSet) {
 	listed, read := terminal.Counted(len(l.Messages), "message"), terminal.Counted(int(l.Read), "header")
 	lines := []string{fmt.Sprintf("%s, %s read", listed, read)}
 	lines = append(lines, gapLines(l.Silent, l.HeaderTargets && query.Target != "")...)
@@ -140,7 +140,7 @@ func gapLines(silent []string, bare bool) (lines []string) {
 
 // nextPage returns the flags of the next page. If --most ended the query before the page was full, nextPage raises it,
 // since the same number would end at the same place.
-func nextPage(flags *pflag.FlagSet, l inspect.List, most uint64) string {
+func nextPage(flags *pflag.FlagSet, l inspect.PendingList, most uint64) string {
 	if l.Truncated {
 		_ = flags.Set("most", strconv.FormatUint(2*most, 10)) // cannot fail: the value is within the bounds
 	}

@@ -51,7 +51,7 @@ func (a *app) provision(ctx context.Context, dryRun bool) error {
 		return err
 	}
 	defer i.Close()
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	ctx, cancelTimeout := context.WithTimeout(ctx, provisionTimeout)
 	defer cancelTimeout()
@@ -80,7 +80,7 @@ func (a *app) showProvisioned(p inspect.Provisioned) {
 	}
 	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "result"}, {Name: "detail", Min: 12, Wrap: true}})
 	for _, c := range p.Changes {
-		did := c.Did
+		did := c.Action
 		if p.DryRun {
 			did = "would be " + did
 		}

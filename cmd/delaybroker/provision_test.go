@@ -20,7 +20,7 @@ func TestProvisionCreates(t *testing.T) {
 		t.Errorf("the first time: got %+v, want 10 changes", p)
 	}
 	for _, c := range p.Changes {
-		if c.Did != "created" || !strings.Contains(c.Detail, "replicas 1,") {
+		if c.Action != "created" || !strings.Contains(c.Detail, "replicas 1,") {
 			t.Errorf("got %+v, want the stream created with 1 replica", c)
 		}
 	}

@@ -105,7 +105,7 @@ func (a *app) pub(cmd *cobra.Command, args []string, o pubOptions) error {
 		if err := a.pubAll(ctx, &p, o.count); err != nil {
 			return err
 		}
-		if s.Deserted(ctx, c.Policy.Names) {
+		if s.NoInstanceRuns(ctx, c.Policy.Names) {
 			fmt.Fprintln(a.Err,
 				"no broker answers: the message is stored, and a broker that starts will deliver it; see delaybroker doctor")
 		}

@@ -77,7 +77,7 @@ func (a *app) retrying(ctx context.Context, i *inspect.Inspector, query inspect.
 	return nil
 }
 
-func (a *app) showRetrying(r inspect.Retrying, query inspect.RetryQuery, limit int) {
+func (a *app) showRetrying(r inspect.RetryReport, query inspect.RetryQuery, limit int) {
 	if r.Messages == 0 && r.Waiting == 0 {
 		a.Printf("no message is in the retry lanes\n")
 		a.printPaused(r.Paused)
@@ -101,7 +101,7 @@ func (a *app) showRetrying(r inspect.Retrying, query inspect.RetryQuery, limit i
 	a.printTotals(r, query, limit)
 }
 
-func groupCells(r inspect.Retrying, g *inspect.RetryGroup) []any {
+func groupCells(r inspect.RetryReport, g *inspect.RetryGroup) []any {
 	attempts := "-"
 	if g.Attempts > 0 {
 		attempts = fmt.Sprint(g.Attempts)
@@ -119,7 +119,7 @@ func groupCells(r inspect.Retrying, g *inspect.RetryGroup) []any {
 }
 
 // printTotals prints the totals, and the gaps of the table.
-func (a *app) printTotals(r inspect.Retrying, query inspect.RetryQuery, limit int) {
+func (a *app) printTotals(r inspect.RetryReport, query inspect.RetryQuery, limit int) {
 	var states []string
 	for _, state := range []inspect.RetryState{inspect.Refused, inspect.Deferred, inspect.Resent, inspect.Unreadable} {
 		if n := r.States[state]; n > 0 {
@@ -138,10 +138,10 @@ func (a *app) printTotals(r inspect.Retrying, query inspect.RetryQuery, limit in
 		summary += fmt.Sprintf("; the retry lanes have %d", r.Waiting)
 	}
 	fmt.Fprintln(a.Err, summary)
-	if r.GoOn == "" {
+	if r.NextPosition == "" {
 		return
 	}
-	flags := "--from " + r.GoOn
+	flags := "--from " + r.NextPosition
 	if query.Target != "" {
 		flags += " --target " + shellQuote(query.Target)
 	}

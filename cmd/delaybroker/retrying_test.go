@@ -35,7 +35,7 @@ func TestRetryingOutput(t *testing.T) {
 	if out := o.must("retrying"); out != "no message is in the retry lanes\n" {
 		t.Errorf("got %q", out)
 	}
-	if r := decode[inspect.Retrying](t, o.must("retrying", "--json")); r.Groups == nil || r.Waiting != 0 {
+	if r := decode[inspect.RetryReport](t, o.must("retrying", "--json")); r.Groups == nil || r.Waiting != 0 {
 		t.Errorf("as JSON: got %+v, want an empty list", r)
 	}
 	var ids []string
@@ -102,9 +102,9 @@ func TestRetryingWhileServing(t *testing.T) {
 	t.Setenv("DELAY_DELIVER", "stream") // the target has no stream, so it refuses every delivery
 	o.serve()
 	o.publish("delayin.1ms.orders.expire", "")
-	var r inspect.Retrying
+	var r inspect.RetryReport
 	eventually(t, "retry", func() bool {
-		r = decode[inspect.Retrying](t, o.must("retrying", "--json"))
+		r = decode[inspect.RetryReport](t, o.must("retrying", "--json"))
 		return r.Messages == 1
 	})
 	g := r.Groups[0]

@@ -82,10 +82,10 @@ func (a *app) schedulesVerbCommand(name string, verb timer.Verb, short, long str
 // secret, from DELAY_SECRET or from the streams.
 func (a *app) withSecrets(cmd *cobra.Command, do func(context.Context, *store.Timers) error) error {
 	return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
-		if err := i.Learn(ctx); err != nil {
+		if err := i.ReadKeys(ctx); err != nil {
 			return fmt.Errorf("read the secret of the brokers: %w", err)
 		}
-		ctx, cancel := i.Allowed(ctx)
+		ctx, cancel := i.WithRefusal(ctx)
 		defer cancel()
 		return do(ctx, i.Timers())
 	})

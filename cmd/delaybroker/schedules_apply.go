@@ -127,35 +127,35 @@ func readFile(stdin io.Reader, name string) ([]byte, error) {
 	return text, nil
 }
 
-// isolatedTimers gives each request its own context of [inspect.Session.Allowed]. So if the server refuses the request
-// about one schedule, the run continues with the others.
+// isolatedTimers gives each request its own context of [inspect.Session.WithRefusal]. So if the server refuses the
+// request about one schedule, the run continues with the others.
 type isolatedTimers struct {
 	session *inspect.Session
 	timers  *store.Timers
 }
 
 func (l isolatedTimers) Read(ctx context.Context, key, target string) (timer.State, error) {
-	ctx, cancel := l.session.Allowed(ctx)
+	ctx, cancel := l.session.WithRefusal(ctx)
 	defer cancel()
 	return readTimer(ctx, l.timers, key, target)
 }
 
 func (l isolatedTimers) Now(ctx context.Context) (time.Time, error) {
-	ctx, cancel := l.session.Allowed(ctx)
+	ctx, cancel := l.session.WithRefusal(ctx)
 	defer cancel()
 	now, err := l.timers.Now(ctx)
 	return now, inspect.Cause(ctx, err)
 }
 
 func (l isolatedTimers) Do(ctx context.Context, change store.Change) (store.Answer, error) {
-	ctx, cancel := l.session.Allowed(ctx)
+	ctx, cancel := l.session.WithRefusal(ctx)
 	defer cancel()
 	return changeTimer(ctx, l.timers, change)
 }
 
 func (l isolatedTimers) Recurs(ctx context.Context, f store.Filter) iter.Seq2[store.Row, error] {
 	return func(yield func(store.Row, error) bool) {
-		ctx, cancel := l.session.Allowed(ctx)
+		ctx, cancel := l.session.WithRefusal(ctx)
 		defer cancel()
 		for row, err := range l.timers.Recurs(ctx, f) {
 			if !yield(row, inspect.Cause(ctx, err)) {

@@ -54,14 +54,14 @@ exit codes: 0 all, 1 failed, or some were left, 2 bad arguments or settings`,
 }
 
 func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream string, dryRun bool) error {
-	if err := i.Learn(ctx); err != nil {
+	if err := i.ReadKeys(ctx); err != nil {
 		return err
 	}
 	take := i.TakeOver(dryRun)
 	if len(take.Rules) == 0 {
 		return fmt.Errorf("%w: DELAY_SCHEDULES is missing: set it to the brokers' value", errUsage)
 	}
-	ctx, cancel := i.Allowed(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	var all []schedules.Result
 	err := take.Stream(ctx, stream, func(t schedules.Result) error {

@@ -44,7 +44,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			if err != nil {
 				return err
 			}
-			a.showNeed(capacity.Of(load))
+			a.showNeed(capacity.NeedOf(load))
 			return nil
 		},
 	}
@@ -135,12 +135,12 @@ func (a *app) showNeed(n capacity.Need) {
 	t.Print()
 	first := n.Limits[0]
 	a.Printf("\nfirst limit: %s, at %s, which is %s times this load\n\n",
-		first.Name, formatInUnit(first.Bound, first.Unit), formatFigure(1/first.Part))
+		first.Name, formatInUnit(first.Bound, first.Unit), formatFigure(1/first.Share))
 	limits := a.Sheet([]terminal.Column{{Name: "limit"}, {Name: "load"}, {Name: "bound"}, {Name: "part"},
 		{Name: "advice", Drop: 1}})
 	for _, l := range n.Limits {
 		load, bound := formatInUnit(l.Load, l.Unit), formatInUnit(l.Bound, l.Unit)
-		limits.Add(l.Name, load, bound, formatFigure(100*l.Part)+" %", l.Divide)
+		limits.Add(l.Name, load, bound, formatFigure(100*l.Share)+" %", l.Remedy)
 	}
 	limits.Print()
 }

@@ -62,7 +62,7 @@ func (a *app) sub(ctx context.Context, subject string, count int, headers bool) 
 
 // showArrivals shows the messages on a subject. It returns after count messages, or when ctx ends.
 func (a *app) showArrivals(ctx context.Context, s *inspect.Session, subject string, count int, headers bool) error {
-	allowed, cancel := s.Allowed(ctx)
+	allowed, cancel := s.WithRefusal(ctx)
 	defer cancel()
 	sub, err := s.Conn.SubscribeSync(subject)
 	if err != nil {

@@ -144,7 +144,7 @@ func (a *app) withTimers(ctx context.Context, do func(context.Context, *store.Ti
 		return err
 	}
 	return a.withSession(ctx, c, func(ctx context.Context, s *inspect.Session) error {
-		ctx, cancel := s.Allowed(ctx)
+		ctx, cancel := s.WithRefusal(ctx)
 		defer cancel()
 		return do(ctx, s.Timers(c.Policy))
 	})

@@ -29,7 +29,7 @@ import (
 // errMayNotRead is returned if the user may not send requests about the stream of timers to JetStream.
 var errMayNotRead = errors.New("this user may not read the stream of timers")
 
-// mayNotRead reports whether ctx, from [inspect.Session.Allowed], ended because the server refused a request to
+// mayNotRead reports whether ctx, from [inspect.Session.WithRefusal], ended because the server refused a request to
 // JetStream. A publish on a timer's own subject does not count.
 func mayNotRead(ctx context.Context, timers *store.Timers) bool {
 	subject, _ := jsapi.RefusedSubject(context.Cause(ctx))
@@ -171,7 +171,7 @@ func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) strin
 	}
 	subject := subjectOf(c.Policy.Names)
 	return a.withSession(ctx, c, func(ctx context.Context, s *inspect.Session) error {
-		ctx, cancel := s.Allowed(ctx)
+		ctx, cancel := s.WithRefusal(ctx)
 		defer cancel()
 		limited, cancelWait := context.WithTimeout(ctx, timersTimeout)
 		defer cancelWait()
@@ -179,9 +179,9 @@ func (a *app) askBroker(ctx context.Context, subjectOf func(message.Names) strin
 		switch {
 		case errors.Is(err, nats.ErrNoResponders):
 			return fmt.Errorf("%w, and no broker answers on %s", errMayNotRead, subject)
-		case inspect.Forbidden(ctx) != nil:
+		case inspect.RefusalOf(ctx) != nil:
 			return fmt.Errorf("%w, nor ask a broker: grant the user permission to publish to %s, or to read that stream: %w",
-				errMayNotRead, subject, inspect.Forbidden(ctx))
+				errMayNotRead, subject, inspect.RefusalOf(ctx))
 		case err != nil:
 			return fmt.Errorf("%w, and no broker answered on %s: the outcome is unknown: %w", errMayNotRead, subject, err)
 		}

@@ -80,9 +80,9 @@ func (a *app) findMessage(ctx context.Context, i *inspect.Inspector, wanted insp
 	}
 	var content *contentView
 	if o.body && w.Stream != "" {
-		ctx, cancel := i.Allowed(ctx)
+		ctx, cancel := i.WithRefusal(ctx)
 		defer cancel()
-		in, err := i.Stored(ctx, w.Stream, w.Sequence)
+		in, err := i.Message(ctx, w.Stream, w.Sequence)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			return fmt.Errorf("%s has left %s during the search; try again", w.ID, w.Stream)

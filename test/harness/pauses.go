@@ -12,10 +12,17 @@ import (
 // Inspect returns an inspector of brokers with a configuration, with their secrets.
 func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspector {
 	t.Helper()
-	i, err := inspect.Open(s.Connect(), cfg)
-	if err == nil {
-		err = i.Learn(t.Context())
+	i := InspectAs(t, s, cfg, "")
+	if err := i.ReadKeys(t.Context()); err != nil {
+		t.Fatal(err)
 	}
+	return i
+}
+
+// InspectAs returns an inspector that connects as a user, without the brokers' secrets: see natstest.ConnectAs.
+func InspectAs(t testing.TB, s *natstest.Server, cfg broker.Config, user string) *inspect.Inspector {
+	t.Helper()
+	i, err := inspect.Open(s.ConnectAs(user), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +35,7 @@ const PausedStream = "DELAY_PAUSED"
 // Operator returns an inspector with the settings of an operator.
 func Operator(t testing.TB, s *natstest.Server) *inspect.Inspector {
 	t.Helper()
-	i, err := inspect.Open(s.Connect(), broker.Config{MaxOwners: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return i
+	return InspectAs(t, s, broker.Config{MaxOwners: 3}, "")
 }
 
 // MustPause pauses a pattern, or fails the test.

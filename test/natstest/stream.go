@@ -3,8 +3,10 @@ package natstest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -22,13 +24,41 @@ func Reconfigure(t testing.TB, js jetstream.JetStream, stream string, change fun
 	}
 }
 
-// BubbleAs is Bubble with a server that has two users: the default one may do everything, and user has these rights. A
-// user's password is its name.
-func BubbleAs(t *testing.T, user string, rights server.Permissions, f func(t *testing.T, s *Server)) {
+// Tried is the user of BubbleAs with limited permissions.
+const Tried = "tried"
+
+// BubbleAs is Bubble with a server that has two users: the default user may do everything, and Tried has the given
+// permissions.
+func BubbleAs(t *testing.T, rights server.Permissions, f func(t *testing.T, s *Server)) {
 	t.Helper()
-	BubbleWith(t, server.Options{NoAuthUser: "all", Users: []*server.User{
-		{Username: "all", Password: "all"}, {Username: user, Password: user, Permissions: &rights},
-	}}, f)
+	opts := server.Options{}
+	SetUsers(&opts, rights)
+	BubbleWith(t, opts, f)
+}
+
+// SetUsers sets the users of BubbleAs. A user's password is its name.
+func SetUsers(opts *server.Options, rights server.Permissions) {
+	opts.NoAuthUser = "all"
+	opts.Users = []*server.User{
+		{Username: "all", Password: "all"}, {Username: Tried, Password: Tried, Permissions: &rights},
+	}
+}
+
+// ConnectAs is like Connect, as a user of SetUsers. The empty name is the default user.
+func (s *Server) ConnectAs(user string) *nats.Conn {
+	s.t.Helper()
+	if user == "" {
+		return s.Connect()
+	}
+	return s.Connect(nats.UserInfo(user, user))
+}
+
+// WantTook fails unless exactly this time has passed, under fake time.
+func WantTook(t *testing.T, began time.Time, want time.Duration) {
+	t.Helper()
+	if took := time.Since(began); took != want {
+		t.Errorf("took %s, want %s", took, want)
+	}
 }
 
 // Denied returns the rights to everything but some subjects to publish on.

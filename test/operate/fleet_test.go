@@ -39,12 +39,12 @@ func TestFleetTotals(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		forge(t, s)
-		members, err := i.Fleet(t.Context(), broker.Asked{History: broker.HistoryHour})
+		members, err := i.Fleet(t.Context(), broker.QueryOptions{History: broker.HistoryHour})
 		if err != nil || len(members) != 3 {
 			t.Fatalf("got %d members, %v", len(members), err)
 		}
 		checkMembers(t, members)
-		members, err = i.Fleet(t.Context(), broker.Asked{})
+		members, err = i.Fleet(t.Context(), broker.QueryOptions{})
 		for _, m := range members {
 			if err != nil || m.History != nil {
 				t.Errorf("%s answers with a history without a request for it; %v", m.Instance, err)
@@ -52,7 +52,7 @@ func TestFleetTotals(t *testing.T) {
 		}
 		at := slices.IndexFunc(members, func(m inspect.Member) bool { return strings.HasPrefix(m.Instance, "west") })
 		except := members[at].Instance
-		members, err = i.Fleet(t.Context(), broker.Asked{Except: except})
+		members, err = i.Fleet(t.Context(), broker.QueryOptions{Except: except})
 		for _, m := range members {
 			if err != nil || m.Instance == except || len(members) != 2 {
 				t.Errorf("%s answers, one of %d, although the request excludes %s; %v", m.Instance, len(members), except, err)
@@ -84,7 +84,7 @@ func TestFleetTargets(t *testing.T) {
 		}
 		c.Publish("delay.1s.nobody", "x")
 		time.Sleep(10 * time.Second)
-		members, err := i.Fleet(t.Context(), broker.Asked{Targets: true})
+		members, err := i.Fleet(t.Context(), broker.QueryOptions{Targets: true})
 		if err != nil || len(members) != 2 {
 			t.Fatalf("got %d members, %v", len(members), err)
 		}

@@ -139,7 +139,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 		} {
 			found := doctor.Gather(t.Context(), o, doctor.Host{}, nil).Findings()
 			if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
-				return f.Check == check && f.State > doctor.Fine && strings.Contains(f.Detail, want)
+				return f.Check == check && f.Severity > doctor.Fine && strings.Contains(f.Detail, want)
 			}) {
 				t.Errorf("doctor: got no %q in %+v", want, found)
 			}

@@ -177,7 +177,7 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := o.Pause(context.Background(), "orders.>"); !errors.Is(err, inspect.ErrOlder) ||
+		if _, err := o.Pause(context.Background(), "orders.>"); !errors.Is(err, inspect.ErrPausesUnsupported) ||
 			!strings.Contains(err.Error(), "older") {
 			t.Errorf("pause beside an older broker: %v, want its name", err)
 		}

@@ -38,7 +38,7 @@ func BenchmarkSize(b *testing.B) {
 				r := delayers[0].run(b, bench.Load{
 					Rate: rate, Count: rate * int(duration/time.Second), Delays: []bench.Delay{{Duration: time.Second}},
 				})
-				need := capacity.Of(plainLoad(float64(rate), time.Second))
+				need := capacity.NeedOf(plainLoad(float64(rate), time.Second))
 				cores := func(perMessage time.Duration) float64 { return perMessage.Seconds() * float64(rate) }
 				load := thousands(rate) + " msg/s"
 				compare(load, "CPU of servers, cores", need.ServerCPU.Sum(), cores(r.cpu[0]), 2)
@@ -59,7 +59,7 @@ func BenchmarkSize(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			need := capacity.Of(plainLoad(count/wait.Seconds(), wait))
+			need := capacity.NeedOf(plainLoad(count/wait.Seconds(), wait))
 			load := thousands(count) + " waiting"
 			compare(load, "memory of servers, MB", need.ServerMemory/1e6, ps[0].memory()-before, 0)
 			compare(load, "disk, MB", need.Disk/1e6, float64(lane.CachedInfo().State.Bytes)/1e6, 0)

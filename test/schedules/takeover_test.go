@@ -41,7 +41,7 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Learn(context.Background()); err != nil {
+	if err := i.ReadKeys(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	return handover{sc, i}

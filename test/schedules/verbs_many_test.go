@@ -61,12 +61,12 @@ func TestSchedulesByTarget(t *testing.T) {
 				t.Errorf("for %q, %d are pending: %+v, %v; want %d", target, len(l.Messages), l, err, want)
 			}
 			f, err := i.Forecast(t.Context(), inspect.ForecastQuery{
-				For: 24 * time.Hour, By: time.Hour, Target: target, MaxRead: 1000,
+				Length: 24 * time.Hour, Step: time.Hour, Target: target, MaxRead: 1000,
 			})
 			if err != nil || f.Pending != uint64(want) || !f.Exact {
 				t.Errorf("for %q, %d are ahead, exactly %t: %v; want %d", target, f.Pending, f.Exact, err, want)
 			}
-			f, err = i.Forecast(t.Context(), inspect.ForecastQuery{For: 24 * time.Hour, By: time.Hour, Target: target})
+			f, err = i.Forecast(t.Context(), inspect.ForecastQuery{Length: 24 * time.Hour, Step: time.Hour, Target: target})
 			if err != nil || f.Pending != uint64(want) {
 				t.Errorf("for %q, %d are ahead by a sample: %v; want %d", target, f.Pending, err, want)
 			}
@@ -127,7 +127,7 @@ func TestForecastOfFewSchedules(t *testing.T) {
 			c.Schedule(fmt.Sprintf("schedules.orders.%d", n), "orders.x", harness.At(time.Now().Add(time.Hour)), "s")
 		}
 		i := harness.Inspect(t, s, harness.SchedulesOn(t))
-		look := inspect.ForecastQuery{For: 24 * time.Hour, By: time.Hour, Target: "other.>", Sample: 20}
+		look := inspect.ForecastQuery{Length: 24 * time.Hour, Step: time.Hour, Target: "other.>", Sample: 20}
 		f, err := i.Forecast(t.Context(), look)
 		if err != nil || f.Exact || f.Pending != 0 {
 			t.Errorf("by a sample of 20 there are %d, exactly %t: %v; want none, not exactly", f.Pending, f.Exact, err)

@@ -47,7 +47,7 @@ func sealFindings(t testing.TB, i *inspect.Inspector) string {
 	var said []string
 	for _, f := range doctor.Gather(context.Background(), i, doctor.Host{}, nil).Findings() {
 		if f.Check == "seal" {
-			said = append(said, f.State.String()+": "+f.Detail)
+			said = append(said, f.Severity.String()+": "+f.Detail)
 		}
 	}
 	return strings.Join(said, "\n")
@@ -224,8 +224,8 @@ func TestUnknownSecretIsSaid(t *testing.T) {
 		}
 		work := letters.Resending(deadletter.Filter{}, deadletter.Change{Unsealed: true, DeliverNow: true}, false)
 		ctx := context.Background()
-		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Did != inspect.LetterLeft ||
-			!strings.Contains(did[0].Why, "marker") {
+		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Outcome != inspect.LetterLeft ||
+			!strings.Contains(did[0].Reason, "marker") {
 			t.Errorf("resending came to %+v, %v, want the marker left", did, err)
 		}
 		b.Stop()

@@ -110,7 +110,7 @@ func TestMissedRounds(t *testing.T) {
 			b = harness.StartBroker(t, s, harness.TimersOn(t))
 			time.Sleep(time.Until(start.Add(75 * m)))
 			in.Rounds(t, g, start, want...)
-			if got, want := b.Broker.Status().Missed, uint64(7-len(want)); got != want {
+			if got, want := b.Broker.Status().MissedRounds, uint64(7-len(want)); got != want {
 				t.Errorf("%d were missed, want %d", got, want)
 			}
 		})
@@ -167,7 +167,7 @@ func TestMissedAtTheEnd(t *testing.T) {
 		b = harness.StartBroker(t, s, cfg)
 		time.Sleep(time.Minute)
 		in.Rounds(t, g, start, 10*time.Minute, 20*time.Minute)
-		if got := b.Broker.Status().Missed; got != 1 {
+		if got := b.Broker.Status().MissedRounds; got != 1 {
 			t.Errorf("%d were missed, want the last", got)
 		}
 		a := harness.NewTimerClient(c).Do(harness.NewChange(timer.Get, "k", 0))

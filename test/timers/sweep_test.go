@@ -49,7 +49,7 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 		if got := harness.Bodies(in.All()); len(in.All()) != 600 {
 			t.Errorf("in the end %s arrived", got)
 		}
-		if got := b.Broker.Status().Swept; got != 600 {
+		if got := b.Broker.Status().SweptTimers; got != 600 {
 			t.Errorf("%d were swept up, want 600", got)
 		}
 	})

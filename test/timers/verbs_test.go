@@ -32,7 +32,7 @@ func TestTimersInVerbs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := i.Adopt(ctx, inspect.Given{}); err != nil {
+		if _, err := i.Adopt(ctx, inspect.SetFields{}); err != nil {
 			t.Fatal(err)
 		}
 		where := func(sequence uint64) string {
@@ -131,7 +131,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 		ahead := func(target string, most uint64) inspect.Forecast {
 			t.Helper()
 			f, err := i.Forecast(t.Context(), inspect.ForecastQuery{
-				For: 5 * time.Hour, By: time.Hour, Target: target, MaxRead: most,
+				Length: 5 * time.Hour, Step: time.Hour, Target: target, MaxRead: most,
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -194,7 +194,7 @@ func TestPausedIsAhead(t *testing.T) {
 		for _, target := range []string{"", "orders.*"} {
 			for _, most := range []uint64{10_000, 0} {
 				f, err := i.Forecast(t.Context(), inspect.ForecastQuery{
-					For: time.Hour, By: time.Hour, Target: target, MaxRead: most,
+					Length: time.Hour, Step: time.Hour, Target: target, MaxRead: most,
 				})
 				if err != nil || f.Overdue.Messages != 2 || f.Pending != 2 {
 					t.Errorf("for %q, reading %d: %+v, %v", target, most, f, err)

@@ -49,7 +49,7 @@ func (b *Book) Add(now time.Time, c Counts) {
 		s.late = append(s.late, n)
 	}
 	b.last = c
-	middle := now.Add(-FineStep / 2) // the middle of the step, because the call may be slightly late or early
+	middle := now.Add(-FineStep / 2) // in the right step, even if the call is slightly late or early
 	b.hour.add(middle, s)
 	b.day.add(middle, s)
 }

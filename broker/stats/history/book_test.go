@@ -11,7 +11,7 @@ var (
 	bounds = []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}
 )
 
-// busy adds the counts of a given rate of deliveries from noon on. Every tenth delivery is 5 ms late.
+// busy adds steps with the same number of deliveries, beginning at from. Every tenth delivery is 5 ms late.
 func busy(b *Book, from time.Time, steps int, each uint64) {
 	c := b.last
 	b.Add(from, c)
@@ -35,7 +35,7 @@ func TestBookKeepsAnHour(t *testing.T) {
 		t.Fatalf("got %d steps, want %d", got, want)
 	}
 	if got, want := s.From, noon.Add(140*FineStep).Unix(); got != want {
-		t.Errorf("it begins at %d, want %d", got, want)
+		t.Errorf("the series begins at %d, want %d", got, want)
 	}
 	for i, n := range s.Delivered {
 		if n != 100 || s.Refused[i] != 1 || s.Pending[i] != int64(140+i) {
@@ -44,22 +44,23 @@ func TestBookKeepsAnHour(t *testing.T) {
 	}
 }
 
-// The day's ring has the same deliveries in steps of five minutes. None is missing between two steps, or in the current
-// one.
+// TestBookKeepsADay: the day's ring has the same deliveries in steps of five minutes. No delivery is missing between
+// two steps or in the current step.
 func TestBookKeepsADay(t *testing.T) {
 	var b Book
 	busy(&b, noon, 45, 100)
 	s := b.Day(noon.Add(45 * FineStep))
 	last := len(s.Delivered) - 1
 	if s.Delivered[last] != 1500 || s.Delivered[last-1] != 3000 || s.Delivered[last-2] != Unknown {
-		t.Errorf("got %v, want 3000 and 1500 at the end, and nothing known before", s.Delivered[last-3:])
+		t.Errorf("got %v, want an unknown step, 3000 and 1500 at the end", s.Delivered[last-3:])
 	}
 	if got, want := s.Step, 300; got != want {
 		t.Errorf("got steps of %d s, want %d", got, want)
 	}
 }
 
-// A step without a call of Add is unknown, not zero, and a ring does not return the steps of an earlier turn.
+// TestBookShowsGaps: a step without a call of Add is unknown, and not zero. A ring does not return steps that are older
+// than its length.
 func TestBookShowsGaps(t *testing.T) {
 	var b Book
 	busy(&b, noon, 10, 100)
@@ -69,12 +70,12 @@ func TestBookShowsGaps(t *testing.T) {
 	}
 	for _, n := range b.Hour(noon.Add(500 * FineStep)).Delivered {
 		if n != Unknown {
-			t.Fatalf("got %d of an hour ago", n)
+			t.Fatalf("got %d for a step without data, want %d", n, Unknown)
 		}
 	}
 }
 
-// Counters that start at zero again are counted from zero.
+// TestBookKnowsRestarts: after a restart, the counters begin at zero, and their increase is counted from zero.
 func TestBookKnowsRestarts(t *testing.T) {
 	var b Book
 	busy(&b, noon, 10, 100)
@@ -92,9 +93,9 @@ func TestSeriesAdd(t *testing.T) {
 	now := noon.Add(15 * FineStep)
 	s := one.Hour(now)
 	s.Add(other.Hour(now))
-	s.Add(Series{Step: 10, From: s.From, Delivered: []int64{1}})           // columns of different lengths
-	s.Add(Series{Step: 7, From: s.From, Delivered: make([]int64, 400)})    // other steps
-	s.Add(Series{Step: 10, From: s.From + 3, Delivered: []int64{1, 2, 3}}) // not on the clock
+	s.Add(Series{Step: 10, From: s.From, Delivered: []int64{1}})           // ignored: columns of different lengths
+	s.Add(Series{Step: 7, From: s.From, Delivered: make([]int64, 400)})    // ignored: another step length
+	s.Add(Series{Step: 10, From: s.From + 3, Delivered: []int64{1, 2, 3}}) // ignored: steps that are not aligned
 	huge := Series{
 		Step: 10, From: now.Add(-FineStep).Unix(), Delivered: []int64{1 << 62}, Refused: []int64{-5}, Pending: []int64{0},
 		Late: [][]uint64{make([]uint64, 1000)},
@@ -105,7 +106,7 @@ func TestSeriesAdd(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := len(s.Late[len(s.Late)-1]); got > maxBuckets {
-		t.Errorf("a forged report made it keep %d buckets", got)
+		t.Errorf("a step has %d buckets after a forged report, want at most %d", got, maxBuckets)
 	}
 }
 

@@ -10,6 +10,9 @@
 // clocks agree, and Series.Add can add the histories of several instances. For the same reason the lateness is kept as
 // counts by bucket: two percentiles cannot be added.
 //
-// One goroutine adds the counts, and others read the series. Time is an argument. Recording only while a page is open
-// was tried and rejected: an operator who opens the page at 3 a.m. wants to see the data of 2 a.m.
+// One goroutine adds the counts, and others read the series. Callers pass the current time as an argument.
+//
+// # Tried and rejected
+//
+// Recording only while a page is open: an operator who opens the page at 3 a.m. wants to see the data of 2 a.m.
 package history

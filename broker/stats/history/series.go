@@ -48,9 +48,9 @@ func (s *Series) Add(o Series) {
 		if at < 0 || at >= int64(len(s.Delivered)) {
 			continue
 		}
-		plus(&s.Delivered[at], o.Delivered[i])
-		plus(&s.Refused[at], o.Refused[i])
-		plus(&s.Pending[at], o.Pending[i])
+		addCount(&s.Delivered[at], o.Delivered[i])
+		addCount(&s.Refused[at], o.Refused[i])
+		addCount(&s.Pending[at], o.Pending[i])
 		for len(s.Late[at]) < min(len(o.Late[i]), maxBuckets) {
 			s.Late[at] = append(s.Late[at], 0)
 		}
@@ -60,7 +60,7 @@ func (s *Series) Add(o Series) {
 	}
 }
 
-func plus(to *int64, n int64) {
+func addCount(to *int64, n int64) {
 	if n < 0 || n > maxInStep {
 		return
 	}

@@ -28,12 +28,12 @@ func New(s Source) *prometheus.Registry {
 	return r
 }
 
-// described has the descriptions of all metrics. It does not change after initialization.
-var described []*prometheus.Desc
+// descriptions has the descriptions of all metrics. It does not change after initialization.
+var descriptions []*prometheus.Desc
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
 	d := prometheus.NewDesc("delaybroker_"+name, help, labels, nil)
-	described = append(described, d)
+	descriptions = append(descriptions, d)
 	return d
 }
 
@@ -105,9 +105,7 @@ func counter(name, help string, value func(stats.LaneStatus) uint64) laneMetric 
 
 var lanes = []laneMetric{
 	perLane(prometheus.GaugeValue, "owned", "1 if this instance owns the lane.",
-		func(l stats.LaneStatus) (float64, bool) {
-			return number(l.Owned), true
-		}),
+		func(l stats.LaneStatus) (float64, bool) { return number(l.Owned), true }),
 	gauge("live", "1 if the lane's consumer is probably alive.",
 		func(l stats.LaneStatus) float64 { return number(l.Live) }),
 	gauge("in_doubt", "1 if the lane's ownership is uncertain. Nothing is delivered from it meanwhile.",
@@ -137,16 +135,12 @@ var lanes = []laneMetric{
 	perLane(prometheus.GaugeValue, "clock_offset_seconds",
 		"Clock of the lane's leader minus the local clock, at least; absent if the leader has not returned its time "+
 			"for ten minutes.",
-		func(l stats.LaneStatus) (float64, bool) {
-			return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown
-		}),
+		func(l stats.LaneStatus) (float64, bool) { return l.ClockOffset.Seconds(), l.Owned && l.ClockKnown }),
 	gauge("stream_bytes", "Size of the lane's stream at the last reading.",
 		func(l stats.LaneStatus) float64 { return float64(l.Bytes) }),
 	perLane(prometheus.GaugeValue, "stream_max_bytes",
 		"Maximum size of the lane's stream; absent if it has no limit of its own.",
-		func(l stats.LaneStatus) (float64, bool) {
-			return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0
-		}),
+		func(l stats.LaneStatus) (float64, bool) { return float64(l.MaxBytes), l.Owned && l.MaxBytes > 0 }),
 	counter("delivered_total", "Messages delivered from the lane to their targets.",
 		func(l stats.LaneStatus) uint64 { return l.Delivered }),
 	counter("hops_total", "Messages moved from the lane into a level, or into the lane of a pause.",
@@ -170,7 +164,7 @@ type collector struct{ Source }
 
 // Describe sends the descriptions of all metrics, so that a registry refuses duplicate names.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range described {
+	for _, d := range descriptions {
 		out <- d
 	}
 }
@@ -190,7 +184,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for kind, h := range s.Lateness {
 		buckets := make(map[float64]uint64, len(h.Buckets))
 		for _, b := range h.Buckets {
-			buckets[b.UpTo.Seconds()] = b.Count
+			buckets[b.Bound.Seconds()] = b.Count
 		}
 		out <- prometheus.MustNewConstHistogram(lateness, h.Count, h.Sum.Seconds(), buckets, string(kind))
 	}
@@ -204,12 +198,12 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for code, n := range s.Dead {
 		send(deadLetters, prometheus.CounterValue, float64(n), string(code))
 	}
-	send(duplicates, prometheus.CounterValue, float64(s.Ours), "ours")
-	send(duplicates, prometheus.CounterValue, float64(s.Foreign), "foreign")
+	send(duplicates, prometheus.CounterValue, float64(s.OwnDuplicates), "ours")
+	send(duplicates, prometheus.CounterValue, float64(s.ForeignDuplicates), "foreign")
 	send(unstored, prometheus.CounterValue, float64(s.Unstored))
 	send(early, prometheus.CounterValue, float64(s.Early))
-	send(swept, prometheus.CounterValue, float64(s.Swept))
-	send(missed, prometheus.CounterValue, float64(s.Missed))
+	send(swept, prometheus.CounterValue, float64(s.SweptTimers))
+	send(missed, prometheus.CounterValue, float64(s.MissedRounds))
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
 	send(journalStored, prometheus.CounterValue, float64(s.Journal.Stored))
 	send(journalDropped, prometheus.CounterValue, float64(s.Journal.Dropped))

@@ -20,7 +20,7 @@ import (
 	"delaybroker/levels"
 )
 
-// busy is a broker with the default levels, in which every metric has a value.
+// busy returns the source of a broker with the default levels, in which every metric has a value.
 func busy(t *testing.T) Source {
 	t.Helper()
 	created, err := provision.StreamsOf(config.Config{})
@@ -39,12 +39,12 @@ func busy(t *testing.T) Source {
 		}
 	}
 	if len(s.Lanes) < len(levels.Default().Levels()) {
-		t.Fatalf("%d lanes", len(s.Lanes))
+		t.Fatalf("the broker has %d lanes, want at least one for each level", len(s.Lanes))
 	}
 	for _, kind := range []streams.Kind{streams.Intake, streams.Level, streams.Retry} {
 		s.Lateness[kind] = stats.Histogram{Count: 1, Sum: time.Second, Buckets: slices.Repeat([]stats.Bucket{{}}, 18)}
 		for i := range s.Lateness[kind].Buckets {
-			s.Lateness[kind].Buckets[i].UpTo = time.Duration(i+1) * time.Millisecond
+			s.Lateness[kind].Buckets[i].Bound = time.Duration(i+1) * time.Millisecond
 		}
 	}
 	for o := range deliver.Outcomes {
@@ -103,7 +103,7 @@ func TestConventions(t *testing.T) {
 		}
 	}
 	if series > 1000 {
-		t.Errorf("%d series, want 1000 at most", series)
+		t.Errorf("%d series, want at most 1000", series)
 	}
 	// A new label needs a bound on its values, and a sentence in doc.go.
 	for l := range labels {
@@ -120,15 +120,15 @@ func TestDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := 0
+	exported := 0
 	for _, f := range families {
 		if strings.HasPrefix(f.GetName(), "delaybroker_") {
-			shown++
+			exported++
 		}
 	}
 	all := make(chan *prometheus.Desc, 1000)
 	(&collector{}).Describe(all)
-	if len(all) != shown {
-		t.Errorf("%d metrics are described, and %d shown", len(all), shown)
+	if len(all) != exported {
+		t.Errorf("%d metrics are described, and %d exported", len(all), exported)
 	}
 }

@@ -59,7 +59,7 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 	provisioner := b.Provisioner(b.js)
 	provisioner.NeedLeaders = patient
 	var all map[string]*jetstream.StreamInfo
-	provisioner.Found = func(seen map[string]*jetstream.StreamInfo) { all = seen }
+	provisioner.OnSuccess = func(seen map[string]*jetstream.StreamInfo) { all = seen }
 	found, drift, err := provisioner.Provision(ctx, b.specs(maxPayload, replicas))
 	if fewer && tooFewServers(err) {
 		b.log.Warn("JetStream has no room for three copies of a stream: creating streams with one copy. "+
@@ -67,7 +67,7 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 		found, drift, err = provisioner.Provision(ctx, b.specs(maxPayload, 1))
 	}
 	if errors.Is(err, streams.ErrForbidden) {
-		provisioner.Create = false
+		provisioner.MayCreate = false
 		found, drift, err = b.withoutChange(ctx, provisioner, b.specs(maxPayload, replicas), err)
 	}
 	if err != nil && (!patient || !isTransient(err)) {
@@ -136,8 +136,9 @@ func (b *Builder) optionals(err error) []optional {
 	return all
 }
 
-// without provisions the required streams, and then adds one optional stream after the other. It leaves out an optional
-// stream that cannot be provisioned. If the required streams fail, it returns cause, the error of an earlier attempt.
+// without provisions the required streams, and then adds one optional stream after the other. It leaves out each
+// optional stream that cannot be provisioned. If the required streams cannot be provisioned, without returns cause, the
+// error of an earlier attempt.
 func (b *Builder) without(
 	ctx context.Context, p streams.Provisioner, want []streams.Spec, cause error,
 ) (found []streams.Spec, drift []streams.Drift, err error) {
@@ -177,9 +178,9 @@ func (b *Builder) served(found []streams.Spec) []streams.Spec {
 	var lanes []streams.Spec
 	for _, s := range found {
 		switch {
-		case s.Broken != nil:
+		case s.MarksErr != nil:
 			b.log.Error("the marks of a stream cannot be read, so no broker serves the stream: "+
-				"correct them with nats stream edit and restart", "stream", s.Stream, "err", s.Broken)
+				"correct them with nats stream edit and restart", "stream", s.Stream, "err", s.MarksErr)
 		case s.Kind == streams.Dead, s.Kind == streams.Owners, s.Kind == streams.Journal:
 		case !s.Kind.IsLane():
 			b.log.Error("this broker does not know the kind of a stream, and does not serve it",
@@ -221,8 +222,7 @@ func (b *Builder) create(ctx context.Context, kind streams.Kind) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	try := func(replicas int) error {
-		all := b.specs(b.conn.MaxPayload(), replicas)
-		spec := all[slices.IndexFunc(all, func(s streams.Spec) bool { return s.Kind == kind })]
+		spec, _ := streams.SpecOfKind(b.specs(b.conn.MaxPayload(), replicas), kind)
 		_, err := b.js.CreateStream(ctx, b.keys.Marked(spec).Config())
 		return err
 	}

@@ -6,8 +6,8 @@
 //
 // # Invariants
 //
-//   - A broker that starts waits for JetStream without a time limit. The broker ends immediately if an error is
-//     permanent.
+//   - A broker that starts waits for JetStream without a time limit. After a permanent error, the broker ends
+//     immediately.
 //   - An optional stream that cannot be created or used does not stop delivery. The broker then runs without the
 //     journal, without pauses, without named timers if they are optional, or without sharing the lanes with other
 //     instances, and logs the missing feature. It leaves out as few streams as possible.

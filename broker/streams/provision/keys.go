@@ -21,7 +21,7 @@ const keysInterval = 10 * time.Second
 type Keyring struct {
 	Policy  message.Policy // parses messages, and holds the keys
 	subject string         // the filter of the subjects on which messages are sealed
-	fixed   []string       // the configured secrets; if there are any, the keyring does not read the streams
+	fixed   []string       // the configured secrets; with a configured secret, the keyring does not read the streams
 	log     *slog.Logger
 	find    func(context.Context) ([]streams.Spec, error) // finds the streams that keep secrets
 	wg      sync.WaitGroup                                // running reads of these streams
@@ -73,8 +73,8 @@ func (k *Keyring) Marked(s streams.Spec) streams.Spec {
 // Wait blocks until no read of the streams is running.
 func (k *Keyring) Wait() { k.wg.Wait() }
 
-// ReadSince reports whether the secrets were read after the time then. If they were not, it starts a read, unless a
-// read is running or began less than keysInterval ago. Local is the present time.
+// ReadSince reports whether the secrets were read after the time then. If they were not, ReadSince starts a read,
+// unless a read is running or began less than keysInterval ago. Local is the present time.
 func (k *Keyring) ReadSince(then, local time.Time) bool {
 	if len(k.fixed) > 0 {
 		return true // the configuration has all secrets

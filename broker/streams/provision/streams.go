@@ -53,9 +53,10 @@ func (s Streams) APIPrefix() string { return s.cfg.APIPrefix }
 // Provisioner returns a provisioner, which can create the streams or only find them.
 func (s Streams) Provisioner(js streams.Streams) streams.Provisioner {
 	return streams.Provisioner{
-		Streams: js, Prefix: s.cfg.Prefix, Roots: s.names.Roots(), Delay: levels.ParseDuration, Create: s.cfg.Provision,
-		OwnSecret: len(s.cfg.Secrets) > 0, Optional: s.names.JournalStream(),
-		Retired: func(l streams.Spec) []string { return []string{s.names.HopFilter(l.Name)} },
+		Streams: js, Prefix: s.cfg.Prefix, Roots: s.names.Roots(), ParseDelay: levels.ParseDuration,
+		MayCreate:        s.cfg.Provision,
+		SecretConfigured: len(s.cfg.Secrets) > 0, OptionalStream: s.names.JournalStream(),
+		RetiredSubjects: func(l streams.Spec) []string { return []string{s.names.HopFilter(l.Name)} },
 	}
 }
 
@@ -68,7 +69,7 @@ func (s Streams) ReadKeys(ctx context.Context, js streams.Streams) error {
 	return s.Learn(found)
 }
 
-// Learn does the same as ReadKeys with streams that the caller has already found.
+// Learn is like ReadKeys, with streams that the caller has already found.
 func (s Streams) Learn(found []streams.Spec) error { return s.keys.Learn(found) }
 
 // Policy returns the policy that parses the streams' messages. Before ReadKeys it has only the configured secrets.

@@ -32,7 +32,7 @@ func TestTransient(t *testing.T) {
 		{errors.New("anything else"), false},
 	} {
 		if got := isTransient(fmt.Errorf("create stream: %w", c.err)); got != c.want {
-			t.Errorf("%v: transient %v, want %v", c.err, got, c.want)
+			t.Errorf("%v: got transient %v, want %v", c.err, got, c.want)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestWithoutSomeStreams: a broker that may not create streams runs without each missing optional one, logs that, and
-// uses the others.
+// TestWithoutSomeStreams: a broker that may not create streams runs without the optional streams that are missing, logs
+// each of them, and uses the other optional streams.
 func TestWithoutSomeStreams(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -71,13 +71,13 @@ func TestWithoutSomeStreams(t *testing.T) {
 					t.Errorf("without %04b: got the lanes %v", set, lanes)
 				}
 				if got := strings.Count(log.String(), said[i]) == 1; got != missing {
-					t.Errorf("without %04b: the broker goes on without %s: %v, want %v", set, stream, got, missing)
+					t.Errorf("without %04b: the log has the loss of %s: %v, want %v", set, stream, got, missing)
 				}
 			}
 		}
 		remove("DELAY_DEAD")
 		if _, err := start(false); !errors.Is(err, streams.ErrMissingStreams) {
-			t.Errorf("without dead letters: got %v, want that streams are missing", err)
+			t.Errorf("without dead letters: got %v, want %v", err, streams.ErrMissingStreams)
 		}
 	})
 }

@@ -145,7 +145,7 @@ func (a action) bulk() (b store.Bulk, line shell, err error) {
 func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.Answer, error) {
 	got, err := i.Timers().Do(ctx, w)
 	if err == nil && got.Outcome == timer.Unknown {
-		err = inspect.Forbidden(ctx)
+		err = inspect.RefusalOf(ctx)
 	}
 	return got, err
 }
@@ -195,7 +195,7 @@ func bulkPages(ctx context.Context, timers *store.Timers, b store.Bulk) (all sto
 			return all, err
 		}
 		all.Add(page)
-		if refused := inspect.Forbidden(ctx); refused != nil {
+		if refused := inspect.RefusalOf(ctx); refused != nil {
 			return all, refused
 		}
 		if page.Next == 0 || ctx.Err() != nil {

@@ -23,7 +23,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 			v.Add("number", strconv.FormatUint(n, 10))
 		}
 	}
-	f, line, err := letterFilter(v, letters.Asked)
+	f, line, err := letterFilter(v, letters.Opened)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -70,7 +70,7 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 	if problem := i.Policy().CheckTarget(a.To); a.To != "" && problem != nil {
 		return plan{}, fmt.Errorf("%w: to: %s", errRequest, problem.Sentence)
 	}
-	a.Before = letters.Asked.UTC()
+	a.Before = letters.Opened.UTC()
 	w, line, err := a.letterWork(letters, true)
 	if err != nil {
 		return plan{}, err
@@ -79,7 +79,7 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 	if err != nil {
 		return plan{}, err
 	}
-	n, notes := countOutcomes(outcomes, w.Did)
+	n, notes := countOutcomes(outcomes, w.Outcome)
 	a.Count, a.Shell = n, line.String()
 	return plan{Sentence: a.Verb + " " + counted(n, "dead letter"), Notes: notes}, nil
 }
@@ -88,12 +88,12 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 func countOutcomes(all []inspect.LetterOutcome, did string) (n uint64, notes []string) {
 	for _, o := range all {
 		switch {
-		case o.Did == did:
+		case o.Outcome == did:
 			n += uint64(o.Letters)
-		case o.Why != "":
-			notes = append(notes, fmt.Sprintf("%d %s: %s", o.Letters, o.Did, text.Printable(o.Why, 600)))
+		case o.Reason != "":
+			notes = append(notes, fmt.Sprintf("%d %s: %s", o.Letters, o.Outcome, text.Printable(o.Reason, 600)))
 		default:
-			notes = append(notes, fmt.Sprintf("%d %s", o.Letters, o.Did))
+			notes = append(notes, fmt.Sprintf("%d %s", o.Letters, o.Outcome))
 		}
 	}
 	return n, notes
@@ -110,12 +110,12 @@ func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, er
 		return result{}, err
 	}
 	outcomes, err := letters.Work(ctx, ctx, w)
-	n, notes := countOutcomes(outcomes, w.Did)
+	n, notes := countOutcomes(outcomes, w.Outcome)
 	if err != nil && n == 0 {
 		return result{}, err
 	}
 	done := result{
-		Sentence: fmt.Sprintf("%d of %s %s", n, counted(a.Count, "dead letter"), w.Did), Notes: notes,
+		Sentence: fmt.Sprintf("%d of %s %s", n, counted(a.Count, "dead letter"), w.Outcome), Notes: notes,
 		Good: err == nil && n == a.Count,
 	}
 	if err != nil {

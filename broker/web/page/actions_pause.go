@@ -34,7 +34,9 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 	if at >= 0 && all[at].State == pause.Paused {
 		return plan{Sentence: "the pattern is already paused"}, nil
 	}
-	f, err := i.Forecast(ctx, inspect.ForecastQuery{For: time.Hour, By: time.Hour, Target: a.Target, MaxRead: aheadRead})
+	f, err := i.Forecast(ctx, inspect.ForecastQuery{
+		Length: time.Hour, Step: time.Hour, Target: a.Target, MaxRead: aheadRead,
+	})
 	if err != nil {
 		return plan{}, err
 	}

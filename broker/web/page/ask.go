@@ -67,7 +67,7 @@ func (p *Page) withSession(
 		writeError(w, http.StatusBadGateway, text.Printable(err.Error(), 600))
 		return
 	}
-	allowed, cancelAllowed := i.Allowed(ctx) // ends if the server reports a missing permission
+	allowed, cancelAllowed := i.WithRefusal(ctx) // ends if the server reports a missing permission
 	defer cancelAllowed()
 	v, err := f(allowed, i)
 	if err = inspect.Cause(allowed, err); err != nil {
@@ -133,8 +133,8 @@ func parseBound(v url.Values, name string) (inspect.Bound, error) {
 // parseTime parses a time, or a duration relative to now: before now if ago is set, and otherwise after now.
 func parseTime(v url.Values, name string, now time.Time, ago bool) (time.Time, error) {
 	b, err := parseBound(v, name)
-	if ago && b.In != nil {
-		return now.Add(-*b.In), err
+	if ago && b.Offset != nil {
+		return now.Add(-*b.Offset), err
 	}
 	return b.Time(now), err
 }

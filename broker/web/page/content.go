@@ -47,7 +47,7 @@ func (p *Page) content(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		in, err := i.Stored(ctx, stream, sequence)
+		in, err := i.Message(ctx, stream, sequence)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil, fmt.Errorf("%w: the message is no longer in %s: search for the message again", errRequest, stream)
 		}

@@ -120,7 +120,7 @@ func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if err != nil {
 		return nil, err
 	}
-	f, line, err := letterFilter(v, letters.Asked)
+	f, line, err := letterFilter(v, letters.Opened)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (p *Page) letter(ctx context.Context, i *inspect.Inspector, v url.Values) (
 	if err != nil {
 		return nil, err
 	}
-	f, _, err := letterFilter(url.Values{"number": v["number"]}, letters.Asked)
+	f, _, err := letterFilter(url.Values{"number": v["number"]}, letters.Opened)
 	if err != nil || len(f.Sequences) == 0 {
 		return nil, fmt.Errorf("%w: want the number of a dead letter", errRequest)
 	}

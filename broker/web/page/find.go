@@ -16,14 +16,14 @@ import (
 
 // SearchResult has the results of a search for a text, which may be a Delay-Id, a key, a target or a Nats-Msg-Id.
 type SearchResult struct {
-	Time    time.Time            `json:"time"`
-	Message *inspect.Whereabouts `json:"message"` // nil unless the text is a Delay-Id
-	Pending []inspect.Waiting    `json:"pending"`
-	Timers  []store.Row          `json:"timers"`
-	Letters []Letter             `json:"letters"`
-	Target  bool                 `json:"target"`  // the text has the form of a target, or of a pattern
-	Partial bool                 `json:"partial"` // some messages, timers or letters were not searched
-	Trouble []string             `json:"trouble"` // the parts of the search that failed, each with the reason
+	Time    time.Time                `json:"time"`
+	Message *inspect.Whereabouts     `json:"message"` // nil unless the text is a Delay-Id
+	Pending []inspect.PendingMessage `json:"pending"`
+	Timers  []store.Row              `json:"timers"`
+	Letters []Letter                 `json:"letters"`
+	Target  bool                     `json:"target"`  // the text has the form of a target, or of a pattern
+	Partial bool                     `json:"partial"` // some messages, timers or letters were not searched
+	Trouble []string                 `json:"trouble"` // the parts of the search that failed, each with the reason
 }
 
 // partTimeout is the timeout of one part of a search.
@@ -36,14 +36,14 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		return nil, fmt.Errorf("%w: find: want a Delay-Id, a key, a target or a Nats-Msg-Id", errRequest)
 	}
 	f := SearchResult{
-		Pending: []inspect.Waiting{}, Timers: []store.Row{}, Letters: []Letter{}, Trouble: []string{},
+		Pending: []inspect.PendingMessage{}, Timers: []store.Row{}, Letters: []Letter{}, Trouble: []string{},
 		Target: message.ValidPattern(searched),
 	}
 	line := shell(nil)
 	part := func(name string, search func(ctx context.Context) error) {
 		ctx, cancel := context.WithTimeout(ctx, partTimeout)
 		defer cancel()
-		allowed, cancelAllowed := i.Allowed(ctx)
+		allowed, cancelAllowed := i.WithRefusal(ctx)
 		defer cancelAllowed()
 		if err := inspect.Cause(allowed, search(allowed)); err != nil {
 			f.Trouble = append(f.Trouble, name+": "+text.Printable(err.Error(), 300))

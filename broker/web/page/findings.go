@@ -43,11 +43,11 @@ func (w *watch) check(ctx context.Context, s *session) {
 		if w.cfg.Host != nil {
 			host = w.cfg.Host()
 		}
-		host.NoTrial = true
+		host.SkipTrial = true
 		host.Probe = doctor.Probe{URL: "this instance", Checks: w.cfg.Checks()}
 		for _, found := range doctor.Gather(ctx, i, host, nil).Findings("rights") {
-			if found.State > doctor.Fine {
-				found.Detail, found.Do = text.Printable(found.Detail, 600), text.Printable(found.Do, 600)
+			if found.Severity > doctor.Fine {
+				found.Detail, found.Advice = text.Printable(found.Detail, 600), text.Printable(found.Advice, 600)
 				f.Findings = append(f.Findings, found)
 			}
 		}
@@ -68,7 +68,7 @@ func (w *watch) check(ctx context.Context, s *session) {
 func countsOf(f Findings) counts {
 	c := counts{Time: f.Time, Trouble: f.Trouble != ""}
 	for _, found := range f.Findings {
-		if found.State == doctor.Critical {
+		if found.Severity == doctor.Critical {
 			c.Critical++
 		} else {
 			c.Warnings++

@@ -16,8 +16,8 @@ import (
 func TestCountsOfFindings(t *testing.T) {
 	now := time.Now()
 	found := Findings{Time: now, Findings: []doctor.Finding{
-		{Check: "targets", State: doctor.Warn, Detail: "orders.secret"}, {Check: "lanes", State: doctor.Critical},
-		{Check: "dead letters", State: doctor.Warn},
+		{Check: "targets", Severity: doctor.Warn, Detail: "orders.secret"}, {Check: "lanes", Severity: doctor.Critical},
+		{Check: "dead letters", Severity: doctor.Warn},
 	}}
 	if got, want := countsOf(found), (counts{Time: now, Critical: 1, Warnings: 2}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)

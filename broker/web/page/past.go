@@ -97,7 +97,7 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	if span != historyHour && span != historyDay {
 		return nil, fmt.Errorf("%w: span %q: want 1h or 24h", errRequest, span)
 	}
-	members, err := i.Fleet(ctx, broker.Asked{History: span, Except: p.cfg.Engine.Instance()})
+	members, err := i.Fleet(ctx, broker.QueryOptions{History: span, Except: p.cfg.Engine.Instance()})
 	if err != nil {
 		return nil, err
 	}
@@ -106,11 +106,11 @@ func (p *Page) history(ctx context.Context, i *inspect.Inspector, v url.Values) 
 
 // ahead returns the forecast for the next hour or the next seven days.
 func (p *Page) ahead(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	query := inspect.ForecastQuery{For: time.Hour, By: time.Minute, MaxRead: aheadRead}
+	query := inspect.ForecastQuery{Length: time.Hour, Step: time.Minute, MaxRead: aheadRead}
 	switch span := v.Get("span"); span {
 	case "1h":
 	case "7d":
-		query.For, query.By = 7*24*time.Hour, time.Hour
+		query.Length, query.Step = 7*24*time.Hour, time.Hour
 	default:
 		return nil, fmt.Errorf("%w: span %q: want 1h or 7d", errRequest, span)
 	}

@@ -48,13 +48,13 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	line = line.flag("--target", query.Target).flag("--due-after", v.Get("due_after")).
 		flag("--due-before", v.Get("due_before")).flag("--cursor", v.Get("cursor"))
 	if query.Find != "" {
-		line = nil // the command has no such filter
+		line = nil // no command has this filter
 	}
 	l, err := i.Pending(ctx, query)
 	return answer{line.String(), struct {
-		Rows []inspect.Waiting `json:"rows"`
-		inspect.End
-	}{append([]inspect.Waiting{}, l.Messages...), l.End}}, err
+		Rows []inspect.PendingMessage `json:"rows"`
+		inspect.ListEnd
+	}{append([]inspect.PendingMessage{}, l.Messages...), l.ListEnd}}, err
 }
 
 // where finds one message by its Delay-Id, or by its stream and sequence.

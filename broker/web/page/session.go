@@ -29,7 +29,7 @@ func (s *session) connect(ctx context.Context) (*inspect.Inspector, error) {
 		return nil, err
 	}
 	s.inspector = i
-	_ = i.Learn(ctx) // without the keys, the page shows the other instances as unproven
+	_ = i.ReadKeys(ctx) // without the keys, the page shows the other instances as unproven
 	return i, nil
 }
 
@@ -50,7 +50,7 @@ func explain(err error) string {
 }
 
 // fleet returns the reports of the instances. If reports may be missing, the string has the reason.
-func (s *session) fleet(ctx context.Context, query broker.Asked) ([]inspect.Member, string) {
+func (s *session) fleet(ctx context.Context, query broker.QueryOptions) ([]inspect.Member, string) {
 	i, err := s.connect(ctx)
 	if err != nil {
 		return nil, "only this instance is shown: cannot connect: " + text.Printable(err.Error(), 300)

@@ -40,7 +40,7 @@ type Targets struct {
 
 // targets lists deliveries, refusals and pauses by target.
 func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) (any, error) {
-	members, err := i.Fleet(ctx, broker.Asked{Targets: true, Except: p.cfg.Engine.Instance()})
+	members, err := i.Fleet(ctx, broker.QueryOptions{Targets: true, Except: p.cfg.Engine.Instance()})
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []
 }
 
 // retryingTargets returns the targets of the messages in the retry lanes, at most maxRows.
-func (p *Page) retryingTargets(r inspect.Retrying, paused []inspect.Pause) []*Target {
+func (p *Page) retryingTargets(r inspect.RetryReport, paused []inspect.Pause) []*Target {
 	all, byName := []*Target{}, make(map[string]*Target)
 	for _, g := range r.Groups {
 		t := byName[g.Target]

@@ -48,7 +48,7 @@ func (p *Page) latestOverview(ctx context.Context) Overview {
 	}
 	s := session{open: p.cfg.Open}
 	defer s.close()
-	members, trouble := s.fleet(ctx, broker.Asked{History: historyHour, Except: p.cfg.Engine.Instance()})
+	members, trouble := s.fleet(ctx, broker.QueryOptions{History: historyHour, Except: p.cfg.Engine.Instance()})
 	w.others = members
 	w.scan(ctx, &s)
 	h := w.lastHour(time.Now(), members)

@@ -91,7 +91,7 @@ func (p *Page) produce(ctx context.Context) {
 		} else if now.Sub(lastViewer) > linger {
 			return
 		}
-		query := broker.Asked{Except: self}
+		query := broker.QueryOptions{Except: self}
 		if at := now.Truncate(history.FineStep); !at.Equal(interval) {
 			interval, query.History = at, historyHour
 		}
@@ -198,7 +198,7 @@ func (w *watch) scan(ctx context.Context, s *session) {
 	w.dead, w.written = new(v.Totals.Dead), written
 	w.mu.Unlock()
 	f, err := i.Forecast(ctx, inspect.ForecastQuery{
-		For: time.Hour, By: time.Minute, MaxRead: aheadRead, Sample: aheadSample,
+		Length: time.Hour, Step: time.Minute, MaxRead: aheadRead, Sample: aheadSample,
 	})
 	if err != nil {
 		w.scanFailed(s, err)

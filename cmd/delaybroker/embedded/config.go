@@ -81,10 +81,10 @@ func (c *Config) checkStore(used doctor.Usage) stats.Check {
 	if c.LimitsStore {
 		limit = "max_file of DELAY_EMBEDDED_CONFIG"
 	}
-	check := stats.Check{Name: "store", OK: used.Part() < inspect.FullShare,
+	check := stats.Check{Name: "store", OK: used.Share() < inspect.FullShare,
 		Detail: fmt.Sprintf("%s of %s, %s", humanize.IBytes(used.Bytes), humanize.IBytes(uint64(used.Limit)), limit)}
 	if !check.OK {
-		check.Detail += ": " + doctor.EmbeddedFull
+		check.Detail += ": " + doctor.EmbeddedFullAdvice
 	}
 	return check
 }

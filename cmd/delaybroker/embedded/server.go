@@ -146,7 +146,7 @@ func (e *Server) start() error {
 		return fmt.Errorf("start the embedded server: %w", err)
 	}
 	if e.config.ExposedAddress() != "" {
-		e.log.Warn(doctor.Exposed, "listen", s.Addr(), "do", doctor.CloseIt)
+		e.log.Warn(doctor.ExposedWarning, "listen", s.Addr(), "do", doctor.ExposedAdvice)
 	}
 	e.certificates.Store(&certificates)
 	e.server.Store(s)

@@ -204,7 +204,8 @@ func TestStoreBound(t *testing.T) {
 		t.Errorf("empty: got %+v", got)
 	}
 	full := c.checkStore(doctor.Usage{Bytes: 99, Limit: 100})
-	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") || !strings.Contains(full.Detail, doctor.EmbeddedFull) {
+	if full.OK || !strings.Contains(full.Detail, "99 B of 100 B") ||
+		!strings.Contains(full.Detail, doctor.EmbeddedFullAdvice) {
 		t.Errorf("full: got %+v", full)
 	}
 	c.LimitsStore = true

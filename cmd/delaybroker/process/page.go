@@ -31,7 +31,7 @@ func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) 
 		Host: func() doctor.Host {
 			return doctor.Host{
 				Version: p.Version, Memory: settings.ReadMemory(), Sync: p.Config.Embedded.Durability(),
-				Exposed: p.Config.Embedded.ExposedAddress(), Login: p.Config.Access.LoginAdvice,
+				ExposedAddress: p.Config.Embedded.ExposedAddress(), LoginSetting: p.Config.Access.LoginAdvice,
 			}
 		},
 	})

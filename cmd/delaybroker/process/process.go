@@ -168,14 +168,14 @@ func (p Process) announce(
 	ctx context.Context, b *broker.Broker, control *nats.Conn, probes string, durability *atomic.Pointer[string],
 ) {
 	c := p.Config.Broker
-	meaning, weak := p.durability(ctx, b, control).Words()
+	meaning, weak := p.durability(ctx, b, control).Describe()
 	durability.Store(&meaning)
 	p.Log.Info("ready", "version", p.Version,
 		"server", link.ServerOf(control), "server_version", control.ConnectedServerVersion(),
 		"prefix", c.Prefix, "levels", len(c.Ladder.Levels()),
 		"http", probes, "page", settings.PageURL(probes), "durability", meaning)
 	for _, w := range weak {
-		p.Log.Warn("the durability has a weakness", "what", w.What, "do", w.Do)
+		p.Log.Warn("the durability has a weakness", "what", w.Problem, "do", w.Advice)
 	}
 }
 

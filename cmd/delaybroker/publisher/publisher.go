@@ -63,7 +63,7 @@ func (p *Publisher) Many(ctx context.Context, count int, stored func(Published) 
 // publishFirst publishes one message. It uses its own context of [inspect.Session.Allowed], because a refused request
 // of storedTime ends that context.
 func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) error) error {
-	sending, cancel := p.Session.Allowed(ctx)
+	sending, cancel := p.Session.WithRefusal(ctx)
 	defer cancel()
 	m, err := p.publish(sending)
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *Publisher) publishFirst(ctx context.Context, stored func(Published) err
 
 // publishRest publishes count messages concurrently.
 func (p *Publisher) publishRest(ctx context.Context, count int, stored func(Published) error) error {
-	allowed, cancel := p.Session.Allowed(ctx)
+	allowed, cancel := p.Session.WithRefusal(ctx)
 	defer cancel()
 	group, working := errgroup.WithContext(allowed)
 	group.SetLimit(maxInFlight)
@@ -123,7 +123,7 @@ func (p *Publisher) Parse(stream string, sequence uint64, at time.Time) (message
 	})
 }
 
-// send publishes, and explains a failure. The context is from Session.Allowed.
+// send publishes, and explains a failure. The context is from Session.WithRefusal.
 func (p *Publisher) send(allowed context.Context) (*jetstream.PubAck, error) {
 	ctx, cancel := context.WithTimeout(allowed, ackTimeout)
 	defer cancel()
@@ -167,7 +167,7 @@ func (p *Publisher) storedTime(ctx context.Context, ack *jetstream.PubAck) (time
 	}
 	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
 	defer cancel()
-	stored, err := p.Session.Stored(ctx, ack.Stream, ack.Sequence)
+	stored, err := p.Session.Message(ctx, ack.Stream, ack.Sequence)
 	p.timeForbidden.Store(err != nil && !errors.Is(err, jetstream.ErrMsgNotFound))
 	return stored.At, err == nil
 }

@@ -153,7 +153,7 @@ func (c Config) LinksWithContext() []doctor.Link {
 		if access, found := c.LinkAccess[link]; found && link != "page" { // the page reports its missing permissions itself
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
-			all = append(all, doctor.Link{Name: link, From: v.name(), Connect: connect})
+			all = append(all, doctor.Link{Name: link, Setting: v.name(), Connect: connect})
 		}
 	}
 	return all

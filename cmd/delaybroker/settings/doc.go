@@ -8,7 +8,7 @@
 //
 // Each field of the settings is text. Parsing one notes a problem instead of returning an error. So one start shows all
 // problems, each with the variable, its value and the allowed values. The broker checks its own configuration
-// (broker.Config.Validate). The bounds exist only there, and a problem with a field is reported under its variable.
+// (broker.Config.Complete). The bounds exist only there, and a problem with a field is reported under its variable.
 // Values of secrets are never shown.
 //
 // # Probable mistakes

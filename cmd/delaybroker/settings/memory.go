@@ -34,12 +34,12 @@ func ConfigureGC(m config.Memory, hold int, embedded bool) {
 // memory parses DELAY_MEMORY, the maximum number of bytes for messages.
 func (p *problems) memory(name, value string, m config.Memory, embedded bool) int {
 	if value == "auto" {
-		return m.Hold(embedded)
+		return m.DefaultHold(embedded)
 	}
 	n, err := humanize.ParseBytes(value)
-	if limit := uint64(min(m.Soft(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > limit {
+	if limit := uint64(min(m.SoftLimit(), math.MaxInt64)); err != nil || n < config.MinHoldBytes || n > limit {
 		what := "at least " + humanize.IBytes(config.MinHoldBytes)
-		if m.Soft() != config.NoLimit {
+		if m.SoftLimit() != config.NoLimit {
 			what = fmt.Sprintf("%s to %s, the limit of the process",
 				humanize.IBytes(config.MinHoldBytes), humanize.IBytes(limit))
 		}

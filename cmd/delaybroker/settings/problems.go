@@ -44,11 +44,12 @@ func (p *problems) refuseSecret(name, format string, args ...any) {
 // variables that already have a problem.
 func (p *problems) checkBroker(c broker.Config, variables map[string]variable) {
 	known := slices.Clone(*p)
-	bad, _ := errors.AsType[config.FieldErrors](c.Validate())
+	_, err := c.Complete()
+	bad, _ := errors.AsType[config.FieldErrors](err)
 	for _, e := range bad {
 		v, text := variables[e.Field], e.Problem
-		if e.Other != "" {
-			text = strings.Replace(text, e.Other, variables[e.Other].name(), 1)
+		if e.OtherField != "" {
+			text = strings.Replace(text, e.OtherField, variables[e.OtherField].name(), 1)
 		}
 		if word := v.Get("word"); word != "" {
 			text = strings.Replace(text, "want ", "want "+word+", or ", 1)

@@ -29,7 +29,7 @@ func (p *Printer) Chart(numbers []inspect.Amount, exact bool) *Chart {
 	for _, n := range numbers {
 		c.largest = max(c.largest, n.Messages)
 		longest = max(longest, len(fmt.Sprint(n.Messages)))
-		exact = exact && n.Within == 0
+		exact = exact && n.MaxError == 0
 	}
 	if exact {
 		c.Hide("±")
@@ -51,8 +51,8 @@ func (c *Chart) AddRow(name string, n inspect.Amount, show bool) {
 		return
 	}
 	within := "-"
-	if n.Within > 0 {
-		within = fmt.Sprint(n.Within)
+	if n.MaxError > 0 {
+		within = fmt.Sprint(n.MaxError)
 	}
 	c.Add(name, n.Messages, within, c.bar(n.Messages))
 }
