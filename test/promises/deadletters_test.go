@@ -106,7 +106,7 @@ func TestResentHasAllItsRetries(t *testing.T) {
 // again. The message arrives once, although the target's duplicate window is over.
 func TestResentOnce(t *testing.T) {
 	t.Parallel()
-	natstest.BubbleAs(t, "cut", natstest.Denied("$JS.API.STREAM.MSG.DELETE.>"), func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.MSG.DELETE.>"), func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, impatient(t))
 		c := harness.NewClient(t, s)
 		c.Publish("delayin.0s.orders.expire", "body")
@@ -115,7 +115,7 @@ func TestResentOnce(t *testing.T) {
 		c.Create(jetstream.StreamConfig{
 			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // forgets at once
 		})
-		cut := harness.Connected(t, s.Connect(nats.UserInfo("cut", "cut")))
+		cut := harness.Connected(t, s.Connect(nats.UserInfo(natstest.Tried, natstest.Tried)))
 		l := letter(c, c.Box())
 		if err := cut.Box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
 			errors.Is(err, deadletter.ErrNotResendable) {

@@ -12,8 +12,8 @@ import (
 	"delaybroker/test/harness"
 )
 
-// TestReplicasAnswerAgain: while replicas do not answer, each due timer is read from the leader. A few seconds after they
-// answer again, timers are read from them, many in one request. All timers come when they are due.
+// TestReplicasAnswerAgain: while replicas do not answer, each due timer is read from the leader. A few seconds after
+// replicas answer again, timers are read from replicas, many in one request. All timers come when they are due.
 func TestReplicasAnswerAgain(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
@@ -29,12 +29,12 @@ func TestReplicasAnswerAgain(t *testing.T) {
 			c.Publish(fmt.Sprintf("delaytimer.unanswered-%d.orders.x", i), "a", "Delay-For", "1m")
 			c.Publish(fmt.Sprintf("delaytimer.answered-%d.orders.x", i), "b", "Delay-For", "66s")
 		}
-		time.Sleep(start.Add(50 * time.Second).Sub(time.Now()))
+		time.Sleep(time.Until(start.Add(50 * time.Second)))
 		o := countOperations(c)
 		direct(false)
-		time.Sleep(start.Add(61 * time.Second).Sub(time.Now()))
+		time.Sleep(time.Until(start.Add(61 * time.Second)))
 		direct(true)
-		time.Sleep(start.Add(67 * time.Second).Sub(time.Now()))
+		time.Sleep(time.Until(start.Add(67 * time.Second)))
 		synctest.Wait()
 		all := in.All()[1:]
 		if len(all) != 2*timers {

@@ -120,7 +120,8 @@ func TestCopiesPause(t *testing.T) {
 		} {
 			e.Copies = jsapi.Client{Conn: nc, API: tt.api}
 			found, err := e.ReadCopies(t.Context(), []string{subject})
-			if tt.api == answers && found[subject].Sequence != 1 || tt.api == silent && !errors.Is(err, context.DeadlineExceeded) {
+			answered, timedOut := found[subject].Sequence == 1, errors.Is(err, context.DeadlineExceeded)
+			if answered != (tt.api == answers) || timedOut != (tt.api == silent) {
 				t.Errorf("request %d: %+v, %v", i, found, err)
 			}
 			if left, failing := e.CopiesPause(time.Now()); left != tt.pause || failing != (tt.api == silent) {

@@ -87,7 +87,8 @@ var bounds = []struct {
 			{Subjects: "plans.a.>", Targets: []string{"orders.>", "mail.>"}},
 			{Subjects: "plans.b.>", Targets: []string{"mail.x"}},
 		}}, true},
-	{"DELAY_SCHEDULES", "plans.>", broker.Config{Timers: true, Schedules: message.ScheduleRules{{Subjects: "plans.>"}}}, false},
+	{"DELAY_SCHEDULES", "plans.>",
+		broker.Config{Timers: true, Schedules: message.ScheduleRules{{Subjects: "plans.>"}}}, false},
 	{"DELAY_SCHEDULES", "delay.>=orders.>", broker.Config{Timers: true, Schedules: message.ScheduleRules{
 		{Subjects: "delay.>", Targets: []string{"orders.>"}}}}, false},
 	{"DELAY_REPLY_PREFIXES", "$JS.API", broker.Config{ReplyPrefixes: []string{"$JS.API"}}, false},
