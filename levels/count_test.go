@@ -46,7 +46,7 @@ func (c counter) below(end time.Duration) hopCount {
 	}
 	from := max(first, c.horizon)
 	lower := c.below(from)
-	rest := c.below(end - first) // remaining times below from-first are below the horizon, and have no hops
+	rest := c.below(end - first) // also counts times below from-first; these are below the horizon, and have no hops
 	sum := lower.mean*float64(from) + float64(end-from) + rest.mean*float64(rest.end)
 	n := hopCount{sum / float64(end), max(lower.most, 1+rest.most), end}
 	c.known[end] = n

@@ -10,6 +10,6 @@
 //
 // # Tried and rejected
 //
-// nats.go's PublishAsync handles only streams. It also has no callback for success, treats every answer as an
-// acknowledgement, and has no timeout.
+// nats.go's PublishAsync handles only streams, takes an answer of any sender for the stream's, and has no timeout by
+// default.
 package acks

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestSnapshotOfStreamsAway: a stream without a leader keeps its last known subjects, if they are known. The broker's
-// own streams never count as undescribed, because they listen on no targets.
-func TestSnapshotOfStreamsAway(t *testing.T) {
+// TestLeaderlessSnapshot: a stream without a leader keeps the subjects of the previous snapshot, if it had any. The
+// broker's own streams never count as undescribed, because they listen on no targets.
+func TestLeaderlessSnapshot(t *testing.T) {
 	var listed []description
 	if err := json.Unmarshal([]byte(`[{"config":{"name":"A","subjects":["a.>"]}},
 		{"config":{"name":"B","subjects":["b"],"no_ack":true}}]`), &listed); err != nil {
@@ -18,7 +18,8 @@ func TestSnapshotOfStreamsAway(t *testing.T) {
 	ours := func(stream string) bool { return stream == "DELAY_10s" }
 	first := newSnapshot(time.Now(), listed[:1], []string{"B"}, nil, ours)
 	if !slices.Equal(first.undescribed, []string{"B"}) || first.holder("b") != nil {
-		t.Errorf("never described: undescribed are %v, on b is %v; want B, and nothing", first.undescribed, first.holder("b"))
+		t.Errorf("B was never described: undescribed %v, the holder of b is %v; want [B] and nil",
+			first.undescribed, first.holder("b"))
 	}
 	second := newSnapshot(time.Now(), listed, nil, first, ours)
 	third := newSnapshot(time.Now(), nil, []string{"A", "B", "C", "DELAY_10s"}, second, ours)

@@ -34,6 +34,9 @@ func (w *worker) examine(f *flight, m moment) {
 		w.proceed(f, m)
 	case f.timer.Fresh:
 		t.copyQueue = append(t.copyQueue, f) // the pass reads them in batches
+	case f.timer.Loaded, f.timer.Stage == role.Pending:
+		t.bodyQueue = append(t.bodyQueue, f)
+		w.startReads()
 	default:
 		t.leaderQueue = append(t.leaderQueue, f)
 		w.startReads()
@@ -85,13 +88,15 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 		return forever
 	}
 	pause, failing := t.stream.CopiesPause(m.local)
+	maxReads := maxCopyReads
 	if failing {
 		w.avoidCopies(m, pause > 0)
+		maxReads = 1 // one request shows whether replicas answer again
 	}
 	if pause > 0 {
 		return pause
 	}
-	for len(t.copyQueue) > 0 && t.copyReads < maxCopyReads && !w.stopped.Load() {
+	for len(t.copyQueue) > 0 && t.copyReads < maxReads && !w.stopped.Load() {
 		batch, bytes := copied{}, 0
 		var subjects []string
 		for len(t.copyQueue) > 0 && len(subjects) < role.MaxCopies {
@@ -132,18 +137,18 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 // pause, a timer that is not due waits until it is due.
 func (w *worker) avoidCopies(m moment, paused bool) {
 	t := w.timers
-	for len(t.copyQueue) > 0 {
-		f := t.copyQueue[0]
+	queue := t.copyQueue
+	t.copyQueue = queue[:0]
+	for _, f := range queue {
 		switch ahead := f.when().After(m.now); {
 		case ahead && paused:
 			w.flights.hold(f, f.when())
 		case ahead, len(t.leaderQueue)+t.leaderReads >= maxLeaderReads:
-			return
+			t.copyQueue = append(t.copyQueue, f)
 		default:
 			f.timer.Fresh = false
 			w.examine(f, m)
 		}
-		t.copyQueue = t.copyQueue[1:]
 	}
 }
 
@@ -193,21 +198,32 @@ func (w *worker) endRead() {
 	w.startReads()
 }
 
-// startReads begins reads of entries from the leader, in order, while there is memory for their bodies.
+// startReads begins reads from the leader, in order, while there is memory for the bodies.
 func (w *worker) startReads() {
 	t := w.timers
-	for len(t.leaderQueue) > 0 && t.leaderReads < maxLeaderReads && !w.stopped.Load() {
-		f := t.leaderQueue[0]
-		loaded := f.timer.Stage == role.Pending // the body is in memory; only the earlier rounds, or the run, are read
-		if !loaded && !w.load(f, loadShare) {
+	for t.leaderReads < maxLeaderReads && !w.stopped.Load() {
+		f := w.nextRead()
+		switch {
+		case f == nil:
 			return
-		}
-		t.leaderQueue = t.leaderQueue[1:]
-		t.leaderReads++
-		if loaded {
+		case f.timer.Stage == role.Pending: // only the earlier rounds, or the run, are read
 			w.readEarlier(f)
-		} else {
+		default:
 			w.readState(f)
 		}
+		t.leaderReads++
 	}
+}
+
+// nextRead takes the next timer to be read from the leader from its queue. It returns nil if there is none, or no
+// memory for its body. The timers whose body is in memory come first, because the others may wait for that memory.
+func (w *worker) nextRead() (f *flight) {
+	t := w.timers
+	switch {
+	case len(t.bodyQueue) > 0:
+		f, t.bodyQueue = t.bodyQueue[0], t.bodyQueue[1:]
+	case len(t.leaderQueue) > 0 && w.load(t.leaderQueue[0], loadShare):
+		f, t.leaderQueue = t.leaderQueue[0], t.leaderQueue[1:]
+	}
+	return f
 }

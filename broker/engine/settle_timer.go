@@ -17,8 +17,7 @@ import (
 const (
 	// settleEvery is the interval at which drain retries the required settlements.
 	settleEvery = 100 * time.Millisecond
-	// Settlements wait while more than maxAnswers other answers are outstanding, or more than maxAnswers timers of the
-	// instance are between their claim and the end of their delivery.
+	// Settlements wait while more than maxAnswers other answers are outstanding.
 	maxAnswers = 64
 	// Settlements wait while due messages wait, but not if there are more than maxSettlements settlements, or if the first
 	// settlement has waited longer than maxSettlementWait. After a much longer time, another instance would consider the
@@ -109,15 +108,13 @@ func (w *worker) startSettlements(m moment, local time.Time) {
 	}
 }
 
-// settlementsWait reports whether the queued settlements must wait, because due messages wait in this lane, or timers
-// fire in any lane.
+// settlementsWait reports whether the queued settlements must wait, because due messages wait.
 func (w *worker) settlementsWait(local time.Time) bool {
 	t := w.timers
 	if w.stopped.Load() || t.count > maxSettlements || w.full() || local.Sub(t.queue[0].settledAt) > maxSettlementWait {
 		return false
 	}
-	return w.flights.unanswered-t.settlements.unanswered > maxAnswers || len(t.copyQueue)+len(t.leaderQueue) > 0 ||
-		t.stream.Firings() > maxAnswers
+	return w.flights.unanswered-t.settlements.unanswered > maxAnswers || t.queued() > 0
 }
 
 // nextRetry returns the time of the next retry of a settlement.

@@ -6,7 +6,6 @@ import (
 
 	"delaybroker/broker/message"
 	"delaybroker/broker/streams"
-	"delaybroker/broker/timer/role"
 )
 
 // TestSettlementsWait: settlements wait while many due messages have no answer or must be read. They do not wait for
@@ -26,12 +25,8 @@ func TestSettlementsWait(t *testing.T) {
 		}, 0, false},
 		"bodies are to be read": {func(w *worker) { w.timers.copyQueue = make([]*flight, 1) }, 0, true},
 		"and from the leader":   {func(w *worker) { w.timers.leaderQueue = make([]*flight, 1) }, 0, true},
-		"other lanes fire": {func(w *worker) {
-			for i := range uint64(maxAnswers + 1) {
-				w.timers.stream.Take(&role.Alarm{Generation: i})
-			}
-		}, 0, true},
-		"for long": {func(w *worker) { w.flights.unanswered = 1000 }, maxSettlementWait + 1, false},
+		"or earlier rounds":     {func(w *worker) { w.timers.bodyQueue = make([]*flight, 1) }, 0, true},
+		"for long":              {func(w *worker) { w.flights.unanswered = 1000 }, maxSettlementWait + 1, false},
 		"many": {func(w *worker) {
 			w.flights.unanswered, w.timers.count = 1000, maxSettlements+1
 		}, 0, false},

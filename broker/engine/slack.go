@@ -77,5 +77,5 @@ func (w *worker) startCooldown(m moment) {
 func (w *worker) mustHandleAnswers() bool {
 	t := w.timers
 	return w.clock.sampling || w.backlog.open || w.stopped.Load() || w.full() || w.flights.blocked() ||
-		len(t.claims)+len(t.copyQueue)+len(t.leaderQueue)+t.copyReads+t.leaderReads > 0
+		len(t.claims)+t.queued()+t.copyReads+t.leaderReads > 0
 }

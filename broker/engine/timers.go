@@ -15,10 +15,14 @@ type timers struct {
 	copyReads   int       // number of requests in progress, to any replica
 	leaderReads int       // number of requests in progress, to the leader
 	copyQueue   []*flight // the timers to be read from any replica, in order
-	leaderQueue []*flight // the timers to be read from the leader, in order
+	bodyQueue   []*flight // the timers whose body is in memory, to be read from the leader, in order
+	leaderQueue []*flight // the other timers to be read from the leader, in order
 
 	settlements
 }
+
+// queued returns the number of timers that wait to be read.
+func (t *timers) queued() int { return len(t.copyQueue) + len(t.bodyQueue) + len(t.leaderQueue) }
 
 func newTimers(s *role.Stream) *timers {
 	return &timers{

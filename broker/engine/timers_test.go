@@ -146,3 +146,31 @@ func TestEarlierFiringsByTheLeadersClock(t *testing.T) {
 		}
 	}
 }
+
+// TestNextRead: a timer for whose body there is no memory does not block the timers whose bodies take that memory.
+func TestNextRead(t *testing.T) {
+	now := time.Now()
+	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+	inDoubt := func(sequence uint64, size int) *flight {
+		f := entryRead(w, sequence, now, message.Header{"Delay-Until": {"2030-01-01T00:00:00Z"}})
+		w.flights.removeFromWheel(f)
+		f.timer.Stage, f.timer.Size = role.Doubt, size
+		return f
+	}
+	large := int(w.flights.account.Limit()) / loadShare
+	loaded, blocked := inDoubt(7, large), inDoubt(8, large)
+	w.load(loaded, loadShare)
+	w.timers.leaderReads = maxLeaderReads // so that examine only queues
+	w.examine(blocked, moment{})
+	w.examine(loaded, moment{})
+	if got := w.nextRead(); got != loaded {
+		t.Errorf("the first read is of %p, want the loaded timer %p", got, loaded)
+	}
+	if got := w.nextRead(); got != nil {
+		t.Errorf("then, without memory, %p is read, want none", got)
+	}
+	w.unload(loaded)
+	if got := w.nextRead(); got != blocked {
+		t.Errorf("with memory, %p is read, want the other timer %p", got, blocked)
+	}
+}

@@ -26,7 +26,7 @@ func forecastOf(t *testing.T, i *Inspector, query ForecastQuery) Forecast {
 	return f
 }
 
-const manyHours, manyEach = 20, 5200 // messages in each hour
+const manyHours, manyEach = 20, 5200 // number of hours, and of messages in each hour
 
 // storeMany stores a hundred thousand messages in the level of a day, manyEach in each hour. Every 26th is a hop, which
 // is due later. It returns the number of hops by due hour and target.
@@ -77,7 +77,7 @@ func TestForecastOfMany(t *testing.T) {
 				if target == "" && hour >= 24 && hour < 24+manyHours {
 					want += direct
 				}
-				// If no message of a sample has this target, none is forecast for these hours.
+				// In an hour in which no message of this target is due, the forecast is zero.
 				if distance := max(b.Messages, want) - min(b.Messages, want); distance > b.MaxError ||
 					target != "" && want == 0 && b.Messages > 0 {
 					t.Errorf("for %q, hour %d: forecast %d±%d, want %d", target, hour, b.Messages, b.MaxError, want)
@@ -147,13 +147,14 @@ func TestForecastOfDelayUntil(t *testing.T) {
 			}
 		}
 		if f.Ordered != messages || f.Exact {
-			t.Errorf("%d by the order, exact is %v", f.Ordered, f.Exact)
+			t.Errorf("%d messages were placed by their order, want %d; exact is %v, want false", f.Ordered, messages, f.Exact)
 		}
 
 		storeAll(t, i, newHop(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
 		rare := forecastOf(t, i, ForecastQuery{Length: 3 * time.Hour, Step: time.Hour, Target: "mill.*", Sample: 50})
 		if rare.Pending != 1 || rare.Unplaced != 1 || rare.Exact {
-			t.Errorf("an empty sample: %d of %d messages have no due time, exact is %v", rare.Unplaced, rare.Pending, rare.Exact)
+			t.Errorf("an empty sample: the due times of %d of %d messages are unknown, exact is %v",
+				rare.Unplaced, rare.Pending, rare.Exact)
 		}
 	})
 }

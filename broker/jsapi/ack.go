@@ -47,7 +47,7 @@ type Ack struct {
 	// Code is the JetStream error code of a refusal, or CodeUnavailable, and Description its text.
 	Code        int
 	Description string
-	Status      int // HTTP status of a refusal; zero if the answer has none
+	Status      int // HTTP status in a header or in the body of a refusal; zero if there is none
 }
 
 // Refused reports whether the message was not stored.
@@ -94,7 +94,7 @@ func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 }
 
 // AckOf parses the answer to a publish into a stream. Ok is false for an answer that neither this stream nor the server
-// has written: another client answers on our inbox.
+// has written. Then another client has written to our inbox.
 func AckOf(m *nats.Msg, stream string) (ack Ack, ok bool) {
 	ack, ok = ParseAck(m)
 	return ack, ok && (ack.Stream == stream || ack.Stream == "" && ack.Refused())
@@ -115,7 +115,7 @@ func parsePlain(data []byte) (Ack, bool) {
 	return Ack{Stream: string(name), Sequence: sequence}, err == nil && sequence > 0
 }
 
-// plainName reports whether a name needs no escapes in JSON.
+// plainName reports whether all characters of a name are printable ASCII without a need for escapes in JSON.
 func plainName(name []byte) bool {
 	for _, c := range name {
 		if c < ' ' || c >= 0x7f || c == '"' || c == '\\' {

@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLargerThanTheBuffer: a reader with a small buffer delivers messages of all sizes, in any order, even those that
-// are larger than the buffer. It uses one consumer and does not wait.
+// TestLargerThanTheBuffer: a reader with a small buffer delivers messages of any size, also larger than the buffer, in
+// the order of their sequences. It needs one consumer, and reads without a pause.
 func TestLargerThanTheBuffer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

@@ -20,9 +20,9 @@
 //
 // Ownership exists for order and efficiency. No promise depends on ownership: two owners of one lane deliver messages
 // twice, under one id, and lose none. An owner purges only the messages below its cursor, all of which were delivered.
-// The cursor begins at the stream's first message, or at the previous owner's cursor. A message in flight at another
-// owner keeps its id. The previous owner's cursor is valid only in the stream for which it was stored. The time of
-// creation identifies that stream.
+// The cursor begins at the stream's first message, or at the previous owner's cursor. A message that another owner also
+// has in flight is sent under the same id. The previous owner's cursor is valid only in the stream for which it was
+// stored. The time of creation identifies that stream.
 //
 // So a lease need not be exclusive at every moment. No lease can be: a process may be suspended between the check of
 // its lease and the publish that follows. Two requirements remain. Duplicates must be rare, and no lane may stay
@@ -49,38 +49,40 @@
 //     lanes of other shares. So no instance leads the others, and an instance with an outdated table does no harm.
 //   - An instance that reads a message of a newer format than its own declines the lane. As long as an instance of a
 //     newer format can own the lane, the share of the older instance does not contain the lane.
-//   - After an instance has joined, no lane moves until the set of instances has not changed for 5 s. An instance that
-//     stops drains each lane, frees the lane in the table, stores the cursor there, and sends a call. The next owner
-//     starts immediately at that cursor.
+//   - After an instance has joined, no lane moves until the set of instances has been the same for 5 s. An instance
+//     that stops drains each lane, frees the lane in the table, stores the cursor there, and sends a call. The next
+//     owner starts immediately at that cursor.
 //   - An instance is dead if an observer has read its counter, and a round that begins 5 s later shows the same
 //     counter. The observer's monotonic clock measures the 5 s. If the observer's own rounds fail, the observer starts
 //     the measurement again, because the other instance may have been unable to raise its counter, too.
 //
 // # Forged messages
 //
-// A client may not publish below delaysys. But a client chooses the subject of the acknowledgement of its message, and
-// may choose the table's subject. So every message has a seal (message.Keys). Of a message without a valid seal,
-// instances use only the sequence, which the next write has to name. They keep the last good table, and write it back.
-// An instance that did not read the last good table writes back an older table. So each instance that knows claims with
-// newer epochs keeps these claims, and writes them back. Thus no working owner loses a lane. (In a test without this
-// rule, a client hid every table during 30 restarts in turn, and owners lost five lanes.)
+// A client may not publish below delaysys. But the server publishes the acknowledgement of a client's message on the
+// subject that the client names, and that can be the table's subject. So every message has a seal (message.Keys). Of a
+// message without a valid seal, instances use only the sequence, which the next write has to name. They keep the last
+// good table, and write it back. An instance that did not read the last good table writes back an older table. So if an
+// instance knows newer claims, with higher epochs than the table has, it keeps these claims, and writes them back. Thus
+// no working owner loses a lane. (In a test without this rule, a client hid every table during 30 restarts in turn, and
+// owners lost five lanes.)
 //
 // A forged counter hides the real counter. Then the other instances ask the instance of that counter by a call, and the
 // answer is a sign of life. Instances read messages by their subjects, so messages on other subjects cost nothing. If a
-// client stores an old sealed table or counter again, instances recognize that it is old. Versions and counters only
-// rise, a version is at least the writer's time, and each table contains the sequence of the message that it replaced.
+// client stores an old sealed table or counter again, instances recognize that it is old. A counter and the version of
+// the table only rise, the version is at least the writer's time, and each table contains the sequence of the message
+// that it replaced.
 //
 // If an instance starts and finds no table in a stream that has stored messages before, it waits 5 s for an instance
 // that knows the table. Then it creates a new table. This takes no lane from an owner: owners enter their lanes in the
 // new table, and a lane that is not in the table is free only when the set of instances has not changed for 5 s.
 //
-// # When an owner stops
+// # When an owner may no longer act
 //
-// An instance stops 5 s after it sent its last good beat: Held returns false. Another instance takes over 5 s after it
-// read that beat, which is later. The instance measures with the monotonic clock and with the wall clock, and uses the
-// longer time, because the monotonic clock stops while a machine is suspended.
+// An instance stops acting on its lanes 5 s after it sent its last good beat: Held returns false. Another instance
+// takes over 5 s after it read that beat, which is later. The instance measures with the monotonic clock and with the
+// wall clock, and uses the longer time, because the monotonic clock stops while a machine is suspended.
 //
-// But ownership must not stop delivery. While its beats fail, an instance keeps its grace on three conditions: the
+// But ownership must not stop delivery. An instance whose beats fail may act for longer on three conditions: its
 // grace has never ended since the last good beat, the connection is up, and the instance continues to try. Usually the
 // other instances cannot write either, and so cannot replace this instance. If only this instance has lost the stream,
 // a lane may have two owners until this instance reads the table again. If the leader has no room for a beat, but shows
@@ -96,9 +98,9 @@
 // continues with all its messages in flight, and delivers none of them twice. Only the table, or in an outage the call
 // of another instance, ends a lease (Done).
 //
-// Every good round also sends each worker a beat (Beats). A worker that does not receive the beat within 5 s loses its
-// lane, even if the rest of the process runs. Beats from a separate goroutine would keep the lane of a stuck worker. If
-// Held returned false, the worker gets a beat when Held would return true again.
+// After every good round, each worker must also receive from a channel (Beats). A worker that does not receive within
+// 5 s loses its lane, even if the rest of the process runs. A separate goroutine would keep the lane of a stuck worker.
+// After Held has returned false, the next value of the channel shows that Held returns true again.
 //
 // An instance that is alone does not raise its counter. It renews a sign of life every 2 s, in memory only. It acts
 // only while it is connected and this sign is less than 4 s old. If one of these conditions fails, it may have missed a
@@ -107,9 +109,10 @@
 // # Instances that restart
 //
 // A killed instance stays in the table. Its next run has the same name or the same place, and sends a call. If the
-// earlier run does not answer within 300 ms, the new run takes over. If the place is locked, the new run takes over
-// immediately. The operator chooses the name. The broker derives the place from the host's name and an address. Two
-// instances have the same place by mistake if their hosts have the same name and the address is local to each host.
+// earlier run does not answer within 300 ms, the new run takes over. If the new run has locked the place, the earlier
+// run has ended, and the new run takes over immediately. The operator chooses the name. The broker derives the place
+// from the host's name and an address. Two instances have the same place by mistake if their hosts have the same name
+// and the address is local to each host.
 //
 // If both instances are alive, the younger yields: it stops if both have the same name, and continues without a place
 // if only their places are equal. Each instance detects the other by a call, or by a change of the other's counter. If
@@ -165,5 +168,5 @@
 //   - Reading all messages of the stream in order. A client that stores many messages could delay the reader forever.
 //   - Stopping after 15 s without a successful write. In a full account, two or more instances would wait forever.
 //   - DELAY_OWNERS in memory. After a restart of the servers the cursors are lost, and memory can be full, too.
-//   - One key for each claim. Even shares are a property of all claims together.
+//   - One key for each claim. Whether the shares are even depends on all claims together.
 package lease

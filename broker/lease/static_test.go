@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestStatic: Acquire immediately returns a permanent lease of a lane in the set. For any other lane, it calls waiting
-// once and waits until the context ends.
+// TestStatic: Acquire immediately returns a permanent lease of a lane in the set; without a set, of any lane. For any
+// other lane, it calls waiting once and waits until the context ends.
 func TestStatic(t *testing.T) {
 	for _, all := range []Static{{}, {Lanes: []string{"A", "B"}}} {
 		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("waiting was called for B") })

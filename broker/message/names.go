@@ -8,7 +8,7 @@ import (
 	"delaybroker/levels"
 )
 
-// DefaultPrefix is the root of all subjects unless configured otherwise.
+// DefaultPrefix is the default prefix of all subjects and, in upper case, of all stream names.
 const DefaultPrefix = "delay"
 
 var prefixPattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,15}$`)
@@ -35,7 +35,8 @@ type Address struct {
 	Target string // empty if the subject ends after the token
 }
 
-// Internal reports whether the subject belongs to a message between our lanes.
+// Internal reports whether the broker itself has stored the message in a lane: as a hop, in a retry lane, or for a
+// pause.
 func (a Address) Internal() bool {
 	return a.Form == FormHop || a.Form == FormRetry || a.Form == FormPaused
 }
@@ -53,8 +54,8 @@ type Names struct {
 // NewNames returns the names with a prefix. The prefix must match [a-z][a-z0-9-]{0,15}.
 func NewNames(prefix string) (Names, error) {
 	if !prefixPattern.MatchString(prefix) {
-		return Names{}, fmt.Errorf("prefix %q: want one token of lower-case letters, digits and '-', at most 16, "+
-			"beginning with a letter", prefix)
+		return Names{}, fmt.Errorf("prefix %q: want a letter, then lower-case letters, digits or '-', at most 16 "+
+			"characters", prefix)
 	}
 	return Names{
 		level: prefix, in: prefix + "in", at: prefix + "at", timer: prefix + "timer",
@@ -96,8 +97,8 @@ func (n Names) OwnsStream(stream string) bool {
 }
 
 // OwnersStream returns the name of the stream that stores the owners of lanes. OwnersFilter returns the subject of this
-// stream, OwnersTable the subject of the table of owners, and OwnersBeat the beginning of the subjects of the
-// instances' counters. OwnersCall returns the subject of the instances' calls, which no stream stores.
+// stream. OwnersTable returns the subject of the table of owners. The subject of an instance's heartbeats begins with
+// OwnersBeat. OwnersCall returns the subject of the instances' calls, which no stream stores.
 func (n Names) OwnersStream() string { return n.stream + "OWNERS" }
 func (n Names) OwnersFilter() string { return n.sys + ".owners.>" }
 func (n Names) OwnersTable() string  { return n.sys + ".owners.table" }
@@ -120,14 +121,14 @@ func (n Names) Call(name string) string { return n.control + "." + name }
 
 // TimerCall returns the beginning of the subjects of requests about one timer. The key and the target of the timer
 // follow. TimersCall, CancelAllCall and ShiftCall return the beginning of the subjects of requests about many timers.
-// The beginning of their targets may follow.
+// A prefix of the targets may follow.
 func (n Names) TimerCall(verb string) string { return n.control + ".timer." + verb + "." }
 func (n Names) TimersCall() string           { return n.control + ".timers" }
 func (n Names) CancelAllCall() string        { return n.control + ".cancel-all" }
 func (n Names) ShiftCall() string            { return n.control + ".shift" }
 
 // LevelFilter returns the subject of a level's stream. InFilter, AtFilter, TimerFilter, HopFilter, RetryFilter and
-// DeadFilter return the subjects of the other streams.
+// DeadFilter return the subjects of other lanes and of the dead letters.
 func (n Names) LevelFilter(level string) string { return n.level + "." + level + ".>" }
 func (n Names) InFilter() string                { return n.in + ".*.>" }
 func (n Names) AtFilter() string                { return n.at + ".*.>" }
@@ -136,8 +137,8 @@ func (n Names) HopFilter(level string) string   { return n.sys + ".hop." + level
 func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + level + ".>" }
 func (n Names) DeadFilter() string              { return n.dead + ".>" }
 
-// PausedFilter matches all messages whose targets are paused, and PauseFilter the messages of one pause. Paused returns
-// the subject of one such message. PausesRecord returns the subject of the list of pauses, in the same stream.
+// PausedFilter matches all messages that wait for the end of a pause, and PauseFilter those of one pause. Paused
+// returns the subject of one such message. PausesRecord returns the subject of the list of pauses, in the same stream.
 func (n Names) PausedFilter() string               { return n.sys + ".paused.>" }
 func (n Names) PauseFilter(pause string) string    { return n.sys + ".paused." + pause + ".>" }
 func (n Names) Paused(pause, target string) string { return n.sys + ".paused." + pause + "." + target }
@@ -146,7 +147,7 @@ func (n Names) PausesRecord() string               { return n.sys + ".pauses" }
 // RestrictFilter restricts one of the filters above to the targets that match a pattern.
 func RestrictFilter(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
 
-// SysFilter matches all messages between our lanes.
+// SysFilter matches all subjects on which only brokers may publish, except for the dead letters.
 func (n Names) SysFilter() string { return n.sys + ".>" }
 
 // Level returns the subject on which a client requests the delay of a level, or a plain duration. In returns the
@@ -163,7 +164,7 @@ func (n Names) BareLevel(level string) string { return n.level + "." + level }
 func (n Names) Hop(level, target string) string   { return n.sys + ".hop." + level + "." + target }
 func (n Names) Retry(level, target string) string { return n.sys + ".retry." + level + "." + target }
 
-// Timer returns the subject of a named timer. If key is the name of a schedule, see ScheduleName, Timer ignores target.
+// Timer returns the subject of a named timer. Timer ignores target if key is the name of a schedule (see ScheduleName).
 // Marker returns the subject of the markers in a level. All timers share it, since each subject of a stream costs the
 // server memory. TimersCursor returns the subject of the cursor in the timers' stream.
 func (n Names) Timer(key, target string) string {
@@ -175,7 +176,7 @@ func (n Names) Timer(key, target string) string {
 func (n Names) Marker(level string) string { return n.Hop(level, MarkerTarget) }
 func (n Names) TimersCursor() string       { return n.sys + ".armed" }
 
-// ScheduleKey replaces the key in the subject of a schedule. A client's key cannot begin with _.
+// ScheduleKey replaces the key in the subject of a schedule's entries. A client's key cannot begin with _.
 const ScheduleKey = "_schedule"
 
 // ScheduleName returns the name of a schedule among the keys of timers: _schedule.<the schedule's subject>. A key has
@@ -215,7 +216,7 @@ func (n Names) Internal(subject string) bool {
 	return root == n.sys || root == n.dead
 }
 
-// Parse parses a subject. If the subject is not ours, the result has FormForeign.
+// Parse parses the subject of a request, or of a message in a lane. The result has FormForeign for any other subject.
 func (n Names) Parse(subject string) Address {
 	root, rest, _ := strings.Cut(subject, ".")
 	form := FormForeign

@@ -67,7 +67,8 @@
 //
 // The worker reads more only in three cases: an answer is missing or is a refusal; another instance has settled the
 // previous round; or a set without a marker fires, and earlier sets may be left. If the broker has no permission to ask
-// replicas, or the stream does not allow it (allow_direct), the worker reads each due timer from the leader.
+// replicas, the stream does not allow it (allow_direct), or replicas do not answer, the worker reads due timers from
+// the leader.
 //
 // The worker removes known entries without reading them. No entry lies between a generation and its firing, because the
 // firing expected the generation. For the same reason, no entry lies between the firing and the outcome. Entries before

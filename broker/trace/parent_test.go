@@ -38,7 +38,7 @@ func TestParent(t *testing.T) {
 		{"two names", message.Header{"traceparent": {sampled}, "Traceparent": {sampled}}, false, false},
 		{"too short", header("traceparent", sampled[:54]), false, false},
 		{"more fields than version 0 has", header("traceparent", sampled+"-01"), false, false},
-		{"no hyphen behind a later version", header("traceparent", "cc"+sampled[2:]+"x"), false, false},
+		{"a later version, and more text without a hyphen", header("traceparent", "cc"+sampled[2:]+"x"), false, false},
 		{"version ff", header("traceparent", "ff"+sampled[2:]), false, false},
 		{"no trace", header("traceparent", strings.Replace(sampled, traceID, strings.Repeat("0", 32), 1)), false, false},
 		{"no span", header("traceparent", strings.Replace(sampled, spanID, strings.Repeat("0", 16), 1)), false, false},
@@ -58,7 +58,8 @@ func TestParent(t *testing.T) {
 	}
 }
 
-// TestTraceStateIsBounded: parentOf returns the trace state of a valid traceparent, up to maxState bytes.
+// TestTraceStateIsBounded: parentOf returns the trace state of a valid traceparent. It drops a state of more than
+// maxState bytes.
 func TestTraceStateIsBounded(t *testing.T) {
 	t.Parallel()
 	long := "a=" + strings.Repeat("x", maxState)

@@ -7,10 +7,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ProxyAPI is the API prefix of who sends its JetStream requests to a Proxy.
+// ProxyAPI is the API prefix for clients that send their JetStream requests to a Proxy.
 const ProxyAPI = "X.API"
 
-// Proxy passes JetStream API requests on to the server, except those that take answers itself.
+// Proxy passes JetStream API requests on to the server. If take returns true, Proxy does not pass the request on.
 func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool) {
 	t.Helper()
 	api := s.Connect(nats.Name("api"))
@@ -25,8 +25,8 @@ func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool
 	Flush(t, api) // or the first request may find nobody
 }
 
-// PassOn sends a request of a Proxy to the server's JetStream. The answer goes to the sender of the request. The error
-// of a closed connection is ignored, since nobody waits for the answer.
+// PassOn sends a request of a Proxy to the server's JetStream. The answer goes to the sender of the request. An error
+// of the publish is ignored: then no client waits for the answer.
 func PassOn(nc *nats.Conn, question string, m *nats.Msg) {
 	_ = nc.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
 }

@@ -34,7 +34,7 @@ type Way struct {
 	Write func(line string) string
 }
 
-// Ways are all known ways. Each has worked with some parser.
+// Ways are all known ways, and the plain header. Each has worked with some parser.
 var Ways = []Way{
 	{"plain", func(l string) string { return l }},
 	{"lower case", strings.ToLower},
@@ -46,7 +46,7 @@ var Ways = []Way{
 	{"bare LF, lower case", func(l string) string { return "X-Harmless: 1\n" + strings.ToLower(l) }},
 	{"two bare LF in a value", func(l string) string { return "X-Harmless: 1\nX-Other: 2\n" + l }},
 	{"bare LF behind", func(l string) string { return l + "\nX-Harmless: 1" }},
-	{"CR LF LF", func(l string) string { return "X-Harmless: 1\r\r\n" + l }},
+	{"CR CR LF", func(l string) string { return "X-Harmless: 1\r\r\n" + l }},
 	{"bare CR in a value", func(l string) string { return "X-Harmless: 1\r" + l }},
 	{"twice", func(l string) string { return l + "\r\n" + l }},
 	{"twice in two cases", func(l string) string { return l + "\r\n" + strings.ToLower(l) }},

@@ -12,10 +12,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// This file tests that a round follows the previous one, whatever has become of its due time: at most one round of a
-// series is underway.
+// This file tests that a round is sent only after the previous one has left, even if the due time of the round was
+// changed: at most one round of a series is underway.
 
-// firstSent returns the time after a moment at which each round was first sent.
+// firstSent returns, for each round, the time from since until the round was first sent.
 func firstSent(in *harness.Inbox, since time.Time) map[string]time.Duration {
 	synctest.Wait()
 	first := make(map[string]time.Duration)
@@ -27,9 +27,9 @@ func firstSent(in *harness.Inbox, since time.Time) map[string]time.Duration {
 	return first
 }
 
-// TestChangedRoundWaitsForTheOneBefore: a round is underway to a target that does not answer for five seconds.
-// Meanwhile a client moves the next round, once or twice, so that it is due before these five seconds are over. It is
-// sent when the previous round is in a retry lane.
+// TestChangedRoundWaitsForTheOneBefore: a round is underway to a target that does not answer, for which the broker
+// waits five seconds. Meanwhile a client changes the next round, once or twice, so that the next round is due earlier.
+// The next round is sent only when the previous one is in a retry lane.
 func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
 	t.Parallel()
 	move := func(c *harness.TimerClient, after string) {
@@ -76,13 +76,13 @@ func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
 }
 
 // TestRoundFromItsMarkerWaitsForTheOneBefore: an instance has stored that a round fires, and crashes. The marker of the
-// next round is in a level. Another instance finds both rounds when both are due. The target does not answer for five
-// seconds, and the next round waits until then.
+// next round is in a level. Another instance finds both rounds when both are due. The target does not answer. The next
+// round waits for five seconds, until the first one is in a retry lane.
 func TestRoundFromItsMarkerWaitsForTheOneBefore(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
-		cfg.Leaser = lease.Static{} // what others have fired is left to them for a while
+		cfg.Leaser = lease.Static{} // an instance leaves the firing of another one to it for a while
 		harness.StartBroker(t, s, cfg).Stop()
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>") // it answers nothing

@@ -7,11 +7,12 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file writes the headers of entries that clients publish: see PROTOCOL.md.
+// This file reads and writes the headers of entries that clients publish: see PROTOCOL.md.
 
 const headerExpectedOf = "Nats-Expected-Last-Subject-Sequence-Subject"
 
-// expected returns the generation that an entry has certainly replaced; zero if the entry expected none.
+// expected returns the generation that the server required as the last entry of the subject. It is zero if the entry
+// has no valid requirement.
 func expected(h message.Header) uint64 {
 	values := h[message.HeaderExpected]
 	if _, other := h[headerExpectedOf]; len(values) != 1 || other {

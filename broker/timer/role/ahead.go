@@ -40,10 +40,11 @@ func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]
 	if !s.asksReplicas(time.Now()) {
 		return nil, ErrNoCopies
 	}
+	asked := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
 	defer cancel()
 	found, err := s.Copies.LastOfEach(ctx, s.Name(), subjects, CopiesBytes+len(subjects)*headerRoom)
-	s.noteCopies(err, time.Now())
+	s.noteCopies(err, asked, time.Now())
 	copies := make(map[string]message.Incoming, len(found))
 	for _, in := range found {
 		copies[in.Subject] = in
@@ -51,21 +52,23 @@ func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]
 	return copies, err
 }
 
-// noteCopies begins a pause if err shows that a replica does not answer. An answer makes the next pause short again.
-func (s *Stream) noteCopies(err error, local time.Time) {
+// noteCopies begins a pause if err shows that a replica does not answer. Each pause without an answer since the last
+// one is twice as long. An answer ends the pause. If several requests of the same time fail, the first of them begins
+// the pause. Asked is the time of the request. Both times are local.
+func (s *Stream) noteCopies(err error, asked, now time.Time) {
 	p := &s.copiesPause
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case err == nil || errors.Is(err, jetstream.ErrMsgNotFound):
-		p.length = 0
-	case local.Before(p.until): // the request began before the pause
+		p.length, p.until = 0, time.Time{}
+	case asked.Before(p.until):
+	case !s.Copies.Conn.IsConnected():
+		p.length = minCopiesPause
+		p.until = now.Add(p.length)
 	default:
-		if s.Copies.Conn.IsConnected() {
-			p.length *= 2
-		}
-		p.length = min(max(p.length, minCopiesPause), maxCopiesPause)
-		p.until = local.Add(p.length)
+		p.length = min(max(2*p.length, minCopiesPause), maxCopiesPause)
+		p.until = now.Add(p.length)
 	}
 }
 

@@ -149,6 +149,33 @@ func TestCopiesPause(t *testing.T) {
 	})
 }
 
+// TestCopiesPauseOfConcurrentRequests: of several requests that fail together, only the first one begins a pause. An
+// answer ends the pause, also if the answered request began before the pause.
+func TestCopiesPauseOfConcurrentRequests(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, e *entries) {
+		e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}
+		now := time.Now()
+		end := func(asked, ended time.Duration, err error) { e.noteCopies(err, now.Add(asked), now.Add(ended)) }
+		check := func(after, want time.Duration) {
+			t.Helper()
+			if left, failing := e.CopiesPause(now.Add(after)); left != want || failing != (want > 0) {
+				t.Errorf("after %s: a pause of %s, failing %t, want %s", after, left, failing, want)
+			}
+		}
+		end(0, 2*time.Second, context.DeadlineExceeded)
+		check(2*time.Second, minCopiesPause)
+		end(1900*time.Millisecond, 3900*time.Millisecond, context.DeadlineExceeded)
+		if left, failing := e.CopiesPause(now.Add(3900 * time.Millisecond)); left != 0 || !failing {
+			t.Errorf("the second request began a pause of %s, failing %t", left, failing)
+		}
+		end(4*time.Second, 6*time.Second, context.DeadlineExceeded)
+		check(6*time.Second, 2*minCopiesPause)
+		end(5*time.Second, 6*time.Second, nil)
+		check(6*time.Second, 0)
+	})
+}
+
 // TestRemoveKnownEntries: known entries are removed without a read from the leader. An earlier entry that a killed
 // server recovers never becomes the last entry: it is removed before the firing, or before the outcome. If a copy shows
 // that a cancel has cancelled a plain set, the set is removed.

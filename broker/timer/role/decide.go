@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// armAfter is the time for which a set waits in memory before its marker is sent. If half of the set's delay is
-	// less, the set waits for that time. If a client replaces a timer within that time, the replaced set costs no
-	// marker. For a round, the time is armRoundAfter: rounds are rarely replaced, and many are stored at the same time.
+	// armAfter is the maximum time for which a set waits in memory before its marker is sent. A set waits for at most half
+	// of its delay. A set that is replaced while it waits costs no marker. For a round, the maximum is armRoundAfter:
+	// rounds are rarely replaced, and many are stored at the same time.
 	armAfter      = 10 * time.Second
 	armRoundAfter = time.Second
-	// readAhead is the time before the due time at which a marker's body is read: it is longer than one request to a
-	// replica and one to the leader. Timers that are due within readTogether are read in one request.
+	// readAhead is the time before the due time at which the entry of a marker's timer is read. It leaves time for a
+	// request to a replica, and then one to the leader. Timers that are due within readTogether are read in one request.
 	readAhead    = 2500 * time.Millisecond
 	readTogether = 500 * time.Millisecond
-	// ClaimRetry is the time after which the worker examines a timer again that another message of this process has
-	// claimed.
+	// If another message of this process has claimed a timer, the worker examines the timer again after ClaimRetry.
 	ClaimRetry = time.Second
 )
 
@@ -29,11 +28,11 @@ type Step struct {
 	Kind   Kind
 	At     leader.Time      // of Hold: the time of the next decision
 	Why    *message.Problem // of Dead: the reason
-	Err    error            // of Repeat: the reason why no answer came
+	Err    error            // of Repeat: the reason for the repetition, if it is an error
 	Reason string           // of BackOff: the stream's reason for a refusal, for the log; empty without a refusal
 }
 
-// Kind is the kind of a Step. The set is closed.
+// Kind is the kind of a Step. There are no other kinds than those below.
 type Kind int
 
 // The steps.
@@ -41,11 +40,11 @@ const (
 	Default     Kind = iota // decide as about any other message
 	Hold                    // wait until Step.At
 	BackOff                 // wait, longer each time
-	Repeat                  // repeat a request without an answer
+	Repeat                  // repeat a request that had no answer, or no final one
 	Examine                 // if Alarm.Fresh, read the timer's own entry from a replica; if not, its state from the leader
 	Claim                   // store the firing
 	ReadEarlier             // read whether the earlier rounds are settled or, for a debounced set, when its run began
-	Restart                 // continue with the timer's own entry, which was read
+	Restart                 // decide again: the timer's own entry was read, and is still the last one
 	Deliver                 // deliver the message: its firing is stored
 	Remove                  // remove the timer's entries
 	Drop                    // drop the message: nothing is left to do
@@ -112,7 +111,7 @@ type Answer jsapi.Reply
 
 func (a Answer) outcome() jsapi.Outcome { return jsapi.Reply(a).Outcome() }
 
-// wins reports whether the answer proves that a publish which expected a generation is stored.
+// wins reports whether the answer proves that the stream has stored our publish, which expected a generation.
 func (a Answer) wins(generation uint64) bool {
 	return a.outcome() == jsapi.Stored && a.Ack.Sequence > generation
 }
@@ -170,8 +169,8 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.Outcome = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
-		// A client has set or cancelled the timer. Or an earlier publish or another alarm has recorded the outcome, and
-		// that alarm counts the missed occurrences. The settled entries must be removed.
+		// A client has set or cancelled the timer, or the outcome is recorded: by an earlier publish, or by another alarm,
+		// which counts the missed occurrences. The settled entries must be removed.
 		a.Outcome, a.Skipped = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
@@ -183,8 +182,8 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 
 // AfterRemoval returns the next step after a try to remove the entries of a settled timer.
 //
-// A sweep pass waits for the timers that it has found. So a timer that the sweep found does not wait until an earlier
-// round is settled: the pass may not have found that round yet. A later pass removes the remaining entries.
+// A sweep pass waits for the timers that it has found. If such a timer waited for an earlier round that only a later
+// pass finds, the pass would never end. So the timer is dropped, and a later pass removes the remaining entries.
 func (a *Alarm) AfterRemoval(err error) Step {
 	if err == nil || errors.Is(err, errUnsettled) && a.Swept() {
 		return Step{Kind: Drop}

@@ -24,11 +24,13 @@
 //
 // # Reads
 //
-//   - A marker has no body. A second and a half before the timer is due, its entry is read from any replica, together
-//     with the entries of up to 255 other timers (ReadCopies).
+//   - A marker has no body. Two and a half seconds before the timer is due, its entry is read from any replica,
+//     together with the entries of up to 255 other timers (ReadCopies).
 //   - Replicas are asked only for facts that a claim proves later, or for which a wrong answer does no harm to a
-//     removal: see Copied and RemoveEntries. If the replicas do not answer, the worker sends all reads to the leader
-//     for one minute.
+//     removal: see Copied and RemoveEntries. If a replica does not answer, replicas are not asked for a second, and for
+//     twice as long after each further request without an answer, up to a minute. Meanwhile, due timers are read from
+//     the leader. A longer first pause was tried: when 100,000 rounds were due at one instant, a busy server answered
+//     too late, and 60,000 reads from the leader made the server busier.
 //   - After an ambiguous answer, the state is in doubt. Only a read of the subject's last entry ends the doubt.
 //   - The rounds of many series may be due at the same minute, so the worker saves reads. If this process has settled
 //     the earlier rounds, it does not read them (KnowsBefore). If it has not, it reads them before the round is due. If

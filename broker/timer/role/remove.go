@@ -65,10 +65,11 @@ func (s *Stream) copyFrom(ctx context.Context, subject string, from uint64) (mes
 	if !s.asksReplicas(time.Now()) {
 		return message.Incoming{}, ErrNoCopies
 	}
+	asked := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
 	defer cancel()
 	in, err := s.Copies.FirstOf(ctx, s.Name(), subject, from)
-	s.noteCopies(err, time.Now())
+	s.noteCopies(err, asked, time.Now())
 	return in, err
 }
 

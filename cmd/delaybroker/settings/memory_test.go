@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/config"
 )
 
-// The lowest limit of the control group and its ancestors counts, in versions 1 and 2.
+// TestCgroupLimit: the lowest limit among those of the control group and its ancestors applies, in cgroup v1 and v2.
 func TestCgroupLimit(t *testing.T) {
 	dir := t.TempDir()
 	write := func(path, text string) {
@@ -49,9 +49,9 @@ func TestCgroupLimit(t *testing.T) {
 	}
 }
 
-// TestCollect: garbage collection is rare, but the process stays within its limit. Without a limit, it stays within the
-// memory of the messages and as much garbage. With a small limit, or with an embedded server and no limit, the
-// runtime's defaults apply.
+// TestCollect: garbage collection is rare, but the process stays within its limit. Without a limit, it stays within
+// twice the memory for messages, and 48 MiB for the program. With a small limit, garbage is collected as often as by
+// default. With an embedded server and no limit, the runtime's defaults apply.
 func TestCollect(t *testing.T) {
 	const none, mib = math.MaxInt64, 1 << 20
 	for _, tt := range []struct {
@@ -93,8 +93,8 @@ func TestConfigureGCEnvironment(t *testing.T) {
 	}
 }
 
-// TestMemoryOfMessages checks the memory for messages: half of the rest below the limit, because garbage takes as much
-// again.
+// TestMemoryOfMessages checks the memory for messages: half of the limit, less the memory of the program, because
+// garbage takes as much again. With an embedded server it is a quarter.
 func TestMemoryOfMessages(t *testing.T) {
 	const none = math.MaxInt64
 	for _, tt := range []struct {
