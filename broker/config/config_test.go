@@ -92,8 +92,8 @@ func TestCompleteReportsAllProblems(t *testing.T) {
 	if len(all) != 6 {
 		t.Errorf("got %d problems, want 6: %v", len(all), err)
 	}
-	want := `configuration: Prefix "No": prefix "No": want one token of lower-case letters, digits and '-', ` +
-		"at most 16, beginning with a letter"
+	want := `configuration: Prefix "No": prefix "No": want a letter, then lower-case letters, digits or '-', ` +
+		"at most 16 characters"
 	if got := all[0].Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
