@@ -79,7 +79,7 @@ func TestArrivalEndsFlight(t *testing.T) {
 }
 
 // TestUnansweredPublishStays: a publish without an answer is repeated unchanged. After a refusal, the worker decides
-// the next step anew.
+// the next step again.
 func TestUnansweredPublishStays(t *testing.T) {
 	now := time.Now()
 	w := tenSeconds(t, now)

@@ -156,22 +156,22 @@ func TestCopiesPauseOfConcurrentRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, e *entries) {
 		e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}
 		now := time.Now()
-		end := func(asked, ended time.Duration, err error) { e.noteCopies(err, now.Add(asked), now.Add(ended)) }
+		fail := func(asked, ended time.Duration) { e.copiesPause.begin(now.Add(asked), now.Add(ended), true) }
 		check := func(after, want time.Duration) {
 			t.Helper()
 			if left, failing := e.CopiesPause(now.Add(after)); left != want || failing != (want > 0) {
 				t.Errorf("after %s: a pause of %s, failing %t, want %s", after, left, failing, want)
 			}
 		}
-		end(0, 2*time.Second, context.DeadlineExceeded)
+		fail(0, 2*time.Second)
 		check(2*time.Second, minCopiesPause)
-		end(1900*time.Millisecond, 3900*time.Millisecond, context.DeadlineExceeded)
+		fail(1900*time.Millisecond, 3900*time.Millisecond)
 		if left, failing := e.CopiesPause(now.Add(3900 * time.Millisecond)); left != 0 || !failing {
 			t.Errorf("the second request began a pause of %s, failing %t", left, failing)
 		}
-		end(4*time.Second, 6*time.Second, context.DeadlineExceeded)
+		fail(4*time.Second, 6*time.Second)
 		check(6*time.Second, 2*minCopiesPause)
-		end(5*time.Second, 6*time.Second, nil)
+		e.copiesPause.end()
 		check(6*time.Second, 0)
 	})
 }

@@ -3,7 +3,6 @@ package role
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -62,14 +61,11 @@ func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64)
 
 // copyFrom reads the first entry of a subject at or above a sequence from a replica.
 func (s *Stream) copyFrom(ctx context.Context, subject string, from uint64) (message.Incoming, error) {
-	if !s.asksReplicas(time.Now()) {
-		return message.Incoming{}, ErrNoCopies
-	}
-	asked := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
-	defer cancel()
-	in, err := s.Copies.FirstOf(ctx, s.Name(), subject, from)
-	s.noteCopies(err, asked, time.Now())
+	var in message.Incoming
+	err := s.askReplica(ctx, func(ctx context.Context) (err error) {
+		in, err = s.Copies.FirstOf(ctx, s.Name(), subject, from)
+		return err
+	})
 	return in, err
 }
 

@@ -2,7 +2,6 @@ package role
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -41,13 +40,6 @@ type Stream struct {
 	settled // the rounds whose earlier rounds are settled
 
 	copiesPause copiesPause
-}
-
-// copiesPause is the pause after a replica has not answered.
-type copiesPause struct {
-	mu     sync.Mutex
-	length time.Duration // of the last pause; zero after an answer
-	until  time.Time     // local
 }
 
 // NewStream returns a Stream. It sends no request.

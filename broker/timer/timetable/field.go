@@ -33,24 +33,24 @@ func FromServer(pattern string) (expr string, err error) {
 	if alias := aliases[pattern]; alias != "" {
 		return alias, nil
 	}
-	words := strings.Fields(pattern)
-	if len(words) != len(fields) {
-		return "", fmt.Errorf("%d fields: want six, seconds first", len(words))
+	texts := strings.Fields(pattern)
+	if len(texts) != len(fields) {
+		return "", fmt.Errorf("%d fields: want six, seconds first", len(texts))
 	}
-	for i, word := range words {
+	for i, text := range texts {
 		f := fields[i]
 		if f.max == 7 {
 			f.max = 6 // for the server, Sunday is 0 only
 		}
-		values, err := f.parse(strings.ToLower(word), true)
+		values, err := f.parse(strings.ToLower(text), true)
 		if err != nil {
 			return "", err
 		}
-		if words[i] = "*"; values&anyValue == 0 {
-			words[i] = compact(values)
+		if texts[i] = "*"; values&anyValue == 0 {
+			texts[i] = compact(values)
 		}
 	}
-	return strings.Join(words, " "), nil
+	return strings.Join(texts, " "), nil
 }
 
 // parse returns the values of a list of ranges, as bits. A range that ends before it begins, such as fri-mon, continues
@@ -108,13 +108,13 @@ func (f field) span(part string) (low, high, step int, star bool, err error) {
 }
 
 // value returns the value of a number or a name.
-func (f field) value(word string) (int, error) {
-	if i := strings.Index(f.names, word); len(word) == 3 && i >= 0 && i%3 == 0 {
+func (f field) value(text string) (int, error) {
+	if i := strings.Index(f.names, text); len(text) == 3 && i >= 0 && i%3 == 0 {
 		return f.min + i/3, nil
 	}
-	n, err := strconv.Atoi(word)
+	n, err := strconv.Atoi(text)
 	if err != nil || n < f.min || n > f.max {
-		return 0, fmt.Errorf("%.64q: want %d to %d", word, f.min, f.max)
+		return 0, fmt.Errorf("%.64q: want %d to %d", text, f.min, f.max)
 	}
 	return n, nil
 }
@@ -127,7 +127,7 @@ func compact(values uint64) string {
 			all = append(all, v)
 		}
 	}
-	var words []string
+	var ranges []string
 	for len(all) > 0 {
 		n := 1
 		for n+1 < len(all) && all[n+1]-all[n] == all[1]-all[0] {
@@ -135,15 +135,15 @@ func compact(values uint64) string {
 		}
 		switch {
 		case n < 2: // no three in a row
-			words = append(words, strconv.Itoa(all[0]))
+			ranges = append(ranges, strconv.Itoa(all[0]))
 			all = all[1:]
 			continue
 		case all[1]-all[0] == 1:
-			words = append(words, fmt.Sprintf("%d-%d", all[0], all[n]))
+			ranges = append(ranges, fmt.Sprintf("%d-%d", all[0], all[n]))
 		default:
-			words = append(words, fmt.Sprintf("%d-%d/%d", all[0], all[n], all[1]-all[0]))
+			ranges = append(ranges, fmt.Sprintf("%d-%d/%d", all[0], all[n], all[1]-all[0]))
 		}
 		all = all[n+1:]
 	}
-	return strings.Join(words, ",")
+	return strings.Join(ranges, ",")
 }
