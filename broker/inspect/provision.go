@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/streams"
 	"delaybroker/levels"
 )
+
+// changeTimeout is the timeout for one change of a stream. It exceeds jsapi.Timeout because a command does not repeat a
+// change: the server compares each two of the intake's 2,600 subjects, and a busy server needs seconds for that.
+const changeTimeout = 30 * time.Second
 
 // A Change is a change of one stream.
 type Change struct {
@@ -42,7 +47,7 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 	}
 	r := &recorder{Streams: i.JetStream, before: all, dry: dry}
 	p := i.streams.Provisioner(r)
-	p.MayCreate = true
+	p.MayCreate, p.ChangeTimeout = true, changeTimeout
 	_, drift, err := p.Provision(ctx, want)
 	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // nothing was created, so streams are missing
 		drift, err = append(streams.Compare(want, r.before).Drift, streams.UnwantedJournal(want, found)...), nil

@@ -16,7 +16,7 @@ import (
 // server does not reply, but reports an error on the connection. Then change immediately returns ErrForbidden with the
 // subject. A timeout would look like a cluster without a leader.
 func (p Provisioner) change(ctx context.Context, verb, stream string, request func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.ChangeTimeout, jsapi.Timeout))
 	defer cancel()
 	subject := p.api() + ".STREAM." + verb + "." + stream
 	ctx, stop := jsapi.WatchRefusal(ctx, p.Streams.Conn(), subject)
