@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// floors are the layers of the project, lowest first. A package may import packages of lower floors, and packages of
-// its own floor that beside names.
-var floors = [][]string{
+// layers are the layers of the project, lowest first. A package may import packages of lower layers, and packages of
+// its own layer that exceptions names.
+var layers = [][]string{
 	{
 		"levels", "wheel", "broker/message", "broker/ratelog", "broker/leader", "broker/stats/history",
 		"broker/timer/timetable", "broker/payload", "broker/text",
@@ -31,28 +31,28 @@ var floors = [][]string{
 	{"cmd/delaybroker"},
 }
 
-// beside has the packages of its own floor that a package may import, each with the reason.
-var beside = map[string]map[string]string{
+// exceptions has the packages of its own layer that a package may import, each with the reason.
+var exceptions = map[string]map[string]string{
 	"broker/message": {
 		"levels": "a request names a level or a duration",
 	},
-	"broker/timer/timetable":   {"levels": "every how long is a duration"},
+	"broker/timer/timetable":   {"levels": "an interval is a duration"},
 	"broker/client/clienttest": {"broker/client": "the fake is below the real client"},
 	"broker/timer":             {"broker/timer/entry": "the state of a timer is its last entry"},
 	"broker/timer/store":       {"broker/lane": "a list is a scan through a stream"},
 	"broker/streams/provision": {"broker/config": "the streams are those of a configuration"},
-	"broker/text":              {"levels": "a duration is shown as it is set"},
-	"broker/doctor":            {"broker/inspect": "a diagnosis is made of what was looked at"},
-	"broker/lane":              {"broker/streams": "the consumer of a reader is one that the streams allow"},
+	"broker/text":              {"levels": "a duration is written as in a setting"},
+	"broker/doctor":            {"broker/inspect": "a diagnosis uses the queries of inspect"},
+	"broker/lane":              {"broker/streams": "streams has the limits of a reader's consumer"},
 }
 
-// TestImportsPointDown checks the imports of each package against floors and beside.
+// TestImportsPointDown checks the imports of each package against layers and exceptions.
 func TestImportsPointDown(t *testing.T) {
 	t.Parallel()
-	floorOf := make(map[string]int)
-	for floor, packages := range floors {
+	layerOf := make(map[string]int)
+	for layer, packages := range layers {
 		for _, pkg := range packages {
-			floorOf[pkg] = floor
+			layerOf[pkg] = layer
 		}
 	}
 	out := list(t, "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "delaybroker/...")
@@ -62,9 +62,9 @@ func TestImportsPointDown(t *testing.T) {
 		if strings.HasPrefix(pkg, "test") {
 			continue // tests may use anything
 		}
-		floor, known := floorOf[pkg]
+		layer, known := layerOf[pkg]
 		if !known {
-			t.Errorf("%s is on no floor: add it to floors", pkg)
+			t.Errorf("%s is in no layer: add it to layers", pkg)
 			continue
 		}
 		for _, path := range words[1:] {
@@ -72,8 +72,8 @@ func TestImportsPointDown(t *testing.T) {
 			if !ours {
 				continue
 			}
-			if at, known := floorOf[below]; !known || at > floor || at == floor && beside[pkg][below] == "" {
-				t.Errorf("%s (floor %d) imports %s (floor %d)", pkg, floor, below, at)
+			if at, known := layerOf[below]; !known || at > layer || at == layer && exceptions[pkg][below] == "" {
+				t.Errorf("%s (layer %d) imports %s (layer %d)", pkg, layer, below, at)
 			}
 		}
 	}

@@ -2,21 +2,21 @@ package schedules
 
 // deviations holds the rules in which the broker differs from the server, by section and name, each with the reason.
 var deviations = map[string]string{
-	"Times/`@at` 400 days ahead":                                     "a bound that the operator sets",
+	"Times/`@at` 400 days ahead":                                     "a limit that the operator sets",
 	"Times/a bare time":                                              "NATS CLIs until 0.4.0 send it, and mean @at",
 	"Times/an empty `Nats-Schedule`":                                 noOrdinary,
 	"Intervals/`@every 1500ms`, published 0.3 s after a full second": noDrift,
-	"Intervals/`@every 9000h`":                                       "a bound that the operator sets",
+	"Intervals/`@every 9000h`":                                       "a limit that the operator sets",
 	"Time zones/`Local`":                                             ofEachHost,
 	"Time to live/`Nats-Schedule-TTL: 876000h`":                      inSeconds,
 	"Time to live/`Nats-Schedule-TTL: 2562047h`":                     noCentury,
 	"Time to live/`Nats-Schedule-TTL: 99999999999`":                  noCentury,
-	"Targets/another schedule's subject":                             "what is delivered there would be a request",
-	"Targets/of another stream":                                      "what this is for",
-	"Targets/of no stream, and not allowed":                          "the setting says which targets may be named",
+	"Targets/another schedule's subject":                             "a delivery there would be a request",
+	"Targets/of another stream":                                      "this is the purpose of the broker",
+	"Targets/of no stream, and not allowed":                          "the setting lists the allowed targets",
 	"Time to live/`Nats-Schedule-TTL: 1h0m0s`":                       inSeconds,
 	"Time to live/`Nats-Schedule-TTL: 2500ms`":                       inSeconds,
-	"Time to live/`Nats-TTL` before the time":                        "it can never fire: said at once",
+	"Time to live/`Nats-TTL` before the time":                        "the schedule can never fire: refused immediately",
 	"Time to live/`Nats-TTL` and `Nats-Schedule-TTL`":                inSeconds,
 	"Sources/`Nats-Schedule-Source` with a last message":             noSource,
 	"Sources/`Nats-Schedule-Source` without one":                     noSource,
@@ -35,34 +35,34 @@ var deviations = map[string]string{
 	"Clocks that go back/`0 */30 2-3 * * *` in `Europe/Berlin`":      oneMoment,
 	"Headers that arrive/of the scheduler, once":                     otherNames,
 	"Headers that arrive/of the scheduler, repeating":                otherNames,
-	"Headers that arrive/others of the server's":                     noServerHeaders,
-	"Message ids/the same id on another subject":                     "an id counts for its own subject",
-	"Message ids/the same id, replaced meanwhile":                    "an id counts until another one takes its place",
-	"Expectations/of another subject":                                "only of the schedule that the request is about",
+	"Headers that arrive/other headers of the server":                noServerHeaders,
+	"Message ids/the same id on another subject":                     "an id deduplicates only on its own subject",
+	"Message ids/the same id, replaced meanwhile":                    "an id deduplicates until another id replaces it",
+	"Expectations/of another subject":                                "only of the subject of the request",
 	"Other requests/without a reply subject":                         maybeAnswer,
 	"Other requests/an ordinary message":                             noOrdinary,
 	"Other requests/`Nats-Schedule-Target` alone":                    noOrdinary,
-	"Other requests/17 tokens in the subject":                        "a bound of subjects",
-	"Other requests/70 headers":                                      "a bound of what is passed on",
-	"Other requests/a header `Delay-Until`":                          "the broker's own headers mean something",
+	"Other requests/17 tokens in the subject":                        "a limit of subjects",
+	"Other requests/70 headers":                                      "a limit of the headers that the broker passes on",
+	"Other requests/a header `Delay-Until`":                          "the broker's own headers have a meaning",
 }
 
 const (
-	noDrift = "without drift: each round is the first one and so many intervals; the server rounds to seconds " +
-		"before it adds each"
+	noDrift = "without drift: a round is due at the first round's time and whole intervals; the server rounds to " +
+		"seconds before each addition"
 	otherSubjects = "schedules have other subjects in the broker's stream: delaytimer._schedule.schedules.a"
-	ownStream     = "that is a publish into the target's own stream, which knows no schedules; cancel, and publish " +
+	ownStream     = "this is a publish into the target's stream, which has no schedules: cancel, and publish " +
 		"to the target"
-	anewEachRound   = "each round is stored anew, under a sequence of its own; an empty message ends it"
-	inStep          = "one late, and then on in step; the server counts anew from when it is back"
-	noServerHeaders = "no header that the server could act on is passed on, whether it does today or not"
-	maybeAnswer     = "it may be an answer that the server puts there for somebody else; nothing would say that it was " +
-		"refused, either"
-	noOrdinary = "no stream listens there that could keep it"
-	noSource   = "the source may be in any stream, and change until it fires"
-	inSeconds  = "the same to a server, which counts whole seconds"
-	oneMoment  = "each time on the clock has one moment: skipped, the next; twice, the first (timetable/doc.go)"
-	ofEachHost = "each instance, and each server, has a zone of its own"
-	noCentury  = "the server may remove what lives so long at once: the end of its life overflows"
-	otherNames = "no other stream would take them; they are Delay-Scheduler and Delay-Schedule-Next"
+	anewEachRound   = "the broker stores each round under its own sequence; an empty message ends the schedule"
+	inStep          = "one late round, and then the same phase; the server counts from its restart"
+	noServerHeaders = "the broker passes on no header that a server may act on, now or later"
+	maybeAnswer     = "the message may be an answer of the server to another client; no answer could report a refusal"
+	noOrdinary      = "no stream listens there, so nothing can store the message"
+	noSource        = "the source may be in any stream, and may change until the schedule fires"
+	inSeconds       = "the same to a server, which counts whole seconds"
+	oneMoment       = "each local time has one moment: a skipped time runs at the change, a repeated time runs the first " +
+		"time (timetable/doc.go)"
+	ofEachHost = "each instance and each server may have another local zone"
+	noCentury  = "the server may remove such a message immediately, since its end of life overflows"
+	otherNames = "other streams refuse them; the broker's names are Delay-Scheduler and Delay-Schedule-Next"
 )

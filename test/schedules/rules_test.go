@@ -76,7 +76,7 @@ func times() []rule {
 	return []rule{
 		{name: "`@at` ahead", act: at(2 * sec)},
 		{name: "`@at` with a fraction of a second", act: at(2*sec + 345*time.Millisecond)},
-		{name: "`@at` in the past: at once", act: at(-time.Hour)},
+		{name: "`@at` in the past: immediately", act: at(-time.Hour)},
 		{name: "`@at` with an offset", act: func(s *scene) {
 			fires("@at "+s.start.Add(2*sec).In(time.FixedZone("", 2*3600)).Format(time.RFC3339), 5*sec)(s)
 		}},
@@ -140,7 +140,7 @@ func zones() []rule {
 		{name: "cron in `Europe/Berlin`", act: in("0 30 3 * * *", "Europe/Berlin")},
 		{name: "cron in `Asia/Kolkata`", act: in("0 0 8 * * *", "Asia/Kolkata")},
 		{name: "cron in `UTC`", act: in("0 30 2 * * *", "UTC")},
-		{name: "a zone that is none", act: in("0 30 3 * * *", "Nowhere/City")},
+		{name: "an unknown zone", act: in("0 30 3 * * *", "Nowhere/City")},
 		{name: "an offset", act: in("0 30 3 * * *", "+02:00")},
 		{name: "an empty zone", act: in("0 30 3 * * *", "")},
 		{name: "`Local`", act: fires("0 30 3 * * *", 0, zone, "Local")},
@@ -275,7 +275,7 @@ func replacing() []rule {
 			s.ask("schedules.a", "other", "Nats-Schedule", s.at(4*sec), "Nats-Schedule-Target", "orders.y")
 		})},
 		{name: "by an interval", act: by(func(s *scene) { s.schedule("@every 3s") })},
-		{name: "by a bad one: it stays", act: by(func(s *scene) { s.schedule("tomorrow") })},
+		{name: "by a bad request: it stays", act: by(func(s *scene) { s.schedule("tomorrow") })},
 		{name: "another subject is another schedule", act: by(func(s *scene) {
 			s.ask("schedules.b", "other", "Nats-Schedule", s.at(4*sec), "Nats-Schedule-Target", "orders.x")
 		})},
@@ -317,16 +317,16 @@ func cancelling() []rule {
 			s.ask("orders.x", "early", scheduler, "schedules.a", schedNext, "purge")
 		})},
 		{name: "… on its own subject", act: next("schedules.a", scheduler, "schedules.a", schedNext, "purge")},
-		{name: "… of none", act: next("schedules.b", scheduler, "schedules.none", schedNext, "purge")},
+		{name: "… of no schedule", act: next("schedules.b", scheduler, "schedules.none", schedNext, "purge")},
 		{name: "… of a subject with a wildcard", act: next("schedules.b", scheduler, "schedules.*", schedNext, "purge")},
 		{name: "… without `Nats-Scheduler`", act: next("schedules.b", schedNext, "purge")},
 		{name: "… with a time", act: next("schedules.b", scheduler, "schedules.a", schedNext, "2030-01-01T00:00:00Z")},
 		{name: "`Nats-Scheduler` alone", act: next("schedules.b", scheduler, "schedules.a")},
-		{name: "… while it is this one", act: by(func(s *scene) {
+		{name: "… while it is this schedule", act: by(func(s *scene) {
 			s.ask("schedules.b", "", scheduler, "schedules.a", schedNext, "purge",
 				subjectSeq, fmt.Sprint(s.acks[0]), subjectOf, "schedules.a")
 		})},
-		{name: "… while it is another one", act: by(func(s *scene) {
+		{name: "… while it is another schedule", act: by(func(s *scene) {
 			s.ask("schedules.b", "", scheduler, "schedules.a", schedNext, "purge",
 				subjectSeq, "7777777", subjectOf, "schedules.a")
 		})},
@@ -368,10 +368,10 @@ func headers() []rule {
 		{name: "of the scheduler, once", act: comes("", 3*sec, []string{"Nats-Scheduler", "Nats-Schedule-Next"})},
 		{name: "of the scheduler, repeating",
 			act: comes("@every 2s", 5*sec, []string{"Nats-Scheduler", "Nats-Schedule-Next"})},
-		{name: "`Nats-Schedule` and what begins so", act: comes("", 3*sec,
+		{name: "`Nats-Schedule` and headers that begin so", act: comes("", 3*sec,
 			[]string{"Nats-Schedule", "Nats-Schedule-Target", "Nats-Schedule-Own"}, "Nats-Schedule-Own", "x")},
-		{name: "`Nats-Msg-Id` does not", act: comes("", 3*sec, []string{"Nats-Expected-Stream"}, "Nats-Msg-Id", "1")},
-		{name: "others of the server's", act: comes("", 3*sec, own, "Nats-Whatever", "x")},
+		{name: "not `Nats-Msg-Id`", act: comes("", 3*sec, []string{"Nats-Expected-Stream"}, "Nats-Msg-Id", "1")},
+		{name: "other headers of the server", act: comes("", 3*sec, own, "Nats-Whatever", "x")},
 		{name: "an empty body", act: func(s *scene) {
 			s.ask("schedules.a", "", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x")
 			s.wait(3 * sec)
@@ -435,19 +435,19 @@ func expectations() []rule {
 		}
 	}
 	return []rule{
-		{name: "none there, and there is none", act: func(s *scene) {
+		{name: "none, and there is no schedule", act: func(s *scene) {
 			s.schedule(s.at(2*sec), subjectSeq, "0")
 			s.wait(4 * sec)
 			s.look()
 		}},
-		{name: "none there, and there is one", act: after(func(s *scene) {
+		{name: "none, and there is a schedule", act: after(func(s *scene) {
 			s.schedule(s.at(4*sec), subjectSeq, "0")
 		})},
 		{name: "this one", act: after(func(s *scene) { s.schedule(s.at(4*sec), subjectSeq, fmt.Sprint(s.acks[0])) })},
 		{name: "another one", act: after(func(s *scene) {
 			s.schedule(s.at(4*sec), subjectSeq, "7777777")
 		})},
-		{name: "none there, after it has fired", act: after(func(s *scene) {
+		{name: "none, after the schedule has fired", act: after(func(s *scene) {
 			s.wait(3 * sec)
 			s.schedule(s.at(4*sec), subjectSeq, "0")
 		})},

@@ -239,7 +239,7 @@ const slack = 250 * time.Millisecond
 func (s *scene) after(t time.Time) string {
 	d := t.Sub(s.start) - slack
 	if d <= 0 {
-		return "at once"
+		return "immediately"
 	}
 	return "after " + (d + time.Second - 1).Truncate(time.Second).String()
 }
