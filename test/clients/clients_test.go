@@ -76,9 +76,7 @@ func goProgram(program func(context.Context, jetstream.JetStream) error) prepare
 	return func(*testing.T) func(*testing.T, string) {
 		return func(t *testing.T, url string) {
 			js, err := jetstream.New(connect(t, url))
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			if err := program(ctx, js); err != nil {
@@ -196,18 +194,14 @@ func checkSnippet(t *testing.T, publish func(t *testing.T, url string)) {
 func TestSnippetsAgree(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("snippets/publish.*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	if len(files) != 5 {
 		t.Errorf("there are %d snippets, want Go, JavaScript, Python, Rust and the CLI: %v", len(files), files)
 	}
 	subject := regexp.MustCompile(`delay[a-z]*\.[a-z0-9]+\.[a-z.]+[a-z]`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		got := strings.Join(subject.FindAllString(string(text), -1), " ")
 		if want := "delay.5s.orders.expire delayin.1500ms.orders.expire delay.5s.orders.expire"; got != want {
 			t.Errorf("%s publishes to %s, want %s", file, got, want)
@@ -264,9 +258,7 @@ func startBroker(t *testing.T) string {
 func connect(t *testing.T, url string) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -279,9 +271,7 @@ func subscribe(t *testing.T, url string) *nats.Subscription {
 	if err == nil {
 		err = nc.Flush()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return sub
 }
 
@@ -303,10 +293,6 @@ func run(t *testing.T, dir, url, name string, args ...string) string {
 func copyFile(t *testing.T, file, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
+	natstest.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600))
 }

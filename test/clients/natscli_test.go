@@ -37,9 +37,7 @@ func buildCLI(t *testing.T) {
 func sh(t *testing.T, url, line string) (out string, err error) {
 	t.Helper()
 	dir, err := cli()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", "exec 2>&1; "+line)
 	cmd.Dir = "snippets"
 	cmd.Env = append(os.Environ(), "PATH="+dir+string(filepath.ListSeparator)+os.Getenv("PATH"), "NATS_URL="+url,
@@ -55,9 +53,7 @@ type spoken struct{ line, answer string }
 func conversation(t *testing.T, file string) (all []spoken) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	_, rest, begun := strings.Cut(string(text), "```\n$ nats pub -J delaytimer.")
 	block, _, ended := strings.Cut(rest, "```\n")
 	if !begun || !ended {

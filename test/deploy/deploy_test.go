@@ -77,9 +77,7 @@ func TestSettingsAccepted(t *testing.T) {
 				switch { // the program reads these files
 				case n == "NATS_CREDS":
 					value = filepath.Join(t.TempDir(), "user.creds")
-					if err := os.WriteFile(value, nil, 0o600); err != nil {
-						t.Fatal(err)
-					}
+					natstest.NoError(t, os.WriteFile(value, nil, 0o600))
 				case strings.HasSuffix(n, "_CONTEXT"):
 					value = filepath.Join("../permissions/contexts", filepath.Base(value))
 				case n == "NATS_CA", n == "NATS_CERT", n == "NATS_KEY":
@@ -143,21 +141,15 @@ func TestImageWarnsAboutExposure(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			host, _, err := net.SplitHostPort(linkedVariables(t)["defaultEmbeddedListen"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, buildImage(t), "serve")
 			cmd.Env = append(tt.env, "DELAY_EMBEDDED_LISTEN="+net.JoinHostPort(host, "0"), // a free port
 				"DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_HTTP_ADDR=off", "DELAY_LEVELS=1s", "DELAY_LOG_FORMAT=json")
 			log, err := cmd.StderrPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
+			natstest.NoError(t, cmd.Start())
 			text := ""
 			for lines := bufio.NewScanner(log); lines.Scan(); {
 				text += lines.Text() + "\n"
@@ -249,8 +241,6 @@ func mebibytes(t *testing.T, quantity string) int {
 func stopDuration(t *testing.T) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(settings(t)["DELAY_SHUTDOWN_GRACE"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return d + time.Second
 }

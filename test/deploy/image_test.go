@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"delaybroker/test/natstest"
 )
 
 // TestImage checks the Dockerfile, and the defaults that it links into the program.
@@ -99,14 +101,10 @@ func declares(t *testing.T, pkg, name string) bool {
 		pkg = "delaybroker/cmd/delaybroker"
 	}
 	files, err := filepath.Glob(filepath.Join("../..", strings.TrimPrefix(pkg, "delaybroker/"), "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		for _, d := range parsed.Decls {
 			g, ok := d.(*ast.GenDecl)
 			if !ok || g.Tok != token.VAR {

@@ -75,9 +75,7 @@ func decodeKinds[T any](t *testing.T, all objects, kinds ...string) []T {
 	for _, raw := range all {
 		var head struct{ Kind string }
 		var object T
-		if err := yaml.Unmarshal(raw, &head); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, yaml.Unmarshal(raw, &head))
 		if !slices.Contains(kinds, head.Kind) {
 			continue
 		}
@@ -114,9 +112,7 @@ func TestMisspeltKeysAreRefused(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		for file, text := range map[string]string{"object.yaml": object, "kustomization.yaml": "resources: [object.yaml]"} {
-			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 		}
 		cmd := exec.Command(filepath.Join(binaries, "render"), dir)
 		if out, err := cmd.CombinedOutput(); err == nil {
@@ -172,9 +168,7 @@ func TestPrometheusRule(t *testing.T) {
 		text += line
 	}
 	if *update {
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	if read(t, file) != text {
 		t.Errorf("%s differs from alerts.yaml: run this test with -update", file)

@@ -20,6 +20,7 @@ import (
 	"delaybroker/broker/stats"
 	"delaybroker/broker/stats/metrics"
 	"delaybroker/broker/streams"
+	"delaybroker/test/natstest"
 )
 
 // rules is alerts.yaml, in the form that Prometheus reads.
@@ -102,9 +103,7 @@ func TestDashboard(t *testing.T) {
 	t.Parallel()
 	exported := exportedMetrics(t)
 	var d dashboard
-	if err := json.Unmarshal([]byte(read(t, "dashboard.json")), &d); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, json.Unmarshal([]byte(read(t, "dashboard.json")), &d))
 	if d.Title == "" || d.UID == "" || len(d.Panels) == 0 {
 		t.Errorf("title %q, uid %q, %d panels", d.Title, d.UID, len(d.Panels))
 	}
@@ -206,9 +205,7 @@ func exportedMetrics(t *testing.T) map[string][]string {
 		}
 	}})
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	all := make(map[string][]string)
 	for _, f := range families {
 		labels := []string{"job", "instance"} // Prometheus adds these

@@ -73,9 +73,7 @@ func TestFaults(t *testing.T) {
 	switch {
 	case *only != "":
 		faults, err := faultsNamed(strings.Split(*only, ","))
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		sum.run(t, plan{name: *only, seed: *seed, brokers: *brokers, rate: 300, programs: built, faults: faults,
 			ladder: shortLadder, players: players})
 	case *duration > 0 || *seed > 0 || *runs > 0:
@@ -136,9 +134,7 @@ func benchmark(b *testing.B, p plan) {
 	b.Run(p.name, func(b *testing.B) {
 		for b.Loop() {
 			report, err := p.run(*keep, *keep != "")
-			if err != nil {
-				b.Fatal(err)
-			}
+			natstest.NoError(b, err)
 			b.Log(report)
 			if len(report.Violations) > 0 {
 				b.Errorf("%d violations; judge again with: go run ./test/fault/check %s", len(report.Violations), report.Kept)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"delaybroker/test/fault/history"
+	"delaybroker/test/natstest"
 )
 
 // mutant is a broker that is broken on purpose.
@@ -108,9 +109,7 @@ func TestMutants(t *testing.T) {
 			p.programs = programs{server: built.server, broker: filepath.Join(t.TempDir(), "delaybroker")}
 			build(t, overlay, "-o", p.programs.broker, "delaybroker/cmd/delaybroker")
 			report, err := p.run(t.TempDir(), true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			t.Log(report)
 			if report.Count(m.want) == 0 {
 				t.Errorf("the judge found no violation of the kind %q", m.want)
@@ -135,13 +134,9 @@ func (m mutant) write(t *testing.T) string {
 	replace := make(map[string]string)
 	for name, edits := range m.edits {
 		original, err := filepath.Abs(filepath.Join("..", "..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		text, err := os.ReadFile(original)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		for i := 0; i < len(edits); i += 2 {
 			was, is := []byte(edits[i]), []byte(edits[i+1])
 			if n := bytes.Count(text, was); n != 1 {
@@ -150,17 +145,11 @@ func (m mutant) write(t *testing.T) string {
 			text = bytes.Replace(text, was, is, 1)
 		}
 		replace[original] = filepath.Join(dir, strings.ReplaceAll(name, "/", "_"))
-		if err := os.WriteFile(replace[original], text, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, os.WriteFile(replace[original], text, 0o644))
 	}
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	file := filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(file, overlay, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.WriteFile(file, overlay, 0o644))
 	return file
 }

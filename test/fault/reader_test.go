@@ -45,9 +45,7 @@ func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
 	dead, level := placeApart(t, ctx, js, dir, c, levels)
 	leadCluster(t, c[0])
 	proof, err := dead.kill()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	t.Logf("%s, with the consumer of delay.%s", proof, level)
 	const count = 6
 	for i := range count {
@@ -134,9 +132,7 @@ func (s *server) clusterLeader() (string, error) {
 func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c cluster, stream string) *server {
 	t.Helper()
 	s, err := js.Stream(ctx, stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	list := s.ListConsumers(ctx)
 	var found *server
 	for info := range list.Info() {
@@ -145,9 +141,7 @@ func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c clust
 			found = c.named(info.Cluster.Leader)
 		}
 	}
-	if err := list.Err(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, list.Err())
 	return found
 }
 
@@ -173,9 +167,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		}
 		for range count {
 			_, err := js.PublishAsync("delayin.10ms.orders.x", []byte("x"), jetstream.WithStallWait(timeout))
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 		}
 		<-js.PublishAsyncComplete()
 		published += count + 1
@@ -183,13 +175,9 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		lead, cancel := context.WithTimeout(t.Context(), timeout)
 		err := leadFrom(lead, js, c[0]) // so that the paused server leads no stream
 		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		s, err := js.Stream(t.Context(), intake)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		var slow *server
 		for _, other := range c[1:] { // the test and the broker are connected to the first server
 			if other.name != s.CachedInfo().Cluster.Leader {
@@ -202,9 +190,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		if _, err := b.terminate(); err != nil {
 			t.Error(err)
 		}
-		if err := slow.resume(); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, slow.resume())
 		successor := atServer(t, dir, 2*round+2, c, c[0], "10s,1m")
 		seen.await(t, timeout, published)
 		if _, err := successor.terminate(); err != nil {
@@ -262,14 +248,10 @@ func (c *tally) await(t *testing.T, maxTime time.Duration, want int) {
 func atServer(t *testing.T, dir string, number int, c cluster, s *server, levels string) *broker {
 	t.Helper()
 	b, err := newBroker(dir, built.broker, number, c, levels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	b.stayAt(s)
 	t.Cleanup(b.end)
-	if err := b.run(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, b.run())
 	return b
 }
 
@@ -277,9 +259,7 @@ func atServer(t *testing.T, dir string, number int, c cluster, s *server, levels
 func connect(t *testing.T, url string, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := nats.Connect(url, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -289,13 +269,9 @@ func newClusterOf(t *testing.T) (dir string, c cluster, js jetstream.JetStream) 
 	t.Helper()
 	dir = t.TempDir()
 	c, err := newCluster(dir, built.server, quota)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	t.Cleanup(c.end)
-	if err := c.start(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, c.start())
 	if js, err = jetstream.New(connect(t, c[0].url(), nats.MaxReconnects(-1))); err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,7 @@ import (
 func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspector {
 	t.Helper()
 	i := InspectAs(t, s, cfg, "")
-	if err := i.ReadKeys(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, i.ReadKeys(t.Context()))
 	return i
 }
 
@@ -23,9 +21,7 @@ func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspe
 func InspectAs(t testing.TB, s *natstest.Server, cfg broker.Config, user string) *inspect.Inspector {
 	t.Helper()
 	i, err := inspect.Open(s.ConnectAs(user), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return i
 }
 
@@ -58,8 +54,6 @@ func MustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 func MustWanted(t *testing.T, id string) inspect.MessageRef {
 	t.Helper()
 	w, err := inspect.ParseMessageRef(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return w
 }

@@ -31,9 +31,7 @@ const rawInbox = "_INBOX.raw."
 func DialRaw(t testing.TB, s *natstest.Server) *RawConn {
 	t.Helper()
 	conn, err := s.Dial("", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	c := &RawConn{t: t, conn: conn}
 	done := make(chan struct{})
 	t.Cleanup(func() {

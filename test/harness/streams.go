@@ -27,9 +27,7 @@ func (c *Client) DeleteConsumers(stream string) {
 	s := c.Stream(stream)
 	n := 0
 	for info := range s.ListConsumers(ctx).Info() {
-		if err := s.DeleteConsumer(ctx, info.Name); err != nil {
-			c.T.Fatal(err)
-		}
+		natstest.NoError(c.T, s.DeleteConsumer(ctx, info.Name))
 		n++
 	}
 	if n != 1 {

@@ -16,6 +16,7 @@ import (
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/schedules"
 	"delaybroker/broker/timer/store"
+	"delaybroker/test/natstest"
 )
 
 // AnswersSchedules serves requests for schedules, with the timers and the clock of c, until the test ends.
@@ -46,9 +47,7 @@ type TimerClient struct {
 
 func NewTimerClient(c *Client) *TimerClient {
 	names, err := message.NewNames("delay")
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	natstest.NoError(c.T, err)
 	api := jsapi.Client{Conn: c.NC, API: "$JS.API"}
 	return &TimerClient{c, &store.Timers{
 		Policy: message.Policy{Names: names}, API: api,
@@ -97,9 +96,7 @@ func (c *TimerClient) Holds(secrets ...string) {
 	if err == nil {
 		err = streams.ReadKeys(context.Background(), c.JS)
 	}
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	natstest.NoError(c.T, err)
 	c.Timers.Policy = streams.Policy()
 }
 

@@ -19,9 +19,7 @@ import (
 func document(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return string(text)
 }
 
@@ -125,14 +123,10 @@ func TestReadmeHasEachTest(t *testing.T) {
 	found := 0
 	for _, folder := range []string{"promises", "timers", "schedules", "owners", "pauses", "tenants"} {
 		files, err := filepath.Glob(filepath.Join(root, "test", folder, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		for _, file := range files {
 			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			for _, test := range declared.FindAllSubmatch(source, -1) {
 				found++
 				if name := string(test[1]); !strings.Contains(rows, "`"+name+"`") {
@@ -156,9 +150,7 @@ func TestReadmeProgram(t *testing.T) {
 		t.Fatal("the README has no program")
 	}
 	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(program[1]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.WriteFile(file, []byte(program[1]), 0o600))
 	address := natstest.FreeAddress(t)
 	p := natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+t.TempDir(), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
 	defer p.Terminate()

@@ -18,9 +18,7 @@ var given struct {
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	addresses, err := FreeAddresses(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, err)
 	return addresses[0]
 }
 

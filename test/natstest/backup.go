@@ -34,9 +34,7 @@ func SaveStream(t testing.TB, nc *nats.Conn, stream string) Backup {
 	inbox := nc.NewInbox()
 	chunks := make(chan *nats.Msg, 1024)
 	sub, err := nc.ChanSubscribe(inbox, chunks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, err)
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	var answer server.JSApiStreamSnapshotResponse
 	call(t, nc, "$JS.API.STREAM.SNAPSHOT."+stream,
@@ -51,9 +49,7 @@ func SaveStream(t testing.TB, nc *nats.Conn, stream string) Backup {
 		}
 		b.data = append(b.data, m.Data...)
 		if m.Reply != "" {
-			if err := nc.Publish(m.Reply, nil); err != nil {
-				t.Fatal(err)
-			}
+			NoError(t, nc.Publish(m.Reply, nil))
 		}
 	}
 	return b
@@ -71,9 +67,7 @@ func (s *Server) SaveFiles(nc *nats.Conn, stream string) Backup {
 	files := os.DirFS(filepath.Join(s.opts.StoreDir, "jetstream", "$G", "streams", stream))
 	for _, pattern := range []string{"meta.*", "msgs/*.blk"} {
 		names, err := fs.Glob(files, pattern)
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		NoError(s.t, err)
 		for _, name := range names {
 			content, err := fs.ReadFile(files, name)
 			if err == nil {
@@ -82,14 +76,10 @@ func (s *Server) SaveFiles(nc *nats.Conn, stream string) Backup {
 			if err == nil {
 				_, err = archive.Write(content)
 			}
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			NoError(s.t, err)
 		}
 	}
-	if err := errors.Join(archive.Close(), compressed.Close()); err != nil {
-		s.t.Fatal(err)
-	}
+	NoError(s.t, errors.Join(archive.Close(), compressed.Close()))
 	return Backup{Config: answer.Config, State: answer.State, data: data.Bytes()}
 }
 
@@ -126,9 +116,7 @@ func send(t testing.TB, nc *nats.Conn, subject string, chunk []byte) {
 func call(t testing.TB, nc *nats.Conn, subject string, request, answer any) {
 	t.Helper()
 	body, err := json.Marshal(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	m, err := nc.RequestWithContext(ctx, subject, body)

@@ -28,9 +28,7 @@ func RunCluster(t testing.TB, options func() server.Options) Cluster {
 	}
 	for i, route := range routes {
 		host, port, err := net.SplitHostPort(strings.TrimPrefix(route, "nats://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		NoError(t, err)
 		opts := options()
 		opts.ServerName, opts.Host, opts.Port = fmt.Sprintf("n%d", i), host, server.RANDOM_PORT
 		opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, Dir(t), true, true
@@ -40,9 +38,7 @@ func RunCluster(t testing.TB, options func() server.Options) Cluster {
 		}
 		opts.Routes = server.RoutesFromStr(strings.Join(routes, ","))
 		s, err := server.NewServer(&opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		NoError(t, err)
 		s.Start()
 		t.Cleanup(func() {
 			s.Shutdown()

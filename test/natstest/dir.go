@@ -16,9 +16,7 @@ func Dir(t testing.TB) string {
 		return t.TempDir()
 	}
 	dir, err := os.MkdirTemp(memory, "natstest")
-	if err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, err)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Errorf("remove the server's data: %v", err)

@@ -63,9 +63,7 @@ func Everything() nats.Option { return nats.UserInfo(allUser, allUser) }
 func optionsIn(t testing.TB, file string) *server.Options {
 	t.Helper()
 	opts, err := server.ProcessConfigFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, err)
 	return opts
 }
 

@@ -43,6 +43,14 @@ func Await(t testing.TB, condition string, holds func() bool) {
 	}
 }
 
+// NoError ends the test if there is an error.
+func NoError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func init() {
 	ats.Register() // rule 1
 	if os.Getenv("GOGC") == "" {

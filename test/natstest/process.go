@@ -102,9 +102,7 @@ func startProcess(t testing.TB, binary string, env ...string) *Process {
 	cmd := exec.Command(binary)
 	cmd.Env = append(os.Environ(), append([]string{"DELAY_HTTP_ADDR=off", "DELAY_LOG_FORMAT=json"}, env...)...)
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	NoError(t, err)
 	if err := cmd.Start(); err != nil {
 		t.Fatalf("start the broker: %v", err)
 	}

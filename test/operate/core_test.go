@@ -32,12 +32,8 @@ func countCopies(c *harness.Client, subject string) *copyCounter {
 		defer s.mu.Unlock()
 		s.seen[m.Header.Get(message.HeaderID)]++
 	})
-	if err != nil {
-		c.T.Fatal(err)
-	}
-	if err := sub.SetPendingLimits(-1, -1); err != nil {
-		c.T.Fatal(err)
-	}
+	natstest.NoError(c.T, err)
+	natstest.NoError(c.T, sub.SetPendingLimits(-1, -1))
 	return s
 }
 
@@ -64,9 +60,7 @@ func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	at := time.Now().Add(8 * time.Second)
 	var last nats.PubAckFuture
 	js, err := c.NC.JetStream(nats.PublishAsyncMaxPending(10_000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	publish := func(subject string) {
 		if last, err = js.PublishAsync(subject, []byte("x"), nats.StallWait(time.Minute)); err != nil {
 			t.Fatal(err)

@@ -114,9 +114,7 @@ func TestFleetTargets(t *testing.T) {
 func TestTargetsMatchTotals(t *testing.T) {
 	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
 		modes, err := deliver.ParseModes("mute.>=stream,auto")
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		b := harness.StartBroker(t, s, broker.Config{Deliver: modes, Attempts: 1, History: new(history.Book)})
 		c := harness.NewClient(t, s)
 		c.Subscribe("mute.x") // no stream has the subject
@@ -176,9 +174,7 @@ func forge(t *testing.T, s *natstest.Server) {
 	t.Helper()
 	nc := s.Connect()
 	body, err := json.Marshal(broker.Answer{Instance: "evil", Totals: &stats.Totals{Delivered: 1 << 40}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	if _, err := nc.Subscribe("delayctl.status", func(m *nats.Msg) { _ = nc.Publish(m.Reply, body) }); err != nil {
 		t.Fatal(err)
 	}

@@ -29,9 +29,7 @@ func TestGuide(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	guide, err := os.ReadFile("../../cmd/delaybroker/GUIDE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	script := "set -eu\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n"
 	var want []string // by number of the command
 	for _, b := range guideBlock.FindAllStringSubmatch(string(guide), -1) {
@@ -87,18 +85,14 @@ func runScript(t *testing.T, script string) string {
 	}
 	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
 		dir, err := exec.Command("go", "env", name).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		env = append(env, name+"="+strings.TrimSpace(string(dir)))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = root, env, 10*time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {

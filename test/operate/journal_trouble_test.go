@@ -129,9 +129,7 @@ func provisionJournal(c *harness.Client) {
 	if err == nil {
 		_, _, err = streams.Provisioner(c.JS).Provision(context.Background(), streams.Wanted(c.NC.MaxPayload(), false))
 	}
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	natstest.NoError(c.T, err)
 }
 
 // TestJournalOfKilledInstance: the records of the last 150 ms of a killed instance are missing, and the report has the
@@ -191,8 +189,6 @@ func TestJournalOfKilledInstance(t *testing.T) {
 func journalReport(t *testing.T, s *natstest.Server, cfg broker.Config) journal.Report {
 	t.Helper()
 	j, err := harness.Inspect(t, s, cfg).Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return j.Report
 }

@@ -43,9 +43,7 @@ func TestMetricsOfFullLane(t *testing.T) {
 		time.Sleep(2 * time.Minute) // the broker requests the number of messages once a minute
 		want("with more messages behind", 1100, 32)
 		lane := c.Stream("DELAY_1h")
-		if err := lane.Purge(context.Background(), jetstream.WithPurgeSequence(501)); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, lane.Purge(context.Background(), jetstream.WithPurgeSequence(501)))
 		time.Sleep(2 * time.Minute)
 		if got := scrape(t, i)["lane_pending_messages DELAY_1h"]; got < 600 || got > 632 {
 			t.Errorf("after a purge of 500 messages, with 32 in memory: %v pending, want 600 to 632", got)
@@ -94,9 +92,7 @@ func TestMetricsOfForeignLanes(t *testing.T) {
 		synctest.Wait()
 		families, err := metrics.New(metrics.Source{Status: i.Broker.Status,
 			Ready: func() bool { return true }}).Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		gauges := make(map[string]float64)
 		for _, f := range families {
 			for _, m := range f.Metric {

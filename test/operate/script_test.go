@@ -82,9 +82,7 @@ func TestCommandsAtTheTerminal(t *testing.T) {
 	}
 
 	nc, err := nats.Connect("nats://" + address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer nc.Close()
 	c := harness.Connected(t, nc)
 	for _, subject := range []string{"delayin.soon.orders.x", "delayin.500d.orders.x", "delayin.500d.orders.x",
@@ -184,14 +182,10 @@ type statusLane struct {
 func statusOf(t *testing.T, address string) []statusLane {
 	t.Helper()
 	res, err := http.Get("http://" + address + "/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer res.Body.Close()
 	var status struct{ Lanes []statusLane }
-	if err := json.NewDecoder(res.Body).Decode(&status); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, json.NewDecoder(res.Body).Decode(&status))
 	return status.Lanes
 }
 
@@ -216,9 +210,7 @@ func TestCommandsWithAnotherPrefix(t *testing.T) {
 	env := []string{"NATS_URL=" + url, "DELAY_HTTP_ADDR=off", "DELAY_PREFIX=later", "DELAY_LEVELS=1s,5s,7s"}
 	line{args: "provision", says: []string{"LATER_7s", "created"}}.check(t, env)
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer nc.Close()
 	harness.Connected(t, nc).Publish("later.7s.orders.x", "")
 	stored := []string{"no broker answers: the message is stored", "LATER_7s-2-"}

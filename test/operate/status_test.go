@@ -22,13 +22,9 @@ import (
 func ask(t *testing.T, nc *nats.Conn, reply string) (all []broker.Answer) {
 	t.Helper()
 	sub, err := nc.SubscribeSync(reply)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer func() { _ = sub.Unsubscribe() }()
-	if err := nc.PublishRequest("delayctl.status", reply, nil); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, nc.PublishRequest("delayctl.status", reply, nil))
 	// Not NextMsg: see natstest.DropTimers.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -149,9 +145,7 @@ func TestStatusInSeconds(t *testing.T) {
 		c.Publish("delay.1s.x", "x")
 		time.Sleep(2 * time.Second)
 		text, err := json.Marshal(b.Broker.Status())
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		var status struct {
 			Lanes []struct {
 				Stream    string
@@ -165,9 +159,7 @@ func TestStatusInSeconds(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal(text, &status); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, json.Unmarshal(text, &status))
 		var order []string
 		for _, l := range status.Lanes {
 			order = append(order, l.Stream)

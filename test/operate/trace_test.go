@@ -45,9 +45,7 @@ func startTracing(t *testing.T, spans *collector) (tr *trace.Tracer, stop func()
 	tr, err := trace.New(trace.Config{
 		Environment: func(string) string { return "" }, Exporter: spans, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { tr.Run(ctx) })

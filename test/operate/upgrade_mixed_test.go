@@ -115,18 +115,14 @@ func TestNewerMessageIsReported(t *testing.T) {
 		}
 		o, name := harness.Operator(t, s), a.Broker.Instance()
 		v, err := o.Lanes(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		for _, l := range v.Lanes {
 			if l.Stream == "DELAY_5s" && (l.State != inspect.TooNew || l.Overdue != 55) {
 				t.Errorf("levels: got %s, overdue for %v seconds", l.State, l.Overdue)
 			}
 		}
 		wanted, err := inspect.ParseMessageRef("DELAY_INTAKE-1-1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		w, err := o.Where(t.Context(), wanted, 1000, func(uint64, uint64) {})
 		if want := name + " owns its lane and reads formats up to 3; the message has format 4"; err != nil ||
 			!strings.HasSuffix(w.Answer, want) {

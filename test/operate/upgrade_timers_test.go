@@ -34,16 +34,12 @@ accounts { APP {
 no_auth_user: all
 `
 	file := filepath.Join(t.TempDir(), "server.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.WriteFile(file, []byte(conf), 0o600))
 	for name, userName := range map[string]string{"no room": "all", "no right": "app"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			opts, err := server.ProcessConfigFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			natstest.BubbleWith(t, *opts, func(t *testing.T, s *natstest.Server) {
 				cfg, user := broker.Config{Ladder: harness.Ladder(t, "1s 10s"), MaxOwners: 3}, nats.UserInfo(userName, "a")
 				harness.StartBroker(t, s, cfg, user).Stop()
@@ -111,8 +107,6 @@ func streamNames(c *harness.Client) (all []string) {
 	for name := range list.Name() {
 		all = append(all, name)
 	}
-	if err := list.Err(); err != nil {
-		c.T.Fatal(err)
-	}
+	natstest.NoError(c.T, list.Err())
 	return all
 }

@@ -30,9 +30,7 @@ type cable struct {
 func newCable(t *testing.T, to string) *cable {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	c := &cable{Listener: l, open: make(map[net.Conn]bool)}
 	var carrying sync.WaitGroup
 	carrying.Go(func() {
@@ -77,14 +75,10 @@ func (c *cable) set(cut bool) {
 func leafOf(t *testing.T, hub *natstest.Server, cluster string) (*natstest.Server, *cable) {
 	t.Helper()
 	v, err := hub.Server().Varz(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	link := newCable(t, fmt.Sprintf("127.0.0.1:%d", v.LeafNode.Port))
 	u, err := url.Parse("nats-leaf://" + link.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	opts := server.Options{Host: "127.0.0.1", Port: -1, ServerName: "leaf", LeafNode: server.LeafNodeOpts{
 		ReconnectInterval: 200 * time.Millisecond, Remotes: []*server.RemoteLeafOpts{{URLs: []*url.URL{u}}},
 	}}

@@ -117,13 +117,9 @@ func newWindow(t *testing.T, browser context.Context) (target.ID, cdp.BrowserCon
 	t.Helper()
 	ctx := cdp.WithExecutor(browser, chromedp.FromContext(browser).Browser)
 	window, err := target.CreateBrowserContext().Do(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	id, err := target.CreateTarget("about:blank").WithBrowserContextID(window).WithNewWindow(true).Do(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return id, window
 }
 
@@ -135,9 +131,7 @@ func newTab(t *testing.T, browser context.Context, window cdp.BrowserContextID) 
 	if err == nil {
 		err = target.ActivateTarget(id).Do(ctx)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return id
 }
 
@@ -192,9 +186,7 @@ func (b *tab) allowRefusals() {
 
 func (b *tab) run(actions ...chromedp.Action) {
 	b.t.Helper()
-	if err := chromedp.Run(b.ctx, actions...); err != nil {
-		b.t.Fatal(err)
-	}
+	natstest.NoError(b.t, chromedp.Run(b.ctx, actions...))
 }
 
 // until waits until a JavaScript condition is true.

@@ -135,9 +135,7 @@ func cpuTime(b *testing.B, pid int) (sum time.Duration) {
 	}
 	for _, thread := range threads {
 		text, err := os.ReadFile(thread)
-		if err != nil {
-			b.Fatal(err)
-		}
+		natstest.NoError(b, err)
 		var ns int64
 		if _, err := fmt.Sscan(string(text), &ns); err != nil {
 			b.Fatal(err)

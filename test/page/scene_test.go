@@ -79,9 +79,7 @@ func startScene(t *testing.T, access page.Access) *scene {
 		Rates:   must(deliver.ParseRates("shop.mail=50"))(t),
 	}
 	rules, _, err := config.ParseRetryLimits("shop.sms=1,20")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	cfg.AttemptRules = rules
 	c.url = c.serve(s, cfg, "west", access, slog.New(slog.NewTextHandler(c.log, nil)))
 	c.serve(s, cfg, "east", access, slog.New(slog.DiscardHandler))
@@ -94,9 +92,7 @@ func startScene(t *testing.T, access page.Access) *scene {
 func must[T any](v T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		return v
 	}
 }
@@ -110,13 +106,9 @@ func (c *scene) serve(
 	cfg.Instance, cfg.History = name, new(history.Book)
 	dial := func() *nats.Conn { return s.Connect(nats.ReconnectBufSize(-1)) }
 	b, err := broker.New(broker.Links{Read: s.Connect(), Write: dial(), Deliver: dial(), Control: dial()}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	var durability atomic.Pointer[string]
 	durability.Store(new("acknowledged means written to a file by one server: a crash of the server loses nothing"))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -253,9 +245,7 @@ func (c *scene) subscribe(subject string) *nats.Subscription {
 	if err == nil {
 		err = c.nc.Flush()
 	}
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	natstest.NoError(c.t, err)
 	return sub
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"delaybroker/test/natstest"
 )
 
 // shellCommands: the equivalent commands of views and plans are those in testdata/lines.txt. A test of the command
@@ -76,15 +78,11 @@ func (c *scene) call(t *testing.T, method, path, body string, into any) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, c.url+"api/"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer res.Body.Close()
 	if err := json.NewDecoder(res.Body).Decode(into); err != nil {
 		t.Errorf("%s: %v", path, err)

@@ -268,9 +268,7 @@ func editLetter(t *testing.T, browser context.Context, c *scene) {
 	b.press("dialog", "Resend dead letter")
 	b.until(`document.querySelector("#done")?.textContent === "1 of 1 dead letter resent"`)
 	m, err := sub.NextMsg(natstest.Timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	if string(m.Data) != "changed\nü" || m.Header.Get("X-Drop") != "" || m.Header.Get("X-Set") != "ü" ||
 		m.Header.Get("X-Keep") != "kept" {
 		t.Errorf("got a message with the headers %v and the body %q", m.Header, m.Data)

@@ -136,16 +136,12 @@ func TestDeadResentToPaused(t *testing.T) {
 		c.Target("ORDERS", "orders.>")
 		harness.MustPause(t, o, "orders.>")
 		letters, err := o.Letters(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		for l, err := range letters.List(context.Background(), deadletter.Query{}) {
 			if err == nil {
 				err = letters.Resend(context.Background(), l, deadletter.Change{}, letters.Time())
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 		}
 		time.Sleep(time.Hour)
 		harness.CheckInOrder(t, c.Arrivals("ORDERS"), 0)

@@ -30,13 +30,9 @@ func silence(c *harness.Client) (end func()) {
 	c.T.Helper()
 	cfg := c.Remove(harness.PausedStream)
 	sub, err := c.NC.Subscribe("delaysys.paused.>", func(*nats.Msg) {})
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	natstest.NoError(c.T, err)
 	return func() {
-		if err := sub.Unsubscribe(); err != nil {
-			c.T.Fatal(err)
-		}
+		natstest.NoError(c.T, sub.Unsubscribe())
 		c.Create(cfg)
 	}
 }
@@ -174,9 +170,7 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 		older, err := c.NC.Subscribe("delayctl.status", func(m *nats.Msg) {
 			_ = c.NC.Publish(m.Reply, []byte(`{"instance":"older","lanes":[]}`))
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		if _, err := o.Pause(context.Background(), "orders.>"); !errors.Is(err, inspect.ErrPausesUnsupported) ||
 			!strings.Contains(err.Error(), "older") {
 			t.Errorf("pause beside an older broker: %v, want its name", err)
@@ -184,9 +178,7 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 		if all, err := o.Pauses(context.Background()); err != nil || len(all) > 0 {
 			t.Errorf("paused all the same: %v, %v", all, err)
 		}
-		if err := older.Unsubscribe(); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, older.Unsubscribe())
 		deaf := harness.StartBroker(t, s, cfg)
 		time.Sleep(12 * time.Second)
 		deaf.Links.Control.Close()
@@ -211,16 +203,12 @@ func TestLatePauseIsFound(t *testing.T) {
 			}
 			harness.MustPause(t, o, "orders.>")
 			list, err := o.Pauses(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			c.Publish("delay.1s.orders.x", "late")
 			time.Sleep(time.Minute)
 			parked, err := c.Stream(harness.PausedStream).GetLastMsgForSubject(context.Background(),
 				"delaysys.paused."+list[len(list)-1].ID+".orders.x")
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			harness.MustResume(t, o, "orders.>")
 			time.Sleep(5*time.Second + after)
 			if after > time.Hour { // the next list does not name it any more

@@ -60,9 +60,7 @@ func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 		}
 	})
 	i, err := inspect.Open(s.Connect(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	on.Store(true)
 	if first, err := resendAll(i); err == nil {
 		t.Errorf("with requests that fail, it says %+v", first)

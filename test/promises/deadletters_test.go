@@ -33,9 +33,7 @@ func letter(c *harness.Client, box *deadletter.Store) deadletter.Letter {
 func impatient(t *testing.T) broker.Config {
 	t.Helper()
 	modes, err := deliver.ParseModes("stream")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), Attempts: 2, Deliver: modes}
 }
 
@@ -57,9 +55,7 @@ func TestResentKeepsItsID(t *testing.T) {
 
 		c.Target("ORDERS", "orders.>")
 		resent := time.Now()
-		if err := box.Resend(context.Background(), l, deadletter.Change{}, resent); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, box.Resend(context.Background(), l, deadletter.Change{}, resent))
 		synctest.Wait()
 		got := c.Arrivals("ORDERS")
 		harness.CheckCount(t, got, 1)
@@ -87,9 +83,7 @@ func TestResentHasAllItsRetries(t *testing.T) {
 		time.Sleep(time.Minute)
 		first := letter(c, box)
 		died := time.Now()
-		if err := box.Resend(context.Background(), first, deadletter.Change{}, died); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, box.Resend(context.Background(), first, deadletter.Change{}, died))
 		time.Sleep(time.Second - 1) // one retry follows after a second: the second and last attempt
 		synctest.Wait()
 		harness.CheckCount(t, c.Letters(box), 0)
@@ -124,9 +118,7 @@ func TestResentOnce(t *testing.T) {
 		synctest.Wait()
 		harness.CheckCount(t, in.All(), 1)
 		time.Sleep(10 * time.Second)
-		if err := c.Box().Resend(context.Background(), letter(c, c.Box()), deadletter.Change{}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, c.Box().Resend(context.Background(), letter(c, c.Box()), deadletter.Change{}, time.Now()))
 		time.Sleep(time.Hour)
 		harness.CheckCount(t, in.All(), 1)
 		c.CheckEmpty()
@@ -229,9 +221,7 @@ func tryOthersLetters(t *testing.T, orders *harness.Client) {
 		"$JS.API.DIRECT.GET.DELAY_DEAD.delaydead.bad_time.orders.expire", "$JS.API.STREAM.MSG.GET.DELAY_DEAD",
 	} {
 		for _, words := range []string{`{"batch":1}`, `{"seq":1}`, "+NXT", ""} {
-			if err := orders.NC.PublishRequest(api, "payments.capture", []byte(words)); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, orders.NC.PublishRequest(api, "payments.capture", []byte(words)))
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -257,13 +247,9 @@ func pushed(c *harness.Client, subject string) []harness.Arrival {
 			c.T.Errorf("acknowledge: %v", err)
 		}
 	})
-	if err != nil {
-		c.T.Fatal(err)
-	}
+	natstest.NoError(c.T, err)
 	time.Sleep(time.Minute) // more than the time after which it would be sent again
-	if err := sub.Unsubscribe(); err != nil {
-		c.T.Fatal(err)
-	}
+	natstest.NoError(c.T, sub.Unsubscribe())
 	return in.All()
 }
 

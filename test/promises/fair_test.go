@@ -31,9 +31,7 @@ func floodWith(c *harness.Client, count, size int, subject func(i int) string) {
 	body := make([]byte, size)
 	for i := range count {
 		m := &nats.Msg{Subject: subject(i), Data: body, Header: nats.Header{message.HeaderDeliver: {"stream"}}}
-		if err := c.NC.PublishMsg(m); err != nil {
-			c.T.Fatal(err)
-		}
+		natstest.NoError(c.T, c.NC.PublishMsg(m))
 	}
 }
 

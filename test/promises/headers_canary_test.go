@@ -32,9 +32,7 @@ func TestCanaryHeaders(t *testing.T) {
 		listed[name] = true
 	}
 	names, err := message.NewNames(message.DefaultPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	policy := message.Policy{Names: names}
 	found := make(map[string]bool)
 	for _, pkg := range []string{
@@ -108,9 +106,7 @@ func parsePackage(t *testing.T, pkg string) (*token.FileSet, []*ast.File) {
 			continue
 		}
 		f, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		files = append(files, f)
 	}
 	return set, files

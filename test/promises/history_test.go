@@ -113,9 +113,7 @@ func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTim
 		}
 		time.Sleep(time.Second)
 		s.Stop()
-		if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, os.CopyFS(backup, os.DirFS(dir)))
 		s.Start()
 		time.Sleep(time.Second)
 		for i := range 20 {
@@ -123,12 +121,8 @@ func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTim
 		}
 		time.Sleep(10 * time.Second) // read, and on the wheel
 		s.Stop()
-		if err := os.RemoveAll(dir + "/jetstream"); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(dir, os.DirFS(backup)); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, os.RemoveAll(dir+"/jetstream"))
+		natstest.NoError(t, os.CopyFS(dir, os.DirFS(backup)))
 		s.Start()
 		time.Sleep(5 * time.Second)
 		for i := range 10 {
@@ -271,9 +265,7 @@ func TestDeposedLeaderIsNoNewHistory(t *testing.T) {
 					c.Publish("delay.10s.orders.x", fmt.Sprint(i))
 				}
 				before, err := natstest.Request(c.NC, &nats.Msg{Subject: "$JS.API.STREAM.INFO.DELAY_10s"}, time.Second)
-				if err != nil {
-					t.Fatal(err)
-				}
+				natstest.NoError(t, err)
 				for i := range 200 {
 					c.Publish("delay.10s.orders.x", fmt.Sprint(100+i))
 					time.Sleep(10 * time.Millisecond)

@@ -120,9 +120,7 @@ func peakOf(t *testing.T, pid int) int {
 	for line := range strings.Lines(string(status)) {
 		if text, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kb, err := strconv.Atoi(strings.Fields(text)[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			return kb >> 10
 		}
 	}

@@ -80,9 +80,7 @@ type month struct {
 func newMonth(t *testing.T, dir string, size, days int) *month {
 	t.Helper()
 	rates, err := deliver.ParseRates("mail.bulk=5")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	m := &month{
 		server: natstest.Run(t, dir), size: size, days: days, random: rand.New(rand.NewPCG(uint64(size), 1)),
 		begin: time.Now(), due: make(map[string]time.Time), cancelled: make(map[string]bool),
@@ -121,9 +119,7 @@ func (m *month) recur(key string, headers ...string) {
 		}
 	}
 	table, err := timetable.Parse(words)
-	if err != nil {
-		m.T.Fatal(err)
-	}
+	natstest.NoError(m.T, err)
 	for at := time.Now(); ; {
 		next, ok := table.After(time.Time{}, at)
 		if !ok || !next.Before(m.end()) {
@@ -266,9 +262,7 @@ func (m *month) publishIn(body, target string, in time.Duration) {
 func (m *month) operate(verb func(testing.TB, *inspect.Inspector, string), pattern string) {
 	m.T.Helper()
 	i, err := inspect.Open(m.server.Connect(), m.cfg)
-	if err != nil {
-		m.T.Fatal(err)
-	}
+	natstest.NoError(m.T, err)
 	defer i.Close()
 	verb(m.T, i, pattern)
 }

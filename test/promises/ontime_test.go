@@ -79,9 +79,7 @@ func TestChains(t *testing.T) {
 			accepted := time.Now()
 			_, token, _ := strings.Cut(subject, ".")
 			wait, err := levels.ParseDuration(token)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			harness.CheckExactly(t, in, accepted.Add(wait), 0)
 			time.Sleep(time.Minute)
 			harness.CheckCount(t, in.All(), 1)

@@ -60,9 +60,7 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 			if i%3 == 0 {
 				lane = "intake"
 			}
-			if err := c.NC.Publish(subject+".orders.x", []byte(lane)); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, c.NC.Publish(subject+".orders.x", []byte(lane)))
 			time.Sleep(2 * time.Millisecond)
 		}
 		back := time.Now()

@@ -40,9 +40,7 @@ func TestSlack(t *testing.T) {
 				batches := make(map[time.Time]bool)
 				for _, m := range all {
 					due, err := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
-					if err != nil {
-						t.Fatal(err)
-					}
+					natstest.NoError(t, err)
 					want := due.Truncate(slack)
 					if want.Before(due) {
 						want = want.Add(slack)

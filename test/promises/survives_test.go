@@ -207,9 +207,7 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 		c.Publish("delay.10m.orders.d", "d")
 		c.Publish("delayin.15m.orders.e", "e")
 		time.Sleep(9 * time.Second) // a is on the wheel
-		if err := s.Server().DisableJetStream(); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, s.Server().DisableJetStream())
 		time.Sleep(10 * time.Minute)
 		if got := log.Of(""); got > 150 {
 			t.Errorf("%d lines in ten minutes, want few: %v", got, log.Count)
@@ -217,9 +215,7 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 		if log.Of("the stream's leader does not report its time") == 0 {
 			t.Error("the log does not say that the stream's leader is missing")
 		}
-		if err := s.Server().EnableJetStream(&server.JetStreamConfig{StoreDir: dir + "/jetstream"}); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, s.Server().EnableJetStream(&server.JetStreamConfig{StoreDir: dir + "/jetstream"}))
 		c.CheckArrive("ORDERS", time.Now().Add(15*time.Second), "a", "b", "c", "d")
 		if owners.Told.Load() == 0 {
 			t.Error("the broker did not check meanwhile whether other instances own its lanes")

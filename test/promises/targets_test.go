@@ -96,9 +96,7 @@ func (f *forbidden) ask(subject, block, target string, may ...message.Code) {
 // askEverywhere asks for each forbidden target in every form of request.
 func (f *forbidden) askEverywhere() {
 	names, err := message.NewNames(message.DefaultPrefix)
-	if err != nil {
-		f.T.Fatal(err)
-	}
+	natstest.NoError(f.T, err)
 	all := poison.Targets(names.Roots())
 	for target := range all {
 		if !strings.ContainsAny(target, " \t\r\n") { // white space would end the subject

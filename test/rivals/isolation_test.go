@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/bench"
+	"delaybroker/test/natstest"
 )
 
 const (
@@ -49,12 +50,8 @@ var missing = neighbour{name: "missing", subject: "delay.1s.missing.x", open: fu
 // silent is a subscriber that does not acknowledge its messages.
 var silent = neighbour{name: "silent", subject: "delay.1s.silent.x", mode: "stream", open: func(l *load) {
 	sub, err := l.nc.Subscribe("silent.>", func(*nats.Msg) {})
-	if err != nil {
-		l.b.Fatal(err)
-	}
-	if err := sub.SetPendingLimits(-1, -1); err != nil {
-		l.b.Fatal(err)
-	}
+	natstest.NoError(l.b, err)
+	natstest.NoError(l.b, sub.SetPendingLimits(-1, -1))
 }}
 
 // BenchmarkIsolation measures the lateness of 2,000 messages a second for a healthy target: alone, and beside other

@@ -124,9 +124,7 @@ func (p *process) cpu() time.Duration { return p.usage().CPU }
 func (p *process) usage() bench.Usage {
 	p.b.Helper()
 	u, err := bench.UsageOf(p.pid())
-	if err != nil {
-		p.b.Fatal(err)
-	}
+	natstest.NoError(p.b, err)
 	return u
 }
 

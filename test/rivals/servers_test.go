@@ -104,9 +104,7 @@ func startServers(b testing.TB, n int) processes {
 		if p.out, err = p.cmd.StdoutPipe(); err != nil {
 			b.Fatal(err)
 		}
-		if err := p.cmd.Start(); err != nil {
-			b.Fatal(err)
-		}
+		natstest.NoError(b, p.cmd.Start())
 		b.Cleanup(p.kill)
 		ps = append(ps, p)
 	}

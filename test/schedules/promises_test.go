@@ -297,9 +297,7 @@ func TestSchedulesFlood(t *testing.T) {
 				Seq   uint64
 				Error *jetstream.APIError
 			}
-			if err := json.Unmarshal([]byte(a.Body), &said); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, json.Unmarshal([]byte(a.Body), &said))
 			switch {
 			case said.Error == nil:
 				stored[said.Seq] = true

@@ -128,18 +128,14 @@ func checkTables(t *testing.T, all []result) {
 	}
 	b.WriteString("\n")
 	file, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	before, rest, _ := strings.Cut(string(file), tablesBegin)
 	tables, after, ok := strings.Cut(rest, tablesEnd)
 	switch {
 	case !ok:
 		t.Fatal("README.md has no place for the tables")
 	case *update:
-		if err := os.WriteFile("README.md", []byte(before+tablesBegin+b.String()+tablesEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, os.WriteFile("README.md", []byte(before+tablesBegin+b.String()+tablesEnd+after), 0o644))
 	case tables != b.String():
 		t.Error("the tables of README.md are not what happens: go test ./test/schedules -update")
 	}

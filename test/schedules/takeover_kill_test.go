@@ -57,9 +57,7 @@ func (h handover) killed(k kill) bool {
 			natstest.PassOn(pass, question, m)
 		}
 	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	natstest.NoError(h.t, err)
 	defer func() { _ = sub.Unsubscribe() }()
 	natstest.Flush(h.t, pass)
 	o.Store.API.API = api

@@ -38,12 +38,8 @@ func newHandover(t *testing.T, s *natstest.Server, schedule func(*scene)) handov
 	t.Cleanup(st.startBroker(t))
 	i, err := inspect.Open(s.Connect(nats.Name("operator")),
 		broker.Config{Timers: true, Schedules: message.ParseScheduleRules(handoverRules, nil)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := i.ReadKeys(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
+	natstest.NoError(t, i.ReadKeys(context.Background()))
 	return handover{sc, i}
 }
 
@@ -96,9 +92,7 @@ func TestTakenOverFireOnce(t *testing.T) {
 		})
 		h.wait(2 * time.Minute)
 		dry := h.inspect.TakeOver(true)
-		if err := dry.Stream(context.Background(), "PLAN", func(schedules.Result) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, dry.Stream(context.Background(), "PLAN", func(schedules.Result) error { return nil }))
 		took := h.take(nil)
 		for name, want := range map[string]schedules.Fate{
 			"once": schedules.Taken, "soon": schedules.Left, "every": schedules.Taken, "cron": schedules.Taken,

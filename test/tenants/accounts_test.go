@@ -53,9 +53,7 @@ func TestEveryImportIsNeeded(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	conf, err := os.ReadFile(accountsConf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	text := string(conf)
 	imports := regexp.MustCompile(`\{ (service|stream): .* \}`).FindAllStringIndex(text, -1)
 	thresholds := regexp.MustCompile(`, response_threshold: "5s"`).FindAllStringIndex(text, -1)
@@ -76,17 +74,13 @@ func TestEveryImportIsNeeded(t *testing.T) {
 func changedAccounts(t *testing.T, name string, change func(string) string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Dir(accountsConf))); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Dir(accountsConf))))
 	file := filepath.Join(dir, name)
 	text, err := os.ReadFile(file)
 	if err == nil {
 		err = os.WriteFile(file, []byte(change(string(text))), 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return filepath.Join(dir, filepath.Base(accountsConf))
 }
 

@@ -197,9 +197,7 @@ func TestAnswersGoAnywhere(t *testing.T) {
 				"payments.capture", "delay.1s.payments.capture", "delaysys.hop.1s.payments.capture",
 				"$JS.API.STREAM.PURGE.DELAY_1m", "$JS.API.STREAM.PURGE.DELAY_1m",
 			} {
-				if err := orders.NC.PublishRequest("delay.1s.orders.x", reply, []byte("own")); err != nil {
-					t.Fatal(err)
-				}
+				natstest.NoError(t, orders.NC.PublishRequest("delay.1s.orders.x", reply, []byte("own")))
 			}
 			time.Sleep(time.Hour)
 			var all []string

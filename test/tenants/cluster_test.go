@@ -35,16 +35,10 @@ func TestReadUserOnCluster(t *testing.T) {
 		return opts
 	}).URL
 	cfg, err := (&stage{}).config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	js, err := jetstream.New(dial(t, url, "provision", "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := (&stage{}).provision(js, cfg); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
+	natstest.NoError(t, (&stage{}).provision(js, cfg))
 	anew := make(chan string, 1000)
 	for _, reader := range []string{"delay-read", "delay-read-less"} {
 		runReader(t, url, reader, func() { anew <- reader })
@@ -68,9 +62,7 @@ func dial(t *testing.T, url, user, password string) *nats.Conn {
 	inbox := strings.TrimSuffix(strings.TrimPrefix(user, "delay-"), "-less")
 	nc, err := nats.Connect(url, nats.UserInfo(user, password), nats.CustomInboxPrefix("_INBOX_"+inbox),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -79,17 +71,13 @@ func dial(t *testing.T, url, user, password string) *nats.Conn {
 func runReader(t *testing.T, url, reader string, anew func()) {
 	t.Helper()
 	cfg, err := (&stage{}).config()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading the lane was interrupted", Heard: anew}, nil))
 	_, stop, err := runLinks(broker.Links{
 		Read: dial(t, url, reader, "r"), Write: dial(t, url, "delay-write", "w"),
 		Deliver: dial(t, url, "delay-deliver", "d"), Control: dial(t, url, "delay-control", "c"),
 	}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	t.Cleanup(func() {
 		if err := stop(); err != nil && !errors.Is(err, broker.ErrGrace) {
 			t.Errorf("stop the broker: %v", err)

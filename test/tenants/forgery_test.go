@@ -64,9 +64,7 @@ func TestForgedAckTakesNothingAway(t *testing.T) {
 			t.Fatalf("%q has only %d neighbours", reply, len(neighbours))
 		}
 		for _, token := range neighbours {
-			if err := orders.NC.PublishRequest("delay.1m.orders.x", reply[:i+1]+token, []byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, orders.NC.PublishRequest("delay.1m.orders.x", reply[:i+1]+token, []byte("x")))
 		}
 		time.Sleep(10 * time.Minute)
 		letters := admin.Dead()[string(message.Undelivered)]
@@ -139,10 +137,8 @@ func TestRelayedMessagesAreNobodys(t *testing.T) {
 		letter := "delaydead.undelivered.payments.capture"
 		for _, subject := range append(hops, letter) {
 			for seq := range 2 {
-				if err := orders.NC.PublishRequest("$JS.API.DIRECT.GET.ORDERS", subject,
-					fmt.Appendf(nil, `{"seq":%d}`, seq+1)); err != nil {
-					t.Fatal(err)
-				}
+				natstest.NoError(t, orders.NC.PublishRequest("$JS.API.DIRECT.GET.ORDERS", subject,
+					fmt.Appendf(nil, `{"seq":%d}`, seq+1)))
 			}
 		}
 		for i, subject := range append(hops, letter) {
@@ -253,9 +249,7 @@ func TestForgedCopyIsNotOurs(t *testing.T) {
 		ack := c.Publish("delayin.2m.payments.x", "victim")
 		st := c.Stream(ack.Stream)
 		m, err := st.GetMsg(context.Background(), ack.Sequence)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		r := message.Request{
 			ID: message.ID{Stream: ack.Stream, Sequence: ack.Sequence, At: m.Time}.String(), Accepted: m.Time,
 			Due: m.Time.Add(2 * time.Minute), Target: "payments.x",
@@ -275,9 +269,7 @@ func TestForgedPauses(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
 		o, err := inspect.Open(admin.NC, broker.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		payments.Subscribe("payments.>")
 		in := admin.Subscribe("payments.x")
 		harness.MustPause(t, o, "payments.>")
@@ -286,16 +278,12 @@ func TestForgedPauses(t *testing.T) {
 			t.Fatalf("%v, %v", list, err)
 		}
 		earlier, err := admin.Stream(harness.PausedStream).GetLastMsgForSubject(context.Background(), "delaysys.pauses")
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		harness.MustPause(t, o, "orders.>")
 		for range 200 {
 			for _, subject := range []string{"delaysys.pauses", "delaysys.paused." + list[0].ID + ".payments.x",
 				"delaysys.paused.other.payments.x"} {
-				if err := orders.NC.PublishRequest("delay.1m.orders.x", subject, []byte("x")); err != nil {
-					t.Fatal(err)
-				}
+				natstest.NoError(t, orders.NC.PublishRequest("delay.1m.orders.x", subject, []byte("x")))
 			}
 		}
 		again := &nats.Msg{Subject: "delaysys.pauses", Data: earlier.Data, Header: nats.Header{

@@ -281,9 +281,7 @@ func TestTicketActsOnce(t *testing.T) {
 		})
 		for plans := 1; plans <= 2; plans++ {
 			ticket, err := v.plan(`{"verb":"fire","key":"k","target":"orders.x"}`)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			for range 3 {
 				if err := v.carryOut(ticket); err != nil {
 					t.Error(err)

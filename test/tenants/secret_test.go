@@ -35,9 +35,7 @@ func withSecrets(cfg broker.Config, secrets ...string) broker.Config {
 func operatorWith(t testing.TB, s *natstest.Server, secrets ...string) *inspect.Inspector {
 	t.Helper()
 	i, err := inspect.Open(s.Connect(), broker.Config{MaxOwners: 3, Timers: true, Secrets: secrets})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return i
 }
 
@@ -188,9 +186,7 @@ func TestUnknownSecretIsSaid(t *testing.T) {
 		c.Publish("delaytimer.lost.orders.lost", "found", "Delay-For", "30m")
 		time.Sleep(time.Minute)
 		for _, level := range []string{"DELAY_10m", "DELAY_1m"} {
-			if err := c.Stream(level).Purge(context.Background()); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, c.Stream(level).Purge(context.Background()))
 		}
 		time.Sleep(58 * time.Minute)
 		harness.CheckCount(t, held.All(), 0)
@@ -219,9 +215,7 @@ func TestUnknownSecretIsSaid(t *testing.T) {
 			t.Errorf("%d rows are listed, want 1", rows)
 		}
 		letters, err := o.Letters(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		work := letters.Resending(deadletter.Filter{}, deadletter.Change{Unsealed: true, DeliverNow: true}, false)
 		ctx := context.Background()
 		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Outcome != inspect.LetterLeft ||

@@ -90,9 +90,7 @@ func TestTenantsTimersApart(t *testing.T) {
 				stage := &stage{Server: s, modes: "auto"}
 				if file == accountsConf {
 					stop, err := stage.provisionAndRun()
-					if err != nil {
-						t.Fatal(err)
-					}
+					natstest.NoError(t, err)
 					t.Cleanup(func() { _ = stop() }) // at the end of the bubble
 				} else {
 					for _, name := range []string{"orders", "payments"} {
@@ -169,9 +167,7 @@ func TestNeighboursTimers(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			answer, err := payments.NC.RequestMsgWithContext(ctx, m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			if !strings.Contains(string(answer.Data), fmt.Sprintf("wrong last sequence: %d", g)) {
 				t.Errorf("asked for the sequence it says %s, want %d", answer.Data, g)
 			}

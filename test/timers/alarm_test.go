@@ -24,9 +24,7 @@ func TestAlarmClock(t *testing.T) {
 		c := harness.NewClient(t, s)
 		ctx := context.Background()
 		delays, err := asking.New(c.JS, asking.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		clock := &snippets.Alarms{Delays: delays, Tries: 3}
 		start := time.Now()
 		rung := rings(c, clock)

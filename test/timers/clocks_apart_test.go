@@ -146,9 +146,7 @@ func checkClocksApart(t *testing.T, s *natstest.Server, late time.Duration) {
 	want := make(map[string][]time.Duration)
 	for _, delay := range []string{"13m27s", "71s", "12345ms"} {
 		d, err := time.ParseDuration(delay)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		c.Publish("delayin."+delay+".orders.delay", "delay of "+delay)
 		c.Publish("delaytimer."+delay+".orders.timer", "timer of "+delay, "Delay-For", delay)
 		want["delay of "+delay], want["timer of "+delay] = []time.Duration{d + late}, []time.Duration{d + late}

@@ -102,9 +102,7 @@ func TestVerbsByTheServersClock(t *testing.T) {
 		due(w, now.Add(30*time.Minute))
 		retime := harness.NewChange(timer.Retime, "k", 0)
 		table, err := timetable.Parse(timetable.Words{Every: "3s"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		retime.Table = &table
 		retime.For = "10m"
 		due(retime, now.Add(10*time.Minute))
@@ -161,9 +159,7 @@ func TestApplyByTheServersClock(t *testing.T) {
 			now.Add(30*time.Minute).Format(time.RFC3339Nano) + "}\n  over: {every: 1m, target: orders.x, last: " +
 			now.Add(-30*time.Minute).Format(time.RFC3339Nano) + "}\n"
 		file, err := declared.Read("file", []byte(text), c.Timers.Policy, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		got := make(map[string]declared.Action)
 		err = declared.Apply{File: file, Timers: c.Timers, Policy: c.Timers.Policy, DryRun: true}.Run(t.Context(),
 			func(r declared.Result) { got[r.Name] = r.Action })

@@ -31,9 +31,7 @@ func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() m
 	for range n {
 		m := harness.NewMsg(subject, body)
 		m.Reply = reply
-		if err := c.NC.PublishMsg(m); err != nil {
-			c.T.Fatal(err)
-		}
+		natstest.NoError(c.T, c.NC.PublishMsg(m))
 	}
 	natstest.Flush(c.T, c.NC)
 	return func() map[string]int {
@@ -155,9 +153,7 @@ func TestManyAtOneMoment(t *testing.T) {
 		}
 		for i := range clients {
 			subject, reply := fmt.Sprintf("delayctl.timer.cancel.k%d.orders.x", i), fmt.Sprint("_INBOX.all.", i)
-			if err := c.NC.PublishRequest(subject, reply, nil); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, c.NC.PublishRequest(subject, reply, nil))
 		}
 		natstest.Flush(t, c.NC)
 		synctest.Wait()
@@ -251,9 +247,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 		defer cancel()
 		for page := (store.Page{}); ; {
 			l, err := harness.NewTimerClient(c).Timers.List(late, store.Filter{Targets: []string{"orders", "orders.>"}}, page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			for _, r := range l.Timers {
 				got = append(got, r.Key)
 			}

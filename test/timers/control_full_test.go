@@ -30,9 +30,7 @@ func TestFullStreamOfTimers(t *testing.T) {
 				harness.StartBroker(t, s, harness.SchedulesOn(t))
 				c := harness.NewSeriesClient(harness.NewClient(t, s))
 				asks, err := asking.New(c.JS, asking.Config{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				natstest.NoError(t, err)
 				c.Publish("delaytimer.once.orders.x", "once", "Delay-For", "2h")
 				last := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "2h").Sequence
 				time.Sleep(time.Minute)

@@ -43,9 +43,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 				m = harness.NewMsg("delayctl.timers", fmt.Sprintf(`{"key":%q}`, strings.Repeat("*k", 2000)))
 			}
 			m.Reply = inbox
-			if err := c.NC.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, c.NC.PublishMsg(m))
 		}
 		time.Sleep(time.Minute)
 		outcomes := make(map[string]int)

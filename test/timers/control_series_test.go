@@ -104,9 +104,7 @@ func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
 		}
 		rows := make(map[string]int)
 		for row, err := range c.Timers.Recurs(t.Context(), store.Filter{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			if rows[row.Key]++; len(rows) == store.MaxLimit {
 				time.Sleep(90 * time.Minute) // a round of each fires
 			}

@@ -160,22 +160,16 @@ func TestDeputyAnswersInboxesOnly(t *testing.T) {
 				"delayctl.timer.cancel.k.orders.x", "delayctl.timer.fire.k.orders.x", "delayctl.cancel-all.orders",
 				"delayctl.timers", "$SRV.PING", "$SRV.INFO", "$SRV.STATS.delaybroker",
 			} {
-				if err := c.NC.PublishMsg(&nats.Msg{Subject: subject, Reply: reply}); err != nil {
-					t.Fatal(err)
-				}
+				natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: subject, Reply: reply}))
 			}
 		}
 		// The acknowledgement of a publish, and a stored message, put on a subject of the service.
 		for _, subject := range []string{"delayctl.timer.cancel.k.orders.x", "delayctl.cancel-all.orders"} {
 			m := &nats.Msg{Subject: "delaytimer.other.orders.x", Reply: subject, Header: nats.Header{"Delay-For": {"1h"}}}
-			if err := c.NC.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, c.NC.PublishMsg(m))
 			m = &nats.Msg{Subject: "$JS.API.STREAM.MSG.GET.DELAY_TIMERS", Reply: subject,
 				Data: []byte(`{"last_by_subj":"delaytimer.other.orders.x"}`)}
-			if err := c.NC.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, c.NC.PublishMsg(m))
 		}
 		time.Sleep(10 * time.Second)
 		checkLast(c, "delaytimer.k.orders.x", g)
@@ -212,10 +206,8 @@ func TestControlWithInstances(t *testing.T) {
 		}
 		answers := c.Subscribe("_INBOX.mine.>")
 		for i := range n {
-			if err := c.NC.PublishRequest(fmt.Sprintf("delayctl.timer.cancel.k%d.orders.x", i),
-				fmt.Sprint("_INBOX.mine.", i), nil); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, c.NC.PublishRequest(fmt.Sprintf("delayctl.timer.cancel.k%d.orders.x", i),
+				fmt.Sprint("_INBOX.mine.", i), nil))
 			time.Sleep(time.Millisecond)
 			if i == n/2 {
 				first.Stop()
@@ -240,9 +232,7 @@ func TestControlWithInstances(t *testing.T) {
 		harness.StartBroker(t, s, cfg)
 		for _, verb := range []string{"PING", "INFO.delaybroker", "STATS.delaybroker"} {
 			seen := c.Subscribe("_INBOX.all." + verb)
-			if err := c.NC.PublishRequest("$SRV."+verb, "_INBOX.all."+verb, nil); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, c.NC.PublishRequest("$SRV."+verb, "_INBOX.all."+verb, nil))
 			time.Sleep(time.Second)
 			all := seen.All()
 			if len(all) != 2 {

@@ -226,9 +226,7 @@ func TestListShowsWhatStands(t *testing.T) {
 			page := store.Page{UpTo: upTo, Limit: limit}
 			for {
 				l, err := c.Timers.List(context.Background(), store.Filter{Targets: []string{"orders.>"}}, page)
-				if err != nil {
-					t.Fatal(err)
-				}
+				natstest.NoError(t, err)
 				for _, r := range l.Timers {
 					got = append(got, fmt.Sprint(r.Key, " ", r.State, " ", r.Generation))
 				}
@@ -276,9 +274,7 @@ func TestBulk(t *testing.T) {
 		var sum store.BulkResult
 		for pages := 1; ; pages++ {
 			d, err := c.Timers.Bulk(ctx, b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			again, err := c.Timers.Bulk(ctx, b) // its answer got lost
 			if err != nil || pages < 3 && again.Matched > 20 || pages == 3 && again.Matched > 0 {
 				t.Errorf("page %d repeated says %+v %v", pages, again, err)

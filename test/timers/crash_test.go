@@ -135,9 +135,7 @@ func TestTimerCrashes(t *testing.T) {
 func TestCrashesAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../broker/timer/doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	_, table, _ := strings.Cut(string(text), "TestTimerCrashes tests each row.\n//\n")
 	table, _, _ = strings.Cut(table, "\n//\n")
 	rows := strings.Split(table, "\n")[1:] // without the head

@@ -169,9 +169,7 @@ func TestRelayedTimers(t *testing.T) {
 			t.Helper()
 			c.Publish("evil.x", body, headers...)
 			m := &nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: to, Data: []byte(`{"last_by_subj":"evil.x"}`)}
-			if err := c.NC.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, c.NC.PublishMsg(m))
 			time.Sleep(100 * time.Millisecond)
 		}
 		start := time.Now()
@@ -186,9 +184,7 @@ func TestRelayedTimers(t *testing.T) {
 		relay("delaysys.hop.1s.timer", "", "Delay-Id", "DELAY_TIMERS-1-1", "Delay-Timer", "mine", "Delay-Target", "orders.x",
 			"Delay-Format", "3", "Delay-Hop", "1", "Delay-Due", "2000-01-01T00:00:00Z", "Delay-Accepted", "2000-01-01T00:00:00Z")
 		// An acknowledgement on another's timer.
-		if err := c.NC.PublishMsg(&nats.Msg{Subject: "evil.x", Reply: "delaytimer.other.orders.x"}); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "evil.x", Reply: "delaytimer.other.orders.x"}))
 		time.Sleep(time.Until(start.Add(11 * time.Minute)))
 		harness.CheckBodies(t, in.All(), "mine")
 		dead := c.Dead()

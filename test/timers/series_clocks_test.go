@@ -58,9 +58,7 @@ func throughChangesOfClocks(t *testing.T, dir string, cfg broker.Config, random 
 	g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Cron", cron, "Delay-Time-Zone", zone,
 		"Delay-Missed-Rounds", "skip").Sequence
 	table, err := timetable.Parse(timetable.Words{Cron: cron, Zone: zone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	var want []time.Time
 	var got []harness.Arrival
 	for _, change := range []time.Time{back, forward} {

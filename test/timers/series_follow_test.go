@@ -47,9 +47,7 @@ func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
 		},
 		"retimed": func(c *harness.TimerClient) {
 			table, err := timetable.Parse(timetable.Words{Every: "3s", Rounds: "2"})
-			if err != nil {
-				c.T.Fatal(err)
-			}
+			natstest.NoError(c.T, err)
 			w := harness.NewChange(timer.Retime, "k", 0)
 			w.Table = &table
 			c.Check(w, timer.Moved, c.Last(recurring).Sequence+1)

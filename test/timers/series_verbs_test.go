@@ -121,9 +121,7 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 		c, in, start, g := everyHour(t, s)
 		time.Sleep(90 * time.Minute)
 		table, err := timetable.Parse(timetable.Words{Every: "25m"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		w := harness.NewChange(timer.Retime, "k", 0)
 		w.Table = &table
 		if a := c.Do(w); a.Outcome != timer.Moved || a.Due.Sub(start) != 110*time.Minute {

@@ -29,31 +29,23 @@ func TestTimersInVerbs(t *testing.T) {
 		c.Target("ORDERS", "orders.>")
 		ctx := context.Background()
 		i, err := inspect.Open(s.Connect(), broker.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		if _, err := i.Adopt(ctx, inspect.SetFields{}); err != nil {
 			t.Fatal(err)
 		}
 		where := func(sequence uint64) string {
 			t.Helper()
 			w, err := inspect.ParseMessageRef(fmt.Sprint("DELAY_TIMERS-", sequence))
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			found, err := i.Where(ctx, w, 1000, func(uint64, uint64) {})
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			return found.Answer
 		}
 		g := c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "1h").Sequence
 		h := c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "2m").Sequence
 		time.Sleep(11 * time.Second)
 		v, err := i.Lanes(ctx, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		lanes := 0
 		for _, l := range v.Lanes {
 			if l.Kind != streams.Timers {
@@ -133,9 +125,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 			f, err := i.Forecast(t.Context(), inspect.ForecastQuery{
 				Length: 5 * time.Hour, Step: time.Hour, Target: target, MaxRead: most,
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			return f
 		}
 		for target, want := range map[string][]string{
@@ -150,9 +140,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 				}
 			}
 			l, err := i.Pending(t.Context(), inspect.PendingQuery{Target: target, Limit: 100, MaxRead: 10_000})
-			if err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, err)
 			var got []string
 			for _, w := range l.Messages {
 				id, err := message.ParseID(w.ID)
@@ -160,9 +148,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 					t.Fatalf("%+v: %v", w, err)
 				}
 				m, err := c.Stream(id.Stream).GetMsg(t.Context(), id.Sequence)
-				if err != nil {
-					t.Fatal(err)
-				}
+				natstest.NoError(t, err)
 				got = append(got, string(m.Data))
 			}
 			if !slices.Equal(got, want) {
