@@ -121,6 +121,12 @@ func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts .
 	return i
 }
 
+// NewClient returns a client of the broker's server.
+func (i *Instance) NewClient() *Client {
+	i.t.Helper()
+	return NewClient(i.t, i.server)
+}
+
 // Replace starts another broker with the same server and configuration.
 func (i *Instance) Replace() *Instance {
 	i.t.Helper()

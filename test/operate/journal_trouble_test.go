@@ -37,11 +37,8 @@ func TestJournalDelaysNoDelivery(t *testing.T) {
 			end: func(c *harness.Client) { c.Remove(journalStream); provisionJournal(c) },
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				fault.check(t, s)
-			})
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
+			fault.check(t, s)
 		})
 	}
 }

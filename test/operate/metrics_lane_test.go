@@ -19,9 +19,8 @@ import (
 // TestMetricsOfFullLane publishes into a lane whose owner already holds the maximum number of messages.
 func TestMetricsOfFullLane(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1h"), HoldMessages: 16})
-		c := harness.NewClient(t, s)
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 1h"), HoldMessages: 16}
+	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, i *harness.Instance) {
 		publish := func(n int) {
 			for range n {
 				c.Publish("delay.1h.orders.a", "x")
@@ -84,9 +83,8 @@ func TestMetricsOfUncertainLane(t *testing.T) {
 // TestMetricsOfForeignLanes: of a lane that another instance owns, the only metric is lane_owned, with the value 0.
 func TestMetricsOfForeignLanes(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Leaser: harness.Owns("DELAY_5s")})
-		c := harness.NewClient(t, s)
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Leaser: harness.Owns("DELAY_5s")}
+	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, i *harness.Instance) {
 		c.Publish("delay.1s.orders.a", "x")
 		c.Publish("delay.5s.orders.a", "x")
 		synctest.Wait()

@@ -172,8 +172,7 @@ func TestSpanAcrossInstances(t *testing.T) {
 		cfg.Leaser, cfg.Ended = harness.Owns("DELAY_INTAKE", "DELAY_5s"), one.Ended
 		harness.StartBroker(t, s, cfg)
 		cfg.Leaser, cfg.Ended = harness.Owns("DELAY_10s"), two.Ended
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>")
 		began := time.Now()
 		header, id := parent(1, "01")

@@ -108,8 +108,7 @@ func TestNewerMessage(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()
-		harness.StartBroker(t, s, broker.Config{Log: slog.New(log)})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{Log: slog.New(log)}).NewClient()
 		c.Target("ORDERS", "orders.>")
 		start := time.Now()
 		for range 3 {

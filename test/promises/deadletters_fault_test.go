@@ -38,8 +38,7 @@ func TestResendInTrouble(t *testing.T) {
 
 func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 	t.Helper()
-	harness.StartBroker(t, s, impatient(t))
-	c := harness.NewClient(t, s)
+	c := harness.StartBroker(t, s, impatient(t)).NewClient()
 	const letters = 5
 	for i := range letters {
 		c.Publish("delayin.0s.orders.x", fmt.Sprint(i))

@@ -101,8 +101,7 @@ func TestResentHasAllItsRetries(t *testing.T) {
 func TestResentOnce(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.MSG.DELETE.>"), func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, impatient(t))
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, impatient(t)).NewClient()
 		c.Publish("delayin.0s.orders.expire", "body")
 		time.Sleep(time.Minute)
 		in := c.Subscribe("orders.>")

@@ -105,8 +105,7 @@ func TestStreamRecreated(t *testing.T) {
 func TestServerRestored(t *testing.T) { // not in parallel: see natstest.DropTimers
 	dir, backup := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m")})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m")}).NewClient()
 		c.Target("ORDERS", "orders.>")
 		for i := range 5 {
 			c.Publish("delay.1m.orders.x", fmt.Sprintf("before%d", i))

@@ -172,8 +172,7 @@ func TestDeadLettersFull(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()
-		harness.StartBroker(t, s, broker.Config{Log: slog.New(log)})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{Log: slog.New(log)}).NewClient()
 		hold := func(n int64) {
 			c.Reconfigure("DELAY_DEAD", func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = n })
 		}

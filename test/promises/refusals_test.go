@@ -23,8 +23,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewLineLog("target refuses")
-		harness.StartBroker(t, s, broker.Config{Log: log.Logger()})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{Log: log.Logger()}).NewClient()
 		service(c, "shop.mail", func(int) *nats.Msg { return fails("no stock") })
 		service(c, "shop.sms", func(n int) *nats.Msg { return fails(fmt.Sprint("try ", n)) })
 		log.Start = time.Now()
@@ -48,8 +47,7 @@ func TestRefusalsOfManyTargets(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewLineLog("target refuses")
-		harness.StartBroker(t, s, broker.Config{RetryLadder: harness.Ladder(t, "1m"), Log: log.Logger()})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{RetryLadder: harness.Ladder(t, "1m"), Log: log.Logger()}).NewClient()
 		const targets = 300
 		for n := range targets { // nobody listens
 			c.Publish(fmt.Sprint("delay.5s.orders.", n), "x", message.HeaderDeliver, "core")
@@ -73,8 +71,7 @@ func TestDeadLettersAreLogged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewLineLog("dead letter")
-		harness.StartBroker(t, s, broker.Config{Attempts: 1, Log: log.Logger()})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{Attempts: 1, Log: log.Logger()}).NewClient()
 		log.Start = time.Now()
 		c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "core")
 		time.Sleep(time.Minute)

@@ -61,8 +61,7 @@ func forEachBackup(t *testing.T, f func(t *testing.T, s *natstest.Server, c *har
 	t.Helper()
 	for name, backUp := range backupKinds {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			harness.StartBroker(t, s, broker.Config{})
-			c := harness.NewClient(t, s)
+			c := harness.StartBroker(t, s, broker.Config{}).NewClient()
 			c.Target("ORDERS", "orders.>")
 			f(t, s, c, backUp)
 		})

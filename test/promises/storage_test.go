@@ -86,8 +86,7 @@ func TestStorageFullAtDue(t *testing.T) {
 	}
 	for name, tt := range tests {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
-			c := harness.NewClient(t, s)
+			c := harness.StartBroker(t, s, broker.Config{Log: harness.Quiet}).NewClient()
 			c.Target("ORDERS", "orders.>")
 			account := harness.AccountStorage(c, s)
 			start := time.Now()
@@ -115,8 +114,7 @@ func TestStorageFullUntilDue(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{Log: harness.Quiet}).NewClient()
 		c.Target("ORDERS", "orders.>")
 		account := harness.AccountStorage(c, s)
 		const first, step, count = 150 * time.Second, 20 * time.Millisecond, 200
@@ -218,8 +216,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 func TestTargetHasNoRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{Log: harness.Quiet}).NewClient()
 		memoryTarget(c, "ORDERS", "orders.>")
 		memory := accountMemory(c, s)
 		const count = 20
@@ -248,8 +245,7 @@ func TestRetriesHaveNoRoom(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet}).NewClient()
 		account := harness.AccountStorage(c, s)
 		const count = 20
 		c.Many("delay.10s.orders.x", count)

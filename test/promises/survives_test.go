@@ -71,8 +71,7 @@ func TestSurvives(t *testing.T) {
 // TestSurvivesServerRestart restarts the server under a running broker.
 func TestSurvivesServerRestart(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{}).NewClient()
 		c.Target("ORDERS", "orders.>")
 		start := time.Now()
 		c.Publish("delay.1m.orders.a", "a")

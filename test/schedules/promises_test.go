@@ -32,9 +32,7 @@ func post(c *harness.Client, m *nats.Msg) {
 // or at core subscribers, to the nanosecond, with all headers of a schedule's message.
 func TestScheduleByItsClient(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.SchedulesOn(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		c.Create(jetstream.StreamConfig{Name: "MAIL", Subjects: []string{"mail.>"}, AllowMsgTTL: true, AllowRollup: true})
 		c.Publish("mail.a", "before")
@@ -155,8 +153,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 		cfg := harness.SchedulesOn(t)
 		cfg.MaxOwners = 2
 		first := harness.StartBroker(t, s, cfg)
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>") // stores a copy under one id once
 		start := time.Now()
 		ask := func(headers ...string) (uint64, jetstream.ErrorCode) {
@@ -224,8 +221,7 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 		cfg := harness.SchedulesOn(t)
 		cfg.MaxOwners = 2
 		harness.StartBroker(t, s, cfg)
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		in, answers := c.Subscribe("orders.>"), c.Subscribe("_INBOX.me.>")
 		for i := range 20 {
 			m := harness.NewMsg(fmt.Sprintf("schedules.orders.%d", i), fmt.Sprint(i),

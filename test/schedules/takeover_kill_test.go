@@ -73,14 +73,11 @@ func TestImportKilled(t *testing.T) {
 	t.Parallel()
 	for at := 1; at <= 6; at++ {
 		for _, done := range []bool{false, true} {
-			t.Run(fmt.Sprintf("step %d, done %t", at, done), func(t *testing.T) {
-				t.Parallel()
-				natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-					importKilled(t, s, kill{at, done}, func(h handover) {
-						if at < 6 { // and the second one, too
-							h.killed(kill{2, !done})
-						}
-					})
+			natstest.Subtest(t, fmt.Sprintf("step %d, done %t", at, done), func(t *testing.T, s *natstest.Server) {
+				importKilled(t, s, kill{at, done}, func(h handover) {
+					if at < 6 { // and the second one, too
+						h.killed(kill{2, !done})
+					}
 				})
 			})
 		}
@@ -171,33 +168,30 @@ func TestImportKilledAndFired(t *testing.T) {
 func TestImportOfWhatIsCancelled(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{0, 2} {
-		t.Run(fmt.Sprint("killed at step ", at), func(t *testing.T) {
-			t.Parallel()
-			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				h := newHandover(t, s, func(sc *scene) {
-					sc.plan("once", sc.at(5*time.Minute), "orders.once")
-					sc.plan("every", "@every 2m", "orders.every")
-				})
-				h.wait(10 * time.Second)
-				if at > 0 && !h.killed(kill{at, false}) {
-					t.Fatal("it was through")
-				}
-				h.home = "DELAY_TIMERS"
-				for _, name := range []string{"once", "every"} {
-					if said := h.answer(h.message("schedules."+name, "")); said != "ok" {
-						t.Errorf("the cancel of %s: %s", name, said)
-					}
-				}
-				for name, took := range h.take(nil) {
-					if took.Fate != schedules.Ended {
-						t.Errorf("%s: %+v, want that it is ended", name, took)
-					}
-				}
-				h.wait(10 * time.Minute)
-				if once, every := h.came("orders.once"), h.came("orders.every"); len(once)+len(every) > 0 {
-					t.Errorf("what was cancelled came at %s and %s", once, every)
-				}
+		natstest.Subtest(t, fmt.Sprint("killed at step ", at), func(t *testing.T, s *natstest.Server) {
+			h := newHandover(t, s, func(sc *scene) {
+				sc.plan("once", sc.at(5*time.Minute), "orders.once")
+				sc.plan("every", "@every 2m", "orders.every")
 			})
+			h.wait(10 * time.Second)
+			if at > 0 && !h.killed(kill{at, false}) {
+				t.Fatal("it was through")
+			}
+			h.home = "DELAY_TIMERS"
+			for _, name := range []string{"once", "every"} {
+				if said := h.answer(h.message("schedules."+name, "")); said != "ok" {
+					t.Errorf("the cancel of %s: %s", name, said)
+				}
+			}
+			for name, took := range h.take(nil) {
+				if took.Fate != schedules.Ended {
+					t.Errorf("%s: %+v, want that it is ended", name, took)
+				}
+			}
+			h.wait(10 * time.Minute)
+			if once, every := h.came("orders.once"), h.came("orders.every"); len(once)+len(every) > 0 {
+				t.Errorf("what was cancelled came at %s and %s", once, every)
+			}
 		})
 	}
 }

@@ -121,8 +121,7 @@ func TestSchedulesByTarget(t *testing.T) {
 func TestForecastOfFewSchedules(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.SchedulesOn(t))
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, harness.SchedulesOn(t)).NewClient()
 		for n := range 400 {
 			c.Schedule(fmt.Sprintf("schedules.orders.%d", n), "orders.x", harness.At(time.Now().Add(time.Hour)), "s")
 		}

@@ -32,8 +32,7 @@ func TestUnknownKeyIsLookedFor(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Log: slog.New(log)})
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Log: slog.New(log)}).NewClient()
 		in := c.Subscribe("orders.>")
 		const theirs = "a secret of another instance"
 		c.Reconfigure("DELAY_DEAD", func(cfg *jetstream.StreamConfig) {

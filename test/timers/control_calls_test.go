@@ -30,8 +30,7 @@ func TestControlCalls(t *testing.T) {
 		parallel(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			cfg.Timers = timers
-			harness.StartBroker(t, s, answering(s, cfg))
-			c := harness.NewClient(t, s)
+			c := harness.StartBroker(t, s, answering(s, cfg)).NewClient()
 			for _, wait := range []string{"1m", "1h", "1h"} {
 				c.Publish("delay."+wait+".orders.x", wait)
 			}

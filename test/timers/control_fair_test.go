@@ -63,8 +63,7 @@ func TestNobodyWaitsForFutureGenerations(t *testing.T) {
 			return false
 		})
 		cfg.APIPrefix = natstest.ProxyAPI
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Publish("delaytimer.k.att.x", "k", "Delay-For", "1h")
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence
 		synctest.Wait()
@@ -101,8 +100,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 			return silent.Load() && strings.Contains(string(m.Data), ".att")
 		})
 		cfg.APIPrefix = natstest.ProxyAPI
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		for _, target := range []string{"att.x", "orders.x"} {
 			c.Publish("delaytimer.k."+target, "k", "Delay-For", "1h")
 		}
@@ -144,8 +142,7 @@ func TestManyAtOneMoment(t *testing.T) {
 			return silent.Load() && strings.HasPrefix(question, "STREAM.MSG.GET.")
 		})
 		cfg.APIPrefix = natstest.ProxyAPI
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		const clients = 500
 		answers := c.Subscribe("_INBOX.all.*")
 		for i := range clients {
@@ -207,8 +204,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 		})
 		cfg := harness.TimersOn(t)
 		cfg.APIPrefix = natstest.ProxyAPI
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		var want []string
 		for i := range 30 {
 			target := []string{"orders", "orders.x", "orders.x.y", "ordersx"}[i*7%10%4]

@@ -145,8 +145,7 @@ func TestDeputyAnswersInboxesOnly(t *testing.T) {
 		cfg.ReplyPrefixes = []string{"_INBOX_orders"}
 		log := harness.NewLineLog("DELAY_REPLY_PREFIXES")
 		cfg.Log = log.Logger()
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		set := func() uint64 { return c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence }
 		kept := c.Publish("delayin.20m.orders.x", "kept", "Delay-Expires", "1h")
 		g := set()
@@ -197,8 +196,7 @@ func TestControlWithInstances(t *testing.T) {
 		cfg := harness.TimersOn(t)
 		cfg.MaxOwners = 2
 		first := harness.StartBroker(t, s, cfg)
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		in := c.Subscribe("orders.>")
 		const n = 200
 		for i := range n {

@@ -110,9 +110,7 @@ func TestOperationsOfRounds(t *testing.T) {
 // copy. The cancel stays for its history, and the sweep removes it with one read.
 func TestOperationsOfCancels(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, oneHop(t))
-		c := harness.NewClient(t, s)
+	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		c.Publish("delaytimer.first.orders.x", "body", "Delay-For", "1s")
 		time.Sleep(5 * time.Minute)
@@ -202,8 +200,7 @@ func TestDueTimersAskNothing(t *testing.T) {
 		})
 		cfg := oneHop(t)
 		cfg.APIPrefix = natstest.ProxyAPI
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		in := c.Subscribe("orders.>")
 		c.Publish("delaytimer.series.orders.x", "body", "Delay-Every", "1m")
 		time.Sleep(2 * time.Minute)

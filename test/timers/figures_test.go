@@ -15,9 +15,7 @@ import (
 func TestTimerFigures(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		c.Target("ORDERS", "orders.>")
 		var g uint64
 		for i := range 20 {

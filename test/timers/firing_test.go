@@ -240,8 +240,7 @@ func TestTimerWithTwoOwners(t *testing.T) {
 		cfg := harness.TimersOn(t)
 		cfg.Leaser = lease.Static{}
 		harness.StartBroker(t, s, cfg)
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		in := c.Subscribe("orders.>")
 		for i, wait := range []string{"2s", "5s", "1m", "1h"} {
 			start := time.Now()
@@ -262,8 +261,7 @@ func TestTimerWithTwoOwners(t *testing.T) {
 func TestTimerWithoutRoom(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "1m")

@@ -20,8 +20,7 @@ func TestBoundOfSeries(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.SchedulesOn(t)
 		cfg.MaxDelay = 24 * time.Hour
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		in := c.Subscribe("orders.>")
 		start := time.Now()                               // a Saturday
 		monday := start.Add(2*24*time.Hour + 9*time.Hour) // in 57 hours

@@ -257,8 +257,7 @@ func TestRoundWithTwoOwners(t *testing.T) {
 		cfg := harness.TimersOn(t)
 		cfg.Leaser = lease.Static{}
 		harness.StartBroker(t, s, cfg)
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish(recurring, "body", "Delay-Every", "10m").Sequence
@@ -274,8 +273,7 @@ func TestRoundWithTwoOwners(t *testing.T) {
 func TestLargeSeries(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{MaxPayload: 64 << 10}, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		headers := []string{"Delay-Cron", "*/10 * * * *", "Delay-Time-Zone", "America/Argentina/ComodRivadavia",

@@ -35,8 +35,7 @@ func TestSeriesFires(t *testing.T) {
 	} {
 		parallel(t, name, func(t *testing.T, s *natstest.Server) {
 			time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
-			harness.StartBroker(t, s, harness.TimersOn(t))
-			c := harness.NewClient(t, s)
+			c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
 			in := c.Subscribe("orders.>")
 			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
 			start := time.Now()

@@ -207,8 +207,7 @@ func TestTimerSetAgainAndAgain(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		resets, _ := strconv.Atoi(os.Getenv("TIMER_RESETS"))
 		resets = cmp.Or(resets, 3000)
-		harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
 		in := c.Subscribe("orders.>")
 		var last time.Time
 		for i := range resets {

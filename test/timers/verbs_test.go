@@ -24,8 +24,7 @@ func TestTimersInVerbs(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
 		cfg.TimerHistory = 10 * time.Minute
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>")
 		ctx := context.Background()
 		i, err := inspect.Open(s.Connect(), broker.Config{})
@@ -170,8 +169,7 @@ func TestPausedIsAhead(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
-		harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		c := harness.StartBroker(t, s, cfg).NewClient()
 		harness.MustPause(t, harness.Operator(t, s), "orders.>")
 		c.Publish("delay.1s.orders.x", "x")
 		c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "1s")
