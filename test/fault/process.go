@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"delaybroker/test/natstest"
 )
 
 // timeout is the maximum time of any step of a run, except faults.
@@ -152,4 +154,26 @@ func await(maxTime time.Duration, f func() error) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// programs has the paths of the binaries of a run.
+type programs struct {
+	server string
+	broker string
+}
+
+// buildPrograms builds the binaries into dir. The server is from the module that the tests use. The broker is from this
+// tree, unless the path of another binary is given.
+func buildPrograms(dir, broker string) (programs, error) {
+	p := programs{server: filepath.Join(dir, "nats-server"), broker: broker}
+	if err := natstest.Build(p.server, "github.com/nats-io/nats-server/v2"); err != nil {
+		return p, err
+	}
+	if p.broker == "" {
+		p.broker = filepath.Join(dir, "delaybroker")
+		return p, natstest.Build(p.broker, "delaybroker/cmd/delaybroker")
+	}
+	var err error
+	p.broker, err = filepath.Abs(p.broker) // the process runs in another directory
+	return p, err
 }

@@ -1,3 +1,15 @@
+// Package linear judges the answers and the deliveries of one named timer. There must be an order of all operations in
+// which every answer is correct.
+//
+// The entries of a timer's subject are a register with compare-and-set. An acknowledged set or cancel is in the order.
+// A refused one found another generation than it expected. One without an answer may be in the order, at any time after
+// it was sent, or not. A delivery removes the generation. Each operation takes effect between its call and its return.
+// A timer that is still pending at the end was lost.
+//
+// A series is such a register, too. The delivery of a round writes the next round, under a generation that no client
+// learns, until no round is left. So a missing round shows as one that stays pending. A round that is delivered twice,
+// out of order, during a pause or after a cancel shows as one that was not pending. A move, a resumption and a change
+// of the table write the same round again. A series that is paused at the end was not lost.
 package linear
 
 import (
@@ -163,3 +175,46 @@ func (g generations) has(one uint64) bool {
 }
 
 func (g generations) with(one uint64) generations { return g + generations(fmt.Sprintf("<%d>", one)) }
+
+// series is the additional state of a series. The zero value is for a timer that fires once, and for no timer.
+type series struct {
+	id     uint64 // zero if no client learned the sequence of its set
+	round  int    // number of the pending round; above rounds if none is left
+	rounds int
+	paused bool
+}
+
+// left reports whether a round is left.
+func (s series) left() bool { return s.round > 0 && s.round <= s.rounds }
+
+// fires reports whether a delivery is that of the pending round. A paused series delivers no round, and no round is
+// left out.
+func (s series) fires(o Op) bool {
+	return !s.paused && o.Round == s.round && (s.id == 0 || o.Series == s.id)
+}
+
+// fired returns the series after the delivery of a round.
+func (s series) fired(o Op) series {
+	if s.round == 0 {
+		return series{}
+	}
+	return series{id: o.Series, round: s.round + 1, rounds: s.rounds}
+}
+
+// changed returns the series after an op that is not a delivery.
+func (s series) changed(o Op) series {
+	switch o.Kind {
+	case Set:
+		if o.Rounds == 0 {
+			return series{}
+		}
+		return series{id: o.Sequence, round: 1, rounds: o.Rounds}
+	case Cancel:
+		return series{}
+	case Pause:
+		s.paused = true
+	case Move:
+		s.paused = false
+	}
+	return s
+}

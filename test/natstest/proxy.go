@@ -1,6 +1,8 @@
 package natstest
 
 import (
+	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -29,4 +31,18 @@ func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool
 // of the publish is ignored: then no client waits for the answer.
 func PassOn(nc *nats.Conn, question string, m *nats.Msg) {
 	_ = nc.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
+}
+
+// Pages answers the questions for a list of streams with one page after the other.
+type Pages struct {
+	All     []string // the answers that are left
+	Offsets []int    // that were asked for
+}
+
+// Ask takes the next page.
+func (p *Pages) Ask(_ context.Context, _ string, request, answer any) error {
+	p.Offsets = append(p.Offsets, request.(map[string]int)["offset"])
+	page := p.All[0]
+	p.All = p.All[1:]
+	return json.Unmarshal([]byte(page), answer)
 }

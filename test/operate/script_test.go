@@ -15,6 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
+func TestMain(m *testing.M) { harness.Main(m) }
+
 // A line is a command as a person types it, with the expected output.
 type line struct {
 	env   []string // additional variables

@@ -14,6 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
+func TestMain(m *testing.M) { harness.Main(m) }
+
 // TestInstancesShare: instances join one by one. Five seconds later they own equal numbers of lanes. Instances beyond
 // the allowed number stand by until another one leaves.
 func TestInstancesShare(t *testing.T) {

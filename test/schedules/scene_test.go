@@ -20,6 +20,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
+func TestMain(m *testing.M) { harness.Main(m) }
+
 // stage is a server with a scheduler: its own, or a broker.
 type stage struct {
 	server *natstest.Server

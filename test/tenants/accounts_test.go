@@ -16,8 +16,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
+
+func TestMain(m *testing.M) { harness.Main(m) }
 
 const accountsConf = "../permissions/accounts.conf"
 

@@ -1,9 +1,0 @@
-package owners
-
-import (
-	"testing"
-
-	"delaybroker/test/harness"
-)
-
-func TestMain(m *testing.M) { harness.Main(m) }

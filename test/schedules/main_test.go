@@ -1,9 +1,0 @@
-package schedules
-
-import (
-	"testing"
-
-	"delaybroker/test/harness"
-)
-
-func TestMain(m *testing.M) { harness.Main(m) }

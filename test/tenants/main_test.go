@@ -1,9 +1,0 @@
-package tenants
-
-import (
-	"testing"
-
-	"delaybroker/test/harness"
-)
-
-func TestMain(m *testing.M) { harness.Main(m) }
