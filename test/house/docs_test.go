@@ -203,7 +203,7 @@ func TestLinesFit(t *testing.T) {
 }
 
 var (
-	// bubble matches the beginning of a bubble. Several packages have a function parallel, which begins one.
+	// bubble matches the beginning of a bubble. Some packages have a function parallel, which begins one.
 	bubble = regexp.MustCompile(`(natstest|harness)\.(Bubble|Subtest)|synctest\.Test\(|\bparallel\(t, `)
 	// pooled matches the calls that take a timer out of nats.go's pool.
 	pooled = regexp.MustCompile(`\.(Flush\(\)|FlushTimeout\(|Request\(|RequestMsg\(|NextMsg\()`)

@@ -12,8 +12,9 @@ import (
 // ProxyAPI is the API prefix for clients that send their JetStream requests to a Proxy.
 const ProxyAPI = "X.API"
 
-// Proxy passes JetStream API requests on to the server. If take returns true, Proxy does not pass the request on.
-func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool) {
+// Proxy passes JetStream API requests on to the server. If take returns true, Proxy does not pass the request on. It
+// returns ProxyAPI.
+func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool) (prefix string) {
 	t.Helper()
 	api := s.Connect(nats.Name("api"))
 	if _, err := api.Subscribe(ProxyAPI+".>", func(m *nats.Msg) {
@@ -25,6 +26,7 @@ func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool
 		t.Fatal(err)
 	}
 	Flush(t, api) // or the first request may find nobody
+	return ProxyAPI
 }
 
 // PassOn sends a request of a Proxy to the server's JetStream. The answer goes to the sender of the request. An error

@@ -18,14 +18,13 @@ import (
 func slowAnswers(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, by time.Duration) {
 	t.Helper()
 	late := s.Connect(nats.Name("late"))
-	natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+	cfg.APIPrefix = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 		if !strings.HasPrefix(question, begins) {
 			return false
 		}
 		time.AfterFunc(by, func() { natstest.PassOn(late, question, m) })
 		return true
 	})
-	cfg.APIPrefix = natstest.ProxyAPI
 }
 
 // pausedSlowly runs a broker with some patterns paused. Its reads from the stream of paused messages are slow.

@@ -23,11 +23,9 @@ import (
 func TestFloodOfOneTarget(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const flood, rate, others = 3000, 50, 100
-		cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, HoldMessages: 256}
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	const flood, rate, others = 3000, 50, 100
+	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, HoldMessages: 256}
+	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		slow, fast := c.Subscribe("slow.>"), c.Subscribe("orders.>")
 		due := time.Now().Add(10 * time.Second)
 		c.Many("delay.10s.slow.x", flood)
@@ -40,7 +38,7 @@ func TestFloodOfOneTarget(t *testing.T) {
 		harness.CheckCount(t, slow.All(), 30*rate)
 		stopped := time.Now()
 		b.Stop()
-		harness.StartBroker(t, s, cfg)
+		b.Replace()
 		restarted := time.Now()
 		time.Sleep(time.Hour)
 		got := slow.All()

@@ -18,42 +18,40 @@ import (
 func TestSlack(t *testing.T) {
 	t.Parallel()
 	for _, slack := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 250 * time.Millisecond} {
-		t.Run(slack.String(), func(t *testing.T) {
-			t.Parallel()
+		natstest.Subtest(t, slack.String(), func(t *testing.T, s *natstest.Server) {
 			cfg := broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), Slack: slack}
-			harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
-				in := c.Subscribe("orders.>")
-				time.Sleep(time.Second) // until the leaders' clocks are known to the nanosecond
-				random := rand.New(rand.NewPCG(1, 2))
-				const count = 300
-				for i := range count {
-					subject := "delay.1s.orders.x" // some of these go past the tail of the level, some make it
-					if i%3 == 0 {
-						subject = fmt.Sprintf("delayin.%dms.orders.x", random.IntN(200_000))
-					}
-					c.Publish(subject, "x")
-					time.Sleep(time.Duration(random.IntN(10_000_000)))
+			c := harness.StartBroker(t, s, cfg).NewClient()
+			in := c.Subscribe("orders.>")
+			time.Sleep(time.Second) // until the leaders' clocks are known to the nanosecond
+			random := rand.New(rand.NewPCG(1, 2))
+			const count = 300
+			for i := range count {
+				subject := "delay.1s.orders.x" // some of these go past the tail of the level, some make it
+				if i%3 == 0 {
+					subject = fmt.Sprintf("delayin.%dms.orders.x", random.IntN(200_000))
 				}
-				time.Sleep(4 * time.Minute)
-				all := in.All()
-				harness.CheckCount(t, all, count)
-				batches := make(map[time.Time]bool)
-				for _, m := range all {
-					due, err := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
-					natstest.NoError(t, err)
-					want := due.Truncate(slack)
-					if want.Before(due) {
-						want = want.Add(slack)
-					}
-					together := slack <= 20*time.Millisecond // with a longer one, a lane with hops does not wait for its end
-					if m.At.Before(due) || m.At.Sub(due) > slack || together && !m.At.Equal(want) {
-						t.Errorf("due %s, arrived %s later, want %s", due.Format(time.StampMicro), m.At.Sub(due), want.Sub(due))
-					}
-					batches[m.At] = true
+				c.Publish(subject, "x")
+				time.Sleep(time.Duration(random.IntN(10_000_000)))
+			}
+			time.Sleep(4 * time.Minute)
+			all := in.All()
+			harness.CheckCount(t, all, count)
+			batches := make(map[time.Time]bool)
+			for _, m := range all {
+				due, err := time.Parse(time.RFC3339Nano, m.Header.Get(message.HeaderDue))
+				natstest.NoError(t, err)
+				want := due.Truncate(slack)
+				if want.Before(due) {
+					want = want.Add(slack)
 				}
-				t.Logf("%d messages in %d batches", count, len(batches))
-				c.CheckEmpty()
-			})
+				together := slack <= 20*time.Millisecond // with a longer one, a lane with hops does not wait for its end
+				if m.At.Before(due) || m.At.Sub(due) > slack || together && !m.At.Equal(want) {
+					t.Errorf("due %s, arrived %s later, want %s", due.Format(time.StampMicro), m.At.Sub(due), want.Sub(due))
+				}
+				batches[m.At] = true
+			}
+			t.Logf("%d messages in %d batches", count, len(batches))
+			c.CheckEmpty()
 		})
 	}
 }

@@ -121,10 +121,8 @@ func TestScheduleOnItsWay(t *testing.T) {
 // finds the target in the entry, and delivers.
 func TestScheduleOfADeadInstance(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.SchedulesOn(t)
-		first := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	cfg := harness.SchedulesOn(t)
+	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, first *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		due := time.Now().Add(time.Hour)
 		c.Schedule("schedules.orders.x", "orders.x", harness.At(due), "hi", "Order", "42")
@@ -132,7 +130,7 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 		first.Stop()
 		time.Sleep(time.Until(due))
 		c.Fire("delaytimer._schedule.schedules.orders.x", "ghost")
-		harness.StartBroker(t, s, cfg)
+		first.Replace()
 		time.Sleep(time.Minute)
 		got := in.All()
 		if len(got) != 1 || got[0].Body != "hi" || got[0].Subject != "orders.x" || !got[0].Due.Equal(due) ||

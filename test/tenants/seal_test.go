@@ -100,10 +100,8 @@ func TestUpgradeFromUnsealed(t *testing.T) {
 // stream that replaces the deleted one has the same secret in its metadata.
 func TestNoStreamTakesTheSecretAlong(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 2}
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 2}
+	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		secrets := func() (distinct []string) {
 			for info := range c.JS.ListStreams(context.Background()).Info() {
@@ -119,7 +117,7 @@ func TestNoStreamTakesTheSecretAlong(t *testing.T) {
 			time.Sleep(time.Second) // it is in DELAY_1m now, sealed
 			b.Stop()
 			c.Remove(stream)
-			b = harness.StartBroker(t, s, cfg)
+			b = b.Replace()
 			if got := secrets(); len(got) != 1 || !slices.Equal(got, before) {
 				t.Errorf("without %s: the streams say %v, want %v", stream, got, before)
 			}

@@ -19,9 +19,7 @@ import (
 // cancels and refusals.
 func TestAlarmClock(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		ctx := context.Background()
 		delays, err := asking.New(c.JS, asking.Config{})
 		natstest.NoError(t, err)
@@ -51,7 +49,7 @@ func TestAlarmClock(t *testing.T) {
 			!did(clock.Change(ctx, "kitchen", "changed", start.Add(2*hour), start.Add(3*hour))) {
 			t.Error("with the broker down, alarms cannot be cancelled or changed, or one that is none can")
 		}
-		b = harness.StartBroker(t, s, harness.TimersOn(t))
+		b = b.Replace()
 		if !did(clock.RingNow(ctx, "kitchen", "now")) {
 			t.Error("it cannot be rung")
 		}
@@ -62,7 +60,7 @@ func TestAlarmClock(t *testing.T) {
 			t.Error("it is cancelled after it has rung")
 		}
 		time.Sleep(time.Until(start.Add(hour + 30*time.Minute)))
-		harness.StartBroker(t, s, harness.TimersOn(t))
+		b.Replace()
 		time.Sleep(2 * hour)
 		synctest.Wait()
 		want := map[string][]time.Duration{

@@ -28,7 +28,7 @@ type apart func(stream string) time.Duration
 func startApart(t *testing.T, s *natstest.Server, cfg broker.Config, ahead apart) {
 	t.Helper()
 	asker := s.Connect(nats.Name("asker"))
-	natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+	cfg.APIPrefix = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 		i := strings.LastIndexByte(question, '.')
 		kind, stream := question[:max(i, 0)], question[i+1:]
 		if kind != "STREAM.INFO" && kind != "STREAM.MSG.GET" || ahead(stream) == 0 {
@@ -42,7 +42,6 @@ func startApart(t *testing.T, s *natstest.Server, cfg broker.Config, ahead apart
 		}
 		return true
 	})
-	cfg.APIPrefix = natstest.ProxyAPI
 	harness.StartBroker(t, s, cfg, nats.SetCustomDialer(skewedDialer{s, ahead}))
 }
 
@@ -119,7 +118,7 @@ func TestClocksOfServersApart(t *testing.T) {
 		{-time.Second, time.Second}} {
 		stamps, levels := ahead[0], ahead[1]
 		name := fmt.Sprintf("due by %+d s, levels by %+d s", stamps/time.Second, levels/time.Second)
-		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			startApart(t, s, harness.TimersOn(t), func(stream string) time.Duration {
 				switch stream {
 				case "DELAY_INTAKE", "DELAY_TIMERS", "DELAY_PAUSED":

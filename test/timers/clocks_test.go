@@ -28,7 +28,7 @@ func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.T
 	harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
 	c := harness.NewSeriesClient(harness.NewClient(t, s))
 	asker := s.Connect(nats.Name("asker"))
-	natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+	c.Timers.API.API = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		answer, err := asker.RequestWithContext(ctx, "$JS.API."+question, m.Data)
@@ -41,7 +41,6 @@ func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.T
 		}
 		return true
 	})
-	c.Timers.API.API = natstest.ProxyAPI
 	return c
 }
 
@@ -75,7 +74,7 @@ func later(t *testing.T, answer []byte, by time.Duration) []byte {
 // withWrongClocks runs a test with a right clock, a clock that is slow by an hour, and one that is fast by an hour.
 func withWrongClocks(t *testing.T, run func(t *testing.T, c *harness.TimerClient, now time.Time)) {
 	for _, slow := range []time.Duration{0, time.Hour, -time.Hour} {
-		parallel(t, fmt.Sprint("slow by ", slow), func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, fmt.Sprint("slow by ", slow), func(t *testing.T, s *natstest.Server) {
 			c := wrongClock(t, s, slow)
 			run(t, c, time.Now().Add(slow))
 		})

@@ -277,7 +277,7 @@ func TestNothingOfOldLeader(t *testing.T) {
 		harness.StartBroker(t, s, harness.TimersOn(t))
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		var follow atomic.Bool
-		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+		c.Timers.API.API = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 			if follow.Load() || !strings.HasPrefix(question, "STREAM.INFO.") {
 				return false
 			}
@@ -285,7 +285,6 @@ func TestNothingOfOldLeader(t *testing.T) {
 				"cluster":{"leader":"old","replicas":[{"name":"b","offline":true},{"name":"c","offline":true}]}}`))
 			return true
 		})
-		c.Timers.API.API = natstest.ProxyAPI
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if a, err := c.Timers.Do(ctx, harness.NewChange(timer.Cancel, "k", 0)); !errors.Is(err, store.ErrLeader) {

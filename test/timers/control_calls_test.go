@@ -32,7 +32,7 @@ func answering(s *natstest.Server, cfg broker.Config) broker.Config {
 func TestControlCalls(t *testing.T) {
 	t.Parallel()
 	for name, timers := range map[string]bool{"with timers": true, "without": false} {
-		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			cfg.Timers = timers
 			c := harness.StartBroker(t, s, answering(s, cfg)).NewClient()
@@ -80,7 +80,7 @@ func TestListAfterElection(t *testing.T) {
 		harness.StartBroker(t, s, harness.TimersOn(t))
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		began := time.Now()
-		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+		c.Timers.API.API = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 			if time.Since(began) >= time.Second || !strings.HasPrefix(question, "STREAM.INFO.") {
 				return false
 			}
@@ -88,7 +88,6 @@ func TestListAfterElection(t *testing.T) {
 				"cluster":{"leader":"new","replicas":[{"name":"b","offline":true},{"name":"c","offline":true}]}}`))
 			return true
 		})
-		c.Timers.API.API = natstest.ProxyAPI
 		_, err := c.Timers.List(t.Context(), store.Filter{}, store.Page{})
 		if took := time.Since(began); err != nil || took < time.Second {
 			t.Errorf("got %v after %v, want a list after a second", err, took)

@@ -58,11 +58,10 @@ func TestNobodyWaitsForFutureGenerations(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
 		var asked atomic.Int64
-		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+		cfg.APIPrefix = natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
 			asked.Add(1)
 			return false
 		})
-		cfg.APIPrefix = natstest.ProxyAPI
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Publish("delaytimer.k.att.x", "k", "Delay-For", "1h")
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "1h").Sequence
@@ -96,10 +95,9 @@ func TestTenantsTakeTurns(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
 		var silent atomic.Bool
-		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
+		cfg.APIPrefix = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 			return silent.Load() && strings.Contains(string(m.Data), ".att")
 		})
-		cfg.APIPrefix = natstest.ProxyAPI
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		for _, target := range []string{"att.x", "orders.x"} {
 			c.Publish("delaytimer.k."+target, "k", "Delay-For", "1h")
@@ -138,10 +136,9 @@ func TestManyAtOneMoment(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
 		var silent atomic.Bool
-		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+		cfg.APIPrefix = natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
 			return silent.Load() && strings.HasPrefix(question, "STREAM.MSG.GET.")
 		})
-		cfg.APIPrefix = natstest.ProxyAPI
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		const clients = 500
 		answers := c.Subscribe("_INBOX.all.*")
@@ -271,8 +268,7 @@ func TestOperationsOfVerbs(t *testing.T) {
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		var reads atomic.Int64
 		publishes := 0
-		natstest.Proxy(t, s, func(string, *nats.Msg) bool { reads.Add(1); return false })
-		c.Timers.API.API = natstest.ProxyAPI
+		c.Timers.API.API = natstest.Proxy(t, s, func(string, *nats.Msg) bool { reads.Add(1); return false })
 		publish := c.Timers.Publish
 		c.Timers.Publish = func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 			publishes++

@@ -25,7 +25,7 @@ func moveTo(key string, generation uint64, until time.Time) store.Change {
 func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
-		parallel(t, fmt.Sprint("down ", down), func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, fmt.Sprint("down ", down), func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			cfg.TimerHistory = time.Hour
 			b := harness.StartBroker(t, s, cfg)
@@ -143,7 +143,7 @@ func TestVerdictBehindAnother(t *testing.T) {
 func TestVerdictsAroundDue(t *testing.T) {
 	t.Parallel()
 	for _, history := range []time.Duration{-1, time.Minute} {
-		parallel(t, history.String(), func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, history.String(), func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			cfg.TimerHistory = history
 			harness.StartBroker(t, s, cfg)

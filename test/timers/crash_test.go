@@ -125,7 +125,7 @@ func TestTimerCrashes(t *testing.T) {
 	t.Parallel()
 	for _, row := range crashes {
 		for _, w := range row.ways {
-			parallel(t, strings.TrimSuffix(row.after+"/"+w.name, "/"), w.actOut)
+			natstest.Subtest(t, strings.TrimSuffix(row.after+"/"+w.name, "/"), w.actOut)
 		}
 	}
 }
@@ -157,14 +157,13 @@ func (w way) actOut(t *testing.T, s *natstest.Server) {
 		w.change(&cfg)
 	}
 	if w.mute != "" {
-		natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
+		cfg.APIPrefix = natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
 			if !strings.HasPrefix(question, w.mute) || passes.Add(-1) >= 0 {
 				return false
 			}
 			unanswered.Add(1)
 			return true
 		})
-		cfg.APIPrefix = natstest.ProxyAPI
 	}
 	b, c := harness.StartBroker(t, s, cfg), harness.NewClient(t, s)
 	c.Target("ORDERS", "orders.>")

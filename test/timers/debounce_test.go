@@ -55,16 +55,14 @@ func TestDebounce(t *testing.T) {
 		{"armed", "3m", "5m", []time.Duration{0, 60 * s, 120 * s, 180 * s, 290 * s}, 300 * s},
 		{"armed far ahead", "2h", "3h", []time.Duration{0, 3600 * s, 7200 * s}, 10800 * s},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
-				in := c.Subscribe("orders.>")
-				for i := range 2 { // what a run leaves behind is none of the next one's
-					start := time.Now()
-					debounce(c, start, row.wait, row.most, row.sets...)
-					checkDebounced(t, c, in, start.Add(row.due), i, row.sets[len(row.sets)-1].String())
-				}
-			})
+		natstest.Subtest(t, row.name, func(t *testing.T, s *natstest.Server) {
+			c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
+			in := c.Subscribe("orders.>")
+			for i := range 2 { // what a run leaves behind is none of the next one's
+				start := time.Now()
+				debounce(c, start, row.wait, row.most, row.sets...)
+				checkDebounced(t, c, in, start.Add(row.due), i, row.sets[len(row.sets)-1].String())
+			}
 		})
 	}
 }
@@ -96,7 +94,7 @@ func TestDebounceBeginsAnew(t *testing.T) {
 				if crash < 0 && down > 0 {
 					continue
 				}
-				parallel(t, fmt.Sprint(name, " crash ", crash, " for ", down), func(t *testing.T, s *natstest.Server) {
+				natstest.Subtest(t, fmt.Sprint(name, " crash ", crash, " for ", down), func(t *testing.T, s *natstest.Server) {
 					beginAnew(t, s, end, crash, down)
 				})
 			}
@@ -139,7 +137,7 @@ func TestDebounceThroughCrashes(t *testing.T) {
 	t.Parallel()
 	for crash := range 12 {
 		for _, shared := range []bool{false, true} {
-			parallel(t, fmt.Sprint(crash, shared), func(t *testing.T, s *natstest.Server) {
+			natstest.Subtest(t, fmt.Sprint(crash, shared), func(t *testing.T, s *natstest.Server) {
 				cfg := harness.TimersOn(t)
 				c := harness.NewClient(t, s)
 				in := c.Subscribe("orders.>")

@@ -56,7 +56,7 @@ func TestTimersWithInstances(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	for seed := range 3 { // each of the instances once
-		parallel(t, fmt.Sprint(seed), func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, fmt.Sprint(seed), func(t *testing.T, s *natstest.Server) {
 			cfg := harness.Member(t, 3)
 			cfg.Timers, cfg.TimerHistory = true, -1
 			all := harness.StartBrokers(t, s, 3, cfg)

@@ -106,7 +106,7 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 		}, []string{"Delay-Cancel", "1"}, false},
 	} {
 		for _, history := range []time.Duration{-1, time.Minute} {
-			parallel(t, fmt.Sprintf("%s, history %s", name, history), func(t *testing.T, s *natstest.Server) {
+			natstest.Subtest(t, fmt.Sprintf("%s, history %s", name, history), func(t *testing.T, s *natstest.Server) {
 				cfg := harness.TimersOn(t)
 				cfg.TimerHistory = history
 				b := harness.StartBroker(t, s, cfg)
@@ -146,9 +146,7 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 func TestTimerFiringIsSwept(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "10m")
@@ -156,7 +154,7 @@ func TestTimerFiringIsSwept(t *testing.T) {
 		b.Stop() // with what it had read ahead
 		c.Purge("DELAY_10m")
 		c.Purge("DELAY_1m")
-		harness.StartBroker(t, s, harness.TimersOn(t))
+		b.Replace()
 		time.Sleep(time.Until(start.Add(10 * time.Minute)))
 		c.Fire("delaytimer.k.orders.x", "ghost")
 		var again time.Time

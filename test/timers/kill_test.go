@@ -185,7 +185,7 @@ func TestCleanStopSettlesTimers(t *testing.T) {
 		"recurring": {[]string{"Delay-Every", "1h", "Delay-For", "2s"}, time.Second, nil},
 		"never":     {[]string{"Delay-For", "2s"}, time.Minute, broker.ErrGrace},
 	} {
-		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			refusing := harness.Meddle(t, s, &cfg, "STREAM.MSG.DELETE.", func(m *nats.Msg) {
 				_ = m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`))

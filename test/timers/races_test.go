@@ -25,7 +25,7 @@ func TestTimerRaces(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	for name, history := range map[string]time.Duration{"without history": -1, "with history": 30 * time.Second} {
-		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			cfg.TimerHistory = history
 			harness.StartBroker(t, s, cfg)

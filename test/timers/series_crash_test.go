@@ -60,7 +60,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 			c.Publish(recurring, "other", "Delay-For", "9h")
 		}},
 	} {
-		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			cfg.Leaser = tt.leaser
 			b := harness.StartBroker(t, s, cfg)
@@ -140,16 +140,14 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 // its time, and the series goes on.
 func TestRoundFoundBySweep(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "30m")
 		time.Sleep(35 * time.Minute)
 		b.Stop()
 		c.Purge("DELAY_10m")
-		harness.StartBroker(t, s, harness.TimersOn(t))
+		b.Replace()
 		time.Sleep(time.Until(start.Add(time.Hour)) - 1)
 		synctest.Wait()
 		if n := len(in.All()); n != 1 {
@@ -193,11 +191,9 @@ func TestRoundWaitsForTheOneBefore(t *testing.T) {
 // cancelled. The previous round is retried, the cancelled one is removed, and neither is left in memory or in a stream.
 func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.Ladder = harness.Ladder(t, "1s 5s")
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	cfg := harness.TimersOn(t)
+	cfg.Ladder = harness.Ladder(t, "1s 5s")
+	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>") // it answers nothing
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Max-Attempts", "1")
@@ -228,23 +224,21 @@ func TestForgedRounds(t *testing.T) {
 		"relayed":        func(h nats.Header) nats.Header { h.Set("Nats-Stream", "DELAY_TIMERS"); return h },
 		"stored anew":    func(h nats.Header) nats.Header { return h }, // by a client that has read it
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
-				in := c.Subscribe("orders.>")
-				c.Publish(recurring, "body", "Delay-Every", "10m")
-				time.Sleep(15 * time.Minute)
-				m := c.Last(recurring)
-				c.Store(&nats.Msg{Subject: recurring, Header: forge(harness.AsWritten(m.Header)), Data: m.Data})
-				time.Sleep(time.Hour)
-				if got := in.All(); len(got) != 1 {
-					t.Errorf("%+v arrived", got[1:])
-				}
-				if dead := c.Dead()[string(message.BadInternal)]; len(dead) != 1 ||
-					!strings.Contains(dead[0].Header.Get(message.HeaderError), "the entry before it is replaced") {
-					t.Errorf("the dead letters are %+v", c.Dead())
-				}
-			})
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
+			c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
+			in := c.Subscribe("orders.>")
+			c.Publish(recurring, "body", "Delay-Every", "10m")
+			time.Sleep(15 * time.Minute)
+			m := c.Last(recurring)
+			c.Store(&nats.Msg{Subject: recurring, Header: forge(harness.AsWritten(m.Header)), Data: m.Data})
+			time.Sleep(time.Hour)
+			if got := in.All(); len(got) != 1 {
+				t.Errorf("%+v arrived", got[1:])
+			}
+			if dead := c.Dead()[string(message.BadInternal)]; len(dead) != 1 ||
+				!strings.Contains(dead[0].Header.Get(message.HeaderError), "the entry before it is replaced") {
+				t.Errorf("the dead letters are %+v", c.Dead())
+			}
 		})
 	}
 }

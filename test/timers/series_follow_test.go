@@ -55,22 +55,20 @@ func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
 			c.Check(w, timer.Moved, c.Last(recurring).Sequence+1)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
-				c := harness.NewSeriesClient(plain)
-				in := c.Subscribe("orders.>") // it answers nothing
-				start := time.Now()
-				c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Rounds", "2",
-					"Delay-Missed-Rounds", "one", "Delay-Max-Attempts", "2")
-				time.Sleep(5 * time.Second)
-				change(c)
-				time.Sleep(10 * time.Minute)
-				if first := firstSent(in, start); first["1"] != 4*time.Second || first["2"] < 9*time.Second {
-					t.Errorf("the rounds were first sent after %v", first)
-				}
-				c.CheckNoTimersBut("DELAY_DEAD")
-			})
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
+			plain := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
+			c := harness.NewSeriesClient(plain)
+			in := c.Subscribe("orders.>") // it answers nothing
+			start := time.Now()
+			c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Rounds", "2",
+				"Delay-Missed-Rounds", "one", "Delay-Max-Attempts", "2")
+			time.Sleep(5 * time.Second)
+			change(c)
+			time.Sleep(10 * time.Minute)
+			if first := firstSent(in, start); first["1"] != 4*time.Second || first["2"] < 9*time.Second {
+				t.Errorf("the rounds were first sent after %v", first)
+			}
+			c.CheckNoTimersBut("DELAY_DEAD")
 		})
 	}
 }
@@ -176,39 +174,37 @@ func TestFireIsRepeated(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	for name, history := range map[string]time.Duration{"none": -1, "1m": time.Minute, "10m": 10 * time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			cfg.TimerHistory = history
-			harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
-				in := c.Subscribe("orders.>")
-				c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1d")
-				start := time.Now()
-				fire := func(at time.Duration, word string, want int) {
-					t.Helper()
-					time.Sleep(time.Until(start.Add(at)))
-					var got store.Answer
-					if code := c.CallService(&got, "delayctl.timer.fire.k.orders.x", `{"word":"`+word+`"}`); code != "" ||
-						got.Outcome != timer.Fired {
-						t.Errorf("after %s it says %q %+v", at, code, got)
-					}
-					time.Sleep(time.Second)
-					if n := len(in.All()); n != want {
-						t.Errorf("after %s %d arrived, want %d", at, n, want)
-					}
+			c := harness.StartBroker(t, s, cfg).NewClient()
+			in := c.Subscribe("orders.>")
+			c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1d")
+			start := time.Now()
+			fire := func(at time.Duration, word string, want int) {
+				t.Helper()
+				time.Sleep(time.Until(start.Add(at)))
+				var got store.Answer
+				if code := c.CallService(&got, "delayctl.timer.fire.k.orders.x", `{"word":"`+word+`"}`); code != "" ||
+					got.Outcome != timer.Fired {
+					t.Errorf("after %s it says %q %+v", at, code, got)
 				}
-				fire(0, "once", 1)
-				for _, at := range []time.Duration{2 * time.Second, 75 * time.Second, 150 * time.Second, 5*time.Minute - 1} {
-					fire(at, "once", 1)
+				time.Sleep(time.Second)
+				if n := len(in.All()); n != want {
+					t.Errorf("after %s %d arrived, want %d", at, n, want)
 				}
-				fire(5*time.Minute+2*time.Second, "another", 2)
-				time.Sleep(2 * time.Hour)
-				for _, a := range c.Arrivals("DELAY_TIMERS") {
-					if strings.Contains(a.Subject, "fire-") {
-						t.Errorf("there is left %s", a.Subject)
-					}
+			}
+			fire(0, "once", 1)
+			for _, at := range []time.Duration{2 * time.Second, 75 * time.Second, 150 * time.Second, 5*time.Minute - 1} {
+				fire(at, "once", 1)
+			}
+			fire(5*time.Minute+2*time.Second, "another", 2)
+			time.Sleep(2 * time.Hour)
+			for _, a := range c.Arrivals("DELAY_TIMERS") {
+				if strings.Contains(a.Subject, "fire-") {
+					t.Errorf("there is left %s", a.Subject)
 				}
-			})
+			}
 		})
 	}
 }

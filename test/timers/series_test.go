@@ -33,7 +33,7 @@ func TestSeriesFires(t *testing.T) {
 		"cron, by seconds": {[]string{"Delay-Cron", "*/10 * * * * *", "Delay-Rounds", "12"},
 			10 * time.Second, 10 * time.Second, 12},
 	} {
-		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
 			c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
 			in := c.Subscribe("orders.>")
@@ -96,7 +96,7 @@ func TestMissedRounds(t *testing.T) {
 		"one":  {10 * m, 20 * m, back, 60 * m, 70 * m},
 		"all":  {10 * m, 20 * m, back, back + 100*time.Millisecond, back + 200*time.Millisecond, 60 * m, 70 * m},
 	} {
-		parallel(t, missed, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, missed, func(t *testing.T, s *natstest.Server) {
 			b := harness.StartBroker(t, s, harness.TimersOn(t))
 			c := harness.NewClient(t, s)
 			in := c.Subscribe("orders.>")
@@ -120,9 +120,7 @@ func TestMissedRounds(t *testing.T) {
 // round is left.
 func TestMissedRoundIsRemoved(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Missed-Rounds", "skip", "Delay-Deliver",
@@ -130,7 +128,7 @@ func TestMissedRoundIsRemoved(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		b.Stop()
 		time.Sleep(8 * time.Second)
-		harness.StartBroker(t, s, harness.TimersOn(t))
+		b.Replace()
 		time.Sleep(time.Second)
 		synctest.Wait()
 		entries := 0
@@ -151,11 +149,9 @@ func TestMissedRoundIsRemoved(t *testing.T) {
 // outcome is kept for a while.
 func TestMissedAtTheEnd(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.TimerHistory = 10 * time.Minute
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	cfg := harness.TimersOn(t)
+	cfg.TimerHistory = 10 * time.Minute
+	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", "skip", "Delay-Last",
@@ -163,7 +159,7 @@ func TestMissedAtTheEnd(t *testing.T) {
 		time.Sleep(25 * time.Minute)
 		b.Stop()
 		time.Sleep(30 * time.Minute)
-		b = harness.StartBroker(t, s, cfg)
+		b = b.Replace()
 		time.Sleep(time.Minute)
 		in.Rounds(t, g, start, 10*time.Minute, 20*time.Minute)
 		if got := b.Broker.Status().MissedRounds; got != 1 {

@@ -86,7 +86,7 @@ func TestSeriesIsPaused(t *testing.T) {
 		"skip": {10 * m, 20 * m, 60 * m, 70 * m},
 		"one":  {10 * m, 20 * m, 55 * m, 60 * m, 70 * m},
 	} {
-		parallel(t, missed, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, missed, func(t *testing.T, s *natstest.Server) {
 			b := harness.StartBroker(t, s, harness.TimersOn(t))
 			c := harness.NewSeriesClient(harness.NewClient(t, s))
 			in := c.Subscribe("orders.>")

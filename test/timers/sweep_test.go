@@ -23,9 +23,7 @@ import (
 func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		for i := range 600 { // more than a pass picks up at once
@@ -34,7 +32,7 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.Stop() // with what it had read ahead
 		c.Purge("DELAY_10m")
-		b = harness.StartBroker(t, s, harness.TimersOn(t))
+		b = b.Replace()
 		time.Sleep(time.Until(start.Add(30*time.Minute)) - 1)
 		synctest.Wait()
 		if got := len(in.All()); got != 0 {
@@ -62,7 +60,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 		"nothing can be read":          "CONSUMER.CREATE.DELAY_TIMERS.sweep-",
 		"what is found cannot be seen": "STREAM.MSG.GET.DELAY_TIMERS",
 	} {
-		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			trouble := harness.Mute(t, s, &cfg, silent)
 			b := harness.StartBroker(t, s, cfg)
@@ -89,9 +87,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 // timer that an instance had fired and not delivered. It removes a cancel.
 func TestTimerFoundAtTakeOver(t *testing.T) {
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
-		c := harness.NewClient(t, s)
+	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
 		c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "30m")
@@ -102,7 +98,7 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 		c.Purge("DELAY_1h")
 		c.Fire("delaytimer.b.orders.x", "ghost")
 		time.Sleep(time.Hour)
-		harness.StartBroker(t, s, harness.TimersOn(t))
+		b.Replace()
 		time.Sleep(time.Second)
 		harness.CheckBodies(t, in.All(), "a b")
 		time.Sleep(3 * time.Hour)
@@ -142,7 +138,7 @@ func TestTimerCursor(t *testing.T) {
 			c.Store(&nats.Msg{Subject: "delaysys.armed", Header: m.Header, Data: m.Data})
 		}, 40},
 	} {
-		parallel(t, name, func(t *testing.T, s *natstest.Server) {
+		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			b := harness.StartBroker(t, s, harness.TimersOn(t))
 			c := harness.NewClient(t, s)
 			in := c.Subscribe("orders.>")

@@ -12,6 +12,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
+func TestMain(m *testing.M) { harness.Main(m) }
+
 // TestTimerFires: a timer fires exactly when it is due, near or far, and leaves no entry.
 func TestTimerFires(t *testing.T) {
 	t.Parallel()
@@ -169,11 +171,9 @@ func TestTimerHistory(t *testing.T) {
 func TestTimerBodiesAreBounded(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
-		cfg.HoldBytes = 8 << 20
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+	cfg := harness.TimersOn(t)
+	cfg.HoldBytes = 8 << 20
+	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		const many, size = 40, 256 << 10 // 10 MB
