@@ -27,8 +27,8 @@ const (
 	DefaultWindow      = 32 << 10
 	DefaultWindowBytes = 32 << 20
 
-	// The minima of Window and WindowBytes keep a share large enough for core subscribers: their silence counts as the
-	// answer after 50 ms, so a group of core subscribers takes at most twenty times its share in a second.
+	// The minima of Window and WindowBytes. They keep each share large enough for core subscribers: their silence counts
+	// as the answer after 50 ms, so a group of core subscribers takes at most twenty times its share in a second.
 	minWindow      = 2 << 10
 	minWindowBytes = 2 << 20
 )

@@ -11,7 +11,7 @@ import (
 // TestDeliveryCost: while a delivery waits for room or for its answer, it takes no more memory than package engine
 // accounts for a delivery, in addition to the message. The headers are in memory only while the message is sent.
 func TestDeliveryCost(t *testing.T) {
-	const accounted = 1 << 10
+	const limit = 1 << 10
 	for name, tt := range map[string]struct{ size, count, sent int }{
 		"outstanding": {size: 1, count: share, sent: share},
 		"waiting":     {size: DefaultWindowBytes, count: share, sent: 1},
@@ -32,10 +32,10 @@ func TestDeliveryCost(t *testing.T) {
 				synctest.Wait()
 				took := (natstest.Heap() - before) / tt.count
 				if seen.get() != tt.sent || results.get() != 0 {
-					t.Fatalf("%d sent, %d with a result; want %d, none", seen.get(), results.get(), tt.sent)
+					t.Fatalf("%d were sent, and %d have a result; want %d and none", seen.get(), results.get(), tt.sent)
 				}
-				if took > accounted {
-					t.Errorf("a delivery takes %d bytes, and is accounted with %d", took, accounted)
+				if took > limit {
+					t.Errorf("a delivery takes %d bytes, want at most %d", took, limit)
 				}
 				t.Logf("%d bytes", took)
 			})

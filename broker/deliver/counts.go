@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,17 +21,17 @@ const everyTarget = ">"
 
 // Counts counts the outcomes of deliveries, by the names of targets. A name is a target of one or two tokens, or a
 // pattern for all targets with the same first two tokens ("shop.mail.>"). The number of names is bounded: see maxNames
-// and maxPerToken. If there is no room for a target's own name, the target is counted under the pattern of its rate; if
-// it has no rate, under its first token ("shop.>"), or else under ">".
+// and maxPerToken. A target without a name of its own is counted under the pattern of its rate. If the target has no
+// rate, it is counted under its first token ("shop.>"), or else under ">".
 //
 // A name is never removed, so counts never fall. A Counts is safe for concurrent use.
 type Counts struct {
-	rules message.Rules[*Count] // the counts of the patterns of rates; they do not change
-	other *Count                // the count of the targets without a name: see everyTarget
-	limit int                   // maximum number of names
-	names atomic.Pointer[[]*Count]
+	rules     message.Rules[*Count] // the counts of the patterns of rates; the rules do not change
+	catchAll  *Count                // the count of the targets without a name: see everyTarget
+	nameLimit int                   // maximum number of names
+	counts    atomic.Pointer[[]*Count]
 
-	mu       sync.Mutex // guards byName and perToken, and is held while names is replaced
+	mu       sync.Mutex // guards byName and perToken, and is held while counts is replaced
 	byName   map[countName]*Count
 	perToken map[string]int // number of names by their first token
 }
@@ -48,20 +49,20 @@ type Count struct {
 
 // NewCounts returns counts of zero. The pattern of each rate is a name from the beginning.
 func NewCounts(rates Rates) *Counts {
-	all := &Counts{byName: make(map[countName]*Count), perToken: make(map[string]int)}
-	all.names.Store(new([]*Count))
+	cs := &Counts{byName: make(map[countName]*Count), perToken: make(map[string]int)}
+	cs.counts.Store(new([]*Count))
 	for _, rule := range rates {
-		all.rules = append(all.rules, message.Rule[*Count]{
-			Pattern: rule.Pattern, Value: all.addLocked(countName{rule.Pattern, rule.Pattern}),
+		cs.rules = append(cs.rules, message.Rule[*Count]{
+			Pattern: rule.Pattern, Value: cs.addLocked(countName{rule.Pattern, rule.Pattern}),
 		})
 	}
-	all.other = all.addLocked(countName{name: everyTarget})
-	all.limit = len(all.byName) + maxNames
-	return all
+	cs.catchAll = cs.addLocked(countName{name: everyTarget})
+	cs.nameLimit = len(cs.byName) + maxNames
+	return cs
 }
 
 // All returns the counts, in the order in which their names were first used. It takes no lock.
-func (all *Counts) All() []*Count { return *all.names.Load() }
+func (cs *Counts) All() []*Count { return *cs.counts.Load() }
 
 // Note counts a delivery that was delivered or refused, and ignores all other outcomes. The nil Count counts nothing.
 func (c *Count) Note(o Outcome) {
@@ -78,48 +79,48 @@ func (c *Count) Note(o Outcome) {
 func (c *Count) Read() (delivered, refused uint64) { return c.delivered.Load(), c.refused.Load() }
 
 // count returns the count of a subject.
-func (all *Counts) count(subject string) *Count {
-	wanted, rule := countName{name: nameOf(subject)}, all.rules.Lookup(subject, nil)
+func (cs *Counts) count(subject string) *Count {
+	name, rule := countName{name: nameOf(subject)}, cs.rules.Lookup(subject, nil)
 	if rule != nil {
 		if strings.Count(rule.Target, ".") >= 2 {
-			return rule // its pattern is more specific than two tokens
+			return rule // the pattern is more specific than two tokens
 		}
-		wanted.rate = rule.Rate
+		name.rate = rule.Rate
 	}
 	first, _, _ := strings.Cut(subject, ".")
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if c := all.namedLocked(wanted, first); c != nil {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c := cs.ensureLocked(name, first); c != nil {
 		return c
 	}
 	if rule != nil {
 		return rule
 	}
-	if c := all.namedLocked(countName{name: first + ".>"}, ""); c != nil {
+	if c := cs.ensureLocked(countName{name: first + ".>"}, ""); c != nil {
 		return c
 	}
-	return all.other
+	return cs.catchAll
 }
 
-// namedLocked returns the count of a name. It returns nil if the name is new, and there is no room for it. First is the
-// first token of the name, or empty if maxPerToken does not apply to the name.
-func (all *Counts) namedLocked(n countName, first string) *Count {
-	c := all.byName[n]
-	if c == nil && len(all.byName) < all.limit && all.perToken[first] < maxPerToken {
+// ensureLocked returns the count of a name, and adds a new name while there is room. Without room it returns nil. First
+// is the first token of the name, or empty if maxPerToken does not apply to the name.
+func (cs *Counts) ensureLocked(n countName, first string) *Count {
+	c := cs.byName[n]
+	if c == nil && len(cs.byName) < cs.nameLimit && cs.perToken[first] < maxPerToken {
 		if first != "" {
-			all.perToken[strings.Clone(first)]++
+			cs.perToken[strings.Clone(first)]++
 		}
-		c = all.addLocked(n)
+		c = cs.addLocked(n)
 	}
 	return c
 }
 
 // addLocked adds a name, and returns its count.
-func (all *Counts) addLocked(n countName) *Count {
+func (cs *Counts) addLocked(n countName) *Count {
 	c := &Count{Target: strings.Clone(n.name), Rate: n.rate}
-	all.byName[countName{c.Target, c.Rate}] = c
-	names := append(append([]*Count(nil), all.All()...), c) // a copy: callers of All may still read the old slice
-	all.names.Store(&names)
+	cs.byName[countName{c.Target, c.Rate}] = c
+	counts := append(slices.Clone(cs.All()), c) // callers of All may still read the old slice
+	cs.counts.Store(&counts)
 	return c
 }
 

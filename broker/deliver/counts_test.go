@@ -11,11 +11,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCountsByName: a name is a target, or the first two tokens of several targets. The pattern of a rate is a name,
-// too, if it is more specific. If targets of one name have two rates, each rate has its own count.
+// TestCountsByName: a name is a target, or the first two tokens of several targets. The pattern of a rate is also a
+// name, if it is more specific. If targets of one name have two rates, each rate has its own count.
 func TestCountsByName(t *testing.T) {
 	t.Parallel()
-	all := NewCounts(Rates{
+	cs := NewCounts(Rates{
 		{Pattern: "shop.eu.mail", Value: 1}, {Pattern: "shop.*.sms", Value: 2}, {Pattern: "shop.>", Value: 3},
 		{Pattern: "ads", Value: 4},
 	})
@@ -25,44 +25,44 @@ func TestCountsByName(t *testing.T) {
 		{"shop.us.sms", "shop.*.sms", "shop.*.sms"}, {"shop.us.mail", "shop.us.>", "shop.>"},
 		{"shop.us", "shop.us", "shop.>"}, {"shop", "shop", ""}, {"ads", "ads", "ads"},
 	} {
-		c := all.count(test.subject)
+		c := cs.count(test.subject)
 		if c.Target != test.name || c.Rate != test.rate {
 			t.Errorf("%s is counted as %s of rate %s, want %s of %s", test.subject, c.Target, c.Rate, test.name, test.rate)
 		}
-		if again := all.count(test.subject); again != c {
+		if again := cs.count(test.subject); again != c {
 			t.Errorf("%s is counted in two places", test.subject)
 		}
 	}
 }
 
-// TestCountsAreBounded: the number of names is bounded for any number of targets. Each delivery is counted once, and a
-// flood of targets by one client leaves names for the targets of others.
+// TestCountsAreBounded: the number of names is bounded for any number of targets. Each delivery is counted once. A
+// flood of targets with one first token leaves names for other targets.
 func TestCountsAreBounded(t *testing.T) {
 	t.Parallel()
-	all := NewCounts(Rates{{Pattern: "paced.>", Value: 1}})
+	cs := NewCounts(Rates{{Pattern: "paced.>", Value: 1}})
 	for n := range 5000 {
-		all.count(fmt.Sprintf("orders.%d.done", n)).Note(Delivered)
-		all.count(fmt.Sprintf("paced.%d", n)).Note(Refused)
+		cs.count(fmt.Sprintf("orders.%d.done", n)).Note(Delivered)
+		cs.count(fmt.Sprintf("paced.%d", n)).Note(Refused)
 	}
-	if c := all.count("mail.out"); c.Target != "mail.out" {
+	if c := cs.count("mail.out"); c.Target != "mail.out" {
 		t.Errorf("after a flood of other targets, mail.out is counted as %s", c.Target)
 	}
 	for _, test := range []struct{ subject, name string }{{"orders.9999.done", "orders.>"}, {"paced.9999", "paced.>"}} {
-		if c := all.count(test.subject); c.Target != test.name {
+		if c := cs.count(test.subject); c.Target != test.name {
 			t.Errorf("%s is counted as %s, want %s", test.subject, c.Target, test.name)
 		}
 	}
 	for n := range 5000 {
-		all.count(fmt.Sprintf("tenant%d.x", n)).Note(Delivered)
+		cs.count(fmt.Sprintf("tenant%d.x", n)).Note(Delivered)
 	}
-	if got, most := len(all.All()), maxNames+2; got > most {
-		t.Errorf("there are %d names, want %d at most", got, most)
+	if got, limit := len(cs.All()), maxNames+2; got > limit {
+		t.Errorf("there are %d names, want %d at most", got, limit)
 	}
-	if c := all.count("another.x"); c.Target != everyTarget {
-		t.Errorf("without room for a name it is counted as %s", c.Target)
+	if c := cs.count("another.x"); c.Target != everyTarget {
+		t.Errorf("without room for a name, another.x is counted as %s, want %s", c.Target, everyTarget)
 	}
 	var delivered, refused uint64
-	for _, c := range all.All() {
+	for _, c := range cs.All() {
 		d, r := c.Read()
 		delivered, refused = delivered+d, refused+r
 	}
@@ -79,7 +79,7 @@ func TestResultHasItsCount(t *testing.T) {
 		k.stream(jetstream.StreamConfig{Name: "T", Subjects: []string{"t.>"}})
 		k.subscribe("slow", nil)
 		one, two := k.send("t.one", message.ModeStream), k.send("t.one", message.ModeStream)
-		first, later := k.send("slow", message.ModeCore), k.send("slow", message.ModeCore)
+		first, second := k.send("slow", message.ModeCore), k.send("slow", message.ModeCore)
 		time.Sleep(time.Second)
 		k.mu.Lock()
 		count := k.targets.bySubject["t.one"].count
@@ -92,7 +92,7 @@ func TestResultHasItsCount(t *testing.T) {
 		if r := first.result(t); r.Outcome != Delivered || r.Count == nil {
 			t.Errorf("the first of a slow target: %s, counted in %v", r.Outcome, r.Count)
 		}
-		if r := later.result(t); r.Outcome != Paced || r.Count != nil {
+		if r := second.result(t); r.Outcome != Paced || r.Count != nil {
 			t.Errorf("the second of a slow target: %s, counted in %v, although it was not sent", r.Outcome, r.Count)
 		}
 	})
@@ -103,8 +103,8 @@ func (v *watched) result(t *testing.T) Result {
 	t.Helper()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.all) != 1 {
-		t.Fatalf("%d results, want 1", len(v.all))
+	if len(v.results) != 1 {
+		t.Fatalf("%d results, want 1", len(v.results))
 	}
-	return v.all[0]
+	return v.results[0]
 }

@@ -10,13 +10,12 @@ import (
 	"delaybroker/broker/jsapi"
 )
 
-// haltPollEvery is the interval at which Halt checks whether the messages already sent have their results.
-const haltPollEvery = 10 * time.Millisecond
+// haltPollInterval is the interval at which Halt checks whether all messages already sent have results.
+const haltPollInterval = 10 * time.Millisecond
 
 // Deliverer publishes to targets on one connection. It is safe for concurrent use.
 //
-// Targets and groups have no locks: a delivery changes its target, its groups and the order of sending under the lock
-// of the deliverer. The lookup needs no lock of the deliverer.
+// Targets and groups have no locks of their own: the deliverer's lock guards them. The lookup does not need that lock.
 type Deliverer struct {
 	cfg    Config
 	box    *acks.Inbox
@@ -27,9 +26,10 @@ type Deliverer struct {
 	mu      sync.Mutex // guards the fields below; not held while publishing, nor while done is called
 	targets *targets
 	groups  *groups
-	sending bool                     // a goroutine is in sendReady
-	closed  bool                     // nothing is sent any more
-	halted  func(target string) bool // reports whether deliveries to a target are halted; nil if none are
+	sending bool // a goroutine is in sendReady
+	closed  bool // nothing is sent any more
+	// isHalted reports whether deliveries to a target are halted. It is nil while none are.
+	isHalted func(target string) bool
 
 	senderRuns bool  // sendWhenReady runs
 	lastError  error // the last error with which NoteError was called
@@ -76,18 +76,17 @@ func (d *Deliverer) Deliver(m Message, done func(Result)) {
 }
 
 // admitLocked finds the target and the group of a delivery. It reports whether the delivery may be sent, now or when
-// there is room. If not, it returns the result.
+// there is room. If the delivery must not be sent, admitLocked returns the result.
 func (d *Deliverer) admitLocked(dl *delivery) (Result, bool) {
 	if err := d.stoppedLocked(dl.Target); err != nil {
 		return Result{Outcome: Unknown, Err: err}, false
 	}
 	dl.target = d.targetLocked(dl.Target)
 	dl.group = dl.target.group
-	if retryAt, slow := d.groups.slow(dl); slow {
+	if retryAt, stalled := d.groups.stall(dl); stalled {
 		return Result{Outcome: Stalled, RetryAt: retryAt}, false
 	}
-	r, later := d.targets.pace(dl.target, dl.Message)
-	return r, !later
+	return d.targets.pace(dl.target, dl.Message)
 }
 
 // stoppedLocked returns the error of a delivery to a target if nothing may be sent to that target. Otherwise it returns
@@ -96,7 +95,7 @@ func (d *Deliverer) stoppedLocked(target string) error {
 	switch {
 	case d.closed:
 		return ErrDraining
-	case d.halted != nil && d.halted(target):
+	case d.isHalted != nil && d.isHalted(target):
 		return ErrHalted
 	}
 	return nil
@@ -105,11 +104,11 @@ func (d *Deliverer) stoppedLocked(target string) error {
 // targetLocked returns a target with its present group. While messages for a target wait, the target keeps its group:
 // in another group, the next message would overtake them.
 func (d *Deliverer) targetLocked(subject string) *target {
-	t, s := d.targets.target(subject), d.lookup.latest.Load()
-	if t.group == nil || (t.snapshot != s || t.group.removed) && t.unsent == 0 {
+	t, s := d.targets.target(subject), d.lookup.snapshot.Load()
+	if t.group == nil || (t.snapshot != s || t.group.removed) && t.unsentDeliveries == 0 {
 		stream := ""
-		if h := s.holder(subject); h != nil {
-			stream = h.name
+		if ln := s.listener(subject); ln != nil {
+			stream = ln.name
 		}
 		t.group, t.snapshot = d.groups.group(t.subject, stream), s
 	}
@@ -120,17 +119,17 @@ func (d *Deliverer) targetLocked(subject string) *target {
 // whether the caller must send the delivery now.
 func (d *Deliverer) queueLocked(dl *delivery) (sendNow bool) {
 	t := dl.target
-	t.unfinished++
+	t.deliveries++
 	passed := d.groups.pass(dl.group, dl)
 	switch {
-	case passed && t.unsent == 0:
+	case passed && t.unsentDeliveries == 0:
 		return true
-	case passed: // it must not overtake earlier deliveries to its target that another goroutine is sending
-		d.groups.ready = append(d.groups.ready, dl)
+	case passed: // the delivery must not overtake earlier ones to its target that another goroutine is sending
+		d.groups.readyQueue = append(d.groups.readyQueue, dl)
 	default:
 		d.lookup.renew() // the stream behind the target may be new
 	}
-	t.unsent++
+	t.unsentDeliveries++
 	return false
 }
 
@@ -152,27 +151,27 @@ func (d *Deliverer) Recall(o Owner) {
 	d.sendReady()
 }
 
-// Halt stops sending to the targets for which halted returns true, and gives back the messages that wait for these
+// Halt stops sending to the targets for which isHalted returns true, and gives back the messages that wait for these
 // targets. It returns when the messages already sent to these targets have their results, or when ctx ends. The next
-// call of Halt replaces halted. If halted is nil, no target is halted.
-func (d *Deliverer) Halt(ctx context.Context, halted func(target string) bool) {
+// call of Halt replaces isHalted. If isHalted is nil, no target is halted.
+func (d *Deliverer) Halt(ctx context.Context, isHalted func(target string) bool) {
 	d.mu.Lock()
-	d.halted = halted
-	d.targets.halt(halted)
-	if halted == nil {
+	d.isHalted = isHalted
+	d.targets.halt(isHalted)
+	if isHalted == nil {
 		d.mu.Unlock()
 		return
 	}
-	returned := d.takeBackLocked(func(dl *delivery) bool { return halted(dl.Target) })
-	sent := d.targets.unfinished(halted)
+	returned := d.takeBackLocked(func(dl *delivery) bool { return isHalted(dl.Target) })
+	busy := d.targets.busyTargets(isHalted)
 	d.mu.Unlock()
 	giveBack(returned, ErrHalted)
 	d.sendReady()
-	for d.unanswered(sent) {
+	for d.unanswered(busy) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(haltPollEvery):
+		case <-time.After(haltPollInterval):
 		}
 	}
 }
@@ -186,15 +185,15 @@ func (d *Deliverer) NoteError(err error) {
 	defer d.mu.Unlock()
 	d.lastError = err
 	if t := d.targets.bySubject[subject]; t != nil {
-		t.forbidden = time.Now()
+		t.forbiddenAt = time.Now()
 	}
 }
 
 // unanswered reports whether a delivery to one of these targets has no result yet.
-func (d *Deliverer) unanswered(sent []*target) bool {
+func (d *Deliverer) unanswered(targets []*target) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.ContainsFunc(sent, func(t *target) bool { return t.unfinished > 0 })
+	return slices.ContainsFunc(targets, func(t *target) bool { return t.deliveries > 0 })
 }
 
 // takeBackLocked removes and returns the waiting deliveries for which match returns true. The caller gives them back.
@@ -206,25 +205,26 @@ func (d *Deliverer) takeBackLocked(match func(*delivery) bool) []*delivery {
 	return returned
 }
 
-func giveBack(unsent []*delivery, reason error) {
+func giveBack(unsent []*delivery, err error) {
 	for _, dl := range unsent {
-		dl.done(Result{Outcome: Unknown, Err: reason})
+		dl.done(Result{Outcome: Unknown, Err: err})
 	}
 }
 
-// watch judges the groups under pressure every judgeEvery, until ctx ends. It sleeps while no group is under pressure.
+// watch judges the groups under pressure every judgeInterval, until ctx ends. It sleeps while no group is under
+// pressure.
 func (d *Deliverer) watch(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.groups.crowded:
+		case <-d.groups.pressureSignal:
 		}
 		for more := true; more; {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(judgeEvery):
+			case <-time.After(judgeInterval):
 				more = d.relieve(time.Now())
 			}
 		}
@@ -236,12 +236,12 @@ func (d *Deliverer) watch(ctx context.Context) {
 func (d *Deliverer) relieve(now time.Time) (more bool) {
 	d.mu.Lock()
 	returned, more := d.groups.judge(now)
-	for _, s := range returned {
-		s.target.dropUnsent()
+	for _, dl := range returned {
+		dl.target.dropUnsent()
 	}
 	d.mu.Unlock()
-	for _, s := range returned {
-		s.done(Result{Outcome: Stalled, RetryAt: s.retryAt})
+	for _, dl := range returned {
+		dl.done(Result{Outcome: Stalled, RetryAt: dl.retryAt})
 	}
 	d.sendReady()
 	return more

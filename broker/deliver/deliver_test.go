@@ -33,8 +33,8 @@ func TestStreamTarget(t *testing.T) {
 	})
 }
 
-// TestCoreTarget: silence counts as a delivery as soon as it is known that no stream listens. Mode core does not wait
-// for this knowledge.
+// TestCoreTarget: silence counts as a delivery as soon as the list of streams shows that no stream listens. Mode core
+// does not wait for the list.
 func TestCoreTarget(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -74,7 +74,7 @@ func TestTimeOfDelivery(t *testing.T) {
 			time.Sleep(time.Second) // until the flush of the last delivery is over
 			v := k.send(tt.target, tt.mode)
 			v.check(t, tt.took, "delivered")
-			if at := v.all[0].At.Sub(v.start); at != tt.at {
+			if at := v.results[0].At.Sub(v.start); at != tt.at {
 				t.Errorf("%s in mode %s: delivered after %s, want %s", tt.target, tt.mode, at, tt.at)
 			}
 		}
@@ -89,7 +89,7 @@ func TestTimeOfIgnoredReply(t *testing.T) {
 		k.subscribe("svc", func(m *nats.Msg) { time.Sleep(time.Second); _ = m.Respond([]byte(`{"stream":"X","seq":7}`)) })
 		v := k.send("svc", message.ModeRequest) // the streams are not known yet
 		v.check(t, replyTimeout, "delivered")
-		if at := v.all[0].At.Sub(v.start); at != time.Second {
+		if at := v.results[0].At.Sub(v.start); at != time.Second {
 			t.Errorf("delivered after %s, want a second", at)
 		}
 	})
@@ -138,7 +138,7 @@ func TestServiceAlone(t *testing.T) {
 	})
 }
 
-// TestStreamFull: a full stream refuses with its code, even if a subscriber got the message.
+// TestStreamFull: a full stream refuses the message, even if a subscriber got it. The result has the stream's code.
 func TestStreamFull(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -228,7 +228,7 @@ func TestStreamCreated(t *testing.T) {
 func TestSilentStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.lookup.api = orders
+		k.lookup.api = ordersListed
 		k.subscribe("orders.>", nil)
 		k.send("orders.a", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
 		time.Sleep(time.Second)
@@ -236,18 +236,18 @@ func TestSilentStream(t *testing.T) {
 	})
 }
 
-// pretend answers every request with itself, which is JSON.
-type pretend string
+// fixedReply is the JSON answer to every request.
+type fixedReply string
 
-func (p pretend) Ask(_ context.Context, _ string, _, answer any) error {
+func (p fixedReply) Ask(_ context.Context, _ string, _, answer any) error {
 	return json.Unmarshal([]byte(p), answer)
 }
 
-// orders lists a stream that does not exist.
-const orders = pretend(`{"total":1,"streams":[{"config":{"name":"ORDERS","subjects":["orders.>"]}}]}`)
+// ordersListed is a list with a stream that does not exist.
+const ordersListed = fixedReply(`{"total":1,"streams":[{"config":{"name":"ORDERS","subjects":["orders.>"]}}]}`)
 
-// TestForgedAck: an acknowledgement or a refusal that a subscriber forges in the name of another stream does not count
-// while the target's stream is known.
+// TestForgedAck: while the target's stream is known, a subscriber cannot forge an acknowledgement or a refusal in the
+// name of another stream.
 func TestForgedAck(t *testing.T) {
 	for name, forged := range map[string]string{
 		"an acknowledgement": `{"stream":"EVIL","seq":1}`,
@@ -257,16 +257,16 @@ func TestForgedAck(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				k := newKit(t, s)
-				k.lookup.api = orders // so that the stream is known and never answers
-				answers := false
+				k.lookup.api = ordersListed
+				answering := false
 				k.subscribe("orders.>", func(m *nats.Msg) {
-					if answers {
+					if answering {
 						_ = m.Respond([]byte(forged))
 					}
 				})
 				k.send("orders.a", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
-				k.lookup.latest.Load().at = time.Now() // so that the list is valid
-				answers = true
+				k.lookup.snapshot.Load().at = time.Now() // so that the list is valid
+				answering = true
 				k.send("orders.a", message.ModeStream).check(t, jsapi.Timeout, timedOut)
 			})
 		})

@@ -32,7 +32,7 @@ type Message struct {
 	RateKey string
 	// Paced is the name of the message's turn, from Result.Paced. It is empty if the message has no turn.
 	Paced string
-	// Repeated is true if the message was already sent in its turn, and was not answered.
+	// Repeated is true if the message was sent in its turn before, without an answer.
 	Repeated bool
 	// Owner permits the message to be sent. With a nil Owner the message is always sent.
 	Owner Owner
@@ -59,7 +59,7 @@ const (
 	Expired           // not sent: the message expired while it waited
 )
 
-// outcomeNames are the names of the outcomes in metrics.
+// The names in metrics.
 var outcomeNames = [...]string{"delivered", "refused", "unknown", "stalled", "no_room", "paced", "expired"}
 
 // Outcomes is the number of outcomes, from Delivered on.
@@ -76,8 +76,8 @@ type Result struct {
 	Err     error     // if unknown: an error of package acks or of the connection, ErrDraining or ErrHalted
 	RetryAt time.Time // if stalled or paced: when to call Deliver again, by this host's clock
 	Paced   string    // if paced: the name of the turn, for Message.Paced
-	At      time.Time // if delivered: when the target had the message, by this host's clock; see "Lateness" in the package
-	Count   *Count    // the count in which the owner notes the outcome; may be nil if the delivery was not sent
+	At      time.Time // if delivered: the time of the delivery, by this host's clock; see "Lateness" in the package
+	Count   *Count    // the count for the outcome, which the caller of Deliver notes there; may be nil if not sent
 }
 
 // delivery is one message on its way to its target.
@@ -85,7 +85,7 @@ type delivery struct {
 	Message
 	done func(Result) // called once
 
-	// The deliverer's lock guards the fields of this paragraph. Target and group do not change.
+	// The deliverer's lock guards the three fields below. Target and group do not change.
 	target *target
 	group  *group // the first group to pass
 	// waitGroup is the group in which the delivery waits, or nil once the delivery has passed all groups.

@@ -14,13 +14,13 @@
 //	group        a set of targets that share a part of the window
 //	window       the maximum numbers of messages and bytes that may be outstanding, for all targets together
 //	give back    to return a message to its lane, not sent, with a time at which to deliver it again
-//	turn         the time at which a rate permits one message; see turns.go
+//	turn         a time at which a rate permits one message; see turns.go
 //	pressure     the state of a group without room for its messages; see pressure.go
 //
 // # The parts
 //
 //	Deliverer   deliver.go, send.go        joins the parts, publishes, and acts on verdicts
-//	evidence    gather.go, evidence.go     the facts about an answer or a silence, and the verdict that follows from them
+//	evidence    gather.go, evidence.go     the facts about an answer or a silence, and the verdict on them
 //	lookup      lookup.go, snapshot.go,    which streams of the account listen on a subject
 //	            filters.go, subjects.go
 //	targets     targets.go, rates.go,      the state of each subject, its rate, and the turns at that rate
@@ -90,11 +90,10 @@
 // uses, and all groups with the same first token together a third. So several silent groups leave room for a group that
 // answers, until there are so many groups that one message of each fills the window.
 //
-// A group that answers quickly has a larger share: half of the window or, if other groups are active, as much as
-// remains free. A group becomes quick if in the last quarter of a second it took messages at the rate of a fast group
-// (see below). The group stays quick while it answers and has room. If the group falls silent, it has the ordinary
-// share from the next quarter of a second on. Until its outstanding messages time out, the other groups share the other
-// half of the window.
+// A fast group (see below) has the large share: half of the window or, if other groups are active, as much as remains
+// free. A group gets the large share if it was fast in the last quarter of a second, and keeps the large share while it
+// answers and has room. If the group falls silent, it has the ordinary share from the next quarter of a second on.
+// Until its outstanding messages time out, the other groups share the other half of the window.
 //
 // If a group has no room for a message, the message waits. A group is fast if it takes 2,000 messages a second, or 8
 // MiB a second (or a quarter of the window's bytes a second, if that is more). Any number of messages may wait for a
@@ -121,12 +120,12 @@
 // If a target or a key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. Package engine
 // lets one instance send all messages of a bucket. A message that has to wait for its turn is given back with the turn,
 // and waits in a lane. So the memory of this package does not grow with a backlog. Turns are times of the bucket's own
-// clock. The clock stops while the target is halted (see Halt), and is set back when messages have missed their turns.
-// Without this, all missed turns would be due at the same time. So the messages keep their order and the rate. A
-// message that comes before its postponed turn waits again.
+// clock. The clock stops while the target is halted (see Halt), and is set back when messages have missed their turns:
+// otherwise all missed turns would be due at the same time. So the messages keep their order and the rate. A message
+// that comes before its postponed turn waits again.
 //
-// Waiting messages are also given back when their owner stops (Recall). A message is not sent if its owner may not
-// deliver any more (Owner).
+// Waiting messages are also given back when their owner stops: see Recall. The owner may also forbid each message
+// immediately before it is sent: see Owner.
 //
 // # Tried and rejected
 //
@@ -143,7 +142,7 @@
 //     message that comes again costs two more hops.
 //   - To give back messages only while another group is slow. The first burst of a fast group came a second late and
 //     out of order, as long as any other group was silent.
-//   - The larger share for all groups. A group that has never answered would hold half of the window for five seconds.
+//   - The large share for all groups. A group that has never answered would hold half of the window for five seconds.
 //   - New turns after a halt, in the order in which messages come. Messages that had missed their turns took the next
 //     turns, and other messages, which came at their old turns, took turns between them. Each further halt mixed the
 //     order more.

@@ -13,8 +13,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// These are the beginnings of reasons, if the target does not exist or is not permitted. People read the reasons, and
-// package doctor recognises these texts in messages that wait for their next attempt.
+// Beginnings of the reasons of refusals, if the target does not exist or is not permitted. Package doctor recognises
+// these texts in messages that wait for their next attempt.
 const (
 	NobodyListens = jsapi.NobodyListens
 	NotAllowed    = "NATS does not let the broker publish there"
@@ -39,14 +39,14 @@ type evidence struct {
 	ack       jsapi.Ack // the answer, parsed as an acknowledgement
 	isAck     bool      // the answer is an acknowledgement or a refusal; in mode core, only an answer without data is
 	ownStream bool      // the answer names one of the broker's own streams
-	holder    *holder   // the stream that listens on the target; nil if none is known
+	listener  *listener // the stream that listens on the target; nil if none is known
 
 	// For a silence, and for a timeout.
-	forbidden    bool     // the server has refused this publish
-	unattributed bool     // the server has refused a publish, and it is not known yet which publish it was
-	acknowledges bool     // a stream is known to acknowledge for the target
-	listener     listener // the stream of the account on the target; not determined if acknowledges is true
-	unlistedAcks bool     // a stream that the account does not list recently acknowledged for the target's group
+	forbidden    bool         // the server has refused this publish
+	unattributed bool         // the server has refused a publish, and it is not known yet which publish it was
+	acknowledges bool         // a stream is known to acknowledge for the target
+	listenerKind listenerKind // the kind of stream on the target; not determined if acknowledges is true
+	unlistedAcks bool         // a stream that the account does not list recently acknowledged for the target's group
 
 	// claim is the result of checking the stream that an acknowledgement names, in mode request. The acknowledgement is
 	// this answer or, after a timeout, an earlier answer that was ignored.
@@ -66,7 +66,7 @@ const (
 func (e evidence) silent() bool   { return errors.Is(e.err, acks.ErrSilent) }
 func (e evidence) timedOut() bool { return errors.Is(e.err, acks.ErrTimeout) }
 
-// verdict is the conclusion from the evidence: a result, or that it is too early for a result.
+// verdict is the conclusion from the evidence: a result, or the need to wait for more answers.
 type verdict struct {
 	pending       bool   // no result yet: the inbox must wait for more answers
 	result        Result // the result, if the verdict is not pending
@@ -75,7 +75,6 @@ type verdict struct {
 	renewList     bool   // the list of streams may be out of date
 }
 
-// undecided means that it is too early for a result.
 var undecided = verdict{pending: true}
 
 func decided(r Result) verdict { return verdict{result: r} }
@@ -83,8 +82,8 @@ func decided(r Result) verdict { return verdict{result: r} }
 // judge decides how a delivery ended.
 //
 // The server reports a refused publish as an error of the connection. The report arrives before the answer to the flush
-// that establishes the silence, but nats.go may call its error handler later. So no silence counts while the connection
-// has received a refusal for which the handler was not called yet.
+// that establishes the silence, but nats.go may call its error handler after that answer. So no silence counts while
+// the connection has received a refusal for which the handler was not called yet.
 func judge(e evidence) verdict {
 	switch {
 	case e.forbidden && (e.silent() || e.timedOut()):
@@ -111,17 +110,17 @@ func judgeStream(e evidence) verdict {
 		return judgeNoAnswer(e)
 	case !e.isAck, e.ownStream:
 		return undecided
-	case e.foreign():
+	case e.namesOtherStream():
 		return verdict{pending: true, renewList: true} // the subject may have another stream now
 	}
 	return judgeAck(e.ack)
 }
 
-// foreign reports whether the answer names another stream than the stream that is known to listen on the target. A
-// subscriber of the target may publish anything to the reply subject. A subscriber can also publish delayed messages
-// with this reply subject, so that the broker's own streams acknowledge there.
-func (e evidence) foreign() bool {
-	return e.holder != nil && e.ack.Stream != "" && e.ack.Stream != e.holder.name
+// namesOtherStream reports whether the answer names another stream than the stream that is known to listen on the
+// target. A subscriber of the target may publish anything to the reply subject. A subscriber can also publish delayed
+// messages with this reply subject, so that the broker's own streams acknowledge there.
+func (e evidence) namesOtherStream() bool {
+	return e.listener != nil && e.ack.Stream != "" && e.ack.Stream != e.listener.name
 }
 
 // judgeCore accepts every answer, and silence.
@@ -180,7 +179,7 @@ func judgeAuto(e evidence) verdict {
 		return judgeStream(e)
 	case e.acknowledges:
 		return undecided
-	case e.listener == listenerNoAck, e.listener == listenerNone && !e.unlistedAcks:
+	case e.listenerKind == kindNoAck, e.listenerKind == kindNone && !e.unlistedAcks:
 		return decided(Result{Outcome: Delivered})
 	}
 	return undecided
@@ -193,7 +192,7 @@ func judgeAck(ack jsapi.Ack) verdict {
 		return verdict{result: Result{Outcome: Delivered}, ackedBy: ack.Stream}
 	case jsapi.Busy: // the stream has not refused the message
 		return decided(Result{Outcome: Unknown, Err: errors.New(ack.Description)})
-	case jsapi.LimitReached: // the reason is neither the message nor the target's stream
+	case jsapi.LimitReached: // of the account or the server, and not of the target's stream
 		return decided(refusal(NoRoom, ack))
 	}
 	return decided(refusal(Refused, ack))
@@ -224,9 +223,9 @@ func (e evidence) whySilent() string {
 	case e.mode == message.ModeCore:
 	case e.acknowledges:
 		return "the stream on the subject did not acknowledge in time"
-	case e.listener == listenerAcks:
+	case e.listenerKind == kindAcks:
 		return "a stream listens on the subject, and none acknowledged in time"
-	case e.listener == listenerUnknown:
+	case e.listenerKind == kindUnknown:
 		return "no stream acknowledged in time, and it is not known whether one listens on the subject"
 	case e.unlistedAcks:
 		return "no stream acknowledged in time; " +

@@ -41,15 +41,13 @@ func (v verdict) String() string {
 	return strings.Join(words, ", ")
 }
 
-// answeredWith returns the evidence of an answer.
-func answeredWith(mode message.Mode, m *nats.Msg) evidence {
+func answerEvidence(mode message.Mode, m *nats.Msg) evidence {
 	e := evidence{mode: mode, answer: m}
 	e.ack, e.isAck = jsapi.ParseAck(m)
 	return e
 }
 
-// failedWith returns the evidence of an error in place of an answer.
-func failedWith(mode message.Mode, err error) evidence {
+func errorEvidence(mode message.Mode, err error) evidence {
 	return evidence{mode: mode, err: err, timeout: 10 * time.Second}
 }
 
@@ -101,7 +99,7 @@ func TestJudgeAnswer(t *testing.T) {
 		}},
 	} {
 		for _, mode := range message.Modes() {
-			if got := judge(answeredWith(mode, tt.answer)).String(); got != tt.want[mode] {
+			if got := judge(answerEvidence(mode, tt.answer)).String(); got != tt.want[mode] {
 				t.Errorf("%s in mode %s: %s, want %s", name, mode, got, tt.want[mode])
 			}
 		}
@@ -111,21 +109,21 @@ func TestJudgeAnswer(t *testing.T) {
 // TestJudgeClaimedAnswer: an acknowledgement counts only if the target's stream may have sent it. In mode request, it
 // counts only if no stream can have sent it.
 func TestJudgeClaimedAnswer(t *testing.T) {
-	orders, other := &holder{name: "ORDERS", acks: true}, &holder{name: "OTHER", acks: true}
+	orders, other := &listener{name: "ORDERS", acks: true}, &listener{name: "OTHER", acks: true}
 	for _, tt := range []struct {
 		name string
 		mode message.Mode
 		with func(*evidence)
 		want string
 	}{
-		{"the target's stream", message.ModeStream, func(e *evidence) { e.holder = orders }, "delivered, by ORDERS"},
-		{"another stream", message.ModeStream, func(e *evidence) { e.holder = other }, "again, lists again"},
-		{"another stream", message.ModeAuto, func(e *evidence) { e.holder = other }, "again, lists again"},
+		{"the target's stream", message.ModeStream, func(e *evidence) { e.listener = orders }, "delivered, by ORDERS"},
+		{"another stream", message.ModeStream, func(e *evidence) { e.listener = other }, "again, lists again"},
+		{"another stream", message.ModeAuto, func(e *evidence) { e.listener = other }, "again, lists again"},
 		{"one of the broker's", message.ModeAuto, func(e *evidence) { e.ownStream = true }, "again"},
 		{"a stream on the service", message.ModeRequest, func(e *evidence) { e.claim = confirmed }, "again"},
 		{"a service like a stream", message.ModeRequest, func(e *evidence) { e.claim = refuted }, "delivered"},
 	} {
-		e := answeredWith(tt.mode, acked)
+		e := answerEvidence(tt.mode, acked)
 		tt.with(&e)
 		if got := judge(e).String(); got != tt.want {
 			t.Errorf("%s in mode %s: %s, want %s", tt.name, tt.mode, got, tt.want)
@@ -133,7 +131,7 @@ func TestJudgeClaimedAnswer(t *testing.T) {
 	}
 }
 
-// TestJudgeServiceError: a reply with an error header is a refusal, whatever else it contains.
+// TestJudgeServiceError: a reply with an error header is a refusal, with or without data.
 func TestJudgeServiceError(t *testing.T) {
 	for want, header := range map[string]nats.Header{
 		"refused, because the service says 409 sold out": {serviceErrorCode: {"409"}, serviceError: {"sold out"}},
@@ -141,7 +139,7 @@ func TestJudgeServiceError(t *testing.T) {
 		"refused, because the service says  sold out":    {serviceError: {"sold out"}},
 	} {
 		for _, data := range [][]byte{nil, []byte("done"), acked.Data} {
-			if got := judge(answeredWith(message.ModeRequest, &nats.Msg{Header: header, Data: data})).String(); got != want {
+			if got := judge(answerEvidence(message.ModeRequest, &nats.Msg{Header: header, Data: data})).String(); got != want {
 				t.Errorf("%v with %q: %s, want %s", header, data, got, want)
 			}
 		}
@@ -157,13 +155,13 @@ func TestJudgeSilence(t *testing.T) {
 		want string
 	}{
 		{"core", message.ModeCore, evidence{}, "delivered"},
-		{"streams not known", message.ModeAuto, evidence{listener: listenerUnknown}, "again"},
-		{"no stream", message.ModeAuto, evidence{listener: listenerNone}, "delivered"},
-		{"a stream that acknowledges", message.ModeAuto, evidence{listener: listenerAcks}, "again"},
-		{"a stream that does not", message.ModeAuto, evidence{listener: listenerNoAck}, "delivered"},
+		{"streams not known", message.ModeAuto, evidence{listenerKind: kindUnknown}, "again"},
+		{"no stream", message.ModeAuto, evidence{listenerKind: kindNone}, "delivered"},
+		{"a stream that acknowledges", message.ModeAuto, evidence{listenerKind: kindAcks}, "again"},
+		{"a stream that does not", message.ModeAuto, evidence{listenerKind: kindNoAck}, "delivered"},
 		{"a stream that recently acknowledged", message.ModeAuto, evidence{acknowledges: true}, "again"},
-		{"a stream elsewhere", message.ModeAuto, evidence{listener: listenerNone, unlistedAcks: true}, "again"},
-		{"a refusal not attributed yet", message.ModeAuto, evidence{listener: listenerNone, unattributed: true}, "again"},
+		{"a stream elsewhere", message.ModeAuto, evidence{listenerKind: kindNone, unlistedAcks: true}, "again"},
+		{"a refusal not attributed yet", message.ModeAuto, evidence{listenerKind: kindNone, unattributed: true}, "again"},
 		{"a refusal not attributed yet", message.ModeCore, evidence{unattributed: true}, "again"},
 	} {
 		tt.with.mode, tt.with.err = tt.mode, acks.ErrSilent
@@ -191,14 +189,14 @@ func TestJudgeTimeout(t *testing.T) {
 			"unknown, because the server did not confirm in time that it took the message"},
 		{"its stream is silent", message.ModeAuto, evidence{acknowledges: true},
 			"unknown, because the stream on the subject did not acknowledge in time"},
-		{"a stream without a leader", message.ModeAuto, evidence{listener: listenerAcks},
+		{"a stream without a leader", message.ModeAuto, evidence{listenerKind: kindAcks},
 			"unknown, because a stream listens on the subject, and none acknowledged in time"},
-		{"streams not known", message.ModeAuto, evidence{listener: listenerUnknown},
+		{"streams not known", message.ModeAuto, evidence{listenerKind: kindUnknown},
 			"unknown, because no stream acknowledged in time, and it is not known whether one listens on the subject"},
-		{"a stream elsewhere", message.ModeAuto, evidence{listener: listenerNone, unlistedAcks: true},
+		{"a stream elsewhere", message.ModeAuto, evidence{listenerKind: kindNone, unlistedAcks: true},
 			"unknown, because no stream acknowledged in time; a stream that the account does not list " +
 				"recently acknowledged a similar subject"},
-		{"no stream", message.ModeAuto, evidence{listener: listenerNone},
+		{"no stream", message.ModeAuto, evidence{listenerKind: kindNone},
 			"unknown, because the server did not confirm in time that it took the message"},
 		{"a service", message.ModeRequest, evidence{}, "refused, because no reply within 10s"},
 		{"behind a stream", message.ModeRequest, evidence{claim: confirmed}, "refused, because no reply within 10s"},
@@ -233,7 +231,7 @@ func TestJudgeFailure(t *testing.T) {
 			acks.ErrClosed:       "unknown",
 			nats.ErrDisconnected: "unknown",
 		} {
-			v := judge(failedWith(mode, err))
+			v := judge(errorEvidence(mode, err))
 			if got := v.String(); got != want {
 				t.Errorf("%v in mode %s: %s, want %s", err, mode, got, want)
 			}

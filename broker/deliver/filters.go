@@ -2,8 +2,8 @@ package deliver
 
 import "strings"
 
-// holder is the stream that listens on a subject.
-type holder struct {
+// listener is the stream that listens on a subject.
+type listener struct {
 	name string
 	acks bool // the stream acknowledges
 }
@@ -13,18 +13,18 @@ type holder struct {
 type filters struct {
 	children map[string]*filters // the subtree of each token
 	star     *filters            // the subtree of *
-	leaf     *holder             // the stream with a filter that ends at this node; nil if there is none
-	tail     *holder             // the stream with a filter that ends with > after this node; nil if there is none
+	leaf     *listener           // the stream with a filter that ends at this node; nil if there is none
+	tail     *listener           // the stream with a filter that ends with > after this node; nil if there is none
 }
 
 // add adds a filter of a stream.
-func (f *filters) add(filter string, h *holder) {
+func (f *filters) add(filter string, ln *listener) {
 	for more := true; more; {
 		var token string
 		token, filter, more = strings.Cut(filter, ".")
 		switch {
 		case token == ">" && !more:
-			f.tail = better(f.tail, h)
+			f.tail = preferred(f.tail, ln)
 			return
 		case token == "*":
 			if f.star == nil {
@@ -41,29 +41,29 @@ func (f *filters) add(filter string, h *holder) {
 			f = f.children[token]
 		}
 	}
-	f.leaf = better(f.leaf, h)
+	f.leaf = preferred(f.leaf, ln)
 }
 
-// match returns the stream that listens on a subject, or nil. If several streams listen on the subject, match prefers a
-// stream that acknowledges; the server permits only one such stream. Match visits only filters whose tokens match, and
-// allocates nothing.
-func (f *filters) match(subject string) *holder {
+// match returns the stream that listens on a subject, or nil. If several streams listen on the subject, match prefers
+// the stream that acknowledges; the server permits only one such stream. Match visits only nodes whose tokens match,
+// and allocates nothing.
+func (f *filters) match(subject string) *listener {
 	token, rest, more := strings.Cut(subject, ".")
 	best := f.tail
-	for _, below := range [...]*filters{f.children[token], f.star} {
+	for _, child := range [...]*filters{f.children[token], f.star} {
 		switch {
-		case below == nil:
+		case child == nil:
 		case more:
-			best = better(best, below.match(rest))
+			best = preferred(best, child.match(rest))
 		default:
-			best = better(best, below.leaf)
+			best = preferred(best, child.leaf)
 		}
 	}
 	return best
 }
 
-// better returns one of two streams, either of which may be nil: a stream that acknowledges, if one of them does.
-func better(a, b *holder) *holder {
+// preferred returns a, or b if a is nil or if only b acknowledges. Each of them may be nil.
+func preferred(a, b *listener) *listener {
 	if a == nil || b != nil && b.acks && !a.acks {
 		return b
 	}

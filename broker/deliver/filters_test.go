@@ -28,26 +28,26 @@ func TestFilters(t *testing.T) {
 	}
 	found := 0
 	for range 300 {
-		var all filters
+		var f filters
 		byName := make(map[string]string)
 		for i := range rng.IntN(6) {
 			name, filter := fmt.Sprint(i), subject(true)
 			byName[name] = filter
-			all.add(filter, &holder{name: name, acks: rng.IntN(2) == 0})
+			f.add(filter, &listener{name: name, acks: rng.IntN(2) == 0})
 		}
 		for range 100 {
 			s := subject(false)
-			h := all.match(s)
+			ln := f.match(s)
 			matches := 0
 			for _, filter := range byName {
 				if message.Match(filter, s) {
 					matches++
 				}
 			}
-			if h == nil && matches > 0 || h != nil && !message.Match(byName[h.name], s) {
-				t.Fatalf("%s: found %v of %v", s, h, byName)
+			if ln == nil && matches > 0 || ln != nil && !message.Match(byName[ln.name], s) {
+				t.Fatalf("%s: found %v of %v", s, ln, byName)
 			}
-			if h != nil {
+			if ln != nil {
 				found++
 			}
 		}
@@ -57,14 +57,13 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestFiltersOverlap: if two streams match, the lookup returns the one that acknowledges, in any order and with any
-// filters.
+// TestFiltersOverlap: if two streams match, match returns the stream that acknowledges, in any order of the filters.
 func TestFiltersOverlap(t *testing.T) {
 	for _, order := range [][2]string{{"a.b", "a.>"}, {"a.>", "a.b"}, {"a.*", "*.b"}, {"a.b", "a.b"}} {
 		var f filters
-		f.add(order[0], &holder{name: "MUTE"})
-		f.add(order[1], &holder{name: "ACKS", acks: true})
-		f.add(order[1], &holder{name: "ACKS2", acks: true})
+		f.add(order[0], &listener{name: "MUTE"})
+		f.add(order[1], &listener{name: "ACKS", acks: true})
+		f.add(order[1], &listener{name: "ACKS2", acks: true})
 		if got := f.match("a.b"); got == nil || got.name != "ACKS" {
 			t.Errorf("%v: got %v, want ACKS", order, got)
 		}
@@ -76,7 +75,7 @@ func manyFilters() *filters {
 	var f filters
 	for i := range 10_000 {
 		filter := []string{"tenant.%d.orders.>", "tenant.%d.*.done", "*.%d.audit", "site%d.>"}[i%4]
-		f.add(fmt.Sprintf(filter, i), &holder{name: "S", acks: true})
+		f.add(fmt.Sprintf(filter, i), &listener{name: "S", acks: true})
 	}
 	return &f
 }

@@ -16,7 +16,7 @@ import (
 const ackMemory = time.Minute
 
 // gather collects the evidence on a delivery: the answer, or the error if there is no answer, and the facts about the
-// target that judge needs. Now is the time of the answer or of the error.
+// target. Now is the time of the answer or of the error.
 func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.Time) evidence {
 	e := evidence{mode: dl.mode, timeout: dl.timeout, answer: answer, err: err}
 	if silence, ok := errors.AsType[*acks.Silence](err); ok && dl.arrivedBy.IsZero() {
@@ -46,11 +46,11 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	case message.ModeCore: // no stream is needed
 	case message.ModeRequest:
 		if e.ack.Stream != "" {
-			e.claim = claimOf(d.lookup.fresh(now), e.ack.Stream, dl.Target)
+			e.claim = claimOf(d.lookup.validSnapshot(now), e.ack.Stream, dl.Target)
 		}
 	default:
 		e.ownStream = d.cfg.Ours != nil && d.cfg.Ours(e.ack.Stream)
-		e.holder = d.lookup.holder(dl.Target, now)
+		e.listener = d.lookup.listener(dl.Target, now)
 	}
 }
 
@@ -60,13 +60,13 @@ func (d *Deliverer) gatherSilence(dl *delivery, e *evidence, now time.Time) {
 	switch dl.mode {
 	case message.ModeStream, message.ModeCore: // no stream is needed
 	case message.ModeRequest:
-		if s := d.lookup.latest.Load(); dl.ignoredStream != "" && s != nil && !s.at.Before(dl.sent) {
+		if s := d.lookup.snapshot.Load(); dl.ignoredStream != "" && s != nil && !s.at.Before(dl.sent) {
 			e.claim = claimOf(s, dl.ignoredStream, dl.Target)
 		}
 	default:
 		if e.acknowledges = d.acknowledges(dl, now); !e.acknowledges {
-			e.listener = d.lookup.listenerOn(dl.Target, now)
-			e.unlistedAcks = e.listener == listenerNone && d.unlistedAcknowledged(dl, now)
+			e.listenerKind = d.lookup.listenerKind(dl.Target, now)
+			e.unlistedAcks = e.listenerKind == kindNone && d.unlistedAcknowledged(dl, now)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func claimOf(s *snapshot, stream, target string) claim {
 	if s == nil {
 		return unproven
 	}
-	if h := s.holder(target); h != nil && h.name == stream {
+	if ln := s.listener(target); ln != nil && ln.name == stream {
 		return confirmed
 	}
 	return refuted
@@ -91,8 +91,8 @@ func (d *Deliverer) acknowledges(dl *delivery, now time.Time) bool {
 	if recent {
 		return true
 	}
-	h := d.lookup.holder(dl.Target, now)
-	return h != nil && h.acks
+	ln := d.lookup.listener(dl.Target, now)
+	return ln != nil && ln.acks
 }
 
 // unlistedAcknowledged reports whether a stream that the account does not list has recently acknowledged for the
@@ -102,15 +102,15 @@ func (d *Deliverer) unlistedAcknowledged(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
 	subject, recent := dl.group.ackedSubject, now.Sub(dl.group.ackedAt) < ackMemory
 	d.mu.Unlock()
-	return subject != "" && recent && d.lookup.listenerOn(subject, now) == listenerNone
+	return subject != "" && recent && d.lookup.listenerKind(subject, now) == kindNone
 }
 
 // publishRefused reports whether the server has refused the publish of a delivery (forbidden), and whether it has
-// refused some publish for which NoteError was not called yet (unattributed). It reads the connection's last error
-// first. So if NoteError is called meanwhile, a refusal of this delivery still shows in one of the results.
+// refused some publish for which NoteError was not called yet (unattributed). The connection's last error must be read
+// first: if NoteError is called meanwhile, a refusal of this delivery still shows in one of the results.
 func (d *Deliverer) publishRefused(dl *delivery) (forbidden, unattributed bool) {
 	last := d.box.LastError()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !dl.target.forbidden.Before(dl.sent), last != d.lastError && errors.Is(last, nats.ErrPermissionViolation)
+	return !dl.target.forbiddenAt.Before(dl.sent), last != d.lastError && errors.Is(last, nats.ErrPermissionViolation)
 }

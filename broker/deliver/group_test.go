@@ -7,15 +7,15 @@ import (
 )
 
 // send adds a delivery for a subject, and reports whether it has passed all groups.
-func (all *groups) send(subject string, size int) (*delivery, bool) {
-	dl := &delivery{Message: Message{Target: subject, Size: size}, group: all.group(subject, "")}
-	return dl, all.pass(dl.group, dl)
+func (gs *groups) send(subject string, size int) (*delivery, bool) {
+	dl := &delivery{Message: Message{Target: subject, Size: size}, group: gs.group(subject, "")}
+	return dl, gs.pass(dl.group, dl)
 }
 
 // TestGroupOfSubject: the subjects of one stream are a group. If no stream is known, the subjects with the same first
 // two tokens are a group.
 func TestGroupOfSubject(t *testing.T) {
-	all := newGroups(800, 800)
+	gs := newGroups(800, 800)
 	for _, tt := range []struct {
 		a, streamOfA, b, streamOfB string
 		same, sameParent           bool
@@ -29,12 +29,12 @@ func TestGroupOfSubject(t *testing.T) {
 		{a: "shop.eu.1", streamOfA: "S", b: "shop.eu.1"},
 		{a: "shop", streamOfA: "shop", b: "shop"},
 	} {
-		a, b := all.group(tt.a, tt.streamOfA), all.group(tt.b, tt.streamOfB)
+		a, b := gs.group(tt.a, tt.streamOfA), gs.group(tt.b, tt.streamOfB)
 		if same, sameParent := a == b, a.parent == b.parent; same != tt.same || sameParent != tt.sameParent {
 			t.Errorf("%s of %q and %s of %q: one group %v, one parent %v; want %v, %v",
 				tt.a, tt.streamOfA, tt.b, tt.streamOfB, same, sameParent, tt.same, tt.sameParent)
 		}
-		if a.window() != all.window || b.window() != all.window {
+		if a.window() != gs.window || b.window() != gs.window {
 			t.Errorf("%s and %s are not part of the window", tt.a, tt.b)
 		}
 	}
@@ -42,51 +42,51 @@ func TestGroupOfSubject(t *testing.T) {
 
 // TestGroupsLetPassInOrder: the end of a delivery makes room for the delivery that has waited longest.
 func TestGroupsLetPassInOrder(t *testing.T) {
-	all := newGroups(64, 1<<20)
-	past := fill(t, all, "a.x", 8) // an eighth of the window
-	first, _ := all.send("a.x", 1)
-	second, _ := all.send("a.x", 1)
+	gs := newGroups(64, 1<<20)
+	passed := fill(t, gs, "a.x", 8) // an eighth of the window
+	first, _ := gs.send("a.x", 1)
+	second, _ := gs.send("a.x", 1)
 	if first.waitGroup != first.group || second.waitGroup != second.group {
 		t.Fatal("a group with eight outstanding has room for a ninth")
 	}
 	for i, want := range []*delivery{first, second} {
-		if all.remove(past[i]); len(all.ready) != 1 || all.next() != want {
+		if gs.remove(passed[i]); len(gs.readyQueue) != 1 || gs.next() != want {
 			t.Errorf("after the end of delivery %d, the first waiting delivery is not ready", i)
 		}
 	}
-	if all.remove(past[2]); all.next() != nil {
+	if gs.remove(passed[2]); gs.next() != nil {
 		t.Error("there is room, and nothing waits, but a delivery is ready")
 	}
 }
 
-// TestGroupsLetPassTheFurtherFirst: a delivery that has already passed its own group gets free room before a delivery
-// that still waits in its own group.
-func TestGroupsLetPassTheFurtherFirst(t *testing.T) {
-	all := newGroups(65, 1<<20)
-	past := fill(t, all, "a.x", 7)
-	fill(t, all, "a.y", 7)
-	fill(t, all, "a.z", 2) // the groups of a token have a quarter of the window together
-	behind, _ := all.send("a.x", 1)
-	further, _ := all.send("a.w", 1)
-	if behind.waitGroup != behind.group || further.waitGroup != further.group.parent {
-		t.Fatal("the two do not wait where they should")
+// TestParentQueueHasPrecedence: a delivery that has already passed its own group gets free room before a delivery that
+// still waits in its own group.
+func TestParentQueueHasPrecedence(t *testing.T) {
+	gs := newGroups(65, 1<<20)
+	passed := fill(t, gs, "a.x", 7)
+	fill(t, gs, "a.y", 7)
+	fill(t, gs, "a.z", 2) // the groups of a token have a quarter of the window together
+	atGroup, _ := gs.send("a.x", 1)
+	atParent, _ := gs.send("a.w", 1)
+	if atGroup.waitGroup != atGroup.group || atParent.waitGroup != atParent.group.parent {
+		t.Fatal("one delivery does not wait at its own group, or the other does not wait at the parent")
 	}
-	if all.remove(past[0]); all.next() != further || all.next() != nil || behind.waitGroup != behind.group {
-		t.Error("the delivery that has come further does not come first")
+	if gs.remove(passed[0]); gs.next() != atParent || gs.next() != nil || atGroup.waitGroup != atGroup.group {
+		t.Error("the delivery that waits at the parent does not come first")
 	}
 }
 
 // fill sends deliveries that all have room.
-func fill(t *testing.T, all *groups, subject string, count int) (past []*delivery) {
+func fill(t *testing.T, gs *groups, subject string, count int) (passed []*delivery) {
 	t.Helper()
 	for i := range count {
-		dl, ok := all.send(subject, 1)
+		dl, ok := gs.send(subject, 1)
 		if !ok {
 			t.Fatalf("%s: there is no room for delivery %d of %d", subject, i+1, count)
 		}
-		past = append(past, dl)
+		passed = append(passed, dl)
 	}
-	return past
+	return passed
 }
 
 // TestGroupsBalance sends deliveries of random size to random subjects through a small window, ends them in random
@@ -95,10 +95,10 @@ func fill(t *testing.T, all *groups, subject string, count int) (past []*deliver
 func TestGroupsBalance(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		all := newGroups(64, 1<<10)
+		gs := newGroups(64, 1<<10)
 		var waiting, sent []*delivery
 		settle := func() {
-			for dl := all.next(); dl != nil; dl = all.next() {
+			for dl := gs.next(); dl != nil; dl = gs.next() {
 				sent = append(sent, dl)
 			}
 			kept := waiting[:0]
@@ -112,8 +112,8 @@ func TestGroupsBalance(t *testing.T) {
 		for range 2000 {
 			switch n := rng.IntN(10); {
 			case n < 6:
-				dl, passed := all.send(fmt.Sprintf("%d.%d", rng.IntN(3), rng.IntN(3)), 1+rng.IntN(100))
-				if passed {
+				dl, ok := gs.send(fmt.Sprintf("%d.%d", rng.IntN(3), rng.IntN(3)), 1+rng.IntN(100))
+				if ok {
 					sent = append(sent, dl)
 				} else {
 					waiting = append(waiting, dl)
@@ -122,10 +122,10 @@ func TestGroupsBalance(t *testing.T) {
 				i := rng.IntN(len(sent))
 				dl := sent[i]
 				sent = append(sent[:i], sent[i+1:]...)
-				all.remove(dl)
+				gs.remove(dl)
 			case n == 9:
 				subject := fmt.Sprintf("%d.%d", rng.IntN(3), rng.IntN(3))
-				back := all.takeBack(func(dl *delivery) bool { return dl.Target == subject })
+				back := gs.takeBack(func(dl *delivery) bool { return dl.Target == subject })
 				for _, dl := range back {
 					if dl.Target != subject {
 						t.Fatalf("seed %d: %s is taken back, want %s only", seed, dl.Target, subject)
@@ -134,22 +134,22 @@ func TestGroupsBalance(t *testing.T) {
 				}
 			}
 			settle()
-			checkBalance(t, all, sent, waiting)
+			checkBalance(t, gs, sent, waiting)
 		}
 		for len(sent) > 0 {
 			dl := sent[0]
 			sent = sent[1:]
-			all.remove(dl)
+			gs.remove(dl)
 			settle()
 		}
-		if len(waiting) > 0 || all.window.outstanding != 0 || all.window.outstandingBytes != 0 {
-			t.Errorf("seed %d: %d wait and %d are outstanding at last, want none", seed, len(waiting), all.window.outstanding)
+		if len(waiting) > 0 || gs.window.outstanding != 0 || gs.window.outstandingBytes != 0 {
+			t.Errorf("seed %d: %d wait and %d are outstanding at last, want none", seed, len(waiting), gs.window.outstanding)
 		}
 	}
 }
 
 // checkBalance compares the counts of the groups with the deliveries.
-func checkBalance(t *testing.T, all *groups, sent, waiting []*delivery) {
+func checkBalance(t *testing.T, gs *groups, sent, waiting []*delivery) {
 	t.Helper()
 	type sums struct{ outstanding, outstandingBytes, waiting, waitingBytes int }
 	want := make(map[*group]sums)
@@ -166,19 +166,19 @@ func checkBalance(t *testing.T, all *groups, sent, waiting []*delivery) {
 		}
 	}
 	check := func(name any, g *group) {
-		got := sums{g.outstanding, g.outstandingBytes, len(g.waiting), g.waitingBytes}
+		got := sums{g.outstanding, g.outstandingBytes, len(g.queue), g.queueBytes}
 		if got != want[g] {
 			t.Fatalf("%v has %+v, want %+v", name, got, want[g])
 		}
-		if len(g.waiting) > 0 && g.outstanding == 0 {
-			t.Fatalf("a delivery waits for ever: nothing is outstanding of %v", name)
+		if len(g.queue) > 0 && g.outstanding == 0 {
+			t.Fatalf("a delivery waits forever: %v has no outstanding delivery", name)
 		}
 	}
-	for name, g := range all.byName {
+	for name, g := range gs.byName {
 		check(name, g)
 	}
-	check("the window", all.window)
-	if w := all.window; w.outstanding > w.maxMessages {
+	check("the window", gs.window)
+	if w := gs.window; w.outstanding > w.maxMessages {
 		t.Fatalf("%d are outstanding, want at most %d", w.outstanding, w.maxMessages)
 	}
 }

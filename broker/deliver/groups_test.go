@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-const share = DefaultWindow / groupShare // messages that one group may have outstanding
+const share = DefaultWindow / groupDivisor // messages that one group may have outstanding
 
 // TestShare: a silent target has no more messages outstanding than its share. Messages for another target are sent
 // immediately, and messages that wait for the silent target are given back soon.
@@ -40,20 +40,20 @@ func TestShare(t *testing.T) {
 		for range 50 {
 			k.send("orders.a", message.ModeAuto).check(t, 0, "delivered")
 		}
-		time.Sleep(judgeEvery)
+		time.Sleep(judgeInterval)
 		synctest.Wait()
 		if got := stalled.get(); got != 100 {
 			t.Errorf("%d of the waiting messages are given back, want all 100", got)
 		}
 		k.Deliver(Message{Target: "silent.x", Mode: message.ModeStream}, func(r Result) {
 			if want := time.Now().Add(minStall); r.Outcome != Stalled || !r.RetryAt.Equal(want) {
-				t.Errorf("the next one is %s until %s, want stalled until %s", r.Outcome, r.RetryAt, want)
+				t.Errorf("the next message is %s until %s, want stalled until %s", r.Outcome, r.RetryAt, want)
 			}
 		})
 		time.Sleep(jsapi.Timeout)
 		synctest.Wait()
 		if got := seen.get(); got != share {
-			t.Errorf("after the first had timed out the target was sent %d, want no more than %d", got, share)
+			t.Errorf("after the timeouts, the target was sent %d in total, want %d", got, share)
 		}
 		if got, want := results.get(), share+100; got != want {
 			t.Errorf("%d results, want %d", got, want)
@@ -67,7 +67,7 @@ func TestShareOfGroups(t *testing.T) {
 	const none, stored = `{"total":0}`, `{"total":1,"streams":[{"config":{"name":"S","subjects":["s.>"]}}]}`
 	for name, test := range map[string]struct {
 		subject string
-		streams pretend
+		streams fixedReply
 		size    int
 		want    int
 	}{
@@ -112,8 +112,8 @@ func TestShareOfGroups(t *testing.T) {
 	}
 }
 
-// TestSilentLeaveRoom: each silent group takes only a part of the free window. So even with many silent groups,
-// messages for a group that answers are sent immediately.
+// TestSilentLeaveRoom: each silent group takes only a part of the free window. So messages for a group that answers are
+// sent immediately, even with many silent groups.
 func TestSilentLeaveRoom(t *testing.T) {
 	for name, size := range map[string]int{"small": 1, "large": 32 << 10} {
 		t.Run(name, func(t *testing.T) {
@@ -126,12 +126,12 @@ func TestSilentLeaveRoom(t *testing.T) {
 				window := min(DefaultWindow, DefaultWindowBytes/size)
 				want := 0
 				for i := range targets {
-					for range window / groupShare {
+					for range window / groupDivisor {
 						m := Message{Target: fmt.Sprintf("%d.silent", i), Mode: message.ModeStream, Size: size}
 						k.Deliver(m, func(Result) { results.add() })
 					}
 					synctest.Wait()
-					if want += max(1, (window-want)/groupShare); seen.get() != want {
+					if want += max(1, (window-want)/groupDivisor); seen.get() != want {
 						t.Fatalf("%d were sent of %d silent groups, want %d", seen.get(), i+1, want)
 					}
 				}
@@ -140,7 +140,7 @@ func TestSilentLeaveRoom(t *testing.T) {
 				}
 				time.Sleep(2 * jsapi.Timeout)
 				synctest.Wait()
-				if got, want := results.get(), targets*(window/groupShare); got != want {
+				if got, want := results.get(), targets*(window/groupDivisor); got != want {
 					t.Errorf("%d results, want %d", got, want)
 				}
 				k.checkIdle()

@@ -38,16 +38,16 @@ func TestHalt(t *testing.T) {
 				}
 			})
 		}
-		got := func(what string) int {
+		got := func(outcome string) int {
 			mu.Lock()
 			defer mu.Unlock()
-			return results[what]
+			return results[outcome]
 		}
 		send("svc.x", message.ModeRequest)
 		synctest.Wait()
 		start := time.Now()
 		k.Halt(context.Background(), func(target string) bool { return target == "svc.x" })
-		if took := time.Since(start); took < time.Second || took > time.Second+haltPollEvery || got("delivered") != 1 {
+		if took := time.Since(start); took < time.Second || took > time.Second+haltPollInterval || got("delivered") != 1 {
 			t.Errorf("Halt took %s, with %d delivered, want the second in which the target answers", took,
 				got("delivered"))
 		}
@@ -55,7 +55,7 @@ func TestHalt(t *testing.T) {
 		send("mail.x", message.ModeCore)
 		time.Sleep(time.Minute)
 		if seen.get() != 1 || got("halted") != 1 || others.get() != 1 {
-			t.Errorf("halted: %d seen, %d given back, %d for others", seen.get(), got("halted"), others.get())
+			t.Errorf("halted: %d seen, %d given back, %d for others; want 1 of each", seen.get(), got("halted"), others.get())
 		}
 		k.Halt(context.Background(), nil)
 		send("svc.x", message.ModeRequest)
@@ -71,8 +71,8 @@ func TestHalt(t *testing.T) {
 	})
 }
 
-// TestHaltMatchesOnce: Halt calls halted once for each target, and not once for each poll while it waits for answers:
-// all other deliveries need the same lock.
+// TestHaltMatchesOnce: Halt calls isHalted once for each target, and not at each poll: the call is made under the lock
+// that all deliveries need.
 func TestHaltMatchesOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -122,7 +122,7 @@ func TestHaltGivesBackWaiting(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if seen.get() != sent || int(others.Load()) != sent {
-			t.Errorf("%d were sent in the end, and %d have an answer, want %d", seen.get(), others.Load(), sent)
+			t.Errorf("%d were sent in total, and %d have an answer, want %d", seen.get(), others.Load(), sent)
 		}
 	})
 }

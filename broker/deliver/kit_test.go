@@ -22,16 +22,15 @@ import (
 type kit struct {
 	*Deliverer
 	t    testing.TB
-	end  func() // ends the deliverer and its inbox, and does not wait
-	stop func() // ends the deliverer and its inbox, and waits until both have ended
-	s    *natstest.Server
+	end  func()     // ends the deliverer and its inbox, without waiting
+	stop func()     // ends the deliverer and its inbox, and waits until both have ended
 	nc   *nats.Conn // of the other clients
 	js   jetstream.JetStream
 }
 
 func newKit(t testing.TB, s *natstest.Server) *kit {
 	t.Helper()
-	k := &kit{t: t, s: s, nc: s.Connect(nats.Name("others"))}
+	k := &kit{t: t, nc: s.Connect(nats.Name("others"))}
 	k.js = s.JetStream(k.nc)
 	own, control := s.Connect(nats.ReconnectBufSize(-1)), s.Connect()
 	box, err := acks.New(own, "_INBOX")
@@ -65,14 +64,14 @@ func (k *kit) stored(stream string) uint64 {
 	return s.CachedInfo().State.Msgs
 }
 
-// subscribe counts the messages that a core subscriber gets, and calls act with each, unless act is nil.
-func (k *kit) subscribe(subject string, act func(*nats.Msg)) *count {
+// subscribe counts the messages that a core subscriber gets, and calls handle with each, unless handle is nil.
+func (k *kit) subscribe(subject string, handle func(*nats.Msg)) *count {
 	k.t.Helper()
 	n := &count{}
 	if _, err := k.nc.Subscribe(subject, func(m *nats.Msg) {
 		n.add()
-		if act != nil {
-			act(m)
+		if handle != nil {
+			handle(m)
 		}
 	}); err != nil {
 		k.t.Fatal(err)
@@ -92,10 +91,10 @@ func (c *count) get() int { c.mu.Lock(); defer c.mu.Unlock(); return c.n }
 
 // watched collects the results of one delivery.
 type watched struct {
-	mu    sync.Mutex
-	all   []Result
-	took  time.Duration
-	start time.Time
+	mu      sync.Mutex // guards results and took
+	results []Result
+	took    time.Duration
+	start   time.Time
 }
 
 func (k *kit) send(target string, mode message.Mode) *watched {
@@ -107,24 +106,24 @@ func (k *kit) deliver(m Message) *watched {
 	k.Deliver(m, func(r Result) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.all, v.took = append(v.all, r), time.Since(v.start)
+		v.results, v.took = append(v.results, r), time.Since(v.start)
 	})
 	return v
 }
 
-// check waits until the time took after the delivery. The delivery must have exactly one result, after exactly that
-// time: "delivered", "refused <code>" or "unknown: <error>".
+// check checks that the delivery has exactly one result, and that the result came after exactly the time took. Want is
+// "delivered", "refused <code>" or "unknown: <error>".
 func (v *watched) check(t *testing.T, took time.Duration, want string) {
 	t.Helper()
 	time.Sleep(time.Until(v.start.Add(took)))
 	synctest.Wait()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.all) != 1 {
-		t.Fatalf("%d results after %s, want 1", len(v.all), took)
+	if len(v.results) != 1 {
+		t.Fatalf("%d results after %s, want 1", len(v.results), took)
 	}
 	var got string
-	switch r := v.all[0]; r.Outcome {
+	switch r := v.results[0]; r.Outcome {
 	case Delivered:
 		got = "delivered"
 	case Refused:
@@ -145,19 +144,19 @@ func (k *kit) checkIdle() {
 	k.t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	w, ready := k.groups.window, len(k.groups.ready)
-	if w.outstanding != 0 || w.outstandingBytes != 0 || len(w.waiting) > 0 || ready > 0 || k.sending {
+	w, ready := k.groups.window, len(k.groups.readyQueue)
+	if w.outstanding != 0 || w.outstandingBytes != 0 || len(w.queue) > 0 || ready > 0 || k.sending {
 		k.t.Errorf("%d outstanding with %d bytes, %d waiting, %d ready, sending %v; want nothing",
-			w.outstanding, w.outstandingBytes, len(w.waiting), ready, k.sending)
+			w.outstanding, w.outstandingBytes, len(w.queue), ready, k.sending)
 	}
 	for name, g := range k.groups.byName {
-		if g.outstanding != 0 || g.outstandingBytes != 0 || len(g.waiting) > 0 || g.waitingBytes != 0 {
-			k.t.Errorf("%v: %d outstanding, %d waiting, want nothing", name, g.outstanding, len(g.waiting))
+		if g.outstanding != 0 || g.outstandingBytes != 0 || len(g.queue) > 0 || g.queueBytes != 0 {
+			k.t.Errorf("%v: %d outstanding, %d waiting, want nothing", name, g.outstanding, len(g.queue))
 		}
 	}
 	for subject, target := range k.targets.bySubject {
-		if target.unfinished != 0 || target.unsent != 0 {
-			k.t.Errorf("%s has %d deliveries, %d of them unsent, want none", subject, target.unfinished, target.unsent)
+		if target.deliveries != 0 || target.unsentDeliveries != 0 {
+			k.t.Errorf("%s has %d deliveries, %d of them unsent, want none", subject, target.deliveries, target.unsentDeliveries)
 		}
 	}
 }

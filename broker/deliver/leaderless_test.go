@@ -21,11 +21,11 @@ type leaderless struct {
 }
 
 func (l leaderless) Ask(ctx context.Context, subject string, request, answer any) error {
-	if _, one := request.(map[string]string); one {
+	if _, single := request.(map[string]string); single {
 		return l.Asker.Ask(ctx, subject, request, answer)
 	}
-	only := &natstest.Pages{All: []string{`{"total":1,"missing":["` + l.stream + `"]}`}}
-	return only.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
+	pages := &natstest.Pages{All: []string{`{"total":1,"missing":["` + l.stream + `"]}`}}
+	return pages.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
 }
 
 // TestStreamWithoutLeader: a stream has had no leader since the broker started, so its subjects are unknown. Core
@@ -39,13 +39,13 @@ func TestStreamWithoutLeader(t *testing.T) {
 		v := k.send("ui.a", message.ModeAuto)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if len(v.all) != 1 || v.all[0].Outcome != Delivered || seen.get() != 1 {
-			t.Errorf("got %v, %d copies; want delivered, one copy", v.all, seen.get())
+		if len(v.results) != 1 || v.results[0].Outcome != Delivered || seen.get() != 1 {
+			t.Errorf("got %v, %d copies; want delivered, one copy", v.results, seen.get())
 		}
-		for subject, want := range map[string]listener{"ui.a": listenerNone, "ui.b": listenerNone, "shop.x": listenerAcks} {
-			k.lookup.listenerOn(subject, time.Now())
+		for subject, want := range map[string]listenerKind{"ui.a": kindNone, "ui.b": kindNone, "shop.x": kindAcks} {
+			k.lookup.listenerKind(subject, time.Now())
 			time.Sleep(time.Millisecond)
-			if got := k.lookup.listenerOn(subject, time.Now()); got != want {
+			if got := k.lookup.listenerKind(subject, time.Now()); got != want {
 				t.Errorf("%s: %v, want %v", subject, got, want)
 			}
 		}

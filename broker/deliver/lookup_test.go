@@ -18,25 +18,25 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// counted counts the requests. It delays each request, and may fail it.
-type counted struct {
+// countingAsker counts the requests, delays each request, and may fail it.
+type countingAsker struct {
 	jsapi.Asker
-	takes time.Duration
-	fails atomic.Bool
-	asked atomic.Int32
+	delay    time.Duration
+	failing  atomic.Bool
+	requests atomic.Int32
 }
 
-func (c *counted) Ask(ctx context.Context, subject string, request, answer any) error {
-	c.asked.Add(1)
-	time.Sleep(c.takes)
-	if c.fails.Load() {
+func (c *countingAsker) Ask(ctx context.Context, subject string, request, answer any) error {
+	c.requests.Add(1)
+	time.Sleep(c.delay)
+	if c.failing.Load() {
 		return errors.New("no")
 	}
 	return c.Asker.Ask(ctx, subject, request, answer)
 }
 
-func (k *kit) counted() *counted {
-	c := &counted{Asker: k.lookup.api}
+func (k *kit) countingAsker() *countingAsker {
+	c := &countingAsker{Asker: k.lookup.api}
 	k.lookup.api = c
 	return c
 }
@@ -47,8 +47,8 @@ func TestManyCoreTargets(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const targets = 100_000
 		k := newKit(t, s)
-		api := k.counted()
-		api.takes = 30 * time.Millisecond
+		api := k.countingAsker()
+		api.delay = 30 * time.Millisecond
 		seen := k.subscribe("ui.>", nil)
 		results := make([]atomic.Int32, Outcomes)
 		start := time.Now()
@@ -67,7 +67,7 @@ func TestManyCoreTargets(t *testing.T) {
 		if got := time.Duration(took.Load()); got > 2*time.Second {
 			t.Errorf("the last result came after %s", got)
 		}
-		if got := api.asked.Load(); got != 1 {
+		if got := api.requests.Load(); got != 1 {
 			t.Errorf("the streams were listed %d times, want once", got)
 		}
 	})
@@ -77,7 +77,7 @@ func TestManyCoreTargets(t *testing.T) {
 func TestListedAsOftenAsNeeded(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		api := k.counted()
+		api := k.countingAsker()
 		k.subscribe("ui.>", nil)
 		for i := range 600 {
 			k.Deliver(Message{Target: fmt.Sprintf("ui.%d", i)}, func(r Result) {
@@ -87,8 +87,8 @@ func TestListedAsOftenAsNeeded(t *testing.T) {
 			})
 			time.Sleep(100 * time.Millisecond)
 		}
-		if got, most := api.asked.Load(), int32(time.Minute/snapshotRenew); got < 12 || got > most {
-			t.Errorf("the streams were listed %d times in a minute, want 12 to %d", got, most)
+		if got, limit := api.requests.Load(), int32(time.Minute/snapshotRenewAge); got < 12 || got > limit {
+			t.Errorf("the streams were listed %d times in a minute, want 12 to %d", got, limit)
 		}
 	})
 }
@@ -98,17 +98,17 @@ func TestListedAsOftenAsNeeded(t *testing.T) {
 func TestSilenceWithoutList(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		api := k.counted()
-		api.fails.Store(true)
+		api := k.countingAsker()
+		api.failing.Store(true)
 		k.subscribe("ui.>", nil)
 		k.send("ui.a", message.ModeAuto).check(t, jsapi.Timeout, timedOut)
 		v := k.send("ui.a", message.ModeAuto)
 		time.Sleep(3 * time.Second)
-		api.fails.Store(false)
+		api.failing.Store(false)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if v.all[0].Outcome != Delivered {
-			t.Errorf("got %v, want delivered", v.all)
+		if v.results[0].Outcome != Delivered {
+			t.Errorf("got %v, want delivered", v.results)
 		}
 	})
 }
@@ -127,11 +127,11 @@ func TestStreamsOfAllKinds(t *testing.T) {
 		k.stream(jetstream.StreamConfig{Name: "MUTE", Subjects: []string{"logs.*"}, NoAck: true})
 		k.subscribe(">", nil)
 		k.send("nobody", message.ModeAuto).check(t, 2*silence, "delivered")
-		for subject, want := range map[string]listener{
-			"orders.a": listenerAcks, "COPY": listenerNone, "SUM": listenerNone, "alone": listenerAcks,
-			"in.x": listenerAcks, "out.x": listenerNone, "logs.mute": listenerNoAck, "x": listenerNone,
+		for subject, want := range map[string]listenerKind{
+			"orders.a": kindAcks, "COPY": kindNone, "SUM": kindNone, "alone": kindAcks,
+			"in.x": kindAcks, "out.x": kindNone, "logs.mute": kindNoAck, "x": kindNone,
 		} {
-			if got := k.lookup.listenerOn(subject, time.Now()); got != want {
+			if got := k.lookup.listenerKind(subject, time.Now()); got != want {
 				t.Errorf("%s: got %d, want %d", subject, got, want)
 			}
 		}
@@ -149,7 +149,7 @@ func TestManyStreams(t *testing.T) {
 		k.subscribe("ui", nil)
 		k.send("ui", message.ModeAuto).check(t, 2*silence, "delivered")
 		for i := range 300 {
-			if got := k.lookup.listenerOn(fmt.Sprintf("s%d.a", i), time.Now()); got != listenerAcks {
+			if got := k.lookup.listenerKind(fmt.Sprintf("s%d.a", i), time.Now()); got != kindAcks {
 				t.Errorf("s%d: got %d, want a stream", i, got)
 			}
 		}
@@ -169,25 +169,22 @@ func TestStreamsAway(t *testing.T) {
 		`{"total":3,"streams":[{"config":{"name":"C","subjects":["c"]}}]}`,
 	}}
 	s := newLookup(p, func(stream string) bool { return stream == "DELAY_10s" }, nil)
-	look := func(want string) {
+	check := func(want ...listenerKind) {
 		t.Helper()
 		got, err := s.list(t.Context(), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.latest.Store(got)
-		listeners := ""
-		for _, subject := range []string{"a", "b", "c", "d"} {
-			listeners += fmt.Sprint(s.listenerOn(subject, time.Now()))
-		}
-		if listeners != want {
-			t.Errorf("the listeners on a, b, c and d are %s, want %s", listeners, want)
+		s.snapshot.Store(got)
+		for i, subject := range []string{"a", "b", "c", "d"} {
+			if got := s.listenerKind(subject, time.Now()); got != want[i] {
+				t.Errorf("%s: got %d, want %d", subject, got, want[i])
+			}
 		}
 	}
-	look(fmt.Sprint(listenerAcks) + fmt.Sprint(listenerAcks) + fmt.Sprint(listenerNone) + fmt.Sprint(listenerNone))
-	look(fmt.Sprint(listenerAcks) + fmt.Sprint(listenerAcks) + fmt.Sprint(listenerAcks) + fmt.Sprint(listenerNone))
-	look(fmt.Sprint(listenerAcks) + fmt.Sprint(listenerUnknown) + fmt.Sprint(listenerUnknown) +
-		fmt.Sprint(listenerUnknown))
+	check(kindAcks, kindAcks, kindNone, kindNone)
+	check(kindAcks, kindAcks, kindAcks, kindNone)
+	check(kindAcks, kindUnknown, kindUnknown, kindUnknown)
 	if _, err := s.list(t.Context(), time.Now()); !errors.Is(err, jsapi.ErrChanged) {
 		t.Errorf("pages that do not belong together: got %v, want %v", err, jsapi.ErrChanged)
 	}

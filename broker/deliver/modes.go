@@ -35,10 +35,10 @@ func ParseModes(s string) (Modes, error) {
 
 // Validate returns an error that names every mode that does not exist.
 func (m Modes) Validate() error {
-	var all []error
+	var errs []error
 	check := func(mode message.Mode, where string) {
 		if !slices.Contains(message.Modes(), mode) {
-			all = append(all, fmt.Errorf("delivery mode %q%s: want auto, stream, core or request", mode, where))
+			errs = append(errs, fmt.Errorf("delivery mode %q%s: want auto, stream, core or request", mode, where))
 		}
 	}
 	if m.Default != "" {
@@ -47,13 +47,10 @@ func (m Modes) Validate() error {
 	for _, r := range m.Rules {
 		check(r.Value, " for "+r.Pattern)
 	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }
 
 // mode returns the mode for one message. A mode that the message requests has precedence.
-func (m Modes) mode(asked message.Mode, target string) message.Mode {
-	if asked != "" {
-		return asked
-	}
-	return m.Rules.Lookup(target, cmp.Or(m.Default, message.ModeAuto))
+func (m Modes) mode(requested message.Mode, target string) message.Mode {
+	return cmp.Or(requested, m.Rules.Lookup(target, cmp.Or(m.Default, message.ModeAuto)))
 }

@@ -18,18 +18,18 @@ import (
 
 // arrivals are the numbers that a subscriber received, by target.
 type arrivals struct {
-	mu  sync.Mutex
-	all map[string][]int
+	mu       sync.Mutex // guards byTarget
+	byTarget map[string][]int
 }
 
 func (a *arrivals) add(m *nats.Msg) {
 	n, _ := strconv.Atoi(string(m.Data))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.all == nil {
-		a.all = make(map[string][]int)
+	if a.byTarget == nil {
+		a.byTarget = make(map[string][]int)
 	}
-	a.all[m.Subject] = append(a.all[m.Subject], n)
+	a.byTarget[m.Subject] = append(a.byTarget[m.Subject], n)
 }
 
 // check checks the number of messages that a target got, and their order.
@@ -37,13 +37,13 @@ func (a *arrivals) check(t *testing.T, target string, want int) {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	got := a.all[target]
+	got := a.byTarget[target]
 	if len(got) != want {
 		t.Errorf("%s was sent %d, want %d", target, len(got), want)
 	}
 	for i := 1; i < len(got); i++ {
 		if got[i] < got[i-1] {
-			t.Fatalf("%s was sent %d behind %d", target, got[i], got[i-1])
+			t.Fatalf("%s was sent %d after %d", target, got[i], got[i-1])
 		}
 	}
 }
@@ -60,9 +60,9 @@ func TestNothingOvertakesReady(t *testing.T) {
 			data := strconv.AppendInt(nil, int64(n), 10)
 			k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Data: data, Size: size}, done)
 		}
-		none := func(Result) {}
-		deliver(0, DefaultWindowBytes/groupShare, func(Result) { deliver(2, 1, none) })
-		deliver(1, 1, none)
+		ignore := func(Result) {}
+		deliver(0, DefaultWindowBytes/groupDivisor, func(Result) { deliver(2, 1, ignore) })
+		deliver(1, 1, ignore)
 		synctest.Wait()
 		seen.check(t, "orders.x", 3)
 		k.checkIdle()
@@ -74,7 +74,7 @@ func TestNothingOvertakesReady(t *testing.T) {
 func TestNothingOvertakesAcrossGroups(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		k.lookup.api = pretend(`{"total":1,"streams":[{"config":{"name":"S","subjects":["s.>"]}}]}`)
+		k.lookup.api = fixedReply(`{"total":1,"streams":[{"config":{"name":"S","subjects":["s.>"]}}]}`)
 		var seen arrivals
 		var unanswered []*nats.Msg
 		hold := true
@@ -102,7 +102,7 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 			synctest.Wait()
 		}
 		deliver(0, share+100) // this causes a list of the streams
-		if k.lookup.latest.Load() == nil {
+		if k.lookup.snapshot.Load() == nil {
 			t.Fatal("the streams are not known")
 		}
 		deliver(share+100, 100)
@@ -120,7 +120,7 @@ func TestNothingOvertakesAcrossGroups(t *testing.T) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if g := k.targets.bySubject["s.x"].group; g != k.groups.byName[groupName{stream: "S"}] {
-			t.Error("no message waits any more, and the target does not belong to the group of its stream")
+			t.Error("no message waits, but the target does not belong to the group of its stream")
 		}
 	})
 }
@@ -142,11 +142,11 @@ func TestOrderOfEachTarget(t *testing.T) {
 				k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
 				results := &count{}
 				var delivering sync.WaitGroup
-				const each = 2000
+				const perTarget = 2000
 				for i, target := range targets {
 					rng := rand.New(rand.NewPCG(seed, uint64(i)))
 					delivering.Go(func() {
-						for n := range each {
+						for n := range perTarget {
 							m := Message{Target: target, Data: strconv.AppendInt(nil, int64(n), 10), Size: rng.IntN(DefaultWindowBytes / 8)}
 							k.Deliver(m, func(Result) { results.add() })
 							if rng.IntN(40) == 0 {
@@ -156,21 +156,21 @@ func TestOrderOfEachTarget(t *testing.T) {
 					})
 				}
 				for i := range 3 {
-					time.Sleep(snapshotFresh / 2)
+					time.Sleep(snapshotValidity / 2)
 					subject := []string{"logs.>", "ui.a", "other"}[i]
 					k.stream(jetstream.StreamConfig{Name: fmt.Sprint("MORE", i), Subjects: []string{subject}})
 				}
 				delivering.Wait()
 				time.Sleep(10 * time.Minute)
 				synctest.Wait()
-				if got, want := results.get(), each*len(targets); got != want {
+				if got, want := results.get(), perTarget*len(targets); got != want {
 					t.Errorf("%d results, want %d", got, want)
 				}
 				for _, target := range targets {
 					seen.mu.Lock()
-					got := len(seen.all[target])
+					got := len(seen.byTarget[target])
 					seen.mu.Unlock()
-					if got < each/40 {
+					if got < perTarget/40 {
 						t.Errorf("%s was sent %d messages, too few for the test", target, got)
 					}
 					seen.check(t, target, got)

@@ -13,16 +13,16 @@ import (
 // subject was taken.
 func TestTargetsPinNothing(t *testing.T) {
 	const count, header = 500, 64 << 10
-	targets, all := newTargets(Limits{}, NewCounts(nil)), newGroups(1, 1)
+	targets, gs := newTargets(Limits{}, NewCounts(nil)), newGroups(1, 1)
 	before := natstest.Heap()
 	for i := range count {
 		packed := fmt.Sprintf("t%d.a.b", i) + strings.Repeat("x", header)
 		subject := packed[:len(packed)-header]
-		all.group(targets.target(subject).subject, "")
+		gs.group(targets.target(subject).subject, "")
 	}
 	if took := natstest.Heap() - before; took > count*4<<10 {
 		t.Errorf("%d targets take %d bytes each", count, took/count)
 	}
 	runtime.KeepAlive(targets)
-	runtime.KeepAlive(all)
+	runtime.KeepAlive(gs)
 }

@@ -1,26 +1,29 @@
 package deliver
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
-	// judgeEvery is the interval at which a group without room is judged, by its answers in the last interval. It must be
-	// longer than the time until a silence counts as the answer of core subscribers, which is at most 100 ms.
-	judgeEvery = 250 * time.Millisecond
-	// judgeFirst is the minimum time until a group that answers is judged for the first time, because the first answers
-	// of a burst come slowly.
-	judgeFirst = 4 * judgeEvery
+	// judgeInterval is the interval at which a group without room is judged, by its answers in the last interval. The
+	// interval must be longer than the time until a silence counts as the answer of core subscribers, at most 100 ms.
+	judgeInterval = 250 * time.Millisecond
+	// firstJudgement is the minimum time until a group that answers is judged for the first time, because the first
+	// answers of a burst come slowly.
+	firstJudgement = 4 * judgeInterval
 	// A group is fast if it takes fastRate messages a second, or if it takes fastBytes bytes a second and a whole window
-	// of bytes within fastWithin. Any number of messages may wait for a fast group: to give a message back costs two more
-	// hops, which on a busy machine would make the group slow. The bytes are those in memory, about 2 KiB for a small
+	// of bytes within fastPeriod. Any number of messages may wait for a fast group: a message that is given back costs
+	// two more hops, which on a busy machine would make the group slow. Bytes count memory, about 2 KiB for a small
 	// message. Without fastBytes, every group would be fast if the window is small.
 	fastRate   = 2000
 	fastBytes  = 8 << 20
-	fastWithin = 4 * time.Second
-	// drainWithin is the time within which a group that is not fast must be able to take its waiting messages. Messages
-	// that would take longer are given back.
-	drainWithin = 3 * time.Second
-	// A group that is not fast may have at most 1/slowShare of the window waiting and outstanding.
-	slowShare = 4
+	fastPeriod = 4 * time.Second
+	// maxQueueTime is the maximum time that a message may wait for a group that is not fast. Messages that would wait
+	// longer are given back.
+	maxQueueTime = 3 * time.Second
+	// A group that is not fast may have at most 1/slowDivisor of the window, waiting and outstanding together.
+	slowDivisor = 4
 	// pressureMemory is the time for which the judgement of a group is kept, from the time at which the group last had no
 	// room.
 	pressureMemory = time.Minute
@@ -37,39 +40,39 @@ type pressure struct {
 	answers, answersBytes int       // the number of answers, and their bytes, in the present slice
 	rate, rateBytes       float64   // answers, and their bytes, a second
 	judged                bool      // the rates are valid: a slice has been measured
-	quick                 bool      // the group has the larger share: see measure, and quickShare
+	largeShare            bool      // the group has the large share: see measure, and largeDivisor
 	lastAnswer            time.Time // time of the group's last answer; before the first answer, the start of the pressure
 	nextRetry             time.Time // the time at which the delivery that was given back last should come again
 }
 
 // noteFull notes that a group has no room. From then on, the group is judged. The window is never judged.
-func (all *groups) noteFull(g *group) {
+func (gs *groups) noteFull(g *group) {
 	now := time.Now()
 	g.markFull(now)
-	if g.pressure != nil || g == all.window {
+	if g.pressure != nil || g == gs.window {
 		return
 	}
 	g.pressure = &pressure{sliceStart: now, lastAnswer: now}
-	if all.pressed = append(all.pressed, g); len(all.pressed) == 1 {
+	if gs.pressureList = append(gs.pressureList, g); len(gs.pressureList) == 1 {
 		select {
-		case all.crowded <- struct{}{}:
+		case gs.pressureSignal <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// markFull notes the time at which a group had no room, for the group and its parents.
+// markFull notes that the group, and so each of its parents, had no room.
 func (g *group) markFull(now time.Time) {
 	for ; g != nil; g = g.parent {
 		g.lastFull = now
 	}
 }
 
-// slow reports whether a delivery would wait too long in one of its groups, and returns the time at which the delivery
+// stall reports whether a delivery would wait too long in one of its groups, and returns the time at which the delivery
 // should come again.
-func (all *groups) slow(dl *delivery) (retryAt time.Time, slow bool) {
+func (gs *groups) stall(dl *delivery) (retryAt time.Time, stalled bool) {
 	for g := dl.group; g != nil; g = g.parent {
-		if g.tooSlow(dl) {
+		if g.stalls(dl) {
 			now := time.Now()
 			g.markFull(now)
 			return g.retryAt(now), true
@@ -78,8 +81,8 @@ func (all *groups) slow(dl *delivery) (retryAt time.Time, slow bool) {
 	return time.Time{}, false
 }
 
-// answered counts an answer of a target for the target's groups.
-func (all *groups) answered(dl *delivery, now time.Time) {
+// countAnswer counts an answer of a target for the target's groups.
+func (gs *groups) countAnswer(dl *delivery, now time.Time) {
 	for g := dl.group; g != nil; g = g.parent {
 		if p := g.pressure; p != nil {
 			p.answers++
@@ -97,42 +100,42 @@ type stalledDelivery struct {
 
 // judge measures the groups under pressure. It removes and returns the waiting deliveries whose groups will not have
 // room soon, and reports whether any group is still under pressure.
-func (all *groups) judge(now time.Time) (returned []stalledDelivery, more bool) {
-	pressed := all.pressed
-	all.pressed = nil
-	for _, g := range pressed {
-		if g.eased(now) {
+func (gs *groups) judge(now time.Time) (returned []stalledDelivery, more bool) {
+	list := gs.pressureList
+	gs.pressureList = nil
+	for _, g := range list {
+		if g.pressureEnded(now) {
 			g.pressure = nil
 			continue
 		}
-		g.pressure.measure(now, g.hasRoom(), all.window.maxBytes)
-		all.pressed = append(all.pressed, g)
-		for excess := g.excess(); len(excess) > 0; excess = g.excess() {
+		g.pressure.measure(now, g.hasRoom(), gs.window.maxBytes)
+		gs.pressureList = append(gs.pressureList, g)
+		for excess := g.takeExcess(); len(excess) > 0; excess = g.takeExcess() {
 			for _, dl := range excess {
 				returned = append(returned, stalledDelivery{dl, g.retryAt(now)})
-				all.remove(dl)
+				gs.remove(dl)
 			}
 		}
 	}
-	return returned, len(all.pressed) > 0
+	return returned, len(gs.pressureList) > 0
 }
 
-// measure ends a slice of time, if the slice was long enough. HadRoom is true if the group has room at its end. Then
-// the group took all its messages in the slice, and could perhaps take more. So the slice counts only if its rate is
-// higher than the rate measured before. One slice is enough to make a group quick. A quick group stays quick while it
-// answers and has room. WindowBytes is the maximum number of outstanding bytes of all groups.
-func (p *pressure) measure(now time.Time, hadRoom bool, windowBytes int) {
+// measure ends a slice of time, if the slice was long enough. If the group has room at the end of the slice, the group
+// took all its messages, and could perhaps take more. So the slice counts only if its rate is higher than the previous
+// rate. After one fast slice, a group has the large share, and keeps it while the group answers and has room.
+// WindowBytes is the maximum number of outstanding bytes of all groups.
+func (p *pressure) measure(now time.Time, hasRoom bool, windowBytes int) {
 	elapsed := now.Sub(p.sliceStart)
-	if elapsed < judgeEvery {
+	if elapsed < judgeInterval {
 		return
 	}
 	rate, bytes := float64(p.answers)/elapsed.Seconds(), float64(p.answersBytes)/elapsed.Seconds()
-	p.quick = fast(rate, bytes, windowBytes) || p.quick && hadRoom && p.answers > 0
-	if !p.judged && p.answers > 0 && elapsed < judgeFirst {
+	p.largeShare = fast(rate, bytes, windowBytes) || p.largeShare && hasRoom && p.answers > 0
+	if !p.judged && p.answers > 0 && elapsed < firstJudgement {
 		return
 	}
 	switch {
-	case hadRoom:
+	case hasRoom:
 		rate, bytes = max(p.rate, rate), max(p.rateBytes, bytes)
 	case p.judged:
 		rate, bytes = (3*p.rate+rate)/4, (3*p.rateBytes+bytes)/4
@@ -141,66 +144,64 @@ func (p *pressure) measure(now time.Time, hadRoom bool, windowBytes int) {
 	p.sliceStart, p.answers, p.answersBytes = now, 0, 0
 }
 
-// eased reports whether the pressure of a group can be forgotten: the first burst ended before the group was judged, or
-// the group has had room for pressureMemory. If the pressure of a slow group were forgotten as soon as the group has
-// room, messages for the group would fill their lane again.
-func (g *group) eased(now time.Time) bool {
+// pressureEnded reports whether the pressure of a group can be forgotten: the first burst ended before the group was
+// judged, or the group has had room for pressureMemory. If the pressure of a slow group were forgotten as soon as the
+// group has room, messages for the group would fill their lane again.
+func (g *group) pressureEnded(now time.Time) bool {
 	p := g.pressure
-	return g.hasRoom() && (!p.judged && now.Sub(p.sliceStart) >= judgeFirst || now.Sub(g.lastFull) >= pressureMemory)
+	return g.hasRoom() && (!p.judged && now.Sub(p.sliceStart) >= firstJudgement || now.Sub(g.lastFull) >= pressureMemory)
 }
 
 // fast reports whether a group with these rates, in messages and bytes a second, is fast.
 func fast(rate, bytes float64, windowBytes int) bool {
-	return rate >= fastRate || bytes >= max(fastBytes, float64(windowBytes)/fastWithin.Seconds())
+	return rate >= fastRate || bytes >= max(fastBytes, float64(windowBytes)/fastPeriod.Seconds())
 }
 
-// exceeds reports whether so many messages or bytes, waiting and outstanding together, are more than the group may
-// have.
+// exceeds reports whether the group may not have these numbers of messages and bytes, waiting and outstanding together.
 func (g *group) exceeds(messages, bytes int) bool {
 	p, w := g.pressure, g.window()
 	if fast(p.rate, p.rateBytes, w.maxBytes) {
 		return false
 	}
-	within := drainWithin.Seconds()
+	seconds := maxQueueTime.Seconds()
 	maxMessages, maxBytes := g.room()
-	return messages > min(maxMessages+int(p.rate*within), w.maxMessages/slowShare) ||
-		bytes > min(maxBytes+int(p.rateBytes*within), w.maxBytes/slowShare)
+	return messages > min(maxMessages+int(p.rate*seconds), w.maxMessages/slowDivisor) ||
+		bytes > min(maxBytes+int(p.rateBytes*seconds), w.maxBytes/slowDivisor)
 }
 
-// tooSlow reports whether a delivery would have to wait, and the group will not have room for the delivery soon.
-func (g *group) tooSlow(dl *delivery) bool {
-	if g.pressure == nil || !g.pressure.judged || len(g.waiting) == 0 && g.fits(dl) {
+// stalls reports whether a delivery would have to wait, and the group will not have room for it soon.
+func (g *group) stalls(dl *delivery) bool {
+	if g.pressure == nil || !g.pressure.judged || len(g.queue) == 0 && g.fits(dl) {
 		return false
 	}
-	return g.exceeds(g.outstanding+len(g.waiting)+1, g.outstandingBytes+g.waitingBytes+dl.Size)
+	return g.exceeds(g.outstanding+len(g.queue)+1, g.outstandingBytes+g.queueBytes+dl.Size)
 }
 
-// excess removes and returns the waiting deliveries that exceed the group's bound, in order. They are the last in the
-// queue.
-func (g *group) excess() []*delivery {
+// takeExcess removes and returns the deliveries at the end of the queue that exceed the group's bound.
+func (g *group) takeExcess() []*delivery {
 	if !g.pressure.judged {
 		return nil
 	}
-	n := len(g.waiting)
-	for n > 0 && g.exceeds(g.outstanding+n, g.outstandingBytes+g.waitingBytes) {
+	n := len(g.queue)
+	for n > 0 && g.exceeds(g.outstanding+n, g.outstandingBytes+g.queueBytes) {
 		n--
-		g.waitingBytes -= g.waiting[n].Size
+		g.queueBytes -= g.queue[n].Size
 	}
-	excess := append([]*delivery(nil), g.waiting[n:]...)
-	clear(g.waiting[n:])
-	g.waiting = g.waiting[:n]
+	excess := slices.Clone(g.queue[n:])
+	clear(g.queue[n:])
+	g.queue = g.queue[:n]
 	return excess
 }
 
-// retryAt returns the time at which the next delivery that is given back should come again. Deliveries come again one
-// by one, at the rate of the group.
+// retryAt returns the time at which the next delivery to give back should come again. Deliveries come again one by one,
+// at the rate of the group.
 func (g *group) retryAt(now time.Time) time.Time {
 	p := g.pressure
 	if p.rate < 1 {
 		return now.Add(min(max(2*now.Sub(p.lastAnswer), minStall), maxStall))
 	}
 	interval := time.Duration(float64(time.Second) / p.rate)
-	earliest := now.Add(min(time.Duration(g.outstanding+len(g.waiting))*interval, maxStall))
+	earliest := now.Add(min(time.Duration(g.outstanding+len(g.queue))*interval, maxStall))
 	if p.nextRetry.Before(earliest) {
 		p.nextRetry = earliest
 	}

@@ -14,32 +14,32 @@ func TestJudgeGroup(t *testing.T) {
 	for name, tt := range map[string]struct {
 		waiting int
 		answers int           // in the first second
-		back    int           // given back
+		back    int           // number of messages given back
 		first   time.Duration // until the first of them should come again; zero: not checked
 	}{
 		"silent":          {waiting: 100, back: 100, first: minStall},
 		"slow, with few":  {waiting: 400, answers: 100},                                 // the last 300 take three seconds
 		"slow, with more": {waiting: 1000, answers: 100, back: 600, first: maxStall},    // 5,300 would take longer
-		"nearly fast":     {waiting: 10_000, answers: fastRate - 1, back: 5_001 - 2000}, // it has a quarter of the window
+		"nearly fast":     {waiting: 10_000, answers: fastRate - 1, back: 5_001 - 2000}, // a quarter of the window remains
 		"fast":            {waiting: 20_000, answers: fastRate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				all := newGroups(window, 1<<30)
-				past := fill(t, all, "a.x", window/groupShare)
+				gs := newGroups(window, 1<<30)
+				passed := fill(t, gs, "a.x", window/groupDivisor)
 				for range tt.waiting {
-					all.send("a.x", 1)
+					gs.send("a.x", 1)
 				}
-				<-all.crowded
+				<-gs.pressureSignal
 				var back []stalledDelivery
 				for slice := 0; slice < 4 && len(back) == 0; slice++ {
-					for _, dl := range past[slice*tt.answers/4 : (slice+1)*tt.answers/4] {
-						all.answered(dl, time.Now())
-						all.remove(dl)
+					for _, dl := range passed[slice*tt.answers/4 : (slice+1)*tt.answers/4] {
+						gs.countAnswer(dl, time.Now())
+						gs.remove(dl)
 					}
-					time.Sleep(judgeEvery)
+					time.Sleep(judgeInterval)
 					more := false
-					if back, more = all.judge(time.Now()); !more {
+					if back, more = gs.judge(time.Now()); !more {
 						t.Fatal("the group is not under pressure any more")
 					}
 				}
@@ -54,34 +54,34 @@ func TestJudgeGroup(t *testing.T) {
 	}
 }
 
-// TestQuickShare: after a quarter of a second, a group that answers quickly has half of the window. Other groups have
-// their shares of the other half. When the group falls silent, it has the ordinary share.
-func TestQuickShare(t *testing.T) {
+// TestLargeShare: after a quarter of a second, a fast group has half of the window. Other groups have their shares of
+// the other half. When the group falls silent, it has the ordinary share.
+func TestLargeShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const window, inTime = 40_000, fastRate * int(judgeEvery) / int(time.Second)
-		all := newGroups(window, 1<<30)
-		g := all.group("a.x", "A")
-		var past []*delivery
+		const window, inTime = 40_000, fastRate * int(judgeInterval) / int(time.Second)
+		gs := newGroups(window, 1<<30)
+		g := gs.group("a.x", "A")
+		var passed []*delivery
 		for range window {
 			dl := &delivery{Message: Message{Target: "a.x", Size: 1}, group: g}
-			all.pass(dl.group, dl)
-			past = append(past, dl)
+			gs.pass(dl.group, dl)
+			passed = append(passed, dl)
 		}
 		slice := func(answers int) {
 			t.Helper()
-			for _, dl := range past[:answers] {
-				all.answered(dl, time.Now())
-				all.remove(dl)
+			for _, dl := range passed[:answers] {
+				gs.countAnswer(dl, time.Now())
+				gs.remove(dl)
 			}
-			past = past[answers:]
-			time.Sleep(judgeEvery)
-			back, _ := all.judge(time.Now())
+			passed = passed[answers:]
+			time.Sleep(judgeInterval)
+			back, _ := gs.judge(time.Now())
 			for _, b := range back {
 				if b.group == g {
 					t.Fatalf("%d are given back", len(back))
 				}
 			}
-			all.advance(g)
+			gs.advance(g)
 		}
 		check := func(when string, want int) {
 			t.Helper()
@@ -89,21 +89,21 @@ func TestQuickShare(t *testing.T) {
 				t.Errorf("%s: %d are outstanding, want %d", when, g.outstanding, want)
 			}
 		}
-		check("at first", window/groupShare)
+		check("at first", window/groupDivisor)
 		slice(inTime - 1)
-		check("nearly quick", window/groupShare)
+		check("nearly fast", window/groupDivisor)
 		slice(inTime + 1) // with the first slice, because the group is not judged yet
-		check("quick", window/quickShare)
-		fill(t, all, "b.x", window/quickShare/groupShare)
-		if _, ok := all.send("b.x", 1); ok {
+		check("fast", window/largeDivisor)
+		fill(t, gs, "b.x", window/largeDivisor/groupDivisor)
+		if _, ok := gs.send("b.x", 1); ok {
 			t.Error("another group has more than its share of the free window")
 		}
 		slice(0)
-		check("silent", window/quickShare)
-		for _, dl := range past[:3000] {
-			all.remove(dl)
+		check("silent", window/largeDivisor)
+		for _, dl := range passed[:3000] {
+			gs.remove(dl)
 		}
-		check("silent, after timeouts", window/quickShare-3000)
+		check("silent, after timeouts", window/largeDivisor-3000)
 	})
 }
 
@@ -111,7 +111,7 @@ func TestQuickShare(t *testing.T) {
 // the group should have taken its other messages.
 func TestRetryAt(t *testing.T) {
 	now := time.Unix(1000, 0)
-	g := &group{outstanding: 90, waiting: make([]*delivery, 10), pressure: &pressure{rate: 100}}
+	g := &group{outstanding: 90, queue: make([]*delivery, 10), pressure: &pressure{rate: 100}}
 	for i := range 5 {
 		if got, want := g.retryAt(now).Sub(now), time.Second+time.Duration(i+1)*10*time.Millisecond; got != want {
 			t.Errorf("message %d comes again after %s, want %s", i, got, want)
@@ -139,11 +139,12 @@ func TestMeasure(t *testing.T) {
 		judged  bool
 		rate    float64
 	}{
-		{name: "too short", slice: judgeEvery - 1, answers: 9},
-		{name: "silent", slice: judgeEvery, judged: true},
-		{name: "it answers", slice: judgeFirst - 1, answers: 9},
-		{name: "it answers for a second", slice: judgeFirst, answers: 9, judged: true, rate: 9},
-		{name: "again", before: pressure{judged: true, rate: 100}, slice: judgeEvery, answers: 50, judged: true, rate: 125},
+		{name: "too short", slice: judgeInterval - 1, answers: 9},
+		{name: "silent", slice: judgeInterval, judged: true},
+		{name: "it answers", slice: firstJudgement - 1, answers: 9},
+		{name: "it answers for a second", slice: firstJudgement, answers: 9, judged: true, rate: 9},
+		{name: "again", before: pressure{judged: true, rate: 100}, slice: judgeInterval, answers: 50,
+			judged: true, rate: 125},
 		{name: "less, with room", before: pressure{judged: true, rate: 100}, slice: time.Second, answers: 9, room: true,
 			judged: true, rate: 100},
 		{name: "more, with room", before: pressure{judged: true, rate: 100}, slice: time.Second, answers: 900, room: true,

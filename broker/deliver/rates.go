@@ -20,28 +20,28 @@ type Rates message.Rules[int]
 
 // ParseRates parses rules such as "shop.mail=50,reports.*=5".
 func ParseRates(s string) (Rates, error) {
-	var all Rates
+	var rates Rates
 	for _, word := range message.Words(s) {
 		pattern, text, ok := strings.Cut(word, "=")
 		n, err := strconv.Atoi(text)
 		if !ok || err != nil {
 			return nil, fmt.Errorf("rate %q: want pattern=messages per second, as in shop.>=500", word)
 		}
-		all = append(all, message.Rule[int]{Pattern: pattern, Value: n})
+		rates = append(rates, message.Rule[int]{Pattern: pattern, Value: n})
 	}
-	return all, all.Validate()
+	return rates, rates.Validate()
 }
 
 // Validate returns an error that names every rate that is less than 1 or more than MaxRate.
 func (r Rates) Validate() error {
-	var all []error
+	var errs []error
 	for _, rule := range r {
 		if rule.Value < 1 || rule.Value > MaxRate {
-			all = append(all, fmt.Errorf("rate %d for %s: 1 to %d messages per second",
+			errs = append(errs, fmt.Errorf("rate %d for %s: 1 to %d messages per second",
 				rule.Value, rule.Pattern, MaxRate))
 		}
 	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }
 
 // Limits bound the messages per second. A bucket is a set of messages that share one rate. A message with a key whose

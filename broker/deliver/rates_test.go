@@ -57,16 +57,16 @@ func TestBuckets(t *testing.T) {
 
 // TestKeysAreForgotten: when there are many keys, idle keys are removed, but not a key whose turns are still to come.
 func TestKeysAreForgotten(t *testing.T) {
-	all := newTargets(Limits{ByKey: Rates{{Pattern: ">", Value: 1}}}, NewCounts(nil))
-	busy := all.turnsOf(all.target("x"), "busy")
-	busy.nextFree = time.Since(all.start) + time.Hour
-	for i := range 3 * maxIdle {
-		all.turnsOf(all.target("x"), strconv.Itoa(i))
+	ts := newTargets(Limits{ByKey: Rates{{Pattern: ">", Value: 1}}}, NewCounts(nil))
+	busy := ts.turnsOf(ts.target("x"), "busy")
+	busy.nextFree = time.Since(ts.start) + time.Hour
+	for i := range 3 * minSweep {
+		ts.turnsOf(ts.target("x"), strconv.Itoa(i))
 	}
-	if n := len(all.byKey); n > maxIdle+1 {
-		t.Errorf("%d keys are kept, want at most %d", n, maxIdle+1)
+	if n := len(ts.byKey); n > minSweep+1 {
+		t.Errorf("%d keys are kept, want at most %d", n, minSweep+1)
 	}
-	if all.turnsOf(all.target("x"), "busy") != busy {
+	if ts.turnsOf(ts.target("x"), "busy") != busy {
 		t.Error("a key whose turns are still to come was removed")
 	}
 }

@@ -13,12 +13,12 @@ import (
 	"delaybroker/broker/message"
 )
 
-// outgoing holds messages to publish, with an empty header. The client library keeps no reference to a published
-// message, so a later delivery reuses the message. This saves an allocation: the header alone takes 400 bytes.
-var outgoing = sync.Pool{New: func() any { return &nats.Msg{Header: make(nats.Header)} }}
+// messagePool holds messages to publish, with an empty header. The client library keeps no reference to a published
+// message, so a later delivery reuses the message and its header, which takes 400 bytes.
+var messagePool = sync.Pool{New: func() any { return &nats.Msg{Header: make(nats.Header)} }}
 
 // sendWhenReady sends waiting deliveries whenever an answer has made room, until ctx ends. The goroutine that handles
-// the answers does not send: see "Fairness" in the package documentation.
+// answers does not send: see "Fairness" in the package documentation.
 func (d *Deliverer) sendWhenReady(ctx context.Context) {
 	d.setSender(true)
 	for {
@@ -57,12 +57,12 @@ func (d *Deliverer) sendReady() {
 			d.send(dl)
 		}
 		d.mu.Lock()
-		dl.target.unsent--
+		dl.target.unsentDeliveries--
 	}
 	d.sending = false
 }
 
-// send publishes one delivery. If it must not be sent any more, send finishes it.
+// send publishes a delivery, or finishes a delivery that must not be sent any more.
 func (d *Deliverer) send(dl *delivery) {
 	now := time.Now()
 	switch {
@@ -77,12 +77,12 @@ func (d *Deliverer) send(dl *delivery) {
 	if dl.mode == message.ModeRequest {
 		dl.timeout = d.cfg.ReplyTimeout
 	}
-	m := outgoing.Get().(*nats.Msg)
+	m := messagePool.Get().(*nats.Msg)
 	m.Subject, m.Data = dl.Target, dl.Data
 	if dl.PutHeader != nil {
 		dl.PutHeader(message.Header(m.Header))
 	}
-	result := func(answer *nats.Msg, err error) (pending bool) {
+	onAnswer := func(answer *nats.Msg, err error) (pending bool) {
 		now := time.Now()
 		e := d.gather(dl, answer, err, now)
 		v := judge(e)
@@ -91,17 +91,17 @@ func (d *Deliverer) send(dl *delivery) {
 		return v.pending
 	}
 	if d.mustNoticeSilence(dl, now) {
-		d.box.PublishReportingSilence(m, dl.timeout, result)
+		d.box.PublishReportingSilence(m, dl.timeout, onAnswer)
 	} else {
-		d.box.Publish(m, dl.timeout, result)
+		d.box.Publish(m, dl.timeout, onAnswer)
 	}
 	clear(m.Header)
 	*m = nats.Msg{Header: m.Header}
-	outgoing.Put(m)
+	messagePool.Put(m)
 }
 
 // mustNoticeSilence reports whether the inbox must report a silence of the target, because the silence could count as a
-// delivery. This costs a flush.
+// delivery. The report costs a flush.
 func (d *Deliverer) mustNoticeSilence(dl *delivery, now time.Time) bool {
 	switch dl.mode {
 	case message.ModeStream, message.ModeRequest:
@@ -112,7 +112,6 @@ func (d *Deliverer) mustNoticeSilence(dl *delivery, now time.Time) bool {
 	return !d.acknowledges(dl, now)
 }
 
-// act carries out a verdict.
 func (d *Deliverer) act(dl *delivery, v verdict, now time.Time) {
 	if v.renewList {
 		d.lookup.renew()
@@ -133,17 +132,17 @@ func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 		dl.group.ackedSubject, dl.group.ackedAt = dl.target.subject, now
 	}
 	if countsAsAnswer(v.result) {
-		d.groups.answered(dl, now)
+		d.groups.countAnswer(dl, now)
 	}
 	d.groups.remove(dl)
-	dl.target.unfinished--
-	more, sender := len(d.groups.ready) > 0, d.senderRuns
+	dl.target.deliveries--
+	ready, senderRuns := len(d.groups.readyQueue) > 0, d.senderRuns
 	d.mu.Unlock()
 	v.result.Count = dl.target.count
 	dl.done(v.result)
 	switch {
-	case !more:
-	case sender:
+	case !ready:
+	case senderRuns:
 		select {
 		case d.readySignal <- struct{}{}:
 		default:

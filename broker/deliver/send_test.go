@@ -17,7 +17,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// owner is an Owner that may deliver until it is stopped.
 type owner struct{ stopped atomic.Bool }
 
 func (o *owner) MayDeliver() bool { return !o.stopped.Load() }
@@ -27,13 +26,13 @@ func (o *owner) MayDeliver() bool { return !o.stopped.Load() }
 func TestRecall(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
-		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(judgeEvery/2, func() { _ = m.Respond(nil) }) })
+		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(judgeInterval/2, func() { _ = m.Respond(nil) }) })
 		var back, sent atomic.Int32
-		stops, stays := new(owner), new(owner)
+		stopping, remaining := new(owner), new(owner)
 		for i := range share + 200 {
-			o := stops
+			o := stopping
 			if i%2 == 1 {
-				o = stays
+				o = remaining
 			}
 			k.Deliver(Message{Target: "svc", Mode: message.ModeRequest, Owner: o}, func(r Result) {
 				if errors.Is(r.Err, ErrDraining) {
@@ -43,8 +42,8 @@ func TestRecall(t *testing.T) {
 				}
 			})
 		}
-		stops.stopped.Store(true)
-		k.Recall(stops)
+		stopping.stopped.Store(true)
+		k.Recall(stopping)
 		if got := back.Load(); got != 100 {
 			t.Errorf("%d are given back, want 100", got)
 		}
@@ -52,8 +51,8 @@ func TestRecall(t *testing.T) {
 		if back, sent := back.Load(), sent.Load(); back != 100 || sent != share+100 || seen.get() != share+100 {
 			t.Errorf("%d given back, %d answered, %d seen; want 100 and %d", back, sent, seen.get(), share+100)
 		}
-		stays.stopped.Store(true) // MayDeliver is called before each message is sent
-		k.Deliver(Message{Target: "svc", Mode: message.ModeRequest, Owner: stays}, func(r Result) { back.Add(1) })
+		remaining.stopped.Store(true) // MayDeliver is called before each message is sent
+		k.Deliver(Message{Target: "svc", Mode: message.ModeRequest, Owner: remaining}, func(r Result) { back.Add(1) })
 		if back.Load() != 101 {
 			t.Error("an owner that may not deliver delivers")
 		}
@@ -63,7 +62,7 @@ func TestRecall(t *testing.T) {
 // TestExpiredWhileWaiting: a message that expires while it waits for room is not sent.
 func TestExpiredWhileWaiting(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		const busy = judgeEvery / 2
+		const busy = judgeInterval / 2
 		k := newKit(t, s)
 		seen := k.subscribe("svc", func(m *nats.Msg) { time.AfterFunc(busy, func() { _ = m.Respond(nil) }) })
 		outcomes := make(chan Outcome, share+2)
@@ -83,7 +82,7 @@ func TestExpiredWhileWaiting(t *testing.T) {
 			count[<-outcomes]++
 		}
 		if count[Expired] != 1 || count[Delivered] != share+1 {
-			t.Errorf("got %v, want one that expired and all others delivered", count)
+			t.Errorf("got %v, want 1 expired and %d delivered", count, share+1)
 		}
 		if got := seen.get(); got != share+1 {
 			t.Errorf("the service saw %d, want %d", got, share+1)
@@ -125,8 +124,8 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestEnd: after the deliverer and its inbox have ended, every delivery has a result, including deliveries for which
-// the last answers made room.
+// TestEnd: after the deliverer and its inbox have ended, every delivery has a result. This includes deliveries for
+// which the last answers made room.
 func TestEnd(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -149,7 +148,7 @@ func TestEndWithTheLastAnswer(t *testing.T) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
 		var first, second atomic.Int32
-		k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Size: DefaultWindowBytes / groupShare},
+		k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Size: DefaultWindowBytes / groupDivisor},
 			func(Result) { first.Add(1); k.end() })
 		k.Deliver(Message{Target: "orders.x", Mode: message.ModeStream, Size: 1}, func(Result) { second.Add(1) })
 		synctest.Wait()

@@ -24,9 +24,9 @@ func TestService(t *testing.T) {
 		"nothing":        {answer: &nats.Msg{}, want: "delivered"},
 		"slow":           {answer: &nats.Msg{Data: []byte("done")}, after: slow, took: slow, want: "delivered"},
 		"a header":       {answer: &nats.Msg{Header: nats.Header{"X": {"y"}}}, want: "delivered"},
-		"an error":       {answer: &nats.Msg{Header: failed("no such order", "404")}, want: "refused 0"},
-		"an error, text": {answer: &nats.Msg{Header: failed("no", ""), Data: []byte("done")}, want: "refused 0"},
-		"its code alone": {answer: &nats.Msg{Header: failed("", "10054")}, want: "refused 0"},
+		"an error":       {answer: &nats.Msg{Header: errorHeader("no such order", "404")}, want: "refused 0"},
+		"an error, text": {answer: &nats.Msg{Header: errorHeader("no", ""), Data: []byte("done")}, want: "refused 0"},
+		"its code alone": {answer: &nats.Msg{Header: errorHeader("", "10054")}, want: "refused 0"},
 		"silence":        {took: replyTimeout, want: "refused 0"},
 		"too late": {
 			answer: &nats.Msg{Data: []byte("done")}, after: replyTimeout + 1, took: replyTimeout, want: "refused 0",
@@ -53,8 +53,8 @@ func TestService(t *testing.T) {
 	}
 }
 
-// failed returns the header of a reply that reports a failure of the service. An empty text or code is left out.
-func failed(text, code string) nats.Header {
+// errorHeader returns the header of a reply that reports a failure of the service. An empty text or code is left out.
+func errorHeader(text, code string) nats.Header {
 	h := make(nats.Header)
 	if text != "" {
 		h["Nats-Service-Error"] = []string{text}
@@ -71,7 +71,7 @@ func TestServiceMissing(t *testing.T) {
 	})
 }
 
-// TestServiceBehindStream: a stream listens on the service's subject, too. The acknowledgement or refusal of the stream
+// TestServiceBehindStream: a stream also listens on the service's subject. The acknowledgement or refusal of the stream
 // does not count as the service's reply.
 func TestServiceBehindStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -89,8 +89,8 @@ func TestServiceBehindStream(t *testing.T) {
 	})
 }
 
-// TestServiceLikeStream: a service replies with JSON that looks like an acknowledgement. When it is known that no such
-// stream listens on the target, the reply counts as the service's.
+// TestServiceLikeStream: a service replies with JSON that looks like an acknowledgement. As soon as the list of streams
+// shows that no such stream listens on the target, the reply counts as the service's.
 func TestServiceLikeStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
@@ -103,16 +103,16 @@ func TestServiceLikeStream(t *testing.T) {
 	})
 }
 
-// TestServiceReason: the reason of a refusal has the code and the text of the service's error.
+// TestServiceReason: the reason of a refusal contains the code and the text of the service's error.
 func TestServiceReason(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.subscribe("svc", func(m *nats.Msg) {
-			_ = m.RespondMsg(&nats.Msg{Header: failed("sold out", "409")})
+			_ = m.RespondMsg(&nats.Msg{Header: errorHeader("sold out", "409")})
 		})
 		v := k.send("svc", message.ModeRequest)
 		v.check(t, 0, "refused 0")
-		if got, want := v.all[0].Reason, "the service says 409 sold out"; got != want {
+		if got, want := v.results[0].Reason, "the service says 409 sold out"; got != want {
 			t.Errorf("reason %q, want %q", got, want)
 		}
 	})

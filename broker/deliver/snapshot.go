@@ -4,10 +4,10 @@ import "time"
 
 // snapshot is the state of the account's streams at one time. It does not change. A nil snapshot shows no stream.
 type snapshot struct {
-	at          time.Time // when the list was requested
-	filters     filters
-	known       map[string]description // by stream; a stream without a leader has its last known description
-	undescribed []string               // existing streams without a description in any snapshot
+	at                 time.Time // when the list was requested
+	filters            filters
+	descriptions       map[string]description // by stream; a stream without a leader has its last known description
+	undescribedStreams []string               // existing streams without a description in any snapshot
 }
 
 // description is the entry of one stream in a list.
@@ -21,46 +21,46 @@ type description struct {
 	} `json:"config"`
 }
 
-// newSnapshot returns a snapshot of a list: the described streams, and the names of the streams without a leader. A
-// stream without a leader has its description from the snapshot before, which may be nil. The broker's own streams
-// are left out of undescribed, because they listen on no targets.
+// newSnapshot returns a snapshot of a list, which has the descriptions of streams, and the names of the streams without
+// a leader. A stream without a leader keeps its description from the previous snapshot, which may be nil. The broker's
+// own streams do not count as undescribed, because they listen on no targets.
 func newSnapshot(
-	at time.Time, all []description, leaderless []string, before *snapshot, ours func(string) bool,
+	at time.Time, listed []description, leaderless []string, previous *snapshot, ours func(string) bool,
 ) *snapshot {
-	s := &snapshot{at: at, known: make(map[string]description, len(all))}
-	for _, d := range all {
-		s.known[d.Config.Name] = d
+	s := &snapshot{at: at, descriptions: make(map[string]description, len(listed))}
+	for _, d := range listed {
+		s.descriptions[d.Config.Name] = d
 	}
 	for _, name := range leaderless {
-		if d, was := before.described(name); was {
-			s.known[name] = d
+		if d, ok := previous.description(name); ok {
+			s.descriptions[name] = d
 		} else if ours == nil || !ours(name) {
-			s.undescribed = append(s.undescribed, name)
+			s.undescribedStreams = append(s.undescribedStreams, name)
 		}
 	}
-	for name, d := range s.known {
-		h := &holder{name: name, acks: !d.Config.NoAck}
+	for name, d := range s.descriptions {
+		ln := &listener{name: name, acks: !d.Config.NoAck}
 		if len(d.Config.Subjects) == 0 && d.Config.Mirror == nil && len(d.Config.Sources) == 0 {
-			s.filters.add(name, h) // without subjects, a stream listens on its own name
+			s.filters.add(name, ln) // without subjects, a stream listens on its own name
 		}
 		for _, filter := range d.Config.Subjects {
-			s.filters.add(filter, h)
+			s.filters.add(filter, ln)
 		}
 	}
 	return s
 }
 
-// described returns the description of a stream, if there is one.
-func (s *snapshot) described(name string) (description, bool) {
+// description returns the description of a stream, if there is one.
+func (s *snapshot) description(name string) (description, bool) {
 	if s == nil {
 		return description{}, false
 	}
-	d, ok := s.known[name]
+	d, ok := s.descriptions[name]
 	return d, ok
 }
 
-// holder returns the stream that listens on a subject, or nil.
-func (s *snapshot) holder(subject string) *holder {
+// listener returns the stream that listens on a subject, or nil.
+func (s *snapshot) listener(subject string) *listener {
 	if s == nil {
 		return nil
 	}

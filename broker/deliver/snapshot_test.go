@@ -17,21 +17,21 @@ func TestLeaderlessSnapshot(t *testing.T) {
 	}
 	ours := func(stream string) bool { return stream == "DELAY_10s" }
 	first := newSnapshot(time.Now(), listed[:1], []string{"B"}, nil, ours)
-	if !slices.Equal(first.undescribed, []string{"B"}) || first.holder("b") != nil {
-		t.Errorf("B was never described: undescribed %v, the holder of b is %v; want [B] and nil",
-			first.undescribed, first.holder("b"))
+	if !slices.Equal(first.undescribedStreams, []string{"B"}) || first.listener("b") != nil {
+		t.Errorf("B was never described: undescribed %v, the listener on b is %v; want [B] and nil",
+			first.undescribedStreams, first.listener("b"))
 	}
 	second := newSnapshot(time.Now(), listed, nil, first, ours)
 	third := newSnapshot(time.Now(), nil, []string{"A", "B", "C", "DELAY_10s"}, second, ours)
-	for subject, want := range map[string]holder{"a.x": {"A", true}, "b": {"B", false}} {
-		if got := third.holder(subject); got == nil || *got != want {
+	for subject, want := range map[string]listener{"a.x": {"A", true}, "b": {"B", false}} {
+		if got := third.listener(subject); got == nil || *got != want {
 			t.Errorf("%s: got %v, want %v", subject, got, want)
 		}
 	}
-	if !slices.Equal(third.undescribed, []string{"C"}) {
-		t.Errorf("undescribed are %v, want C", third.undescribed)
+	if !slices.Equal(third.undescribedStreams, []string{"C"}) {
+		t.Errorf("undescribed are %v, want C", third.undescribedStreams)
 	}
-	if none := (*snapshot)(nil); none.holder("a.x") != nil {
+	if (*snapshot)(nil).listener("a.x") != nil {
 		t.Error("a nil snapshot has a stream")
 	}
 }

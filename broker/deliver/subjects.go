@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	subjectQueue = 1024    // maximum number of queued subjects; while the queue is full, further subjects are dropped
-	maxSubjects  = 1 << 16 // maximum number of cached answers
+	maxQueuedSubjects = 1024    // while the queue is full, more subjects are dropped
+	maxCachedAnswers  = 1 << 16 // when the cache is full, it is cleared
 )
 
-// subjects looks up whether a stream listens on a single subject. This is needed while some streams have had no leader
-// since the start of this process: the list of streams lacks the subjects of these streams, but the cluster knows them.
-// A subjects is safe for concurrent use.
+// subjects looks up whether a stream listens on a single subject. This lookup is needed while some streams have had no
+// leader since the start of this process: the list of streams lacks their subjects, but the cluster knows them. A
+// subjects is safe for concurrent use.
 type subjects struct {
 	queue chan string // subjects to look up
 
-	mu    sync.Mutex // guards known
-	known map[string]answer
+	mu      sync.Mutex        // guards answers
+	answers map[string]answer // by subject
 }
 
 // answer is the cached answer for a subject.
@@ -29,26 +29,26 @@ type answer struct {
 	at      time.Time
 }
 
-func (a answer) fresh() bool { return time.Since(a.at) < snapshotFresh }
+func (a answer) valid() bool { return time.Since(a.at) < snapshotValidity }
 
 func newSubjects() *subjects {
-	return &subjects{queue: make(chan string, subjectQueue), known: make(map[string]answer)}
+	return &subjects{queue: make(chan string, maxQueuedSubjects), answers: make(map[string]answer)}
 }
 
-// listenerOn returns the kind of stream that listens on a subject which matches no described stream. If the kind is
-// unknown, listenerOn queues the subject, so that a later call returns the kind.
-func (s *subjects) listenerOn(subject string) listener {
+// listenerKind returns the kind of stream that listens on a subject which matches no described stream. If the kind is
+// unknown, listenerKind queues the subject, so that a later call returns the kind.
+func (s *subjects) listenerKind(subject string) listenerKind {
 	switch a := s.cached(subject); {
-	case !a.fresh():
+	case !a.valid():
 		select {
 		case s.queue <- subject:
 		default:
 		}
-		return listenerUnknown
+		return kindUnknown
 	case a.listens:
-		return listenerAcks
+		return kindAcks
 	}
-	return listenerNone
+	return kindNone
 }
 
 // run looks up subjects until ctx ends.
@@ -58,7 +58,7 @@ func (s *subjects) run(ctx context.Context, api jsapi.Asker) {
 		case <-ctx.Done():
 			return
 		case subject := <-s.queue:
-			if s.cached(subject).fresh() {
+			if s.cached(subject).valid() {
 				continue // the subject was queued twice
 			}
 			if listens, err := streamListens(ctx, api, subject); err == nil {
@@ -78,18 +78,18 @@ func streamListens(ctx context.Context, api jsapi.Asker, subject string) (bool, 
 	return page.Total > 0, err
 }
 
-// cached returns the cached answer for a subject, or the zero answer, which is not fresh.
+// cached returns the cached answer for a subject, or the zero answer, which is not valid.
 func (s *subjects) cached(subject string) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known[subject]
+	return s.answers[subject]
 }
 
 func (s *subjects) keep(subject string, a answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.known) >= maxSubjects {
-		clear(s.known)
+	if len(s.answers) >= maxCachedAnswers {
+		clear(s.answers)
 	}
-	s.known[subject] = a
+	s.answers[subject] = a
 }

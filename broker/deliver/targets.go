@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxIdle is the number of targets, of groups or of keys from which on a sweep removes idle ones.
-const maxIdle = 4096
+// minSweep is the minimum number of targets, of groups or of keys for a sweep, which removes idle ones.
+const minSweep = 4096
 
 // targets holds all targets. The deliverer's lock guards it.
 type targets struct {
@@ -16,7 +16,7 @@ type targets struct {
 	byKey     map[string]*turns // the turns of the buckets of keys, by bucket
 	limits    Limits
 	counts    *Counts
-	pacer     string    // the unique name of this deliverer, for the turns that it gives
+	pacer     string    // the unique name of this deliverer in the names of turns
 	start     time.Time // start of the deliverer's clock
 
 	sweepAt     int // for sweep of bySubject
@@ -26,16 +26,16 @@ type targets struct {
 // target is the state of one subject.
 type target struct {
 	subject    string
-	unfinished int // number of deliveries that have no result yet
-	unsent     int // number of those deliveries that had to wait and are not sent yet
+	deliveries int // number of deliveries that have no result yet
 	count      *Count
 	group      *group
 	snapshot   *snapshot // the snapshot by which the group was chosen
 
-	stream   string    // the stream that acknowledged last
-	streamAt time.Time // the time of that acknowledgement
+	unsentDeliveries int // number of the deliveries that had to wait and are not sent yet
 
-	forbidden time.Time // when the server last refused a publish to the subject
+	stream      string    // the stream that acknowledged last
+	streamAt    time.Time // the time of that acknowledgement
+	forbiddenAt time.Time // when the server last refused a publish to the subject
 
 	turns turns // the turns that the target's rate permits
 }
@@ -48,57 +48,57 @@ func newTargets(limits Limits, counts *Counts) *targets {
 }
 
 // target returns the target of a subject.
-func (all *targets) target(subject string) *target {
-	t := all.bySubject[subject]
+func (ts *targets) target(subject string) *target {
+	t := ts.bySubject[subject]
 	if t == nil {
-		sweep(all.bySubject, &all.sweepAt, func(t *target) bool {
-			return t.unfinished == 0 && !t.turns.pending(time.Since(all.start))
+		sweep(ts.bySubject, &ts.sweepAt, func(t *target) bool {
+			return t.deliveries == 0 && !t.turns.pending(time.Since(ts.start))
 		})
-		_, interval := all.limits.Bucket(subject, "")
+		_, interval := ts.limits.Bucket(subject, "")
 		subject = strings.Clone(subject) // the subject may be a part of a message, whose memory must become free
-		t = &target{subject: subject, turns: turns{interval: interval}, count: all.counts.count(subject)}
-		all.bySubject[subject] = t
+		t = &target{subject: subject, turns: turns{interval: interval}, count: ts.counts.count(subject)}
+		ts.bySubject[subject] = t
 	}
 	return t
 }
 
 // turnsOf returns the turns of a message's key if a rule for keys matches, or else the turns of its target.
-func (all *targets) turnsOf(t *target, key string) *turns {
-	bucket, interval := all.limits.Bucket(t.subject, key)
+func (ts *targets) turnsOf(t *target, key string) *turns {
+	bucket, interval := ts.limits.Bucket(t.subject, key)
 	if bucket == t.subject {
 		return &t.turns
 	}
-	ts := all.byKey[bucket]
-	if ts == nil {
-		sweep(all.byKey, &all.sweepKeysAt, func(ts *turns) bool { return !ts.pending(time.Since(all.start)) })
-		ts = &turns{interval: interval}
-		all.byKey[bucket] = ts
+	b := ts.byKey[bucket]
+	if b == nil {
+		sweep(ts.byKey, &ts.sweepKeysAt, func(b *turns) bool { return !b.pending(time.Since(ts.start)) })
+		b = &turns{interval: interval}
+		ts.byKey[bucket] = b
 	}
-	return ts
+	return b
 }
 
-// sweep removes the idle values of a map that has many values: at least maxIdle, and at least sweepAt. Then it sets
-// sweepAt to twice the remaining values. These are busy, so the next new value must not cause another visit to them.
+// sweep removes the idle values of a map that has many values: at least minSweep, and at least sweepAt. Then it sets
+// sweepAt to twice the number of busy values that remain, so that the next sweep does not visit only busy values.
 func sweep[K comparable, V any](m map[K]V, sweepAt *int, idle func(V) bool) {
-	if len(m) < max(maxIdle, *sweepAt) {
+	if len(m) < max(minSweep, *sweepAt) {
 		return
 	}
 	maps.DeleteFunc(m, func(_ K, v V) bool { return idle(v) })
 	*sweepAt = 2 * len(m)
 }
 
-// dropUnsent notes that a waiting delivery to the target is given back.
+// dropUnsent counts a waiting delivery that is given back.
 func (t *target) dropUnsent() {
-	t.unfinished--
-	t.unsent--
+	t.deliveries--
+	t.unsentDeliveries--
 }
 
-// unfinished returns the targets that have deliveries without a result, and for which match returns true.
-func (all *targets) unfinished(match func(target string) bool) (open []*target) {
-	for subject, t := range all.bySubject {
-		if t.unfinished > 0 && match(subject) {
-			open = append(open, t)
+// busyTargets returns the targets that have deliveries without a result, and for which match returns true.
+func (ts *targets) busyTargets(match func(target string) bool) (busy []*target) {
+	for subject, t := range ts.bySubject {
+		if t.deliveries > 0 && match(subject) {
+			busy = append(busy, t)
 		}
 	}
-	return open
+	return busy
 }

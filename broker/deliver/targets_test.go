@@ -111,7 +111,7 @@ func TestRateAndExpiry(t *testing.T) {
 		var turn time.Duration
 		k.Deliver(Message{Target: "slow", Mode: message.ModeCore}, func(r Result) { turn = r.RetryAt.Sub(start) })
 		if expired != 289 || turn != 11*time.Second {
-			t.Errorf("%d have expired, and the next turn is after %s; want 289 and 11s", expired, turn)
+			t.Errorf("%d expired, and the next turn is after %s; want 289 and 11s", expired, turn)
 		}
 		time.Sleep(time.Second)
 	})
@@ -123,7 +123,7 @@ func TestTargetsAreForgotten(t *testing.T) {
 		k := newKit(t, s)
 		k.stream(jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage})
 		results := &count{}
-		const total = 3 * maxIdle
+		const total = 3 * minSweep
 		for i := range total {
 			k.Deliver(Message{Target: fmt.Sprintf("orders.%d", i)}, func(Result) { results.add() })
 			if i%1000 == 0 {
@@ -136,9 +136,9 @@ func TestTargetsAreForgotten(t *testing.T) {
 		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		const most = maxIdle + 1000
-		if targets, groups := len(k.targets.bySubject), len(k.groups.byName); targets > most || groups > most {
-			t.Errorf("%d targets and %d groups are kept, want at most %d", targets, groups, most)
+		const limit = minSweep + 1000
+		if targets, groups := len(k.targets.bySubject), len(k.groups.byName); targets > limit || groups > limit {
+			t.Errorf("%d targets and %d groups are kept, want at most %d", targets, groups, limit)
 		}
 	})
 }

@@ -27,8 +27,8 @@ func (q *queue) ask(target, number string) (wait time.Duration) {
 	return wait
 }
 
-// ten returns a queue with two targets that take one message a second. Ten messages for each target have turns.
-func ten(t *testing.T, s *natstest.Server) *queue {
+// newQueue returns a queue with two targets that take one message a second. Ten messages for each target have turns.
+func newQueue(t *testing.T, s *natstest.Server) *queue {
 	q := &queue{kit: newKit(t, s), turns: make(map[string]Result)}
 	q.targets.limits.ByTarget = Rates{{Pattern: "slow.>", Value: 1}}
 	q.subscribe("slow.>", nil)
@@ -48,8 +48,8 @@ var numbers = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 // whatever order the messages come, and new messages get later turns. The turns of other targets do not change.
 func TestHaltMovesTurns(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		q := ten(t, s)
-		postponed := 0 * time.Second // by how much the turns of the target have been postponed
+		q := newQueue(t, s)
+		postponed := 0 * time.Second // total time by which the turns of the target are postponed
 		for range 3 {
 			q.Halt(context.Background(), func(target string) bool { return target == "slow.a" })
 			time.Sleep(time.Hour)
@@ -63,17 +63,17 @@ func TestHaltMovesTurns(t *testing.T) {
 			}
 		}
 		if got, want := q.ask("slow.a", "new"), 10*time.Second; got != want {
-			t.Errorf("a new one waits for %s, want %s", got, want)
+			t.Errorf("a new message waits for %s, want %s", got, want)
 		}
 		q.Halt(context.Background(), func(target string) bool { return target == "slow.a" })
 		time.Sleep(time.Minute)
 		q.Halt(context.Background(), func(target string) bool { return target == "slow.b" })
 		q.Halt(context.Background(), nil)
 		if got, want := q.ask("slow.a", "1"), time.Second; got != want {
-			t.Errorf("halted until another was, the first waits for %s, want %s", got, want)
+			t.Errorf("after the next halt replaced this one, message 1 waits for %s, want %s", got, want)
 		}
 		if got := q.ask("slow.b", "1"); got != 0 {
-			t.Errorf("another target's waits for %s although its turn has passed", got)
+			t.Errorf("message 1 of the other target waits for %s, although its turn has passed", got)
 		}
 		time.Sleep(time.Minute)
 	})
@@ -82,9 +82,9 @@ func TestHaltMovesTurns(t *testing.T) {
 // TestMissedTurns: for some time no message could be sent. Then each message keeps its place, in whatever order the
 // messages come: the message with the first turn is sent, and the others follow at the interval of the rate.
 func TestMissedTurns(t *testing.T) {
-	for first, wait := range map[string]time.Duration{"1": 0, "4": turnMissed} {
+	for first, wait := range map[string]time.Duration{"1": 0, "4": turnMissed} { // first is the first message that comes
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-			q := ten(t, s)
+			q := newQueue(t, s)
 			time.Sleep(20 * time.Second)
 			if got := q.ask("slow.a", first); got != wait {
 				t.Errorf("%s comes first, and waits for %s, want %s", first, got, wait)
@@ -104,7 +104,7 @@ func TestMissedTurns(t *testing.T) {
 // came needs no turn.
 func TestMissedTurnOfOne(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		q := ten(t, s)
+		q := newQueue(t, s)
 		for _, number := range numbers[2:6] {
 			time.Sleep(time.Second)
 			if number == "2" {
@@ -119,7 +119,7 @@ func TestMissedTurnOfOne(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if got, want := q.ask("slow.a", "6"), time.Second; got != want {
-			t.Errorf("the next waits for %s, want %s", got, want)
+			t.Errorf("message 6 waits for %s, want %s", got, want)
 		}
 		q.Deliver(Message{Target: "slow.a", Mode: message.ModeCore, Paced: q.turns["slow.a 1"].Paced, Repeated: true},
 			func(r Result) {
@@ -169,15 +169,15 @@ func TestTurnsOfKeys(t *testing.T) {
 
 // TestTurnNames: the name of a turn has at most 32 characters, as in older brokers, and is parsed to the same turn.
 func TestTurnNames(t *testing.T) {
-	all := newTargets(Limits{}, nil)
+	ts := newTargets(Limits{}, nil)
 	for _, want := range []turn{{}, {at: 1, round: 1}, {at: 10 * 366 * 24 * time.Hour, round: 1 << 30}} {
-		name := all.nameOf(want)
-		if got, ok := all.turnOf(name); !ok || got != want || len(name) > 32 {
+		name := ts.nameOf(want)
+		if got, ok := ts.turnOf(name); !ok || got != want || len(name) > 32 {
 			t.Errorf("%s is read as %v, %v; want %v", name, got, ok, want)
 		}
 	}
-	for _, name := range []string{"", "another", "another.0.0", all.pacer, all.pacer + ".1", all.pacer + ".?.1"} {
-		if got, ok := all.turnOf(name); ok {
+	for _, name := range []string{"", "another", "another.0.0", ts.pacer, ts.pacer + ".1", ts.pacer + ".?.1"} {
+		if got, ok := ts.turnOf(name); ok {
 			t.Errorf("%q is read as %v", name, got)
 		}
 	}
