@@ -13,11 +13,11 @@ import (
 func (f Facts) checkForeign() []Finding {
 	var all []Finding
 	var foreign []string
-	for _, stream := range streams.Compare(f.want, f.All).Foreign {
+	for _, stream := range streams.Compare(f.want, f.Infos).Foreign {
 		want, _ := streams.SpecOf(f.want, stream)
 		switch _, found := streams.SpecOf(f.Found, stream); {
 		case found: // the stream's metadata cannot be read: see checkState
-		case overlap(f.All[stream].Config.Subjects, want.Subjects) != "":
+		case overlap(f.Infos[stream].Config.Subjects, want.Subjects) != "":
 			all = append(all, finding(Critical, "restore the metadata that delaybroker streams prints",
 				"%s has lost its metadata, and the next broker will not start", stream)...)
 		default:
@@ -28,13 +28,13 @@ func (f Facts) checkForeign() []Finding {
 		all = append(all, finding(Critical, "choose another DELAY_PREFIX",
 			"streams of another program have the broker's names: %s", text.Few(foreign))...)
 	}
-	for _, stream := range slices.Sorted(maps.Keys(f.All)) {
+	for _, stream := range slices.Sorted(maps.Keys(f.Infos)) {
 		_, wanted := streams.SpecOf(f.want, stream)
 		if _, found := streams.SpecOf(f.Found, stream); wanted || found {
 			continue
 		}
 		for _, s := range f.want {
-			if subject := overlap(f.All[stream].Config.Subjects, s.Subjects); subject != "" {
+			if subject := overlap(f.Infos[stream].Config.Subjects, s.Subjects); subject != "" {
 				all = append(all, finding(Critical, "remove the subject from that stream: nats stream edit "+stream,
 					"the stream %s listens on %s, and stores messages meant for %s", stream, subject, s.Stream)...)
 				break
@@ -72,8 +72,8 @@ func (f Facts) checkSchedules() []Finding {
 		return nil
 	}
 	var all []Finding
-	for _, stream := range slices.Sorted(maps.Keys(f.All)) {
-		cfg := f.All[stream].Config
+	for _, stream := range slices.Sorted(maps.Keys(f.Infos)) {
+		cfg := f.Infos[stream].Config
 		subject := overlap(cfg.Subjects, f.Config.Schedules.Subjects())
 		switch {
 		case subject == "":

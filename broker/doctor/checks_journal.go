@@ -18,7 +18,7 @@ func checkJournal(f Facts) []Finding {
 		return nil
 	}
 	stream := spec.Stream
-	info := f.All[stream]
+	info := f.Infos[stream]
 	kept, limit := levels.FormatDuration(info.Config.MaxAge), ""
 	if info.Config.MaxBytes > 0 {
 		limit = fmt.Sprintf(" of %d", info.Config.MaxBytes)

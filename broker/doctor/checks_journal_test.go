@@ -23,7 +23,7 @@ func TestCheckJournal(t *testing.T) {
 		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
 		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-age)
 		f := Facts{StreamList: inspect.StreamList{
-			All:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
+			Infos:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
 			Found: []streams.Spec{{Stream: "DELAY_JOURNAL", Kind: streams.Journal}},
 		}}
 		f.instances.Answers = answers
@@ -48,7 +48,7 @@ func TestCheckJournal(t *testing.T) {
 			t.Errorf("%s: got %+v, want %q", test.name, got, test.says)
 		}
 	}
-	if got := checkJournal(Facts{StreamList: inspect.StreamList{All: map[string]*jetstream.StreamInfo{}}}); got != nil {
+	if got := checkJournal(Facts{StreamList: inspect.StreamList{Infos: map[string]*jetstream.StreamInfo{}}}); got != nil {
 		t.Errorf("without a journal: got %+v, want no finding", got)
 	}
 }

@@ -15,7 +15,7 @@ func checkPauses(f Facts) []Finding {
 		return finding(Critical, "set DELAY_SECRET to the brokers' value, or start a broker: it keeps these targets paused",
 			"the list of pauses, with %d patterns, is sealed with a secret that is not set here", n)
 	}
-	if f.All == nil || len(f.lanes.Paused) == 0 {
+	if f.Infos == nil || len(f.lanes.Paused) == 0 {
 		return nil
 	}
 	if older := f.instances.Names(func(a stats.Answer) bool { return a.Pauses == nil }); len(older) > 0 {

@@ -183,10 +183,10 @@ func checkJetStream(f Facts) []Finding {
 	missing := len(f.missing())
 	limits := f.account.Limits
 	switch {
-	case f.All != nil && limits.MaxStreams > 0 && missing > 0 && f.account.Streams+missing > limits.MaxStreams:
+	case f.Infos != nil && limits.MaxStreams > 0 && missing > 0 && f.account.Streams+missing > limits.MaxStreams:
 		return finding(Critical, fmt.Sprintf("raise the account's max_streams to %d", f.account.Streams+missing),
 			"the account has %d of at most %d streams, and %d are missing", f.account.Streams, limits.MaxStreams, missing)
-	case f.All != nil && limits.MaxBytesRequired && missing > 0:
+	case f.Infos != nil && limits.MaxBytesRequired && missing > 0:
 		return finding(Warn, "create the streams with max_bytes: see delaybroker streams",
 			"the account requires max_bytes for every stream")
 	}

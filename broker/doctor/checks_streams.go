@@ -25,7 +25,7 @@ func checkStreams(f Facts) []Finding {
 	case f.findErr != nil:
 		return consequenceOf(finding(Critical, "check the servers: JetStream does not answer",
 			"the streams cannot be listed: %v", f.findErr), "connection", "JetStream")
-	case f.All == nil:
+	case f.Infos == nil:
 		return nil
 	}
 	all := append(f.checkForeign(), f.checkMapping()...)
@@ -38,7 +38,7 @@ func checkStreams(f Facts) []Finding {
 			"%d of %d are missing: %s", len(missing), len(f.want), text.Few(missing)), "JetStream")...)
 	}
 	all = append(all, f.checkSchedules()...)
-	for _, s := range streams.FindStranded(f.prefix, f.All) {
+	for _, s := range streams.FindStranded(f.prefix, f.Infos) {
 		all = append(all, finding(Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
 			"%s", s)...)
 	}
@@ -53,7 +53,7 @@ func checkStreams(f Facts) []Finding {
 
 // missing returns the wanted streams that do not exist.
 func (f Facts) missing() []string {
-	return slices.DeleteFunc(streams.Compare(f.want, f.All).Missing,
+	return slices.DeleteFunc(streams.Compare(f.want, f.Infos).Missing,
 		func(s string) bool { return slices.Contains(f.Leaderless, s) })
 }
 
@@ -79,13 +79,13 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 }
 
 func checkDrift(f Facts) []Finding {
-	if f.All == nil {
+	if f.Infos == nil {
 		return nil
 	}
-	drift := streams.Compare(f.want, f.All).Drift
+	drift := streams.Compare(f.want, f.Infos).Drift
 	for _, s := range f.Found { // a retiring level still delivers
 		if _, wanted := streams.SpecOf(f.want, s.Stream); !wanted && s.Format <= streams.Format && s.MarksErr == nil {
-			drift = append(drift, s.Drift(f.All[s.Stream].Config)...)
+			drift = append(drift, s.Drift(f.Infos[s.Stream].Config)...)
 		}
 	}
 	var all []Finding

@@ -17,7 +17,7 @@ const unreachableAfter = time.Minute
 
 // checkTargets looks for unreachable targets with messages in retry.
 func checkTargets(f Facts) []Finding {
-	if f.All == nil {
+	if f.Infos == nil {
 		return nil
 	}
 	var all []Finding
@@ -47,8 +47,8 @@ func (f Facts) adviceFor(r message.Request) (do string) {
 	case strings.HasPrefix(r.LastError, deliver.NotAllowed):
 		return "grant the broker's user permission to publish to " + target
 	case strings.HasPrefix(r.LastError, deliver.NoStream):
-		for _, name := range slices.Sorted(maps.Keys(f.All)) {
-			if overlap(f.All[name].Config.Subjects, []string{r.Target}) != "" {
+		for _, name := range slices.Sorted(maps.Keys(f.Infos)) {
+			if overlap(f.Infos[name].Config.Subjects, []string{r.Target}) != "" {
 				return "check the stream " + name + ", which does not acknowledge"
 			}
 		}

@@ -42,7 +42,7 @@ func inContainer(limit int64) Facts {
 
 func viewWith(lanes ...inspect.Lane) Facts {
 	return Facts{
-		StreamList: inspect.StreamList{All: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}},
+		StreamList: inspect.StreamList{Infos: map[string]*jetstream.StreamInfo{}, Found: []streams.Spec{{}}},
 		lanes:      inspect.Lanes{Lanes: lanes},
 	}
 }
@@ -151,7 +151,7 @@ var checkCases = []struct {
 	{"no list", checkStreams, Facts{findErr: nats.ErrTimeout}, Critical, "timeout"},
 	{"no leader", checkStreams, viewWith(leaderlessLane), Critical, "DELAY_1s does not answer"},
 	{"max_bytes demanded", checkJetStream, Facts{
-		want: []streams.Spec{{Stream: "DELAY_1s"}}, StreamList: inspect.StreamList{All: map[string]*jetstream.StreamInfo{}},
+		want: []streams.Spec{{Stream: "DELAY_1s"}}, StreamList: inspect.StreamList{Infos: map[string]*jetstream.StreamInfo{}},
 		account: &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxBytesRequired: true}}},
 	}, Warn, "max_bytes"},
 

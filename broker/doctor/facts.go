@@ -144,7 +144,7 @@ func (i gatherer) listSettled(ctx context.Context) (listed inspect.StreamList, e
 			return listed, err
 		}
 		before := missing
-		missing = len(streams.Compare(i.Wanted(), listed.All).Missing) - len(listed.Leaderless)
+		missing = len(streams.Compare(i.Wanted(), listed.Infos).Missing) - len(listed.Leaderless)
 		if missing < before {
 			created = time.Now()
 		}

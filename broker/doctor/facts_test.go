@@ -117,7 +117,7 @@ func TestNoTrial(t *testing.T) {
 func TestSkippedHidesNothing(t *testing.T) {
 	f := viewWith(lateLane())
 	f.prefix, f.refused = "delay", []string{"Publish to $JS.API.STREAM.LIST"}
-	f.Found, f.All = []streams.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
+	f.Found, f.Infos = []streams.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
 	f.apiPrefix, f.account = "$JS.API", &jetstream.AccountInfo{}
 	late := func(found []Finding) bool {
 		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.Severity == Warn })

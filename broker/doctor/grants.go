@@ -114,8 +114,8 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	for _, subject := range owners {
 		needed = append(needed, grant{"control", subject, []string{subject}})
 	}
-	if f.Config.Provision && f.All != nil { // the broker requests only necessary changes
-		missing := streams.Compare(f.want, f.All).Missing
+	if f.Config.Provision && f.Infos != nil { // the broker requests only necessary changes
+		missing := streams.Compare(f.want, f.Infos).Missing
 		add("control", "STREAM.CREATE", "", missing)
 		add("control", "STREAM.UPDATE", "", slices.DeleteFunc(all, func(s string) bool {
 			return slices.Contains(missing, s) || !f.differs(s)
@@ -130,7 +130,7 @@ func (f Facts) differs(stream string) bool {
 	if !wanted {
 		return false
 	}
-	has := f.All[stream].Config
+	has := f.Infos[stream].Config
 	return len(streams.Subtract(want.Subjects, has.Subjects)) > 0 || want.MaxAge != has.MaxAge && want.MaxAge > 0
 }
 

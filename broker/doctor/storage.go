@@ -35,7 +35,7 @@ func checkStorage(f Facts) []Finding {
 				"the broker at %s reports: %s", f.Host.Probe.URL, detail)...)
 		}
 	}
-	if f.account == nil && f.All == nil {
+	if f.account == nil && f.Infos == nil {
 		return all
 	}
 	for _, l := range f.lanes.Lanes {

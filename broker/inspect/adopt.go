@@ -13,62 +13,62 @@ import (
 	"delaybroker/levels"
 )
 
-// maxMissing is the maximum number of levels without a stream that servedLevels accepts. If the intake's subjects leave
-// out more durations, these subjects are wrong, and servedLevels does not use them.
+// maxMissing is the maximum number of levels without a stream that servedLevels accepts. If the intake's subjects lack
+// more durations, the subjects themselves are wrong, and servedLevels ignores them.
 const maxMissing = 8
 
 // SetFields tells which fields of the configuration the operator has set. Adopt may replace the others.
 type SetFields struct{ Prefix, Levels, Retry bool }
 
-// Adoption is the result of Adopt about the prefix. A command shows it to its user.
+// Adoption reports the prefixes that Adopt found.
 type Adoption struct {
 	Prefix  string   // the prefix found, if it differs from the default; otherwise empty
 	Choices []string // the prefixes found, if there are several brokers: the operator must choose one
 }
 
-// Adopt reads the settings that the operator has not set from the metadata of the streams, which contains the prefix
-// and the levels. If the server does not list the streams, Adopt keeps the defaults and returns no error: the caller's
-// next request reports the reason.
-func (i *Inspector) Adopt(ctx context.Context, given SetFields) (Adoption, error) {
-	var adopted Adoption
-	if given.Prefix && given.Levels && given.Retry {
-		return adopted, nil
+// Adopt reads the prefix and the levels from the metadata of the streams, except the fields that the operator has set.
+// If the server does not list the streams, Adopt keeps the defaults and returns no error: the caller's next request
+// reports the reason.
+func (i *Inspector) Adopt(ctx context.Context, set SetFields) (Adoption, error) {
+	var adoption Adoption
+	if set.Prefix && set.Levels && set.Retry {
+		return adoption, nil
 	}
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	found, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
+	found, infos, err := i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil {
-		return adopted, nil
+		return adoption, nil
 	}
-	if prefixes := streams.Prefixes(all); len(found) == 0 && !given.Prefix {
+	if prefixes := streams.Prefixes(infos); len(found) == 0 && !set.Prefix {
 		switch _, err := message.NewNames(strings.Join(prefixes, " ")); {
 		case len(prefixes) == 1 && err == nil:
-			adopted.Prefix, i.cfg.Prefix = prefixes[0], prefixes[0]
+			adoption.Prefix, i.cfg.Prefix = prefixes[0], prefixes[0]
 			if err := i.configure(); err != nil {
-				return adopted, err
+				return adoption, err
 			}
-			if found, all, err = i.streams.Provisioner(i.JetStream).Find(ctx); err != nil {
-				return adopted, nil
+			if found, infos, err = i.streams.Provisioner(i.JetStream).Find(ctx); err != nil {
+				return adoption, nil
 			}
 		case len(prefixes) > 1:
-			adopted.Choices = prefixes
+			adoption.Choices = prefixes
 		}
 	}
 	if _, ok := streams.SpecOfKind(found, streams.Timers); ok {
 		i.cfg.Timers = true
 	}
-	if ladder, err := levels.Parse(strings.Join(servedLevels(i.names, found, all), ",")); err == nil && !given.Levels {
+	if ladder, err := levels.Parse(strings.Join(servedLevels(i.names, found, infos), ",")); err == nil && !set.Levels {
 		i.cfg.Ladder = ladder
 	}
-	if ladder, err := levels.Parse(strings.Join(retryLevels(found), ",")); err == nil && !given.Retry {
+	if ladder, err := levels.Parse(strings.Join(retryLevels(found), ",")); err == nil && !set.Retry {
 		i.cfg.RetryLadder = ladder
 	}
-	return adopted, i.configure()
+	return adoption, i.configure()
 }
 
 // servedLevels returns the levels to which clients may publish. The intake listens on every plain duration that is not
-// a level. So a duration that the intake leaves out is a level, and its stream may be missing.
-func servedLevels(names message.Names, found []streams.Spec, all map[string]*jetstream.StreamInfo) []string {
+// a level. So a duration that the intake lacks is a level, and its stream may be missing.
+func servedLevels(names message.Names, found []streams.Spec, infos map[string]*jetstream.StreamInfo) []string {
 	var served, missing []string
 	subjects := make(map[string]bool)
 	for _, s := range found {
@@ -82,9 +82,9 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 			served = append(served, s.Name)
 		}
 	}
-	if all[names.IntakeStream()] != nil {
+	if infos[names.IntakeStream()] != nil {
 		for _, plain := range levels.PlainDurations() {
-			if !subjects[names.LevelFilter(plain)] && all[names.LevelStream(plain)] == nil {
+			if !subjects[names.LevelFilter(plain)] && infos[names.LevelStream(plain)] == nil {
 				missing = append(missing, plain)
 			}
 		}
@@ -98,14 +98,14 @@ func servedLevels(names message.Names, found []streams.Spec, all map[string]*jet
 // retryLevels returns the levels of the existing retry lanes. It returns none if all of them are default levels. In
 // that case Adopt keeps the default levels, and a default level without a retry lane is reported as missing.
 func retryLevels(found []streams.Spec) []string {
-	var all []string
+	var names []string
 	for _, s := range found {
 		if s.Kind == streams.Retry && s.MarksErr == nil && s.Format <= streams.Format {
-			all = append(all, s.Name)
+			names = append(names, s.Name)
 		}
 	}
-	if len(streams.Subtract(all, strings.Fields(config.DefaultRetry))) == 0 {
+	if len(streams.Subtract(names, strings.Fields(config.DefaultRetry))) == 0 {
 		return nil
 	}
-	return all
+	return names
 }

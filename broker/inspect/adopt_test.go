@@ -8,9 +8,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// defaults returns a configuration whose intake takes all durations that are not levels. Adopt derives the levels from
-// the durations that the intake does not take.
-func defaults(t *testing.T, prefix, ladder string) broker.Config {
+// intakeConfig returns a configuration whose intake takes all durations that are not levels. Adopt derives the levels
+// from the durations that the intake lacks.
+func intakeConfig(t *testing.T, prefix, ladder string) broker.Config {
 	t.Helper()
 	cfg := configOf(t, prefix, ladder)
 	cfg.IntakeDurations = nil
@@ -18,55 +18,54 @@ func defaults(t *testing.T, prefix, ladder string) broker.Config {
 }
 
 func (i *Inspector) streamNames() []string {
-	var all []string
+	var names []string
 	for _, s := range i.Wanted() {
-		all = append(all, s.Stream)
+		names = append(names, s.Stream)
 	}
-	return all
+	return names
 }
 
 // TestAdopt: Adopt reads settings from the broker's streams, except those that the operator has set.
 func TestAdopt(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := defaults(t, "later", "1s 5s 7s")
+		cfg := intakeConfig(t, "later", "1s 5s 7s")
 		cfg.RetryLadder = configOf(t, "", "2s 9s").Ladder
 		provision(t, s, cfg)
 		want := open(t, s, cfg, "").streamNames()
 
 		i := open(t, s, broker.Config{}, "")
-		adopted, err := i.Adopt(t.Context(), SetFields{})
-		if err != nil || adopted.Prefix != "later" || adopted.Choices != nil {
-			t.Errorf("got %+v, %v, want the prefix later", adopted, err)
+		adoption, err := i.Adopt(t.Context(), SetFields{})
+		if err != nil || adoption.Prefix != "later" || adoption.Choices != nil {
+			t.Errorf("got %+v, %v, want the prefix later", adoption, err)
 		}
 		if got := i.streamNames(); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 
-		own := defaults(t, "delay", "1s 13s")
-		for _, given := range []SetFields{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
-			i = open(t, s, own, "")
-			if adopted, err = i.Adopt(t.Context(), given); err != nil || adopted.Prefix != "" {
-				t.Errorf("%+v: got %+v, %v, want the configured prefix", given, adopted, err)
+		configured := intakeConfig(t, "delay", "1s 13s")
+		for _, set := range []SetFields{{Prefix: true}, {Prefix: true, Levels: true, Retry: true}} {
+			i = open(t, s, configured, "")
+			if adoption, err = i.Adopt(t.Context(), set); err != nil || adoption.Prefix != "" {
+				t.Errorf("%+v: got %+v, %v, want the configured prefix", set, adoption, err)
 			}
-			if got, want := i.streamNames(), open(t, s, own, "").streamNames(); !slices.Equal(got, want) {
-				t.Errorf("%+v: got %q, want %q", given, got, want)
+			if got, want := i.streamNames(), open(t, s, configured, "").streamNames(); !slices.Equal(got, want) {
+				t.Errorf("%+v: got %q, want %q", set, got, want)
 			}
 		}
 
-		provision(t, s, defaults(t, "sooner", "1s"))
+		provision(t, s, intakeConfig(t, "sooner", "1s"))
 		i = open(t, s, broker.Config{}, "")
-		adopted, err = i.Adopt(t.Context(), SetFields{})
-		if err != nil || !slices.Equal(adopted.Choices, []string{"later", "sooner"}) {
-			t.Errorf("got %+v, %v, want the choices later and sooner", adopted, err)
+		adoption, err = i.Adopt(t.Context(), SetFields{})
+		if err != nil || !slices.Equal(adoption.Choices, []string{"later", "sooner"}) {
+			t.Errorf("got %+v, %v, want the choices later and sooner", adoption, err)
 		}
 	})
 }
 
-// TestAdoptFindsMissingLevel: the intake takes every duration that is not a level. A duration that it leaves out is a
-// level, with or without a stream.
+// TestAdoptFindsMissingLevel: Adopt finds a level without a stream.
 func TestAdoptFindsMissingLevel(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := defaults(t, "delay", "1s 5s 7s")
+		cfg := intakeConfig(t, "delay", "1s 5s 7s")
 		provision(t, s, cfg)
 		i := open(t, s, broker.Config{}, "")
 		if err := i.JetStream.DeleteStream(t.Context(), "DELAY_5s"); err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// defaultHeaders and maxHeaders are the default and the maximum number of headers that one request reads. They
-	// limit the time until the answer to some seconds.
+	// defaultHeaders and maxHeaders are the default and the maximum number of headers that one request reads. With
+	// maxHeaders, the answer takes some seconds.
 	defaultHeaders, maxHeaders = 50_000, 500_000
 	// maxByMinute is the maximum length of a forecast whose buckets are minutes by default.
 	maxByMinute = 2 * time.Hour
@@ -48,56 +48,56 @@ func callLanes(ctx context.Context, i *Inspector, _ string, body []byte) (any, e
 }
 
 func callWhere(ctx context.Context, i *Inspector, id string, body []byte) (any, error) {
-	asked := struct {
+	request := struct {
 		Most uint64 `json:"most"`
 	}{defaultHeaders}
-	if err := service.Decode(body, &asked); err != nil {
+	if err := service.Decode(body, &request); err != nil {
 		return nil, err
 	}
 	ref, err := ParseMessageRef(id)
 	if err != nil {
 		return nil, service.BadRequest("%v", err)
 	}
-	if err := checkMost(asked.Most); err != nil {
+	if err := checkMaxRead(request.Most); err != nil {
 		return nil, err
 	}
-	return i.Where(ctx, ref, asked.Most, func(uint64, uint64) {})
+	return i.Where(ctx, ref, request.Most, func(uint64, uint64) {})
 }
 
 func callAhead(ctx context.Context, i *Inspector, _ string, body []byte) (any, error) {
-	asked := struct {
+	request := struct {
 		For    string `json:"for"`
 		By     string `json:"by"`
 		Target string `json:"target"`
 		Most   uint64 `json:"most"`
 	}{For: levels.FormatDuration(DefaultAhead), Most: defaultHeaders}
-	if err := service.Decode(body, &asked); err != nil {
+	if err := service.Decode(body, &request); err != nil {
 		return nil, err
 	}
-	query, err := ParseForecastQuery(asked.For, asked.By)
+	query, err := ParseForecastQuery(request.For, request.By)
 	if err != nil {
 		return nil, service.BadRequest("%v", err)
 	}
-	if asked.Target != "" && !message.ValidPattern(asked.Target) {
-		return nil, service.BadRequest("target %q: tokens separated by dots; * for one token, > for the rest", asked.Target)
+	if request.Target != "" && !message.ValidPattern(request.Target) {
+		return nil, service.BadRequest("target %q: tokens separated by dots; * for one token, > for the rest", request.Target)
 	}
-	if err := checkMost(asked.Most); err != nil {
+	if err := checkMaxRead(request.Most); err != nil {
 		return nil, err
 	}
-	query.Target, query.MaxRead = asked.Target, asked.Most
+	query.Target, query.MaxRead = request.Target, request.Most
 	return i.Forecast(ctx, query)
 }
 
-func checkMost(most uint64) error {
-	if most > maxHeaders {
-		return service.BadRequest("most %d: the maximum of a request is %d; the command delaybroker has none", most,
+func checkMaxRead(maxRead uint64) error {
+	if maxRead > maxHeaders {
+		return service.BadRequest("most %d: the maximum of a request is %d; the command delaybroker has none", maxRead,
 			maxHeaders)
 	}
 	return nil
 }
 
-// ParseForecastQuery parses the length of a forecast and the unit of its buckets: minute or hour. If by is empty, a
-// forecast of at most maxByMinute has buckets of minutes, and a longer one of hours.
+// ParseForecastQuery parses the length of a forecast and the unit of its buckets: minute or hour. If by is empty, the
+// unit is a minute up to the length maxByMinute, and an hour above it.
 func ParseForecastQuery(length, by string) (ForecastQuery, error) {
 	query := ForecastQuery{Step: time.Hour}
 	var err error

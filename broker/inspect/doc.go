@@ -6,7 +6,7 @@
 //	connection   broker's    ├── Retrying   the messages in the retry lanes, by target
 //	             streams     ├── Forecast   the number of pending messages, by due time
 //	                         ├── Pending    List: the pending messages, in the order of their due times
-//	                         ├── Provision  the streams that it created and changed
+//	                         ├── Provision  the changes made to streams, and the remaining drift
 //	                         ├── Journal    the recorded deliveries and dead letters, and the holes of the journal
 //	                         └── Letters    the dead letters: count, resend and remove them
 //
@@ -29,9 +29,9 @@
 //
 // # Settings read from the streams
 //
-// An operator's shell seldom has the broker's settings. With the default settings, the levels of a broker with other
-// levels would look missing or retiring. So [Inspector.Adopt] reads the prefix and the levels from the streams, if the
-// operator did not set them.
+// An operator's shell seldom has the broker's settings. With the default settings, a broker with other levels would
+// seem to have missing and retiring levels. So [Inspector.Adopt] reads the prefix and the levels from the streams, if
+// the operator did not set them.
 //
 // # The order of a lane
 //
@@ -42,21 +42,20 @@
 //   - A forecast counts the messages that leave a level in each interval (forecast_order.go). This count is exact. For
 //     messages that are due later, a sample gives the number and the due times (forecast_sample.go), each with an error
 //     (forecast_slots.go).
-//   - A list merges the lanes (pending_merge.go). It lists a message when no lane can contain an earlier one.
+//   - A list merges the lanes (pending_merge.go). A message is listed once no lane can contain an earlier message.
 //
 // # Tried and rejected
 //
 //   - Cancelling a pending message by its Delay-Id from outside. The command would delete the message at the stream's
 //     leader, and answer "cancelled" if no broker can have read the message. But the command cannot be certain of that.
-//     A broker prefetches some hundreds of messages of each lane, and its client library as many more, which may be the
-//     whole lane. Only the broker knows which messages it has read, and its answer can be forged. A broker without a
-//     connection does not answer for some seconds, and then delivers. A consumer on a replica that lags may still read
-//     a deleted message. A cancel needs the lane's owner, or a message in the lane itself.
+//     A broker prefetches some hundreds of messages of each lane, and its client library prefetches as many. That may
+//     be the whole lane. Only the broker knows which messages it has read, and clients can forge its answer. A broker
+//     without a connection does not answer for some seconds, and then delivers. A consumer on a lagging replica may
+//     still read a deleted message. A cancel needs the lane's owner, or a message in the lane itself.
 //   - Binary search for the sequence at which each interval begins in a level: it takes seventeen requests for each
 //     interval instead of one count, and it counts deleted messages and other targets.
 //   - A sample of consecutive messages: messages that were published together are due together.
-//   - Requests for the streams one after the other: they take seconds for forty streams across an ocean. So the
-//     requests are concurrent.
-//   - A single request to the instances: a lane that one instance hands to another would seem to have no owner. So
-//     Lanes repeats the request.
+//   - Sequential requests for the streams: they take seconds for forty streams across an ocean.
+//   - A single request to the instances: during a handover, a lane would seem to have no owner. So Lanes repeats the
+//     request.
 package inspect

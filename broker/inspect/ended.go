@@ -11,8 +11,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// maxFlush is the maximum time from the end of a message until the instance has stored its record in the journal, with
-// a margin.
+// maxFlush is the maximum time between the end of a message and its record in the journal, with a margin.
 const maxFlush = 300 * time.Millisecond
 
 // journalRecords has the result of a search for one message in the journal.
@@ -24,10 +23,10 @@ type journalRecords struct {
 }
 
 // findRecords searches the journal for the message's records. If the journal has a delivery of the message, findRecords
-// ignores the records of dead letters: an instance may deliver a duplicate after another owner of the lane has made the
-// message a dead letter.
+// ignores the records of dead letters: while a lane has two owners, one may deliver the message, and the other make it
+// a dead letter.
 func (s *search) findRecords(ctx context.Context, w journalWriters) (journalRecords, error) {
-	e := journalRecords{hasJournal: true}
+	records := journalRecords{hasJournal: true}
 	var since, from time.Time
 	if !s.Partial {
 		since = s.ID.At
@@ -39,26 +38,26 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 		}
 	}}
 	var err error
-	e.report, err = s.searchJournal(ctx, q, w, func(found journal.Entry) error {
+	records.report, err = s.searchJournal(ctx, q, w, func(found journal.Entry) error {
 		if found.Code == "" {
-			e.delivered++
+			records.delivered++
 		}
-		if found.Code == "" || e.delivered == 0 {
-			e.last = found
-			s.matches(found.ID) // completes a partial reference
+		if found.Code == "" || records.delivered == 0 {
+			records.last = found
+			s.match(found.ID) // completes a partial reference
 		}
 		return nil
 	})
 	if errors.Is(err, journal.ErrNoJournal) {
 		return journalRecords{}, nil
 	}
-	e.report.Holes = slices.DeleteFunc(e.report.Holes, func(h journal.Hole) bool { return !h.To.After(since) })
-	return e, err
+	records.report.Holes = slices.DeleteFunc(records.report.Holes, func(h journal.Hole) bool { return !h.To.After(since) })
+	return records, err
 }
 
-// describeRecord describes a message by the journal: it was delivered, or it became a dead letter that is gone.
-func (s *search) describeRecord(e journalRecords) Whereabouts {
-	r := e.last
+// describeRecord describes a message from its journal records: a delivery, or a dead letter that was removed or resent.
+func (s *search) describeRecord(records journalRecords) Whereabouts {
+	r := records.last
 	w := Whereabouts{
 		ID: r.ID, Found: true, Searched: s.searched, Accepted: s.ID.At, Due: r.Due, Target: r.Target,
 		Retries: Retries{Attempts: r.Refused, LastError: r.Reason}, Delivery: Delivery{Instance: r.Instance},
@@ -70,13 +69,12 @@ func (s *search) describeRecord(e journalRecords) Whereabouts {
 	}
 	w.Delivered, w.Late = r.At, r.Late.Seconds()
 	w.Answer = fmt.Sprintf("delivered at %s, %s, on attempt %d", text.Moment(r.At), latenessText(r.Late), r.Attempts())
-	if e.delivered > 1 {
-		w.Answer += fmt.Sprintf(", %d times in all", e.delivered)
+	if records.delivered > 1 {
+		w.Answer += fmt.Sprintf(", %d times in all", records.delivered)
 	}
 	return w
 }
 
-// latenessText returns a lateness as text.
 func latenessText(d time.Duration) string {
 	if d <= 0 {
 		return "on time"
@@ -84,18 +82,18 @@ func latenessText(d time.Duration) string {
 	return text.Span(d) + " late"
 }
 
-// unrecorded returns the possible reasons why the journal has no record of a message that was found nowhere else.
-func (e journalRecords) unrecorded() string {
-	const gone = "it was purged, or the id is invented"
+// absence explains the missing record of a message that was found nowhere else.
+func (records journalRecords) absence() string {
+	const exception = "it was purged, or the id is invented"
 	switch {
-	case !e.hasJournal:
-		return "delivered, unless " + gone
-	case e.report.Complete():
-		return "the journal is complete and has no delivery of it: " + gone
+	case !records.hasJournal:
+		return "delivered, unless " + exception
+	case records.report.Complete():
+		return "the journal is complete and has no delivery of it: " + exception
 	}
-	why := "not every instance keeps a journal"
-	if len(e.report.Holes) > 0 {
-		why = e.report.Holes[0].Why
+	reason := "not every instance keeps a journal"
+	if len(records.report.Holes) > 0 {
+		reason = records.report.Holes[0].Why
 	}
-	return fmt.Sprintf("delivered, unless %s; the journal is incomplete (%s)", gone, why)
+	return fmt.Sprintf("delivered, unless %s; the journal is incomplete (%s)", exception, reason)
 }

@@ -19,21 +19,20 @@ type Member struct {
 	Proven bool
 }
 
-// Fleet requests the status of all instances, with the additional data that more selects. The call takes a third of a
-// second, and returns the members sorted by name.
-func (i *Inspector) Fleet(ctx context.Context, more broker.QueryOptions) ([]Member, error) {
-	asking, cancel := i.WithRefusal(ctx)
+// Fleet requests the status of all instances, with the additional data of the options. The call waits for answerTimeout
+// and returns the members sorted by name.
+func (i *Inspector) Fleet(ctx context.Context, options broker.QueryOptions) ([]Member, error) {
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	members := make(map[string]Member)
-	_, err := i.askAll(asking, func(reply string) error {
-		return i.Conn.PublishMsg(&nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: more.Header()})
+	_, err := i.askAll(ctx, func(reply string) error {
+		return i.Conn.PublishMsg(&nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: options.Header()})
 	}, func(m Member) (more bool) {
-		if before, known := members[m.Instance]; !known || m.Proven || !before.Proven {
+		if previous, known := members[m.Instance]; !known || m.Proven || !previous.Proven {
 			members[m.Instance] = m
 		}
 		return true
 	})
-	all := slices.SortedFunc(maps.Values(members),
-		func(a, b Member) int { return strings.Compare(a.Instance, b.Instance) })
-	return all, Cause(asking, err)
+	return slices.SortedFunc(maps.Values(members),
+		func(a, b Member) int { return strings.Compare(a.Instance, b.Instance) }), Cause(ctx, err)
 }

@@ -24,22 +24,22 @@ type ForecastQuery struct {
 	Step   time.Duration // length of a bucket; buckets begin at full minutes or hours
 	Target string        // a pattern; empty for all
 	Sample uint64        // maximum sample of a stream, in messages; zero for maxSample
-	// MaxRead is the maximum number of messages to read, without the samples. The forecast counts the lanes beyond this
-	// number by their order, or samples them.
+	// MaxRead is the maximum number of messages to read, without the samples. The forecast reads the smallest lanes, and
+	// counts the others by their order, or samples them.
 	MaxRead uint64
 
-	draw    func(n uint64) uint64 // returns a number below n; nil for random numbers
-	maxCuts int                   // maximum number of count requests; zero for maxCuts
+	draw    func(n uint64) uint64 // returns a number below n; if nil, a random number
+	maxCuts int                   // maximum number of count requests; if zero, the constant maxCuts
 }
 
 // Forecast is the number of messages due in each interval. It covers the messages that were pending at Time.
 type Forecast struct {
 	Time    time.Time `json:"time"` // by the server's clock
 	Until   time.Time `json:"until"`
-	Step    float64   `json:"step_seconds"` // length of a bucket; the first may be shorter
+	Step    float64   `json:"step_seconds"` // length of a bucket; the first bucket may be shorter
 	Pending uint64    `json:"pending"`      // number of messages for the target
 
-	Overdue Amount   `json:"overdue"` // due before Time: in delivery, or in a lane without a reader
+	Overdue Amount   `json:"overdue"` // due before Time
 	Buckets []Bucket `json:"buckets"`
 	Later   Amount   `json:"later"` // due after Until
 	// Unreadable messages will become dead letters, or wait for a newer broker that can read them.
@@ -59,10 +59,10 @@ type Forecast struct {
 // Work is the basis of a forecast.
 type Work struct {
 	Read          uint64 `json:"read"`      // messages of the lanes that were read completely
-	Ordered       uint64 `json:"ordered"`   // messages counted by the order of their level; some are also in Sampled
+	Ordered       uint64 `json:"ordered"`   // messages counted by the order of their level
 	Sampled       uint64 `json:"sampled"`   // messages in the samples
 	Represented   uint64 `json:"of"`        // messages that the samples represent
-	CountRequests int    `json:"questions"` // counts requested from the server
+	CountRequests int    `json:"questions"` // requests to the server for a count
 }
 
 // Amount is a number of messages.
@@ -78,10 +78,10 @@ type Bucket struct {
 	Amount
 }
 
-// Forecast returns the number of pending messages by due time. It reads small lanes completely. In a larger level it
-// counts the messages by the times at which they leave the level, and a sample gives the number of messages that are
-// due later. In a larger lane without an order it only draws a sample. A message that moves to another lane during the
-// call may be counted twice, or not at all.
+// Forecast returns the number of pending messages by due time. Small lanes are read completely. In a larger level, the
+// server counts the messages by the times at which they leave the level, and a sample gives the number of messages that
+// are due later. In a larger lane without an order, the due times are those of a sample. A message that moves to
+// another lane during the call may be counted twice, or not at all.
 func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast, error) {
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {
@@ -99,10 +99,10 @@ func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast
 		},
 	}
 	f.tally = make(tally, f.slots.count())
-	allowed, cancel := i.WithRefusal(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	if err := f.run(allowed, v); err != nil {
-		return Forecast{}, Cause(allowed, err)
+	if err := f.run(ctx, v); err != nil {
+		return Forecast{}, Cause(ctx, err)
 	}
 	return f.finish(), nil
 }
@@ -120,7 +120,7 @@ type forecast struct {
 	report  Forecast
 }
 
-// run reads the small lanes, and then the smallest segments of the other lanes, as far as the budget permits. It
+// run reads the small lanes, and then the smallest segments of the other lanes, until the budget is used up. It
 // estimates the remaining segments by the order of their level, or from a sample.
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
@@ -166,15 +166,15 @@ func (f *forecast) slot(r message.Request, problem *message.Problem) int {
 
 // finish converts the tally into a Forecast.
 func (f *forecast) finish() Forecast {
-	all := f.report
-	all.Overdue = f.tally[0].round()
+	report := f.report
+	report.Overdue = f.tally[0].round()
 	for n := range len(f.slots.cuts) - 1 {
-		all.Buckets = append(all.Buckets, Bucket{f.slots.cuts[n].UTC(), f.slots.cuts[n+1].UTC(), f.tally[n+1].round()})
+		report.Buckets = append(report.Buckets, Bucket{f.slots.cuts[n].UTC(), f.slots.cuts[n+1].UTC(), f.tally[n+1].round()})
 	}
-	all.Later, all.Unreadable = f.tally[f.slots.laterSlot()].round(), f.tally[f.slots.unreadableSlot()].round()
+	report.Later, report.Unreadable = f.tally[f.slots.laterSlot()].round(), f.tally[f.slots.unreadableSlot()].round()
 	inexact := slices.ContainsFunc(f.tally, func(e estimate) bool { return e.round().MaxError > 0 })
-	leftOut := all.Unplaced > 0 || len(all.Silent) > 0 || all.HeaderTargets && f.query.Target != ""
-	all.Exact = !inexact && !leftOut
-	slices.SortFunc(all.Parts, func(a, b Part) int { return cmp.Compare(b.Messages, a.Messages) })
-	return all
+	leftOut := report.Unplaced > 0 || len(report.Silent) > 0 || report.HeaderTargets && f.query.Target != ""
+	report.Exact = !inexact && !leftOut
+	slices.SortFunc(report.Parts, func(a, b Part) int { return cmp.Compare(b.Messages, a.Messages) })
+	return report
 }

@@ -15,7 +15,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// arrivals counts messages at the target, by the minute.
+// arrivals counts the messages that arrive at the target in each minute.
 type arrivals struct {
 	mu      sync.Mutex // guards minutes
 	minutes map[time.Time]uint64
@@ -33,16 +33,16 @@ func (a *arrivals) in(minute time.Time) uint64 {
 	return a.minutes[minute.Truncate(time.Minute)]
 }
 
-func (a *arrivals) total() (all uint64) {
+func (a *arrivals) total() (total uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, n := range a.minutes {
-		all += n
+		total += n
 	}
-	return all
+	return total
 }
 
-func (a *arrivals) forget() {
+func (a *arrivals) reset() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	clear(a.minutes)
@@ -51,9 +51,9 @@ func (a *arrivals) forget() {
 // startBroker runs a broker until the test ends, and counts its deliveries.
 func startBroker(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals {
 	t.Helper()
-	arrived := &arrivals{minutes: make(map[time.Time]uint64)}
+	arrivals := &arrivals{minutes: make(map[time.Time]uint64)}
 	nc := s.Connect()
-	if _, err := nc.Subscribe("shop.>", arrived.add); err != nil {
+	if _, err := nc.Subscribe("shop.>", arrivals.add); err != nil {
 		t.Fatal(err)
 	}
 	b, err := broker.New(broker.Links{
@@ -72,64 +72,64 @@ func startBroker(t *testing.T, s *natstest.Server, cfg broker.Config) *arrivals 
 		}
 	})
 	<-b.Ready()
-	return arrived
+	return arrivals
 }
 
-// TestForecastIsWhatFires compares the forecast for each minute with the number of deliveries in that minute. If all
-// messages were read, the two are equal. If the messages were counted by the order of the lanes and a sample, the
-// difference is within the stated error.
+// TestForecastIsWhatFires compares the forecast for each minute with the number of deliveries in that minute. A
+// forecast that reads all messages has no error. The error of a sampled forecast is within its bound.
 func TestForecastIsWhatFires(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1m 10m 1h")
 		cfg.RetryLadder = configOf(t, "", "5s").Ladder
 		provision(t, s, cfg)
-		arrived := startBroker(t, s, cfg)
+		arrivals := startBroker(t, s, cfg)
 		i := open(t, s, cfg, "")
 		rng := rand.New(rand.NewPCG(7, 7))
 		for range 8 {
-			var all []*nats.Msg
+			var messages []*nats.Msg
 			for range 30 {
-				all = append(all, newMsg("delay.1h.shop.a"), newMsg("delay.10m.shop.b"),
+				messages = append(messages, newMsg("delay.1h.shop.a"), newMsg("delay.10m.shop.b"),
 					newMsg(fmt.Sprintf("delayin.%dm.shop.c", 1+rng.IntN(120))))
 			}
 			until := time.Now().Add(time.Hour + time.Duration(rng.IntN(60))*time.Minute)
-			all = append(all, newMsg("delay.1h.shop.d", "Delay-Until", until.UTC().Format(time.RFC3339Nano)))
-			storeAll(t, i, all...)
+			messages = append(messages, newMsg("delay.1h.shop.d", "Delay-Until", until.UTC().Format(time.RFC3339Nano)))
+			storeAll(t, i, messages...)
 			time.Sleep(7 * time.Minute)
 		}
 		time.Sleep(30 * time.Second) // no message fires at the end of a minute
 		query := ForecastQuery{Length: 90 * time.Minute, Step: time.Minute, MaxRead: 1_000_000}
-		whole := forecastOf(t, i, query)
+		exact := forecastOf(t, i, query)
 		query.MaxRead, query.Sample = 0, 150
-		rough := forecastOf(t, i, query)
-		arrived.forget()
+		sampled := forecastOf(t, i, query)
+		arrivals.reset()
 		time.Sleep(91 * time.Minute)
 		synctest.Wait()
 
-		var fired, off uint64
+		var fired, deviation uint64
 		outside := 0
-		for n, b := range whole.Buckets {
-			want := arrived.in(b.From)
+		for n, b := range exact.Buckets {
+			want := arrivals.in(b.From)
 			fired += want
 			if b.Messages != want || b.MaxError != 0 {
 				t.Errorf("%s: forecast %d±%d, want exactly %d", b.From, b.Messages, b.MaxError, want)
 			}
-			r := rough.Buckets[n]
+			r := sampled.Buckets[n]
 			distance := max(r.Messages, want) - min(r.Messages, want)
-			off += distance
+			deviation += distance
 			if distance > r.MaxError {
 				outside++
 			}
 		}
-		if !whole.Exact || whole.Sampled != 0 || whole.Unread != 0 {
-			t.Errorf("all messages read: got %+v, want an exact forecast", whole)
+		if !exact.Exact || exact.Sampled != 0 || exact.Unread != 0 {
+			t.Errorf("all messages read: got %+v, want an exact forecast", exact)
 		}
-		if outside > len(rough.Buckets)/20 {
-			t.Errorf("%d of %d minutes exceed the stated error, want at most 1 in 20", outside, len(rough.Buckets))
+		if outside > len(sampled.Buckets)/20 {
+			t.Errorf("sampled: in %d of %d minutes the error exceeds its bound, want at most 1 in 20", outside,
+				len(sampled.Buckets))
 		}
-		if rough.Exact || rough.Ordered == 0 || rough.Unplaced != 0 || fired < 400 || off > fired/3 {
+		if sampled.Exact || sampled.Ordered == 0 || sampled.Unplaced != 0 || fired < 400 || deviation > fired/3 {
 			t.Errorf("sampled: the error is %d of %d messages, %d were counted by order, %d have no due time",
-				off, fired, rough.Ordered, rough.Unplaced)
+				deviation, fired, sampled.Ordered, sampled.Unplaced)
 		}
 	})
 }

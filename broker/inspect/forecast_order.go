@@ -16,19 +16,19 @@ const maxCuts = 300
 // stored at that time minus the delay. The server can count the messages stored since then. Such a count is exact, even
 // if some messages were deleted, provided that the clocks of the stream's leaders agreed.
 //
-//	from[0]      all messages
-//	from[n+1]    messages that leave at cuts[n] or later
-//	from[last]   zero
+//	remaining[0]      all messages
+//	remaining[n+1]    messages that leave at cuts[n] or later
+//	remaining[last]   zero
 type order struct {
 	*segment
-	cuts  []time.Time
-	from  []uint64
-	known []bool
+	cuts      []time.Time
+	remaining []uint64
+	known     []bool // by position in remaining
 }
 
 func newOrder(s *segment, cuts []time.Time) *order {
-	o := &order{segment: s, cuts: cuts, from: make([]uint64, len(cuts)+2), known: make([]bool, len(cuts)+2)}
-	o.from[0], o.known[0], o.known[len(cuts)+1] = s.messages, true, true
+	o := &order{segment: s, cuts: cuts, remaining: make([]uint64, len(cuts)+2), known: make([]bool, len(cuts)+2)}
+	o.remaining[0], o.known[0], o.known[len(cuts)+1] = s.messages, true, true
 	return o
 }
 
@@ -38,25 +38,25 @@ type gap struct {
 	low, high int
 }
 
-func (g gap) width() uint64 { return g.from[g.low] - g.from[g.high] }
+func (g gap) width() uint64 { return g.remaining[g.low] - g.remaining[g.high] }
 func (g gap) middle() int   { return (g.low + g.high) / 2 }
 
-// gaps returns the gaps that contain messages. If no gap contains messages, departures can derive every position.
-func (o *order) gaps() (all []gap) {
+// gaps returns the gaps that contain messages. Without such a gap, departures is exact.
+func (o *order) gaps() (gaps []gap) {
 	low := 0
-	for high := 1; high < len(o.from); high++ {
+	for high := 1; high < len(o.remaining); high++ {
 		if !o.known[high] {
 			continue
 		}
 		if g := (gap{o, low, high}); high-low > 1 && g.width() > 0 {
-			all = append(all, g)
+			gaps = append(gaps, g)
 		}
 		low = high
 	}
-	return all
+	return gaps
 }
 
-// bisect halves the gaps of all orders, the widest first. It stops when no gap is left, or after maxRequests requests.
+// bisect halves the gaps of all orders, the widest first, until no gap is left, or for at most maxRequests requests.
 func (f *forecast) bisect(ctx context.Context, orders []*order, maxRequests int) error {
 	for maxRequests > 0 {
 		var gaps []gap
@@ -71,50 +71,50 @@ func (f *forecast) bisect(ctx context.Context, orders []*order, maxRequests int)
 		maxRequests -= len(gaps)
 		f.report.CountRequests += len(gaps)
 		halve := func(ctx context.Context, n int) error { return f.bisectGap(ctx, gaps[n]) }
-		if err := concurrently(ctx, len(gaps), halve); err != nil {
+		if err := fanOut(ctx, len(gaps), halve); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bisectGap requests the position in the middle of a gap. Clients and brokers store and remove messages between two
-// requests, so the count may lie outside the gap. bisectGap limits the count to the gap, because the numbers of an
-// order must not increase.
+// bisectGap requests the count in the middle of a gap. Clients and brokers store and remove messages between two
+// requests, so the count may lie outside the gap. The numbers of an order must not increase, so bisectGap limits the
+// count to the gap.
 func (f *forecast) bisectGap(ctx context.Context, g gap) error {
-	at := g.middle()
+	middle := g.middle()
 	scan := f.scan(g.segment)
-	scan.Since = g.cuts[at-1].Add(-g.spec.Delay)
-	n, err := scan.Count(ctx)
+	scan.Since = g.cuts[middle-1].Add(-g.spec.Delay)
+	count, err := scan.Count(ctx)
 	if err != nil {
 		return scanError(g.Stream, err)
 	}
-	g.from[at], g.known[at] = min(max(n, g.from[g.high]), g.from[g.low]), true
+	g.remaining[middle], g.known[middle] = min(max(count, g.remaining[g.high]), g.remaining[g.low]), true
 	return nil
 }
 
 // departures returns the number of messages that leave the level in each slot. It spreads the messages of a gap evenly
 // over its slots. The error is at most the size of the gap.
 func (o *order) departures() []estimate {
-	at, off := make([]float64, len(o.from)), make([]float64, len(o.from))
-	for n := range o.from {
-		at[n] = float64(o.from[n])
+	positions, bounds := make([]float64, len(o.remaining)), make([]float64, len(o.remaining))
+	for n := range o.remaining {
+		positions[n] = float64(o.remaining[n])
 	}
 	for _, g := range o.gaps() {
 		for n := g.low + 1; n < g.high; n++ {
-			at[n] = at[g.low] - float64(g.width())*float64(n-g.low)/float64(g.high-g.low)
-			off[n] = max(at[n]-at[g.high], at[g.low]-at[n])
+			positions[n] = positions[g.low] - float64(g.width())*float64(n-g.low)/float64(g.high-g.low)
+			bounds[n] = max(positions[n]-positions[g.high], positions[g.low]-positions[n])
 		}
 	}
-	// If no message lies between two known positions, all positions between them are known.
-	for n := 1; n < len(at)-1; n++ {
-		if !o.known[n] && off[n] == 0 {
-			at[n] = at[n-1]
+	// A gap without messages is not in gaps: all its positions have the same number.
+	for n := 1; n < len(positions)-1; n++ {
+		if !o.known[n] && bounds[n] == 0 {
+			positions[n] = positions[n-1]
 		}
 	}
-	all := make([]estimate, len(o.from)-1)
-	for n := range all {
-		all[n] = estimate{number: at[n] - at[n+1], bound: off[n] + off[n+1]}
+	estimates := make([]estimate, len(o.remaining)-1)
+	for n := range estimates {
+		estimates[n] = estimate{number: positions[n] - positions[n+1], bound: bounds[n] + bounds[n+1]}
 	}
-	return all
+	return estimates
 }

@@ -31,8 +31,8 @@ func TestOrderIsWithinItsBound(t *testing.T) {
 			if len(gaps) == 0 {
 				break
 			}
-			at := gaps[rng.IntN(len(gaps))].middle()
-			o.from[at], o.known[at] = truth[at], true
+			middle := gaps[rng.IntN(len(gaps))].middle()
+			o.remaining[middle], o.known[middle] = truth[middle], true
 		}
 		for n, e := range o.departures() {
 			if e.bound != 0 || e.number != float64(truth[n]-truth[n+1]) {
@@ -42,31 +42,31 @@ func TestOrderIsWithinItsBound(t *testing.T) {
 	}
 }
 
-// TestErrorCovers: a share estimated from a sample is within its error in 95 of 100 cases, even for rare shares and
-// small samples. A sample of all messages has no error.
+// TestErrorCovers: the error of a share estimated from a sample is within its bound in 95 of 100 cases, even for rare
+// shares and small samples. A sample of all messages has no error.
 func TestErrorCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	const tries = 2000
 	for _, sampled := range []int{10, 100, 1000} {
-		for _, have := range []int{0, 1, 20, 500, 5000, 9999} {
-			const all = 10_000
+		for _, members := range []int{0, 1, 20, 500, 5000, 9999} {
+			const population = 10_000
 			outside := 0
 			for range tries {
-				seen := uint64(0)
+				hits := uint64(0)
 				for n := range sampled { // draws each message at most once
-					if rng.IntN(all-n) < have-int(seen) {
-						seen++
+					if rng.IntN(population-n) < members-int(hits) {
+						hits++
 					}
 				}
 				t := make(tally, 2)
-				t.addSample(all, []uint64{seen, uint64(sampled) - seen}, 0)
-				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(have)) > float64(a.MaxError) {
+				t.addSample(population, []uint64{hits, uint64(sampled) - hits}, 0)
+				if a := t[0].round(); math.Abs(float64(a.Messages)-float64(members)) > float64(a.MaxError) {
 					outside++
 				}
 			}
 			if outside > tries/20 {
 				t.Errorf("%d of %d messages, %d sampled: the error exceeds its bound in %d of %d cases",
-					have, all, sampled, outside, tries)
+					members, population, sampled, outside, tries)
 			}
 		}
 	}

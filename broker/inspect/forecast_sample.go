@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// The limits of a stream's sample, in messages and bytes. Large messages make the sample smaller: the server sends
-// their bodies too.
+// The limits of a stream's sample, in messages and bytes. The server sends the bodies too, so the sample of a stream
+// with large messages is smaller.
 const (
 	maxSample      = 2000
 	minSample      = 50
@@ -20,8 +20,8 @@ const (
 
 // A sample counts randomly chosen messages of one stream.
 type sample struct {
-	direct    []uint64 // published by clients to a level, and due after they leave it; by slot
-	onTime    uint64   // published by clients to a level, and due when they leave it
+	deferred  []uint64 // published by clients to a level, and due after they leave it; by slot
+	onTime    uint64   // published by clients to a level, and due at the time when they leave it
 	others    []uint64 // all other messages, by slot
 	unrelated uint64   // messages without a target, such as the list of pauses, or for another target
 }
@@ -34,7 +34,7 @@ type sampleKey struct {
 
 func (s *segment) sampleKey() sampleKey { return sampleKey{s.Stream, s.onlySchedules} }
 
-// estimate estimates the segments that are too large to be read completely.
+// estimate adds the segments that are too large to be read to the tally.
 func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 	var orders []*order
 	for _, s := range segments {
@@ -52,48 +52,49 @@ func (f *forecast) estimate(ctx context.Context, segments []*segment) error {
 		if s.ordered {
 			continue
 		}
-		seen, messages := f.samples[s.sampleKey()], s.messages
-		looked := sum64(seen.others)
-		switch f.tally.addSample(messages, seen.others, seen.unrelated); {
-		case looked == 0 && seen.unrelated == 0:
+		counts, messages := f.samples[s.sampleKey()], s.messages
+		examined := sum64(counts.others)
+		switch f.tally.addSample(messages, counts.others, counts.unrelated); {
+		case examined == 0 && counts.unrelated == 0:
 			f.report.Unplaced += messages
-		case seen.unrelated > 0:
-			messages = uint64(float64(messages) * float64(looked) / float64(looked+seen.unrelated))
+		case counts.unrelated > 0:
+			messages = uint64(float64(messages) * float64(examined) / float64(examined+counts.unrelated))
 		}
-		f.add(Part{Stream: s.Stream, Method: MethodSample, Messages: messages, Examined: looked})
+		f.add(Part{Stream: s.Stream, Method: MethodSample, Messages: messages, Examined: examined})
 	}
 	for _, o := range orders {
-		seen := f.samples[o.sampleKey()]
-		f.tally.addOrder(o, seen)
-		f.add(Part{Stream: o.Stream, Method: MethodOrder, Messages: o.messages, Examined: seen.onTime + sum64(seen.direct)})
+		counts := f.samples[o.sampleKey()]
+		f.tally.addOrder(o, counts)
+		examined := counts.onTime + sum64(counts.deferred)
+		f.add(Part{Stream: o.Stream, Method: MethodOrder, Messages: o.messages, Examined: examined})
 	}
 	return nil
 }
 
-// addOrder adds the messages of an order. The order gives the time at which a message leaves its level. If a header
-// delays the message further, the sample gives its due time.
-func (t tally) addOrder(o *order, seen sample) {
-	later := sum64(seen.direct)
-	looked := seen.onTime + later
+// addOrder adds the messages of an order. The order gives the times at which the messages leave their level. The sample
+// gives the share of messages with a later due time in a header, and these due times.
+func (t tally) addOrder(o *order, counts sample) {
+	deferred := sum64(counts.deferred)
+	examined := counts.onTime + deferred
 	onTime := 1.0 // the share of the messages that are due when they leave
-	if looked > 0 {
-		onTime = float64(seen.onTime) / float64(looked)
+	if examined > 0 {
+		onTime = float64(counts.onTime) / float64(examined)
 	}
-	variance := shareVariance(later, looked, o.messages)
-	all, begun := float64(o.messages), false
+	variance := shareVariance(deferred, examined, o.messages)
+	total, started := float64(o.messages), false
 	for slot, e := range o.departures() {
 		t[slot].number += e.number * onTime
 		t[slot].bound += e.bound
 		t[slot].variance += e.number * e.number * variance
 		// No message is due before the first one leaves.
-		if begun = begun || e.number > 0 || seen.direct[slot] > 0; begun && looked > 0 {
-			t[slot].number += all * float64(seen.direct[slot]) / float64(looked)
-			t[slot].variance += all * all * shareVariance(seen.direct[slot], looked, o.messages)
+		if started = started || e.number > 0 || counts.deferred[slot] > 0; started && examined > 0 {
+			t[slot].number += total * float64(counts.deferred[slot]) / float64(examined)
+			t[slot].variance += total * total * shareVariance(counts.deferred[slot], examined, o.messages)
 		}
 	}
-	if unreadable := len(seen.direct) - 1; looked > 0 {
-		t[unreadable].number += all * float64(seen.direct[unreadable]) / float64(looked)
-		t[unreadable].variance += all * all * shareVariance(seen.direct[unreadable], looked, o.messages)
+	if unreadable := len(counts.deferred) - 1; examined > 0 {
+		t[unreadable].number += total * float64(counts.deferred[unreadable]) / float64(examined)
+		t[unreadable].variance += total * total * shareVariance(counts.deferred[unreadable], examined, o.messages)
 	}
 }
 
@@ -107,24 +108,25 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 	}
 	first, span := l.Info.State.FirstSeq, l.Info.State.LastSeq-l.Info.State.FirstSeq+1
 	n := min(max(maxSampleBytes/(l.Bytes/l.Pending+1), minSample), f.query.Sample, span)
-	drawn := make([]uint64, n)
+	sequences := make([]uint64, n)
 	for k := range n {
 		low, high := share(span, k, n), share(span, k+1, n)
-		drawn[k] = first + low + f.query.draw(high-low)
+		sequences[k] = first + low + f.query.draw(high-low)
 	}
-	got := make([]message.Incoming, n)
-	if err := concurrently(ctx, int(n), func(ctx context.Context, k int) (err error) {
-		got[k], err = f.Message(ctx, l.Stream, drawn[k])
+	messages := make([]message.Incoming, n)
+	if err := fanOut(ctx, int(n), func(ctx context.Context, k int) (err error) {
+		messages[k], err = f.Message(ctx, l.Stream, sequences[k])
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			err = nil
 		}
-		got[k].Data, got[k].HeadersOnly = nil, true // so the seal is not checked: this program may not have its secret
+		// Without the body the seal is not checked: this program may lack the secret.
+		messages[k].Data, messages[k].HeadersOnly = nil, true
 		return err
 	}); err != nil {
 		return err
 	}
-	s := sample{direct: make([]uint64, f.slots.count()), others: make([]uint64, f.slots.count())}
-	for _, in := range got {
+	s := sample{deferred: make([]uint64, f.slots.count()), others: make([]uint64, f.slots.count())}
+	for _, in := range messages {
 		if in.Sequence > 0 {
 			f.classify(&s, segment, in)
 		}
@@ -148,15 +150,15 @@ func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 		return
 	}
 	r, problem, ok := f.reader.pending(l, in)
-	switch direct := l.Kind == streams.Level && a.Form == message.FormLevel; {
+	switch client := l.Kind == streams.Level && a.Form == message.FormLevel; {
 	case !ok && l.Kind == streams.Level: // markers do not count
 	case !ok:
 		s.unrelated++
-	case !direct:
+	case !client:
 		s.others[f.slot(r, problem)]++
 	case problem == nil && r.NextAttempt().Equal(in.At.Add(l.spec.Delay)): // due when it leaves its level
 		s.onTime++
 	default:
-		s.direct[f.slot(r, problem)]++
+		s.deferred[f.slot(r, problem)]++
 	}
 }

@@ -19,7 +19,7 @@ type CountMethod string
 const (
 	MethodRead   CountMethod = "read"   // each header was read
 	MethodOrder  CountMethod = "order"  // counted by the order of the level, with a sample for later due times
-	MethodSample CountMethod = "sample" // due times estimated from a sample of the headers
+	MethodSample CountMethod = "sample" // estimated from a sample of the headers
 )
 
 // maxConcurrent is the maximum number of concurrent requests of a forecast.
@@ -37,14 +37,14 @@ type Part struct {
 type segment struct {
 	Lane
 	pass
-	ordered    bool   // its messages are due when they leave the lane, unless a header has a later time
+	ordered    bool   // a message is due when it leaves the lane, unless a header has a later time
 	hasMarkers bool   // the segment may contain markers
 	messages   uint64 // number of messages, without markers
 	headers    uint64 // number of messages and markers: the headers to read
 }
 
-// subjectsOf returns the subjects on which a lane has messages for the targets of a pattern, or nil for all. In the
-// lane of timers it leaves out the schedules, which passesOf adds.
+// subjectsOf returns the subjects on which a lane has messages for the targets of a pattern, or nil for all. For the
+// lane of timers the result lacks the schedules: passesOf adds a pass for them.
 func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	if pattern == "" {
 		return nil
@@ -54,7 +54,8 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	case streams.Timers:
 		filters = []string{names.TimerFilter()}
 	case streams.Paused:
-		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"} // the second has no messages: see markers
+		// The second subject has no messages: a consumer with a single filter would need another permission.
+		filters = []string{names.PauseFilter("*"), names.PausesRecord() + ".>"}
 	case streams.Level:
 		filters = []string{names.LevelFilter(l.Level), names.HopFilter(l.Level)}
 	case streams.Retry:
@@ -62,8 +63,8 @@ func subjectsOf(names message.Names, l Lane, pattern string) []string {
 	default:
 		filters = []string{names.InFilter(), names.AtFilter(), names.LevelFilter("*")}
 	}
-	for at := range filters {
-		filters[at] = message.RestrictFilter(filters[at], pattern)
+	for n := range filters {
+		filters[n] = message.RestrictFilter(filters[n], pattern)
 	}
 	return filters
 }
@@ -74,24 +75,24 @@ func (f *forecast) segments(l Lane) []*segment {
 	if l.Kind != streams.Level {
 		return f.wholeLane(l)
 	}
-	all := subjectsOf(f.names, l, f.query.Target)
+	filters := subjectsOf(f.names, l, f.query.Target)
 	direct := []string{f.names.LevelFilter(l.Level), f.names.BareLevel(l.Level)}
 	hops := []string{f.names.HopFilter(l.Level)}
-	if all != nil {
-		direct, hops = all[:1], all[1:]
+	if filters != nil {
+		direct, hops = filters[:1], filters[1:]
 	}
-	marked := f.query.Target == "" || message.Match(f.query.Target, message.MarkerTarget)
+	hasMarkers := f.query.Target == "" || message.Match(f.query.Target, message.MarkerTarget)
 	return []*segment{
-		{Lane: l, pass: pass{filters: direct}, ordered: true}, {Lane: l, pass: pass{filters: hops}, hasMarkers: marked},
+		{Lane: l, pass: pass{filters: direct}, ordered: true}, {Lane: l, pass: pass{filters: hops}, hasMarkers: hasMarkers},
 	}
 }
 
-// wholeLane returns one segment for each pass of a lane. One method counts all messages of a segment.
-func (f *forecast) wholeLane(l Lane) (all []*segment) {
+// wholeLane returns one segment for each pass of a lane.
+func (f *forecast) wholeLane(l Lane) (segments []*segment) {
 	for _, p := range passesOf(f.names, l, f.query.Target) {
-		all = append(all, &segment{Lane: l, pass: p})
+		segments = append(segments, &segment{Lane: l, pass: p})
 	}
-	return all
+	return segments
 }
 
 // count requests the number of messages in each segment from the server.
@@ -101,7 +102,7 @@ func (f *forecast) count(ctx context.Context, segments []*segment) error {
 			f.report.CountRequests++
 		}
 	}
-	return concurrently(ctx, len(segments), func(ctx context.Context, n int) (err error) {
+	return fanOut(ctx, len(segments), func(ctx context.Context, n int) (err error) {
 		s := segments[n]
 		s.headers, err = f.scan(s).Count(ctx)
 		if s.messages = s.headers; err == nil && s.hasMarkers && s.headers > 0 {
@@ -119,7 +120,7 @@ func (f *forecast) scan(s *segment) lane.Scan {
 	return scan
 }
 
-// read reads the headers of a segment, up to the lane's last message when the forecast began.
+// read adds a segment to the tally. It reads the headers up to the last message at the beginning of the forecast.
 func (f *forecast) read(ctx context.Context, s *segment) error {
 	var read, n uint64
 	latest := make(map[string]int) // slots of timers, by subject
@@ -146,7 +147,7 @@ func (f *forecast) read(ctx context.Context, s *segment) error {
 			latest[m.Subject] = slot
 		}
 	}
-	if s.headers == 0 { // count has not counted this segment, so run has not charged it to the budget
+	if s.headers == 0 { // a segment of a small lane: run has not subtracted it from the budget
 		f.budget -= min(f.budget, read)
 	}
 	f.add(Part{Stream: s.Stream, Method: MethodRead, Messages: n, Examined: n})
@@ -177,7 +178,7 @@ func incoming(stream string, m lane.Message) message.Incoming {
 	return in
 }
 
-// scanError adds the name of the stream to the error of a scan. It returns nil for nil.
+// scanError adds the name of the stream to the error of a scan, if there is an error.
 func scanError(stream string, err error) error {
 	if err != nil {
 		return fmt.Errorf("scan %s: %w", stream, err)
@@ -185,9 +186,9 @@ func scanError(stream string, err error) error {
 	return nil
 }
 
-// concurrently runs f for each number below n, at most maxConcurrent at a time, and returns the first error. After an
-// error it starts no further call.
-func concurrently(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
+// fanOut calls f for each number below n, at most maxConcurrent at a time, and returns the first error. After an error
+// it starts no further call.
+func fanOut(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(maxConcurrent)
 	for k := range n {

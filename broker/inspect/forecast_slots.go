@@ -11,7 +11,7 @@ type slots struct {
 	cuts []time.Time // the beginning of the first bucket, and the end of each
 }
 
-// newSlots returns slots whose buckets begin at full minutes or hours, except the first, which begins now.
+// newSlots returns slots whose buckets begin at full minutes or hours. The first bucket begins now.
 func newSlots(now time.Time, query ForecastQuery) slots {
 	s := slots{cuts: []time.Time{now}}
 	until := now.Add(query.Length)
@@ -34,48 +34,48 @@ func (s slots) slotOf(due time.Time) int {
 // A tally is the estimate of each slot.
 type tally []estimate
 
-// estimate is a number with two errors: the variance of the sample, and a strict bound.
+// estimate is a number with two errors: the variance of a sample, and the maximum error of an order.
 type estimate struct{ number, variance, bound float64 }
 
-// round returns the number with an error of two standard deviations, which covers 95 of 100 cases. It ignores an error
-// below a thousandth of a message: such an error comes from floating-point arithmetic.
+// round returns the rounded number. Its error is the bound plus two standard deviations, which cover 95 of 100 cases.
+// An error below a thousandth of a message comes from floating-point arithmetic, so round ignores it.
 func (e estimate) round() Amount {
-	off := 2*math.Sqrt(e.variance) + e.bound
-	return Amount{Messages: uint64(math.Round(max(0, e.number))), MaxError: uint64(math.Ceil(off - 0.001))}
+	margin := 2*math.Sqrt(e.variance) + e.bound
+	return Amount{Messages: uint64(math.Round(max(0, e.number))), MaxError: uint64(math.Ceil(margin - 0.001))}
 }
 
 // addSample spreads messages over the slots in proportion to their sample. Unrelated is the number of sampled messages
-// that belong to no slot. If the sample is empty, addSample only adds to the variances.
+// without a slot. If the sample is empty, addSample only increases the variances.
 func (t tally) addSample(messages uint64, sample []uint64, unrelated uint64) {
-	n, all := sum64(sample)+unrelated, float64(messages)
-	for slot, seen := range sample {
+	n, total := sum64(sample)+unrelated, float64(messages)
+	for slot, hits := range sample {
 		if n > 0 {
-			t[slot].number += all * float64(seen) / float64(n)
+			t[slot].number += total * float64(hits) / float64(n)
 		}
-		t[slot].variance += all * all * shareVariance(seen, n, messages)
+		t[slot].variance += total * total * shareVariance(hits, n, messages)
 	}
 }
 
-// shareVariance returns the variance of a share, estimated from a sample of n of all messages. It adds two messages
+// shareVariance returns the variance of the share of a slot, estimated from its hits in a sample. It adds two messages
 // inside the slot and two outside it (Agresti and Coull), because a slot without a sampled message may still contain
-// messages. These four messages shift the middle of the confidence interval. So the standard deviation, of which round
-// reports two, is increased by half of the shift.
-func shareVariance(seen, n, all uint64) float64 {
-	if n >= all {
+// messages. These four messages shift the middle of the confidence interval. Round reports two standard deviations. So
+// shareVariance increases the standard deviation by half of the shift.
+func shareVariance(hits, size, total uint64) float64 {
+	if size >= total {
 		return 0 // the sample is the whole
 	}
-	middle, shift := float64(seen+2)/float64(n+4), 0.0
-	if n > 0 {
-		shift = math.Abs(middle - float64(seen)/float64(n))
+	middle, shift := float64(hits+2)/float64(size+4), 0.0
+	if size > 0 {
+		shift = math.Abs(middle - float64(hits)/float64(size))
 	}
-	deviation := math.Sqrt(middle*(1-middle)/float64(n+4)) + shift/2
-	others := float64(all-n) / float64(max(1, all-1))
-	return deviation * deviation * others
+	deviation := math.Sqrt(middle*(1-middle)/float64(size+4)) + shift/2
+	correction := float64(total-size) / float64(max(1, total-1)) // for a finite population
+	return deviation * deviation * correction
 }
 
-func sum64(all []uint64) (n uint64) {
-	for _, v := range all {
-		n += v
+func sum64(numbers []uint64) (sum uint64) {
+	for _, v := range numbers {
+		sum += v
 	}
-	return n
+	return sum
 }

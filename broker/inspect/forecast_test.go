@@ -12,37 +12,37 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestForecastLeavesOutDeleted: the forecast does not count deleted messages, and their gaps do not shift the due times
-// of the other messages.
+// TestForecastLeavesOutDeleted: the forecast does not count deleted messages, and gaps in the sequence do not shift the
+// due times of the other messages.
 func TestForecastLeavesOutDeleted(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h 1d")
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
-		const hours, each = 4, 300
+		const hours, perHour = 4, 300
 		for range hours {
-			all := make([]*nats.Msg, each)
-			for n := range all {
-				all[n] = newMsg("delay.1d.shop.a")
+			messages := make([]*nats.Msg, perHour)
+			for n := range messages {
+				messages[n] = newMsg("delay.1d.shop.a")
 			}
-			storeAll(t, i, all...)
+			storeAll(t, i, messages...)
 			time.Sleep(time.Hour)
 		}
-		gone := make(map[uint64]uint64)
-		for n := range uint64(hours * each) {
+		deleted := make(map[uint64]uint64)
+		for n := range uint64(hours * perHour) {
 			if n%7 != 0 && n/100 != 5 { // delete every seventh, and a hundred in a row
 				continue
 			}
-			gone[n/each]++
+			deleted[n/perHour]++
 			if err := i.api.Delete(t.Context(), "DELAY_1d", n+1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, most := range []uint64{0, 10_000} {
-			f := forecastOf(t, i, ForecastQuery{Length: 24 * time.Hour, Step: time.Hour, MaxRead: most})
+		for _, maxRead := range []uint64{0, 10_000} {
+			f := forecastOf(t, i, ForecastQuery{Length: 24 * time.Hour, Step: time.Hour, MaxRead: maxRead})
 			for n := range uint64(hours) {
 				b := f.Buckets[20+n] // the first message leaves in 20 hours
-				if want := each - gone[n]; b.Messages != want {
+				if want := perHour - deleted[n]; b.Messages != want {
 					t.Errorf("hour %d, with %d read: forecast %d, want %d", n, f.Read, b.Messages, want)
 				}
 			}
@@ -53,19 +53,19 @@ func TestForecastLeavesOutDeleted(t *testing.T) {
 // TestForecastOfRetiringLevels: the forecast counts the messages of a retiring level, for all targets and for one.
 func TestForecastOfRetiringLevels(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		before := configOf(t, "", "1s 1h 2h")
-		provision(t, s, before)
-		all := make([]*nats.Msg, 2*smallLane)
-		for n := range all {
-			all[n] = newMsg([]string{"delay.2h.shop.a", "delay.2h.mill.b"}[n%2])
+		oldConfig := configOf(t, "", "1s 1h 2h")
+		provision(t, s, oldConfig)
+		messages := make([]*nats.Msg, 2*smallLane)
+		for n := range messages {
+			messages[n] = newMsg([]string{"delay.2h.shop.a", "delay.2h.mill.b"}[n%2])
 		}
-		storeAll(t, open(t, s, before, ""), all...)
-		after := configOf(t, "", "1s 1h")
-		provision(t, s, after)
-		i := open(t, s, after, "")
+		storeAll(t, open(t, s, oldConfig, ""), messages...)
+		newConfig := configOf(t, "", "1s 1h")
+		provision(t, s, newConfig)
+		i := open(t, s, newConfig, "")
 		for target, want := range map[string]uint64{"": 2 * smallLane, "shop.>": smallLane, "mill.b": smallLane, "*": 0} {
-			for _, most := range []uint64{0, 10_000} {
-				f := forecastOf(t, i, ForecastQuery{Length: 3 * time.Hour, Step: time.Hour, MaxRead: most, Target: target})
+			for _, maxRead := range []uint64{0, 10_000} {
+				f := forecastOf(t, i, ForecastQuery{Length: 3 * time.Hour, Step: time.Hour, MaxRead: maxRead, Target: target})
 				if got := f.Buckets[2].Messages; got != want || f.Pending != want {
 					t.Errorf("for %q: %d of %d in the third hour, want %d (%+v)", target, got, f.Pending, want, f.Parts)
 				}
@@ -79,18 +79,18 @@ func TestForecastOfNothing(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h")
 		i := open(t, s, cfg, "")
-		for _, what := range []string{"no streams", "empty streams"} {
+		for _, name := range []string{"no streams", "empty streams"} {
 			f := forecastOf(t, i, ForecastQuery{Length: 90 * time.Minute, Step: time.Hour})
 			if !f.Exact || f.Pending != 0 || len(f.Buckets) != 2 || f.CountRequests != 0 || f.Later != (Amount{}) {
-				t.Errorf("%s: got %+v", what, f)
+				t.Errorf("%s: got %+v", name, f)
 			}
 			provision(t, s, cfg)
 		}
 	})
 }
 
-// TestForecastTellsWhatIsNotDue: the forecast counts overdue messages, messages due after its end, and undeliverable
-// ones.
+// TestForecastTellsWhatIsNotDue: the forecast counts overdue messages, messages due after its end, and unreadable
+// messages.
 func TestForecastTellsWhatIsNotDue(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h 1d")
@@ -134,7 +134,7 @@ func TestTargetsInHeaders(t *testing.T) {
 
 // TestForecastNeedsItsRights: a refused request ends the forecast immediately. The error names the subject.
 func TestForecastNeedsItsRights(t *testing.T) {
-	for refused, most := range map[string]uint64{
+	for refused, maxRead := range map[string]uint64{
 		"$JS.API.CONSUMER.CREATE.>": 0, "$JS.API.CONSUMER.MSG.NEXT.>": 100, "$JS.API.STREAM.MSG.GET.>": 0,
 	} {
 		natstest.BubbleAs(t, natstest.Denied(refused), func(t *testing.T, s *natstest.Server) {
@@ -143,15 +143,15 @@ func TestForecastNeedsItsRights(t *testing.T) {
 			publish(t, open(t, s, cfg, ""), "delay.1h.shop.a")
 			i := open(t, s, cfg, natstest.Tried)
 			began := time.Now()
-			_, err := i.Forecast(t.Context(), ForecastQuery{Length: time.Hour, Step: time.Hour, MaxRead: most})
-			_, listing := i.Pending(t.Context(), PendingQuery{Limit: 10, MaxRead: 100})
-			for _, err := range []error{err, listing} {
+			_, err := i.Forecast(t.Context(), ForecastQuery{Length: time.Hour, Step: time.Hour, MaxRead: maxRead})
+			_, listErr := i.Pending(t.Context(), PendingQuery{Limit: 10, MaxRead: 100})
+			for _, err := range []error{err, listErr} {
 				if !errors.Is(err, nats.ErrPermissionViolation) {
 					t.Errorf("without %s: got %v", refused, err)
 				}
 			}
-			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("without %s: the two calls took %s, want at most 2s", refused, took)
+			if elapsed := time.Since(began); elapsed > 2*time.Second {
+				t.Errorf("without %s: the two calls took %s, want at most 2s", refused, elapsed)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ type Inspector struct {
 	streams broker.Streams
 }
 
-// Open takes over the connection, which Close closes. Open checks the configuration and sends no request.
+// Open returns an Inspector that owns the connection: Close closes it. Open checks cfg and sends no request.
 func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
 	i := &Inspector{cfg: cfg}
 	if err := i.configure(); err != nil {
@@ -42,8 +42,8 @@ func (i *Inspector) configure() (err error) {
 // Config returns the assumed configuration of the broker. [Inspector.Adopt] may have changed it.
 func (i *Inspector) Config() broker.Config { return i.cfg }
 
-// Policy returns the broker's policy. After [Inspector.Letters] it has the secrets of the streams. It has no limit of
-// attempts: an operator's shell seldom has the broker's setting.
+// Policy returns the broker's policy without its limit of attempts: an operator's shell seldom has the broker's
+// setting. After [Inspector.ReadKeys] the policy has the secrets of the streams.
 func (i *Inspector) Policy() message.Policy {
 	p := i.streams.Policy()
 	p.Attempts = nil

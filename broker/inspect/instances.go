@@ -21,23 +21,21 @@ const (
 	answerTimeout = 300 * time.Millisecond
 	// maxAnswers is the maximum number of answers to one request: other clients may publish on the reply subject, too.
 	maxAnswers = 4 * config.MaxOwners
-	// askInterval is the time between two requests while some lane has no owner.
+	// askInterval is the time between two requests to the instances.
 	askInterval = 250 * time.Millisecond
 )
 
-// The maximum durations of transient states of a lane. A state that lasts longer is reported.
+// The maximum durations of transient states of a lane. A longer state is reported.
 const (
-	// MaxHandover is the maximum time without an owner while an instance hands a lane to another. A handover takes less
-	// than a second.
+	// MaxHandover is the maximum time without an owner during a handover between two instances.
 	MaxHandover = time.Second
 	// maxTakeover is the maximum time without an owner after the death of an instance. Another instance takes over in less
 	// than six seconds.
 	maxTakeover = 8 * time.Second
-	// aloneDivisor divides MaxHandover and maxTakeover if no instance answers: then no instance can take over.
-	aloneDivisor = 8
-	// maxDouble is the maximum time with two owners. Two instances that missed each other at their start notice it
-	// within ten seconds.
-	maxDouble = 12 * time.Second
+	// silentDivisor divides MaxHandover or maxTakeover if no instance answers: then no instance can take over.
+	silentDivisor = 8
+	// maxConflict is the maximum time with two owners. Two new instances discover each other within ten seconds.
+	maxConflict = 12 * time.Second
 	// maxUnread is the maximum time with an owner that does not read the lane. A new owner creates its consumer first.
 	maxUnread = 5 * time.Second
 )
@@ -46,15 +44,15 @@ const (
 // answer. So only a proven answer can show that a lane is read. An unproven answer can raise an alarm, and cannot hide
 // one.
 type Instances struct {
-	Refused error // why the server refused the request; if set, there are no answers
-	Answers []stats.Answer
-	Latest  []stats.Answer // the answers to the last request
+	Refused error          // why the server refused the request; if set, there are no answers
+	Answers []stats.Answer // to all requests, the newest first
+	Latest  []stats.Answer // to the last request
 	// Proven has the newest sealed answer of each instance. Only a holder of a known secret can write one.
 	Proven []stats.Answer
 }
 
-// owner returns the answer of the instance that provably claims a lane, and its part about the lane. If two instances
-// claim the lane, as they may for some seconds, owner returns an instance that reads the lane.
+// owner returns the sealed answer of the instance that claims a lane, and its part about the lane. If two instances
+// claim the lane, owner prefers an instance that reads the lane.
 func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAnswer, ok bool) {
 	for _, a := range n.Proven {
 		for _, l := range a.Lanes {
@@ -66,8 +64,8 @@ func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAns
 	return answer, lane, ok
 }
 
-// DoubleOwners returns two instances that both claim to deliver from one lane, and all lanes with two such claims. It
-// includes unproven answers: two brokers with different secrets are one cause of this fault.
+// DoubleOwners returns two instances that both claim to deliver from one lane, and all lanes with two such claims.
+// Unproven answers count: two brokers with different secrets are one cause of this fault.
 func (n Instances) DoubleOwners() (one, other stats.Answer, lanes []string) {
 	first := make(map[string]stats.Answer)
 	for _, a := range n.Latest {
@@ -89,17 +87,17 @@ func (n Instances) DoubleOwners() (one, other stats.Answer, lanes []string) {
 
 // Names returns the names of the instances with a matching answer, without duplicates.
 func (n Instances) Names(match func(stats.Answer) bool) []string {
-	var all []string
+	var names []string
 	for _, a := range n.Answers {
 		if match(a) {
-			all = append(all, a.Instance)
+			names = append(names, a.Instance)
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
-// unreadLanes returns the streams that have an owner, which does not read them.
+// unreadLanes returns the streams with an owner that does not read them.
 func (n Instances) unreadLanes(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool {
 		_, lane, ok := n.owner(s)
@@ -112,27 +110,28 @@ func (n Instances) unownedLanes(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }
 
-// askInstances repeats the request for the status until every stream has an owner, or until handover has passed. If all
-// is set, it also waits until each owner reads its stream and no stream has two owners, for at most maxDouble.
+// askInstances repeats the request for the status until every stream has an owner, for at most the time handover. If
+// settle is set, it also waits until each owner reads its stream and no stream has two owners, for at most maxConflict.
 func (i *Inspector) askInstances(
-	ctx context.Context, streams []string, handover time.Duration, all bool,
+	ctx context.Context, streams []string, handover time.Duration, settle bool,
 ) (Instances, error) {
 	var known Instances
-	alone := handover / aloneDivisor
+	shortHandover := handover / silentDivisor
 	for began := time.Now(); ; {
-		n, err := i.askOnce(ctx, streams, all)
+		n, err := i.askOnce(ctx, streams, settle)
 		if err != nil {
 			return known, err
 		}
 		known.Answers, known.Latest = append(n.Answers, known.Answers...), n.Answers // the newest first
 		known.Proven = newest(append(n.Proven, known.Proven...))
 		if len(known.Answers) == 0 {
-			handover = alone
+			handover = shortHandover
 		}
-		_, _, double := known.DoubleOwners()
+		_, _, conflicts := known.DoubleOwners()
 		waited := time.Since(began) + askInterval
-		settled := (len(double) == 0 || waited > maxDouble) && (len(known.unreadLanes(streams)) == 0 || waited > maxUnread)
-		if (len(known.unownedLanes(streams)) == 0 || waited > handover) && (!all || settled) {
+		settled := (len(conflicts) == 0 || waited > maxConflict) &&
+			(len(known.unreadLanes(streams)) == 0 || waited > maxUnread)
+		if (len(known.unownedLanes(streams)) == 0 || waited > handover) && (!settle || settled) {
 			return known, nil
 		}
 		select {
@@ -143,15 +142,14 @@ func (i *Inspector) askInstances(
 	}
 }
 
-// newest returns the newest answer of each instance, if the newest answers come first.
+// newest returns the first answer of each instance. In answers, the newest are first.
 func newest(answers []stats.Answer) []stats.Answer {
 	slices.SortStableFunc(answers, func(a, b stats.Answer) int { return strings.Compare(a.Instance, b.Instance) })
 	return slices.CompactFunc(answers, func(a, b stats.Answer) bool { return a.Instance == b.Instance })
 }
 
-// NoInstanceRuns reports whether certainly no instance runs: the server has no subscriber for the request that all
-// instances answer. If that is unknown, for example because this user may not send the request, NoInstanceRuns returns
-// false.
+// NoInstanceRuns reports whether the server has no subscriber for the request that all instances answer. If that is
+// unknown, for example because this user may not send the request, NoInstanceRuns returns false.
 func (s *Session) NoInstanceRuns(ctx context.Context, names message.Names) bool {
 	ctx, cancel := s.WithRefusal(ctx)
 	defer cancel()
@@ -159,21 +157,21 @@ func (s *Session) NoInstanceRuns(ctx context.Context, names message.Names) bool 
 	return noSubscriber && err == nil
 }
 
-// askOnce requests the status once, and collects the answers until the timeout. If all is not set, it returns as soon
-// as all streams have an owner.
-func (i *Inspector) askOnce(ctx context.Context, streams []string, all bool) (Instances, error) {
+// askOnce requests the status once, and collects the answers until the timeout. If settle is not set, askOnce returns
+// as soon as all streams have an owner.
+func (i *Inspector) askOnce(ctx context.Context, streams []string, settle bool) (Instances, error) {
 	var n Instances
 	_, err := i.askAll(ctx, nil, func(m Member) (more bool) {
 		n.Answers = append(n.Answers, m.Answer)
 		if m.Proven {
 			n.Proven = append(n.Proven, m.Answer)
 		}
-		return all || len(n.unownedLanes(streams)) > 0
+		return settle || len(n.unownedLanes(streams)) > 0
 	})
 	return n, err
 }
 
-// askAll is Session.askAll for the instances of this broker. It checks the seals of the answers.
+// askAll calls Session.askAll for this broker, and checks the seals of the answers.
 func (i *Inspector) askAll(
 	ctx context.Context, send func(reply string) error, take func(Member) (more bool),
 ) (noSubscriber bool, err error) {
@@ -183,7 +181,7 @@ func (i *Inspector) askAll(
 	})
 }
 
-// askAll sends a request, and passes the answers to take until take returns false or the timeout passes. If send is
+// askAll sends a request, and passes the answers to take until take returns false, or for answerTimeout. If send is
 // nil, askAll requests the status. NoSubscriber is true if the server has no subscriber for the request. That is no
 // error.
 func (s *Session) askAll(

@@ -8,10 +8,10 @@ import (
 	"delaybroker/broker/stats"
 )
 
-// JournalReport is the completeness of a search in the journal.
+// JournalReport describes the gaps in the result of a search in the journal.
 type JournalReport struct {
 	journal.Report
-	// WithoutJournal names the running instances that keep no journal. The journal lacks their deliveries.
+	// WithoutJournal has the names of the running instances that keep no journal: their deliveries have no record.
 	WithoutJournal []string
 }
 
@@ -23,28 +23,28 @@ func (j JournalReport) Complete() bool { return j.Report.Complete() && len(j.Wit
 func (i *Inspector) Journal(
 	ctx context.Context, q journal.Query, found func(journal.Entry) error,
 ) (JournalReport, error) {
-	allowed, cancel := i.WithRefusal(ctx)
+	searchCtx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	if err := i.streams.ReadKeys(allowed, i.JetStream); err != nil {
-		return JournalReport{}, Cause(allowed, err)
+	if err := i.streams.ReadKeys(searchCtx, i.JetStream); err != nil {
+		return JournalReport{}, Cause(searchCtx, err)
 	}
-	j, err := i.searchJournal(allowed, q, i.askWriters(ctx), found)
-	return j, Cause(allowed, err)
+	j, err := i.searchJournal(searchCtx, q, i.askWriters(ctx), found)
+	return j, Cause(searchCtx, err)
 }
 
-// searchJournal does the work of Journal, with the given answers of the instances. The caller has read the secrets of
-// the streams.
+// searchJournal is Journal without its requests for the secrets and to the instances.
 func (i *Inspector) searchJournal(
 	ctx context.Context, q journal.Query, w journalWriters, found func(journal.Entry) error,
 ) (j JournalReport, err error) {
 	if j.Report, err = i.journal(w.states).Search(ctx, q, found); err != nil {
 		return j, err
 	}
-	if q.Until.IsZero() || q.Until.After(j.SearchedAt) {
+	searchesAfter := func(t time.Time) bool { return q.Until.IsZero() || q.Until.After(t) }
+	if searchesAfter(j.SearchedAt) {
 		j.WithoutJournal = w.withoutJournal
 	}
-	if from := j.SearchedAt.Add(-journal.DoubtAfter); w.states == nil && (q.Until.IsZero() || q.Until.After(from)) {
-		j.Holes = append(j.Holes, journal.Hole{From: from, To: j.SearchedAt,
+	if doubtful := j.SearchedAt.Add(-journal.DoubtAfter); w.states == nil && searchesAfter(doubtful) {
+		j.Holes = append(j.Holes, journal.Hole{From: doubtful, To: j.SearchedAt,
 			Why: "unknown: the running instances did not answer"})
 	}
 	return j, nil
@@ -52,14 +52,13 @@ func (i *Inspector) searchJournal(
 
 // JournalTime returns the time by the clock of the journal's server.
 func (i *Inspector) JournalTime(ctx context.Context) (time.Time, error) {
-	allowed, cancel := i.WithRefusal(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	now, err := i.journal(nil).Now(allowed)
-	return now, Cause(allowed, err)
+	now, err := i.journal(nil).Now(ctx)
+	return now, Cause(ctx, err)
 }
 
-// journal opens the journal. Before a search, the caller must read the secrets of the streams. States may be nil, as in
-// journal.Config.
+// journal opens the journal. A search needs the secrets of the streams. States may be nil, as in journal.Config.
 func (i *Inspector) journal(states []journal.State) *journal.Journal {
 	return journal.Open(journal.Config{
 		Conn: i.Conn, JetStream: i.JetStream, APIPrefix: i.api.API, Policy: i.streams.Policy(), States: states,
@@ -75,12 +74,12 @@ type journalWriters struct {
 // askWriters requests the state of the journals before a search. Only a sealed answer proves that an instance runs. If
 // no sealed answer arrives, the running instances are unknown. If the request has no subscriber, no instance runs.
 func (i *Inspector) askWriters(ctx context.Context) journalWriters {
-	asking, cancel := i.WithRefusal(ctx)
+	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	var n Instances
 	states := []journal.State{}
 	proven := false
-	nobody, err := i.askAll(asking, nil, func(m Member) (more bool) {
+	noSubscriber, err := i.askAll(ctx, nil, func(m Member) (more bool) {
 		n.Answers = append(n.Answers, m.Answer)
 		proven = proven || m.Proven
 		if m.Proven && m.Journal {
@@ -94,7 +93,7 @@ func (i *Inspector) askWriters(ctx context.Context) journalWriters {
 		return true
 	})
 	w := journalWriters{withoutJournal: n.WithoutJournal()}
-	if err == nil && (proven || len(n.Answers) == 0 && nobody) {
+	if err == nil && (proven || len(n.Answers) == 0 && noSubscriber) {
 		w.states = states
 	}
 	return w

@@ -19,26 +19,26 @@ func TestJournalOfInstancesWithout(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		i := open(t, s, cfg, "")
-		none := func(journal.Entry) error { return nil }
-		if _, err := i.Journal(t.Context(), journal.Query{}, none); !errors.Is(err, journal.ErrNoJournal) {
+		ignore := func(journal.Entry) error { return nil }
+		if _, err := i.Journal(t.Context(), journal.Query{}, ignore); !errors.Is(err, journal.ErrNoJournal) {
 			t.Errorf("without a stream: got %v, want %v", err, journal.ErrNoJournal)
 		}
 		provision(t, s, cfg)
 		writeRecords(t, s, i)
 		answerStatus(t, i, true, `{"instance":"kitchen","journal":true}`, `{"instance":"cellar"}`)
-		j, err := i.Journal(t.Context(), journal.Query{}, none)
+		j, err := i.Journal(t.Context(), journal.Query{}, ignore)
 		if err != nil || len(j.WithoutJournal) != 1 || j.WithoutJournal[0] != "cellar" || j.Complete() ||
 			!j.Report.Complete() {
 			t.Errorf("got %+v, %v, want cellar", j, err)
 		}
-		j, err = i.Journal(t.Context(), journal.Query{Until: time.Now().Add(-time.Second)}, none)
+		j, err = i.Journal(t.Context(), journal.Query{Until: time.Now().Add(-time.Second)}, ignore)
 		if err != nil || j.WithoutJournal != nil {
 			t.Errorf("a query that ends before now: got %+v, %v, want no running instances", j, err)
 		}
 	})
 }
 
-// answerStatus sends these answers in place of running instances, until the test ends or stop is called.
+// answerStatus answers each status request with the bodies, until the test ends or stop is called.
 func answerStatus(t *testing.T, i *Inspector, sealed bool, bodies ...string) (stop func()) {
 	t.Helper()
 	sub, err := i.Conn.Subscribe("delayctl.status", func(m *nats.Msg) {
@@ -56,9 +56,8 @@ func answerStatus(t *testing.T, i *Inspector, sealed bool, bodies ...string) (st
 	return func() { _ = sub.Unsubscribe() }
 }
 
-// TestJournalOfInstancesThatRun: an instance that has written records, but no end, may have been killed. A sealed
-// answer of the instance shows that it runs, and which records it has not stored yet. Without such an answer, the
-// report has a hole.
+// TestJournalOfInstancesThatRun: an instance whose journal has no end may have been killed. A sealed answer of the
+// instance shows that it runs, and the number of records not stored yet. Without such an answer, the report has a hole.
 func TestJournalOfInstancesThatRun(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
@@ -76,33 +75,33 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 		batch(`{"v":1,"b":"kitchen","s":"FIRST","n":1}` + "\n")
 		stored := time.Now().UTC()
 		time.Sleep(10 * time.Second)
-		want := func(name, why string, from time.Time, records int) {
+		want := func(name, reason string, from time.Time, records int) {
 			t.Helper()
 			j, err := i.Journal(t.Context(), journal.Query{}, func(journal.Entry) error { return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
-			var all []journal.Hole
+			var holes []journal.Hole
 			for _, h := range j.Holes {
-				if !h.To.Equal(j.SearchedAt) || !strings.Contains(h.Why, why) {
+				if !h.To.Equal(j.SearchedAt) || !strings.Contains(h.Why, reason) {
 					t.Errorf("%s: got the hole %+v, want one until %s", name, h, j.SearchedAt)
 				}
 				h.To, h.Why = time.Time{}, ""
-				all = append(all, h)
+				holes = append(holes, h)
 			}
 			hole := journal.Hole{Instance: "kitchen", From: from, Records: records}
 			if from.IsZero() {
 				hole = journal.Hole{From: j.SearchedAt.Add(-journal.DoubtAfter)}
 			}
-			if why == "" && !j.Complete() || why != "" && !slices.Equal(all, []journal.Hole{hole}) {
-				t.Errorf("%s: got %+v, want %+v", name, all, hole)
+			if reason == "" && !j.Complete() || reason != "" && !slices.Equal(holes, []journal.Hole{hole}) {
+				t.Errorf("%s: got %+v, want %+v", name, holes, hole)
 			}
 		}
 		want("no instance runs", "killed or lost its connection", stored.Add(-time.Second), 0)
 		for _, test := range []struct {
 			name, answer string
 			sealed       bool
-			why          string
+			reason       string
 			from         time.Time
 			records      int
 		}{
@@ -118,28 +117,28 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 				stored.Truncate(time.Second).Add(2 * time.Second), 7},
 		} {
 			stop := answerStatus(t, i, test.sealed, test.answer)
-			want(test.name, test.why, test.from, test.records)
+			want(test.name, test.reason, test.from, test.records)
 			stop()
 		}
 	})
 }
 
-// TestJournalOfWhoMayNotAsk: if a user may read the journal, but not send requests to the instances, the report says
-// that the last minute is unknown.
+// TestJournalOfWhoMayNotAsk: if a user may read the journal, but not send requests to the instances, the last minute of
+// the report is a hole.
 func TestJournalOfWhoMayNotAsk(t *testing.T) {
 	natstest.BubbleAs(t, natstest.Denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
 		i := open(t, s, cfg, natstest.Tried)
 		writeRecords(t, s, i)
-		none := func(journal.Entry) error { return nil }
-		j, err := i.Journal(t.Context(), journal.Query{}, none)
+		ignore := func(journal.Entry) error { return nil }
+		j, err := i.Journal(t.Context(), journal.Query{}, ignore)
 		if err != nil || len(j.Holes) != 1 || !strings.Contains(j.Holes[0].Why, "the running instances did not answer") {
 			t.Errorf("got %+v, %v, want that the instances did not answer", j.Holes, err)
 		}
 		time.Sleep(90 * time.Second)
-		before := journal.Query{Until: j.SearchedAt.Add(-time.Second)}
-		if j, err = i.Journal(t.Context(), before, none); err != nil || !j.Complete() {
+		earlier := journal.Query{Until: j.SearchedAt.Add(-time.Second)}
+		if j, err = i.Journal(t.Context(), earlier, ignore); err != nil || !j.Complete() {
 			t.Errorf("before the last minute: got %+v, %v, want a complete report", j.Holes, err)
 		}
 	})

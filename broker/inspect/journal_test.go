@@ -24,14 +24,14 @@ func journaling(t *testing.T) broker.Config {
 	return cfg
 }
 
-// writeRecords stores records as a broker does that stops afterwards.
+// writeRecords stores records, and then the end of the writer, as a broker does at a clean stop.
 func writeRecords(t *testing.T, s *natstest.Server, i *Inspector, records ...journal.Record) {
 	t.Helper()
 	if err := i.streams.ReadKeys(t.Context(), i.JetStream); err != nil {
 		t.Fatal(err)
 	}
 	conn := s.Connect()
-	box, err := acks.New(conn, nats.NewInbox())
+	inbox, err := acks.New(conn, nats.NewInbox())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,18 +40,18 @@ func writeRecords(t *testing.T, s *natstest.Server, i *Inspector, records ...jou
 		Payload: 1 << 20, Grace: time.Second, Counts: new(journal.Counts), Log: slog.New(slog.DiscardHandler),
 		Seal: i.streams.Policy().Keys.Seal,
 	})
-	answers, end := context.WithCancel(t.Context())
+	answers, stopReceiving := context.WithCancel(t.Context())
 	ctx, stop := context.WithCancel(t.Context())
-	var boxing, writing sync.WaitGroup
-	boxing.Go(func() { box.Run(answers) })
-	writing.Go(func() { w.Run(ctx, box) })
+	var receiving, writing sync.WaitGroup
+	receiving.Go(func() { inbox.Run(answers) })
+	writing.Go(func() { w.Run(ctx, inbox) })
 	for _, r := range records {
 		w.Add(r)
 	}
 	stop()
 	writing.Wait()
-	end()
-	boxing.Wait()
+	stopReceiving()
+	receiving.Wait()
 }
 
 // TestWhereAsksTheJournal: Where combines the journal's records with the content of the lanes.
@@ -68,7 +68,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		}
 		at := began.Add(time.Second)
 		time.Sleep(10 * time.Second)
-		writeRecords(t, s, i, endings(at, id)...)
+		writeRecords(t, s, i, endRecords(at, id)...)
 		// The lane has committed all messages except the sixth. The fourth has no record, and the dead letter of the
 		// second was removed.
 		if err := i.api.Purge(t.Context(), "DELAY_1s", 6); err != nil {
@@ -109,26 +109,26 @@ func TestWhereAsksTheJournal(t *testing.T) {
 	})
 }
 
-// endings returns the records of six messages. The first was delivered late, and the second became a dead letter. The
-// third was delivered twice, and its duplicate then became a dead letter. The fourth and the fifth have no record. The
-// sixth was delivered, and its lane has not committed it.
-func endings(at time.Time, id func(uint64) message.ID) []journal.Record {
+// endRecords returns the records of six messages. The first was delivered late, and the second became a dead letter.
+// The third was delivered twice, and its duplicate then became a dead letter. The fourth and the fifth have no record.
+// The sixth was delivered, and its lane has not committed it.
+func endRecords(at time.Time, id func(uint64) message.ID) []journal.Record {
 	delivered := journal.Record{ID: id(1).String(), Target: "orders.a", At: at.Add(3 * time.Millisecond), Due: at,
 		Late: 3 * time.Millisecond, Refused: 1, Reason: "no stock"}
 	dead := journal.Record{ID: id(2).String(), Target: "orders.a", At: at, Due: at, Refused: 20,
 		Code: message.Undelivered, Reason: "the target refused all of 20 attempts"}
 	late := delivered
 	late.ID, late.Refused, late.Reason, late.Late = id(3).String(), 0, "", 0
-	again := late
-	again.At = again.At.Add(time.Second)
-	died := dead
-	died.ID, died.At = again.ID, again.At.Add(time.Second)
+	duplicate := late
+	duplicate.At = duplicate.At.Add(time.Second)
+	duplicateDead := dead
+	duplicateDead.ID, duplicateDead.At = duplicate.ID, duplicate.At.Add(time.Second)
 	stored := late
 	stored.ID = id(6).String()
-	return []journal.Record{delivered, dead, late, again, died, stored}
+	return []journal.Record{delivered, dead, late, duplicate, duplicateDead, stored}
 }
 
-// wantResentInItsLane resends the dead letter of a message. Where must then return the lane, and not the earlier death.
+// wantResentInItsLane resends the dead letter of a message. Where must then return the lane of the message.
 func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, due time.Time) {
 	t.Helper()
 	hop := &nats.Msg{Subject: "delaysys.retry.1s.orders.a", Header: nats.Header(message.Request{
@@ -143,8 +143,8 @@ func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, du
 	}
 }
 
-// TestWhereFindsDeliveryMeanwhile: a message that leaves the last lane during the search is found in the journal,
-// although its record is stored after the first search of the journal.
+// TestWhereFindsDeliveryMeanwhile: if a message is delivered during the search, Where finds its record, although the
+// record is stored after the first search of the journal.
 func TestWhereFindsDeliveryMeanwhile(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
@@ -175,8 +175,8 @@ func TestJournalIsNoLane(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
-		for _, as := range []broker.Config{cfg, configOf(t, "delay", "1s 5s")} {
-			v, err := open(t, s, as, "").Lanes(t.Context(), 0)
+		for _, cfg := range []broker.Config{cfg, configOf(t, "delay", "1s 5s")} {
+			v, err := open(t, s, cfg, "").Lanes(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}

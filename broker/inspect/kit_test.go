@@ -50,9 +50,9 @@ func publish(t *testing.T, i *Inspector, subject string) {
 }
 
 // storeAll publishes messages, and waits until all are stored.
-func storeAll(t *testing.T, i *Inspector, all ...*nats.Msg) {
+func storeAll(t *testing.T, i *Inspector, messages ...*nats.Msg) {
 	t.Helper()
-	for _, m := range all {
+	for _, m := range messages {
 		if err := i.Conn.PublishMsg(m); err != nil {
 			t.Fatal(err)
 		}
@@ -79,11 +79,11 @@ func newHop(i *Inspector, level, target string, n uint64, due time.Time) *nats.M
 }
 
 // consumersOf returns the number of consumers of a stream.
-func consumersOf(t *testing.T, i *Inspector, stream string) int {
+func consumersOf(t *testing.T, i *Inspector, name string) int {
 	t.Helper()
-	st, err := i.JetStream.Stream(t.Context(), stream)
+	stream, err := i.JetStream.Stream(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return st.CachedInfo().State.Consumers
+	return stream.CachedInfo().State.Consumers
 }

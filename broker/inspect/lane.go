@@ -32,7 +32,7 @@ type State string
 // The states of a stream.
 const (
 	Serving  State = "serving"
-	Retiring State = "retiring"     // not a level of the configuration; it takes no new messages
+	Retiring State = "retiring"     // not a level of the configuration: the stream takes no new messages
 	Newer    State = "newer format" // a newer broker created the stream
 	Missing  State = "missing"
 	Foreign  State = "foreign" // the stream with this name does not belong to this broker
@@ -71,7 +71,7 @@ type Lane struct {
 type Head struct {
 	HeadDue      time.Time `json:"head_due,omitzero"`
 	HeadDeadCode string    `json:"head_dead_letter,omitempty"` // the dead-letter code, if the message will become one
-	Overdue      float64   `json:"overdue_seconds"`            // time since the message should have left the lane
+	Overdue      float64   `json:"overdue_seconds"`            // since the time at which the message should have left
 }
 
 // Reader describes the instance that reads a lane. Unknown fields are zero.
@@ -79,7 +79,7 @@ type Reader struct {
 	Owner         Owner     `json:"owner,omitempty"`
 	Instance      string    `json:"instance,omitempty"` // the owner
 	Format        int       `json:"format,omitempty"`   // the newest format that the owner reads; zero if it is unknown
-	NewerMessages int       `json:"newer,omitempty"`    // messages in the owner's memory whose format it cannot read
+	NewerMessages int       `json:"newer,omitempty"`    // messages in the owner's memory with a newer format
 	Held          int       `json:"held"`               // messages in the owner's memory
 	LastRead      uint64    `json:"read"`               // the last sequence that the owner read
 	ResumesAt     time.Time `json:"resumes_at,omitzero"`
@@ -136,11 +136,11 @@ func (i *Inspector) fill(ctx context.Context, l *Lane, n Instances) {
 	}
 }
 
-// unreadable reports whether the owner of the lane is too old for a message of this format. An older broker does not
-// report its format. In that case, unreadable assumes that the owner reads the formats that this program reads.
+// unreadable reports whether the owner of the lane is too old for a message of this format. An old broker does not
+// report its newest format. Then unreadable assumes the newest format of this program.
 func (l Lane) unreadable(format int) bool { return format > cmp.Or(l.Format, message.Format) }
 
-// formatOf returns the format of a message that a broker wrote. It is zero for a client's message.
+// formatOf returns the format of a broker's message, and zero for a client's message.
 func (i *Inspector) formatOf(in message.Incoming) int {
 	switch i.names.Parse(in.Subject).Form {
 	case message.FormHop, message.FormRetry, message.FormPaused:
@@ -176,7 +176,7 @@ func IsFullOfBytes(info *jetstream.StreamInfo) bool {
 	return limit > 0 && float64(info.State.Bytes) >= FullShare*float64(limit)
 }
 
-// fillHead reads the first message of a lane. It returns no error if the message has left the lane in the meantime.
+// fillHead reads the first message of a lane, unless the message has left the lane in the meantime.
 func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 	in, err := i.Message(ctx, l.Stream, l.Info.State.FirstSeq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -189,22 +189,22 @@ func (i *Inspector) fillHead(ctx context.Context, l *Lane) error {
 		i.fillTimer(l, in)
 		return nil
 	}
-	leaves := in.At
+	departure := in.At
 	in.KeysCurrent = false // the brokers may have a secret that these settings lack
 	switch request, problem := entry.ParseAny(i.Policy(), in); {
 	case problem == nil:
 		l.HeadDue, l.format = request.NextAttempt(), i.formatOf(in)
-		leaves = i.streams.Config().Ladder.LeaveTime(in.At.Add(l.spec.Delay), request.NextAttempt())
+		departure = i.streams.Config().Ladder.LeaveTime(in.At.Add(l.spec.Delay), request.NextAttempt())
 	case problem.Code == message.NewerFormat:
 		l.Error, l.format = newerMessage, i.formatOf(in)
-		leaves = in.At.Add(l.spec.Delay)
+		departure = in.At.Add(l.spec.Delay)
 	case problem.Code == message.UnknownKey:
 		l.UnknownKey, l.Error = true, problem.Sentence
 		return nil
 	default:
 		l.HeadDeadCode = string(problem.Code)
 	}
-	if late := l.Info.TimeStamp.Sub(leaves); late >= minOverdue {
+	if late := l.Info.TimeStamp.Sub(departure); late >= minOverdue {
 		l.Overdue = late.Seconds()
 	}
 	return nil

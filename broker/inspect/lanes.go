@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// Lanes is a snapshot of all lanes, in the order in which messages pass them. The dead letters are the last.
+// Lanes is a snapshot of all lanes, in the order in which messages pass them. The dead letters are last.
 type Lanes struct {
 	Time   time.Time `json:"time"` // by the server's clock
 	Lanes  []Lane    `json:"lanes"`
@@ -35,88 +35,87 @@ const noLeader = "the stream has no leader"
 // StreamList is the result of listing the streams of the account.
 type StreamList struct {
 	Found      []streams.Spec // the broker's streams, by their metadata
-	All        map[string]*jetstream.StreamInfo
+	Infos      map[string]*jetstream.StreamInfo
 	Leaderless []string // names of the streams without a leader
 }
 
 // Streams lists the streams. It requests the names of the streams without a leader only if one of the broker's streams
 // is missing.
 func (i *Inspector) Streams(ctx context.Context) (listed StreamList, err error) {
-	listed.Found, listed.All, err = i.streams.Provisioner(i.JetStream).Find(ctx)
-	if err != nil || len(streams.Compare(i.Wanted(), listed.All).Missing) == 0 {
+	listed.Found, listed.Infos, err = i.streams.Provisioner(i.JetStream).Find(ctx)
+	if err != nil || len(streams.Compare(i.Wanted(), listed.Infos).Missing) == 0 {
 		return listed, err
 	}
 	_, listed.Leaderless, err = i.api.Streams(ctx)
 	return listed, err
 }
 
-// Lanes returns a snapshot of all lanes. Its requests are concurrent: consecutive ones would take seconds across an
-// ocean. A lane has no owner while one instance hands it to another. So while a lane has no owner, Lanes repeats the
-// request to the instances, for at most the time handover.
+// Lanes returns a snapshot of all lanes. During a handover between two instances, a lane has no owner. So while a lane
+// has no owner, Lanes repeats the request to the instances, for at most the time handover.
 func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, error) {
-	allowed, cancel := i.WithRefusal(ctx)
-	defer cancel()
-	finding, cancelFinding := context.WithTimeout(allowed, jsapi.Timeout)
-	defer cancelFinding()
-	listed, err := i.Streams(finding)
+	listCtx, cancelTimeout := context.WithTimeout(ctx, jsapi.Timeout)
+	defer cancelTimeout()
+	listCtx, cancelList := i.WithRefusal(listCtx)
+	defer cancelList()
+	listed, err := i.Streams(listCtx)
 	if err != nil {
-		return Lanes{}, Cause(allowed, err)
+		return Lanes{}, Cause(listCtx, err)
 	}
-	_ = i.streams.Learn(listed.Found)          // without a secret, answers count as proven
-	asking, cancelAsking := i.WithRefusal(ctx) // a user without permission for this request may still read the streams
-	n, err := i.askInstances(asking, lanesOf(listed.Found), handover, false)
+	_ = i.streams.Learn(listed.Found)       // without a secret, answers count as proven
+	askCtx, cancelAsk := i.WithRefusal(ctx) // a user without permission for this request may still read the streams
+	instances, err := i.askInstances(askCtx, lanesOf(listed.Found), handover, false)
 	if err != nil {
-		n.Refused = Cause(asking, err)
+		instances.Refused = Cause(askCtx, err)
 	}
-	cancelAsking()
-	allowed, cancelAgain := i.WithRefusal(ctx)
-	defer cancelAgain()
-	v := i.readLanes(allowed, listed, n)
+	cancelAsk()
+	readCtx, cancelRead := i.WithRefusal(ctx)
+	defer cancelRead()
+	v := i.readLanes(readCtx, listed, instances)
 	// One refusal fails the call: an incomplete result would mislead.
-	return v, Cause(allowed, context.Cause(allowed))
+	return v, Cause(readCtx, context.Cause(readCtx))
 }
 
-// SettledLanes returns a snapshot of all lanes, and the answers of the instances. First it repeats the request to the
-// instances until each lane has one owner that reads it, for at most maxDouble.
+// SettledLanes returns a snapshot of all lanes, and the answers of the instances. Before the snapshot, it repeats the
+// request to the instances until each lane has one owner that reads it, for at most maxConflict.
 func (i *Inspector) SettledLanes(ctx context.Context, listed StreamList) (v Lanes, n Instances) {
 	_ = i.streams.Learn(listed.Found) // without a secret, answers count as proven
-	refused := i.request(ctx, maxDouble+jsapi.Timeout, func(ctx context.Context) (err error) {
+	refusal := i.request(ctx, maxConflict+jsapi.Timeout, func(ctx context.Context) (err error) {
 		n, err = i.askInstances(ctx, lanesOf(listed.Found), maxTakeover, true)
 		return err
 	})
-	n.Refused = refused
+	n.Refused = refusal
 	return i.readLanes(ctx, listed, n), n
 }
 
 // lanesOf returns the streams that need an owner. The lane of a pause has no reader while the pause lasts.
 func lanesOf(found []streams.Spec) []string {
-	var all []string
+	var names []string
 	for _, s := range found {
 		switch s.Kind {
 		case streams.Dead, streams.Owners, streams.Journal, streams.Paused:
 			continue
 		}
 		if s.MarksErr == nil && s.Format <= streams.Format {
-			all = append(all, s.Stream)
+			names = append(names, s.Stream)
 		}
 	}
-	return all
+	return names
 }
 
-// readLanes reads the state of the streams that were found, and adds the missing ones. It needs the secrets of the
-// streams: without a secret, no seal is checked, and doctor reports that.
-func (i *Inspector) readLanes(ctx context.Context, listed StreamList, n Instances) Lanes {
+// readLanes reads the state of the listed streams, and adds the missing streams. It needs the secrets of the streams:
+// without a secret, no seal is checked, and doctor reports that.
+func (i *Inspector) readLanes(ctx context.Context, listed StreamList, instances Instances) Lanes {
 	want := i.Wanted()
 	lanes := existingLanes(want, listed.Found)
 	var filling sync.WaitGroup
-	for at := range lanes {
-		filling.Go(func() { i.fill(ctx, &lanes[at], n) })
+	for n := range lanes {
+		filling.Go(func() { i.fill(ctx, &lanes[n], instances) })
 	}
 	table, err := i.table(ctx, listed.Found)
 	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are shown
 	filling.Wait()
-	for at := range lanes {
-		lanes[at].setInstance(table, err)
+	for n := range lanes {
+		lanes[n].setInstance(table, err)
 	}
 	resolveUnknown(lanes)
 	lanes = append(lanes, missingLanes(want, listed)...)
@@ -126,7 +125,7 @@ func (i *Inspector) readLanes(ctx context.Context, listed StreamList, n Instance
 	return v
 }
 
-// existingLanes returns the lanes of the streams that exist, by their metadata.
+// existingLanes returns the lanes of the broker's streams.
 func existingLanes(want, found []streams.Spec) []Lane {
 	var lanes []Lane
 	for _, s := range found {
@@ -150,7 +149,7 @@ func existingLanes(want, found []streams.Spec) []Lane {
 // missingLanes returns the lanes whose stream is missing, foreign or without a leader.
 func missingLanes(want []streams.Spec, listed StreamList) []Lane {
 	var lanes []Lane
-	c := streams.Compare(want, listed.All)
+	c := streams.Compare(want, listed.Infos)
 	for _, w := range want {
 		_, found := streams.SpecOf(listed.Found, w.Stream)
 		switch {
@@ -167,7 +166,7 @@ func missingLanes(want []streams.Spec, listed StreamList) []Lane {
 	return lanes
 }
 
-// newLanes returns a snapshot of these lanes, with the totals.
+// newLanes returns a snapshot with the totals of these lanes.
 func newLanes(lanes []Lane) Lanes {
 	v := Lanes{Time: time.Now(), Lanes: lanes}
 	for _, l := range lanes {
@@ -189,26 +188,26 @@ func newLanes(lanes []Lane) Lanes {
 }
 
 // SetRates sets the rates at which messages entered and left each lane since an earlier snapshot, per second.
-func (v *Lanes) SetRates(before Lanes) {
-	for at := range v.Lanes {
-		l := &v.Lanes[at]
-		last := before.lane(l.Stream)
-		if l.Info == nil || last.Info == nil || !l.Info.Created.Equal(last.Info.Created) {
+func (v *Lanes) SetRates(previous Lanes) {
+	for n := range v.Lanes {
+		l := &v.Lanes[n]
+		base := previous.lane(l.Stream)
+		if l.Info == nil || base.Info == nil || !l.Info.Created.Equal(base.Info.Created) {
 			continue
 		}
-		passed := l.Info.TimeStamp.Sub(last.Info.TimeStamp).Seconds()
-		in := float64(l.Info.State.LastSeq) - float64(last.Info.State.LastSeq)
-		out := in - (float64(l.Pending) - float64(last.Pending))
+		passed := l.Info.TimeStamp.Sub(base.Info.TimeStamp).Seconds()
+		in := float64(l.Info.State.LastSeq) - float64(base.Info.State.LastSeq)
+		out := in - (float64(l.Pending) - float64(base.Pending))
 		if passed > 0 && in >= 0 {
 			l.InRate, l.OutRate = new(in/passed), new(max(0, out/passed)) // a new leader may lag, so out may be negative
 		}
 	}
 }
 
-// lane returns the lane of a stream; empty if there is none.
+// lane returns the lane of a stream, or an empty Lane.
 func (v Lanes) lane(stream string) Lane {
-	if at := slices.IndexFunc(v.Lanes, func(l Lane) bool { return l.Stream == stream }); at >= 0 {
-		return v.Lanes[at]
+	if n := slices.IndexFunc(v.Lanes, func(l Lane) bool { return l.Stream == stream }); n >= 0 {
+		return v.Lanes[n]
 	}
 	return Lane{}
 }

@@ -32,7 +32,7 @@ func TestOwnerAs(t *testing.T) {
 
 func TestIsRead(t *testing.T) {
 	now := time.Now()
-	at := func(d time.Duration) *time.Time { then := now.Add(-d); return &then }
+	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
 	consumer := func(name string, waiting int, last *time.Time) jetstream.ConsumerInfo {
 		return jetstream.ConsumerInfo{Name: name, NumWaiting: waiting, Delivered: jetstream.SequenceInfo{Last: last}}
 	}
@@ -42,8 +42,8 @@ func TestIsRead(t *testing.T) {
 		want     bool
 	}{
 		{"a waiting pull", consumer("delaybroker-x", 1, nil), true},
-		{"a recent delivery", consumer("delaybroker-x", 0, at(time.Second)), true},
-		{"an old delivery", consumer("delaybroker-x", 0, at(time.Minute)), false},
+		{"a recent delivery", consumer("delaybroker-x", 0, ago(time.Second)), true},
+		{"an old delivery", consumer("delaybroker-x", 0, ago(time.Minute)), false},
 		{"no delivery", consumer("delaybroker-x", 0, nil), false},
 		{"a foreign consumer", consumer("where-x", 1, nil), false},
 	} {
@@ -84,18 +84,18 @@ func TestRates(t *testing.T) {
 			TimeStamp: now.Add(at), Created: now.Add(-time.Hour), State: jetstream.StreamState{LastSeq: last, Msgs: held},
 		}}}}
 	}
-	before, after := snapshot(0, 100, 60), snapshot(2*time.Second, 140, 50)
-	after.SetRates(before)
-	if l := after.Lanes[0]; *l.InRate != 20 || *l.OutRate != 25 {
+	first, second := snapshot(0, 100, 60), snapshot(2*time.Second, 140, 50)
+	second.SetRates(first)
+	if l := second.Lanes[0]; *l.InRate != 20 || *l.OutRate != 25 {
 		t.Errorf("got %v in and %v out a second, want 20 and 25", *l.InRate, *l.OutRate)
 	}
 	recreated := snapshot(4*time.Second, 1, 1)
 	recreated.Lanes[0].Info.Created = now
-	if recreated.SetRates(after); recreated.Lanes[0].InRate != nil {
+	if recreated.SetRates(second); recreated.Lanes[0].InRate != nil {
 		t.Errorf("got the rate %v of a stream that was created again, want none", *recreated.Lanes[0].InRate)
 	}
-	first := snapshot(0, 1, 1)
-	if first.SetRates(Lanes{}); first.Lanes[0].InRate != nil {
+	single := snapshot(0, 1, 1)
+	if single.SetRates(Lanes{}); single.Lanes[0].InRate != nil {
 		t.Error("got a rate from one snapshot")
 	}
 }

@@ -17,7 +17,8 @@ const (
 	ByReason = "reason"
 )
 
-// maxGroups limits the memory of a count: each letter may have its own target. The remaining letters form one group.
+// maxGroups is the maximum number of groups of a count, without the group of the remaining letters. It limits the
+// memory: each letter may have its own target.
 const maxGroups = 20_000
 
 // LetterGroup describes the letters with equal properties.
@@ -38,13 +39,13 @@ type LetterCount struct {
 	Groups  []*LetterGroup `json:"groups"`
 }
 
-// kind has the properties that all letters of a group have in common.
-type kind struct{ code, target, reason string }
+// groupKey has the common properties of the letters in a group.
+type groupKey struct{ code, target, reason string }
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// kindOf returns the properties of a letter that are listed in by.
-func kindOf(l deadletter.Letter, by []string) (k kind) {
+// keyOf returns the properties of a letter that are listed in by.
+func keyOf(l deadletter.Letter, by []string) (k groupKey) {
 	if slices.Contains(by, ByCode) {
 		k.code = string(l.Code)
 	}
@@ -61,16 +62,16 @@ func kindOf(l deadletter.Letter, by []string) (k kind) {
 func (l *Letters) Count(
 	ctx context.Context, filter deadletter.Filter, by []string, progress func(read, total uint64),
 ) (LetterCount, error) {
-	groups := make(map[kind]*LetterGroup)
+	groups := make(map[groupKey]*LetterGroup)
 	count := LetterCount{Groups: []*LetterGroup{}}
 	for letter, err := range l.List(ctx, deadletter.Query{Filter: filter, HeadersOnly: true, Progress: progress}) {
 		if err != nil {
 			return count, err
 		}
-		k := kindOf(letter, by)
+		k := keyOf(letter, by)
 		g := groups[k]
 		if g == nil && len(groups) >= maxGroups {
-			k = kind{reason: "all others"}
+			k = groupKey{reason: "all others"}
 			g = groups[k]
 		}
 		if g == nil {

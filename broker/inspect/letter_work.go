@@ -18,7 +18,7 @@ const letterWorkers = 32
 
 // The outcomes of a letter that Work did not change.
 const (
-	LetterLeft = "left" // the letter is unchanged, because something in it prevents the operation
+	LetterLeft = "left" // the content of the letter prevents the operation
 	LetterGone = "gone" // another client has removed the letter
 )
 
@@ -50,7 +50,7 @@ type LetterWork struct {
 	outcomes []LetterOutcome
 }
 
-// Resending returns the work that resends letters, all with the change c. If dry is set, the work only reports the
+// Resending returns the work that resends letters, all with the same change. If dry is set, the work only reports the
 // outcomes.
 func (l *Letters) Resending(f deadletter.Filter, c deadletter.Change, dry bool) *LetterWork {
 	return l.ResendingEach(f, func(deadletter.Letter) deadletter.Change { return c }, dry)
@@ -135,8 +135,8 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.outcomes, func(has LetterOutcome) bool {
-		return has.Outcome == o.Outcome && has.Reason == o.Reason
+	i := slices.IndexFunc(w.outcomes, func(other LetterOutcome) bool {
+		return other.Outcome == o.Outcome && other.Reason == o.Reason
 	})
 	if i < 0 {
 		i = len(w.outcomes)

@@ -12,7 +12,7 @@ import (
 // Letters are the dead letters of a broker. All their times are by the clock of the broker's server.
 type Letters struct {
 	*deadletter.Store
-	Opened time.Time // time of the opening, by the server's clock
+	Opened time.Time // time of the call of Inspector.Letters, by the server's clock
 
 	openedLocal time.Time // the same time, by the local clock
 }

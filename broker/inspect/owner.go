@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
 	"delaybroker/broker/lease"
 	"delaybroker/broker/stats"
@@ -17,10 +16,9 @@ import (
 )
 
 const (
-	// If a consumer has no waiting pull, its lane counts as read only if the consumer's last delivery is younger than
-	// maxIdle.
+	// maxIdle is the maximum time since the last delivery of a consumer that counts as reading without a waiting pull.
 	maxIdle = 5 * time.Second
-	// If a lane's owner reads again within minWait, the lane counts as read and not as waiting: clocks differ.
+	// minWait is the minimum time until an owner resumes reading at which its lane counts as waiting: clocks differ.
 	minWait = time.Second
 )
 
@@ -30,15 +28,14 @@ type Owner string
 // The states of a lane's reader.
 const (
 	OwnerReads   Owner = "read"    // an instance reads the lane
-	OwnerWaits   Owner = "later"   // the owner has suspended reading: its memory is full, or has all messages due soon
-	OwnerStopped Owner = "stopped" // the owner cannot read the lane now, or may no longer own it
+	OwnerWaits   Owner = "later"   // the owner's memory is full, or has all messages that are due soon
+	OwnerStopped Owner = "stopped" // the owner cannot read the lane now, or may no longer own the lane
 	NoOwner      Owner = "nobody"  // no instance owns the lane
 	OwnerUnknown Owner = "unknown" // the instances do not answer, or the server refused the request
 )
 
-// fillOwner sets the reader's state from the sealed status of the instance that claims the lane. Without such a status,
-// fillOwner uses the state of the lane's consumers: an older broker, which may run during an upgrade, does not answer
-// or does not seal its answer.
+// fillOwner sets the reader's state from the sealed status of the instance that claims the lane. An old broker sends no
+// sealed status. So without one, fillOwner uses the state of the lane's consumers.
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if answer, lane, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Format = answer.Instance, answer.Format
@@ -59,7 +56,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	}
 }
 
-// ownerAs returns the reader's state by the status of the lane's owner.
+// ownerAs derives the reader's state from the status of the lane's owner.
 func ownerAs(l stats.LaneAnswer, now time.Time) Owner {
 	switch {
 	case !l.Live || l.InDoubt:
@@ -80,15 +77,12 @@ func (i *Inspector) consumers(
 	var answer struct {
 		Consumers []jetstream.ConsumerInfo `json:"consumers"`
 	}
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
 	err := i.api.Ask(ctx, "CONSUMER.LIST."+stream, map[string]int{"offset": 0}, &answer)
 	return answer.Consumers, err
 }
 
 // isRead reports whether a consumer of a broker has a waiting pull, or has recently delivered a message. The existence
-// of a consumer is no proof: a consumer outlives its broker by minutes, and the lane of an idle broker may have no
-// consumer.
+// of a consumer is no proof: a consumer outlives its broker by minutes.
 func isRead(now time.Time, consumers []jetstream.ConsumerInfo) bool {
 	return slices.ContainsFunc(consumers, func(c jetstream.ConsumerInfo) bool {
 		last := c.Delivered.Last
@@ -103,8 +97,6 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 	if !ok || owners.Format > streams.Format {
 		return lease.Table{}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
 	m, err := i.api.Last(ctx, owners.Stream, i.names.OwnersTable())
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return lease.Table{}, nil
@@ -115,8 +107,8 @@ func (i *Inspector) table(ctx context.Context, found []streams.Spec) (lease.Tabl
 	return lease.ParseTable(m.Data)
 }
 
-// resolveUnknown changes unknown owners to nobody if no lane at all has a reader. If a broker were running, and the
-// server refused only its answers, that broker would read at least one of the lanes.
+// resolveUnknown changes unknown owners to nobody if no lane has a reader. A running broker would read at least one
+// lane, even if the server refused its answers.
 func resolveUnknown(lanes []Lane) {
 	if slices.ContainsFunc(lanes, func(l Lane) bool { return l.Owner == OwnerReads }) {
 		return

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// confirmTimeout is the timeout for the instances' confirmations of a new list. Within this time, the other
-	// instances detect the death of an instance.
+	// confirmTimeout is the timeout for the instances' confirmations of a new list. A dead instance is no longer in the
+	// table of owners before this time has passed.
 	confirmTimeout = 12 * time.Second
 	// maxChanges is the maximum number of attempts to change the list while other clients change it.
 	maxChanges = 10
@@ -27,7 +27,7 @@ var (
 	// ErrPausesUnsupported is returned if a running instance does not support pauses. Such an instance would deliver to
 	// paused targets.
 	ErrPausesUnsupported = errors.New("a running broker is too old for pauses: upgrade it first")
-	// ErrUnconfirmed is returned if instances have not confirmed the new list in time. The list itself is stored.
+	// ErrUnconfirmed is returned if instances have not confirmed the new list within the timeout.
 	ErrUnconfirmed = errors.New("instances have not confirmed the change")
 	// ErrNoPauses is returned if the stream of the paused messages is missing.
 	ErrNoPauses = errors.New("the stream of the paused messages is missing: create it with delaybroker provision")
@@ -36,13 +36,13 @@ var (
 		"DELAY_SECRET to the brokers' value; if the secret is lost, restart a broker: it keeps these targets paused")
 )
 
-// Pause is a pattern of targets that are paused or being resumed.
+// Pause is a pattern of targets, with the state of their pause.
 type Pause struct {
 	pause.Pause
 	Waiting *uint64 `json:"waiting,omitempty"` // messages; nil if they were not counted
 }
 
-// predicate returns the state of the pause as text. The subject of the sentence is a target.
+// predicate returns the state of the pause as the predicate of a sentence about a target.
 func (p Pause) predicate() string {
 	if p.State == pause.Paused {
 		return fmt.Sprintf("is paused since %s (%s)", text.Second(p.Since), p.Pattern)
@@ -50,16 +50,15 @@ func (p Pause) predicate() string {
 	return fmt.Sprintf("is being resumed (%s)", p.Pattern)
 }
 
-// PauseChange is the result of a change.
+// PauseChange is the result of Pause and Resume.
 type PauseChange struct {
 	Pauses      []Pause  `json:"paused"`          // the current list
 	Confirmed   []string `json:"told"`            // instances that confirmed the list
-	Unconfirmed []string `json:"untold"`          // instances that may run, and have not confirmed the list
-	NotStored   string   `json:"error,omitempty"` // why the list is not stored; the instances still follow it
+	Unconfirmed []string `json:"untold"`          // instances that may run without having confirmed the list
+	NotStored   string   `json:"error,omitempty"` // the failure to store the list; the instances still follow it
 }
 
-// pauseStore returns the store of the list of pauses. After a call of ReadKeys, the store has the secrets of the
-// streams.
+// pauseStore returns the store of the list of pauses, with the secrets that the streams had at the last ReadKeys.
 func (i *Inspector) pauseStore() pause.Store {
 	return pause.Store{Conn: i.Conn, API: i.api.API, Names: i.names, Keys: i.streams.Policy().Keys}
 }
@@ -80,34 +79,33 @@ func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
 	case len(read.Unopened.Present()) > 0:
 		return nil, ErrUnopened
 	}
-	all := pausesOf(read.List)
-	for at := range all {
+	pauses := pausesOf(read.List)
+	for n := range pauses {
 		scan := i.ScanHeaders(i.names.PausedStream(), "pauses")
-		scan.Filters = []string{i.names.PauseFilter(all[at].ID)}
-		n, err := scan.Count(ctx)
+		scan.Filters = []string{i.names.PauseFilter(pauses[n].ID)}
+		count, err := scan.Count(ctx)
 		if err != nil {
-			return nil, Cause(ctx, fmt.Errorf("count the messages that wait for %s: %w", all[at].Pattern, err))
+			return nil, Cause(ctx, fmt.Errorf("count the messages that wait for %s: %w", pauses[n].Pattern, err))
 		}
-		all[at].Waiting = &n
+		pauses[n].Waiting = &count
 	}
-	return all, nil
+	return pauses, nil
 }
 
 func pausesOf(l *pause.List) []Pause {
-	all := []Pause{}
+	pauses := []Pause{}
 	for _, p := range l.Present() {
-		all = append(all, Pause{Pause: p})
+		pauses = append(pauses, Pause{Pause: p})
 	}
-	return all
+	return pauses
 }
 
-// Pause pauses the targets of a pattern. When it returns nil, all running instances have confirmed the pause, and send
-// nothing to these targets.
+// Pause pauses the targets of a pattern. After a return without an error, no running instance sends to these targets.
 func (i *Inspector) Pause(ctx context.Context, pattern string) (PauseChange, error) {
 	return i.changePauses(ctx, true, func(l *pause.List) (*pause.List, error) { return l.Pause(pattern, time.Now()) })
 }
 
-// Resume resumes a pattern that was paused.
+// Resume resumes a paused pattern.
 func (i *Inspector) Resume(ctx context.Context, pattern string) (PauseChange, error) {
 	return i.changePauses(ctx, false, func(l *pause.List) (*pause.List, error) {
 		next, err := l.Resume(pattern, time.Now())
@@ -128,10 +126,10 @@ func pausedPatterns(l *pause.List) string {
 }
 
 // changePauses changes the list and announces it to the instances. A pause fails if the list cannot be stored, or if an
-// instance does not support pauses. A resumption takes effect even if the list cannot be stored: the waiting messages
-// may be the reason why the account is full.
+// instance does not support pauses. A resumption takes effect even if the list cannot be stored: perhaps the waiting
+// messages have filled the account.
 func (i *Inspector) changePauses(
-	ctx context.Context, stops bool, change func(*pause.List) (*pause.List, error),
+	ctx context.Context, pausing bool, change func(*pause.List) (*pause.List, error),
 ) (PauseChange, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
@@ -142,26 +140,26 @@ func (i *Inspector) changePauses(
 	if err != nil {
 		return PauseChange{}, Cause(ctx, err)
 	}
-	t := announcement{Inspector: i, found: found, answered: make(map[string]bool), confirmed: make(map[string]bool)}
-	if err := t.round(ctx, nil); err != nil {
+	a := announcement{Inspector: i, found: found, answered: make(map[string]bool), confirmed: make(map[string]bool)}
+	if err := a.round(ctx, nil); err != nil {
 		return PauseChange{}, Cause(ctx, err)
 	}
-	if stops && len(t.unsupported) > 0 {
-		return PauseChange{}, fmt.Errorf("%w: %s", ErrPausesUnsupported, text.Few(t.unsupported))
+	if pausing && len(a.unsupported) > 0 {
+		return PauseChange{}, fmt.Errorf("%w: %s", ErrPausesUnsupported, text.Few(a.unsupported))
 	}
-	next, refused, err := t.change(ctx, change)
-	if err != nil && (stops || refused) || next == nil {
+	next, refused, err := a.change(ctx, change)
+	if err != nil && (pausing || refused) || next == nil {
 		return PauseChange{}, Cause(ctx, err)
 	}
 	result := PauseChange{Pauses: pausesOf(next), Confirmed: []string{}, Unconfirmed: []string{}}
 	if err != nil {
 		result.NotStored = err.Error()
 	}
-	if err := t.announce(ctx, next); err != nil {
+	if err := a.announce(ctx, next); err != nil {
 		return result, Cause(ctx, err)
 	}
-	result.Confirmed = slices.Sorted(maps.Keys(t.confirmed))
-	result.Unconfirmed = append(result.Unconfirmed, t.unconfirmed()...)
+	result.Confirmed = slices.Sorted(maps.Keys(a.confirmed))
+	result.Unconfirmed = append(result.Unconfirmed, a.unconfirmed()...)
 	if len(result.Unconfirmed) > 0 {
 		return result, fmt.Errorf("%w: %s", ErrUnconfirmed, text.Few(result.Unconfirmed))
 	}
@@ -179,15 +177,15 @@ type announcement struct {
 	table       []string        // instances in the table of owners
 }
 
-// change stores the next version of the list. If the change is not allowed, refused is true. If refused is false, an
-// error means that next is not stored, and the caller may still announce next.
-func (t *announcement) change(
+// change stores the next version of the list. Refused is true if the change is invalid. Otherwise the caller may
+// announce next even after an error.
+func (a *announcement) change(
 	ctx context.Context, change func(*pause.List) (*pause.List, error),
 ) (next *pause.List, refused bool, err error) {
-	store := t.pauseStore()
+	store := a.pauseStore()
 	for range maxChanges {
 		read, readErr := store.Read(ctx)
-		present := t.newest
+		present := a.newest
 		if read.List != nil && (present == nil || read.List.Version > present.Version) {
 			present = read.List
 		}
@@ -211,13 +209,13 @@ func (t *announcement) change(
 }
 
 // announce repeats the announcement of the list until all instances have confirmed it, for at most confirmTimeout.
-func (t *announcement) announce(ctx context.Context, l *pause.List) error {
-	clear(t.confirmed)
+func (a *announcement) announce(ctx context.Context, l *pause.List) error {
+	clear(a.confirmed)
 	for began := time.Now(); ; {
-		if err := t.round(ctx, l); err != nil {
+		if err := a.round(ctx, l); err != nil {
 			return err
 		}
-		if len(t.unconfirmed()) == 0 || time.Since(began) > confirmTimeout {
+		if len(a.unconfirmed()) == 0 || time.Since(began) > confirmTimeout {
 			return nil
 		}
 		select {
@@ -228,44 +226,46 @@ func (t *announcement) announce(ctx context.Context, l *pause.List) error {
 	}
 }
 
-// round sends one request to all instances. If a list is given, the request announces it.
-func (t *announcement) round(ctx context.Context, l *pause.List) error {
-	answered := make(map[string]bool)
-	table, err := t.Inspector.table(ctx, t.found)
+// round sends one request to all instances. Unless l is nil, the request announces l.
+func (a *announcement) round(ctx context.Context, l *pause.List) error {
+	responders := make(map[string]bool)
+	table, err := a.Inspector.table(ctx, a.found)
 	if err != nil {
 		return err
 	}
-	t.table, t.unsupported = slices.Sorted(maps.Keys(table.Instances)), nil
+	a.table, a.unsupported = slices.Sorted(maps.Keys(table.Instances)), nil
 	var send func(reply string) error
 	if l != nil {
-		send = func(reply string) error { return t.pauseStore().Announce(l, reply) }
+		send = func(reply string) error { return a.pauseStore().Announce(l, reply) }
 	}
-	_, err = t.askAll(ctx, send, func(m Member) (more bool) {
-		answered[m.Instance], t.answered[m.Instance] = true, true
+	_, err = a.askAll(ctx, send, func(m Member) (more bool) {
+		responders[m.Instance], a.answered[m.Instance] = true, true
 		switch {
 		case m.Pauses == nil:
-			t.unsupported = append(t.unsupported, m.Instance)
+			a.unsupported = append(a.unsupported, m.Instance)
 		case !m.Proven:
 			return true
 		case l == nil:
-			if known := t.pauseStore().Open(m.Pauses.Record); known != nil &&
-				(t.newest == nil || known.Version > t.newest.Version) {
-				t.newest = known
+			if known := a.pauseStore().Open(m.Pauses.Record); known != nil &&
+				(a.newest == nil || known.Version > a.newest.Version) {
+				a.newest = known
 			}
 		case m.Pauses.Applied >= l.Version:
-			t.confirmed[m.Instance] = true
+			a.confirmed[m.Instance] = true
 		}
-		return l == nil || len(t.unconfirmed()) > 0
+		return l == nil || len(a.unconfirmed()) > 0
 	})
-	if len(t.table) > 0 { // an instance that does not answer and is not in the table is dead
-		maps.DeleteFunc(t.answered, func(id string, _ bool) bool { return !answered[id] && !slices.Contains(t.table, id) })
+	if len(a.table) > 0 { // an instance that does not answer and is not in the table is dead
+		maps.DeleteFunc(a.answered, func(id string, _ bool) bool {
+			return !responders[id] && !slices.Contains(a.table, id)
+		})
 	}
 	return err
 }
 
 // unconfirmed returns the instances that may run and have not confirmed the list.
-func (t *announcement) unconfirmed() []string {
-	all := slices.Concat(t.table, slices.Collect(maps.Keys(t.answered)))
-	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(id string) bool { return t.confirmed[id] })
+func (a *announcement) unconfirmed() []string {
+	names := slices.Concat(a.table, slices.Collect(maps.Keys(a.answered)))
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(id string) bool { return a.confirmed[id] })
 }

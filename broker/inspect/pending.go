@@ -23,7 +23,7 @@ var (
 	ErrBound = errors.New("want a duration (10m), or a time with a zone (2026-11-20T10:00:00Z)")
 )
 
-// Bound is a bound of a list: a time, or a duration from now by the server's clock. The zero value is no bound.
+// Bound is a bound of a list: a time, or an offset from the server's time. The zero value is no bound.
 type Bound struct {
 	Instant time.Time
 	Offset  *time.Duration
@@ -57,10 +57,10 @@ type PendingQuery struct {
 	Target  string // a pattern; empty for all
 	Find    string // a Delay-Id (with or without its time), a timer's key, a Nats-Msg-Id or a target; empty for all
 	After   Bound  // only messages due at this time or later
-	Before  Bound  // only messages due earlier
+	Before  Bound  // only messages due before this time
 	Limit   int    // maximum number of messages to list
 	MaxRead uint64 // maximum number of headers to read
-	Cursor  Cursor // where an earlier list ended; the zero value for the beginning
+	Cursor  Cursor // the end of an earlier list; the zero value for the beginning
 }
 
 // PendingMessage is a message that waits in a lane.
@@ -96,7 +96,7 @@ type PendingList struct {
 type ListEnd struct {
 	Time      time.Time `json:"time"`             // by the server's clock
 	More      bool      `json:"more"`             // further messages may match
-	Cursor    string    `json:"cursor,omitempty"` // for the next list; empty for the beginning
+	Cursor    string    `json:"cursor,omitempty"` // for the next query; empty for the beginning
 	Read      uint64    `json:"read"`             // number of headers read
 	Truncated bool      `json:"short"`            // the list ended because Read reached the maximum
 	Silent    []string  `json:"silent,omitempty"` // streams that did not answer, or that this program cannot read
@@ -104,7 +104,7 @@ type ListEnd struct {
 	HeaderTargets bool `json:"header_targets"`
 }
 
-// A Cursor is a position in the order of due times. It stays valid when messages move to another lane.
+// A Cursor is a position in the order of due times. A move of messages to another lane does not invalidate it.
 type Cursor struct {
 	Due time.Time
 	ID  string
@@ -117,11 +117,11 @@ func (c Cursor) String() string {
 	return strconv.FormatInt(c.Due.UnixNano(), 10) + "/" + c.ID
 }
 
-// ParseCursor parses the result of String.
+// ParseCursor parses the result of [Cursor.String].
 func ParseCursor(s string) (Cursor, error) {
 	due, id, ok := strings.Cut(s, "/")
 	n, err := strconv.ParseInt(due, 10, 64)
-	if _, bad := message.ParseID(id); !ok || err != nil || bad != nil {
+	if _, idErr := message.ParseID(id); !ok || err != nil || idErr != nil {
 		return Cursor{}, fmt.Errorf("%w: %q", ErrCursor, text.Printable(s, 100))
 	}
 	return Cursor{Due: time.Unix(0, n).UTC(), ID: id}, nil
@@ -131,8 +131,8 @@ func (c Cursor) compare(w PendingMessage) int {
 	return cmp.Or(c.Due.Compare(w.position), strings.Compare(c.ID, w.ID))
 }
 
-// Pending returns the matching messages of all lanes by due time. Up to its last message the list is complete, except
-// for messages that moved to another lane during the call.
+// Pending returns the matching messages of all lanes by due time. The list has no gap, except for messages that moved
+// to another lane during the call.
 func (i *Inspector) Pending(ctx context.Context, query PendingQuery) (PendingList, error) {
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {
@@ -158,8 +158,8 @@ func (i *Inspector) Pending(ctx context.Context, query PendingQuery) (PendingLis
 	return m.result, nil
 }
 
-// lanesToRead returns the lanes that contain messages. Silent has the lanes with unknown content. HeaderTargets reports
-// whether targets may be in a header.
+// lanesToRead returns the lanes with messages. Silent has the lanes with unknown content. HeaderTargets reports whether
+// targets may be in a header.
 func (i *Inspector) lanesToRead(v Lanes) (lanes []Lane, silent []string, headerTargets bool) {
 	for _, l := range v.Lanes {
 		switch {
@@ -176,7 +176,7 @@ func (i *Inspector) lanesToRead(v Lanes) (lanes []Lane, silent []string, headerT
 	return lanes, silent, headerTargets
 }
 
-// parsePolicy returns the policy that parses messages. If targets may be in headers, it allows all targets: an
+// parsePolicy returns the policy that parses messages. If targets may be in headers, the policy allows all targets: an
 // operator's shell seldom has the broker's list of allowed targets.
 func (i *Inspector) parsePolicy(headerTargets bool) message.Policy {
 	p := i.Policy()

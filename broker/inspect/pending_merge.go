@@ -12,23 +12,21 @@ import (
 )
 
 const (
-	// listBatch is the number of headers in one request to a lane. A list often needs only the first few messages of
-	// many lanes.
+	// listBatch is the number of headers in one request to a lane. A list often needs only a few messages of each lane.
 	listBatch = 100
-	// maxLateArrival is the maximum delay of an arrival in a level. If a message arrived later, its position in the list
-	// is not exact.
+	// maxLateArrival is the maximum lateness of a hop's arrival in a level. The position of a later hop is not exact.
 	maxLateArrival = time.Minute
 )
 
-// A source is one pass of a lane in a merge. A message in a level is due when it leaves the level, or later. A hop that
-// arrived late in its level is an exception: the message is due before it leaves. The list places each message of a
-// level at its due time, or at maxLateArrival before it leaves the level, whichever is later. The intake and the retry
-// lanes have no order, so the merge reads all their messages before it lists the first message of any lane.
+// A source is one pass of a lane in a merge. A message in a level is due when it leaves the level, or later. Only a hop
+// that arrived late in its level is due earlier. The position of a message of a level is the later of its due time and
+// the time maxLateArrival before it leaves the level. The intake and the retry lanes have no order, so the merge reads
+// all their messages before it lists the first message of any lane.
 type source struct {
 	Lane
 	pass
 	next     func() (lane.Message, error, bool)
-	end      func()
+	stop     func()
 	earliest time.Time // no unread message has an earlier position
 	done     bool
 }
@@ -41,27 +39,26 @@ type merge struct {
 	after, before time.Time // zero for no bound
 	sources       []*source
 	unlisted      pendingHeap       // messages that were read, and not yet listed
-	listed        map[string]bool   // ids that were listed or replaced; a message that moves may be read in two lanes
+	listed        map[string]bool   // ids of listed messages and replaced timers: a moved message is read in two lanes
 	timers        map[string]string // ids of the last sets, by subject
 	result        PendingList
 }
 
-// add adds a lane. It sends no request before the first message is needed.
+// add adds a lane. The first call of next sends the first request.
 func (m *merge) add(ctx context.Context, l Lane) {
 	for _, p := range passesOf(m.names, l, m.query.Target) {
 		scan := m.ScanHeaders(l.Stream, "pending")
 		scan.To, scan.Batch, scan.Filters = l.Info.State.LastSeq, listBatch, p.filters
 		s := &source{Lane: l, pass: p}
 		s.earliest = s.earliestAfter(l.Info.State.FirstTime)
-		s.next, s.end = iter.Pull2(scan.All(ctx))
+		s.next, s.stop = iter.Pull2(scan.All(ctx))
 		m.sources = append(m.sources, s)
 	}
 }
 
-// stop ends the scans.
 func (m *merge) stop() {
 	for _, s := range m.sources {
-		s.end()
+		s.stop()
 	}
 }
 
@@ -73,7 +70,8 @@ func (s *source) earliestAfter(stored time.Time) time.Time {
 	return stored.Add(s.spec.Delay - maxLateArrival)
 }
 
-// run lists the messages whose position is certain, and reads on in the lane that may contain an earlier one.
+// run lists a message when no lane can contain an earlier message. Otherwise it reads one message of the lane that may
+// contain the earliest.
 func (m *merge) run() error {
 	for len(m.result.Messages) < m.query.Limit {
 		s := m.first()
@@ -99,22 +97,20 @@ func (m *merge) run() error {
 	return nil
 }
 
-// first returns the source that may contain the unread message with the earliest position, or nil. It ignores sources
-// whose unread messages are due after the list's end.
+// first returns the source that may contain the unread message with the earliest position, or nil. It ignores a source
+// whose unread messages are all beyond the end of the list.
 func (m *merge) first() *source {
 	var first *source
 	for _, s := range m.sources {
-		if s.done || !m.before.IsZero() && !s.earliest.Before(m.before) {
-			continue
-		}
-		if first == nil || s.earliest.Before(first.earliest) {
+		beyond := !m.before.IsZero() && !s.earliest.Before(m.before)
+		if !s.done && !beyond && (first == nil || s.earliest.Before(first.earliest)) {
 			first = s
 		}
 	}
 	return first
 }
 
-// setCursor sets the cursor for the next list.
+// setCursor sets the cursor for the next query.
 func (m *merge) setCursor() {
 	m.result.More, m.result.Cursor = true, m.query.Cursor.String()
 	if n := len(m.result.Messages); n > 0 {
@@ -138,8 +134,8 @@ func (m *merge) readOne(s *source) error {
 		return err
 	}
 	m.result.Read++
-	if from := s.earliestAfter(stored.At); from.After(s.earliest) { // a new leader's clock may be behind
-		s.earliest = from
+	if earliest := s.earliestAfter(stored.At); earliest.After(s.earliest) { // a new leader's clock may be behind
+		s.earliest = earliest
 	}
 	if s.excludes(m.names, stored.Subject) {
 		return nil
@@ -148,7 +144,7 @@ func (m *merge) readOne(s *source) error {
 		delete(m.timers, stored.Subject)
 		m.listed[id] = true
 	}
-	w, ok := m.waiting(s, stored)
+	w, ok := m.parse(s, stored)
 	if ok && s.Kind == streams.Timers {
 		m.timers[stored.Subject] = w.ID
 	}
@@ -162,9 +158,9 @@ func (m *merge) readOne(s *source) error {
 	return nil
 }
 
-// waiting returns the message as a row of the list. Ok is false if the message is not pending, or its target does not
+// parse returns the message as a row of the list. Ok is false if the message is not pending, or its target does not
 // match the pattern.
-func (m *merge) waiting(s *source, stored lane.Message) (w PendingMessage, ok bool) {
+func (m *merge) parse(s *source, stored lane.Message) (w PendingMessage, ok bool) {
 	r, problem, ok := m.reader.pending(s.Lane, incoming(s.Stream, stored))
 	if !ok {
 		return w, false

@@ -29,7 +29,7 @@ func list(t *testing.T, i *Inspector, query PendingQuery) PendingList {
 	return l
 }
 
-// pages lists all messages page by page, by the cursor of each page.
+// pages lists all messages page by page. It calls between after each page except the last.
 func pages(t *testing.T, i *Inspector, query PendingQuery, between func()) (all []PendingMessage) {
 	t.Helper()
 	for {
@@ -65,8 +65,7 @@ func TestParseBound(t *testing.T) {
 	}
 }
 
-// pendingWorld stores messages of every kind, some minutes apart: published by clients to levels and the intake, hops,
-// refused, and resent.
+// pendingWorld stores clients' messages, hops, refused and resent messages, some minutes apart.
 func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 	cfg := configOf(t, "", "1s 10m 1h 1d")
 	provision(t, s, cfg)
@@ -93,19 +92,19 @@ func pendingWorld(t *testing.T, s *natstest.Server) (i *Inspector, stored int) {
 func TestPendingInDueOrder(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
-		all := pages(t, i, PendingQuery{}, func() {})
+		messages := pages(t, i, PendingQuery{}, func() {})
 		ids := make(map[string]bool)
-		for _, w := range all {
+		for _, w := range messages {
 			ids[w.ID] = true
 		}
-		if len(all) != stored || len(ids) != stored {
-			t.Fatalf("listed %d with %d ids, want %d", len(all), len(ids), stored)
+		if len(messages) != stored || len(ids) != stored {
+			t.Fatalf("listed %d with %d ids, want %d", len(messages), len(ids), stored)
 		}
-		if !slices.IsSortedFunc(all, func(a, b PendingMessage) int { return a.Due.Compare(b.Due) }) {
+		if !slices.IsSortedFunc(messages, func(a, b PendingMessage) int { return a.Due.Compare(b.Due) }) {
 			t.Error("the messages are not in the order of their due times")
 		}
 		for _, limit := range []int{17, 100} {
-			if paged := pages(t, i, PendingQuery{Limit: limit}, func() {}); !slices.Equal(paged, all) {
+			if paged := pages(t, i, PendingQuery{Limit: limit}, func() {}); !slices.Equal(paged, messages) {
 				t.Errorf("in pages of %d: listed %d messages, want the list of one page", limit, len(paged))
 			}
 		}
@@ -150,8 +149,8 @@ func TestPendingBetweenTwoTimes(t *testing.T) {
 	})
 }
 
-// TestPendingIsBounded: a list reads at most its maximum, and has only messages whose position is certain by then. The
-// next list continues at the cursor.
+// TestPendingIsBounded: a list reads at most MaxRead headers, and has only messages with a certain position. The next
+// query continues at the cursor.
 func TestPendingIsBounded(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		i, stored := pendingWorld(t, s)
@@ -178,8 +177,8 @@ func TestPendingIsBounded(t *testing.T) {
 			t.Errorf("an invalid cursor: got %v, want %v", err, ErrCursor)
 		}
 		for _, stream := range []string{"DELAY_1d", "DELAY_10m", "DELAY_INTAKE"} {
-			if left := consumersOf(t, i, stream); left != 0 {
-				t.Errorf("%d consumers of %s remain, want none", left, stream)
+			if count := consumersOf(t, i, stream); count != 0 {
+				t.Errorf("%d consumers of %s remain, want none", count, stream)
 			}
 		}
 	})
@@ -194,28 +193,28 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 		startBroker(t, s, cfg)
 		i := open(t, s, cfg, "")
 		rng := rand.New(rand.NewPCG(13, 13))
-		var all []*nats.Msg
+		var messages []*nats.Msg
 		for range 200 {
-			all = append(all, newMsg(fmt.Sprintf("delayin.%dm.shop.a", 60+rng.IntN(180))))
+			messages = append(messages, newMsg(fmt.Sprintf("delayin.%dm.shop.a", 60+rng.IntN(180))))
 		}
-		storeAll(t, i, all...)
+		storeAll(t, i, messages...)
 		time.Sleep(30 * time.Second)
-		seen := make(map[string]int)
+		listings := make(map[string]int)
 		moved := 0
 		for _, w := range pages(t, i, PendingQuery{Limit: 21}, func() { time.Sleep(11 * time.Minute) }) {
-			seen[w.ID]++
-			if w.Stream == "DELAY_1h" && w.Sequence > uint64(len(all)) {
+			listings[w.ID]++
+			if w.Stream == "DELAY_1h" && w.Sequence > uint64(len(messages)) {
 				moved++ // the broker has moved this message a second time
 			}
 		}
-		for id, n := range seen {
+		for id, n := range listings {
 			if n != 1 {
 				t.Errorf("%s was listed %d times", id, n)
 			}
 		}
-		if len(seen) != len(all) || moved == 0 {
-			t.Errorf("listed %d, of which %d moved, want %d and at least one: no message was due before its page", len(seen),
-				moved, len(all))
+		if len(listings) != len(messages) || moved == 0 {
+			t.Errorf("listed %d, of which %d moved, want %d and at least one: no message was due before its page", len(listings),
+				moved, len(messages))
 		}
 	})
 }
@@ -258,7 +257,7 @@ func TestDeletingIsNotCancelling(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h")
 		provision(t, s, cfg)
-		arrived := startBroker(t, s, cfg)
+		arrivals := startBroker(t, s, cfg)
 		i := open(t, s, cfg, "")
 		publish(t, i, "delay.1h.shop.a")
 		time.Sleep(time.Second)
@@ -270,7 +269,7 @@ func TestDeletingIsNotCancelling(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
-		if got := arrived.total(); got != 1 {
+		if got := arrivals.total(); got != 1 {
 			t.Errorf("%d messages arrived, want 1; if none arrives any more, a deletion can cancel a message", got)
 		}
 	})

@@ -8,10 +8,9 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Pending timers are in their own stream. Most timers also have a marker in a level. A marker remains until it is due,
-// even if its timer was cancelled. So lists and forecasts ignore markers. In the stream of the timers, only the last
-// entry of a subject can be a pending timer. A fired timer counts as a message of the lane that contains it, for
-// example a retry lane.
+// Named timers have their own stream. Most timers also have a marker in a level. A marker remains until it is due, even
+// if its timer was cancelled. So lists and forecasts ignore markers. In the stream of the timers, only the last entry
+// of a subject can be a pending timer. The message of a fired timer counts in its lane, for example a retry lane.
 
 // reader selects the pending messages of all lanes.
 type reader struct {
@@ -55,7 +54,7 @@ func passesOf(names message.Names, l Lane, pattern string) []pass {
 	}
 }
 
-// excludes reports whether the other pass reads a subject.
+// excludes reports whether another pass of the lane reads the subject.
 func (p pass) excludes(names message.Names, subject string) bool {
 	return p.skipsSchedules && names.Parse(subject).Schedule()
 }
@@ -63,7 +62,7 @@ func (p pass) excludes(names message.Names, subject string) bool {
 // markers requests the number of markers in a segment from the server.
 func (f *forecast) markers(ctx context.Context, s *segment) (uint64, error) {
 	scan := f.scan(s)
-	// The second subject has no messages: a consumer with a single filter would need another permission.
+	// The second subject has no messages: see subjectsOf.
 	scan.Filters = []string{f.names.Marker(s.Level), f.names.Marker(s.Level) + ".none"}
 	return scan.Count(ctx)
 }

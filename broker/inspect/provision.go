@@ -14,7 +14,7 @@ import (
 )
 
 // changeTimeout is the timeout for one change of a stream. It exceeds jsapi.Timeout because a command does not repeat a
-// change: the server compares each two of the intake's 2,600 subjects, and a busy server needs seconds for that.
+// change. The server compares each two of the intake's 2,600 subjects, which takes a busy server some seconds.
 const changeTimeout = 30 * time.Second
 
 // A Change is a change of one stream.
@@ -33,28 +33,28 @@ type Provisioned struct {
 	DryRun   bool            `json:"dry_run,omitempty"` // the changes were not made
 }
 
-// Provision creates the missing streams, and updates existing ones. If it fails, the result has the changes made before
-// the error. A dry run changes nothing, and returns the changes and the drift of a real run.
+// Provision creates the missing streams, and updates existing streams. After an error, the result has the changes made
+// before it. A dry run changes nothing, and returns the changes and the drift of a real run.
 func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error) {
 	want := i.Wanted()
-	done := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []streams.Drift{}, DryRun: dry}
+	result := Provisioned{Wanted: len(want), Changes: []Change{}, Drift: []streams.Drift{}, DryRun: dry}
 	if err := streams.CheckServer(i.Conn.ConnectedServerVersion()); err != nil {
-		return done, err
+		return result, err
 	}
-	found, all, err := i.streams.Provisioner(i.JetStream).Find(ctx)
+	found, infos, err := i.streams.Provisioner(i.JetStream).Find(ctx)
 	if err != nil {
-		return done, err
+		return result, err
 	}
-	r := &recorder{Streams: i.JetStream, before: all, dry: dry}
+	r := &recorder{Streams: i.JetStream, before: infos, dry: dry}
 	p := i.streams.Provisioner(r)
 	p.MayCreate, p.ChangeTimeout = true, changeTimeout
 	_, drift, err := p.Provision(ctx, want)
 	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // nothing was created, so streams are missing
 		drift, err = append(streams.Compare(want, r.before).Drift, streams.UnwantedJournal(want, found)...), nil
 	}
-	done.Changes, done.Drift = append(done.Changes, r.changes...), append(done.Drift, drift...)
-	done.Complete = err == nil
-	return done, err
+	result.Changes, result.Drift = append(result.Changes, r.changes...), append(result.Drift, drift...)
+	result.Complete = err == nil
+	return result, err
 }
 
 // A recorder records the changes that Provision makes, or would make in a dry run.
@@ -87,40 +87,40 @@ func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig)
 			return s, err
 		}
 	}
-	var had []string
+	var subjectsBefore []string
 	var detail []string
 	if info := r.before[cfg.Name]; info != nil {
-		had = info.Config.Subjects
+		subjectsBefore = info.Config.Subjects
 		if len(cfg.Metadata) > len(info.Config.Metadata) { // without the value: it may be a secret
 			detail = append(detail, "marked for sealed messages")
 		}
-		if was := info.Config.MaxAge; was != cfg.MaxAge {
+		if old := info.Config.MaxAge; old != cfg.MaxAge {
 			detail = append(detail, fmt.Sprintf("keeps records for %s, not %s", levels.FormatDuration(cfg.MaxAge),
-				levels.FormatDuration(was)))
+				levels.FormatDuration(old)))
 		}
-		if was := info.Config.MaxMsgs; was != cfg.MaxMsgs {
-			detail = append(detail, fmt.Sprintf("holds %d messages at most, not %d", cfg.MaxMsgs, was))
+		if old := info.Config.MaxMsgs; old != cfg.MaxMsgs {
+			detail = append(detail, fmt.Sprintf("holds %d messages at most, not %d", cfg.MaxMsgs, old))
 		}
-		if was := info.Config.MaxBytes; was != cfg.MaxBytes {
-			detail = append(detail, fmt.Sprintf("holds %d bytes at most, not %d", cfg.MaxBytes, was))
+		if old := info.Config.MaxBytes; old != cfg.MaxBytes {
+			detail = append(detail, fmt.Sprintf("holds %d bytes at most, not %d", cfg.MaxBytes, old))
 		}
 		info.Config = cfg
 	}
-	if gone := streams.Subtract(had, cfg.Subjects); len(gone) > 0 {
-		detail = append(detail, "no longer "+subjects(gone))
+	if removed := streams.Subtract(subjectsBefore, cfg.Subjects); len(removed) > 0 {
+		detail = append(detail, "no longer "+subjects(removed))
 	}
-	if more := streams.Subtract(cfg.Subjects, had); len(more) > 0 {
-		detail = append(detail, "now "+subjects(more))
+	if added := streams.Subtract(cfg.Subjects, subjectsBefore); len(added) > 0 {
+		detail = append(detail, "now "+subjects(added))
 	}
 	r.changes = append(r.changes, Change{cfg.Name, "changed", strings.Join(detail, ", ")})
 	return s, nil
 }
 
-// subjects lists at most three of the subjects as text.
-func subjects(all []string) string {
+// subjects returns the names as text, at most three of them.
+func subjects(names []string) string {
 	const maxListed = 3
-	if len(all) <= maxListed {
-		return strings.Join(all, " ")
+	if len(names) <= maxListed {
+		return strings.Join(names, " ")
 	}
-	return fmt.Sprintf("%s and %d more subjects", strings.Join(all[:maxListed-1], " "), len(all)-maxListed+1)
+	return fmt.Sprintf("%s and %d more subjects", strings.Join(names[:maxListed-1], " "), len(names)-maxListed+1)
 }

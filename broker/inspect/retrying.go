@@ -33,16 +33,16 @@ type RetryGroup struct {
 	Target   string     `json:"target"` // empty for all targets beyond maxGroups groups
 	State    RetryState `json:"state"`
 	Messages uint64     `json:"messages"`
-	Attempts int        `json:"attempts"`                   // refusals of the message with the fewest attempts left
+	Attempts int        `json:"attempts"`                   // refusals of the message nearest to its last attempt
 	Allowed  int        `json:"attempts_allowed,omitempty"` // maximum number of attempts of the same message
 	Next     time.Time  `json:"next_attempt,omitzero"`      // the earliest next attempt in the group
-	ID       string     `json:"id,omitempty"`               // of the message with the earliest attempt
+	ID       string     `json:"id,omitempty"`               // of the message with the earliest next attempt
 	Reason   string     `json:"last_reason,omitempty"`      // of the newest message
 
 	newest time.Time // time of storage of the newest message
 }
 
-// RetryReport is a snapshot of the retry lanes. The group with the most messages is first.
+// RetryReport is a snapshot of the retry lanes. The largest group is first.
 type RetryReport struct {
 	Time         time.Time             `json:"time"`     // by the server's clock
 	Waiting      uint64                `json:"waiting"`  // messages in all retry lanes
@@ -58,18 +58,18 @@ type RetryQuery struct {
 	Target   string     // a pattern; empty for all
 	From     MessageRef // the stream and sequence to begin with; the zero value for the beginning
 	MaxRead  uint64     // maximum number of messages to read
-	Progress func(looked, pending uint64)
+	Progress func(read, waiting uint64)
 }
 
-// Retrying counts the messages in the retry lanes by target and state. It reads only headers, and only of messages that
-// were stored before the call.
+// Retrying counts the messages in the retry lanes by target and state. It reads only headers, and no message stored
+// after the call began.
 func (i *Inspector) Retrying(ctx context.Context, query RetryQuery) (RetryReport, error) {
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {
 		return RetryReport{}, err
 	}
 	c := retryCount{
-		Inspector: i, query: query, groups: make(map[retryKind]*RetryGroup),
+		Inspector: i, query: query, groups: make(map[retryKey]*RetryGroup),
 		report: RetryReport{
 			Time: v.Time, States: make(map[RetryState]uint64), Groups: []*RetryGroup{}, Paused: v.Paused,
 		},
@@ -78,12 +78,12 @@ func (i *Inspector) Retrying(ctx context.Context, query RetryQuery) (RetryReport
 	for _, l := range lanes {
 		c.report.Waiting += l.Pending
 	}
-	if from := query.From.ID.Stream; from != "" {
-		at := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == from })
-		if at < 0 {
-			return RetryReport{}, fmt.Errorf("%w: %s; there are %s", ErrNoRetryLane, from, streamsOf(lanes))
+	if first := query.From.ID.Stream; first != "" {
+		n := slices.IndexFunc(lanes, func(l Lane) bool { return l.Stream == first })
+		if n < 0 {
+			return RetryReport{}, fmt.Errorf("%w: %s; there are %s", ErrNoRetryLane, first, streamsOf(lanes))
 		}
-		lanes = lanes[at:]
+		lanes = lanes[n:]
 	}
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
@@ -111,8 +111,8 @@ func streamsOf(lanes []Lane) string {
 	return strings.Join(names, ", ")
 }
 
-// retryKind identifies a group.
-type retryKind struct {
+// retryKey identifies a group.
+type retryKey struct {
 	target string
 	state  RetryState
 }
@@ -122,11 +122,11 @@ type retryCount struct {
 	*Inspector
 	query      RetryQuery
 	report     RetryReport
-	groups     map[retryKind]*RetryGroup
+	groups     map[retryKey]*RetryGroup
 	progressed ratelog.Limit
 }
 
-// count reads one lane. It reads only the broker's own subjects.
+// count counts the messages of one lane. It reads only the broker's own subjects.
 func (c *retryCount) count(ctx context.Context, l Lane) error {
 	if l.Pending == 0 {
 		return nil
@@ -158,13 +158,13 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 }
 
 func (c *retryCount) add(in message.Incoming) {
-	r, state, reason := c.read(in)
+	r, state, reason := c.parse(in)
 	c.report.Messages++
 	c.report.States[state]++
-	kind := retryKind{c.names.Parse(in.Subject).Target, state} // even if the policy refuses that target
+	kind := retryKey{c.names.Parse(in.Subject).Target, state} // even if the policy refuses that target
 	g := c.groups[kind]
 	if g == nil && len(c.groups) >= maxGroups {
-		kind = retryKind{state: state} // at most one more group for each state
+		kind = retryKey{state: state} // at most one more group for each state
 		g = c.groups[kind]
 	}
 	if g == nil {
@@ -176,7 +176,7 @@ func (c *retryCount) add(in message.Incoming) {
 	if state != Unreadable && (g.ID == "" || r.NextAttempt().Before(g.Next)) {
 		g.Next, g.ID = r.NextAttempt().UTC(), r.ID
 	}
-	if fewerLeft(r, g) {
+	if lessRemains(r, g) {
 		g.Attempts, g.Allowed = r.Attempts, r.Allowed
 	}
 	if !in.At.Before(g.newest) {
@@ -184,18 +184,18 @@ func (c *retryCount) add(in message.Incoming) {
 	}
 }
 
-// fewerLeft reports whether a message has fewer attempts left than the message that its group shows. A message of an
-// older broker does not contain its maximum number of attempts. In that case, fewerLeft compares the attempts so far.
-func fewerLeft(r message.Request, g *RetryGroup) bool {
+// lessRemains reports whether a message has fewer remaining attempts than the message that its group shows. A message
+// of an old broker does not contain its maximum number of attempts. Then lessRemains compares the attempts so far.
+func lessRemains(r message.Request, g *RetryGroup) bool {
 	if r.Allowed > 0 && g.Allowed > 0 {
 		return r.Allowed-r.Attempts < g.Allowed-g.Attempts
 	}
 	return r.Attempts > g.Attempts
 }
 
-// read parses a message, and returns the state and the reason of its wait. A message that was refused, and deferred
-// later, counts as deferred.
-func (c *retryCount) read(in message.Incoming) (message.Request, RetryState, string) {
+// parse parses a message, and returns the state and the reason of its wait. A message that was refused and later
+// deferred counts as deferred.
+func (c *retryCount) parse(in message.Incoming) (message.Request, RetryState, string) {
 	r, problem := c.Policy().Parse(in)
 	switch {
 	case problem != nil:

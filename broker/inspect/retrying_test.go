@@ -14,9 +14,9 @@ import (
 )
 
 // storeRetries stores requests in a retry lane, as a broker does.
-func storeRetries(t *testing.T, i *Inspector, level string, all ...message.Request) {
+func storeRetries(t *testing.T, i *Inspector, level string, requests ...message.Request) {
 	t.Helper()
-	for _, r := range all {
+	for _, r := range requests {
 		m := nats.NewMsg(i.names.Retry(level, r.Target))
 		m.Header, m.Data = nats.Header(r.HopHeader()), []byte("body")
 		if _, err := i.JetStream.PublishMsg(t.Context(), m); err != nil {
@@ -25,7 +25,7 @@ func storeRetries(t *testing.T, i *Inspector, level string, all ...message.Reque
 	}
 }
 
-// newRequest returns a request that its target has not refused yet.
+// newRequest returns a request without a refusal.
 func newRequest(n uint64, target string) message.Request {
 	at := time.Now().UTC()
 	id := message.ID{Stream: "DELAY_1s", Sequence: n, At: at}
@@ -43,7 +43,7 @@ func (r RetryReport) lines() string {
 	return b.String()
 }
 
-// retryWorld runs f with an inspector of two retry lanes, which contain messages in every state.
+// retryWorld runs f with an inspector of two retry lanes. They contain messages in every state.
 func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s")
@@ -51,18 +51,18 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		now := time.Now().UTC()
-		in := now.Add
-		mail := newRequest(1, "shop.mail").WithRefusal(now, in(2*time.Second), "no stock")
-		later := newRequest(2, "shop.mail").WithRefusal(now, in(time.Second), "x").
-			WithRefusal(now, in(9*time.Second), "still no stock")
-		few := newRequest(3, "shop.mail").WithRefusal(now, in(3*time.Second), "the last reason")
-		few.Allowed = 2
-		room := later.WithDeferral(in(7*time.Second), "JetStream has no room")
-		room.ID = newRequest(4, "").ID
+		after := now.Add
+		mail := newRequest(1, "shop.mail").WithRefusal(now, after(2*time.Second), "no stock")
+		twice := newRequest(2, "shop.mail").WithRefusal(now, after(time.Second), "x").
+			WithRefusal(now, after(9*time.Second), "still no stock")
+		short := newRequest(3, "shop.mail").WithRefusal(now, after(3*time.Second), "the last reason")
+		short.Allowed = 2
+		noRoom := twice.WithDeferral(after(7*time.Second), "JetStream has no room")
+		noRoom.ID = newRequest(4, "").ID
 		old := newRequest(5, "shop.sms") // from a broker that stores neither the reason nor the number of attempts
-		old.Allowed, old.RetryAt = 0, in(time.Second)
+		old.Allowed, old.RetryAt = 0, after(time.Second)
 		storeRetries(t, i, "2s", mail, newRequest(6, "shop.sms"), old)
-		storeRetries(t, i, "9s", later, room, few)
+		storeRetries(t, i, "9s", twice, noRoom, short)
 		if _, err := i.JetStream.Publish(t.Context(), "delaysys.retry.9s.shop.forged", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -94,13 +94,13 @@ func TestRetrying(t *testing.T) {
 	})
 }
 
-// TestRetryingIsBounded: Retrying stops after the maximum number of messages, and returns the position. A query from
-// this position continues with the next message.
+// TestRetryingIsBounded: Retrying stops after MaxRead messages, and returns a position. A query from this position
+// continues with the next message.
 func TestRetryingIsBounded(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		var pages []string
-		for from, n := (MessageRef{}), uint64(0); ; {
-			r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 2, From: from})
+		for first, n := (MessageRef{}), uint64(0); ; {
+			r, err := i.Retrying(t.Context(), RetryQuery{MaxRead: 2, From: first})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestRetryingIsBounded(t *testing.T) {
 			if r.NextPosition == "" {
 				break
 			}
-			if from, err = ParseMessageRef(r.NextPosition); err != nil || !from.Partial {
+			if first, err = ParseMessageRef(r.NextPosition); err != nil || !first.Partial {
 				t.Fatalf("%s: %v", r.NextPosition, err)
 			}
 		}
@@ -125,7 +125,7 @@ func TestRetryingIsBounded(t *testing.T) {
 	})
 }
 
-// TestRetryingByTarget: the server selects the messages, and Retrying reads no others.
+// TestRetryingByTarget: Retrying reads only the messages for the targets of the pattern.
 func TestRetryingByTarget(t *testing.T) {
 	retryWorld(t, func(t *testing.T, i *Inspector) {
 		for target, want := range map[string]uint64{"shop.sms": 2, "shop.*": 7, "*.mail": 4, "nobody.>": 0} {
@@ -156,17 +156,17 @@ func TestRetryingKeepsItsMemory(t *testing.T) {
 	}
 	c := retryCount{
 		Inspector: i,
-		groups:    make(map[retryKind]*RetryGroup),
+		groups:    make(map[retryKey]*RetryGroup),
 		report:    RetryReport{States: make(map[RetryState]uint64)},
 	}
-	const more = 1000
-	for n := range uint64(maxGroups + more) {
+	const extra = 1000
+	for n := range uint64(maxGroups + extra) {
 		r := newRequest(n+1, fmt.Sprint("orders.", n))
 		c.add(message.Incoming{Subject: i.names.Retry("1s", r.Target), Header: r.HopHeader(), HeadersOnly: true})
 	}
 	got := len(c.report.Groups)
 	last := c.report.Groups[got-1]
-	if got != maxGroups+1 || last.Target != "" || last.Messages != more || last.State != Resent {
-		t.Errorf("%d groups, the last %+v; want %d, the last with the other %d messages", got, last, maxGroups+1, more)
+	if got != maxGroups+1 || last.Target != "" || last.Messages != extra || last.State != Resent {
+		t.Errorf("%d groups, the last %+v; want %d, the last with the other %d messages", got, last, maxGroups+1, extra)
 	}
 }

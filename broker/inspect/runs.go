@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// runSpans are the spans of time, up to now, that a search tries in turn, until a span contains as many runs as the
-// caller requested. Zero is the whole journal, which usually contains far more than the last runs of one schedule.
+// runSpans are the spans of time before now that Runs searches in turn, until one contains enough runs. Zero is the
+// whole journal, which usually contains far more than the last runs of one schedule.
 var runSpans = []time.Duration{time.Hour, 24 * time.Hour, 0}
 
 // Run is a completed round of a schedule.
@@ -33,8 +33,8 @@ type Runs struct {
 	Complete bool `json:"runs_complete"`
 }
 
-// Runs searches the journal for the last runs of the series with this generation. A round whose message is still
-// retried is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNoJournal.
+// Runs searches the journal for the last runs of a series, identified by its generation. A round whose message is in
+// retry is not a run yet. If no instance keeps a journal, Runs returns journal.ErrNoJournal.
 func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, error) {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
@@ -52,10 +52,10 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 		if span > 0 {
 			q.Since = now.Add(-span)
 		}
-		found := make([]Run, 0, limit+1)
+		last := make([]Run, 0, limit+1)
 		j, err := i.searchJournal(ctx, q, w, func(e journal.Entry) error {
-			if found = append(found, runOf(e)); len(found) > limit {
-				found = slices.Delete(found, 0, 1)
+			if last = append(last, runOf(e)); len(last) > limit {
+				last = slices.Delete(last, 0, 1)
 			}
 			return nil
 		})
@@ -63,12 +63,12 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 			return runs, Cause(ctx, err)
 		}
 		var oldest time.Time
-		if len(found) == limit {
-			oldest = found[0].At
+		if len(last) == limit {
+			oldest = last[0].At
 		}
-		slices.Reverse(found)
-		runs = Runs{Runs: found, Complete: j.completeSince(oldest)}
-		if len(found) == limit {
+		slices.Reverse(last)
+		runs = Runs{Runs: last, Complete: j.completeSince(oldest)}
+		if len(last) == limit {
 			break
 		}
 	}

@@ -25,8 +25,8 @@ const (
 	searchBatch = 1000
 	// ProgressInterval is the time between two reports of progress.
 	ProgressInterval = 2 * time.Second
-	// leaderSkew is the maximum difference between the clocks of two leaders. Because of it, a message may seem to be
-	// stored in its second lane before it was accepted.
+	// leaderSkew is the maximum difference between the clocks of two leaders. By these clocks, a message may be stored
+	// in its second lane before it was accepted.
 	leaderSkew = time.Minute
 )
 
@@ -36,7 +36,7 @@ type MessageRef struct {
 	Partial bool // the id has no time of acceptance
 }
 
-// ParseMessageRef parses a Delay-Id, or the part of it that an acknowledgement shows: stream and sequence.
+// ParseMessageRef parses a Delay-Id, or its stream and sequence, which an acknowledgement shows.
 func ParseMessageRef(text string) (MessageRef, error) {
 	id, err := message.ParseID(text)
 	if err == nil {
@@ -46,8 +46,8 @@ func ParseMessageRef(text string) (MessageRef, error) {
 	if i < 1 || strings.ContainsAny(text, ".*> \t\r\n") {
 		return MessageRef{}, err
 	}
-	n, bad := strconv.ParseUint(text[i+1:], 10, 63)
-	if bad != nil || n == 0 {
+	n, numberErr := strconv.ParseUint(text[i+1:], 10, 63)
+	if numberErr != nil || n == 0 {
 		return MessageRef{}, err
 	}
 	return MessageRef{ID: message.ID{Stream: text[:i], Sequence: n}, Partial: true}, nil
@@ -61,23 +61,22 @@ func (r MessageRef) name() string {
 	return r.ID.String()
 }
 
-// matches reports whether id is the id of the message. If r is partial, a match completes r.
-func (r *MessageRef) matches(id string) bool {
+// match reports whether id is the id of the message. If r is partial, a match completes r.
+func (r *MessageRef) match(id string) bool {
 	if !r.Partial {
 		return id == r.ID.String()
 	}
-	whole, err := message.ParseID(id)
-	if err != nil || whole.Stream != r.ID.Stream || whole.Sequence != r.ID.Sequence {
+	complete, err := message.ParseID(id)
+	if err != nil || complete.Stream != r.ID.Stream || complete.Sequence != r.ID.Sequence {
 		return false
 	}
-	r.ID, r.Partial = whole, false
+	r.ID, r.Partial = complete, false
 	return true
 }
 
 // Where searches for one message: in the stream that accepted it, in the journal if there is one, and then in the lanes
-// in the order in which messages pass them. Because of this order, it finds a message that moves to another lane during
-// the search. It reads at most maxRead messages of the lanes. It calls progress every ProgressInterval, with an
-// estimate of the total.
+// in the order in which messages pass them. So a message that moves to another lane during the search is found. Where
+// reads at most maxRead messages of the lanes. It calls progress every ProgressInterval, with an estimate of the total.
 func (i *Inspector) Where(
 	ctx context.Context, r MessageRef, maxRead uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {
@@ -117,23 +116,23 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 		if err == nil && in.At.Equal(s.ID.At) {
 			stored = &in
 			if r, problem := entry.ParseAny(s.Policy(), in); problem != nil || r.NextAttempt().After(v.Time) {
-				return s.describeStored(in, v), nil // it is not due, so it was not delivered
+				return s.describeStored(in, v), nil // not due, so not delivered
 			}
 		}
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return Whereabouts{}, err
 		}
 	}
-	end, err := s.findRecords(ctx, journalWriters{})
+	records, err := s.findRecords(ctx, journalWriters{})
 	switch {
 	case err != nil:
 		return Whereabouts{}, err
-	case end.delivered > 0 && stored != nil:
-		w := s.describeRecord(end)
+	case records.delivered > 0 && stored != nil:
+		w := s.describeRecord(records)
 		w.Stream, w.Sequence, w.Answer = stored.Stream, stored.Sequence, w.Answer+"; its lane has not removed it yet"
 		return w, nil
-	case end.delivered > 0:
-		return s.describeRecord(end), nil
+	case records.delivered > 0:
+		return s.describeRecord(records), nil
 	case stored != nil:
 		return s.describeStored(*stored, v), nil
 	}
@@ -143,7 +142,7 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 	}
 	for _, l := range lanes {
 		if l.Kind == streams.Intake {
-			continue // no hop leads into it
+			continue // no hop leads into the intake
 		}
 		in, err := s.scan(ctx, l)
 		switch {
@@ -155,27 +154,29 @@ func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
 			return s.describeStored(*in, v), nil
 		}
 	}
-	return s.notFound(ctx, origin, end)
+	return s.notFound(ctx, origin, records)
 }
 
 // notFound describes a message that is neither in a lane nor a dead letter. It searches the journal once more, because
 // the broker may have delivered the message during the search.
-func (s *search) notFound(ctx context.Context, origin *jetstream.StreamInfo, end journalRecords) (Whereabouts, error) {
-	if end.hasJournal {
+func (s *search) notFound(
+	ctx context.Context, origin *jetstream.StreamInfo, records journalRecords,
+) (Whereabouts, error) {
+	if records.hasJournal {
 		select {
 		case <-ctx.Done():
 			return Whereabouts{}, context.Cause(ctx)
 		case <-time.After(maxFlush):
 		}
 		var err error
-		if end, err = s.findRecords(ctx, s.askWriters(ctx)); err != nil {
+		if records, err = s.findRecords(ctx, s.askWriters(ctx)); err != nil {
 			return Whereabouts{}, err
 		}
 	}
-	if end.delivered > 0 || end.last.Code != "" {
-		return s.describeRecord(end), nil
+	if records.delivered > 0 || records.last.Code != "" {
+		return s.describeRecord(records), nil
 	}
-	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.whyNotFound(origin, end)}, nil
+	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.explainAbsence(origin, records)}, nil
 }
 
 // comparePassage orders lanes as one message passes through them: from the longest level to the shortest, then retry
@@ -187,8 +188,8 @@ func comparePassage(a, b Lane) int {
 	return streams.CompareLanes(a.spec, b.spec)
 }
 
-// scan reads the headers of a lane until it finds the message. It reads only the broker's own subjects, because clients
-// can write any header on other subjects.
+// scan reads the headers of a lane until it finds the message. It reads only the broker's own subjects: on other
+// subjects, clients can write any header.
 func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	scan := s.ScanHeaders(l.Stream, "where")
 	if !s.Partial {
@@ -202,11 +203,11 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	case streams.Paused:
 		scan.Filters = []string{s.names.PausedFilter()}
 	}
-	asking, cancel := context.WithTimeout(ctx, jsapi.Timeout)
+	infoCtx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	// The message may have come into the lane after the snapshot of the lanes.
-	now, err := s.JetStream.Stream(asking, l.Stream)
-	if err != nil || now.CachedInfo().State.Msgs == 0 {
+	stream, err := s.JetStream.Stream(infoCtx, l.Stream)
+	if err != nil || stream.CachedInfo().State.Msgs == 0 {
 		return nil, err
 	}
 	for m, err := range scan.All(ctx) {
@@ -217,7 +218,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 		if m.Header[message.HeaderTimer] != nil { // a marker; its timer is in the stream of the timers
 			continue
 		}
-		if s.matches(nats.Header(m.Header).Get(message.HeaderID)) {
+		if s.match(nats.Header(m.Header).Get(message.HeaderID)) {
 			found := incoming(l.Stream, m)
 			return &found, nil
 		}

@@ -30,15 +30,15 @@ func TestSearchReportsProgress(t *testing.T) {
 	})
 }
 
-// TestParseMessageRef parses a whole Delay-Id, and the stream and sequence of an acknowledgement.
+// TestParseMessageRef parses a complete Delay-Id, and the stream and sequence of an acknowledgement.
 func TestParseMessageRef(t *testing.T) {
-	whole := message.ID{Stream: "DELAY_5s", Sequence: 7, At: time.Unix(0, 1732060800000000000).UTC()}
+	complete := message.ID{Stream: "DELAY_5s", Sequence: 7, At: time.Unix(0, 1732060800000000000).UTC()}
 	for _, test := range []struct {
 		text string
 		want MessageRef
-		good bool
+		ok   bool
 	}{
-		{whole.String(), MessageRef{ID: whole}, true},
+		{complete.String(), MessageRef{ID: complete}, true},
 		{"DELAY_INTAKE-29", MessageRef{ID: message.ID{Stream: "DELAY_INTAKE", Sequence: 29}, Partial: true}, true},
 		{"DELAY_INTAKE-0", MessageRef{}, false},
 		{"DELAY_INTAKE-", MessageRef{}, false},
@@ -48,17 +48,17 @@ func TestParseMessageRef(t *testing.T) {
 		{"42", MessageRef{}, false},
 	} {
 		got, err := ParseMessageRef(test.text)
-		if (err == nil) != test.good || got != test.want {
+		if (err == nil) != test.ok || got != test.want {
 			t.Errorf("%q: got %+v, %v, want %+v", test.text, got, err, test.want)
 		}
 	}
 }
 
-// TestWhyHere: the answer names the owner of the lane, and tells whether the owner has read the message.
-func TestWhyHere(t *testing.T) {
-	at := func(l Lane) string {
+// TestExplainOverdue: the text names the owner of the lane, and says whether the owner has read the message.
+func TestExplainOverdue(t *testing.T) {
+	explain := func(l Lane) string {
 		l.Stream = "DELAY_1s"
-		return Lanes{Lanes: []Lane{l}}.whyHere(message.Incoming{Stream: "DELAY_1s", Sequence: 10})
+		return Lanes{Lanes: []Lane{l}}.explainOverdue(message.Incoming{Stream: "DELAY_1s", Sequence: 10})
 	}
 	for _, test := range []struct {
 		lane Lane
@@ -70,7 +70,7 @@ func TestWhyHere(t *testing.T) {
 		{Lane{Reader: Reader{Owner: OwnerReads, LastRead: 9, Instance: "k"}}, "k has not read it yet"},
 		{Lane{Reader: Reader{Owner: OwnerUnknown}}, "being delivered, or delivered and not yet removed, or not read yet"},
 	} {
-		if got := at(test.lane); got != test.want {
+		if got := explain(test.lane); got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.lane, got, test.want)
 		}
 	}

@@ -32,8 +32,8 @@ const (
 var ErrNoJetStream = errors.New("JetStream is off: start nats-server with -js, or enable it for this account," +
 	" or set DELAY_JS_DOMAIN to the domain that has it")
 
-// A Session sends requests on one connection. The server reports a refused request as an error of the connection, and
-// not in an answer. The session then ends the request.
+// A Session sends requests on one connection. The server reports a refused request only as an error of the connection.
+// The session then ends the request.
 type Session struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
@@ -41,7 +41,7 @@ type Session struct {
 	api jsapi.Client
 
 	mu           sync.Mutex              // guards the fields below
-	refused      []string                // the texts of the server's refusals
+	refusals     []string                // the texts of the server's refusals
 	inboxRefusal error                   // set if the server refused the subscription to answers: no answer can arrive
 	failRequest  context.CancelCauseFunc // ends the open request; nil before the first
 }
@@ -54,7 +54,8 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 		return nil, fmt.Errorf("use JetStream: %w", err)
 	}
 	s := &Session{
-		Conn: conn, JetStream: retryingClient{js}, api: jsapi.Client{Conn: conn, API: apiPrefix, Retries: true},
+		Conn: conn, JetStream: retryingClient{js},
+		api: jsapi.Client{Conn: conn, API: apiPrefix, Timeout: jsapi.Timeout, Retries: true},
 	}
 	conn.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { s.note(err) })
 	return s, nil
@@ -63,7 +64,6 @@ func NewSession(conn *nats.Conn, apiPrefix string) (*Session, error) {
 // retryingClient is a JetStream client that repeats its requests by [jsapi.Retry].
 type retryingClient struct{ jetstream.JetStream }
 
-// Stream requests a stream's info.
 func (r retryingClient) Stream(ctx context.Context, name string) (s jetstream.Stream, err error) {
 	err = jsapi.Retry(ctx, func() (err error) {
 		s, err = r.JetStream.Stream(ctx, name)
@@ -72,7 +72,6 @@ func (r retryingClient) Stream(ctx context.Context, name string) (s jetstream.St
 	return s, err
 }
 
-// AccountInfo requests the limits of the account.
 func (r retryingClient) AccountInfo(ctx context.Context) (info *jetstream.AccountInfo, err error) {
 	err = jsapi.Retry(ctx, func() (err error) {
 		info, err = r.JetStream.AccountInfo(ctx)
@@ -89,28 +88,30 @@ func (s *Session) Close() { s.Conn.Close() }
 
 // Timers returns the store of the named timers under this policy.
 func (s *Session) Timers(p message.Policy) *store.Timers {
+	api := s.api
+	api.Timeout = 0 // the store has its own timeouts
 	publish := func(ctx context.Context, m *nats.Msg) jsapi.Reply {
-		return s.api.Publish(ctx, p.Names.TimersStream(), m)
+		return api.Publish(ctx, p.Names.TimersStream(), m)
 	}
 	return &store.Timers{
-		Policy: p, API: s.api, Publish: publish,
+		Policy: p, API: api, Publish: publish,
 		Scan: lane.Scan{Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API},
 	}
 }
 
 // note receives the connection's errors from nats.go.
 func (s *Session) note(err error) {
-	what, ok := jsapi.RefusedOperation(err)
+	operation, ok := jsapi.RefusedOperation(err)
 	if !ok {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if strings.HasPrefix(what, "Subscription to "+link.Inbox(s.Conn)+".") {
+	if strings.HasPrefix(operation, "Subscription to "+link.Inbox(s.Conn)+".") {
 		s.inboxRefusal = err
 	}
-	if len(s.refused) < maxRefusals {
-		s.refused = append(s.refused, what)
+	if len(s.refusals) < maxRefusals {
+		s.refusals = append(s.refusals, operation)
 	}
 	if s.failRequest != nil {
 		s.failRequest(err)
@@ -121,11 +122,11 @@ func (s *Session) note(err error) {
 func (s *Session) Refusals() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.refused)
+	return slices.Clone(s.refusals)
 }
 
-// WithRefusal returns a context that also ends when the server refuses a request. The cause of the context is the
-// refusal. If contexts are nested, a refusal ends the innermost open context.
+// WithRefusal returns a context that also ends when the server refuses a request. The refusal is the cause of the end.
+// Of nested contexts, a refusal ends the innermost.
 func (s *Session) WithRefusal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, fail := context.WithCancelCause(ctx)
 	s.mu.Lock()
@@ -152,8 +153,8 @@ func (s *Session) Ask(ctx context.Context, f func(ctx context.Context) error) er
 func (s *Session) request(ctx context.Context, timeout time.Duration, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ctx, cancelAllowed := s.WithRefusal(ctx)
-	defer cancelAllowed()
+	ctx, cancelRefusal := s.WithRefusal(ctx)
+	defer cancelRefusal()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -171,7 +172,8 @@ func RefusalOf(ctx context.Context) error {
 	return nil
 }
 
-// Cause returns the refusal that ended a context of [Session.WithRefusal], or else err. It returns nil if err is nil.
+// Cause returns nil if err is nil. Otherwise it returns the refusal that ended a context of [Session.WithRefusal], or
+// err if none did.
 func Cause(ctx context.Context, err error) error {
 	if refused := RefusalOf(ctx); err != nil && refused != nil {
 		return fmt.Errorf("%w; see delaybroker doctor", refused)
@@ -179,8 +181,7 @@ func Cause(ctx context.Context, err error) error {
 	return withoutJetStream(err)
 }
 
-// withoutJetStream adds ErrNoJetStream to an error about a missing responder. The client library has no other sign that
-// the JetStream API has no subscriber.
+// withoutJetStream adds ErrNoJetStream to an error about a missing subscriber of the JetStream API.
 func withoutJetStream(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
@@ -190,8 +191,8 @@ func withoutJetStream(err error) error {
 	return err
 }
 
-// CheckJetStream returns ErrNoJetStream if the account has no JetStream. It ignores other errors: they do not show that
-// JetStream is missing.
+// CheckJetStream returns ErrNoJetStream if the account has no JetStream. Other errors do not prove that JetStream is
+// missing, so CheckJetStream ignores them.
 func (s *Session) CheckJetStream(ctx context.Context) error {
 	err := withoutJetStream(s.request(ctx, explainTimeout, func(ctx context.Context) error {
 		_, err := s.JetStream.AccountInfo(ctx)
@@ -205,21 +206,19 @@ func (s *Session) CheckJetStream(ctx context.Context) error {
 
 // Prefixes returns the prefixes of the brokers that have streams here. Without permission it returns none.
 func (s *Session) Prefixes(ctx context.Context) []string {
-	all := make(map[string]*jetstream.StreamInfo)
+	infos := make(map[string]*jetstream.StreamInfo)
 	_ = s.request(ctx, explainTimeout, func(ctx context.Context) error { // an error only makes the list shorter
 		for info := range s.JetStream.ListStreams(ctx).Info() {
-			all[info.Config.Name] = info
+			infos[info.Config.Name] = info
 		}
 		return nil
 	})
-	return streams.Prefixes(all)
+	return streams.Prefixes(infos)
 }
 
 // Message requests a message from the stream's leader, because a replica that lags could return a deleted message. If
 // the sequence has no message, it returns jetstream.ErrMsgNotFound.
 func (s *Session) Message(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
 	m, err := s.api.Message(ctx, stream, sequence)
 	if err != nil {
 		return message.Incoming{}, err

@@ -16,14 +16,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRefusalEndsTheWaiting: a refused request has no answer, and its caller does not wait for an answer.
+// TestRefusalEndsTheWaiting: the server does not answer a refused request, and Lanes does not wait for the answer.
 func TestRefusalEndsTheWaiting(t *testing.T) {
 	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
 		i := open(t, s, configOf(t, "delay", "1s 5s"), natstest.Tried)
 		began := time.Now()
 		_, err := i.Lanes(t.Context(), MaxHandover)
 		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
-			t.Errorf("got %v, want the subject that was refused", err)
+			t.Errorf("got %v, want the refused subject", err)
 		}
 		natstest.WantTook(t, began, 0)
 		if got, want := i.Refusals(), []string{"Publish to $JS.API.STREAM.LIST"}; !slices.Equal(got, want) {
@@ -40,7 +40,7 @@ func TestLanesAreComplete(t *testing.T) {
 		publish(t, open(t, s, cfg, ""), "delay.5s.x")
 		_, err := open(t, s, cfg, natstest.Tried).Lanes(t.Context(), 0)
 		if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") {
-			t.Errorf("got %v, want the subject that was refused", err)
+			t.Errorf("got %v, want the refused subject", err)
 		}
 	})
 }
@@ -49,9 +49,9 @@ func TestLanesAreComplete(t *testing.T) {
 func TestRefusalEndsInnermostRequest(t *testing.T) {
 	natstest.BubbleAs(t, natstest.Denied("not.ours"), func(t *testing.T, s *natstest.Server) {
 		i := open(t, s, configOf(t, "delay", "1s 5s"), natstest.Tried)
-		around, cancelAround := i.WithRefusal(t.Context())
-		defer cancelAround()
-		inner, cancelInner := i.WithRefusal(around)
+		outer, cancelOuter := i.WithRefusal(t.Context())
+		defer cancelOuter()
+		inner, cancelInner := i.WithRefusal(outer)
 		refuse := func() {
 			if err := i.Conn.Publish("not.ours", nil); err != nil {
 				t.Fatal(err)
@@ -60,13 +60,13 @@ func TestRefusalEndsInnermostRequest(t *testing.T) {
 			synctest.Wait()
 		}
 		refuse()
-		if RefusalOf(inner) == nil || around.Err() != nil {
+		if RefusalOf(inner) == nil || outer.Err() != nil {
 			t.Errorf("the inner request ended with %v and the outer request with %v; want the refusal and nil",
-				context.Cause(inner), context.Cause(around))
+				context.Cause(inner), context.Cause(outer))
 		}
 		cancelInner()
 		refuse()
-		if RefusalOf(around) == nil {
+		if RefusalOf(outer) == nil {
 			t.Error("after the inner request has ended, a refusal does not end the outer request")
 		}
 	})
@@ -91,7 +91,7 @@ func TestRequestTimeout(t *testing.T) {
 	})
 }
 
-// TestNoJetStreamInWords: each error of a missing JetStream becomes ErrNoJetStream, which has advice.
+// TestNoJetStreamInWords: each error that shows a missing JetStream becomes ErrNoJetStream.
 func TestNoJetStreamInWords(t *testing.T) {
 	for _, err := range []error{
 		nats.ErrNoResponders,

@@ -35,7 +35,7 @@ type Retries struct {
 	Allowed     int       `json:"attempts_allowed,omitempty"`
 	LastError   string    `json:"last_error,omitempty"` // reason of the last refusal
 	LastFailure time.Time `json:"last_failure,omitzero"`
-	Deferred    string    `json:"deferred,omitempty"` // why it waits until RetryAt, if it was not refused
+	Deferred    string    `json:"deferred,omitempty"` // the reason for the wait until RetryAt, if not a refusal
 	RetryAt     time.Time `json:"retry_at,omitzero"`
 }
 
@@ -71,7 +71,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	paused := v.pauseOf(s.names.Parse(in.Subject), r.Target)
 	switch wait := r.NextAttempt().Sub(now); {
 	case (problem == nil || problem.Code == message.NewerFormat) && v.lane(in.Stream).unreadable(s.formatOf(in)):
-		w.Answer = v.lane(in.Stream).whyNewer(s.formatOf(in))
+		w.Answer = v.lane(in.Stream).explainNewer(s.formatOf(in))
 	case problem != nil && problem.Code == message.NewerFormat: // the owner of the lane can read the message
 		w.Answer = "in " + in.Stream + ", in a format that only a newer version of this program can show"
 	case problem != nil:
@@ -90,7 +90,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 			w.Answer += "; " + said
 		}
 	default:
-		w.Answer = fmt.Sprintf("due since %s: %s", text.Span(-wait), v.whyHere(in))
+		w.Answer = fmt.Sprintf("due since %s: %s", text.Span(-wait), v.explainOverdue(in))
 	}
 	if paused != "" && w.Paused == "" && problem == nil {
 		w.Answer, w.Paused = w.Answer+"; "+paused, paused
@@ -101,8 +101,8 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	return w
 }
 
-// whyNewer describes why a message of a newer format waits.
-func (l Lane) whyNewer(format int) string {
+// explainNewer explains the wait of a message with a newer format.
+func (l Lane) explainNewer(format int) string {
 	if l.Format == 0 {
 		return newerMessage
 	}
@@ -111,7 +111,7 @@ func (l Lane) whyNewer(format int) string {
 }
 
 // pauseOf describes the pause that holds a message, or returns an empty string. A message in the lane of a pause waits
-// for that pause first, and then perhaps for another one.
+// for that pause, even if another pause would hold it afterwards.
 func (v Lanes) pauseOf(addr message.Address, target string) string {
 	id, _ := v.list.PauseOf(target, "")
 	if addr.Form == message.FormPaused {
@@ -146,23 +146,23 @@ func (s *search) describeEntry(in message.Incoming, e entry.Entry) Whereabouts {
 	return w
 }
 
-// whyHere describes why a due message may still be in its lane.
-func (v Lanes) whyHere(in message.Incoming) string {
-	const either = "being delivered, or delivered and not yet removed"
+// explainOverdue explains the presence of a due message in its lane.
+func (v Lanes) explainOverdue(in message.Incoming) string {
+	const uncertain = "being delivered, or delivered and not yet removed"
 	switch l := v.lane(in.Stream); {
 	case l.Owner == NoOwner:
 		return "no instance reads its lane"
 	case l.Owner == OwnerStopped:
 		return fmt.Sprintf("%s cannot read its lane now", l.Instance)
 	case l.LastRead >= in.Sequence:
-		return either
+		return uncertain
 	case l.LastRead > 0:
 		return fmt.Sprintf("%s has not read it yet", l.Instance)
 	}
-	return either + ", or not read yet"
+	return uncertain + ", or not read yet"
 }
 
-// describeLetter describes a dead letter. It leaves out fields that are unreadable in the headers.
+// describeLetter describes a dead letter, without the fields that are unreadable in the headers.
 func (s *search) describeLetter(in message.Incoming) Whereabouts {
 	l, _ := s.names.ParseLetter(in)
 	if !l.DueKnown() {
@@ -174,8 +174,8 @@ func (s *search) describeLetter(in message.Incoming) Whereabouts {
 	return w
 }
 
-// whyNotFound describes why a message was not found. Origin is the stream that should have accepted it.
-func (s *search) whyNotFound(origin *jetstream.StreamInfo, e journalRecords) string {
+// explainAbsence explains a search without a result. Origin is the stream that should have accepted the message.
+func (s *search) explainAbsence(origin *jetstream.StreamInfo, records journalRecords) string {
 	const nowhere = "neither in a lane nor a dead letter: "
 	switch {
 	case s.searched >= s.maxRead:
@@ -193,5 +193,5 @@ func (s *search) whyNotFound(origin *jetstream.StreamInfo, e journalRecords) str
 		return nowhere + "the timer has fired, or was cancelled or replaced," +
 			" unless the stream was purged or the id is invented"
 	}
-	return nowhere + e.unrecorded()
+	return nowhere + records.absence()
 }
