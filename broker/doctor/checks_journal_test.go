@@ -23,7 +23,7 @@ func TestCheckJournal(t *testing.T) {
 		info.Config.MaxAge, info.Config.MaxBytes = 7*24*time.Hour, 1000
 		info.State.Bytes, info.State.FirstTime = bytes, now.Add(-age)
 		f := Facts{StreamList: inspect.StreamList{
-			Infos:   map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
+			Infos: map[string]*jetstream.StreamInfo{"DELAY_JOURNAL": info},
 			Found: []streams.Spec{{Stream: "DELAY_JOURNAL", Kind: streams.Journal}},
 		}}
 		f.instances.Answers = answers
