@@ -20,8 +20,7 @@ const (
 	// answerInterval is the minimum time between two answers. It bounds the cost of an operator's program that sends
 	// queries in a loop.
 	answerInterval = 5 * time.Millisecond
-	// largeInterval replaces answerInterval after an answer with a history or with targets. Such an answer has about 30
-	// KB.
+	// largeInterval replaces answerInterval after an answer with a history or with targets, which has about 30 KB.
 	largeInterval = 200 * time.Millisecond
 )
 
@@ -47,16 +46,16 @@ type QueryOptions struct {
 }
 
 // Header returns the headers of a query.
-func (a QueryOptions) Header() nats.Header {
+func (o QueryOptions) Header() nats.Header {
 	h := nats.Header{}
-	if a.History != "" {
-		h.Set(HeaderHistory, a.History)
+	if o.History != "" {
+		h.Set(HeaderHistory, o.History)
 	}
-	if a.Targets {
+	if o.Targets {
 		h.Set(HeaderTargets, "true")
 	}
-	if a.Except != "" {
-		h.Set(HeaderExcept, a.Except)
+	if o.Except != "" {
+		h.Set(HeaderExcept, o.Except)
 	}
 	return h
 }

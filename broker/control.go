@@ -20,12 +20,12 @@ import (
 )
 
 // startServices starts two services. One answers requests about timers, and the requests in Config.Calls. The other
-// answers requests for schedules, if Config.Schedules is set. Without a lane of timers and without Calls, control
-// starts nothing. The services accept requests until ctx ends. The returned function waits until the requests in
-// progress are answered.
+// answers requests for schedules, if Config.Schedules is set. Without a lane of timers and without Calls, it starts
+// none. The services accept requests until ctx ends. The returned function waits until the requests in progress are
+// answered.
 func (b *Broker) startServices(ctx context.Context, lanes []streams.Spec, s *role.Stream) (wait func()) {
 	cfg := b.cfg
-	if _, timers := streams.SpecOfKind(lanes, streams.Timers); !timers && len(cfg.Calls) == 0 {
+	if _, ok := streams.SpecOfKind(lanes, streams.Timers); !ok && len(cfg.Calls) == 0 {
 		return func() {}
 	}
 	named := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
@@ -64,8 +64,8 @@ func publishAndWait(write *acks.Inbox, stream string) func(context.Context, *nat
 	return func(ctx context.Context, m *nats.Msg) jsapi.Reply {
 		replies := make(chan jsapi.Reply, 1)
 		timeout := jsapi.Timeout
-		if end, ok := ctx.Deadline(); ok {
-			timeout = max(time.Millisecond, min(timeout, time.Until(end)))
+		if deadline, ok := ctx.Deadline(); ok {
+			timeout = max(time.Millisecond, min(timeout, time.Until(deadline)))
 		}
 		write.Publish(m, timeout, func(answer *nats.Msg, err error) (again bool) {
 			reply, ok := jsapi.ReplyOf(answer, err, stream)

@@ -15,16 +15,16 @@ func (b *Broker) recordHistory(ctx context.Context) {
 	if book == nil {
 		return
 	}
-	var last []stats.TargetCount
-	var lastAt time.Time
+	var lastTargets []stats.TargetCount
+	var lastTime time.Time
 	for {
 		now, s := time.Now(), b.Status()
 		book.Add(now, s.HistoryCounts())
-		if !lastAt.IsZero() {
-			recent := stats.TargetsSince(s.Targets, last, now.Sub(lastAt))
+		if !lastTime.IsZero() {
+			recent := stats.TargetsSince(s.Targets, lastTargets, now.Sub(lastTime))
 			b.tally.RecentTargets.Store(&recent)
 		}
-		last, lastAt = s.Targets, now
+		lastTargets, lastTime = s.Targets, now
 		select {
 		case <-ctx.Done():
 			return

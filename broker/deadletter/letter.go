@@ -66,7 +66,7 @@ func (l Letter) Resent(p message.Policy, c Change, now time.Time) (message.Lette
 	if problem := p.CheckTarget(resent.Target); problem != nil {
 		return resent, fmt.Errorf("%w: %s", ErrForbidden, problem.Sentence)
 	}
-	resent, problem := p.Edited(resent, c.Edit.HeaderEdit, now)
+	resent, problem := p.Edit(resent, c.Edit.HeaderEdit, now)
 	if problem != nil {
 		return resent, fmt.Errorf("%w: %s", ErrEdit, problem.Sentence)
 	}

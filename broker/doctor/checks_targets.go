@@ -29,7 +29,7 @@ func checkTargets(f Facts) []Finding {
 		}
 		reported[r.Target] = true
 		all = append(all, finding(Warn, do, "%s has been failing for %s, attempt %d of %d: %s",
-			text.Printable(r.Target, maxDetail), text.Span(duration), r.Attempts, r.Allowed,
+			text.Printable(r.Target, maxDetail), text.Span(duration), r.Attempts, r.AllowedRefusals,
 			text.Printable(r.LastError, maxDetail))...)
 	}
 	if all == nil {

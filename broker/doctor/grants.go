@@ -73,7 +73,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 			hops = append(hops, names.JournalSubject())
 			continue
 		case streams.Paused:
-			hops = append(hops, names.Paused("x", "x"))
+			hops = append(hops, names.PausedMessage("x", "x"))
 		case streams.Timers:
 			timers = append(timers, names.Timer("x", "x"))
 			hops = append(hops, names.TimersCursor())

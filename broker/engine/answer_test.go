@@ -26,7 +26,7 @@ func TestAfterStore(t *testing.T) {
 	found := storeAnswer{ack: jsapi.Ack{Stream: "X", Sequence: 1, Duplicate: true}}
 	expired := publish{kind: dead, request: &message.Request{}, problem: message.Problemf(message.Expired, "x")}
 	due := func(d time.Duration) message.Request { return message.Request{Due: after(d)} }
-	paced := message.Request{Paced: "x", RetryAt: after(20 * time.Second)}
+	paced := message.Request{Reservation: "x", RetryAt: after(20 * time.Second)}
 	for _, tt := range []struct {
 		name    string
 		sent    publish

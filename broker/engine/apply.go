@@ -111,7 +111,7 @@ func (w *worker) end(f *flight) {
 	w.flights.end(f)
 	// The next commit removes a message that has moved to wait for a send time: if a crash repeated the message, the
 	// duplicate would reserve another send time.
-	if f.sent != nil && f.sent.kind == hop && (f.request.Paced != "" || w.plan.isHome(f.sent.level, f.request)) {
+	if f.sent != nil && f.sent.kind == hop && (f.request.Reservation != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
 		w.reading.cursor.Done(f.mark)

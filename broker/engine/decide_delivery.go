@@ -49,7 +49,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
 		request := f.request
-		request.RetryAt, request.Paced, request.Deferred = m.now.Add(turn).Stamp(), r.Paced, ""
+		request.RetryAt, request.Reservation, request.DeferralReason = m.now.Add(turn).Stamp(), r.Paced, ""
 		return step{kind: pace, request: &request}
 	case deliver.Expired:
 		return step{kind: dead, problem: message.Problemf(message.Expired,
@@ -85,7 +85,7 @@ func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 		retryAt = m.now.Add(wait.Delay) // the jitter must not be the reason why the message expires
 	}
 	request := f.request.WithRefusal(m.now.Stamp(), retryAt.Stamp(), reason)
-	request.Allowed = allowed
+	request.AllowedRefusals = allowed
 	s := step{kind: retry, level: wait, request: &request, logKey: request.Target}
 	s.line = &logLine{slog.LevelWarn, "target refuses",
 		[]any{"target", request.Target, "reason", request.LastError, "attempt", attempts, "of", allowed}}
@@ -112,6 +112,6 @@ func deferStep(p plan, m moment, f *flight, wait time.Duration, reason string) s
 	wait = min(wait, longest.Delay)
 	level, _ := p.retries.LongestWithin(wait)
 	request := f.request.WithDeferral(m.now.Add(wait).Stamp(), reason) // WithDeferral also drops the reserved send time
-	request.Allowed = p.allowed(f.request)
+	request.AllowedRefusals = p.allowed(f.request)
 	return step{kind: retry, level: level, request: &request}
 }

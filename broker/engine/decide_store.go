@@ -64,7 +64,7 @@ func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step
 		switch {
 		case !f.when().After(m.now): // due by now: no hop is needed
 			return next(p, m, f)
-		case tooLarge && f.request.Paced != "": // the lane is the home of its rate, and may hold the message until due
+		case tooLarge && f.request.Reservation != "": // the lane is the home of its rate, and may hold the message until due
 			return step{kind: hold, at: f.when()}
 		case tooLarge:
 			return step{kind: dead, problem: tooLargeForLevels(f)}

@@ -32,7 +32,7 @@ func (w *worker) fire(f *flight, m moment) {
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
 		PutHeader: f.request.PutTargetHeader, // the request is unchanged until done is called
-		RateKey:   f.request.RateKey, Paced: f.request.Paced, Repeated: f.tries > 0, Owner: w,
+		RateKey:   f.request.RateKey, Paced: f.request.Reservation, Repeated: f.tries > 0, Owner: w,
 	}
 	if expires := f.request.Expires; !expires.IsZero() {
 		d.Expires = m.local.Add(leader.At(expires).Sub(m.now))
@@ -80,7 +80,7 @@ func (e delivered) handle(w *worker, m moment) {
 // waited for the end of a pause, the lateness begins at the resumption. Such waits must not alert an operator.
 func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 	since := leader.At(f.request.Due)
-	if f.request.Paced != "" {
+	if f.request.Reservation != "" {
 		since = f.when()
 	}
 	if w.plan.resumed.After(since) {

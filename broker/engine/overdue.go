@@ -15,7 +15,7 @@ func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
 	}
 	since, retry := p.kind.deadline(p, f)
 	switch {
-	case s.kind == hold && (!retry || f.request.Paced != ""):
+	case s.kind == hold && (!retry || f.request.Reservation != ""):
 		return leader.Time{}, false
 	case f.request.Due.IsZero(): // the message could not be parsed
 		return f.storedAt(), true

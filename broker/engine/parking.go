@@ -33,7 +33,7 @@ func (l pausedLane) source() source { return source{filter: l.filter, share: fre
 // lanes.
 func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 	l.plainLane.parse(w, f, in)
-	f.request.Released = l.pause
+	f.request.ResumedPause = l.pause
 }
 
 func (l pausedLane) due(p plan, m moment, f *flight) step {
@@ -50,8 +50,8 @@ func (l pausedLane) commit(ctx context.Context, c *committer, todo commit) error
 // fireOrPark returns the next step of a due message: fire, or park if its target is paused. A message that has waited
 // for a pause is sent from any lane when that pause is resumed, unless another pause matches the message's target.
 func fireOrPark(p plan, m moment, f *flight) step {
-	id, state := m.pauses.PauseOf(f.request.Target, f.request.Released)
-	if released, ok := m.pauses.Get(f.request.Released); ok && released.State == pause.Paused { // paused again
+	id, state := m.pauses.PauseOf(f.request.Target, f.request.ResumedPause)
+	if released, ok := m.pauses.Get(f.request.ResumedPause); ok && released.State == pause.Paused { // paused again
 		id, state = released.ID, released.State
 	}
 	switch {
@@ -63,7 +63,7 @@ func fireOrPark(p plan, m moment, f *flight) step {
 		return deferStep(p, m, f, forever, pausedReason)
 	}
 	request := f.request // without RetryAt, the messages of the pause's lane are sent in the order of their due times
-	request.RetryAt, request.Deferred, request.Released = time.Time{}, "", ""
+	request.RetryAt, request.DeferralReason, request.ResumedPause = time.Time{}, "", ""
 	return step{kind: park, pause: id, request: &request}
 }
 

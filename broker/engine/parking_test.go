@@ -50,15 +50,15 @@ func TestDecideAboutPaused(t *testing.T) {
 			p.kind = pausedLane{pause: tt.lane}
 		}
 		f := &flight{Message: lane.Message{At: after(-time.Hour)}, request: message.Request{
-			Target: "a.b", Due: after(-time.Minute), RetryAt: after(-time.Second), Paced: "turn", Attempts: 2,
-			Released: cmp.Or(tt.lane, tt.released),
+			Target: "a.b", Due: after(-time.Minute), RetryAt: after(-time.Second), Reservation: "turn", Attempts: 2,
+			ResumedPause: cmp.Or(tt.lane, tt.released),
 		}}
 		s := next(p, moment{now: epoch, proven: true, pauses: list(tt.first, tt.second), canPark: !tt.unable}, f)
 		got := s.String()
 		switch s.kind {
 		case park:
 			got = "park for " + s.pause
-			if r := *s.request; !r.RetryAt.IsZero() || r.Paced != "turn" || r.Released != "" || r.Attempts != 2 {
+			if r := *s.request; !r.RetryAt.IsZero() || r.Reservation != "turn" || r.ResumedPause != "" || r.Attempts != 2 {
 				t.Errorf("%s: it is parked as %+v, want its attempts and its turn, and no time", tt.name, r)
 			}
 		case halt:

@@ -56,8 +56,8 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 		{"waits for the first time", plainLane{}, message.Request{Due: soon}, 0},
 		{"refused", retryLane{}, message.Request{RetryAt: soon, Due: ago, Attempts: 1}, 10 * time.Second},
 		{"deferred", retryLane{}, message.Request{RetryAt: soon, Due: ago}, 10 * time.Second},
-		{"paced", plainLane{}, message.Request{RetryAt: soon, Due: ago, Paced: "x"}, 0},
-		{"paced after it", retryLane{}, message.Request{RetryAt: soon, Due: ago, Paced: "x", Attempts: 1}, 0},
+		{"paced", plainLane{}, message.Request{RetryAt: soon, Due: ago, Reservation: "x"}, 0},
+		{"paced after it", retryLane{}, message.Request{RetryAt: soon, Due: ago, Reservation: "x", Attempts: 1}, 0},
 	} {
 		w := idle(t, now)
 		w.plan.kind = test.kind

@@ -184,8 +184,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 		if got := fmt.Sprint(s.line.level, " ", s.line.text, " ", s.line.args); got != want {
 			t.Errorf("the log has %q, want %q", got, want)
 		}
-		if s.request.LastError != "no stock" || s.request.Allowed != 2 {
-			t.Errorf("the message carries %q of %d", s.request.LastError, s.request.Allowed)
+		if s.request.LastError != "no stock" || s.request.AllowedRefusals != 2 {
+			t.Errorf("the message carries %q of %d", s.request.LastError, s.request.AllowedRefusals)
 		}
 	}
 	f := &flight{request: message.Request{Target: "shop.mail", ID: "X-1-1"}}
@@ -201,13 +201,14 @@ func TestRefusalsAreLogged(t *testing.T) {
 		r := deliver.Result{Outcome: outcome, Reason: "insufficient resources (10023)"}
 		s := afterDelivery(p, moment{now: epoch}, f, r, time.Second)
 		got := *s.request
-		if got.Deferred != want || got.Attempts != 1 || got.LastError != "no stock" || got.Allowed != 2 || s.logKey != "" {
+		if got.DeferralReason != want || got.Attempts != 1 || got.LastError != "no stock" || got.AllowedRefusals != 2 ||
+			s.logKey != "" {
 			t.Errorf("%s: the message carries %+v, logged about %q", outcome, got, s.logKey)
 		}
 	}
-	f = &flight{request: message.Request{Deferred: stalledReason, LastError: "no stock"}}
+	f = &flight{request: message.Request{DeferralReason: stalledReason, LastError: "no stock"}}
 	s = afterDelivery(p, moment{now: epoch}, f, deliver.Result{Outcome: deliver.Paced, Paced: "x"}, time.Second)
-	if s.request.Deferred != "" || s.request.LastError != "no stock" {
+	if s.request.DeferralReason != "" || s.request.LastError != "no stock" {
 		t.Errorf("with a reserved send time: %+v", *s.request)
 	}
 }

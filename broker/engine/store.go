@@ -33,7 +33,7 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	case retry:
 		p.stream, p.subject = names.RetryStream(s.level.Name), names.Retry(s.level.Name, target)
 	case park:
-		p.stream, p.subject = names.PausedStream(), names.Paused(s.pause, target)
+		p.stream, p.subject = names.PausedStream(), names.PausedMessage(s.pause, target)
 	case dead:
 		p.stream, p.subject = names.DeadStream(), names.Dead(s.problem.Code, target)
 	}

@@ -142,7 +142,7 @@ func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 	l, a := segment.Lane, f.names.Parse(in.Subject)
 	switch {
-	case segment.onlySchedules && !a.Schedule(),
+	case segment.onlySchedules && !a.IsSchedule(),
 		f.query.Target != "" && !segment.onlySchedules && !message.Match(f.query.Target, a.Target):
 		return
 	case segment.excludes(f.names, in.Subject):

@@ -56,7 +56,7 @@ func passesOf(names message.Names, l Lane, pattern string) []pass {
 
 // excludes reports whether another pass of the lane reads the subject.
 func (p pass) excludes(names message.Names, subject string) bool {
-	return p.skipsSchedules && names.Parse(subject).Schedule()
+	return p.skipsSchedules && names.Parse(subject).IsSchedule()
 }
 
 // markers requests the number of markers in a segment from the server.

@@ -168,7 +168,7 @@ func (c *retryCount) add(in message.Incoming) {
 		g = c.groups[kind]
 	}
 	if g == nil {
-		g = &RetryGroup{Target: kind.target, State: state, Attempts: r.Attempts, Allowed: r.Allowed}
+		g = &RetryGroup{Target: kind.target, State: state, Attempts: r.Attempts, Allowed: r.AllowedRefusals}
 		c.groups[kind] = g
 		c.report.Groups = append(c.report.Groups, g)
 	}
@@ -177,7 +177,7 @@ func (c *retryCount) add(in message.Incoming) {
 		g.Next, g.ID = r.NextAttempt().UTC(), r.ID
 	}
 	if lessRemains(r, g) {
-		g.Attempts, g.Allowed = r.Attempts, r.Allowed
+		g.Attempts, g.Allowed = r.Attempts, r.AllowedRefusals
 	}
 	if !in.At.Before(g.newest) {
 		g.Reason, g.newest = reason, in.At
@@ -187,8 +187,8 @@ func (c *retryCount) add(in message.Incoming) {
 // lessRemains reports whether a message has fewer remaining attempts than the message that its group shows. A message
 // of an old broker does not contain its maximum number of attempts. Then lessRemains compares the attempts so far.
 func lessRemains(r message.Request, g *RetryGroup) bool {
-	if r.Allowed > 0 && g.Allowed > 0 {
-		return r.Allowed-r.Attempts < g.Allowed-g.Attempts
+	if r.AllowedRefusals > 0 && g.Allowed > 0 {
+		return r.AllowedRefusals-r.Attempts < g.Allowed-g.Attempts
 	}
 	return r.Attempts > g.Attempts
 }
@@ -200,8 +200,8 @@ func (c *retryCount) parse(in message.Incoming) (message.Request, RetryState, st
 	switch {
 	case problem != nil:
 		return r, Unreadable, problem.Sentence
-	case r.Deferred != "":
-		return r, Deferred, r.Deferred
+	case r.DeferralReason != "":
+		return r, Deferred, r.DeferralReason
 	case r.Attempts > 0:
 		return r, Refused, r.LastError
 	case !r.RetryAt.IsZero(): // deferred by a broker that stores no reason

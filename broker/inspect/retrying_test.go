@@ -29,7 +29,7 @@ func storeRetries(t *testing.T, i *Inspector, level string, requests ...message.
 func newRequest(n uint64, target string) message.Request {
 	at := time.Now().UTC()
 	id := message.ID{Stream: "DELAY_1s", Sequence: n, At: at}
-	return message.Request{ID: id.String(), Target: target, Accepted: at, Due: at, Hop: 1, Allowed: 20}
+	return message.Request{ID: id.String(), Target: target, Accepted: at, Due: at, Hop: 1, AllowedRefusals: 20}
 }
 
 // lines returns a line for each group, with the time until the next attempt.
@@ -56,11 +56,11 @@ func retryWorld(t *testing.T, f func(t *testing.T, i *Inspector)) {
 		twice := newRequest(2, "shop.mail").WithRefusal(now, after(time.Second), "x").
 			WithRefusal(now, after(9*time.Second), "still no stock")
 		short := newRequest(3, "shop.mail").WithRefusal(now, after(3*time.Second), "the last reason")
-		short.Allowed = 2
+		short.AllowedRefusals = 2
 		noRoom := twice.WithDeferral(after(7*time.Second), "JetStream has no room")
 		noRoom.ID = newRequest(4, "").ID
 		old := newRequest(5, "shop.sms") // from a broker that stores neither the reason nor the number of attempts
-		old.Allowed, old.RetryAt = 0, after(time.Second)
+		old.AllowedRefusals, old.RetryAt = 0, after(time.Second)
 		storeRetries(t, i, "2s", mail, newRequest(6, "shop.sms"), old)
 		storeRetries(t, i, "9s", twice, noRoom, short)
 		if _, err := i.JetStream.Publish(t.Context(), "delaysys.retry.9s.shop.forged", nil); err != nil {

@@ -201,7 +201,7 @@ func (s *search) scan(ctx context.Context, l Lane) (*message.Incoming, error) {
 	case streams.Retry:
 		scan.Filters = []string{s.names.RetryFilter(l.Level)}
 	case streams.Paused:
-		scan.Filters = []string{s.names.PausedFilter()}
+		scan.Filters = []string{s.names.PausedStreamFilter()}
 	}
 	infoCtx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()

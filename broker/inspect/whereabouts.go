@@ -65,8 +65,8 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	r, problem := entry.ParseAny(s.Policy(), in)
 	w := s.describe(in, r.Accepted, r.Due, r.Target)
 	w.Retries = Retries{
-		Attempts: r.Attempts, Allowed: r.Allowed, LastError: r.LastError, LastFailure: r.LastFailure,
-		Deferred: r.Deferred, RetryAt: r.RetryAt,
+		Attempts: r.Attempts, Allowed: r.AllowedRefusals, LastError: r.LastError, LastFailure: r.LastFailure,
+		Deferred: r.DeferralReason, RetryAt: r.RetryAt,
 	}
 	paused := v.pauseOf(s.names.Parse(in.Subject), r.Target)
 	switch wait := r.NextAttempt().Sub(now); {
@@ -80,7 +80,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 		w.Answer = "about to become a dead letter"
 	case paused != "" && wait <= 0:
 		w.Answer, w.Paused = "waiting: "+paused, paused
-	case wait > 0 && r.Deferred != "":
+	case wait > 0 && r.DeferralReason != "":
 		w.Answer = fmt.Sprintf("deferred, next attempt in %s", text.Span(wait))
 	case wait > 0 && r.Attempts > 0:
 		w.Answer = fmt.Sprintf("refused, next attempt in %s", text.Span(wait))

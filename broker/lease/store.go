@@ -117,8 +117,8 @@ func (s store) seal(m *nats.Msg) {
 	}
 }
 
-// sealed reports whether an instance of this broker wrote a message. Until Keys.From it also trusts messages without a
-// seal, which older brokers write.
+// sealed reports whether an instance of this broker wrote a message. Until the start of sealing it also trusts messages
+// without a seal, which older brokers write.
 func (s store) sealed(subject string, body []byte, header nats.Header) bool {
 	note := message.Note{Subject: subject, Body: body, Seal: header.Get(message.HeaderSeal)}
 	return s.keys.Trusts(note, message.SealedSince)

@@ -13,8 +13,8 @@ type Arrival struct {
 	MsgID    string    // the client's own Nats-Msg-Id, or empty
 	Attempts int       // number of refusals by the target before this delivery
 
-	// Series is the generation of the first set of a timer that recurs, and Round the number of the round, from 1. Both
-	// are zero for any other message.
+	// Series is the generation of the first set of a recurring timer, and Round the number of the round, from 1. Both are
+	// zero for any other message.
 	Series uint64
 	Round  int
 }
@@ -22,26 +22,26 @@ type Arrival struct {
 // ParseArrival parses the headers of a message at its target. It returns false if no broker delivered the message. The
 // headers are not authenticated: anyone who may publish to the target can write them.
 func ParseArrival(h Header) (Arrival, bool) {
-	due, dueProblem := ParseTime(only(h, HeaderDue))
-	accepted, acceptedProblem := ParseTime(only(h, HeaderAccepted))
-	id := only(h, HeaderID)
+	due, dueProblem := ParseTime(soleValue(h, HeaderDue))
+	accepted, acceptedProblem := ParseTime(soleValue(h, HeaderAccepted))
+	id := soleValue(h, HeaderID)
 	if dueProblem != nil || acceptedProblem != nil || id == "" {
 		return Arrival{}, false
 	}
-	attempts, err := strconv.Atoi(only(h, HeaderAttempts))
+	attempts, err := strconv.Atoi(soleValue(h, HeaderAttempts))
 	if err != nil || attempts < 0 {
 		attempts = 0
 	}
-	a := Arrival{ID: id, Due: due, Accepted: accepted, MsgID: only(h, HeaderMsgID), Attempts: attempts}
-	series, seriesErr := strconv.ParseUint(only(h, HeaderSeries), 10, 64)
-	if round, err := strconv.Atoi(only(h, HeaderRound)); err == nil && seriesErr == nil && round > 0 {
+	a := Arrival{ID: id, Due: due, Accepted: accepted, MsgID: soleValue(h, HeaderMsgID), Attempts: attempts}
+	series, seriesErr := strconv.ParseUint(soleValue(h, HeaderSeries), 10, 64)
+	if round, err := strconv.Atoi(soleValue(h, HeaderRound)); err == nil && seriesErr == nil && round > 0 {
 		a.Series, a.Round = series, round
 	}
 	return a, true
 }
 
 // only returns the value of a header, or "" if the header is missing or duplicate.
-func only(h Header, name string) string {
+func soleValue(h Header, name string) string {
 	if vs := h[name]; len(vs) == 1 {
 		return vs[0]
 	}

@@ -5,56 +5,55 @@ import (
 	"strings"
 )
 
-// Block is a header block. Its fields divide the headers by their use.
+// Block is a message's header block, divided by the use of the headers.
 type Block struct {
-	User    Header              // the client's own headers, to be passed on; nil if there are none
-	Delay   map[string][]string // the headers with known Delay-* names, in our spelling
-	Unknown string              // the first, in sorted order, of the unknown Delay-* names, quoted; empty if none
-	MsgID   string              // the client's Nats-Msg-Id; empty if none
+	User        Header              // the client's own headers, to be passed on; nil if there are none
+	Delay       map[string][]string // the headers with known Delay-* names, in our spelling
+	UnknownName string              // the first, in sorted order, of the unknown Delay-* names, quoted; empty if none
+	MsgID       string              // the client's Nats-Msg-Id; empty if none
 }
 
 // SplitHeader drops the reserved headers and divides the others. Reserved are Nats-*, Nmqtt-*, Status, Description and
-// KV-Operation, in any case and with any padding. In our streams, these headers would change hops. In the target's
-// stream, they would purge, expire, schedule or hide messages. To a consumer, a message with them would look like a
-// control message. nats-server adds Nmqtt-Pub to messages that an MQTT client publishes with QoS 1 or 2. It does not
-// deliver a message with Nmqtt-Pub to MQTT subscribers, because they get the message from a stream of the server.
+// KV-Operation, in any case and with any padding. In a stream, these headers would purge, expire, schedule or hide
+// messages. To a consumer, a message with them would look like a control message. nats-server adds Nmqtt-Pub to
+// messages that an MQTT client publishes with QoS 1 or 2. It does not deliver a message with Nmqtt-Pub to MQTT
+// subscribers, because they get the message from a stream of the server.
 //
-// Internal is true if the message came on a subject below delaysys. If there is a problem, the block's User is still
-// within the bounds for the dead letter, because nats-server stores no header block above 64 KiB.
-func SplitHeader(h Header, internal bool) (Block, *Problem) {
-	var s Block
+// ByBroker means that a broker published the message. If there is a problem, the block's User is still within the
+// bounds for the dead letter, because nats-server stores no header block above 64 KiB.
+func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
+	var b Block
 	var lines, size int
-	var unsafe string // the first, in sorted order, of the names that cannot be passed on, quoted
+	var unsafeName string // the first, in sorted order, of the names that cannot be passed on, quoted
 	for k, vs := range h {
-		ours, name := CanonicalName(k), ""
-		if ours == "" {
-			name = plainName(k)
+		canonical, plain := CanonicalName(k), ""
+		if canonical == "" {
+			plain = plainName(k)
 		}
 		switch {
-		case ours != "":
-			if s.Delay == nil {
-				s.Delay = make(map[string][]string)
+		case canonical != "":
+			if b.Delay == nil {
+				b.Delay = make(map[string][]string)
 			}
-			if before := s.Delay[ours]; len(before) > 0 { // the block has the name in two spellings
-				vs = slices.Concat(before, vs)
+			if earlier := b.Delay[canonical]; len(earlier) > 0 { // the message has the header in two spellings
+				vs = slices.Concat(earlier, vs)
 			}
-			s.Delay[ours] = vs
-		case strings.HasPrefix(name, "delay-"):
-			s.Unknown = firstName(s.Unknown, Excerpt(k))
-		case reserved(name):
-			// The server reads Nats-Msg-Id only in this spelling. Below delaysys, a broker wrote the id, so it is not the
-			// client's.
-			if k == HeaderNatsMsgID && !internal && len(vs) > 0 {
-				s.MsgID = vs[0]
-				size += len(s.MsgID)
+			b.Delay[canonical] = vs
+		case strings.HasPrefix(plain, "delay-"):
+			b.UnknownName = firstName(b.UnknownName, Excerpt(k))
+		case isReserved(plain):
+			// The server reads Nats-Msg-Id only in this spelling. A broker's id is not the client's.
+			if k == HeaderNatsMsgID && !byBroker && len(vs) > 0 {
+				b.MsgID = vs[0]
+				size += len(b.MsgID)
 			}
 		case !validKey(k):
-			unsafe = firstName(unsafe, Excerpt(k))
+			unsafeName = firstName(unsafeName, Excerpt(k))
 		default:
-			if s.User == nil {
-				s.User = make(Header, min(len(h), 8)) // no map is smaller than one of eight entries
+			if b.User == nil {
+				b.User = make(Header, min(len(h), 8)) // no map is smaller than one of eight entries
 			}
-			s.User[k] = vs
+			b.User[k] = vs
 			lines += len(vs)
 			for _, v := range vs {
 				size += len(k) + len(v) + 4
@@ -63,20 +62,20 @@ func SplitHeader(h Header, internal bool) (Block, *Problem) {
 	}
 	switch {
 	case lines > maxHeaderLines || size > maxHeaderBytes:
-		s.User = nil
-		return s, Problemf(BadHeaders,
+		b.User = nil
+		return b, Problemf(BadHeaders,
 			"%d headers of %d bytes: at most %d headers of %d bytes are passed on, put the rest into the body",
 			lines, size, maxHeaderLines, maxHeaderBytes)
-	case unsafe != "":
-		return s, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", unsafe)
+	case unsafeName != "":
+		return b, Problemf(BadHeaders, "the header name %s cannot be passed on: letters, digits and - are safe", unsafeName)
 	}
-	return s, nil
+	return b, nil
 }
 
 // Single returns the value of a Delay-* header, or "" if the header is missing. A duplicate header is a problem, since
 // one of the two may be forged.
-func (s Block) Single(header string) (string, *Problem) {
-	vs := s.Delay[header]
+func (b Block) Single(header string) (string, *Problem) {
+	vs := b.Delay[header]
 	switch len(vs) {
 	case 0:
 		return "", nil
@@ -88,18 +87,18 @@ func (s Block) Single(header string) (string, *Problem) {
 
 // CheckSpelling returns a problem if the block has an unknown Delay-* name. If the broker ignored a misspelt
 // Delay-Until, it would deliver the message early.
-func (s Block) CheckSpelling() *Problem {
-	if s.Unknown == "" {
+func (b Block) CheckSpelling() *Problem {
+	if b.UnknownName == "" {
 		return nil
 	}
 	return Problemf(BadOption, "there is no header %s: leave it out, or write a header of PROTOCOL.md, such as "+
-		"Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL or Delay-Max-Attempts", s.Unknown)
+		"Delay-Until, Delay-Expires, Delay-Deliver, Delay-TTL or Delay-Max-Attempts", b.UnknownName)
 }
 
 // First returns the first of the given headers that the block has, or "". The names are in our spelling.
-func (s Block) First(names ...string) string {
+func (b Block) First(names ...string) string {
 	for _, name := range names {
-		if s.Delay[name] != nil {
+		if b.Delay[name] != nil {
 			return name
 		}
 	}

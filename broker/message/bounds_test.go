@@ -95,7 +95,7 @@ func TestAddedHeadersFitTheReserve(t *testing.T) {
 	late := time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC)
 	r = r.WithRefusal(late, late, "").WithRefusal(late, late, strings.Repeat("r", 999)).
 		WithDeferral(late, strings.Repeat("d", 999))
-	r.Hop, r.Attempts, r.Allowed = 1<<62, 1<<62, 1<<62
+	r.Hop, r.Attempts, r.AllowedRefusals = 1<<62, 1<<62, 1<<62
 	seal := func(h message.Header) message.Header {
 		keysOf(secretOne).SealMessage("delaysys.x", h, nil, at)
 		return h

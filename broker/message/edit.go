@@ -14,16 +14,16 @@ type HeaderEdit struct {
 }
 
 // editable are the request headers that an operator may set on a dead letter. All but HeaderUntil may be dropped.
-var editable = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
+var editableHeaders = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
 
-// Edited returns a dead letter with changed headers. The bounds for the headers of clients apply. The editable request
+// Edit returns a dead letter with changed headers. The bounds for the headers of clients apply. The editable request
 // headers have the same meaning as in a request, with two exceptions: Delay-Until may be in the past, and a duration in
 // Delay-Expires counts from now if the message was due before. A change of any other header of the broker or of the
 // server is a problem: with such a header, an operator could forge an id, or purge the target's stream.
-func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
-	s, problem := SplitHeader(edit.Set, true)
+func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem) {
+	b, problem := SplitHeader(edit.Set, true)
 	if problem == nil {
-		problem = s.CheckSpelling()
+		problem = b.CheckSpelling()
 	}
 	if problem != nil {
 		return l, problem
@@ -42,27 +42,27 @@ func (p Policy) Edited(l Letter, edit HeaderEdit, now time.Time) (Letter, *Probl
 			return l, problem
 		}
 	}
-	for name := range s.User {
+	for name := range b.User {
 		l.dropUser(name)
 	}
 	if l.User == nil {
-		l.User = s.User
+		l.User = b.User
 	} else {
-		maps.Copy(l.User, s.User)
+		maps.Copy(l.User, b.User)
 	}
 	if _, problem := SplitHeader(l.User, true); problem != nil { // the bounds apply to all headers together
 		return l, problem
 	}
-	return l, p.editOptions(&l, s, now)
+	return l, p.editOptions(&l, b, now)
 }
 
-// checkEdit returns a problem if only a broker or a server writes the header. An unknown Delay-* header is allowed, so
-// that an operator can drop the misspelt header that made the message a dead letter.
+// checkEdit returns a problem if an operator must not change the header. An unknown Delay-* header is allowed, so that
+// an operator can drop the misspelt header that made the message a dead letter.
 func checkEdit(name string) *Problem {
-	ours := CanonicalName(name)
-	if ours != "" && !slices.Contains(editable, ours) || reserved(plainName(name)) {
+	canonical := CanonicalName(name)
+	if canonical != "" && !slices.Contains(editableHeaders, canonical) || isReserved(plainName(name)) {
 		return Problemf(BadOption, "the header %s is reserved: of the headers that begin with Delay- or Nats-, an operator "+
-			"may change only %s", Excerpt(name), strings.Join(editable, ", "))
+			"may change only %s", Excerpt(name), strings.Join(editableHeaders, ", "))
 	}
 	return nil
 }
@@ -91,12 +91,12 @@ func (l *Letter) dropUser(name string) {
 }
 
 // editOptions applies the request headers of an edit to the letter.
-func (p Policy) editOptions(l *Letter, s Block, now time.Time) *Problem {
-	until, problem := s.Single(HeaderUntil)
+func (p Policy) editOptions(l *Letter, b Block, now time.Time) *Problem {
+	until, problem := b.Single(HeaderUntil)
 	if problem != nil {
 		return problem
 	}
-	if s.Delay[HeaderUntil] != nil {
+	if b.Delay[HeaderUntil] != nil {
 		due, problem := ParseTime(until)
 		if problem == nil {
 			problem = p.CheckDelay(now, due)
@@ -106,26 +106,26 @@ func (p Policy) editOptions(l *Letter, s Block, now time.Time) *Problem {
 		}
 		l.Due, l.DueEdited = due, true
 	}
-	from := l.Request
-	from.Expires = time.Time{}
-	if from.Due.Before(now) {
-		from.Due = now
+	base := l.Request
+	base.Expires = time.Time{}
+	if base.Due.Before(now) {
+		base.Due = now
 	}
-	edited, problem := from.options(s)
+	edited, problem := base.options(b)
 	if problem != nil {
 		return problem
 	}
-	if s.Delay[HeaderExpires] != nil {
+	if b.Delay[HeaderExpires] != nil {
 		l.Expires = edited.Expires
 	}
-	if s.Delay[HeaderDeliver] != nil {
+	if b.Delay[HeaderDeliver] != nil {
 		l.Mode = edited.Mode
 	}
-	if s.Delay[HeaderTTL] != nil {
+	if b.Delay[HeaderTTL] != nil {
 		l.TTL = edited.TTL
 	}
-	if s.Delay[HeaderMaxAttempts] != nil {
-		l.MaxAttempts, problem = p.maxAttempts(l.Target, s)
+	if b.Delay[HeaderMaxAttempts] != nil {
+		l.MaxAttempts, problem = p.maxAttempts(l.Target, b)
 	}
 	return problem
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestEdited: an edit changes headers that a client may write, within the bounds for clients. A change of any other
+// TestEdit: an edit changes headers that a client may write, within the bounds for clients. A change of any other
 // header is a problem.
-func TestEdited(t *testing.T) {
+func TestEdit(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	due := now.Add(-time.Hour)
 	names, err := NewNames("delay")
@@ -67,7 +67,7 @@ func TestEdited(t *testing.T) {
 		"too many together": {edit: HeaderEdit{Set: many}, problem: "at most 64 headers"},
 		"an unsafe name":    {edit: one("X A", "1"), problem: "cannot be passed on"},
 	} {
-		got, problem := p.Edited(letter(), tt.edit, now)
+		got, problem := p.Edit(letter(), tt.edit, now)
 		if tt.want == nil {
 			if problem == nil || !strings.Contains(problem.Sentence, tt.problem) {
 				t.Errorf("%s: got %v, want %q", name, problem, tt.problem)
@@ -88,14 +88,14 @@ func TestEdited(t *testing.T) {
 		"Nmqtt-Pub", "Status", "Description", "KV-Operation",
 	} {
 		original := letter()
-		if _, problem := p.Edited(original, one(forged, "1"), now); problem == nil {
+		if _, problem := p.Edit(original, one(forged, "1"), now); problem == nil {
 			t.Errorf("%s can be set, want a problem", forged)
 		}
-		if _, problem := p.Edited(original, HeaderEdit{Drop: []string{forged}}, now); problem == nil {
+		if _, problem := p.Edit(original, HeaderEdit{Drop: []string{forged}}, now); problem == nil {
 			t.Errorf("%s can be dropped, want a problem", forged)
 		}
 		if len(original.User) != 2 {
-			t.Errorf("%s: Edited has changed its argument: %v", forged, original.User)
+			t.Errorf("%s: Edit has changed its argument: %v", forged, original.User)
 		}
 	}
 }

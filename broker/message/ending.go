@@ -17,8 +17,8 @@ type Ending struct {
 	Code    Code   // of a dead letter; empty for a delivery
 	Reason  string // of a dead letter; for a delivery the reason of the last refusal, if any
 
-	// Series is the generation of the first set of a timer that recurs, and Round the number of the round, from 1. Both
-	// are zero for any other message.
+	// Series is the generation of the first set of a recurring timer, and Round the number of the round, from 1. Both are
+	// zero for any other message.
 	Series uint64
 	Round  int
 }

@@ -112,11 +112,11 @@ func (f *Fields) Sequence(name string) uint64 {
 	return n
 }
 
-// Refuse records the problem that no broker writes such a value of a header.
-func (f *Fields) Refuse(name, what string) {
+// Refuse records the problem that a header has a value that no broker writes.
+func (f *Fields) Refuse(name, reason string) {
 	if f.Problem == nil {
 		f.Problem = Problemf(BadInternal,
-			"%s: %s, on a subject where only the broker may publish: revoke that permission from all other users", name, what)
+			"%s: %s, on a subject where only the broker may publish: revoke that permission from all other users", name, reason)
 	}
 }
 

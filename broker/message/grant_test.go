@@ -86,7 +86,7 @@ func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 					if r.Target != "" && !strings.HasPrefix(r.Target, tenant+".") {
 						t.Fatalf("%q with %v reaches %q", subject, h, r.Target)
 					}
-					if names.Internal(subject) {
+					if names.BrokerOnly(subject) {
 						t.Fatalf("a tenant may publish on %q, which is an internal subject", subject)
 					}
 					if problem == nil {

@@ -22,11 +22,11 @@ const (
 	HeaderMaxAttempts = "Delay-Max-Attempts" // number of refusals until the message is a dead letter
 
 	HeaderCancel = "Delay-Cancel" // cancels a named timer; the value is the client's choice
-	HeaderWord   = "Delay-Word"   // of a named timer: the client's token, by which it recognises its set
+	HeaderWord   = "Delay-Word"   // of a named timer: the client's token, by which the client recognizes its set
 
-	HeaderMaxWait = "Delay-Max-Wait" // of a named timer: how long consecutive sets may postpone it
+	HeaderMaxWait = "Delay-Max-Wait" // of a named timer: the maximum time for which consecutive sets postpone it
 
-	// On the set of a named timer that recurs: see package timetable.
+	// On the set of a recurring timer: see package timetable.
 	HeaderEvery  = "Delay-Every"         // a duration
 	HeaderCron   = "Delay-Cron"          // five or six fields, or a name
 	HeaderZone   = "Delay-Time-Zone"     // the time zone of Delay-Cron
@@ -43,8 +43,8 @@ const (
 	HeaderDue      = "Delay-Due"      // RFC 3339 with nanoseconds
 	HeaderAccepted = "Delay-Accepted" // when the first stream stored the message; RFC 3339 with nanoseconds
 	HeaderMsgID    = "Delay-Msg-Id"   // the client's own Nats-Msg-Id
-	HeaderSeries   = "Delay-Series"   // for a timer that recurs: the generation of its first set
-	HeaderRound    = "Delay-Round"    // for a timer that recurs: the number of the round, from 1
+	HeaderSeries   = "Delay-Series"   // for a recurring timer: the generation of its first set
+	HeaderRound    = "Delay-Round"    // for a recurring timer: the number of the round, from 1
 
 	// Between lanes, and on dead letters.
 	HeaderFormat       = "Delay-Format"
@@ -103,13 +103,13 @@ const (
 //	1  a message without a seal, or with a seal that an older broker may ignore during an upgrade
 //	2  a message that requires its seal
 //	3  a marker of a named timer, or an entry of the timers' stream
-//	4  a marker or an entry of a timer that recurs, or of a schedule
+//	4  a marker or an entry of a recurring timer, or of a schedule
 const (
-	Format         = 4
-	formatBasic    = 1
-	formatSealed   = 2
-	FormatOfTimers = 3
-	FormatOfSeries = 4
+	Format       = 4
+	formatBasic  = 1
+	formatSealed = 2
+	FormatTimers = 3
+	FormatSeries = 4
 )
 
 // Bounds of the headers that the broker passes on, including the client's Nats-Msg-Id. The broker adds less than 2 KiB
@@ -127,7 +127,7 @@ var timerHeaders = []string{
 }
 
 // canonical maps the known Delay-* names, in our spelling and in lower case, to our spelling.
-var canonical = func() map[string]string {
+var canonicalNames = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{
 		HeaderUntil, HeaderFor, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderTarget, HeaderMaxAttempts,
@@ -148,14 +148,14 @@ var canonical = func() map[string]string {
 }()
 
 // IsOwnHeader reports whether a header, in our spelling, is parsed into a request and not passed on.
-func IsOwnHeader(name string) bool { return canonical[name] != "" || name == HeaderNatsMsgID }
+func IsOwnHeader(name string) bool { return canonicalNames[name] != "" || name == HeaderNatsMsgID }
 
 // CanonicalName returns our spelling of a known Delay-* name, or "".
 func CanonicalName(k string) string {
-	if ours := canonical[k]; ours != "" {
-		return ours
+	if name := canonicalNames[k]; name != "" {
+		return name
 	}
-	return canonical[plainName(k)]
+	return canonicalNames[plainName(k)]
 }
 
 // plainName returns a name in the form in which names are compared: trimmed and in lower case. It keeps the case if the
@@ -169,13 +169,13 @@ func plainName(k string) string {
 }
 
 // reserved reports whether a plain name belongs to the server.
-func reserved(name string) bool {
+func isReserved(name string) bool {
 	return strings.HasPrefix(name, "nats-") || strings.HasPrefix(name, "nmqtt-") ||
 		name == "status" || name == "description" || name == "kv-operation"
 }
 
-// firstName returns the lesser of two names, or b if a is empty. With it, a sentence does not depend on the order of a
-// map.
+// firstName returns the lesser of two names, or b if a is empty. A problem names the least name, because the order of a
+// map is random.
 func firstName(a, b string) string {
 	if a == "" || b < a {
 		return b
@@ -194,8 +194,8 @@ func validKey(k string) bool {
 }
 
 // userHeader returns a new header with the client's own headers, and room for more headers.
-func (r *Request) userHeader(more int) Header {
-	h := make(Header, len(r.User)+more)
+func (r *Request) userHeader(room int) Header {
+	h := make(Header, len(r.User)+room)
 	maps.Copy(h, r.User)
 	return h
 }

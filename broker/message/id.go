@@ -43,8 +43,8 @@ func ParseID(s string) (ID, error) {
 		return invalid()
 	}
 	id := ID{Stream: stream, Sequence: n, At: time.Unix(0, at).UTC()}
-	var spelled [128]byte // large enough for most ids, which saves an allocation
-	if string(id.append(spelled[:0])) != s {
+	var buffer [128]byte // large enough for most ids, which saves an allocation
+	if string(id.append(buffer[:0])) != s {
 		return invalid()
 	}
 	return id, nil

@@ -5,7 +5,7 @@ import "time"
 // Letter is a dead letter that was read from its stream.
 type Letter struct {
 	// Request is the part of the message's request that could be parsed. Its target is empty if the request had no allowed
-	// target, or if a dot has split the request's time: see dotted.
+	// target, or if a dot has split the request's time: see hasTimePart.
 	Request
 	Code     Code
 	Sentence string // the problem, and what to change
@@ -13,8 +13,8 @@ type Letter struct {
 	DueEdited bool // an operator has set Due: see Policy.Edited
 }
 
-// DoubtLetter returns the reason to doubt that a broker wrote a dead letter and the message in it, or nil if both are
-// proven. A broker writes a letter with the code BadInternal, but the writer of the message in it is unknown.
+// DoubtLetter returns the reason to doubt that a broker wrote a dead letter and the message in it, or nil if a broker
+// wrote both. A broker writes a letter with the code BadInternal, but the writer of the message in it is unknown.
 func (p Policy) DoubtLetter(in Incoming) *Problem {
 	if problem := p.Keys.DoubtMessage(in); problem != nil {
 		return problem
@@ -34,7 +34,7 @@ func (n Names) ParseLetter(in Incoming) (Letter, *Problem) {
 	if l.Code, l.Target, ok = n.ParseDead(in.Subject); !ok {
 		return l, Problemf(BadInternal, "the subject %s is not the subject of a dead letter", Excerpt(in.Subject))
 	}
-	if l.Code == BadTime && dotted(l.Target) {
+	if l.Code == BadTime && hasTimePart(l.Target) {
 		l.Target = ""
 	}
 	if in.Undecodable {
@@ -72,7 +72,7 @@ func (l Letter) DueKnown() bool {
 // repeated resend once. No hop has such an id, so the stream reports a duplicate only after an earlier resend.
 func (l Letter) ResentHeader() Header {
 	r := l.Request
-	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Paced = 0, time.Time{}, time.Time{}, time.Time{}, ""
+	r.Attempts, r.FirstFailure, r.LastFailure, r.RetryAt, r.Reservation = 0, time.Time{}, time.Time{}, time.Time{}, ""
 	h := r.HopHeader()
 	Put(h, HeaderNatsMsgID, r.NatsMsgID(r.Hop+1)+"/resent/"+r.Target)
 	return h

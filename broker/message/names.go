@@ -35,14 +35,14 @@ type Address struct {
 	Target string // empty if the subject ends after the token
 }
 
-// Internal reports whether the broker itself has stored the message in a lane: as a hop, in a retry lane, or for a
-// pause.
-func (a Address) Internal() bool {
+// StoredByBroker reports whether the subject is that of a message that the broker stored in a lane: as a hop, in a
+// retry lane, or for a pause.
+func (a Address) StoredByBroker() bool {
 	return a.Form == FormHop || a.Form == FormRetry || a.Form == FormPaused
 }
 
-// Schedule reports whether the subject belongs to the entries of a schedule: see ScheduleKey.
-func (a Address) Schedule() bool { return a.Form == FormTimer && a.Token == ScheduleKey }
+// IsSchedule reports whether the subject belongs to the entries of a schedule: see ScheduleKey.
+func (a Address) IsSchedule() bool { return a.Form == FormTimer && a.Token == ScheduleKey }
 
 // Names makes all subjects and stream names from one prefix. No other code composes names. The zero Names is not
 // usable: see [NewNames].
@@ -137,12 +137,15 @@ func (n Names) HopFilter(level string) string   { return n.sys + ".hop." + level
 func (n Names) RetryFilter(level string) string { return n.sys + ".retry." + level + ".>" }
 func (n Names) DeadFilter() string              { return n.dead + ".>" }
 
-// PausedFilter matches all messages that wait for the end of a pause, and PauseFilter those of one pause. Paused
-// returns the subject of one such message. PausesRecord returns the subject of the list of pauses, in the same stream.
-func (n Names) PausedFilter() string               { return n.sys + ".paused.>" }
-func (n Names) PauseFilter(pause string) string    { return n.sys + ".paused." + pause + ".>" }
-func (n Names) Paused(pause, target string) string { return n.sys + ".paused." + pause + "." + target }
-func (n Names) PausesRecord() string               { return n.sys + ".pauses" }
+// PausedStreamFilter matches all messages that wait for the end of a pause, and PauseFilter the messages of one pause.
+// PausedMessage returns the subject of one such message. PausesRecord returns the subject of the list of pauses, in the
+// same stream.
+func (n Names) PausedStreamFilter() string      { return n.sys + ".paused.>" }
+func (n Names) PauseFilter(pause string) string { return n.sys + ".paused." + pause + ".>" }
+func (n Names) PausedMessage(pause, target string) string {
+	return n.sys + ".paused." + pause + "." + target
+}
+func (n Names) PausesRecord() string { return n.sys + ".pauses" }
 
 // RestrictFilter restricts one of the filters above to the targets that match a pattern.
 func RestrictFilter(filter, pattern string) string { return strings.TrimSuffix(filter, ">") + pattern }
@@ -190,7 +193,7 @@ func ScheduleOf(name string) (subject string, ok bool) {
 
 // Key returns the key of a timer, or the name of a schedule.
 func (a Address) Key() string {
-	if a.Schedule() {
+	if a.IsSchedule() {
 		return ScheduleName(a.Target)
 	}
 	return a.Token
@@ -210,8 +213,8 @@ func (n Names) Dead(code Code, target string) string {
 	return n.dead + "." + string(code) + "." + target
 }
 
-// Internal reports whether only the broker may publish on subject.
-func (n Names) Internal(subject string) bool {
+// BrokerOnly reports whether only the broker may publish on a subject.
+func (n Names) BrokerOnly(subject string) bool {
 	root, _, _ := strings.Cut(subject, ".")
 	return root == n.sys || root == n.dead
 }

@@ -95,8 +95,8 @@ func TestParseSubject(t *testing.T) {
 	}
 }
 
-// TestInternal: only the broker may publish below delaysys and delaydead.
-func TestInternal(t *testing.T) {
+// TestBrokerOnly: only the broker may publish below delaysys and delaydead.
+func TestBrokerOnly(t *testing.T) {
 	n := mustNames("delay")
 	for subject, want := range map[string]bool{
 		"delaysys.hop.1h.x": true, "delaysys.retry.1s.x": true, "delaydead.expired.x": true, "delaydead": true,
@@ -105,8 +105,8 @@ func TestInternal(t *testing.T) {
 		"delaysysx.hop": false,
 		"Delaysys.hop":  false, "": false, ".delaysys": false, strings.Repeat("delaysys", 2): false,
 	} {
-		if got := n.Internal(subject); got != want {
-			t.Errorf("Internal(%q) = %t, want %t", subject, got, want)
+		if got := n.BrokerOnly(subject); got != want {
+			t.Errorf("BrokerOnly(%q) = %t, want %t", subject, got, want)
 		}
 	}
 }

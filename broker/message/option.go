@@ -11,8 +11,8 @@ import (
 )
 
 // options parses the request headers except the time and the target.
-func (r Request) options(s Block) (Request, *Problem) {
-	deliver, problem := s.Single(HeaderDeliver)
+func (r Request) options(b Block) (Request, *Problem) {
+	deliver, problem := b.Single(HeaderDeliver)
 	if problem != nil {
 		return r, problem
 	}
@@ -21,7 +21,7 @@ func (r Request) options(s Block) (Request, *Problem) {
 		return r, Problemf(BadOption, "Delay-Deliver %s: want auto, stream, core or request", Excerpt(deliver))
 	}
 	r.Mode = mode
-	expires, problem := s.Single(HeaderExpires)
+	expires, problem := b.Single(HeaderExpires)
 	if problem != nil {
 		return r, problem
 	}
@@ -40,15 +40,15 @@ func (r Request) options(s Block) (Request, *Problem) {
 			return r, Problemf(BadOption, "Delay-Expires %s is after the year 9999: leave it out", Excerpt(expires))
 		}
 	}
-	ttl, problem := s.Single(HeaderTTL)
+	ttl, problem := b.Single(HeaderTTL)
 	if problem != nil {
 		return r, problem
 	}
 	if r.TTL, problem = parseTTL(ttl); problem != nil {
 		return r, problem
 	}
-	r.RateKey, problem = s.Single(HeaderRateKey)
-	if problem == nil && s.Delay[HeaderRateKey] != nil && !validRateKey(r.RateKey) {
+	r.RateKey, problem = b.Single(HeaderRateKey)
+	if problem == nil && b.Delay[HeaderRateKey] != nil && !validRateKey(r.RateKey) {
 		problem = Problemf(BadOption, "Delay-Rate-Key %s: want 1 to %d bytes of printable ASCII without spaces",
 			Excerpt(r.RateKey), maxRateKey)
 	}
@@ -63,7 +63,7 @@ func validRateKey(key string) bool {
 		!strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
-// MaxTTL is the maximum Nats-TTL at a target. Far above it, a value overflows in nats-server, and the message would
+// MaxTTL is the maximum Nats-TTL at a target. nats-server overflows with a far greater value, and the message would
 // expire immediately.
 const MaxTTL = 36500 * 24 * time.Hour
 
@@ -82,8 +82,8 @@ func parseTTL(ttl string) (string, *Problem) {
 
 // maxAttempts returns the client's limit of refusals, or zero. The limit must not exceed the limit in the settings for
 // the target.
-func (p Policy) maxAttempts(target string, s Block) (int, *Problem) {
-	value, problem := s.Single(HeaderMaxAttempts)
+func (p Policy) maxAttempts(target string, b Block) (int, *Problem) {
+	value, problem := b.Single(HeaderMaxAttempts)
 	if problem != nil || value == "" {
 		return 0, problem
 	}

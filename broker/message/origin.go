@@ -8,7 +8,7 @@ import (
 // Origin identifies the recurring timer, or the schedule, that produced a message. The message carries it to its
 // consumer. All other messages have the zero Origin.
 type Origin struct {
-	Series uint64 // generation of the first set of a timer that recurs; otherwise zero
+	Series uint64 // generation of the first set of a recurring timer; otherwise zero
 	Round  int    // number of the round, from 1; zero unless the timer recurs
 
 	Scheduler    string // the subject of the schedule; empty without a schedule
@@ -65,6 +65,6 @@ func (f *Fields) origin() *Origin {
 	if o == (Origin{}) {
 		return nil
 	}
-	kept := o // so that o stays off the heap: most messages have no origin
-	return &kept
+	result := o // so that o stays off the heap: most messages have no origin
+	return &result
 }

@@ -8,33 +8,34 @@ import (
 // Pack appends the encoded request to a byte slice. A lane keeps a waiting message in this form, because a Request
 // takes half a kilobyte, and each header of the client a hundred bytes more. Unpack decodes a request in the process
 // that packed it. For a request with an origin, Pack returns false and appends nothing.
-func (r Request) Pack(to []byte) ([]byte, bool) {
+func (r Request) Pack(b []byte) ([]byte, bool) {
 	if r.origin != nil {
-		return to, false
+		return b, false
 	}
 	for _, s := range r.strings() {
-		to = appendString(to, *s)
+		b = appendString(b, *s)
 	}
 	for _, t := range r.times() {
-		to = appendTime(to, *t)
+		b = appendTime(b, *t)
 	}
 	for _, n := range r.counts() {
-		to = binary.AppendVarint(to, int64(*n))
+		b = binary.AppendVarint(b, int64(*n))
 	}
 	for name, values := range r.User {
-		to = appendString(to, name)
-		to = binary.AppendUvarint(to, uint64(len(values)))
+		b = appendString(b, name)
+		b = binary.AppendUvarint(b, uint64(len(values)))
 		for _, v := range values {
-			to = appendString(to, v)
+			b = appendString(b, v)
 		}
 	}
-	return to, true
+	return b, true
 }
 
-// Unpack returns a request that Pack packed. The strings of the request are parts of s.
-func Unpack(s string) Request {
+// Unpack returns a request that Pack packed. The request keeps encoded in memory, because the strings of the request
+// are parts of it.
+func Unpack(encoded string) Request {
 	var r Request
-	p := packed(s)
+	p := packed(encoded)
 	for _, s := range r.strings() {
 		*s = p.string()
 	}
@@ -62,8 +63,8 @@ func Unpack(s string) Request {
 
 func (r *Request) strings() [11]*string {
 	return [...]*string{
-		&r.ID, &r.Subject, &r.Target, (*string)(&r.Mode), &r.TTL, &r.MsgID, &r.Paced,
-		&r.Released, &r.LastError, &r.Deferred, &r.RateKey,
+		&r.ID, &r.Subject, &r.Target, (*string)(&r.Mode), &r.TTL, &r.MsgID, &r.Reservation,
+		&r.ResumedPause, &r.LastError, &r.DeferralReason, &r.RateKey,
 	}
 }
 
@@ -72,20 +73,20 @@ func (r *Request) times() [6]*time.Time {
 }
 
 func (r *Request) counts() [4]*int {
-	return [...]*int{&r.MaxAttempts, &r.Hop, &r.Attempts, &r.Allowed}
+	return [...]*int{&r.MaxAttempts, &r.Hop, &r.Attempts, &r.AllowedRefusals}
 }
 
-func appendString(to []byte, s string) []byte {
-	return append(binary.AppendUvarint(to, uint64(len(s))), s...)
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 // appendTime encodes the zero time as zero seconds and an impossible number of nanoseconds.
-func appendTime(to []byte, t time.Time) []byte {
+func appendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
-		return append(to, 0, 0)
+		return append(b, 0, 0)
 	}
-	to = binary.AppendVarint(to, t.Unix())
-	return binary.AppendUvarint(to, uint64(t.Nanosecond())+1)
+	b = binary.AppendVarint(b, t.Unix())
+	return binary.AppendUvarint(b, uint64(t.Nanosecond())+1)
 }
 
 // packed is the unread rest of a packed request.

@@ -11,7 +11,7 @@ import (
 // Package entry parses the entries of named timers, and their markers.
 func (p Policy) Parse(in Incoming) (Request, *Problem) {
 	addr := p.Names.Parse(in.Subject)
-	if !addr.Internal() {
+	if !addr.StoredByBroker() {
 		return p.parseClient(in, addr)
 	}
 	m, problem := p.ParseHop(in)
@@ -31,7 +31,7 @@ type PartialParse struct {
 	Forbidden *Problem // why the target in the subject is not allowed; nil if it is allowed
 }
 
-// ParseCommon parses the parts that all messages have: the target in the subject, and the division of the headers.
+// ParseCommon parses the target in the subject and divides the headers, for any message of a lane.
 func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 	addr := p.Names.Parse(in.Subject)
 	m.Request = Request{
@@ -40,12 +40,12 @@ func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 		Accepted: in.At,
 		Due:      in.At,
 	}
-	if !addr.Schedule() { // the target of a schedule is in a header
+	if !addr.IsSchedule() { // the target of a schedule is in a header
 		if m.Forbidden = p.CheckTarget(addr.Target); m.Forbidden == nil {
 			m.Request.Target = addr.Target
 		}
 	}
-	m.Fields.Block, problem = SplitHeader(in.Header, addr.Internal())
+	m.Fields.Block, problem = SplitHeader(in.Header, addr.StoredByBroker())
 	m.Request.User = m.Fields.User
 	if in.Undecodable {
 		problem = Problemf(BadHeaders, "the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
@@ -56,12 +56,13 @@ func (p Policy) ParseCommon(in Incoming) (m PartialParse, problem *Problem) {
 	return m, problem
 }
 
-// ParseHop parses a message between our lanes. A forbidden target is only in m.Forbidden.
+// ParseHop parses a message between our lanes. If only the target is not allowed, the problem is in m.Forbidden, and
+// ParseHop returns none.
 func (p Policy) ParseHop(in Incoming) (m PartialParse, problem *Problem) {
 	m, problem = p.ParseCommon(in)
-	if unproven := p.Keys.DoubtMessage(in); unproven != nil {
+	if doubt := p.Keys.DoubtMessage(in); doubt != nil {
 		m.Request = p.claimed(m.Request, m.Fields.Block)
-		return m, unproven
+		return m, doubt
 	}
 	if problem != nil {
 		return m, problem
@@ -99,14 +100,14 @@ func (p Policy) parseClient(in Incoming, addr Address) (Request, *Problem) {
 // ParseOptions parses the options of a client's message with the given due time. It parses them even if the target has
 // a problem, because an operator may resend the dead letter to another target.
 func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, problem *Problem) (Request, *Problem) {
-	r, s := m.Request, m.Fields.Block
+	r, b := m.Request, m.Fields.Block
 	if due.After(r.Accepted) {
 		r.Due = due
 	}
 	r.Target = target
-	r, optionProblem := r.options(s)
+	r, optionProblem := r.options(b)
 	if problem == nil && optionProblem == nil {
-		r.MaxAttempts, problem = p.maxAttempts(r.Target, s)
+		r.MaxAttempts, problem = p.maxAttempts(r.Target, b)
 	}
 	return r, cmp.Or(problem, optionProblem)
 }
@@ -114,33 +115,34 @@ func (p Policy) ParseOptions(m PartialParse, due time.Time, target string, probl
 // ClientTarget returns the target of a client's message. The target is in the subject or, if HeaderTargets allows that,
 // in Delay-Target on the bare subject of a level.
 func (p Policy) ClientTarget(addr Address, m PartialParse) (string, *Problem) {
-	named, problem := m.Fields.Single(HeaderTarget)
+	headerTarget, problem := m.Fields.Single(HeaderTarget)
 	if problem != nil {
 		return "", problem
 	}
 	switch {
-	case named == "":
+	case headerTarget == "":
 		if m.Forbidden != nil {
 			return "", m.Forbidden
 		}
 		return addr.Target, nil
 	case addr.Target != "":
 		return "", Problemf(BadTarget, "the subject has a target, and so has Delay-Target: leave the header out")
-	case !matchAny(p.HeaderTargets, named):
+	case !matchAny(p.HeaderTargets, headerTarget):
 		return "", Problemf(BadTarget,
-			"Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", Excerpt(named))
+			"Delay-Target %s is not among the targets that a header may name (DELAY_HEADER_TARGETS)", Excerpt(headerTarget))
 	}
-	if problem := p.CheckTarget(named); problem != nil {
+	if problem := p.CheckTarget(headerTarget); problem != nil {
 		return "", problem
 	}
-	return named, nil
+	return headerTarget, nil
 }
 
 // EscapeSubject converts a client's subject to a header value.
-func EscapeSubject(s string) string { return bounded(url.PathEscape(s)) }
+func EscapeSubject(s string) string { return truncateEscaped(url.PathEscape(s)) }
 
-// bounded truncates an escaped subject to 256 bytes, or to fewer bytes if it would otherwise end within an escape.
-func bounded(escaped string) string {
+// truncateEscaped truncates an escaped subject to 256 bytes, or to fewer bytes if it would otherwise end within an
+// escape.
+func truncateEscaped(escaped string) string {
 	const maxBytes = 256
 	if len(escaped) <= maxBytes {
 		return escaped

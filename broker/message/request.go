@@ -5,7 +5,7 @@ import "time"
 // Mode is the way in which a message is delivered to its target.
 type Mode string
 
-// The modes. Auto decides on evidence: see package deliver.
+// The modes. Auto chooses one of the others for each target: see package deliver.
 const (
 	ModeAuto    Mode = "auto"
 	ModeStream  Mode = "stream"
@@ -36,7 +36,7 @@ type Request struct {
 	Subject  string    // the subject of the message's first publish, escaped, at most 256 bytes
 	Accepted time.Time // when the first stream stored the message
 	Due      time.Time
-	Target   string // empty unless the policy allows it
+	Target   string // empty unless the policy allows the target
 	Mode     Mode   // empty if the client did not set it
 	Expires  time.Time
 	TTL      string // Nats-TTL for the target, or empty
@@ -52,13 +52,13 @@ type Request struct {
 	FirstFailure time.Time
 	LastFailure  time.Time
 	RetryAt      time.Time // time of the next attempt, after a refusal or by the target's rate
-	Paced        string    // the reservation of a send time at the target's rate; empty if none
-	Released     string    // the resumed pause for which the message has waited; empty if none
+	Reservation  string    // the reservation of a send time at the target's rate; empty if none
+	ResumedPause string    // the resumed pause for which the message has waited; empty if none
 
 	// For people only: no decision depends on these fields.
-	LastError string // reason of the last refusal
-	Deferred  string // reason of the wait until RetryAt; empty if the wait follows a refusal
-	Allowed   int    // maximum number of refusals in the settings at the time of the last refusal
+	LastError       string // reason of the last refusal
+	DeferralReason  string // reason of the wait until RetryAt; empty if the wait follows a refusal
+	AllowedRefusals int    // maximum number of refusals in the settings at the time of the last refusal
 }
 
 // NextAttempt returns the time of the next delivery: Due, or later if a delivery was refused or the target has a rate.
@@ -75,13 +75,13 @@ func (r Request) WithRefusal(now, retryAt time.Time, reason string) Request {
 	if r.FirstFailure.IsZero() {
 		r.FirstFailure = now
 	}
-	r.LastFailure, r.RetryAt, r.Paced = now, retryAt, ""
-	r.LastError, r.Deferred = Reason(reason), ""
+	r.LastFailure, r.RetryAt, r.Reservation = now, retryAt, ""
+	r.LastError, r.DeferralReason = Reason(reason), ""
 	return r
 }
 
 // WithDeferral returns the request of a message that the broker postpones, without a refusal, until retryAt.
 func (r Request) WithDeferral(retryAt time.Time, reason string) Request {
-	r.RetryAt, r.Paced, r.Deferred = retryAt, "", Reason(reason)
+	r.RetryAt, r.Reservation, r.DeferralReason = retryAt, "", Reason(reason)
 	return r
 }

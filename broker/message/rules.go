@@ -9,20 +9,20 @@ type Rule[V any] struct {
 // Rules is a list of rules. The first rule whose pattern matches a target applies to the target.
 type Rules[V any] []Rule[V]
 
-// Lookup returns the value for a target, or otherwise if no rule matches.
-func (r Rules[V]) Lookup(target string, otherwise V) V {
+// Lookup returns the value for a target, or fallback if no rule matches.
+func (r Rules[V]) Lookup(target string, fallback V) V {
 	for _, rule := range r {
 		if Match(rule.Pattern, target) {
 			return rule.Value
 		}
 	}
-	return otherwise
+	return fallback
 }
 
 // Patterns returns the patterns of all rules, in their order.
-func (r Rules[V]) Patterns() (all []string) {
+func (r Rules[V]) Patterns() (patterns []string) {
 	for _, rule := range r {
-		all = append(all, rule.Pattern)
+		patterns = append(patterns, rule.Pattern)
 	}
-	return all
+	return patterns
 }

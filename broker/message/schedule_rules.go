@@ -18,28 +18,29 @@ type ScheduleRule struct {
 type ScheduleRules []ScheduleRule
 
 // ParseScheduleRules parses settings such as schedules.orders.>=orders.>. Settings with the same subjects are one rule.
-// A setting without targets gets the targets in others, which the header Delay-Target may name (DELAY_HEADER_TARGETS).
-func ParseScheduleRules(list string, others []string) ScheduleRules {
-	var all ScheduleRules
+// A setting without targets gets the default targets, which are those that the header Delay-Target may name
+// (DELAY_HEADER_TARGETS).
+func ParseScheduleRules(list string, defaults []string) ScheduleRules {
+	var rules ScheduleRules
 	for _, word := range Words(list) {
-		subjects, target, named := strings.Cut(word, "=")
-		i := slices.IndexFunc(all, func(r ScheduleRule) bool { return r.Subjects == subjects })
+		subjects, target, hasTarget := strings.Cut(word, "=")
+		i := slices.IndexFunc(rules, func(r ScheduleRule) bool { return r.Subjects == subjects })
 		if i < 0 {
-			i = len(all)
-			all = append(all, ScheduleRule{Subjects: subjects})
+			i = len(rules)
+			rules = append(rules, ScheduleRule{Subjects: subjects})
 		}
-		if named {
-			all[i].Targets = append(all[i].Targets, target)
+		if hasTarget {
+			rules[i].Targets = append(rules[i].Targets, target)
 		} else {
-			all[i].Targets = append(all[i].Targets, others...)
+			rules[i].Targets = append(rules[i].Targets, defaults...)
 		}
 	}
-	return all
+	return rules
 }
 
 // Check returns the first problem of the rules. Roots are the first tokens of the broker's own subjects.
-func (all ScheduleRules) Check(roots []string) error {
-	for i, r := range all {
+func (rules ScheduleRules) Check(roots []string) error {
+	for i, r := range rules {
 		first, _, more := strings.Cut(r.Subjects, ".")
 		switch {
 		case !ValidPattern(r.Subjects) || strings.ContainsAny(first, "*>"):
@@ -52,7 +53,7 @@ func (all ScheduleRules) Check(roots []string) error {
 			return fmt.Errorf("subjects %q: no target may be named: write the targets behind them, as in %s=orders.>, "+
 				"or set DELAY_HEADER_TARGETS", r.Subjects, r.Subjects)
 		}
-		for _, other := range all[:i] {
+		for _, other := range rules[:i] {
 			if Overlap(r.Subjects, other.Subjects) {
 				return fmt.Errorf("subjects %q and %q overlap: which targets do they have together?", other.Subjects, r.Subjects)
 			}
@@ -67,17 +68,17 @@ func (all ScheduleRules) Check(roots []string) error {
 }
 
 // Subjects returns the patterns of all rules.
-func (all ScheduleRules) Subjects() []string {
+func (rules ScheduleRules) Subjects() []string {
 	var subjects []string
-	for _, r := range all {
+	for _, r := range rules {
 		subjects = append(subjects, r.Subjects)
 	}
 	return subjects
 }
 
-// Of returns the rule of a subject.
-func (all ScheduleRules) Of(subject string) (ScheduleRule, bool) {
-	for _, r := range all {
+// Lookup returns the rule of a subject.
+func (rules ScheduleRules) Lookup(subject string) (ScheduleRule, bool) {
+	for _, r := range rules {
 		if Match(r.Subjects, subject) {
 			return r, true
 		}

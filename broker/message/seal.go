@@ -49,14 +49,14 @@ const (
 
 // Keys make and verify the seals of our messages. The first key makes seals, and all keys verify them. Keys are safe
 // for concurrent use, and Use may replace the keys at any time. Nil Keys, and Keys without a key, make no seals and
-// accept all messages.
+// accept all messages. Messages stored before the start of sealing count without a seal.
 type Keys struct {
 	ring atomic.Pointer[ring]
 }
 
 type ring struct {
-	keys []*key
-	from time.Time
+	keys  []*key
+	start time.Time // of sealing: stored messages need a seal from this time on; zero for never
 }
 
 // key has the keys that are derived from one secret, one for each purpose.
@@ -66,16 +66,16 @@ type key struct {
 }
 
 // NewKeys returns keys derived from secrets. See [Keys.Use].
-func NewKeys(secrets []string, from time.Time) *Keys {
+func NewKeys(secrets []string, start time.Time) *Keys {
 	k := &Keys{}
-	k.Use(secrets, from)
+	k.Use(secrets, start)
 	return k
 }
 
-// Use replaces all keys by keys derived from the given secrets. Messages stored before the time from count without a
-// seal, since older brokers sealed no messages. If the time is zero, all messages count without a seal.
-func (k *Keys) Use(secrets []string, from time.Time) {
-	r := &ring{from: from}
+// Use replaces all keys by keys derived from the given secrets. Start is the start of sealing: messages stored before
+// it count without a seal, since older brokers sealed no messages. If start is zero, all messages count without a seal.
+func (k *Keys) Use(secrets []string, start time.Time) {
+	r := &ring{start: start}
 	for _, secret := range secrets {
 		id := base32.StdEncoding.EncodeToString(derive(secret, "key id"))[:keyIDChars]
 		if r.find(id) == nil {
@@ -95,9 +95,6 @@ func derive(secret, purpose string) []byte {
 
 // Empty reports whether there is no key.
 func (k *Keys) Empty() bool { return len(k.load().keys) == 0 }
-
-// From returns the time from which stored messages need a seal. If it is zero, no message needs a seal.
-func (k *Keys) From() time.Time { return k.load().from }
 
 var noKeys ring
 
@@ -119,8 +116,8 @@ func (r *ring) find(id string) *key {
 	return nil
 }
 
-// SealMessage adds the seal of a message to its header. After that, only Nats-* headers may change. If now is at or
-// after From, SealMessage also raises the format, so that no older broker reads the message and moves it on without a
+// SealMessage adds the seal of a message to its header. After that, only Nats-* headers may change. From the start of
+// sealing on, SealMessage also raises the format, so that no older broker reads the message and moves it on without a
 // seal.
 func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time) {
 	r := k.load()
@@ -128,7 +125,7 @@ func (k *Keys) SealMessage(subject string, h Header, body []byte, now time.Time)
 	if len(r.keys) == 0 {
 		return
 	}
-	if slices.Equal(h[HeaderFormat], []string{strconv.Itoa(formatBasic)}) && r.demands(now) {
+	if slices.Equal(h[HeaderFormat], []string{strconv.Itoa(formatBasic)}) && r.requiresSeal(now) {
 		Put(h, HeaderFormat, strconv.Itoa(formatSealed))
 	}
 	Put(h, HeaderSeal, r.keys[0].messages.seal(r.keys[0].id, subject, h, body))
@@ -150,9 +147,9 @@ const sealChars = keyIDChars + 1 + (macBytes*8+5)/6
 type sealer struct{ pool *sync.Pool } // of *macState
 
 type macState struct {
-	mac  hash.Hash
-	text []byte // the sealed text before the body
-	out  [sha256.Size]byte
+	mac    hash.Hash
+	text   []byte // the sealed text before the body
+	digest [sha256.Size]byte
 
 	names []string
 }
@@ -187,7 +184,7 @@ func (s *macState) sum(subject string, h Header, body []byte) []byte {
 	s.string(subject)
 	s.names = s.names[:0]
 	for name, values := range h {
-		if len(values) > 0 && countsForSeal(name) {
+		if len(values) > 0 && sealCovers(name) {
 			s.names = append(s.names, name)
 		}
 	}
@@ -198,14 +195,14 @@ func (s *macState) sum(subject string, h Header, body []byte) []byte {
 		s.string(name)
 		s.number(len(values))
 		for _, value := range values {
-			s.string(onWire(value))
+			s.string(wireValue(value))
 		}
 	}
 	clear(s.names) // the pool keeps s, and must not keep the strings
 	s.mac.Reset()
 	s.mac.Write(s.text)
 	s.mac.Write(body) // last, so it needs no length
-	return s.mac.Sum(s.out[:0])[:macBytes]
+	return s.mac.Sum(s.digest[:0])[:macBytes]
 }
 
 func (s *macState) number(n int) { s.text = binary.AppendUvarint(s.text, uint64(n)) }
@@ -215,8 +212,8 @@ func (s *macState) string(v string) {
 	s.text = append(s.text, v...)
 }
 
-// onWire returns a header's value after nats.go has encoded and decoded it.
-func onWire(value string) string {
+// wireValue returns a header's value after nats.go has encoded and decoded it.
+func wireValue(value string) string {
 	value = textproto.TrimString(value)
 	if strings.IndexByte(value, '\r') >= 0 || strings.IndexByte(value, '\n') >= 0 { // faster than ContainsAny
 		value = strings.NewReplacer("\r", " ", "\n", " ").Replace(value)
@@ -224,11 +221,11 @@ func onWire(value string) string {
 	return value
 }
 
-// countsForSeal reports whether the seal covers a header: the broker uses the header or passes it on, and the header is
-// not the seal itself.
-func countsForSeal(name string) bool {
-	if strings.HasPrefix(name, "Delay-") { // no name that begins so is reserved
+// sealCovers reports whether the seal covers a header: the broker uses the header or passes it on, and the header is
+// not the seal.
+func sealCovers(name string) bool {
+	if strings.HasPrefix(name, "Delay-") { // no reserved name begins with Delay-
 		return name != HeaderSeal
 	}
-	return canonical[name] != "" || !reserved(plainName(name))
+	return canonicalNames[name] != "" || !isReserved(plainName(name))
 }

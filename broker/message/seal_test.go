@@ -104,8 +104,8 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// TestUnsealedBeforeTheTime: a message without a seal counts if it was stored before Keys.From, or if that time is
-// zero. Before Keys.From, the format of a sealed message is such that an older broker can parse the message.
+// TestUnsealedBeforeTheTime: a message without a seal counts if it was stored before the start of sealing, or if that
+// time is zero. Before the start, a sealed message has a format that an older broker can parse.
 func TestUnsealedBeforeTheTime(t *testing.T) {
 	const subject = "delaysys.hop.2h.orders.expire"
 	r := full(t)

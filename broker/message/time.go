@@ -14,17 +14,17 @@ const minMillis, maxMillis = 100_000_000_000, 99_999_999_999_999
 // millisecond. Before 1973 and after 5138, where ParseTime does not parse unix milliseconds, TimeToken rounds the time
 // up to a second.
 func TimeToken(t time.Time) string {
-	up := roundUp(t, time.Millisecond)
-	ms := up.UnixMilli()
-	if whole := roundUp(up, time.Second); up.Equal(whole) || ms < minMillis || ms > maxMillis {
-		return whole.UTC().Format("2006-01-02T15:04:05Z")
+	t = roundUp(t, time.Millisecond)
+	ms := t.UnixMilli()
+	if second := roundUp(t, time.Second); t.Equal(second) || ms < minMillis || ms > maxMillis {
+		return second.UTC().Format("2006-01-02T15:04:05Z")
 	}
 	return strconv.FormatInt(ms, 10)
 }
 
-func roundUp(t time.Time, to time.Duration) time.Time {
-	if down := t.Truncate(to); down.Before(t) {
-		return down.Add(to)
+func roundUp(t time.Time, unit time.Duration) time.Time {
+	if floor := t.Truncate(unit); floor.Before(t) {
+		return floor.Add(unit)
 	}
 	return t
 }

@@ -8,9 +8,9 @@ import (
 
 // This file makes the headers of a message between lanes, at its target, and in its dead letter.
 
-// NatsMsgID returns the id under which the broker publishes hop n of a message. N rises with every publish into our
-// streams, including retries. Otherwise, if a message passed a level twice, the level's stream would drop the second
-// publish as a duplicate.
+// NatsMsgID returns the id under which the broker publishes hop n of a message. Each publish into our streams,
+// including a retry, has another n. Otherwise, if a message passed a level twice, the level's stream would drop the
+// second publish as a duplicate.
 func (r Request) NatsMsgID(n int) string { return r.ID + "/" + strconv.Itoa(n) }
 
 // DeadMsgID returns the id of the message's dead letter. The id contains the hop, because a resent message may become a
@@ -27,11 +27,11 @@ func (r Request) HopHeader() Header {
 	r.putKept(h)
 	PutCount(h, HeaderHop, r.Hop+1)
 	PutTime(h, HeaderRetryAt, r.RetryAt)
-	Put(h, HeaderPaced, r.Paced)
-	Put(h, HeaderReleased, r.Released)
+	Put(h, HeaderPaced, r.Reservation)
+	Put(h, HeaderReleased, r.ResumedPause)
 	Put(h, HeaderLastError, r.LastError)
-	Put(h, HeaderDeferred, r.Deferred)
-	PutCount(h, HeaderAllowed, r.Allowed)
+	Put(h, HeaderDeferred, r.DeferralReason)
+	PutCount(h, HeaderAllowed, r.AllowedRefusals)
 	r.origin.put(h, HeaderRollup)
 	return h
 }
@@ -92,7 +92,7 @@ func (r *Request) putKept(h Header) {
 // parseKept parses the headers that Identify and putKept write.
 func (f *Fields) parseKept(r *Request) {
 	r.ID = f.id()
-	r.Subject = bounded(f.Text(HeaderSubject))
+	r.Subject = truncateEscaped(f.Text(HeaderSubject))
 	r.Accepted = f.Moment(HeaderAccepted, Required)
 	r.Due = f.Moment(HeaderDue, Required)
 	r.Mode = f.mode()
@@ -109,31 +109,31 @@ func (f *Fields) parseKept(r *Request) {
 // ReadState parses the headers that HopHeader writes. R has the other fields of the request: the client's headers, the
 // target, and the subject of the publish. ReadState checks the format first. If there is a problem, it returns r
 // unchanged.
-func (p Policy) ReadState(r Request, s Block) (Request, Fields) {
-	f := Fields{Block: s}
+func (p Policy) ReadState(r Request, b Block) (Request, Fields) {
+	f := Fields{Block: b}
 	if format, newest := f.Count(HeaderFormat, Required), cmp.Or(p.Format, Format); format > newest {
 		f.Problem = Problemf(NewerFormat, "format %d is newer than this broker's %d", format, newest)
 	}
-	in := Request{Target: r.Target, User: r.User}
-	f.parseKept(&in)
-	in.Subject = cmp.Or(in.Subject, r.Subject)
-	in.Hop = f.Count(HeaderHop, Required)
-	in.RetryAt = f.Moment(HeaderRetryAt, Optional)
-	in.Paced, in.Released = f.Token(HeaderPaced), f.Token(HeaderReleased)
-	in.LastError, in.Deferred = Reason(f.Text(HeaderLastError)), Reason(f.Text(HeaderDeferred))
-	in.Allowed = f.Count(HeaderAllowed, Optional)
-	in.origin = f.origin()
+	state := Request{Target: r.Target, User: r.User}
+	f.parseKept(&state)
+	state.Subject = cmp.Or(state.Subject, r.Subject)
+	state.Hop = f.Count(HeaderHop, Required)
+	state.RetryAt = f.Moment(HeaderRetryAt, Optional)
+	state.Reservation, state.ResumedPause = f.Token(HeaderPaced), f.Token(HeaderReleased)
+	state.LastError, state.DeferralReason = Reason(f.Text(HeaderLastError)), Reason(f.Text(HeaderDeferred))
+	state.AllowedRefusals = f.Count(HeaderAllowed, Optional)
+	state.origin = f.origin()
 	if f.Problem != nil {
 		return r, f
 	}
-	return in, f
+	return state, f
 }
 
 // claimed returns the request of a message that is not proven to be ours. The dead letter gets the time and the options
 // in the state headers, for an operator who knows that the message is ours. It does not get the id in these headers,
 // which could be the id of another dead letter.
-func (p Policy) claimed(r Request, s Block) Request {
-	if claim, f := p.ReadState(r, s); f.Problem == nil {
+func (p Policy) claimed(r Request, b Block) Request {
+	if claim, f := p.ReadState(r, b); f.Problem == nil {
 		r.Due, r.Expires, r.Mode, r.TTL, r.MsgID = claim.Due, claim.Expires, claim.Mode, claim.TTL, claim.MsgID
 		r.MaxAttempts = claim.MaxAttempts
 	}

@@ -30,14 +30,14 @@ func full(t testing.TB) message.Request {
 
 // paced returns a request with a reserved send time.
 func paced(r message.Request) message.Request {
-	r.RetryAt, r.Paced = r.Due.Add(time.Minute), "abc"
+	r.RetryAt, r.Reservation = r.Due.Add(time.Minute), "abc"
 	return r
 }
 
 // TestRefusalEndsReservation: a message has no reserved send time after a refusal.
 func TestRefusalEndsReservation(t *testing.T) {
 	r := paced(mustParse(t, "delay.1h.x"))
-	if got := r.WithRefusal(at, at.Add(2*time.Hour), "no stock").Paced; got != "" {
+	if got := r.WithRefusal(at, at.Add(2*time.Hour), "no stock").Reservation; got != "" {
 		t.Errorf("got the reservation %q, want none", got)
 	}
 }
@@ -87,7 +87,7 @@ func TestReasonsTravel(t *testing.T) {
 		"bad \xff\xfe " + strings.Repeat("y", 300): "bad \ufffd\ufffd " + strings.Repeat("y", 245),
 	} {
 		r := mustParse(t, "delay.1h.x").WithRefusal(at, at.Add(time.Minute), reason)
-		r.Allowed = 20
+		r.AllowedRefusals = 20
 		for range 3 {
 			in := incoming(policy.Names.Retry("5s", r.Target), wire(t, r.HopHeader()))
 			next, problem := policy.Parse(in)
@@ -96,8 +96,8 @@ func TestReasonsTravel(t *testing.T) {
 			}
 			r = next
 		}
-		if r.LastError != want || r.Allowed != 20 {
-			t.Errorf("%.20q: got %q of %d, want %q of 20", reason, r.LastError, r.Allowed, want)
+		if r.LastError != want || r.AllowedRefusals != 20 {
+			t.Errorf("%.20q: got %q of %d, want %q of 20", reason, r.LastError, r.AllowedRefusals, want)
 		}
 		for what, h := range map[string]message.Header{
 			"target":      r.TargetHeader(),
@@ -117,12 +117,12 @@ func TestReasonsTravel(t *testing.T) {
 func TestDeferredOrRefused(t *testing.T) {
 	refused := mustParse(t, "delay.1s.x").WithRefusal(at, at.Add(time.Second), "no stock")
 	deferred := paced(refused).WithDeferral(at.Add(time.Minute), "much\nwaits")
-	if deferred.Attempts != 1 || deferred.LastError != "no stock" || deferred.Deferred != "much waits" ||
-		deferred.Paced != "" || !deferred.NextAttempt().Equal(at.Add(time.Minute)) {
+	if deferred.Attempts != 1 || deferred.LastError != "no stock" || deferred.DeferralReason != "much waits" ||
+		deferred.Reservation != "" || !deferred.NextAttempt().Equal(at.Add(time.Minute)) {
 		t.Errorf("deferred after a refusal: got %+v", deferred)
 	}
 	again := deferred.WithRefusal(at.Add(time.Minute), at.Add(time.Hour), "still none")
-	if again.Attempts != 2 || again.LastError != "still none" || again.Deferred != "" {
+	if again.Attempts != 2 || again.LastError != "still none" || again.DeferralReason != "" {
 		t.Errorf("refused after the deferral: got %+v", again)
 	}
 }

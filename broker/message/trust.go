@@ -16,19 +16,19 @@ const (
 	// SealedAlways requires a valid seal of every record. It is for kinds of records that no broker ever wrote without a
 	// seal.
 	SealedAlways Trust = iota
-	// SealedSince requires a valid seal of each record that was stored at or after [Keys.From]. From that time on, all
-	// brokers seal their records. SealedSince is for kinds of records that older brokers wrote without a seal.
+	// SealedSince requires a valid seal of each record that was stored at or after the start of sealing: see [Keys.Use].
+	// It is for kinds of records that older brokers wrote without a seal.
 	SealedSince
 )
 
-// Record is something that a broker has sealed: an [Incoming] or a [Note].
+// A Record is an [Incoming] or a [Note].
 type Record interface {
 	doubt(r *ring, trust Trust) *Problem
 }
 
 // Note is a record that is not a message. [Keys.Seal] makes its seal. A note has no timestamp. So under SealedSince, a
-// note without a seal counts while the local clock is before [Keys.From]. A note with a seal counts only if the seal is
-// valid.
+// note without a seal counts while the local clock is before the start of sealing. A note with a seal counts only if
+// the seal is valid.
 type Note struct {
 	Subject string
 	Body    []byte
@@ -49,18 +49,18 @@ func (k *Keys) Doubt(record Record, trust Trust) *Problem {
 	return record.doubt(r, trust)
 }
 
-// DoubtMessage returns the reason to doubt that a stored message is ours, or nil if that is proven.
+// DoubtMessage returns the reason to doubt that a stored message is ours, or nil if it is ours.
 func (k *Keys) DoubtMessage(in Incoming) *Problem { return k.Doubt(in, SealedSince) }
 
-// demands reports whether a message that was stored at the given time must have a seal.
-func (r *ring) demands(stored time.Time) bool {
-	return len(r.keys) > 0 && !r.from.IsZero() && !stored.Before(r.from)
+// requiresSeal reports whether a message that was stored at the given time must have a seal.
+func (r *ring) requiresSeal(stored time.Time) bool {
+	return len(r.keys) > 0 && !r.start.IsZero() && !stored.Before(r.start)
 }
 
 const onlyBrokers = "on a subject where only the broker may publish"
 
 func (in Incoming) doubt(r *ring, trust Trust) *Problem {
-	if in.HeadersOnly || trust == SealedSince && !r.demands(in.At) {
+	if in.HeadersOnly || trust == SealedSince && !r.requiresSeal(in.At) {
 		return nil
 	}
 	seals := in.Header[HeaderSeal] // in any other spelling, the header is not a seal
@@ -82,7 +82,7 @@ func (in Incoming) doubt(r *ring, trust Trust) *Problem {
 }
 
 func (n Note) doubt(r *ring, trust Trust) *Problem {
-	if n.Seal == "" && trust == SealedSince && !r.demands(time.Now()) {
+	if n.Seal == "" && trust == SealedSince && !r.requiresSeal(time.Now()) {
 		return nil
 	}
 	id := KeyID(n.Seal)
@@ -115,11 +115,11 @@ func KeyID(seal string) string {
 
 // IDs returns the ids of the keys, in their order. The first key makes the seals.
 func (k *Keys) IDs() []string {
-	var all []string
+	var ids []string
 	for _, key := range k.load().keys {
-		all = append(all, key.id)
+		ids = append(ids, key.id)
 	}
-	return all
+	return ids
 }
 
 // KeyUse is the use of the key that a seal names. The seal need not be valid.

@@ -44,7 +44,7 @@ func TestTrust(t *testing.T) {
 		{"a message with an unknown key", ours, sealed(gone), false, false},
 		{"a message without its body", ours, unread, true, true},
 		{"a bare message", ours, bare, false, false},
-		{"a bare message from before Keys.From", ours, old, false, true},
+		{"a bare message from before the start of sealing", ours, old, false, true},
 		{"a bare message without keys", nil, bare, true, true},
 	} {
 		if got := tt.keys.Trusts(tt.record, message.SealedAlways); got != tt.always {

@@ -187,7 +187,7 @@ func (s Store) Tidy(ctx context.Context, read ReadResult) error {
 func (s Store) FirstPause(ctx context.Context, id string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	filter := s.Names.PausedFilter()
+	filter := s.Names.PausedStreamFilter()
 	if id != "" {
 		filter = s.Names.PauseFilter(id)
 	}

@@ -26,7 +26,7 @@ func newStore(t *testing.T, s *natstest.Server) (Store, jetstream.JetStream) {
 	nc := s.Connect()
 	js := s.JetStream(nc)
 	if _, err := js.CreateStream(context.Background(), jetstream.StreamConfig{
-		Name: names.PausedStream(), Subjects: []string{names.PausedFilter(), names.PausesRecord()},
+		Name: names.PausedStream(), Subjects: []string{names.PausedStreamFilter(), names.PausesRecord()},
 	}); err != nil {
 		t.Fatal(err)
 	}

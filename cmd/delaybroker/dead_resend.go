@@ -117,7 +117,7 @@ func (a *app) resend(ctx context.Context, d deadLetters, o resendOptions) error 
 	}
 	now := d.Time()
 	l := message.Letter{Request: message.Request{Due: now}}
-	if _, problem := d.policy.Edited(l, o.change.Edit.HeaderEdit, now); problem != nil {
+	if _, problem := d.policy.Edit(l, o.change.Edit.HeaderEdit, now); problem != nil {
 		return fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
 	if o.edit {

@@ -18,7 +18,8 @@ func (o *testServer) storeRefused(n uint64, level, target, why string) string {
 	o.t.Helper()
 	now := time.Now().UTC()
 	id := message.ID{Stream: "DELAY_1s", Sequence: n + 1, At: now}.String()
-	r := message.Request{ID: id, Accepted: now, Due: now, Hop: 2, Allowed: 20}.WithRefusal(now, now.Add(time.Hour), why)
+	r := message.Request{ID: id, Accepted: now, Due: now, Hop: 2, AllowedRefusals: 20}
+	r = r.WithRefusal(now, now.Add(time.Hour), why)
 	m := nats.NewMsg("delaysys.retry." + level + "." + target)
 	m.Header = nats.Header(r.HopHeader())
 	if _, err := o.js.PublishMsg(o.t.Context(), m); err != nil {

@@ -109,11 +109,11 @@ func TestWhereInARetryLane(t *testing.T) {
 	now := time.Now().UTC()
 	accepted := message.ID{Stream: "DELAY_1s", Sequence: 1, At: now.Add(-time.Minute)}
 	request := message.Request{
-		ID:       accepted.String(),
-		Accepted: accepted.At,
-		Due:      accepted.At.Add(time.Second),
-		Hop:      2,
-		Allowed:  20,
+		ID:              accepted.String(),
+		Accepted:        accepted.At,
+		Due:             accepted.At.Add(time.Second),
+		Hop:             2,
+		AllowedRefusals: 20,
 	}
 	refused := request.WithRefusal(now, now.Add(time.Hour), "\x1b[2Jno stock")
 	deferred := refused

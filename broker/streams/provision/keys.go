@@ -115,7 +115,7 @@ func (k *Keyring) readSecrets() {
 // stored a message with the same id.
 func (k *Keyring) Wrote(sent message.Header, found jsapi.Message) bool {
 	header, err := found.Header()
-	if err != nil || !k.Policy.Names.Internal(found.Subject) {
+	if err != nil || !k.Policy.Names.BrokerOnly(found.Subject) {
 		return false
 	}
 	for _, name := range []string{message.HeaderID, message.HeaderHop} {

@@ -60,7 +60,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 		journal.Duplicates = min(s.cfg.Journal, journalDuplicates) // the server refuses a window that is longer than max_age
 		all = append(all, journal)
 	}
-	paused := spec(streams.Paused, n.PausedStream(), n.PausedFilter(), n.PausesRecord())
+	paused := spec(streams.Paused, n.PausedStream(), n.PausedStreamFilter(), n.PausesRecord())
 	paused.MaxMsgSize = largest
 	all = append(all, paused) // after the required streams, which then exist even if JetStream runs out of room
 	if s.cfg.Timers && s.cfg.TimersOptional {

@@ -104,7 +104,7 @@ func Parse(p message.Policy, in message.Incoming) Entry {
 		return parseOurs(p, in, fired)
 	}
 	s, _ := message.SplitHeader(in.Header, false)
-	foreign := p.Names.Parse(in.Subject).Schedule() && !ours(p, in)
+	foreign := p.Names.Parse(in.Subject).IsSchedule() && !ours(p, in)
 	if foreign && mayBeOurs(p, in) {
 		return unproven()
 	}
@@ -139,7 +139,7 @@ func cancels(s message.Block) bool {
 // CanName reports whether the subject of an entry is that of a valid timer, which a client can set and read.
 func CanName(p message.Policy, subject string) bool {
 	addr := p.Names.Parse(subject)
-	if addr.Schedule() {
+	if addr.IsSchedule() {
 		return CheckSchedule(p, addr.Target) == nil
 	}
 	return checkKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
@@ -209,7 +209,7 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 // it.
 func (t Pending) OverHeader(generation, follows uint64, what Outcome) message.Header {
 	h := make(message.Header, 8)
-	message.PutCount(h, message.HeaderFormat, message.FormatOfTimers)
+	message.PutCount(h, message.HeaderFormat, message.FormatTimers)
 	message.Put(h, message.HeaderOver, strconv.FormatUint(generation, 10)+" "+string(what))
 	message.Put(h, message.HeaderID, t.ID)
 	message.Put(h, message.HeaderWord, t.Word)
@@ -221,9 +221,9 @@ func (t Pending) OverHeader(generation, follows uint64, what Outcome) message.He
 // format returns the format of the entries and markers of a timer.
 func format(o message.Origin) string {
 	if o.Series > 0 || o.Scheduler != "" {
-		return strconv.Itoa(message.FormatOfSeries)
+		return strconv.Itoa(message.FormatSeries)
 	}
-	return strconv.Itoa(message.FormatOfTimers)
+	return strconv.Itoa(message.FormatTimers)
 }
 
 // expect makes the stream store an entry only if a generation is still the last entry.

@@ -15,7 +15,7 @@ type Marker struct {
 
 // IsMarker reports whether a message claims to be a marker.
 func IsMarker(n message.Names, in message.Incoming) bool {
-	return in.Header[message.HeaderTimer] != nil && n.Parse(in.Subject).Internal()
+	return in.Header[message.HeaderTimer] != nil && n.Parse(in.Subject).StoredByBroker()
 }
 
 // ParseMarker parses a marker. It does not check whether the target is allowed: the worker checks that when it reads

@@ -230,7 +230,7 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 	}
 	r := before
 	r.ID = message.ID{Stream: in.Stream, Sequence: in.Sequence, At: in.At}.String()
-	r.Due, r.RetryAt, r.Hop, r.Paced, r.Released = due, wait, 0, "", ""
+	r.Due, r.RetryAt, r.Hop, r.Reservation, r.ResumedPause = due, wait, 0, "", ""
 	if !before.Expires.IsZero() {
 		r.Expires = due.Add(before.Expires.Sub(before.Due))
 	}

@@ -44,7 +44,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	}
 	set.Word = message.Reason(first(s.Delay[message.HeaderWord]))
 	of := delivery(p, in, s)
-	if addr.Schedule() {
+	if addr.IsSchedule() {
 		set.MsgID = first(s.Delay[message.HeaderMsgID])
 		of = message.Origin{Scheduler: addr.Target, Rollup: rollsUp(s)}
 	}
@@ -60,7 +60,7 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	if problem != nil {
 		return set, problem
 	}
-	if addr.Schedule() {
+	if addr.IsSchedule() {
 		of.ScheduleNext = firesNext(set.Recurs, of.Round)
 	}
 	if set.MaxWait, problem = maxWait(p, in, s, due); problem != nil {
@@ -85,7 +85,7 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 	case message.Relayed(in.Header):
 		return message.Problemf(message.BadInternal,
 			"the entry is the server's answer to a client's read of another message, and not a request")
-	case addr.Schedule():
+	case addr.IsSchedule():
 		return checkScheduleSet(p, in, addr)
 	case in.Header[message.HeaderNatsTTL] != nil:
 		return message.Problemf(message.BadOption,
@@ -179,7 +179,7 @@ func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Ti
 // targetOf returns the target of a set. For a schedule, the target is in a sealed header: package schedules has checked
 // that the client may use it.
 func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (string, *message.Problem) {
-	if !addr.Schedule() {
+	if !addr.IsSchedule() {
 		return p.ClientTarget(addr, m)
 	}
 	target, problem := m.Fields.Single(message.HeaderTarget)
@@ -194,7 +194,7 @@ func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (s
 
 // targetIn returns the target in the subject of an entry or, for a schedule, in its header.
 func targetIn(addr message.Address, h message.Header) string {
-	if addr.Schedule() {
+	if addr.IsSchedule() {
 		return first(h[message.HeaderTarget])
 	}
 	return addr.Target

@@ -29,7 +29,7 @@ func forged(p message.Policy, in message.Incoming) Entry {
 // ClaimsOurs reports whether an entry claims that a broker wrote it. Any client may write such a claim.
 func ClaimsOurs(p message.Policy, in message.Incoming) bool {
 	return in.Header[message.HeaderFired] != nil || in.Header[message.HeaderOver] != nil ||
-		p.Names.Parse(in.Subject).Schedule()
+		p.Names.Parse(in.Subject).IsSchedule()
 }
 
 // ProvenCursor reports whether a broker wrote an entry as the cursor.

@@ -54,7 +54,7 @@ func Judge(all message.ScheduleRules, stream string, r message.Incoming, now tim
 	if refused := w.expectations(stream, r); refused != nil {
 		return w, refused
 	}
-	rule, _ := all.Of(r.Subject)
+	rule, _ := all.Lookup(r.Subject)
 	pattern := get(r.Header, jetstream.ScheduleHeader)
 	if refused := w.times(pattern, r); refused != nil {
 		return w, refused
@@ -188,7 +188,7 @@ func (w *Change) options(all message.ScheduleRules, rule message.ScheduleRule, r
 		return &badRollup
 	}
 	target := get(r.Header, jetstream.ScheduleTargetHeader)
-	_, plans := all.Of(target)
+	_, plans := all.Lookup(target)
 	switch {
 	case !literal(target) || target == r.Subject:
 		return &badTarget

@@ -81,7 +81,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Result) e
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)
 		}
-		if _, ours := o.Rules.Of(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
+		if _, ours := o.Rules.Lookup(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
 			continue
 		}
 		took, err := o.one(ctx, stream, m.Sequence)

@@ -262,7 +262,7 @@ func (t *Timers) rowOf(in message.Incoming, size int) Row {
 	addr := t.Policy.Names.Parse(in.Subject)
 	target := addr.Target
 	state := timer.State{Sequence: in.Sequence, At: in.At, LastSeq: in.Sequence, Entry: entry.Parse(t.Policy, in), In: in}
-	if addr.Schedule() {
+	if addr.IsSchedule() {
 		target = state.Entry.Request.Target
 	}
 	_, answer := timer.Decide(timer.Request{Verb: timer.Get}, state, timer.Doubt{})

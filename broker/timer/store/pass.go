@@ -115,7 +115,7 @@ type head struct {
 func (h *head) fill() {
 	for !h.read {
 		h.is, h.err, h.more = h.next()
-		h.read = !h.timersOnly || !h.more || h.err != nil || !h.names.Parse(h.is.Subject).Schedule()
+		h.read = !h.timersOnly || !h.more || h.err != nil || !h.names.Parse(h.is.Subject).IsSchedule()
 	}
 }
 
