@@ -211,13 +211,11 @@ type tally struct {
 func newTally(t *testing.T, nc *nats.Conn) *tally {
 	t.Helper()
 	c := &tally{seen: make(map[string]int)}
-	if _, err := nc.Subscribe("orders.>", func(m *nats.Msg) {
+	natstest.Handle(t, nc, "orders.>", func(m *nats.Msg) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.seen[m.Header.Get(message.HeaderID)]++
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	return c
 }
 

@@ -201,13 +201,11 @@ type Inbox struct {
 func (c *Client) Subscribe(subject string) *Inbox {
 	c.T.Helper()
 	in := &Inbox{}
-	if _, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
+	natstest.Handle(c.T, c.NC, subject, func(m *nats.Msg) {
 		in.Mu.Lock()
 		defer in.Mu.Unlock()
 		in.Msgs = append(in.Msgs, newArrival(time.Now(), m.Subject, m.Header, m.Data))
-	}); err != nil {
-		c.T.Fatalf("subscribe %s: %v", subject, err)
-	}
+	})
 	natstest.Flush(c.T, c.NC)
 	return in
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"delaybroker/test/natstest"
 )
 
 // A Listener calls a function for each log line with a phrase.
@@ -27,13 +29,11 @@ func (c *Client) SlowService(subject string, perSecond int) {
 	const turn = 10 * time.Millisecond
 	var mu sync.Mutex
 	var queue []*nats.Msg
-	if _, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
+	natstest.Handle(c.T, c.NC, subject, func(m *nats.Msg) {
 		mu.Lock()
 		defer mu.Unlock()
 		queue = append(queue, m)
-	}); err != nil {
-		c.T.Fatal(err)
-	}
+	})
 	done := make(chan struct{})
 	c.T.Cleanup(func() { close(done) })
 	go func() {
@@ -58,7 +58,5 @@ func (c *Client) SlowService(subject string, perSecond int) {
 // Silent subscribes to a subject, and never acknowledges.
 func (c *Client) Silent(subject string) {
 	c.T.Helper()
-	if _, err := c.NC.Subscribe(subject, func(*nats.Msg) {}); err != nil {
-		c.T.Fatal(err)
-	}
+	natstest.Handle(c.T, c.NC, subject, func(*nats.Msg) {})
 }

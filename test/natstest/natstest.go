@@ -99,6 +99,13 @@ func DropTimers() {
 	runtime.GC()
 }
 
+// Handle calls a function for each message on a subject.
+func Handle(t testing.TB, nc *nats.Conn, subject string, handler nats.MsgHandler) {
+	t.Helper()
+	_, err := nc.Subscribe(subject, handler)
+	NoError(t, err)
+}
+
 // Flush waits until the server has received everything that was sent on a connection. Unlike nc.Flush, it takes no
 // timer out of the pool of DropTimers. With nc.Flush, the program sometimes panics where bubbles run at the same time.
 func Flush(t testing.TB, nc *nats.Conn) {

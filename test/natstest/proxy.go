@@ -17,14 +17,12 @@ const ProxyAPI = "X.API"
 func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool) (prefix string) {
 	t.Helper()
 	api := s.Connect(nats.Name("api"))
-	if _, err := api.Subscribe(ProxyAPI+".>", func(m *nats.Msg) {
+	Handle(t, api, ProxyAPI+".>", func(m *nats.Msg) {
 		question := strings.TrimPrefix(m.Subject, ProxyAPI+".")
 		if !take(question, m) {
 			PassOn(api, question, m)
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	Flush(t, api) // or the first request may find nobody
 	return ProxyAPI
 }

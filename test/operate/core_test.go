@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
@@ -52,7 +51,7 @@ func (s *copyCounter) count() (messages, copies int) {
 // answers of the server might cause copies.
 func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	natstest.Long(t)
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
+	s := natstest.RunListening(t)
 	b := harness.StartBroker(t, s, broker.Config{})
 	c := harness.NewClient(t, s)
 	seen := countCopies(c, "ui.>")

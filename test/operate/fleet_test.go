@@ -175,8 +175,6 @@ func forge(t *testing.T, s *natstest.Server) {
 	nc := s.Connect()
 	body, err := json.Marshal(broker.Answer{Instance: "evil", Totals: &stats.Totals{Delivered: 1 << 40}})
 	natstest.NoError(t, err)
-	if _, err := nc.Subscribe("delayctl.status", func(m *nats.Msg) { _ = nc.Publish(m.Reply, body) }); err != nil {
-		t.Fatal(err)
-	}
+	natstest.Handle(t, nc, "delayctl.status", func(m *nats.Msg) { _ = nc.Publish(m.Reply, body) })
 	natstest.Flush(t, nc)
 }

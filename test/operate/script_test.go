@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -50,16 +49,6 @@ func (l line) check(t *testing.T, env []string) (stdout string) {
 	return stdout
 }
 
-// eventually waits until the condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(natstest.Timeout); !condition(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("got no %s", what)
-		}
-	}
-}
-
 // listening runs a server that other processes can reach, and returns its URL.
 func listening(t *testing.T, o server.Options) string {
 	t.Helper()
@@ -91,18 +80,18 @@ func TestCommandsAtTheTerminal(t *testing.T) {
 		"delayin.1s.$SYS.x"} {
 		c.Publish(subject, "")
 	}
-	eventually(t, "four dead letters", func() bool { return len(c.Arrivals("DELAY_DEAD")) == 4 })
+	natstest.Await(t, "there are four dead letters", func() bool { return len(c.Arrivals("DELAY_DEAD")) == 4 })
 	tooFar := c.Dead()["too_far"][0]
 	toMail := func(a harness.Arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
 	c.Publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // the target has no subscriber
-	eventually(t, "message that waits for its third attempt", func() bool {
+	natstest.Await(t, "a message waits for its third attempt", func() bool {
 		return slices.ContainsFunc(c.Arrivals("DELAY_RETRY_5s"), toMail)
 	})
 	for _, l := range commandsWithFaults(tooFar.ID) {
 		l.check(t, env)
 	}
 
-	eventually(t, "intake as the first lane of /status, and 10,000 pending messages in a lane of 300 s", func() bool {
+	natstest.Await(t, "/status has the intake first, and a lane of 300 s with 10,000 messages", func() bool {
 		lanes := statusOf(t, probes)
 		return slices.Contains(lanes, statusLane{"DELAY_5m", 300, 10000}) && lanes[0].Stream == "DELAY_INTAKE"
 	})

@@ -105,9 +105,7 @@ func TestInstancesAnswerOnlyAllowedSubjects(t *testing.T) {
 				t.Errorf("on %s: got %+v, want no answer", reply, got)
 			}
 		}
-		if got := len(c.Arrivals("DELAY_10m")); got != 1 {
-			t.Errorf("%d messages are stored, want 1", got)
-		}
+		harness.CheckCount(t, c.Arrivals("DELAY_10m"), 1)
 	})
 }
 
@@ -139,9 +137,7 @@ func TestStatusInSeconds(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
 		b := harness.StartBroker(t, s, harness.Member(t, 3))
-		if _, err := c.NC.Subscribe("x", func(*nats.Msg) {}); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Handle(t, c.NC, "x", func(*nats.Msg) {})
 		c.Publish("delay.1s.x", "x")
 		time.Sleep(2 * time.Second)
 		text, err := json.Marshal(b.Broker.Status())

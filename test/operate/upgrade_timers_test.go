@@ -119,7 +119,7 @@ func streamNames(c *harness.Client) (all []string) {
 // cancelled one. DELAYBROKER_OLDER names the older program: see TestUpgradeAndBack.
 func TestUpgradeAndBackWithTimers(t *testing.T) {
 	t.Parallel()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
+	s := natstest.RunListening(t)
 	c := harness.NewClient(t, s)
 	c.Target("ORDERS", "orders.>")
 	env := []string{

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -29,7 +28,7 @@ const (
 // measurements differ by a percent. So the benchmark reports the cost of the page relative to the broker's cost under
 // load twice: as the increase under load, and as the increase of the idle broker.
 func BenchmarkPage(b *testing.B) {
-	s := natstest.RunWith(b, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
+	s := natstest.RunListening(b)
 	nc := s.Connect()
 	target := jetstream.StreamConfig{
 		Name: "T", Subjects: []string{"orders.>"}, MaxMsgs: 1000, Storage: jetstream.MemoryStorage,

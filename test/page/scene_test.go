@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -69,7 +68,7 @@ func (b *buffer) String() string {
 // startScene starts the server, both instances and the load.
 func startScene(t *testing.T, access page.Access) *scene {
 	t.Helper()
-	s := natstest.RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
+	s := natstest.RunListening(t)
 	nc := s.Connect()
 	c := &scene{t: t, nc: nc, js: s.JetStream(nc), log: new(buffer)}
 	cfg := broker.Config{

@@ -13,6 +13,7 @@ import (
 	"delaybroker/broker/deliver"
 	"delaybroker/broker/message"
 	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
 )
 
 // service answers requests on a subject and records them. If answer returns nil, a request gets no reply.
@@ -20,14 +21,12 @@ func service(c *harness.Client, subject string, answer func(n int) *nats.Msg) *h
 	c.T.Helper()
 	in := c.Subscribe(subject)
 	n := 0
-	if _, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
+	natstest.Handle(c.T, c.NC, subject, func(m *nats.Msg) {
 		n++
 		if a := answer(n); a != nil {
 			_ = m.RespondMsg(a)
 		}
-	}); err != nil {
-		c.T.Fatal(err)
-	}
+	})
 	return in
 }
 

@@ -112,7 +112,7 @@ func TestRateAfterOutage(t *testing.T) {
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		start := time.Now()
 		asked := make(map[time.Duration]int)
-		if _, err := c.NC.Subscribe("slow.x", func(m *nats.Msg) {
+		natstest.Handle(t, c.NC, "slow.x", func(m *nats.Msg) {
 			now := time.Since(start)
 			asked[now.Truncate(time.Second)]++
 			answer := `{"stream":"S", "seq":7}`
@@ -120,9 +120,7 @@ func TestRateAfterOutage(t *testing.T) {
 				answer = `{"error":{"code":500,"err_code":10047,"description":"no storage left"}}`
 			}
 			_ = m.Respond([]byte(answer))
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		c.Many("delay.10s.slow.x", flood)
 		time.Sleep(20 * time.Minute) // more than the outage and 400 s at the rate
 		for second, n := range asked {

@@ -63,9 +63,7 @@ func TestForbiddenTargets(t *testing.T) {
 				t.Errorf("%s came to %s at %s, want %s", a.Body, a.Subject, a.At, want)
 			}
 		}
-		if len(on) != healthy {
-			t.Errorf("%d healthy messages arrived, want %d", len(on), healthy)
-		}
+		harness.CheckCount(t, on, healthy)
 		c.CheckEmptyBut("DELAY_DEAD", "NARROW_DEAD")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
 )
 
 // TestScheduleOfAnother: a client that may publish on some subjects reaches the targets of these subjects and ends
@@ -116,9 +117,10 @@ func TestRelayedScheduleRequests(t *testing.T) {
 		soon := harness.At(time.Now().Add(time.Minute))
 		c.Publish("evil.a", "evil", "Nats-Schedule", harness.At(time.Now().Add(time.Hour)), "Nats-Schedule-Target", "evil.x",
 			"X", "1") // its headers, put on our subjects, would be a request
-		post(c, &nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
-			Data: []byte(`{"last_by_subj":"evil.a"}`)})
-		post(c, &nats.Msg{Subject: "evil.b", Reply: "schedules.orders.b"}) // an acknowledgement there would cancel
+		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
+			Data: []byte(`{"last_by_subj":"evil.a"}`)}))
+		// An acknowledgement there would cancel.
+		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "evil.b", Reply: "schedules.orders.b"}))
 		if _, err := c.JS.CreateOrUpdatePushConsumer(context.Background(), "EVIL", jetstream.ConsumerConfig{
 			Durable: "evil", DeliverSubject: "schedules.orders.c", AckPolicy: jetstream.AckExplicitPolicy,
 		}); err != nil {

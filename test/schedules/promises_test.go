@@ -20,14 +20,6 @@ import (
 // This file tests schedules in the server's format (DELAY_SCHEDULES). schedules_test.go compares the answers to
 // requests with the server's.
 
-// post publishes a request whose answer goes to its reply subject.
-func post(c *harness.Client, m *nats.Msg) {
-	c.T.Helper()
-	if err := c.NC.PublishMsg(m); err != nil {
-		c.T.Fatalf("publish on %s: %v", m.Subject, err)
-	}
-}
-
 // TestScheduleByItsClient: a schedule that an unmodified nats.go requests with its own options arrives in any stream,
 // or at core subscribers, to the nanosecond, with all headers of a schedule's message.
 func TestScheduleByItsClient(t *testing.T) {
@@ -173,9 +165,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 				got = append(got, a)
 			}
 		}
-		if len(got) != 60 {
-			t.Fatalf("%d rounds arrived in ten minutes, want 60", len(got))
-		}
+		harness.CheckCount(t, got, 60)
 		for i, a := range got {
 			due := start.Add(time.Duration(i+1) * 10 * time.Second)
 			next := due.Add(10 * time.Second).UTC().Format(time.RFC3339Nano)
@@ -225,7 +215,7 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 			m := harness.NewMsg(fmt.Sprintf("schedules.orders.%d", i), fmt.Sprint(i),
 				"Nats-Schedule", harness.At(time.Now().Add(time.Minute)), "Nats-Schedule-Target", "orders.x")
 			m.Reply = fmt.Sprintf("_INBOX.me.%d", i)
-			post(c, m)
+			natstest.NoError(t, c.NC.PublishMsg(m))
 		}
 		time.Sleep(2 * time.Minute)
 		if a, n := len(answers.All()), len(in.All()); a != 20 || n != 20 {
@@ -280,7 +270,7 @@ func TestSchedulesFlood(t *testing.T) {
 		for i := range n { // all on one subject, so that one worker has them
 			m := harness.NewMsg("schedules.orders.a", fmt.Sprint(i), "Nats-Schedule", due, "Nats-Schedule-Target", "orders.x")
 			m.Reply = "_INBOX.me"
-			post(c, m)
+			natstest.NoError(t, c.NC.PublishMsg(m))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()

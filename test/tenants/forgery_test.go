@@ -51,9 +51,7 @@ func TestForgedAckTakesNothingAway(t *testing.T) {
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
 		payments.Silent("payments.capture")
 		var reply string
-		if _, err := orders.NC.Subscribe("orders.>", func(m *nats.Msg) { reply = m.Reply }); err != nil {
-			t.Fatal(err)
-		}
+		natstest.Handle(t, orders.NC, "orders.>", func(m *nats.Msg) { reply = m.Reply })
 		payments.Publish("delay.5s.payments.capture", "victim", message.HeaderDeliver, "stream")
 		orders.Publish("delay.3s.orders.x", "probe")
 		time.Sleep(5*time.Second + 100*time.Millisecond)
@@ -100,11 +98,9 @@ func neighboursOf(token string) []string {
 func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *harness.Client) {
-		if _, err := orders.NC.Subscribe("orders.>", func(m *nats.Msg) {
+		natstest.Handle(t, orders.NC, "orders.>", func(m *nats.Msg) {
 			_ = orders.NC.PublishRequest("delay.1m.orders.ack", m.Reply, []byte("x"))
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		orders.Publish("delay.5s.orders.x", "held", message.HeaderDeliver, "stream")
 		time.Sleep(10 * time.Minute)
 		letters := slices.DeleteFunc(admin.Dead()[string(message.Undelivered)],
@@ -195,9 +191,7 @@ func TestTenantsHearNoInbox(t *testing.T) {
 			"delaysys.>", "delaydead.>", "delayctl.>", "delay.>",
 		}
 		for _, subject := range subjects {
-			if _, err := orders.NC.Subscribe(subject, func(m *nats.Msg) { heard <- m.Subject }); err != nil {
-				t.Fatal(err)
-			}
+			natstest.Handle(t, orders.NC, subject, func(m *nats.Msg) { heard <- m.Subject })
 		}
 		orders.Publish("delayin.10s.orders.x", "hops, and is delivered")
 		for _, subject := range []string{"STREAM.LIST", "STREAM.INFO.DELAY_INTAKE", "STREAM.MSG.GET.DELAY_INTAKE",
@@ -222,14 +216,12 @@ func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, _ *harness.Client) {
 		admin.Remove("DELAY_DEAD")
-		if _, err := orders.NC.Subscribe("delaydead.*.orders.>", func(m *nats.Msg) {
+		natstest.Handle(t, orders.NC, "delaydead.*.orders.>", func(m *nats.Msg) {
 			if string(m.Data) == "forged" {
 				return // the forged requests become dead letters too: answering those would never end
 			}
 			_ = orders.NC.PublishRequest("delay.1m.orders.ack", m.Reply, []byte("forged"))
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		orders.Publish("delayin.soon.orders.x", "unreadable")
 		time.Sleep(10 * time.Minute)
 		harness.CheckBodies(t, admin.Arrivals("DELAY_INTAKE"), "unreadable")

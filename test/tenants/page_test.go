@@ -288,9 +288,7 @@ func TestTicketActsOnce(t *testing.T) {
 				}
 				time.Sleep(50 * time.Second)
 			}
-			if n := len(in.All()); n != plans {
-				t.Errorf("after %d plans %d arrived", plans, n)
-			}
+			harness.CheckCount(t, in.All(), plans)
 		}
 	})
 }

@@ -126,14 +126,10 @@ func TestControlMany(t *testing.T) {
 			}
 			return got
 		}
-		if got := harness.Bodies(orders()); got != "bare other payment x×8" {
-			t.Errorf("before the shifted ones are due %q arrived", got)
-		}
+		harness.CheckBodies(t, orders(), "bare other payment x×8")
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if got := harness.Bodies(orders()); got != "bare other payment x×19" {
-			t.Errorf("in the end %q arrived", got)
-		}
+		harness.CheckBodies(t, orders(), "bare other payment x×19")
 		c.CheckNoDead()
 	})
 }

@@ -95,9 +95,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 				t.Errorf("%q %v arrived", got.Body, got.Header)
 			}
 			time.Sleep(3 * time.Hour)
-			if n := len(in.All()); n != 3 {
-				t.Errorf("%d came, want 3", n)
-			}
+			harness.CheckCount(t, in.All(), 3)
 			c.CheckNoTimers()
 			c.CheckNoDead()
 		})

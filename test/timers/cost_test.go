@@ -246,9 +246,7 @@ func TestReplicasAnswerAgain(t *testing.T) {
 		time.Sleep(time.Until(start.Add(67 * time.Second)))
 		synctest.Wait()
 		all := in.All()[1:]
-		if len(all) != 2*timers {
-			t.Fatalf("%d timers were delivered, want %d", len(all), 2*timers)
-		}
+		harness.CheckCount(t, all, 2*timers)
 		for i, a := range all {
 			want := start.Add(time.Minute)
 			if i >= timers {

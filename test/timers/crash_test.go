@@ -204,8 +204,6 @@ func (w way) actOut(t *testing.T, s *natstest.Server) {
 	if !slices.Equal(sent, w.expect) {
 		t.Errorf("it was sent after %v, want %v", sent, w.expect)
 	}
-	if stored := len(c.Arrivals("ORDERS")); stored != min(len(w.expect), 1) {
-		t.Errorf("its target has stored %d", stored)
-	}
+	harness.CheckCount(t, c.Arrivals("ORDERS"), min(len(w.expect), 1))
 	c.CheckNoTimers()
 }

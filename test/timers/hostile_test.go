@@ -1,7 +1,6 @@
 package timers
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -160,11 +159,7 @@ func TestRelayedTimers(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
-		if _, err := c.JS.CreateStream(context.Background(), jetstream.StreamConfig{
-			Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
-		}); err != nil {
-			t.Fatal(err)
-		}
+		c.Create(jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true})
 		relay := func(to, body string, headers ...string) {
 			t.Helper()
 			c.Publish("evil.x", body, headers...)
@@ -223,9 +218,7 @@ func TestForgedTimers(t *testing.T) {
 		harness.CheckExactly(t, in, start.Add(20*time.Minute), 0)
 		time.Sleep(time.Minute)
 		c.CheckNoTimersBut("DELAY_DEAD")
-		if got := len(c.Dead()["bad_internal"]); got != 3 {
-			t.Errorf("%d dead letters, want 3", got)
-		}
+		harness.CheckCount(t, c.Dead()["bad_internal"], 3)
 	})
 }
 

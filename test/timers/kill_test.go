@@ -210,9 +210,7 @@ func TestCleanStopSettlesTimers(t *testing.T) {
 			harness.StartBroker(t, s, cfg)
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if n := len(in.All()); n != 1 {
-				t.Errorf("it came %d times, want once", n)
-			}
+			harness.CheckCount(t, in.All(), 1)
 		})
 	}
 }

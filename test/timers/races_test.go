@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/message"
@@ -41,9 +40,7 @@ func TestManyTimerRaces(t *testing.T) {
 	if n == 0 {
 		n = 300
 	}
-	s := natstest.RunWith(t, server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
-	})
+	s := natstest.RunListening(t)
 	harness.StartBroker(t, s, harness.TimersOn(t))
 	race(t, s, n)
 }

@@ -150,13 +150,9 @@ func TestRoundFoundBySweep(t *testing.T) {
 		b.Replace()
 		time.Sleep(time.Until(start.Add(time.Hour)) - 1)
 		synctest.Wait()
-		if n := len(in.All()); n != 1 {
-			t.Fatalf("%d have come", n)
-		}
+		harness.CheckCount(t, in.All(), 1)
 		time.Sleep(2 * time.Minute)
-		if n := len(in.All()); n != 2 {
-			t.Fatalf("two minutes later %d have come", n)
-		}
+		harness.CheckCount(t, in.All(), 2)
 		time.Sleep(time.Until(start.Add(90*time.Minute + time.Second)))
 		synctest.Wait()
 		if got := in.All(); len(got) != 3 || got[2].At.Sub(start) != 90*time.Minute {

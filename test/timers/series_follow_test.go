@@ -137,9 +137,7 @@ func TestBoundOfSeries(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		if got := len(c.Dead()["too_far"]); got != len(bad) {
-			t.Errorf("%d of %d sets are too far", got, len(bad))
-		}
+		harness.CheckCount(t, c.Dead()["too_far"], len(bad))
 		ask("get", "k", "", timer.Pending, monday)
 		ask("pause", "k", "", timer.Paused, time.Time{})
 		ask("resume", "k", "", timer.Pending, monday)

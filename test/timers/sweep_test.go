@@ -35,13 +35,9 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 		b = b.Replace()
 		time.Sleep(time.Until(start.Add(30*time.Minute)) - 1)
 		synctest.Wait()
-		if got := len(in.All()); got != 0 {
-			t.Errorf("%d came early", got)
-		}
+		harness.CheckCount(t, in.All(), 0)
 		time.Sleep(2 * time.Minute)
-		if got := len(in.All()); got != 600 {
-			t.Errorf("two minutes later %d came, want 600", got)
-		}
+		harness.CheckCount(t, in.All(), 600)
 		time.Sleep(time.Minute)
 		c.CheckNoTimers()
 		if got := harness.Bodies(in.All()); len(in.All()) != 600 {
