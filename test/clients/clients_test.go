@@ -23,11 +23,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/test/clients/snippets"
-	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
-
-func TestMain(m *testing.M) { harness.Main(m) }
 
 // TestJavaScript runs the demonstration, which checks its own results and prints the lateness of each message.
 func TestJavaScript(t *testing.T) {

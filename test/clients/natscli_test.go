@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"delaybroker/test/natstest"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"delaybroker/test/harness"
+	"delaybroker/test/natstest"
 )
+
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // cli returns the directory of the NATS CLI, which it builds. The CLI is in a separate module, so that the project does
 // not depend on it. The first build takes minutes; Go's cache keeps the result.

@@ -3,7 +3,6 @@
 package fault
 
 import (
-	"delaybroker/test/natstest"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"delaybroker/test/natstest"
 )
 
 var (

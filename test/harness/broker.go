@@ -47,8 +47,7 @@ type Instance struct {
 func Bubble(t *testing.T, cfg broker.Config, f func(t *testing.T, c *Client)) {
 	t.Helper()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		StartBroker(t, s, cfg)
-		f(t, NewClient(t, s))
+		f(t, StartBroker(t, s, cfg).NewClient())
 	})
 }
 
@@ -56,8 +55,8 @@ func Bubble(t *testing.T, cfg broker.Config, f func(t *testing.T, c *Client)) {
 func BubbleWithBroker(t *testing.T, cfg broker.Config, f func(t *testing.T, c *Client, b *Instance)) {
 	t.Helper()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := StartBroker(t, s, cfg)
-		f(t, NewClient(t, s), b)
+		b, c := Start(t, s, cfg)
+		f(t, c, b)
 	})
 }
 
@@ -71,6 +70,13 @@ func StartBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...na
 		t.Fatalf("the broker ended before it was ready: %v", err)
 	}
 	return i
+}
+
+// Start is like StartBroker, and also returns a client of the server.
+func Start(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) (*Instance, *Client) {
+	t.Helper()
+	i := StartBroker(t, s, cfg, opts...)
+	return i, i.NewClient()
 }
 
 // StartBrokers starts this many instances, one after the other.

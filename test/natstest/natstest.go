@@ -85,9 +85,15 @@ func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Serve
 // Subtest runs f as a subtest with Bubble, in parallel with other subtests.
 func Subtest(t *testing.T, name string, f func(t *testing.T, s *Server)) {
 	t.Helper()
+	SubtestWith(t, name, server.Options{}, f)
+}
+
+// SubtestWith is like Subtest, with options for the server: see BubbleWith.
+func SubtestWith(t *testing.T, name string, opts server.Options, f func(t *testing.T, s *Server)) {
+	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		Bubble(t, f)
+		BubbleWith(t, opts, f)
 	})
 }
 

@@ -52,8 +52,7 @@ func (s *copyCounter) count() (messages, copies int) {
 func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	natstest.Long(t)
 	s := natstest.RunListening(t)
-	b := harness.StartBroker(t, s, broker.Config{})
-	c := harness.NewClient(t, s)
+	b, c := harness.Start(t, s, broker.Config{})
 	seen := countCopies(c, "ui.>")
 	const each = 50_000
 	at := time.Now().Add(8 * time.Second)
@@ -93,8 +92,7 @@ func TestLatenessOfCoreSubscribers(t *testing.T) { // not in parallel: see natst
 		spans := &collector{}
 		tr, stop := startTracing(t, spans)
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, Ended: tr.Ended}
-		i := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		i, c := harness.Start(t, s, cfg)
 		in := c.Subscribe("ui.>")
 		var ids []string
 		var want []journal.Record

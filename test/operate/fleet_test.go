@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker"
@@ -22,7 +21,7 @@ import (
 // TestFleetTotals: each instance answers an operator with its totals and, if requested, with its history, exact to the
 // message and to the second. An answer without a valid seal is not proven.
 func TestFleetTotals(t *testing.T) {
-	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{MaxOwners: 2, Instance: "west", History: new(history.Book)}
 		harness.StartBroker(t, s, cfg)
 		other := cfg
@@ -64,7 +63,7 @@ func TestFleetTotals(t *testing.T) {
 // TestFleetTargets: if requested, each instance reports its deliveries to each target, in total and in
 // each of the last ten seconds. Together they report all deliveries.
 func TestFleetTargets(t *testing.T) {
-	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{
 			MaxOwners: 2, Instance: "west", History: new(history.Book), Attempts: 1,
 			Rates: deliver.Rates{{Pattern: "orders.>", Value: 1000}, {Pattern: "idle", Value: 1}},
@@ -112,11 +111,10 @@ func TestFleetTargets(t *testing.T) {
 // TestTargetsMatchTotals: three silences in a row of a stream that should acknowledge count as one refusal, as in
 // all other figures.
 func TestTargetsMatchTotals(t *testing.T) {
-	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		modes, err := deliver.ParseModes("mute.>=stream,auto")
 		natstest.NoError(t, err)
-		b := harness.StartBroker(t, s, broker.Config{Deliver: modes, Attempts: 1, History: new(history.Book)})
-		c := harness.NewClient(t, s)
+		b, c := harness.Start(t, s, broker.Config{Deliver: modes, Attempts: 1, History: new(history.Book)})
 		c.Subscribe("mute.x") // no stream has the subject
 		c.Subscribe("x")
 		c.Publish("delay.1s.mute.x", "x")

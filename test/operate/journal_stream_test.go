@@ -79,22 +79,19 @@ func TestWithoutAJournal(t *testing.T) {
 		"name in use": {1 << 40, journalStream},
 		"no room":     {1 << 29, "ANOTHER"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			natstest.BubbleWith(t, server.Options{JetStreamMaxStore: tt.maxStore}, func(t *testing.T, s *natstest.Server) {
-				c := harness.NewClient(t, s)
-				c.Target(tt.other, "mine.>")
-				log := harness.NewCountingLog()
-				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
-					Log: slog.New(log)})
-				if got := log.Of("the journal's stream cannot be created or used"); got != 1 {
-					t.Errorf("the missing journal was logged %d times, want once", got)
-				}
-				in := c.Subscribe("orders.>")
-				c.Target("ORDERS", "orders.>")
-				c.Publish("delay.1s.orders.a", "x")
-				harness.CheckExactly(t, in, time.Now().Add(time.Second), 0)
-			})
+		natstest.SubtestWith(t, name, server.Options{JetStreamMaxStore: tt.maxStore}, func(t *testing.T, s *natstest.Server) {
+			c := harness.NewClient(t, s)
+			c.Target(tt.other, "mine.>")
+			log := harness.NewCountingLog()
+			harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
+				Log: slog.New(log)})
+			if got := log.Of("the journal's stream cannot be created or used"); got != 1 {
+				t.Errorf("the missing journal was logged %d times, want once", got)
+			}
+			in := c.Subscribe("orders.>")
+			c.Target("ORDERS", "orders.>")
+			c.Publish("delay.1s.orders.a", "x")
+			harness.CheckExactly(t, in, time.Now().Add(time.Second), 0)
 		})
 	}
 }

@@ -51,8 +51,7 @@ func (f journalFault) check(t *testing.T, s *natstest.Server) {
 	t.Helper()
 	log := harness.NewCountingLog()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, Log: slog.New(log)}
-	b := harness.StartBroker(t, s, cfg)
-	c := harness.NewClient(t, s)
+	b, c := harness.Start(t, s, cfg)
 	c.Target("ORDERS", "orders.>")
 	in := c.Subscribe("orders.>")
 	time.Sleep(time.Second)
@@ -135,8 +134,7 @@ func TestJournalOfKilledInstance(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
-		i := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		i, c := harness.Start(t, s, cfg)
 		c.Target("ORDERS", "orders.>")
 		began := time.Now().UTC()
 		stored := accepted(c.Publish("delay.1s.orders.a", "x"))

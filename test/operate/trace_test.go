@@ -196,8 +196,7 @@ func TestSilentCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		tr, stop := startTracing(t, &collector{silent: true})
-		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Ended: tr.Ended})
-		c := harness.NewClient(t, s)
+		i, c := harness.Start(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Ended: tr.Ended})
 		c.Target("ORDERS", "orders.>")
 		const many = 100
 		header, _ := parent(1, "01")

@@ -54,8 +54,7 @@ func TestLaneGoesToNewerInstance(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		a := harness.StartBroker(t, s, older(t))
-		b := harness.StartBroker(t, s, harness.Member(t, 3))
-		c := harness.NewClient(t, s)
+		b, c := harness.Start(t, s, harness.Member(t, 3))
 		c.Target("ORDERS", "orders.>")
 		time.Sleep(20 * time.Second)
 		start, lanes := time.Now(), []string{"5s", "10s", "1m", "10m"}
@@ -93,8 +92,7 @@ func TestLaneGoesToNewerInstance(t *testing.T) {
 func TestNewerMessageIsReported(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		a := harness.StartBroker(t, s, older(t))
-		c := harness.NewClient(t, s)
+		a, c := harness.Start(t, s, older(t))
 		publishNewer(c, 1, "5s", "newer", 5*time.Second)
 		time.Sleep(time.Minute)
 		status := a.Broker.Status()

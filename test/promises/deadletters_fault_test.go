@@ -90,8 +90,7 @@ func resendAll(i *inspect.Inspector) ([]inspect.LetterOutcome, error) {
 func TestResentByTwo(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, impatient(t))
-		c := harness.NewClient(t, s)
+		b, c := harness.Start(t, s, impatient(t))
 		const letters = 50
 		for range letters {
 			c.Publish("delayin.0s.orders.x", "x")

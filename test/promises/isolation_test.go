@@ -99,8 +99,7 @@ func TestCrashRepeatsLittle(t *testing.T) {
 		}
 		natstest.Subtest(t, fmt.Sprint(rate, " a second"), func(t *testing.T, s *natstest.Server) {
 			const seconds = 14 // for as long as the first message is stuck
-			b := harness.StartBroker(t, s, broker.Config{})
-			c := harness.NewClient(t, s)
+			b, c := harness.Start(t, s, broker.Config{})
 			c.Silent("silent.x")
 			in := c.Subscribe("orders.>")
 			c.Publish("delayin.100ms.silent.x", "stuck", message.HeaderDeliver, "stream")
@@ -123,8 +122,7 @@ func TestCrashRepeatsLittle(t *testing.T) {
 // messages as it may and reads nothing. Deliveries are still committed, and a clean stop repeats none.
 func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, broker.Config{})
-		c := harness.NewClient(t, s)
+		b, c := harness.Start(t, s, broker.Config{})
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Many("delay.1h.orders.a", 300)

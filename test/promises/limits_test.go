@@ -62,8 +62,7 @@ func TestFloodOfOneTarget(t *testing.T) {
 func TestPendingLimits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m"), MaxPending: 100})
-		c := harness.NewClient(t, s)
+		b, c := harness.Start(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m"), MaxPending: 100})
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish("delayin.21m.orders.x", "chained") // its second hop is into a full level

@@ -36,8 +36,7 @@ func TestNeverEarlyOnTime(t *testing.T) {
 			cfg := broker.Config{
 				Ladder: harness.Ladder(t, strings.Join(names, " ")), RetryLadder: harness.Ladder(t, "30s"),
 			}
-			b := harness.StartBroker(t, s, cfg)
-			c := harness.NewClient(t, s)
+			b, c := harness.Start(t, s, cfg)
 			in := c.Subscribe("orders.>")
 			time.Sleep(123_456_789) // times need not be round
 			accepted := time.Now()

@@ -45,8 +45,7 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		levels := strings.Fields("1s 3s 5s 7s 10s 20s 30s 45s")
-		a := harness.StartBroker(t, s, broker.Config{})
-		c := harness.NewClient(t, s)
+		a, c := harness.Start(t, s, broker.Config{})
 		c.Target("ORDERS", "orders.>")
 		a.Stop()
 		const count = 500 * 35
@@ -105,8 +104,7 @@ func TestOldestDueFirstBeyondMemory(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		a := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "10s 1m")})
-		c := harness.NewClient(t, s)
+		a, c := harness.Start(t, s, broker.Config{Ladder: harness.Ladder(t, "10s 1m")})
 		c.Target("ORDERS", "orders.>")
 		for range 50 { // these hop into 10s, due up to ten seconds after they leave it
 			c.Publish("delayin.19s.orders.x", "")

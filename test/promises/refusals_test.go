@@ -228,8 +228,7 @@ func TestMaxAttempts(t *testing.T) {
 func TestRetryLaneRetires(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		first := harness.StartBroker(t, s, byTarget(t))
-		c := harness.NewClient(t, s)
+		first, c := harness.Start(t, s, byTarget(t))
 		in := failing(c, "shop.mail", 2)
 		start := time.Now()
 		c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "request")

@@ -79,8 +79,7 @@ func TestRestoredElsewhere(t *testing.T) {
 			dir := natstest.Dir(t)
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				cfg := broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m 1h 2h")}
-				b := harness.StartBroker(t, s, cfg)
-				c := harness.NewClient(t, s)
+				b, c := harness.Start(t, s, cfg)
 				start := time.Now()
 				due := make(map[string]time.Duration)
 				for _, delay := range []string{"1h", "90m", "3h"} {

@@ -154,8 +154,7 @@ func TestStorageOfServerFull(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{JetStreamMaxStore: 1 << 20}, func(t *testing.T, s *natstest.Server) {
-		first := harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
-		c := harness.NewClient(t, s)
+		first, c := harness.Start(t, s, broker.Config{Log: harness.Quiet})
 		c.Target("ORDERS", "orders.>")
 		disk := serverStorage(c)
 		const count = 20
@@ -183,8 +182,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		first := harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})
-		c := harness.NewClient(t, s)
+		first, c := harness.Start(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})
 		c.Target("ORDERS", "orders.>")
 		account := harness.AccountStorage(c, s)
 		c.Publish("delay.10s.orders.x", "late", message.HeaderExpires, "1m")

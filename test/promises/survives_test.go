@@ -43,8 +43,7 @@ func TestSurvives(t *testing.T) {
 		{"stopped for ten minutes", "delay.15m", 15 * time.Minute, clean, 10 * time.Minute, 10 * time.Minute},
 	} {
 		natstest.Subtest(t, tt.name, func(t *testing.T, s *natstest.Server) {
-			first := harness.StartBroker(t, s, broker.Config{})
-			c := harness.NewClient(t, s)
+			first, c := harness.Start(t, s, broker.Config{})
 			c.Target("ORDERS", "orders.>")
 			c.Publish(tt.subject+".orders.expire", "x", "Traceparent", "00-1-2-01")
 			due := time.Now().Add(tt.wait)
@@ -97,8 +96,7 @@ func TestLadderChange(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		with := broker.Config{Ladder: harness.Ladder(t, "1s 10s 7m 1h")}
 		without := broker.Config{Ladder: harness.Ladder(t, "1s 10s 1h")}
-		first := harness.StartBroker(t, s, with)
-		c := harness.NewClient(t, s)
+		first, c := harness.Start(t, s, with)
 		c.Target("ORDERS", "orders.>")
 		start := time.Now()
 		if got := c.Publish("delay.7m.orders.a", "a").Stream; got != "DELAY_7m" {

@@ -31,8 +31,7 @@ func answers(headers ...string) func(*scene) {
 func fires(when string, until time.Duration, headers ...string) func(*scene) {
 	return func(s *scene) {
 		s.schedule(when, headers...)
-		s.wait(until)
-		s.look()
+		s.lookAt(until)
 	}
 }
 
@@ -43,8 +42,7 @@ func onceAsked(then func(*scene), until time.Duration) func(*scene) {
 		s.schedule(s.at(2 * sec))
 		s.wait(sec)
 		then(s)
-		s.wait(until)
-		s.look()
+		s.lookAt(until)
 	}
 }
 
@@ -95,8 +93,7 @@ func intervals() []rule {
 	odd := func(s *scene) {
 		s.wait(300 * time.Millisecond)
 		s.schedule("@every 1500ms")
-		s.wait(6500 * time.Millisecond)
-		s.look()
+		s.lookAt(6500 * time.Millisecond)
 	}
 	return []rule{
 		{name: "`@every 2s`", act: fires("@every 2s", 7*sec)},
@@ -169,8 +166,7 @@ func targets() []rule {
 	to := func(target string) func(*scene) {
 		return func(s *scene) {
 			s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", target)
-			s.wait(4 * sec)
-			s.look()
+			s.lookAt(4 * sec)
 		}
 	}
 	return []rule{
@@ -186,8 +182,7 @@ func targets() []rule {
 		{name: "given twice: the first counts", act: func(s *scene) {
 			s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x",
 				"Nats-Schedule-Target", "orders.y")
-			s.wait(4 * sec)
-			s.look()
+			s.lookAt(4 * sec)
 		}},
 		{name: "in lower case: no header", act: func(s *scene) {
 			s.ask("schedules.a", "hi", "Nats-Schedule", s.at(sec), "nats-schedule-target", "orders.x")
@@ -199,25 +194,19 @@ func lives() []rule {
 	produced := func(ttl string) func(*scene) {
 		return func(s *scene) {
 			s.schedule(s.at(sec), "Nats-Schedule-TTL", ttl)
-			s.wait(1500 * time.Millisecond)
-			s.look("Nats-TTL")
+			s.lookAt(1500*time.Millisecond, "Nats-TTL")
 		}
 	}
 	own := func(ttl string, due time.Duration) func(*scene) {
 		return func(s *scene) { fires(s.at(due), due+3*sec, "Nats-TTL", ttl)(s) }
 	}
-	return []rule{
-		{name: "`Nats-Schedule-TTL: 1h0m0s`", act: produced("1h0m0s")},
-		{name: "`Nats-Schedule-TTL: 90`", act: produced("90")},
-		{name: "`Nats-Schedule-TTL: never`", act: produced("never")},
-		{name: "`Nats-Schedule-TTL: 2500ms`", act: produced("2500ms")},
-		{name: "`Nats-Schedule-TTL: 0`", act: produced("0")},
-		{name: "`Nats-Schedule-TTL: 500ms`", act: produced("500ms")},
-		{name: "`Nats-Schedule-TTL: soon`", act: produced("soon")},
-		{name: "`Nats-Schedule-TTL: -1`", act: produced("-1")},
-		{name: "`Nats-Schedule-TTL: 876000h`", act: produced("876000h")},
-		{name: "`Nats-Schedule-TTL: 2562047h`", act: produced("2562047h")},
-		{name: "`Nats-Schedule-TTL: 99999999999`", act: produced("99999999999")},
+	var all []rule
+	for _, ttl := range []string{
+		"1h0m0s", "90", "never", "2500ms", "0", "500ms", "soon", "-1", "876000h", "2562047h", "99999999999",
+	} {
+		all = append(all, rule{name: "`Nats-Schedule-TTL: " + ttl + "`", act: produced(ttl)})
+	}
+	return append(all, []rule{
 		{name: "`Nats-TTL` after the time", act: own("10s", 2*sec)},
 		{name: "`Nats-TTL` before the time", act: own("2s", 5*sec)},
 		{name: "`Nats-TTL: never`", act: own("never", 2*sec)},
@@ -226,10 +215,9 @@ func lives() []rule {
 		{name: "`Nats-TTL` of a repeating schedule ends it", act: fires("@every 2s", 9*sec, "Nats-TTL", "5s")},
 		{name: "`Nats-TTL` and `Nats-Schedule-TTL`", act: func(s *scene) {
 			s.schedule(s.at(sec), "Nats-TTL", "10s", "Nats-Schedule-TTL", "1h")
-			s.wait(1500 * time.Millisecond)
-			s.look("Nats-TTL")
+			s.lookAt(1500*time.Millisecond, "Nats-TTL")
 		}},
-	}
+	}...)
 }
 
 func rollups() []rule {
@@ -237,8 +225,7 @@ func rollups() []rule {
 		return func(s *scene) {
 			s.ask("orders.x", "before")
 			s.schedule(s.at(sec), header, value)
-			s.wait(3 * sec)
-			s.look("Nats-Rollup")
+			s.lookAt(3*sec, "Nats-Rollup")
 		}
 	}
 	return []rule{
@@ -283,8 +270,7 @@ func replacing() []rule {
 			s.schedule("@every 2s")
 			s.wait(3 * sec)
 			s.schedule(s.at(4 * sec))
-			s.wait(9 * sec)
-			s.look()
+			s.lookAt(9 * sec)
 		}},
 	}
 }
@@ -336,15 +322,13 @@ func cancelling() []rule {
 			if err := s.stream(s.home).DeleteMsg(context.Background(), s.acks[0]); err != nil {
 				s.note("it cannot be deleted")
 			}
-			s.wait(9 * sec)
-			s.look()
+			s.lookAt(9 * sec)
 		}},
 		{name: "an interval, by an empty message", act: func(s *scene) {
 			s.schedule("@every 2s")
 			s.wait(3 * sec)
 			s.ask("schedules.a", "")
-			s.wait(9 * sec)
-			s.look()
+			s.lookAt(9 * sec)
 		}},
 	}
 }
@@ -357,8 +341,7 @@ func headers() []rule {
 			} else {
 				s.schedule(when, headers...)
 			}
-			s.wait(until)
-			s.look(names...)
+			s.lookAt(until, names...)
 		}
 	}
 	own := []string{"Order", "order-id", "traceparent", "Nats-Trace-Dest", "Nats-Whatever"}
@@ -374,8 +357,7 @@ func headers() []rule {
 		{name: "other headers of the server", act: comes("", 3*sec, own, "Nats-Whatever", "x")},
 		{name: "an empty body", act: func(s *scene) {
 			s.ask("schedules.a", "", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x")
-			s.wait(3 * sec)
-			s.look()
+			s.lookAt(3 * sec)
 		}},
 	}
 }
@@ -386,41 +368,35 @@ func ids() []rule {
 		{name: "the same id again: a duplicate", act: func(s *scene) {
 			s.schedule(s.at(2*sec), id, "1")
 			s.schedule(s.at(4*sec), id, "1")
-			s.wait(6 * sec)
-			s.look()
+			s.lookAt(6 * sec)
 		}},
 		{name: "the same id after it has fired", act: func(s *scene) {
 			s.schedule(s.at(sec), id, "1")
 			s.wait(2 * sec)
 			s.schedule(s.at(3*sec), id, "1")
-			s.wait(6 * sec)
-			s.look()
+			s.lookAt(6 * sec)
 		}},
 		{name: "the same id after three minutes", act: func(s *scene) {
 			s.schedule(s.at(time.Hour), id, "1")
 			s.wait(3 * time.Minute)
 			s.schedule(s.at(2*time.Hour), id, "1")
-			s.wait(3 * time.Hour)
-			s.look()
+			s.lookAt(3 * time.Hour)
 		}},
 		{name: "another id", act: func(s *scene) {
 			s.schedule(s.at(2*sec), id, "1")
 			s.schedule(s.at(4*sec), id, "2")
-			s.wait(6 * sec)
-			s.look()
+			s.lookAt(6 * sec)
 		}},
 		{name: "the same id on another subject", act: func(s *scene) {
 			s.schedule(s.at(2*sec), id, "1")
 			s.ask("schedules.b", "other", "Nats-Schedule", s.at(4*sec), "Nats-Schedule-Target", "orders.x", id, "1")
-			s.wait(6 * sec)
-			s.look()
+			s.lookAt(6 * sec)
 		}},
 		{name: "the same id, replaced meanwhile", act: func(s *scene) {
 			s.schedule(s.at(2*sec), id, "1")
 			s.schedule(s.at(3*sec), id, "2")
 			s.schedule(s.at(4*sec), id, "1")
-			s.wait(6 * sec)
-			s.look()
+			s.lookAt(6 * sec)
 		}},
 	}
 }
@@ -430,15 +406,13 @@ func expectations() []rule {
 		return func(s *scene) {
 			s.schedule(s.at(2 * sec))
 			then(s)
-			s.wait(7 * sec)
-			s.look()
+			s.lookAt(7 * sec)
 		}
 	}
 	return []rule{
 		{name: "none, and there is no schedule", act: func(s *scene) {
 			s.schedule(s.at(2*sec), subjectSeq, "0")
-			s.wait(4 * sec)
-			s.look()
+			s.lookAt(4 * sec)
 		}},
 		{name: "none, and there is a schedule", act: after(func(s *scene) {
 			s.schedule(s.at(4*sec), subjectSeq, "0")
@@ -455,8 +429,7 @@ func expectations() []rule {
 			s.schedule("@every 2s")
 			s.wait(5 * sec)
 			s.schedule(s.at(8*sec), subjectSeq, fmt.Sprint(s.acks[0]))
-			s.wait(12 * sec)
-			s.look()
+			s.lookAt(12 * sec)
 		}},
 		{name: "this stream", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Nats-Expected-Stream", s.home)(s) }},
 		{name: "another stream", act: func(s *scene) { fires(s.at(2*sec), 4*sec, "Nats-Expected-Stream", "OTHER")(s) }},
@@ -479,8 +452,7 @@ func others() []rule {
 			if err := s.nc.PublishMsg(m); err != nil {
 				s.t.Fatal(err)
 			}
-			s.wait(4 * sec)
-			s.look()
+			s.lookAt(4 * sec)
 		}},
 		{name: "an ordinary message", act: answers()},
 		{name: "`Nats-Schedule-Target` alone", act: answers("Nats-Schedule-Target", "orders.x")},
@@ -495,13 +467,11 @@ func others() []rule {
 			for _, name := range []string{"c", "a", "b"} {
 				s.ask("schedules."+name, name, "Nats-Schedule", s.at(2*sec), "Nats-Schedule-Target", "orders."+name)
 			}
-			s.wait(4 * sec)
-			s.look()
+			s.lookAt(4 * sec)
 		}},
 		{name: "17 tokens in the subject", act: func(s *scene) {
 			s.ask("schedules"+strings.Repeat(".a", 16), "hi", "Nats-Schedule", s.at(sec), "Nats-Schedule-Target", "orders.x")
-			s.wait(3 * sec)
-			s.look()
+			s.lookAt(3 * sec)
 		}},
 		{name: "70 headers", act: func(s *scene) {
 			more := make([]string, 0, 140)
@@ -519,8 +489,7 @@ func restarts() []rule {
 	over := func(when func(s *scene) string) func(*scene) {
 		return func(s *scene) {
 			s.schedule(when(s))
-			s.wait(45 * sec)
-			s.look()
+			s.lookAt(45 * sec)
 		}
 	}
 	always := func(when string) func(*scene) string { return func(*scene) string { return when } }

@@ -215,6 +215,13 @@ func (s *scene) wait(until time.Duration) {
 	time.Sleep(time.Until(s.start.Add(until + time.Millisecond)))
 }
 
+// lookAt waits until a time after the start, and looks.
+func (s *scene) lookAt(until time.Duration, headers ...string) {
+	s.t.Helper()
+	s.wait(until)
+	s.look(headers...)
+}
+
 // look records the arrivals at the targets, with some of their headers.
 func (s *scene) look(headers ...string) {
 	s.t.Helper()

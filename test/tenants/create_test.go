@@ -47,27 +47,24 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 		{"the same levels", "1s 5s 1m", 0},
 		{"one level less", "1s 1m", 1},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			natstest.BubbleWith(t, withoutCreate(), func(t *testing.T, s *natstest.Server) {
-				c := asAll(t, s, "1s 5s 1m")
-				in := c.Subscribe("orders.>")
-				log := harness.NewCountingLog()
-				began := time.Now()
-				harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, tt.ladder), MaxOwners: 3, Log: slog.New(log)},
-					nats.UserInfo("broker", "b"))
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("ready after %s, want at once", took)
-				}
-				if got := log.Of("the streams should change, but the broker's user may not"); got != tt.refused {
-					t.Errorf("logged %d times that a right is missing, want %d", got, tt.refused)
-				}
-				c.Publish("delay.5s.orders.x", "")
-				time.Sleep(10 * time.Second)
-				if got := in.All(); len(got) != 1 || !got[0].At.Equal(got[0].Due) {
-					t.Errorf("%+v came, want one message when it was due", got)
-				}
-			})
+		natstest.SubtestWith(t, tt.name, withoutCreate(), func(t *testing.T, s *natstest.Server) {
+			c := asAll(t, s, "1s 5s 1m")
+			in := c.Subscribe("orders.>")
+			log := harness.NewCountingLog()
+			began := time.Now()
+			harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, tt.ladder), MaxOwners: 3, Log: slog.New(log)},
+				nats.UserInfo("broker", "b"))
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("ready after %s, want at once", took)
+			}
+			if got := log.Of("the streams should change, but the broker's user may not"); got != tt.refused {
+				t.Errorf("logged %d times that a right is missing, want %d", got, tt.refused)
+			}
+			c.Publish("delay.5s.orders.x", "")
+			time.Sleep(10 * time.Second)
+			if got := in.All(); len(got) != 1 || !got[0].At.Equal(got[0].Due) {
+				t.Errorf("%+v came, want one message when it was due", got)
+			}
 		})
 	}
 }
@@ -80,44 +77,41 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 		gone  string
 		fails bool
 	}{{"DELAY_5s", true}, {"DELAY_OWNERS", false}} {
-		t.Run(tt.gone, func(t *testing.T) {
-			t.Parallel()
-			natstest.BubbleWith(t, withoutCreate(), func(t *testing.T, s *natstest.Server) {
-				c := asAll(t, s, "1s 5s 1m")
-				c.Remove(tt.gone)
-				log := harness.NewCountingLog()
-				began := time.Now()
-				b := harness.LaunchBroker(t, s,
-					broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 3, Log: slog.New(log)},
-					nats.UserInfo("broker", "b"))
-				if !tt.fails {
-					<-b.Broker.Ready()
-					if log.Of("the stream with which instances share the lanes is") != 1 {
-						t.Error("the log does not say that a stream is missing")
-					}
-					b.Crash() // a clean stop would wait for the stream
-					return
+		natstest.SubtestWith(t, tt.gone, withoutCreate(), func(t *testing.T, s *natstest.Server) {
+			c := asAll(t, s, "1s 5s 1m")
+			c.Remove(tt.gone)
+			log := harness.NewCountingLog()
+			began := time.Now()
+			b := harness.LaunchBroker(t, s,
+				broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 3, Log: slog.New(log)},
+				nats.UserInfo("broker", "b"))
+			if !tt.fails {
+				<-b.Broker.Ready()
+				if log.Of("the stream with which instances share the lanes is") != 1 {
+					t.Error("the log does not say that a stream is missing")
 				}
-				var err error
-				select {
-				case err = <-b.Done:
-				case <-time.After(time.Minute):
-					t.Fatal("it still tries after a minute")
+				b.Crash() // a clean stop would wait for the stream
+				return
+			}
+			var err error
+			select {
+			case err = <-b.Done:
+			case <-time.After(time.Minute):
+				t.Fatal("it still tries after a minute")
+			}
+			b.Ended = true
+			b.Close()
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("ended after %s, want at once", took)
+			}
+			if !errors.Is(err, streams.ErrMissingStreams) || !errors.Is(err, streams.ErrForbidden) {
+				t.Errorf("got %v, want ErrMissingStreams and ErrForbidden", err)
+			}
+			for _, want := range []string{"1 of 10: DELAY_5s", "Publish to $JS.API.STREAM.CREATE.DELAY_5s"} {
+				if !strings.Contains(fmt.Sprint(err), want) {
+					t.Errorf("got %v, want %q in it", err, want)
 				}
-				b.Ended = true
-				b.Close()
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("ended after %s, want at once", took)
-				}
-				if !errors.Is(err, streams.ErrMissingStreams) || !errors.Is(err, streams.ErrForbidden) {
-					t.Errorf("got %v, want ErrMissingStreams and ErrForbidden", err)
-				}
-				for _, want := range []string{"1 of 10: DELAY_5s", "Publish to $JS.API.STREAM.CREATE.DELAY_5s"} {
-					if !strings.Contains(fmt.Sprint(err), want) {
-						t.Errorf("got %v, want %q in it", err, want)
-					}
-				}
-			})
+			}
 		})
 	}
 }

@@ -272,8 +272,7 @@ func TestTicketActsOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		b, c := harness.Start(t, s, cfg)
 		in := c.Subscribe("orders.>")
 		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1d")
 		v := newViewer(b.Broker, func(context.Context) (*inspect.Inspector, error) {

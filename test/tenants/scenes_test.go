@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -377,11 +378,7 @@ func (s *stage) listen(nc *nats.Conn, subjects ...string) (heard func() map[stri
 	return func() map[string]int {
 		mu.Lock()
 		defer mu.Unlock()
-		all := make(map[string]int, len(got))
-		for subject, n := range got {
-			all[subject] = n
-		}
-		return all
+		return maps.Clone(got)
 	}, nil
 }
 

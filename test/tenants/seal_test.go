@@ -135,8 +135,7 @@ func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		secret := []string{"kept by the operator, not by NATS"}
-		first := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m"), Secrets: secret})
-		c := harness.NewClient(t, s)
+		first, c := harness.Start(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m"), Secrets: secret})
 		in := c.Subscribe("orders.>")
 		c.Publish("delayin.61s.orders.x", "sealed")
 		time.Sleep(time.Second)

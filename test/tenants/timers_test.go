@@ -84,46 +84,43 @@ func TestTenantsTimersApart(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	for file, name := range map[string]string{"../permissions/isolated-accounts.conf": "orders.", accountsConf: ""} {
-		t.Run(file, func(t *testing.T) {
-			t.Parallel()
-			natstest.BubbleWith(t, natstest.Options(t, file), func(t *testing.T, s *natstest.Server) {
-				stage := &stage{Server: s, modes: "auto"}
-				if file == accountsConf {
-					stop, err := stage.provisionAndRun()
-					natstest.NoError(t, err)
-					t.Cleanup(func() { _ = stop() }) // at the end of the bubble
-				} else {
-					for _, name := range []string{"orders", "payments"} {
-						cfg := broker.Config{Ladder: harness.Ladder(t, "10s 1m"), Timers: true, ReplyPrefixes: []string{"_INBOX_" + name}}
-						harness.StartBroker(t, s, cfg, nats.UserInfo(name+"-broker", name[:1]+"b"),
-							nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
-					}
+		natstest.SubtestWith(t, file, natstest.Options(t, file), func(t *testing.T, s *natstest.Server) {
+			stage := &stage{Server: s, modes: "auto"}
+			if file == accountsConf {
+				stop, err := stage.provisionAndRun()
+				natstest.NoError(t, err)
+				t.Cleanup(func() { _ = stop() }) // at the end of the bubble
+			} else {
+				for _, name := range []string{"orders", "payments"} {
+					cfg := broker.Config{Ladder: harness.Ladder(t, "10s 1m"), Timers: true, ReplyPrefixes: []string{"_INBOX_" + name}}
+					harness.StartBroker(t, s, cfg, nats.UserInfo(name+"-broker", name[:1]+"b"),
+						nats.CustomInboxPrefix("_INBOX_"+name+"-broker"))
 				}
-				orders, payments := connect(t, s, "orders"), connect(t, s, "payments")
-				in, spied := orders.Subscribe("orders.>"), payments.Subscribe(">")
-				evil(payments)
-				start := time.Now()
-				subject := "delaytimer." + victimKey + "." + name + "core.x"
-				g := orders.Publish(subject, "secret", "Delay-For", "1h").Sequence
-				moved := orders.Expect(g, subject, "secret", "Delay-For", "1h")
-				for range 3 {
-					attacksOn(payments, moved)
-					time.Sleep(10 * time.Minute)
+			}
+			orders, payments := connect(t, s, "orders"), connect(t, s, "payments")
+			in, spied := orders.Subscribe("orders.>"), payments.Subscribe(">")
+			evil(payments)
+			start := time.Now()
+			subject := "delaytimer." + victimKey + "." + name + "core.x"
+			g := orders.Publish(subject, "secret", "Delay-For", "1h").Sequence
+			moved := orders.Expect(g, subject, "secret", "Delay-For", "1h")
+			for range 3 {
+				attacksOn(payments, moved)
+				time.Sleep(10 * time.Minute)
+			}
+			get := "delayctl.timer.get." + victimKey + "." + name + "core.x"
+			var got store.Answer
+			if code := orders.CallService(&got, get, ""); code != "" || got.Outcome != "pending" || got.Generation != moved {
+				t.Errorf("half an hour before it is due, it is %q %+v, want pending as %d", code, got, moved)
+			}
+			harness.CheckExactly(t, in, start.Add(time.Hour), 0)
+			time.Sleep(time.Hour)
+			harness.CheckBodies(t, in.All(), "secret")
+			for _, a := range spied.All() {
+				if a.Body == "secret" {
+					t.Errorf("the other heard on %s %q", a.Subject, a.Body)
 				}
-				get := "delayctl.timer.get." + victimKey + "." + name + "core.x"
-				var got store.Answer
-				if code := orders.CallService(&got, get, ""); code != "" || got.Outcome != "pending" || got.Generation != moved {
-					t.Errorf("half an hour before it is due, it is %q %+v, want pending as %d", code, got, moved)
-				}
-				harness.CheckExactly(t, in, start.Add(time.Hour), 0)
-				time.Sleep(time.Hour)
-				harness.CheckBodies(t, in.All(), "secret")
-				for _, a := range spied.All() {
-					if a.Body == "secret" {
-						t.Errorf("the other heard on %s %q", a.Subject, a.Body)
-					}
-				}
-			})
+			}
 		})
 	}
 }

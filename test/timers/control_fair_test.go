@@ -135,10 +135,7 @@ func TestManyAtOneMoment(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
-		var silent atomic.Bool
-		cfg.APIPrefix = natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
-			return silent.Load() && strings.HasPrefix(question, "STREAM.MSG.GET.")
-		})
+		silent := harness.Mute(t, s, &cfg, "STREAM.MSG.GET.")
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		const clients = 500
 		answers := c.Subscribe("_INBOX.all.*")

@@ -165,7 +165,7 @@ func (w way) actOut(t *testing.T, s *natstest.Server) {
 			return true
 		})
 	}
-	b, c := harness.StartBroker(t, s, cfg), harness.NewClient(t, s)
+	b, c := harness.Start(t, s, cfg)
 	c.Target("ORDERS", "orders.>")
 	in := c.Subscribe("orders.>")
 	if w.until < 0 {

@@ -106,7 +106,7 @@ func TestDebounceBeginsAnew(t *testing.T) {
 // the run. A broker crashes after a time, unless that is negative, and is down for another.
 func beginAnew(t *testing.T, s *natstest.Server, end func(*harness.Client, uint64), crash, down time.Duration) {
 	cfg := harness.TimersOn(t)
-	b, c := harness.StartBroker(t, s, cfg), harness.NewClient(t, s)
+	b, c := harness.Start(t, s, cfg)
 	in := c.Subscribe("orders.>")
 	start := time.Now()
 	crashed := make(chan struct{})

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/lease"
@@ -50,8 +49,7 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 		cfg := harness.TimersOn(t)
 		cfg.TimerHistory = time.Minute
 		stuck := harness.Mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		b, c := harness.Start(t, s, cfg)
 		in := c.Subscribe("orders.>")
 		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "900ms")
 		time.Sleep(800 * time.Millisecond)
@@ -107,8 +105,7 @@ func TestTimerSetOverItsFiring(t *testing.T) {
 			natstest.Subtest(t, fmt.Sprintf("%s, history %s", name, history), func(t *testing.T, s *natstest.Server) {
 				cfg := harness.TimersOn(t)
 				cfg.TimerHistory = history
-				b := harness.StartBroker(t, s, cfg)
-				c := harness.NewClient(t, s)
+				b, c := harness.Start(t, s, cfg)
 				in := c.Subscribe("orders.>")
 				set := time.Now()
 				g := c.Publish("delaytimer.k.orders.x", "old", "Delay-For", tt.wait).Sequence
@@ -256,7 +253,7 @@ func TestTimerWithTwoOwners(t *testing.T) {
 // be cancelled, since nothing of it was stored elsewhere before.
 func TestTimerWithoutRoom(t *testing.T) {
 	t.Parallel()
-	natstest.BubbleWith(t, server.Options{}, func(t *testing.T, s *natstest.Server) {
+	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
 		in := c.Subscribe("orders.>")
 		start := time.Now()

@@ -190,8 +190,7 @@ func TestCleanStopSettlesTimers(t *testing.T) {
 			refusing := harness.Meddle(t, s, &cfg, "STREAM.MSG.DELETE.", func(m *nats.Msg) {
 				_ = m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`))
 			})
-			b := harness.StartBroker(t, s, cfg)
-			c := harness.NewClient(t, s)
+			b, c := harness.Start(t, s, cfg)
 			in := c.Subscribe("orders.>")
 			c.Publish("delaytimer.k.orders.x", "body", tt.headers...)
 			time.Sleep(1500 * time.Millisecond)

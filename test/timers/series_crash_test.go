@@ -63,8 +63,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			cfg.Leaser = tt.leaser
-			b := harness.StartBroker(t, s, cfg)
-			c := harness.NewClient(t, s)
+			b, c := harness.Start(t, s, cfg)
 			in := c.Subscribe("orders.>")
 			start := time.Now()
 			g := c.Publish(recurring, "body", "Delay-Every", levels.FormatDuration(tt.every), "X-Mine", "yes",
@@ -114,8 +113,7 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
 		silent := harness.Mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		b, c := harness.Start(t, s, cfg)
 		c.Target("ORDERS", "orders.>")
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "1m")

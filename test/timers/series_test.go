@@ -97,8 +97,7 @@ func TestMissedRounds(t *testing.T) {
 		"all":  {10 * m, 20 * m, back, back + 100*time.Millisecond, back + 200*time.Millisecond, 60 * m, 70 * m},
 	} {
 		natstest.Subtest(t, missed, func(t *testing.T, s *natstest.Server) {
-			b := harness.StartBroker(t, s, harness.TimersOn(t))
-			c := harness.NewClient(t, s)
+			b, c := harness.Start(t, s, harness.TimersOn(t))
 			in := c.Subscribe("orders.>")
 			start := time.Now()
 			g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed,

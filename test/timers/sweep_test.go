@@ -59,8 +59,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
 			trouble := harness.Mute(t, s, &cfg, silent)
-			b := harness.StartBroker(t, s, cfg)
-			c := harness.NewClient(t, s)
+			b, c := harness.Start(t, s, cfg)
 			in := c.Subscribe("orders.>")
 			start := time.Now()
 			c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
@@ -135,8 +134,7 @@ func TestTimerCursor(t *testing.T) {
 		}, 40},
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			b := harness.StartBroker(t, s, harness.TimersOn(t))
-			c := harness.NewClient(t, s)
+			b, c := harness.Start(t, s, harness.TimersOn(t))
 			in := c.Subscribe("orders.>")
 			start := time.Now()
 			for i := range 20 {

@@ -93,8 +93,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
 		cfg.TimerHistory = 10 * time.Hour
-		b := harness.StartBroker(t, s, cfg)
-		c := harness.NewClient(t, s)
+		b, c := harness.Start(t, s, cfg)
 		c.Target("ORDERS", "orders.>")
 		set := func(key, target, wait string, header ...string) uint64 {
 			return c.Publish("delaytimer."+key+"."+target, key, append(header, "Delay-For", wait)...).Sequence
