@@ -98,9 +98,9 @@
 //	a replica lags, or lacks the      the worker reads from the leader         TestCopied
 //	entry
 //	a server recovers an old entry    it is removed first, or is not the last  TestRemoveKnownEntries
-//	a client sets the timer over      the firing is delivered; the set is a    TestTimerSetOverItsFiring
+//	a client sets the timer over      the firing is delivered; the set is a    TestTimerReplacedWhileFiring
 //	its firing                        separate timer
-//	that second timer ends first      the firing stays until it is settled     TestFiringStaysUntilItIsSettled
+//	that second timer ends first      the firing stays until it is settled     TestFiringKeptUntilSettled
 //	two owners at the same time       one claim is refused, and waits          TestTimerWithTwoOwners
 //	the stream is full                firing is late; cancel still works       TestTimerWithoutRoom
 //	a sweep pass fails                the next pass runs a minute later        TestSweepAfterTrouble
@@ -136,9 +136,9 @@
 //	- and that later entry ends      it stays until the round is settled       TestCancelStaysOverRounds
 //	delivered, entry not removed     delivered under the same id, removed      TestRoundDeliveredAndNotRemoved
 //	next round's marker is lost      the sweep finds the next round            TestRoundFoundBySweep
-//	next round is due too early      it waits, and may be missed               TestRoundWaitsForTheOneBefore
-//	- and was moved                  it waits, and may be missed               TestChangedRoundWaitsForTheOneBefore
-//	- and is read for its marker     it waits, and may be missed       TestRoundFromItsMarkerWaitsForTheOneBefore
+//	next round is due too early      it waits, and may be missed               TestRoundWaitsForPrevious
+//	- and was moved                  it waits, and may be missed               TestChangedRoundWaitsForPrevious
+//	- and is read for its marker     it waits, and may be missed               TestRoundFromMarkerWaitsForPrevious
 //	two owners for a long time       one claim is refused, and finds the       TestRoundWithTwoOwners
 //	                                 round settled
 //	kills, while clocks change       each occurrence fires once                TestSeriesThroughChangesOfClocks

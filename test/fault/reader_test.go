@@ -18,10 +18,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestIdleLaneIsServedAfterItsConsumersServerDies kills a server that has the consumer of an idle lane's reader. The
+// TestIdleLaneAfterDeathOfConsumerServer kills a server that has the consumer of an idle lane's reader. The
 // server leads neither a lane nor the cluster, and the broker is not connected to it. A message that is published then
 // is at most 2.5 s late. The test allows 10 s, for a busy machine. With heartbeats every 5 s, it could be 12 s late.
-func TestIdleLaneIsServedAfterItsConsumersServerDies(t *testing.T) {
+func TestIdleLaneAfterDeathOfConsumerServer(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	const maxLate = 10 * time.Second

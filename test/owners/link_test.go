@@ -176,10 +176,10 @@ func TestEmbeddedShares(t *testing.T) {
 	other.Terminate()
 }
 
-// TestKilledComesBackAtOnce: a killed broker starts again at the same address, or on the same directory. It is
+// TestKilledBrokerResumes: a killed broker starts again at the same address, or on the same directory. It is
 // recognised there without any setting, and owns its lanes sooner than missing heartbeats would show that the old
 // process is dead.
-func TestKilledComesBackAtOnce(t *testing.T) {
+func TestKilledBrokerResumes(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	s := natstest.RunListening(t)

@@ -183,10 +183,10 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// TestOwnerStopsInDoubt: while the lease of a lane is in doubt, nothing in the lane is read, delivered or committed.
+// TestUncertainOwnerStops: while the lease of a lane is in doubt, nothing in the lane is read, delivered or committed.
 // Afterwards the work continues where it stopped. An owner that has to release the lane drains, passes its position on,
 // and may acquire the lane again.
-func TestOwnerStopsInDoubt(t *testing.T) {
+func TestUncertainOwnerStops(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		f := &harness.Fickle{Of: "DELAY_INTAKE", Lease: make(chan *harness.FickleLease, 10)}

@@ -68,9 +68,9 @@ func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 	})
 }
 
-// TestResumedIsNotHeldUpByALongLane: a target is resumed while the long lane of another pause drains. The target gets
+// TestResumedBesideLongLane: a target is resumed while the long lane of another pause drains. The target gets
 // its messages after one pass of that lane.
-func TestResumedIsNotHeldUpByALongLane(t *testing.T) {
+func TestResumedBesideLongLane(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

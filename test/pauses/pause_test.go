@@ -73,9 +73,9 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 	})
 }
 
-// TestNothingToPausedFromReturn: when pause returns, all messages that were sent to a slow service have been answered,
+// TestNothingSentAfterPause: when pause returns, all messages that were sent to a slow service have been answered,
 // and the messages that waited in memory have been taken back.
-func TestNothingToPausedFromReturn(t *testing.T) {
+func TestNothingSentAfterPause(t *testing.T) {
 	t.Parallel()
 	bubble(t, broker.Config{HoldMessages: 1024}, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
 		c.SlowService("svc.x", 300)

@@ -33,14 +33,14 @@ var Headers = []string{
 	"Delay-Error-Code: a", "Delay-Error: a", "Delay-Subject: a",
 }
 
-// A Way is a way to hide a header line from some parsers. Write returns the raw lines of a header block.
-type Way struct {
+// A Disguise hides a header line from some parsers. Lines returns the raw lines of a header block.
+type Disguise struct {
 	Name  string
-	Write func(line string) string
+	Lines func(line string) string
 }
 
-// Ways are all known ways, and the plain header. Each has worked with some parser.
-var Ways = []Way{
+// Disguises are all known disguises, and the plain header. Each has worked with some parser.
+var Disguises = []Disguise{
 	{"plain", func(l string) string { return l }},
 	{"lower case", strings.ToLower},
 	{"upper case", strings.ToUpper},

@@ -18,11 +18,11 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// maxHeld is the maximum number of messages that a lane maxHeld in memory in these tests. It is the smallest window of
+// maxHeld is the maximum number of messages that a lane holds in memory in these tests. It is the smallest window of
 // package deliver, so each group of targets has the same share of the memory as with the defaults.
 const maxHeld = 2 << 10
 
-// A trouble publishes more messages than a lane maxHeld for a target that is in trouble. They are due within a second.
+// A trouble publishes more messages than a lane holds, for a target that is in trouble. They are due within a second.
 type trouble func(c *harness.Client)
 
 // floodWith publishes messages for silent targets of mode stream.

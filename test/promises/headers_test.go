@@ -70,11 +70,11 @@ type vectors struct {
 func (v vectors) publish(raw *harness.RawConn) {
 	v.c.T.Helper()
 	numbers := make(map[string]int) // which publish, by body
-	for _, way := range poison.Ways {
+	for _, disguise := range poison.Disguises {
 		for _, line := range poison.Headers {
-			block := "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" + way.Write(line) + "\r\n\r\n"
+			block := "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" + disguise.Lines(line) + "\r\n\r\n"
 			for route, subject := range map[string]string{"hop ": "delayin.10s.orders.x", "retry ": "delay.1s.nobody.x"} {
-				body := route + line + ", " + way.Name
+				body := route + line + ", " + disguise.Name
 				v.blocks[body] = block
 				numbers[body] = raw.Publish(subject, block, body)
 			}
@@ -92,7 +92,7 @@ func (v vectors) publish(raw *harness.RawConn) {
 			v.c.T.Errorf("%q was not stored", body)
 		}
 	}
-	if published := 2 * len(poison.Ways) * len(poison.Headers); all < published*3/4 || all == published {
+	if published := 2 * len(poison.Disguises) * len(poison.Headers); all < published*3/4 || all == published {
 		v.c.T.Errorf("%d of %d were stored, want nearly all: the server refuses what it sees", all, published)
 	}
 }

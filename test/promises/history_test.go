@@ -234,10 +234,10 @@ func TestCleanStopNoDuplicates(t *testing.T) {
 	})
 }
 
-// TestDeposedLeaderIsNoNewHistory: a leader was paused, continues, and does not know yet that another one was elected.
+// TestDeposedLeaderRepeatsNothing: a leader was paused, continues, and does not know yet that another one was elected.
 // For a while it answers with an old state of the stream. The broker does not take that for a new stream: it reads
 // nothing again, and no message comes twice.
-func TestDeposedLeaderIsNoNewHistory(t *testing.T) {
+func TestDeposedLeaderRepeatsNothing(t *testing.T) {
 	for _, staleTime := range []time.Duration{0, 300 * time.Millisecond, 5 * time.Second, 9 * time.Second} {
 		t.Run(staleTime.String(), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -283,10 +283,10 @@ func TestDeposedLeaderIsNoNewHistory(t *testing.T) {
 	}
 }
 
-// TestCommitOfAnOldLook: before it purges a stream, a broker checks that the stream is still the one it read. The test
-// delays the answer to that check. Meanwhile it deletes the stream, creates it again and stores as many messages. The
-// purge must not remove those.
-func TestCommitOfAnOldLook(t *testing.T) {
+// TestPurgeOfReplacedStream: before it purges a stream, a broker checks that the stream is still the one it read. The
+// test delays the answer to that check. Meanwhile it deletes the stream, creates it again and stores as many messages.
+// The purge must not remove those.
+func TestPurgeOfReplacedStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
 		var armed atomic.Bool

@@ -14,9 +14,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestOldestDueFirstHoweverOverdue: messages that are overdue by less than a second are sent after messages that are
+// TestOldestDueFirstWithinASecond: messages that are overdue by less than a second are sent after messages that are
 // overdue by more.
-func TestOldestDueFirstHoweverOverdue(t *testing.T) {
+func TestOldestDueFirstWithinASecond(t *testing.T) {
 	t.Parallel()
 	harness.BubbleWithBroker(t, broker.Config{}, func(t *testing.T, c *harness.Client, a *harness.Instance) {
 		c.Target("ORDERS", "orders.>")

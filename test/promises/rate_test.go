@@ -13,9 +13,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRateAfterTheServerWasAway: the server is down for ten seconds, in which 100 messages had their send times at the
+// TestRateAfterServerOutage: the server is down for ten seconds, in which 100 messages had their send times at the
 // rate of a target. Afterwards they come at that rate, in order, before the messages with later send times.
-func TestRateAfterTheServerWasAway(t *testing.T) { // not in parallel: see natstest.DropTimers
+func TestRateAfterServerOutage(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, flood = 10, 200
 		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, Log: harness.Quiet})
@@ -34,9 +34,9 @@ func TestRateAfterTheServerWasAway(t *testing.T) { // not in parallel: see natst
 	})
 }
 
-// TestSilenceOfARatedTargetIsCounted: a target with a rate should acknowledge, and never does. Each repetition of a
+// TestSilenceOfRatedTargetCounts: a target with a rate should acknowledge, and never does. Each repetition of a
 // message has a send time, and its silences are counted: it becomes a dead letter after the third.
-func TestSilenceOfARatedTargetIsCounted(t *testing.T) {
+func TestSilenceOfRatedTargetCounts(t *testing.T) {
 	t.Parallel()
 	const flood = 20
 	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}}, Attempts: 1, Log: harness.Quiet}

@@ -12,10 +12,10 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRestoredUnderABlockedReader restores a level from a backup while its reader is paused, because its owner holds as
+// TestRestoredWhileReaderPauses restores a level from a backup while its reader is paused, because its owner holds as
 // many messages as it may; so neither notices. New messages get the sequences of old ones. If the backup is of an older
 // server, even the stream's time of creation is the same. The owner's next commit must not remove the new messages.
-func TestRestoredUnderABlockedReader(t *testing.T) {
+func TestRestoredWhileReaderPauses(t *testing.T) {
 	t.Parallel()
 	forEachBackup(t, func(t *testing.T, s *natstest.Server, c *harness.Client, backUp backupKind) {
 		start := time.Now()

@@ -234,9 +234,9 @@ func TestForbiddenToTheBroker(t *testing.T) {
 	})
 }
 
-// TestForbiddenAndHeardLate: nats.go calls its error handlers one after another, so a slow handler delays the report of
-// a refusal. The refusal still counts.
-func TestForbiddenAndHeardLate(t *testing.T) {
+// TestForbiddenWithSlowHandler: nats.go calls its error handlers one after another, so a slow handler delays the report
+// of a refusal. The refusal still counts.
+func TestForbiddenWithSlowHandler(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
 		slow := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { time.Sleep(200 * time.Millisecond) })

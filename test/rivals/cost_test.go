@@ -75,14 +75,14 @@ func BenchmarkIdle(b *testing.B) {
 // It takes 45 seconds. Compare only ratios of results of the same run. CPU is the CPU time of the server and of the
 // broker.
 func BenchmarkJournal(b *testing.B) {
-	const load, rounds = 4 * time.Second, 2
+	const duration, rounds = 4 * time.Second, 2
 	t := table{head: []string{"msg/s", "journal", "p50 ms", "p99 ms", "CPU µs/msg", "sum", "bytes/record"}}
 	for _, rate := range []int{1_000, 10_000} {
 		for round := range rounds {
 			for _, retention := range []string{"off", "1h"} {
 				b.Run(fmt.Sprintf("rate=%d/journal=%s/%d", rate, retention, round), func(b *testing.B) {
 					for b.Loop() {
-						r, bytes := withJournal(b, retention, rate, rate*int(load/time.Second))
+						r, bytes := withJournal(b, retention, rate, rate*int(duration/time.Second))
 						t.row(thousands(rate), retention, millis(r.late.P50), millis(r.late.P99), r.cpu.String(),
 							fmt.Sprint(r.cpu.sum().Microseconds()), thousands(bytes))
 					}

@@ -13,9 +13,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestScheduleOfAnother: a client that may publish on some subjects reaches the targets of these subjects and ends
-// their schedules, and nothing else.
-func TestScheduleOfAnother(t *testing.T) {
+// TestScheduleOfOtherSubjects: a client that may publish on some subjects reaches the targets of these subjects and
+// ends their schedules, and nothing else.
+func TestScheduleOfOtherSubjects(t *testing.T) {
 	t.Parallel()
 	cfg := harness.SchedulesOn(t)
 	cfg.Targets = []string{"orders.open.>", "mail.>"}

@@ -19,9 +19,9 @@ import (
 // This file tests schedules in the server's format (DELAY_SCHEDULES). schedules_test.go compares the answers to
 // requests with the server's.
 
-// TestScheduleByItsClient: a schedule that an unmodified nats.go requests with its own options arrives in any stream,
+// TestScheduleByNATSClient: a schedule that an unmodified nats.go requests with its own options arrives in any stream,
 // or at core subscribers, to the nanosecond, with all headers of a schedule's message.
-func TestScheduleByItsClient(t *testing.T) {
+func TestScheduleByNATSClient(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
@@ -58,9 +58,9 @@ func TestScheduleByItsClient(t *testing.T) {
 	})
 }
 
-// TestSchedulerHeadersStayHome: no other stream accepts the headers that the server's scheduler adds to a message,
+// TestSchedulerHeadersAreRefused: no other stream accepts the headers that the server's scheduler adds to a message,
 // whether the stream allows schedules or not. So the broker adds headers of its own.
-func TestSchedulerHeadersStayHome(t *testing.T) {
+func TestSchedulerHeadersAreRefused(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
@@ -81,9 +81,9 @@ func TestSchedulerHeadersStayHome(t *testing.T) {
 	})
 }
 
-// TestScheduleOnItsWay: a refused delivery of a schedule is retried like any other, with all its headers. After the
+// TestScheduleIsRetried: a refused delivery of a schedule is retried like any other, with all its headers. After the
 // last attempt, its dead letter names the schedule.
-func TestScheduleOnItsWay(t *testing.T) {
+func TestScheduleIsRetried(t *testing.T) {
 	t.Parallel()
 	cfg := harness.SchedulesOn(t)
 	cfg.Attempts = 3

@@ -163,9 +163,9 @@ func TestImportKilledAndFired(t *testing.T) {
 	})
 }
 
-// TestImportOfWhatIsCancelled: a client cancels a schedule of the broker while the server still has it: before the
+// TestImportOfCancelled: a client cancels a schedule of the broker while the server still has it: before the
 // import, or after a killed import. No import revives it.
-func TestImportOfWhatIsCancelled(t *testing.T) {
+func TestImportOfCancelled(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{0, 2} {
 		natstest.Subtest(t, fmt.Sprint("killed at step ", at), func(t *testing.T, s *natstest.Server) {

@@ -183,8 +183,8 @@ func TestTakeOverInTrouble(t *testing.T) {
 	})
 }
 
-// TestTakeOverOfWhatIsThere: a schedule that the broker already has is not replaced.
-func TestTakeOverOfWhatIsThere(t *testing.T) {
+// TestTakeOverOfExistingSchedule: a schedule that the broker already has is not replaced.
+func TestTakeOverOfExistingSchedule(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) { sc.plan("a", sc.at(10*time.Minute), "orders.a") })
 		h.home = "DELAY_TIMERS"

@@ -136,9 +136,9 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 	}
 }
 
-// TestRefusalIsSilence: a client publishes without the right to do so. The publish gets no answer and times out; the
-// error handler receives an error that names the subject.
-func TestRefusalIsSilence(t *testing.T) {
+// TestRefusedPublishTimesOut: a client publishes without the right to do so. The publish gets no answer and times out;
+// the error handler receives an error that names the subject.
+func TestRefusedPublishTimesOut(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
 	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
@@ -171,7 +171,7 @@ func TestRefusalIsSilence(t *testing.T) {
 
 // TestAnswersGoAnywhere: NATS does not check the reply subject of a publish. A tenant can have the acknowledgement of
 // its own request sent to any subject of its account: to a subject of another tenant, even after a delay; to an
-// internal subject, where it does nothing; or to a publish that waits for an answer, see TestForgedAckTakesNothingAway.
+// internal subject, where it does nothing; or to a publish that waits for an answer, see TestForgedAckLosesNothing.
 // Acknowledgements do not leave the account.
 func TestAnswersGoAnywhere(t *testing.T) {
 	t.Parallel()

@@ -43,10 +43,10 @@ func asTenants(
 	})
 }
 
-// TestForgedAckTakesNothingAway: a tenant sees the reply subject of a delivery to itself, guesses others from it, and
+// TestForgedAckLosesNothing: a tenant sees the reply subject of a delivery to itself, guesses others from it, and
 // has the server send the acknowledgements of its own requests there. The message of another tenant, whose stream is
 // silent at the time, still waits for its own acknowledgement.
-func TestForgedAckTakesNothingAway(t *testing.T) {
+func TestForgedAckLosesNothing(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
 		payments.Silent("payments.capture")
@@ -109,11 +109,11 @@ func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 	})
 }
 
-// TestRelayedMessagesAreNobodys: two ways let NATS publish a tenant's message on a subject of the broker. The tenant
+// TestRelayedMessagesAreUnproven: two ways let NATS publish a tenant's message on a subject of the broker. The tenant
 // reads its own stream and names that subject for the answer; or somebody creates a consumer that delivers there. The
 // broker does not trust such messages, whatever their headers say: it delivers none, and resends none from the dead
 // letters unless the operator insists.
-func TestRelayedMessagesAreNobodys(t *testing.T) {
+func TestRelayedMessagesAreUnproven(t *testing.T) {
 	t.Parallel()
 	more := []string{"$JS.API.DIRECT.GET.ORDERS", "orders.own.>"}
 	asTenants(t, broker.Config{}, more, func(t *testing.T, admin, orders, payments *harness.Client) {
@@ -179,9 +179,9 @@ func checkUnproven(c *harness.Client) int {
 	return len(all)
 }
 
-// TestTenantsHearNoInbox: with the rights of tenants.conf, a tenant cannot subscribe to the inboxes of the broker, and
+// TestTenantsReadNoInbox: with the rights of tenants.conf, a tenant cannot subscribe to the inboxes of the broker, and
 // cannot use the JetStream API.
-func TestTenantsHearNoInbox(t *testing.T) {
+func TestTenantsReadNoInbox(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, _, orders, _ *harness.Client) {
 		heard := make(chan string, 1000)
@@ -228,10 +228,10 @@ func TestAnotherStreamAcknowledgesNoLetter(t *testing.T) {
 	})
 }
 
-// TestForgedCopyIsNotOurs: a client publishes a forged message where a message of the broker hops next, under the same
+// TestForgedDuplicateOfHop: a client publishes a forged message where a message of the broker hops next, under the same
 // id. The server then answers that the hop is a duplicate. The broker reads the stored message, and does not believe
 // that it is its own.
-func TestForgedCopyIsNotOurs(t *testing.T) {
+func TestForgedDuplicateOfHop(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 1m"), DedupWindow: time.Hour}

@@ -26,9 +26,9 @@ func hopState(sequence int) []string {
 		fmt.Sprintf("DELAY_5s-%d-1", sequence), message.HeaderDue, now, message.HeaderAccepted, now}
 }
 
-// TestUnknownKeyIsLookedFor: another instance that provisioned at the same time may have stored a key which this
+// TestUnknownKeyIsReadAgain: another instance that provisioned at the same time may have stored a key which this
 // instance has not read. It reads the keys again before it gives the message up.
-func TestUnknownKeyIsLookedFor(t *testing.T) {
+func TestUnknownKeyIsReadAgain(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()
@@ -96,9 +96,9 @@ func TestUpgradeFromUnsealed(t *testing.T) {
 	})
 }
 
-// TestNoStreamTakesTheSecretAlong deletes each kind of stream in turn. Sealed messages are still trusted, and the
+// TestSecretSurvivesLossOfStream deletes each kind of stream in turn. Sealed messages are still trusted, and the
 // stream that replaces the deleted one has the same secret in its metadata.
-func TestNoStreamTakesTheSecretAlong(t *testing.T) {
+func TestSecretSurvivesLossOfStream(t *testing.T) {
 	t.Parallel()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m"), MaxOwners: 2}
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
@@ -128,10 +128,10 @@ func TestNoStreamTakesTheSecretAlong(t *testing.T) {
 	})
 }
 
-// TestSecretIsNeededWhereOthersSeal: a broker without the secret of the other instances does not start, since they
+// TestSecretIsRequired: a broker without the secret of the other instances does not start, since they
 // would consider its messages forged. A broker that provisions nothing, on streams without seals in their metadata,
 // works without a secret, and logs the consequence.
-func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
+func TestSecretIsRequired(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		secret := []string{"kept by the operator, not by NATS"}
@@ -167,9 +167,9 @@ func TestSecretIsNeededWhereOthersSeal(t *testing.T) {
 	})
 }
 
-// TestWhoSeesMetadataSeesTheSecret: a user who may ask for information on streams sees a secret that is in their
+// TestMetadataShowsSecret: a user who may ask for information on streams sees a secret that is in their
 // metadata. A secret set by DELAY_SECRET is not there.
-func TestWhoSeesMetadataSeesTheSecret(t *testing.T) {
+func TestMetadataShowsSecret(t *testing.T) {
 	t.Parallel()
 	const own = "kept by the operator, not by NATS"
 	for _, secrets := range [][]string{nil, {own}} {

@@ -162,10 +162,10 @@ func TestSecretIsChanged(t *testing.T) {
 	})
 }
 
-// TestUnknownSecretIsSaid: a secret was removed too early. The log, doctor and the lists report the entries that no
+// TestUnknownSecretIsReported: a secret was removed too early. The log, doctor and the lists report the entries that no
 // instance can open, and the broker keeps these. It finds all other timers. Once the secret is set again, all timers
 // fire.
-func TestUnknownSecretIsSaid(t *testing.T) {
+func TestUnknownSecretIsReported(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)

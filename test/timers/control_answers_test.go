@@ -207,9 +207,9 @@ func TestRefusedByOldLeader(t *testing.T) {
 	})
 }
 
-// TestRefusedForGood: one leader refuses a change of a timer that another leader shows as pending. The client tries
-// again at intervals until its time is over.
-func TestRefusedForGood(t *testing.T) {
+// TestRefusedUntilTimeout: one leader refuses a change of a timer that another leader shows as pending. The client
+// tries again at intervals until its time is over.
+func TestRefusedUntilTimeout(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
@@ -270,8 +270,8 @@ func TestSilenceIsUnknown(t *testing.T) {
 	})
 }
 
-// TestNothingOfOldLeader: only a leader that a majority follows proves that a subject has no entry.
-func TestNothingOfOldLeader(t *testing.T) {
+// TestOldLeaderProvesNothing: only a leader that a majority follows proves that a subject has no entry.
+func TestOldLeaderProvesNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, harness.TimersOn(t))

@@ -50,9 +50,9 @@ func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() m
 	}
 }
 
-// TestNobodyWaitsForFutureGenerations: a generation beyond the end of the stream is unknown immediately. However often
+// TestFutureGenerationIsUnknown: a generation beyond the end of the stream is unknown immediately. However often
 // clients request it, that takes only a few requests to JetStream.
-func TestNobodyWaitsForFutureGenerations(t *testing.T) {
+func TestFutureGenerationIsUnknown(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -128,9 +128,9 @@ func TestTenantsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestManyAtOneMoment: hundreds of clients cancel timers together. Each gets the outcome. Requests beyond the length of
-// the queue get the answer that the service is busy, and change nothing.
-func TestManyAtOneMoment(t *testing.T) {
+// TestManyConcurrentCancels: hundreds of clients cancel timers together. Each gets the outcome. Requests beyond the
+// length of the queue get the answer that the service is busy, and change nothing.
+func TestManyConcurrentCancels(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -91,9 +91,9 @@ func checkListsSeries(t *testing.T, c *harness.Client) {
 	}
 }
 
-// TestRecursListsWhatFiresMeanwhile: a list takes longer than the interval of the rounds, and still contains each
+// TestRecursDuringFirings: a list takes longer than the interval of the rounds, and still contains each
 // series once.
-func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
+func TestRecursDuringFirings(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
@@ -120,9 +120,9 @@ func TestRecursListsWhatFiresMeanwhile(t *testing.T) {
 	})
 }
 
-// TestNothingOfOursWithoutASecret: a client without the brokers' secret writes no entry of a broker. Such an entry
+// TestNoBrokerEntryWithoutSecret: a client without the brokers' secret writes no entry of a broker. Such an entry
 // would replace the series and be invalid.
-func TestNothingOfOursWithoutASecret(t *testing.T) {
+func TestNoBrokerEntryWithoutSecret(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
 		c := harness.NewTimerClient(plain)

@@ -135,10 +135,10 @@ func TestControlRefusals(t *testing.T) {
 	})
 }
 
-// TestDeputyAnswersInboxesOnly: a request is neither answered nor carried out if its answer would go to a subject where
-// it is a request itself, or nowhere. That also holds for the requests of "nats micro", and for acknowledgements that a
-// tenant has redirected to the service's subjects.
-func TestDeputyAnswersInboxesOnly(t *testing.T) {
+// TestServiceAnswersInboxesOnly: a request is neither answered nor carried out if its answer would go to a subject
+// where it is a request itself, or nowhere. That also holds for the requests of "nats micro", and for acknowledgements
+// that a tenant has redirected to the service's subjects.
+func TestServiceAnswersInboxesOnly(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)

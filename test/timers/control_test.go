@@ -102,9 +102,9 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	}
 }
 
-// TestVerdictBehindAnother: the outcome of a generation is found although another client has replaced its firing, or
+// TestOutcomeAfterReplacement: the outcome of a generation is found although another client has replaced its firing, or
 // its cancel, without a condition.
-func TestVerdictBehindAnother(t *testing.T) {
+func TestOutcomeAfterReplacement(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
@@ -136,9 +136,9 @@ func TestVerdictBehindAnother(t *testing.T) {
 	})
 }
 
-// TestVerdictsAroundDue: an outcome at any time around the due time is final. A cancelled timer never arrives. A timer
+// TestOutcomesAroundDue: an outcome at any time around the due time is final. A cancelled timer never arrives. A timer
 // whose cancel was too late has arrived. A timer that was moved or fired arrives once.
-func TestVerdictsAroundDue(t *testing.T) {
+func TestOutcomesAroundDue(t *testing.T) {
 	t.Parallel()
 	for _, history := range []time.Duration{-1, time.Minute} {
 		natstest.Subtest(t, history.String(), func(t *testing.T, s *natstest.Server) {
@@ -202,9 +202,9 @@ func TestMoveKeepsMessageID(t *testing.T) {
 	})
 }
 
-// TestListShowsWhatStands: entries that were replaced, moved or cancelled while no broker removes them are on no page,
+// TestListShowsLastEntries: entries that were replaced, moved or cancelled while no broker removes them are on no page,
 // and no bulk request changes them.
-func TestListShowsWhatStands(t *testing.T) {
+func TestListShowsLastEntries(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		b := harness.StartBroker(t, s, harness.TimersOn(t))

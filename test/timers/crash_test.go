@@ -130,9 +130,9 @@ func TestTimerCrashes(t *testing.T) {
 	}
 }
 
-// TestCrashesAreThoseOfTheDocument compares the crashes with the table in the documentation of package timer, line by
+// TestCrashesMatchDocument compares the crashes with the table in the documentation of package timer, line by
 // line.
-func TestCrashesAreThoseOfTheDocument(t *testing.T) {
+func TestCrashesMatchDocument(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../broker/timer/doc.go")
 	natstest.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimerFigures: the status has the number of pending timers, wherever their markers are, and their lateness.
-func TestTimerFigures(t *testing.T) {
+// TestTimerStatus: the status has the number of pending timers, wherever their markers are, and their lateness.
+func TestTimerStatus(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {

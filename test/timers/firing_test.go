@@ -41,9 +41,9 @@ func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.
 	}
 }
 
-// TestTimerToldAndNotRemoved: the outcome of a timer is stored, a crash prevents the removal of its entries, and a
+// TestCrashAfterOutcome: the outcome of a timer is stored, a crash prevents the removal of its entries, and a
 // client sets the timer again. The first timer is not delivered again.
-func TestTimerToldAndNotRemoved(t *testing.T) {
+func TestCrashAfterOutcome(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
@@ -74,10 +74,10 @@ func TestTimerToldAndNotRemoved(t *testing.T) {
 	})
 }
 
-// TestTimerSetOverItsFiring: while a firing is underway, a client sets or cancels the timer without a condition, and
+// TestTimerReplacedWhileFiring: while a firing is underway, a client sets or cancels the timer without a condition, and
 // the broker crashes before the delivery. The firing is delivered once, wherever its marker is, and the new set fires
 // when it is due.
-func TestTimerSetOverItsFiring(t *testing.T) {
+func TestTimerReplacedWhileFiring(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -165,9 +165,9 @@ func TestTimerFiringIsSwept(t *testing.T) {
 	})
 }
 
-// TestFiringStaysUntilItIsSettled: while an instance may deliver a firing, later entries of clients come and go, and
+// TestFiringKeptUntilSettled: while an instance may deliver a firing, later entries of clients come and go, and
 // the firing is kept.
-func TestFiringStaysUntilItIsSettled(t *testing.T) {
+func TestFiringKeptUntilSettled(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	for _, wait := range []time.Duration{3 * time.Second, 10 * time.Minute} {
@@ -198,9 +198,9 @@ func TestFiringStaysUntilItIsSettled(t *testing.T) {
 	}
 }
 
-// TestFiringLeftByOurselves: an instance loses the lane while a target has not answered, and acquires it again. A
+// TestFiringAfterLostLease: an instance loses the lane while a target has not answered, and acquires it again. A
 // client has replaced the firing, so its set is removed. The firing is delivered immediately.
-func TestFiringLeftByOurselves(t *testing.T) {
+func TestFiringAfterLostLease(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		f := &harness.Fickle{Of: "DELAY_TIMERS", Lease: make(chan *harness.FickleLease, 10)}

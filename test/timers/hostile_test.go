@@ -14,9 +14,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestBadTimerIsSaidLoudly: an invalid message has replaced a timer. Its dead letter names the key and the generation,
+// TestBadTimerBecomesLetter: an invalid message has replaced a timer. Its dead letter names the key and the generation,
 // and neither message is delivered.
-func TestBadTimerIsSaidLoudly(t *testing.T) {
+func TestBadTimerBecomesLetter(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe(">")

@@ -159,9 +159,9 @@ func TestRoundFoundBySweep(t *testing.T) {
 	})
 }
 
-// TestRoundWaitsForTheOneBefore: the target of one round does not answer. The next round fires when the first one is in
+// TestRoundWaitsForPrevious: the target of one round does not answer. The next round fires when the first one is in
 // a retry lane, and not before, although it is due. Of several rounds that are due meanwhile, one comes late.
-func TestRoundWaitsForTheOneBefore(t *testing.T) {
+func TestRoundWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>") // it answers nothing

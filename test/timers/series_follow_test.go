@@ -29,10 +29,10 @@ func firstSent(in *harness.Inbox, since time.Time) map[string]time.Duration {
 	return first
 }
 
-// TestChangedRoundWaitsForTheOneBefore: a round is underway to a target that does not answer, for which the broker
+// TestChangedRoundWaitsForPrevious: a round is underway to a target that does not answer, for which the broker
 // waits five seconds. Meanwhile a client changes the next round, once or twice, so that the next round is due earlier.
 // The next round is sent only when the previous one is in a retry lane.
-func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
+func TestChangedRoundWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	move := func(c *harness.TimerClient, after string) {
 		w := harness.NewChange(timer.Move, "k", 0)
@@ -73,10 +73,10 @@ func TestChangedRoundWaitsForTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestRoundFromItsMarkerWaitsForTheOneBefore: an instance has stored that a round fires, and crashes. The marker of the
+// TestRoundFromMarkerWaitsForPrevious: an instance has stored that a round fires, and crashes. The marker of the
 // next round is in a level. Another instance finds both rounds when both are due. The target does not answer. The next
 // round waits for five seconds, until the first one is in a retry lane.
-func TestRoundFromItsMarkerWaitsForTheOneBefore(t *testing.T) {
+func TestRoundFromMarkerWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)

@@ -144,9 +144,9 @@ func TestMissedRoundIsRemoved(t *testing.T) {
 	})
 }
 
-// TestMissedAtTheEnd: the last round of a series is missed, and its policy is to skip. The series is over, and the
+// TestMissedLastRound: the last round of a series is missed, and its policy is to skip. The series is over, and the
 // outcome is kept for a while.
-func TestMissedAtTheEnd(t *testing.T) {
+func TestMissedLastRound(t *testing.T) {
 	t.Parallel()
 	cfg := harness.TimersOn(t)
 	cfg.TimerHistory = 10 * time.Minute

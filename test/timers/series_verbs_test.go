@@ -135,9 +135,9 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 	})
 }
 
-// TestSeriesFiresBesides: a series that is fired by request makes one extra delivery under its own id, and otherwise
+// TestSeriesFiresExtra: a series that is fired by request makes one extra delivery under its own id, and otherwise
 // goes on unchanged.
-func TestSeriesFiresBesides(t *testing.T) {
+func TestSeriesFiresExtra(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	cfg := harness.TimersOn(t)
@@ -229,8 +229,8 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 	})
 }
 
-// TestResumeLeavesWhatIsNotPaused: resuming a series that is not paused changes nothing. A moved round keeps its time.
-func TestResumeLeavesWhatIsNotPaused(t *testing.T) {
+// TestResumeWithoutPause: resuming a series that is not paused changes nothing. A moved round keeps its time.
+func TestResumeWithoutPause(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := everyHour(t, s)

@@ -256,8 +256,8 @@ func TestTimersStreamRecreated(t *testing.T) {
 	})
 }
 
-// TestSweepRests: while no timer can be overdue, no sweep pass runs.
-func TestSweepRests(t *testing.T) {
+// TestNoSweepWithoutOverdue: while no timer can be overdue, no sweep pass runs.
+func TestNoSweepWithoutOverdue(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {

@@ -17,9 +17,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimersInVerbs: without the broker's settings, levels shows the number of pending timers, and where shows the
+// TestTimersInCommands: without the broker's settings, levels shows the number of pending timers, and where shows the
 // outcome of one.
-func TestTimersInVerbs(t *testing.T) {
+func TestTimersInCommands(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)
@@ -162,9 +162,9 @@ func TestTimersAreCountedOnce(t *testing.T) {
 	})
 }
 
-// TestPausedIsAhead: messages of a paused target are pending, also in a list by target. The list of pauses does not
+// TestPausedIsPending: messages of a paused target are pending, also in a list by target. The list of pauses does not
 // count as a message.
-func TestPausedIsAhead(t *testing.T) {
+func TestPausedIsPending(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimersOn(t)

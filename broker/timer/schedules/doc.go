@@ -44,7 +44,7 @@
 // # Tried and rejected
 //
 // Nats-Scheduler and Nats-Schedule-Next on the delivered message, as the server sets them: every stream refuses such a
-// message, or purges the subject in the header (TestSchedulerHeadersStayHome). A stream that listens on the subjects of
-// schedules: with allow_msg_schedules, the server would fire, too; without it, the server refuses the request before a
-// broker receives it.
+// message, or purges the subject in the header (TestSchedulerHeadersAreRefused). A stream that listens on the subjects
+// of schedules: with allow_msg_schedules, the server would fire, too; without it, the server refuses the request before
+// a broker receives it.
 package schedules
