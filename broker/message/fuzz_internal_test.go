@@ -15,8 +15,8 @@ import (
 // FuzzInternalHeaders parses any header block on the broker's own subjects, with and without valid state headers before
 // it: another version may have accepted the message, or a user may have too many permissions.
 func FuzzInternalHeaders(f *testing.F) {
-	for i, how := range poison.Disguises {
-		f.Add([]byte(how.Lines(poison.Headers[i%len(poison.Headers)])+"\r\nX-Order: 42\r\n"), uint8(i))
+	for i, disguise := range poison.Disguises {
+		f.Add([]byte(disguise.Lines(poison.Headers[i%len(poison.Headers)])+"\r\nX-Order: 42\r\n"), uint8(i))
 	}
 	for i, line := range []string{
 		"Delay-Expires: 2026-11-20T10:00:00Z\r\nNats-Rollup: all", "Delay-TTL: 5\r\nNats-TTL: 1", "Delay-TTL: 1\rNats-TTL: 9",

@@ -56,10 +56,10 @@ func FuzzSubject(f *testing.F) {
 
 // FuzzHeaders parses any header block of a client.
 func FuzzHeaders(f *testing.F) {
-	for i, how := range poison.Disguises {
-		f.Add([]byte(block("X-Order: 42", how.Lines(poison.Headers[i%len(poison.Headers)]), "traceparent: 00-a-b-01")),
+	for i, disguise := range poison.Disguises {
+		f.Add([]byte(block("X-Order: 42", disguise.Lines(poison.Headers[i%len(poison.Headers)]), "traceparent: 00-a-b-01")),
 			uint8(i))
-		f.Add([]byte(block(how.Lines("Delay-Until: 2026-11-20T12:00:00Z"), how.Write("Nats-Msg-Id: 1"))), uint8(0))
+		f.Add([]byte(block(disguise.Lines("Delay-Until: 2026-11-20T12:00:00Z"), disguise.Lines("Nats-Msg-Id: 1"))), uint8(0))
 	}
 	f.Add([]byte("NATS/1.0 503 No Responders\r\n\r\n"), uint8(1))
 	f.Add([]byte("NATS/1.0\nA:\nA:\nDelay-TTL:1w\nDelay-Expires: 9999-12-31T23:59:59-23:59\n\n"), uint8(2))

@@ -14,10 +14,10 @@ import (
 // nats-server nor nats.go finds them in a published message, except those that the broker writes. The client's own
 // headers are passed on.
 func TestReservedHeadersAreDropped(t *testing.T) {
-	for _, how := range poison.Disguises {
+	for _, disguise := range poison.Disguises {
 		for _, evil := range poison.Headers {
-			what := fmt.Sprintf("%s, %s", evil, how.Name)
-			b := block("X-Order: 42", how.Lines(evil), "Nats-Msg-Id: mine", "traceparent: 00-abc-def-01", "Delay-TTL: 90s")
+			what := fmt.Sprintf("%s, %s", evil, disguise.Name)
+			b := block("X-Order: 42", disguise.Lines(evil), "Nats-Msg-Id: mine", "traceparent: 00-abc-def-01", "Delay-TTL: 90s")
 			r, problem := policy.Parse(incoming("delay.1h.x", decode(t, b)))
 			checkAllClean(t, what, r, problem)
 			if problem != nil {
@@ -44,12 +44,12 @@ func TestReservedHeadersAreDropped(t *testing.T) {
 func TestMisspeltHeader(t *testing.T) {
 	for _, evil := range []string{"Delay-Untill: 2030-01-01T00:00:00Z", "Delay-At: 1h", "Delay-: a",
 		"Delay-Of-Tomorrow: a"} {
-		for _, how := range poison.Disguises {
-			if how.Name == "bare CR in a value" || how.Name == "inside a value" || how.Name == "colon first" {
+		for _, disguise := range poison.Disguises {
+			if disguise.Name == "bare CR in a value" || disguise.Name == "inside a value" || disguise.Name == "colon first" {
 				continue // nats.go finds no header in this notation
 			}
-			what := fmt.Sprintf("%s, %s", evil, how.Name)
-			line := how.Lines(evil)
+			what := fmt.Sprintf("%s, %s", evil, disguise.Name)
+			line := disguise.Lines(evil)
 			r, problem := policy.Parse(incoming("delay.1h.x", decode(t, block("X-Order: 42", line))))
 			if problem == nil || problem.Code != message.BadOption {
 				t.Errorf("%s: got %v, want bad_option", what, problem)
@@ -71,13 +71,13 @@ func TestMisspeltHeader(t *testing.T) {
 // another version may have passed them on.
 func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 	hop := mustParse(t, "delay.1h.x", "X-Order: 42", "Delay-TTL: 90s").HopHeader()
-	for _, how := range poison.Disguises {
+	for _, disguise := range poison.Disguises {
 		for _, evil := range poison.Headers {
 			if strings.HasPrefix(evil, "Delay-") {
 				continue // on our own subjects these headers are ours
 			}
-			what := fmt.Sprintf("%s, %s, on a hop", evil, how.Name)
-			b := strings.TrimSuffix(encode(t, hop), "\r\n") + how.Lines(evil) + "\r\n\r\n"
+			what := fmt.Sprintf("%s, %s, on a hop", evil, disguise.Name)
+			b := strings.TrimSuffix(encode(t, hop), "\r\n") + disguise.Lines(evil) + "\r\n\r\n"
 			r, problem := policy.Parse(incoming("delaysys.hop.1h.x", decode(t, b)))
 			if problem != nil {
 				t.Errorf("%s: %v", what, problem)

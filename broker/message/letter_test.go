@@ -127,8 +127,9 @@ func FuzzLetter(f *testing.F) {
 	f.Add([]byte(block(append(lines, "Delay-Expires: 9999-12-31T23:59:59Z", "Delay-TTL: never",
 		"Delay-Deliver: core")...)), "delaydead.expired.orders.x")
 	f.Add([]byte(block(append(lines, "Delay-Deliver: core\rx")...)), "delaydead.expired.x") // nats.go writes "core x"
-	for i, how := range poison.Disguises {
-		f.Add([]byte(block(append(lines, how.Lines(poison.Headers[i%len(poison.Headers)]))...)), "delaydead.bad_time.5s.x")
+	for i, disguise := range poison.Disguises {
+		hidden := disguise.Lines(poison.Headers[i%len(poison.Headers)])
+		f.Add([]byte(block(append(lines, hidden)...)), "delaydead.bad_time.5s.x")
 	}
 	f.Add([]byte(block("Delay-Id: 42")), "delaydead")
 	f.Add([]byte(block("Delay-Format: 99999999999999999999")), "delaydead..")
