@@ -1,5 +1,4 @@
-// Package acks publishes messages and matches the answers to the publishes. One connection can have many publishes in
-// flight.
+// Package acks publishes messages and matches the answers to the publishes.
 //
 // # Invariants
 //
@@ -10,6 +9,6 @@
 //
 // # Tried and rejected
 //
-// nats.go's PublishAsync handles only streams, takes an answer of any sender for the stream's, and has no timeout by
-// default.
+// PublishAsync of nats.go: it handles only streams, accepts an answer of any sender as the stream's, and has no timeout
+// by default.
 package acks

@@ -2,6 +2,7 @@ package acks
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -12,17 +13,17 @@ var (
 	ErrTimeout = errors.New("no answer in time")
 	// ErrDisconnected is returned when the connection was lost before the answer. The message may or may not have arrived.
 	ErrDisconnected = errors.New("disconnected before the answer")
-	// ErrSilent is returned when the server has taken the message, and no answer has come for 50 ms. Only
-	// PublishReportingSilence passes it to a Func, and it need not be the final result: see Func. The error is a
-	// [*Silence], which has the time of the server's confirmation.
+	// ErrSilent is returned when the server has confirmed that it took the message, and no answer has come for 50 ms.
+	// Only PublishReportingSilence passes ErrSilent to a Func, which may wait for more results. The error is a
+	// [*Silence].
 	ErrSilent = errors.New("the server took the message, and nobody answered")
 	// ErrClosed is returned when the inbox is closed before the answer.
 	ErrClosed = errors.New("inbox closed before the answer")
 )
 
-// Silence is an ErrSilent with the time at which the server confirmed that it had taken the message.
+// Silence is an ErrSilent with the time at which the server confirmed the message.
 type Silence struct {
-	Taken time.Time // by this host's clock
+	ConfirmedAt time.Time // by this host's clock
 }
 
 func (s *Silence) Error() string { return ErrSilent.Error() }
@@ -33,13 +34,8 @@ func (s *Silence) Unwrap() error { return ErrSilent }
 // Offline reports whether a publish failed because there was no connection. Then the caller can repeat the publish
 // after the connection is back.
 func Offline(err error) bool {
-	for _, e := range []error{
+	return slices.ContainsFunc([]error{
 		ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, nats.ErrDisconnected,
 		nats.ErrConnectionClosed,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	}, func(target error) bool { return errors.Is(err, target) })
 }

@@ -6,7 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"maps"
+	"math"
 	random "math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,20 +28,20 @@ type Func func(answer *nats.Msg, err error) (pending bool)
 // Inbox is an inbox shared by many publishes. It is safe for concurrent use.
 type Inbox struct {
 	nc    *nats.Conn
-	base  time.Time // deadlines are computed from base and monotonic times, so that no step of the wall clock affects them
+	base  time.Time // the start of the clock for deadlines: see now
 	inbox string    // with the final dot
 	sub   *nats.Subscription
 
-	mu        sync.Mutex // never held while publishing
-	tokens    *random.ChaCha8
-	calls     map[token]*call
-	deadlines *wheel.Wheel[token]
-	nextWake  time.Time // when Run wakes up next; zero if no publish is in flight
-	unflushed []token   // publishes since the last flush that wait for ErrSilent
-	closed    bool
+	mu         sync.Mutex // never held while publishing
+	tokens     *random.ChaCha8
+	calls      map[token]*call
+	deadlines  *wheel.Wheel[token]
+	nextWake   time.Time // when Run wakes up next; zero if no publish is in flight
+	flushQueue []token   // publishes that wait for the next flush, and then for ErrSilent
+	closed     bool
 
-	rearm       chan struct{} // capacity 1; has a value if a deadline before nextWake was added
-	flushWanted chan struct{} // capacity 1; has a value if unflushed is not empty
+	rearmSignal chan struct{} // capacity 1; has a value if a deadline before nextWake was added
+	flushSignal chan struct{} // capacity 1; has a value if flushQueue is not empty
 }
 
 // token is the last part of a reply subject, and the only proof that an answer belongs to a publish. A recipient of a
@@ -65,7 +68,7 @@ type call struct {
 	f       Func
 	handle  wheel.Handle
 	running bool     // a goroutine calls f
-	queue   []result // results that came meanwhile, in order
+	queue   []result // results that came while f ran, in order
 }
 
 // result is the result of a publish: an answer or an error.
@@ -74,8 +77,8 @@ type result struct {
 	err    error
 }
 
-// New returns an inbox below prefix, such as "_INBOX", and subscribes to it. The inbox has a random name: every
-// recipient of a message knows the reply subject, and must not learn the name of another inbox from it. The caller must
+// New returns an inbox below prefix, such as "_INBOX", and subscribes to it. The inbox has a random name, because every
+// recipient of a message learns the reply subject, and must not be able to compute another inbox's. The caller must
 // call Run.
 func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	var seed [32]byte
@@ -83,7 +86,7 @@ func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 	b := &Inbox{
 		nc: nc, base: time.Now(), inbox: prefix + "." + rand.Text() + ".",
 		tokens: random.NewChaCha8(seed), calls: make(map[token]*call), deadlines: wheel.New[token](),
-		rearm: make(chan struct{}, 1), flushWanted: make(chan struct{}, 1),
+		rearmSignal: make(chan struct{}, 1), flushSignal: make(chan struct{}, 1),
 	}
 	sub, err := nc.Subscribe(b.inbox+"*", b.receive)
 	if err != nil {
@@ -101,38 +104,39 @@ func New(nc *nats.Conn, prefix string) (*Inbox, error) {
 // called yet.
 func (b *Inbox) LastError() error { return b.nc.LastError() }
 
-// now returns base plus the monotonic time since base, as a wall time.
+// now returns the time for deadlines: base plus the monotonic time since base, so that no step of the wall clock
+// affects a deadline.
 func (b *Inbox) now() time.Time { return b.base.Round(0).Add(time.Since(b.base)) }
 
-// Publish sets the Reply of m, sends m, and calls f with the answer, or with ErrTimeout after wait. Publish keeps no
-// reference to m.
-func (b *Inbox) Publish(m *nats.Msg, wait time.Duration, f Func) {
-	b.publish(m, wait, f, false)
+// Publish sets the Reply of m, sends m, and calls f with the answer, or with ErrTimeout after the timeout. Publish
+// keeps no reference to m.
+func (b *Inbox) Publish(m *nats.Msg, timeout time.Duration, f Func) {
+	b.publish(m, timeout, f, false)
 }
 
 // PublishReportingSilence is like Publish, but also calls f with ErrSilent when the server has taken the message and no
 // answer has come for 50 ms.
-func (b *Inbox) PublishReportingSilence(m *nats.Msg, wait time.Duration, f Func) {
-	b.publish(m, wait, f, true)
+func (b *Inbox) PublishReportingSilence(m *nats.Msg, timeout time.Duration, f Func) {
+	b.publish(m, timeout, f, true)
 }
 
-func (b *Inbox) publish(m *nats.Msg, wait time.Duration, f Func, reportSilence bool) {
-	t, ok := b.add(b.now().Add(wait), f)
+func (b *Inbox) publish(m *nats.Msg, timeout time.Duration, f Func, reportSilence bool) {
+	t, ok := b.add(b.now().Add(timeout), f)
 	if !ok {
 		f(nil, ErrClosed)
 		return
 	}
-	var reply [64]byte // long enough for an inbox below "_INBOX"
+	var reply [64]byte // enough for an inbox below "_INBOX"
 	m.Reply = string(encoding.AppendEncode(append(reply[:0], b.inbox...), t[:]))
 	if err := b.nc.PublishMsg(m); err != nil {
 		b.deliver(t, result{err: err})
 		return
 	}
-	if reportSilence { // after the publish: a flush before the publish would not prove that the server took the message
+	if reportSilence { // only now: a flush before the publish would not prove that the server took the message
 		b.mu.Lock()
-		b.unflushed = append(b.unflushed, t)
+		b.flushQueue = append(b.flushQueue, t)
 		b.mu.Unlock()
-		signal(b.flushWanted)
+		signal(b.flushSignal)
 	}
 }
 
@@ -142,18 +146,18 @@ func (b *Inbox) add(deadline time.Time, f Func) (token, bool) {
 	if b.closed {
 		return token{}, false
 	}
-	t := b.drawLocked()
+	t := b.newTokenLocked()
 	b.calls[t] = &call{f: f, handle: b.deadlines.Add(deadline, t)}
 	if b.nextWake.IsZero() || deadline.Before(b.nextWake) {
 		b.nextWake = deadline
-		signal(b.rearm)
+		signal(b.rearmSignal)
 	}
 	return t, true
 }
 
-// drawLocked returns a new token. For tokens, ChaCha8 with a secret seed is as safe as random numbers from the system,
-// and ten times as fast.
-func (b *Inbox) drawLocked() (t token) {
+// newTokenLocked returns a random token. ChaCha8 with a secret seed is as safe as the random numbers of the system, and
+// ten times as fast.
+func (b *Inbox) newTokenLocked() (t token) {
 	binary.LittleEndian.PutUint64(t[:8], b.tokens.Uint64())
 	binary.LittleEndian.PutUint64(t[8:], b.tokens.Uint64())
 	return t
@@ -166,7 +170,6 @@ func signal(c chan struct{}) {
 	}
 }
 
-// receive is the callback of the subscription.
 func (b *Inbox) receive(m *nats.Msg) {
 	if t, ok := parseToken(strings.TrimPrefix(m.Subject, b.inbox)); ok {
 		b.deliver(t, result{answer: m})
@@ -201,8 +204,8 @@ func (b *Inbox) deliver(t token, res result) {
 		if len(c.queue) == 0 {
 			c.running = false
 			if res.err != nil { // no answer yet: the Func gets ErrSilent again after the next flush
-				b.unflushed = append(b.unflushed, t)
-				signal(b.flushWanted)
+				b.flushQueue = append(b.flushQueue, t)
+				signal(b.flushSignal)
 			}
 			b.mu.Unlock()
 			return
@@ -235,7 +238,7 @@ func (b *Inbox) Run(ctx context.Context) {
 			return
 		case <-status:
 			b.finishAll(ErrDisconnected)
-		case <-b.rearm:
+		case <-b.rearmSignal:
 		case <-timer.C:
 		}
 	}
@@ -243,19 +246,19 @@ func (b *Inbox) Run(ctx context.Context) {
 
 // expire ends the publishes whose deadline has passed with ErrTimeout, and returns the time until the next deadline.
 func (b *Inbox) expire(now time.Time) time.Duration {
-	var late []token
+	var expired []token
 	b.mu.Lock()
 	for _, t := range b.deadlines.Advance(now) {
-		late = append(late, t)
+		expired = append(expired, t)
 	}
 	next, ok := b.deadlines.Next()
 	b.nextWake = next
 	b.mu.Unlock()
-	for _, t := range late {
+	for _, t := range expired {
 		b.deliver(t, result{err: ErrTimeout})
 	}
 	if !ok {
-		return 1<<63 - 1
+		return math.MaxInt64
 	}
 	return next.Sub(now)
 }
@@ -263,12 +266,9 @@ func (b *Inbox) expire(now time.Time) time.Duration {
 // finishAll ends all publishes with an error.
 func (b *Inbox) finishAll(err error) {
 	b.mu.Lock()
-	all := make([]token, 0, len(b.calls))
-	for t := range b.calls {
-		all = append(all, t)
-	}
+	tokens := slices.Collect(maps.Keys(b.calls))
 	b.mu.Unlock()
-	for _, t := range all {
+	for _, t := range tokens {
 		b.deliver(t, result{err: err})
 	}
 }

@@ -1,6 +1,7 @@
 package acks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// startBox runs a box on a connection of its own until the test ends.
-func startBox(t *testing.T, s *natstest.Server) (*Inbox, *nats.Conn, context.CancelFunc) {
+// startInbox runs an inbox on a new connection until the test ends.
+func startInbox(t *testing.T, s *natstest.Server) (*Inbox, *nats.Conn, context.CancelFunc) {
 	t.Helper()
 	nc := s.Connect(nats.ReconnectBufSize(-1))
 	b, err := New(nc, "_INBOX")
@@ -33,43 +34,41 @@ func startBox(t *testing.T, s *natstest.Server) (*Inbox, *nats.Conn, context.Can
 
 // log records results and their times.
 type log struct {
-	mu  sync.Mutex
-	all []string
-	at  []time.Duration
-	t0  time.Time
+	mu      sync.Mutex // guards results and at
+	results []string
+	at      []time.Duration
+	start   time.Time
 }
 
-func newLog() *log { return &log{t0: time.Now()} }
+func newLog() *log { return &log{start: time.Now()} }
 
 func (l *log) add(answer *nats.Msg, err error) {
-	word := ""
+	result := ""
 	switch {
 	case answer != nil && err != nil:
-		word = "both"
-	case answer != nil && answer.Header.Get("Status") != "":
-		word = answer.Header.Get("Status")
+		result = "both"
 	case answer != nil:
-		word = string(answer.Data)
+		result = cmp.Or(answer.Header.Get("Status"), string(answer.Data))
 	default:
-		word = err.Error()
+		result = err.Error()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all, l.at = append(l.all, word), append(l.at, time.Since(l.t0))
+	l.results, l.at = append(l.results, result), append(l.at, time.Since(l.start))
 }
 
 // once accepts the first result.
 func (l *log) once(answer *nats.Msg, err error) bool { l.add(answer, err); return false }
 
-// waits accepts no result.
-func (l *log) waits(answer *nats.Msg, err error) bool { l.add(answer, err); return true }
+// keepPending accepts no result.
+func (l *log) keepPending(answer *nats.Msg, err error) bool { l.add(answer, err); return true }
 
 func (l *log) check(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if got := fmt.Sprint(l.all); got != fmt.Sprint(want) {
+	if got := fmt.Sprint(l.results); got != fmt.Sprint(want) {
 		t.Fatalf("results %s at %s, want %s", got, l.at, fmt.Sprint(want))
 	}
 }
@@ -89,31 +88,31 @@ func respond(t *testing.T, s *natstest.Server, subject string, f nats.MsgHandler
 	natstest.Flush(t, nc)
 }
 
-func to(subject string) *nats.Msg { return &nats.Msg{Subject: subject} }
+func message(subject string) *nats.Msg { return &nats.Msg{Subject: subject} }
 
 func TestAnswer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, _, _ := startBox(t, s)
+		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(m *nats.Msg) { time.Sleep(time.Second); _ = m.Respond([]byte("yes")) })
 		l := newLog()
-		b.Publish(to("x"), 5*time.Second, l.once)
+		b.Publish(message("x"), 5*time.Second, l.once)
 		time.Sleep(time.Second - 1)
 		l.check(t)
 		time.Sleep(time.Nanosecond)
 		l.check(t, "yes")
-		time.Sleep(time.Minute) // no further result comes, not even the timeout
+		time.Sleep(time.Minute) // neither another result nor the timeout comes
 		l.check(t, "yes")
 	})
 }
 
 func TestNobodyListens(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, _, _ := startBox(t, s)
+		b, _, _ := startInbox(t, s)
 		l := newLog()
-		b.Publish(to("x"), 5*time.Second, l.once)
+		b.Publish(message("x"), 5*time.Second, l.once)
 		l.check(t, "503")
 		if l.at[0] != 0 {
-			t.Errorf("the result came after %s, want at once", l.at[0])
+			t.Errorf("the result came after %s, want immediately", l.at[0])
 		}
 	})
 }
@@ -121,13 +120,13 @@ func TestNobodyListens(t *testing.T) {
 // TestTimeout: each publish ends at its own timeout, to the nanosecond, in any order of the publishes.
 func TestTimeout(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, _, _ := startBox(t, s)
+		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
-		b.Publish(to("x"), 5*time.Second, l.once)
-		b.Publish(to("x"), 2*time.Second+1, l.once)
+		b.Publish(message("x"), 5*time.Second, l.once)
+		b.Publish(message("x"), 2*time.Second+1, l.once)
 		time.Sleep(time.Second)
-		b.Publish(to("x"), time.Second, l.once)
+		b.Publish(message("x"), time.Second, l.once)
 		time.Sleep(time.Minute)
 		l.check(t, ErrTimeout.Error(), ErrTimeout.Error(), ErrTimeout.Error())
 		if got, want := fmt.Sprint(l.at), "[2s 2.000000001s 5s]"; got != want {
@@ -139,72 +138,72 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
-// TestSilenceSaysWhenItWasTaken: a Silence has the time of the flush that confirmed the message. If the publish stays
+// TestSilenceHasConfirmationTime: a Silence has the time of the flush that confirmed the message. If the publish stays
 // pending, the next Silence has the time of a later flush.
-func TestSilenceSaysWhenItWasTaken(t *testing.T) {
+func TestSilenceHasConfirmationTime(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, _, _ := startBox(t, s)
+		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
-		began := time.Now()
-		var taken []time.Duration // one goroutine of the inbox appends to it
-		listen := func(times int) Func {
+		start := time.Now()
+		var confirmed []time.Duration // one goroutine of the inbox appends
+		listen := func(results int) Func {
 			return func(_ *nats.Msg, err error) bool {
 				if silence, ok := errors.AsType[*Silence](err); ok {
-					taken = append(taken, silence.Taken.Sub(began))
+					confirmed = append(confirmed, silence.ConfirmedAt.Sub(start))
 				}
-				times--
-				return times > 0
+				results--
+				return results > 0
 			}
 		}
-		b.PublishReportingSilence(to("x"), 5*time.Second, listen(2))
+		b.PublishReportingSilence(message("x"), 5*time.Second, listen(2))
 		time.Sleep(time.Nanosecond) // the first flush is over
-		b.PublishReportingSilence(to("x"), 5*time.Second, listen(1))
+		b.PublishReportingSilence(message("x"), 5*time.Second, listen(1))
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if want := []time.Duration{0, flushEvery, silenceAfter}; !slices.Equal(taken, want) {
-			t.Errorf("taken after %s, want %s", taken, want)
+		if want := []time.Duration{0, flushInterval, silenceTimeout}; !slices.Equal(confirmed, want) {
+			t.Errorf("confirmed after %s, want %s", confirmed, want)
 		}
 	})
 }
 
-// TestSilence: ErrSilent comes exactly silenceAfter the publish. The flush takes no time of the bubble's clock.
+// TestSilence: ErrSilent comes exactly at silenceTimeout. The flush takes no time of the bubble's clock.
 func TestSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, _, _ := startBox(t, s)
+		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
-		b.PublishReportingSilence(to("x"), 5*time.Second, l.once)
-		time.Sleep(silenceAfter - 1)
+		b.PublishReportingSilence(message("x"), 5*time.Second, l.once)
+		time.Sleep(silenceTimeout - 1)
 		l.check(t)
 		time.Sleep(time.Nanosecond)
 		l.check(t, ErrSilent.Error())
-		b.Publish(to("x"), time.Second, l.once) // Publish reports no silence
+		b.Publish(message("x"), time.Second, l.once) // Publish reports no silence
 		time.Sleep(time.Minute)
 		l.check(t, ErrSilent.Error(), ErrTimeout.Error())
 	})
 }
 
-// TestSilencesOverlap: ErrSilent comes silenceAfter a publish, also while earlier publishes wait for theirs. A publish
-// right after a flush is confirmed by the next flush.
+// TestSilencesOverlap: each publish gets ErrSilent at its own silenceTimeout, even while earlier publishes wait for
+// ErrSilent. A publish right after a flush is confirmed by the next flush.
 func TestSilencesOverlap(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, _, _ := startBox(t, s)
+		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		for _, tt := range []struct{ after, want time.Duration }{
-			{0, silenceAfter},
-			{flushEvery, silenceAfter},
-			{flushEvery + 1, silenceAfter + flushEvery - 1},
-			{flushEvery + 2, silenceAfter + flushEvery - 2},
-			{silenceAfter, silenceAfter},
+			{0, silenceTimeout},
+			{flushInterval, silenceTimeout},
+			{flushInterval + 1, silenceTimeout + flushInterval - 1},
+			{flushInterval + 2, silenceTimeout + flushInterval - 2},
+			{silenceTimeout, silenceTimeout},
 		} {
 			time.AfterFunc(tt.after, func() {
 				l := newLog()
-				b.PublishReportingSilence(to("x"), 5*time.Second, l.once)
-				time.AfterFunc(2*silenceAfter, func() {
+				b.PublishReportingSilence(message("x"), 5*time.Second, l.once)
+				time.AfterFunc(2*silenceTimeout, func() {
 					l.mu.Lock()
 					defer l.mu.Unlock()
 					if len(l.at) != 1 || l.at[0] != tt.want {
-						t.Errorf("published after %s: results %s at %s, want silence at %s", tt.after, l.all, l.at, tt.want)
+						t.Errorf("published after %s: results %s at %s, want silence at %s", tt.after, l.results, l.at, tt.want)
 					}
 				})
 			})
@@ -216,21 +215,21 @@ func TestSilencesOverlap(t *testing.T) {
 // TestWaitsThroughSilence: a Func that returns true after each ErrSilent still gets the answer or the timeout.
 func TestWaitsThroughSilence(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, _, _ := startBox(t, s)
-		respond(t, s, "late", func(m *nats.Msg) { time.Sleep(4*silenceAfter - 1); _ = m.Respond([]byte("yes")) })
+		b, _, _ := startInbox(t, s)
+		respond(t, s, "late", func(m *nats.Msg) { time.Sleep(4*silenceTimeout - 1); _ = m.Respond([]byte("yes")) })
 		respond(t, s, "never", func(*nats.Msg) {})
-		patient := func(l *log) Func {
-			return func(answer *nats.Msg, err error) bool { l.add(answer, err); return errors.Is(err, ErrSilent) }
+		publish := func(subject string, timeout time.Duration) *log {
+			l := newLog()
+			b.PublishReportingSilence(message(subject), timeout, func(answer *nats.Msg, err error) bool {
+				l.add(answer, err)
+				return errors.Is(err, ErrSilent)
+			})
+			time.Sleep(time.Minute)
+			return l
 		}
-		late, never := newLog(), newLog()
-		b.PublishReportingSilence(to("late"), time.Minute, patient(late))
-		time.Sleep(time.Second)
 		silent := ErrSilent.Error()
-		late.check(t, silent, silent, silent, "yes")
-		never.t0 = time.Now()
-		b.PublishReportingSilence(to("never"), 2*silenceAfter+1, patient(never))
-		time.Sleep(time.Minute)
-		never.check(t, silent, silent, ErrTimeout.Error())
+		publish("late", time.Minute).check(t, silent, silent, silent, "yes")
+		publish("never", 2*silenceTimeout+1).check(t, silent, silent, ErrTimeout.Error())
 	})
 }
 
@@ -238,9 +237,9 @@ func TestWaitsThroughSilence(t *testing.T) {
 // until it returns false.
 func TestResultsWhileFuncRuns(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		enough string
-		want   []string
+		name  string
+		final string // the answer for which the Func returns false
+		want  []string
 	}{
 		{"the first answer counts", "a", []string{ErrSilent.Error(), "a"}},
 		{"the second answer counts", "b", []string{ErrSilent.Error(), "a", "b"}},
@@ -248,19 +247,19 @@ func TestResultsWhileFuncRuns(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-				b, _, _ := startBox(t, s)
+				b, _, _ := startInbox(t, s)
 				respond(t, s, "x", func(m *nats.Msg) {
-					time.Sleep(2 * silenceAfter)
+					time.Sleep(2 * silenceTimeout)
 					_ = m.Respond([]byte("a"))
 					_ = m.Respond([]byte("b"))
 				})
 				l := newLog()
-				b.PublishReportingSilence(to("x"), 3*silenceAfter, func(answer *nats.Msg, err error) bool {
+				b.PublishReportingSilence(message("x"), 3*silenceTimeout, func(answer *nats.Msg, err error) bool {
 					l.add(answer, err)
 					if errors.Is(err, ErrSilent) {
-						time.Sleep(10 * silenceAfter) // a Func of the broker does not block
+						time.Sleep(10 * silenceTimeout) // a Func of the broker does not block
 					}
-					return answer == nil || string(answer.Data) != tt.enough
+					return answer == nil || string(answer.Data) != tt.final
 				})
 				time.Sleep(time.Minute)
 				l.check(t, tt.want...)

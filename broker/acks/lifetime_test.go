@@ -21,47 +21,47 @@ import (
 // publish after the reconnect works.
 func TestDisconnect(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, _, _ := startBox(t, s)
+		b, _, _ := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
-		b.Publish(to("x"), time.Minute, l.once)
-		b.PublishReportingSilence(to("x"), time.Minute, l.waits)
+		b.Publish(message("x"), time.Minute, l.once)
+		b.PublishReportingSilence(message("x"), time.Minute, l.keepPending)
 		synctest.Wait() // until the responder has both messages: a server that stops may answer 503 to others
 		s.Stop()
 		synctest.Wait()
 		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
 		offline := newLog()
-		var failed error
-		b.Publish(to("x"), time.Minute,
-			func(answer *nats.Msg, err error) bool { failed = err; return offline.once(answer, err) })
+		var offlineErr error
+		b.Publish(message("x"), time.Minute,
+			func(answer *nats.Msg, err error) bool { offlineErr = err; return offline.once(answer, err) })
 		synctest.Wait()
-		if !Offline(failed) {
-			t.Errorf("published while offline: %v, want an error that counts as offline", failed)
+		if !Offline(offlineErr) {
+			t.Errorf("published while offline: %v, want an error that counts as offline", offlineErr)
 		}
 		s.Start()
 		time.Sleep(time.Second)
-		after := newLog()
-		b.Publish(to("x"), time.Second, after.once)
+		online := newLog()
+		b.Publish(message("x"), time.Second, online.once)
 		time.Sleep(time.Minute)
-		after.check(t, ErrTimeout.Error())
+		online.check(t, ErrTimeout.Error())
 		l.check(t, ErrDisconnected.Error(), ErrDisconnected.Error())
-		if len(offline.all) != 1 || b.outstanding() > 0 {
-			t.Errorf("results %v, %d outstanding", offline.all, b.outstanding())
+		if len(offline.results) != 1 || b.outstanding() > 0 {
+			t.Errorf("results %v, %d outstanding; want one result, none outstanding", offline.results, b.outstanding())
 		}
 	})
 }
 
-// TestClose: every outstanding publish fails, and so does every later one.
+// TestClose: when the inbox closes, every outstanding publish fails. So does every later publish.
 func TestClose(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, nc, stop := startBox(t, s)
+		b, nc, stop := startInbox(t, s)
 		respond(t, s, "x", func(*nats.Msg) {})
 		l := newLog()
-		b.Publish(to("x"), time.Minute, l.once)
-		b.PublishReportingSilence(to("x"), time.Minute, l.waits)
+		b.Publish(message("x"), time.Minute, l.once)
+		b.PublishReportingSilence(message("x"), time.Minute, l.keepPending)
 		stop()
 		l.check(t, ErrClosed.Error(), ErrClosed.Error())
-		b.Publish(to("x"), time.Minute, l.once)
+		b.Publish(message("x"), time.Minute, l.once)
 		l.check(t, ErrClosed.Error(), ErrClosed.Error(), ErrClosed.Error())
 		if n := nc.NumSubscriptions(); n > 0 {
 			t.Errorf("%d subscriptions are left", n)
@@ -72,7 +72,7 @@ func TestClose(t *testing.T) {
 // TestRefusedByTheClient: the Func of a publish that nats.go refuses is called once, with the reason.
 func TestRefusedByTheClient(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, nc, _ := startBox(t, s)
+		b, nc, _ := startInbox(t, s)
 		var errs []error
 		keep := func(_ *nats.Msg, err error) bool { errs = append(errs, err); return true }
 		b.Publish(&nats.Msg{Subject: "x", Data: make([]byte, nc.MaxPayload()+1)}, time.Second, keep)
@@ -80,22 +80,22 @@ func TestRefusedByTheClient(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(errs) != 2 || !errors.Is(errs[0], nats.ErrMaxPayload) || !errors.Is(errs[1], nats.ErrBadSubject) {
-			t.Errorf("errors %v, want the two reasons", errs)
+			t.Errorf("errors %v, want %v and %v", errs, nats.ErrMaxPayload, nats.ErrBadSubject)
 		}
 	})
 }
 
-// TestForgedAnswers: no reply subject that a client can derive from the inbox's other reply subjects is that of this
-// publish. A token has only one encoding.
+// TestForgedAnswers: a client that knows other reply subjects of the inbox cannot derive the reply subject of this
+// publish from them. A token has only one encoding.
 func TestForgedAnswers(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b, _, _ := startBox(t, s)
+		b, _, _ := startInbox(t, s)
 		seen := make(chan string, 4)
 		respond(t, s, "x", func(m *nats.Msg) { seen <- strings.TrimPrefix(m.Reply, b.inbox) })
 		l, others := newLog(), newLog()
-		b.Publish(to("x"), time.Second, others.once)
-		b.Publish(to("x"), time.Second, l.once)
-		b.Publish(to("x"), time.Second, others.once)
+		b.Publish(message("x"), time.Second, others.once)
+		b.Publish(message("x"), time.Second, l.once)
+		b.Publish(message("x"), time.Second, others.once)
 		natstest.Flush(t, b.nc)
 		before, mine, after := <-seen, <-seen, <-seen
 		forger := s.Connect()
@@ -106,11 +106,11 @@ func TestForgedAnswers(t *testing.T) {
 			if err != nil || len(raw) != 16 {
 				t.Fatalf("the token %q: %v", other, err)
 			}
-			for i := range raw { // each of its bytes, up and down
-				for _, by := range []byte{1, 2, 255, 254} {
-					near := slices.Clone(raw)
-					near[i] += by
-					tokens = append(tokens, encoding.EncodeToString(near))
+			for i := range raw { // each byte, up and down
+				for _, step := range []byte{1, 2, 255, 254} {
+					neighbour := slices.Clone(raw)
+					neighbour[i] += step
+					tokens = append(tokens, encoding.EncodeToString(neighbour))
 				}
 			}
 		}
@@ -124,18 +124,18 @@ func TestForgedAnswers(t *testing.T) {
 		natstest.Flush(t, forger)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := l.all; len(got) != 1 || got[0] != ErrTimeout.Error() {
-			t.Errorf("results %v", got)
+		if got := l.results; len(got) != 1 || got[0] != ErrTimeout.Error() {
+			t.Errorf("results %v, want the timeout only", got)
 		}
 	})
 }
 
-// BenchmarkToken measures making a token that cannot be guessed.
+// BenchmarkToken measures the generation of a token.
 func BenchmarkToken(b *testing.B) {
 	box := Inbox{tokens: rand.NewChaCha8([32]byte{1})}
 	b.ReportAllocs()
 	for b.Loop() {
-		t := box.drawLocked()
+		t := box.newTokenLocked()
 		if got, ok := parseToken(encoding.EncodeToString(t[:])); !ok || got != t {
 			b.Fatal("an encoded token is not parsed to the same token")
 		}
@@ -149,7 +149,7 @@ func TestThousandsOutstanding(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				rng := rand.New(rand.NewPCG(seed, 2))
-				b, _, _ := startBox(t, s)
+				b, _, _ := startInbox(t, s)
 				respond(t, s, "yes", func(m *nats.Msg) { _ = m.Respond([]byte("yes")) })
 				respond(t, s, "silent", func(*nats.Msg) {})
 				const count = 6000
@@ -157,19 +157,19 @@ func TestThousandsOutstanding(t *testing.T) {
 				var publishing sync.WaitGroup
 				publishing.Go(func() {
 					for i := range count {
-						tell := func(answer *nats.Msg, err error) bool {
+						f := func(answer *nats.Msg, err error) bool {
 							if errors.Is(err, ErrSilent) && i%2 == 0 {
 								return true
 							}
 							final[i].Add(1)
 							return false
 						}
-						wait := time.Duration(1 + rng.IntN(int(3*time.Second)))
+						timeout := time.Duration(1 + rng.IntN(int(3*time.Second)))
 						switch subject := []string{"yes", "silent", "nobody"}[rng.IntN(3)]; {
 						case rng.IntN(2) == 0:
-							b.Publish(to(subject), wait, tell)
+							b.Publish(message(subject), timeout, f)
 						default:
-							b.PublishReportingSilence(to(subject), wait, tell)
+							b.PublishReportingSilence(message(subject), timeout, f)
 						}
 						if i%500 == 0 {
 							time.Sleep(time.Duration(rng.IntN(int(200 * time.Millisecond))))

@@ -7,78 +7,78 @@ import (
 )
 
 const (
-	// silenceAfter is the time from a flush until a missing answer counts as silence. The flush alone is no proof of
-	// silence: in 140 of 2,000 tries, the refusal of a full stream arrived after the flush had returned.
-	silenceAfter = 50 * time.Millisecond
-	// flushEvery is the minimum time between two flushes. One flush confirms all publishes since the last flush, so a
-	// confirmation may be up to flushEvery late. A flush costs 0.2 ms of CPU time, the server's part included.
-	flushEvery   = silenceAfter / 10
-	flushTimeout = 10 * time.Second
-	// maxFlushes is the maximum number of confirmed flushes for which silenceAfter has not passed.
-	maxFlushes = 16
+	// silenceTimeout is the time from a flush until a missing answer counts as silence. The flush alone is no proof of
+	// silence: in 140 of 2,000 runs, the refusal of a full stream arrived after the flush had returned.
+	silenceTimeout = 50 * time.Millisecond
+	// flushInterval is the minimum time between two flushes. One flush confirms all publishes since the last flush, so a
+	// confirmation may be up to flushInterval late. A flush costs 0.2 ms of CPU time, including the server's.
+	flushInterval = silenceTimeout / 10
+	flushTimeout  = 10 * time.Second
+	// maxBatches is the maximum number of batches for which silenceTimeout has not passed.
+	maxBatches = 16
 )
 
-// flushed is a set of publishes that one flush has confirmed.
-type flushed struct {
-	publishes []token
-	taken     time.Time // when the server confirmed the flush
-	silentAt  time.Time // when a missing answer counts as silence
+// batch is a set of publishes that one flush has confirmed.
+type batch struct {
+	publishes   []token
+	confirmedAt time.Time
+	silentAt    time.Time // when a missing answer counts as silence
 }
 
 // flushLoop flushes the connection for publishes that wait for ErrSilent, until ctx ends. It passes them to
-// reportSilent, which waits for silenceAfter, so that flushLoop can flush later publishes meanwhile.
+// reportSilence, which waits for silenceTimeout while flushLoop flushes later publishes.
 func (b *Inbox) flushLoop(ctx context.Context) {
-	confirmed := make(chan flushed, maxFlushes)
+	batches := make(chan batch, maxBatches)
 	var reporting sync.WaitGroup
-	reporting.Go(func() { b.reportSilent(ctx, confirmed) })
+	reporting.Go(func() { b.reportSilence(ctx, batches) })
 	defer reporting.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-b.flushWanted:
+		case <-b.flushSignal:
 		}
 		b.mu.Lock()
-		publishes := b.unflushed
-		b.unflushed = nil
+		publishes := b.flushQueue
+		b.flushQueue = nil
 		b.mu.Unlock()
-		started := time.Now()
+		start := time.Now()
 		flush, cancel := context.WithTimeout(ctx, flushTimeout)
 		err := b.nc.FlushWithContext(flush)
 		cancel()
 		if err != nil {
-			continue // if the connection was lost, Run ends the publishes; if the flush was slow, their timeouts end them
+			continue // the publishes end by Run if the connection was lost, and otherwise by their timeouts
 		}
 		now := time.Now()
 		select {
 		case <-ctx.Done():
 			return
-		case confirmed <- flushed{publishes, now, now.Add(max(silenceAfter, 2*now.Sub(started)))}:
+		case batches <- batch{publishes, now, now.Add(max(silenceTimeout, 2*now.Sub(start)))}:
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(flushEvery):
+		case <-time.After(flushInterval):
 		}
 	}
 }
 
-// reportSilent delivers ErrSilent to the publishes that have no result silenceAfter their flush, until ctx ends.
-func (b *Inbox) reportSilent(ctx context.Context, confirmed <-chan flushed) {
+// reportSilence delivers ErrSilent to the publishes of each batch that have no result at silentAt, until ctx ends.
+func (b *Inbox) reportSilence(ctx context.Context, batches <-chan batch) {
 	for {
-		var f flushed
+		var next batch
 		select {
 		case <-ctx.Done():
 			return
-		case f = <-confirmed:
+		case next = <-batches:
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Until(f.silentAt)):
+		case <-time.After(time.Until(next.silentAt)):
 		}
-		silence := &Silence{f.taken}
-		for _, t := range f.publishes {
+		silence := &Silence{next.confirmedAt}
+		for _, t := range next.publishes {
 			b.deliver(t, result{err: silence})
 		}
 	}

@@ -10,22 +10,22 @@ import (
 	"delaybroker/levels"
 )
 
-// plain returns a load of plain messages, on servers with more resources than the load needs.
-func plain(rate float64, delay time.Duration) Load {
+// messageLoad returns a load of plain messages, on servers with more resources than the load needs.
+func messageLoad(rate float64, delay time.Duration) Load {
 	return Load{
 		Rate: rate, Delay: delay, Bytes: 256, Replicas: 1, Streams: 40, Ladder: levels.Default(),
 		Server: Server{Memory: 64e9, Disk: 2e12, Cores: 16},
 	}
 }
 
-func timers(rate float64, delay time.Duration) Load {
-	l := plain(0, delay)
+func timerLoad(rate float64, delay time.Duration) Load {
+	l := messageLoad(0, delay)
 	l.Timers = rate
 	return l
 }
 
-func series(n float64, every time.Duration) Load {
-	l := plain(0, 0)
+func seriesLoad(n float64, every time.Duration) Load {
+	l := messageLoad(0, 0)
 	l.Series, l.Every = n, every
 	return l
 }
@@ -34,7 +34,7 @@ func series(n float64, every time.Duration) Load {
 func figures(n Need) []float64 {
 	return []float64{
 		n.Pending, n.Disk, n.ServerMemory, n.BrokerMemory, n.ServerCPU.Work, n.ServerCPU.Wakes, n.BrokerCPU.Work,
-		n.BrokerCPU.Wakes, n.Network.In, n.Network.Out, n.Network.Between, n.Round, n.Limits[0].Share,
+		n.BrokerCPU.Wakes, n.Network.In, n.Network.Out, n.Network.Replication, n.Round, n.Limits[0].Share,
 	}
 }
 
@@ -42,21 +42,21 @@ func figures(n Need) []float64 {
 func TestMonotone(t *testing.T) {
 	t.Parallel()
 	base := func() Load {
-		l := plain(3000, time.Hour)
+		l := messageLoad(3000, time.Hour)
 		l.Timers, l.Series, l.Every = 500, 10_000, time.Hour
 		return l
 	}
 	for _, test := range []struct {
 		name string
-		more func(l *Load, step int)
+		grow func(l *Load, step int)
 	}{
 		{"rate", func(l *Load, step int) { l.Rate *= float64(step) }},
 		{"timers", func(l *Load, step int) { l.Timers *= float64(step) }},
 		{"series", func(l *Load, step int) { l.Series *= float64(step) }},
 		{"bytes", func(l *Load, step int) { l.Bytes *= float64(step) }},
 		{"replicas", func(l *Load, step int) { l.Replicas = step }},
-		// Each delay is a level, and the load has no other messages: with another delay, two loads may no longer share a
-		// lane.
+		// Each delay is a level, and the load has only messages: timers could share a lane with messages of one delay, and
+		// not with those of another.
 		{"delay", func(l *Load, step int) {
 			l.Timers, l.Series, l.Every = 0, 0, 0
 			l.Delay = []time.Duration{time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 24 * time.Hour}[step-1]
@@ -68,20 +68,20 @@ func TestMonotone(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var before []float64
+			var previous []float64
 			for step := 1; step <= 5; step++ {
 				l := base()
-				test.more(&l, step)
-				now := figures(NeedOf(l))
-				if before != nil && slices.Equal(before, now) {
-					t.Errorf("step %d: all figures are the same as in the previous step: %v", step, now)
+				test.grow(&l, step)
+				next := figures(NeedOf(l))
+				if slices.Equal(previous, next) {
+					t.Errorf("step %d: all figures are the same as in the previous step: %v", step, next)
 				}
-				for i := range before {
-					if now[i] < before[i] {
-						t.Errorf("step %d: figure %d falls from %v to %v", step, i, before[i], now[i])
+				for i := range previous {
+					if next[i] < previous[i] {
+						t.Errorf("step %d: figure %d falls from %v to %v", step, i, previous[i], next[i])
 					}
 				}
-				before = now
+				previous = next
 			}
 		})
 	}
@@ -90,13 +90,13 @@ func TestMonotone(t *testing.T) {
 // TestTwiceTheLoad: twice the load needs twice the work, network, disk and server memory.
 func TestTwiceTheLoad(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(float64) Load{
-		"messages": func(n float64) Load { return plain(n, 95*time.Minute) },
-		"timers":   func(n float64) Load { return timers(n, 95*time.Minute) },
-		"series":   func(n float64) Load { return series(n, 95*time.Minute) },
+	for name, load := range map[string]func(float64) Load{
+		"messages": func(n float64) Load { return messageLoad(n, 95*time.Minute) },
+		"timers":   func(n float64) Load { return timerLoad(n, 95*time.Minute) },
+		"series":   func(n float64) Load { return seriesLoad(n, 95*time.Minute) },
 	} {
 		for _, replicas := range []int{1, 3} {
-			a, b := make(2000), make(4000)
+			a, b := load(2000), load(4000)
 			a.Replicas, b.Replicas = replicas, replicas
 			one, two := NeedOf(a), NeedOf(b)
 			for _, figure := range []struct {
@@ -110,8 +110,8 @@ func TestTwiceTheLoad(t *testing.T) {
 				{"disk", one.Disk, two.Disk},
 				{"memory", one.ServerMemory, two.ServerMemory},
 			} {
-				if figure.one <= 0 || !near(2*figure.one, figure.two, 1e-9) {
-					t.Errorf("%s, %s: %v and %v", name, figure.name, figure.one, figure.two)
+				if figure.one <= 0 || !equalWithin(2*figure.one, figure.two, 1e-9) {
+					t.Errorf("%s, %s: %v and %v, want twice as much", name, figure.name, figure.one, figure.two)
 				}
 			}
 		}
@@ -121,11 +121,11 @@ func TestTwiceTheLoad(t *testing.T) {
 // TestWakesAreBounded: messages that arrive together share the wake-ups.
 func TestWakesAreBounded(t *testing.T) {
 	t.Parallel()
-	if one, two := NeedOf(plain(400, time.Hour)), NeedOf(plain(800, time.Hour)); !near(2*one.ServerCPU.Wakes,
-		two.ServerCPU.Wakes, 1e-9) {
+	one, two := NeedOf(messageLoad(400, time.Hour)), NeedOf(messageLoad(800, time.Hour))
+	if !equalWithin(2*one.ServerCPU.Wakes, two.ServerCPU.Wakes, 1e-9) {
 		t.Errorf("below 1,000 messages a second: wake-ups %v and %v, want twice as many", one.ServerCPU, two.ServerCPU)
 	}
-	one, two := NeedOf(plain(1000, time.Hour)), NeedOf(plain(50_000, time.Hour))
+	one, two = NeedOf(messageLoad(1000, time.Hour)), NeedOf(messageLoad(50_000, time.Hour))
 	if one.ServerCPU.Wakes != two.ServerCPU.Wakes {
 		t.Errorf("above 1,000 messages a second: wake-ups %v and %v, want equal", one.ServerCPU, two.ServerCPU)
 	}
@@ -135,7 +135,7 @@ func TestWakesAreBounded(t *testing.T) {
 // bytes and three replicas.
 func TestKnown(t *testing.T) {
 	t.Parallel()
-	l := plain(5000, 30*time.Minute)
+	l := messageLoad(5000, 30*time.Minute)
 	l.Bytes, l.Replicas = 512, 3
 	n := NeedOf(l)
 	const pending = 5000 * 1800
@@ -153,10 +153,10 @@ func TestKnown(t *testing.T) {
 		{"work of brokers", n.BrokerCPU.Work, 5000 * 12e-6 * 1.24},
 		{"network to servers", n.Network.In, 5000 * (64 + 120 + 512 + 408 + 120 + 512)},
 		{"network to brokers", n.Network.Out, 5000 * (64 + 120 + 512)},
-		{"between servers", n.Network.Between, 2 * n.Network.In},
+		{"between servers", n.Network.Replication, 2 * n.Network.In},
 		{"lane", n.Limits[0].Share, 5000.0 / 34_000},
 	} {
-		if !near(test.got, test.want, 1e-9) {
+		if !equalWithin(test.got, test.want, 1e-9) {
 			t.Errorf("%s: got %v, want %v", test.name, test.got, test.want)
 		}
 	}
@@ -169,11 +169,11 @@ func TestKnown(t *testing.T) {
 // test/rivals/README.md. No coefficient is derived from the measurement at 10,000 messages a second.
 func TestMeasured(t *testing.T) {
 	t.Parallel()
-	each := func(l Load, rate float64) (microseconds float64) {
+	cost := func(l Load, rate float64) (microseconds float64) {
 		n := NeedOf(l)
 		return 1e6 * (n.ServerCPU.Sum() + n.BrokerCPU.Sum()) / rate
 	}
-	together := func(l Load, rate float64) (microseconds float64) { // for messages due at the same time
+	burstCost := func(l Load, rate float64) (microseconds float64) { // without wake-ups
 		n := NeedOf(l)
 		return 1e6 * (n.ServerCPU.Work + n.BrokerCPU.Work) / rate
 	}
@@ -181,17 +181,17 @@ func TestMeasured(t *testing.T) {
 		name          string
 		got, measured float64
 	}{
-		{"CPU µs at 1,000 a second", each(plain(1000, time.Second), 1000), 567},
-		{"CPU µs at 10,000 a second", each(plain(10_000, time.Second), 10_000), 61},
-		{"CPU µs of one level drained", together(plain(53_000, time.Second), 53_000), 36},
-		{"CPU µs of a timer", together(timers(5000, time.Minute), 5000), 281},
-		{"CPU µs of a round", together(series(20_000, 10*time.Second), 2000), 250},
-		{"MB for a million pending messages", NeedOf(plain(1e6/7200.0, 2*time.Hour)).ServerMemory / 1e6, 62},
-		{"seconds for 20,000 rounds", NeedOf(series(20_000, 10*time.Second)).Round, 0.9},
+		{"CPU µs at 1,000 a second", cost(messageLoad(1000, time.Second), 1000), 567},
+		{"CPU µs at 10,000 a second", cost(messageLoad(10_000, time.Second), 10_000), 61},
+		{"CPU µs of one level drained", burstCost(messageLoad(53_000, time.Second), 53_000), 36},
+		{"CPU µs of a timer", burstCost(timerLoad(5000, time.Minute), 5000), 281},
+		{"CPU µs of a round", burstCost(seriesLoad(20_000, 10*time.Second), 2000), 250},
+		{"MB for a million pending messages", NeedOf(messageLoad(1e6/7200.0, 2*time.Hour)).ServerMemory / 1e6, 62},
+		{"seconds for 20,000 rounds", NeedOf(seriesLoad(20_000, 10*time.Second)).Round, 0.9},
 	}
 	for _, test := range tests {
 		if ratio := test.got / test.measured; ratio < 0.5 || ratio > 2 {
-			t.Errorf("%s: got %.3g, measured %.3g", test.name, test.got, test.measured)
+			t.Errorf("%s: got %.3g, want at most twice and at least half of %.3g", test.name, test.got, test.measured)
 		}
 		t.Logf("%s: %.3g, measured %.3g", test.name, test.got, test.measured)
 	}
@@ -204,14 +204,14 @@ func TestPasses(t *testing.T) {
 	for delay, want := range map[time.Duration]int{
 		time.Hour: 1, 0: 1, 2 * time.Second: 1, 105 * time.Minute: 3, 4 * time.Second: 2,
 	} {
-		if got := NeedOf(plain(1, delay)).Passes; got != want {
+		if got := NeedOf(messageLoad(1, delay)).Passes; got != want {
 			t.Errorf("%s: got %d passes, want %d", delay, got, want)
 		}
 	}
 	// The marker of a timer of 14 s is sent 7 s before the due time, and passes one level. The marker of a timer of 2 s is
 	// sent 1 s before the due time, which is shorter than every hop.
 	for delay, want := range map[time.Duration]int{14 * time.Second: 1, 2 * time.Second: 1, 105 * time.Minute: 5} {
-		l := timers(1, delay)
+		l := timerLoad(1, delay)
 		if got := len(l.markerPath(delay - markerDelay(delay))); got != want {
 			t.Errorf("%s: got %d levels, want %d", delay, got, want)
 		}
@@ -222,7 +222,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		field, value string
-		spoil        func(*Load)
+		change       func(*Load)
 	}{
 		{"", "", func(*Load) {}},
 		{"rate", "-1", func(l *Load) { l.Rate = -1 }},
@@ -242,26 +242,26 @@ func TestCheck(t *testing.T) {
 		{"server-disk", "0", func(l *Load) { l.Server.Disk = 0 }},
 		{"server-cores", "0", func(l *Load) { l.Server.Cores = 0 }},
 	} {
-		l := plain(1, time.Hour)
-		test.spoil(&l)
+		l := messageLoad(1, time.Hour)
+		test.change(&l)
 		got := l.Check()
 		switch {
 		case test.field == "" && len(got) == 0:
 		case len(got) != 1 || got[0].Field != test.field || got[0].Value != test.value || got[0].Want == "":
-			t.Errorf("%s %s: got %v", test.field, test.value, got)
+			t.Errorf("%s %s: got %v, want this problem only", test.field, test.value, got)
 		}
 	}
 }
 
-func near(a, b, within float64) bool { return math.Abs(a-b) <= within*math.Abs(b) }
+func equalWithin(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*math.Abs(b) }
 
 // TestDefaults: the model repeats some defaults of a broker, because it may not import them.
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	if brokerHold != config.DefaultHoldBytes {
-		t.Errorf("brokerHold is %d bytes, and the default of a broker %d", brokerHold, config.DefaultHoldBytes)
+	if brokerBuffer != config.DefaultHoldBytes {
+		t.Errorf("brokerBuffer is %d bytes, want the broker's default, %d", brokerBuffer, config.DefaultHoldBytes)
 	}
 	if laneWindow != config.DefaultDedupWindow {
-		t.Errorf("laneWindow is %v, and the default of a broker %v", laneWindow, config.DefaultDedupWindow)
+		t.Errorf("laneWindow is %v, want the broker's default, %v", laneWindow, config.DefaultDedupWindow)
 	}
 }

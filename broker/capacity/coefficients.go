@@ -13,8 +13,8 @@ const (
 	brokerPass = 12 * time.Microsecond
 
 	// The additional cost of a message that arrives alone. At 1,000 messages a second, server and broker together use 567
-	// µs for a message. The pass takes 36 µs of the 567 µs. The remaining time is divided as in the journal's table: 215
-	// parts for the server, and 173 for the broker. Measured by delaybroker bench --rate 1000 --beside
+	// µs for a message. The pass takes 36 µs of the 567 µs. The remaining time is divided between server and broker in
+	// the ratio 215 to 173, as in the journal's table. Measured by delaybroker bench --rate 1000 --beside
 	// scheduler,pipeline, and by go test -run '^$' -bench Journal -benchtime 1x ./test/rivals
 	serverWake = 294 * time.Microsecond
 	brokerWake = 237 * time.Microsecond
@@ -38,9 +38,9 @@ const (
 	brokerFactor = 1.24
 )
 
-// wakesApart is the maximum rate, in messages a second, at which each message wakes the processes. Measured by
+// maxWakeRate is the maximum rate, in messages a second, at which each message wakes the processes. Measured by
 // delaybroker bench --rate 1000 --beside scheduler,pipeline
-const wakesApart = 1000
+const maxWakeRate = 1000
 
 // Bytes.
 const (
@@ -49,13 +49,13 @@ const (
 	// A subject in the server's memory, measured with a schedule of nats-server. A timer is one subject with one
 	// message, as a schedule is. Measured by delaybroker bench pending --beside scheduler
 	serverSubject = 400
-	// An id in a stream's duplicate window, computed: ddentry of nats-server 2.15 has 32 bytes, the id some 40, and the
+	// An id in a stream's duplicate window, computed: ddentry of nats-server 2.15 has 32 bytes, the id some 40, and its
 	// entries in a map and a list have the rest.
 	serverID = 128
-	// brokerOwn is the memory of a broker without messages, and brokerHold the default of DELAY_MEMORY: see Memory in
-	// OPERATIONS.md. A process takes at most brokerOwn plus twice brokerHold. The measurement was 571 MB, by
+	// brokerBase is the memory of a broker without messages, and brokerBuffer the default of DELAY_MEMORY: see Memory in
+	// OPERATIONS.md. A process takes at most brokerBase plus twice brokerBuffer. The measurement was 571 MB, by
 	// delaybroker bench burst --count 1000000 --beside pipeline
-	brokerOwn, brokerHold = 48 << 20, 256 << 20
+	brokerBase, brokerBuffer = 48 << 20, 256 << 20
 
 	// Bytes that nats-server stores in addition to the body, with a target of 25 characters. They are from the streams'
 	// state after delaybroker pub --level 1h, pub --in 1h45m (for a hop), and pub --in 5h30m --key (for an entry and a

@@ -1,11 +1,11 @@
 // Package capacity computes the resources that a load needs: streams, disk, memory, CPU and network of servers and
-// brokers, and the limit that the load reaches first. It is arithmetic. It connects to nothing, and measures nothing.
+// brokers, and the limit that the load reaches first. It only calculates: it connects to nothing, and measures nothing.
 //
 // # The model
 //
 // A message is stored once in each lane on its way: see package levels. Each of these passes has a constant cost, and
-// the delivery has a constant cost, too. So disk, memory, network and the work of the CPU are sums of products, and
-// twice the rate is twice the work.
+// so has the delivery. So disk, memory, network and the work of the CPU are sums of products, and twice the rate is
+// twice the work.
 //
 // The cost of wake-ups is not a product. A message that arrives alone wakes the client library, the broker and the
 // server. Messages that come together share the wake-ups. So the model has a constant cost of wake-ups for each
@@ -16,7 +16,7 @@
 // lane. A message whose delay is shorter, and not a level, passes several lanes. In those lanes it also has the
 // broker's headers.
 //
-// # How exact it is
+// # Accuracy
 //
 // The coefficients were measured on the machine of test/rivals, most of them in one run. The load, the broker and the
 // server share its two cores. From hour to hour, measurements on that machine differ by a third, and another machine

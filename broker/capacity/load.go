@@ -45,15 +45,15 @@ const (
 type Problem struct{ Field, Value, Want string }
 
 // Check returns all problems of a load.
-func (l Load) Check() (all []Problem) {
+func (l Load) Check() (problems []Problem) {
 	checkNumber := func(field string, n, low, high float64) {
 		if !(n >= low && n <= high) { // written in this form because it refuses NaN
-			all = append(all, Problem{field, number(n), number(low) + " to " + number(high)})
+			problems = append(problems, Problem{field, number(n), number(low) + " to " + number(high)})
 		}
 	}
 	checkDuration := func(field string, d, low, high time.Duration) {
 		if d < low || d > high {
-			all = append(all, Problem{field, levels.FormatDuration(d),
+			problems = append(problems, Problem{field, levels.FormatDuration(d),
 				levels.FormatDuration(low) + " to " + levels.FormatDuration(high)})
 		}
 	}
@@ -67,15 +67,15 @@ func (l Load) Check() (all []Problem) {
 		checkDuration("every", l.Every, minEvery, maxDelay)
 	}
 	if l.Series == 0 && l.Every != 0 {
-		all = append(all, Problem{"series", "0", "1 or more beside every"})
+		problems = append(problems, Problem{"series", "0", "1 or more beside every"})
 	}
 	if l.Rate == 0 && l.Timers == 0 && l.Series == 0 {
-		all = append(all, Problem{"rate", "0", "1 or more of rate, timers or series"})
+		problems = append(problems, Problem{"rate", "0", "1 or more of rate, timers or series"})
 	}
 	checkNumber("server-memory", l.Server.Memory, 1<<20, maxStorage)
 	checkNumber("server-disk", l.Server.Disk, 1<<20, maxStorage)
 	checkNumber("server-cores", l.Server.Cores, 1, maxCores)
-	return all
+	return problems
 }
 
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

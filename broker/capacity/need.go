@@ -10,7 +10,7 @@ import (
 type Need struct {
 	Load    Load    `json:"load"`
 	Copies  int     `json:"stream_copies"` // replicas of all streams
-	Passes  int     `json:"passes"`        // number of lanes in which a plain message is stored
+	Passes  int     `json:"passes"`        // number of lanes that a plain message passes
 	Pending float64 `json:"pending"`       // number of pending messages, timers and series
 
 	Disk         float64 `json:"disk_bytes"`
@@ -38,18 +38,18 @@ func (c Cores) Sum() float64 { return c.Work + c.Wakes }
 
 // Network is the traffic in bytes per second.
 type Network struct {
-	In      float64 `json:"in"`      // from clients and brokers to servers
-	Out     float64 `json:"out"`     // from servers to brokers
-	Between float64 `json:"between"` // among the servers
+	In          float64 `json:"in"`      // from clients and brokers to servers
+	Out         float64 `json:"out"`     // from servers to brokers
+	Replication float64 `json:"between"` // among the servers
 }
 
-// A Limit compares the load of one resource with its bound.
+// A Limit compares the load of one resource with the resource's bound.
 type Limit struct {
 	Name  string  `json:"name"`
 	Load  float64 `json:"load"`
 	Bound float64 `json:"bound"`
 	Unit  string  `json:"unit"` // unit of load and bound
-	// Share is the load divided by the bound. If it is 2, the load needs twice as many of the resource.
+	// Share is the load divided by the bound. If Share is 2, the load needs the resource twice.
 	Share  float64 `json:"part"`
 	Remedy string  `json:"divide"` // how to divide a load that exceeds the bound
 }
@@ -65,23 +65,23 @@ func NeedOf(l Load) Need {
 	copies := float64(l.Replicas)
 	n := Need{Load: l, Copies: l.Streams * l.Replicas, Passes: len(path)}
 
-	waiting, timers := l.Rate*l.Delay.Seconds(), l.Timers*l.Delay.Seconds()
+	messages, timers := l.Rate*l.Delay.Seconds(), l.Timers*l.Delay.Seconds() // pending
 	record := float64(storedRequest)
 	if passes > 1 { // the intake moves the message to a level immediately, with the headers of a hop
 		record = storedHop
 	}
-	n.Pending = waiting + timers + l.Series
-	n.Disk = copies * (waiting*(record+l.Bytes) + (timers+l.Series)*(storedEntry+l.Bytes+storedMarker))
+	n.Pending = messages + timers + l.Series
+	n.Disk = copies * (messages*(record+l.Bytes) + (timers+l.Series)*(storedEntry+l.Bytes+storedMarker))
 	deliveries, hops := l.Rate+l.Timers+rounds, l.Rate*(passes-1)+l.Timers*timerPasses+rounds*roundPasses
-	n.ServerMemory = copies * (waiting*serverPending + (timers+l.Series)*(serverSubject+serverPending) +
+	n.ServerMemory = copies * (messages*serverPending + (timers+l.Series)*(serverSubject+serverPending) +
 		serverID*(deliveries*targetWindow.Seconds()+hops*laneWindow.Seconds()))
-	n.BrokerMemory = brokerOwn + 2*brokerHold
+	n.BrokerMemory = brokerBase + 2*brokerBuffer
 
 	work := func(pass, firing, round time.Duration) float64 {
 		return l.Rate*passes*pass.Seconds() + l.Timers*(firing.Seconds()+(1+timerPasses)*pass.Seconds()) +
 			rounds*round.Seconds() + rounds*max(0, roundPasses-1)*pass.Seconds()
 	}
-	wakes := min(deliveries+hops, wakesApart) // per second
+	wakes := min(deliveries+hops, maxWakeRate) // per second
 	n.ServerCPU = Cores{work(serverPass, serverFiring, serverRound), wakes * serverWake.Seconds()}
 	n.BrokerCPU = Cores{work(brokerPass, brokerFiring, brokerRound), wakes * brokerWake.Seconds()}
 	if l.Replicas > 1 {
@@ -90,7 +90,7 @@ func NeedOf(l Load) Need {
 	}
 	n.Network = l.network(passes, timerPasses, roundPasses, rounds)
 	n.Round = l.Series / maxRounds.forReplicas(l.Replicas)
-	n.Limits = l.limits(n, busiest(l, rounds, path, timerPath, roundPath), rounds)
+	n.Limits = l.limits(n, maxLaneRate(l, rounds, path, timerPath, roundPath), rounds)
 	return n
 }
 
@@ -105,12 +105,12 @@ func (l Load) network(passes, timerPasses, roundPasses, rounds float64) (n Netwo
 	n.Out = l.Rate*(first+later) +
 		l.Timers*(3*(entry+l.Bytes)+timerPasses*marker) + // the set, and two copies of it
 		rounds*(delivery+entry+l.Bytes+roundPasses*marker)
-	n.Between = n.In * float64(l.Replicas-1)
+	n.Replication = n.In * float64(l.Replicas-1)
 	return n
 }
 
-// busiest returns the messages per second in the busiest lane.
-func busiest(l Load, rounds float64, path, timerPath, roundPath []string) (highest float64) {
+// maxLaneRate returns the messages per second in the maxLaneRate lane.
+func maxLaneRate(l Load, rounds float64, path, timerPath, roundPath []string) (highest float64) {
 	lanes := make(map[string]float64)
 	rates := []float64{l.Rate, l.Timers, rounds}
 	for i, names := range [][]string{path, timerPath, roundPath} {
@@ -123,24 +123,26 @@ func busiest(l Load, rounds float64, path, timerPath, roundPath []string) (highe
 }
 
 // limits returns the limits in the order in which a growing load reaches them.
-func (l Load) limits(n Need, lane, rounds float64) (all []Limit) {
+func (l Load) limits(n Need, laneRate, rounds float64) (limits []Limit) {
 	servers := float64(l.Replicas)
-	add := func(name, unit string, load, bound float64, divide string) {
+	add := func(name, unit string, load, bound float64, remedy string) {
 		if load > 0 {
-			all = append(all, Limit{Name: name, Load: load, Bound: bound, Unit: unit, Share: load / bound, Remedy: divide})
+			limits = append(limits, Limit{
+				Name: name, Load: load, Bound: bound, Unit: unit, Share: load / bound, Remedy: remedy,
+			})
 		}
 	}
 	const prefixes = "another DELAY_PREFIX or account"
-	add("one lane", "msg/s", lane, maxLane.forReplicas(l.Replicas), "other delays, or "+prefixes)
+	add("one lane", "msg/s", laneRate, maxLane.forReplicas(l.Replicas), "other delays, or "+prefixes)
 	add("one target stream", "msg/s", l.Rate+l.Timers+rounds, maxTarget.forReplicas(l.Replicas),
 		"targets in several streams")
 	timers := l.Timers + rounds
-	part := l.Timers/maxTimers.forReplicas(l.Replicas) + rounds/maxRounds.forReplicas(l.Replicas)
-	// Without timers and rounds the bound is NaN, but add skips a load of zero.
-	add("one timer stream", "timers/s", timers, timers/part, prefixes)
+	share := l.Timers/maxTimers.forReplicas(l.Replicas) + rounds/maxRounds.forReplicas(l.Replicas)
+	// Without timers and rounds, the bound is NaN, and add skips the load of zero.
+	add("one timer stream", "timers/s", timers, timers/share, prefixes)
 	add("memory of one server", "bytes", n.ServerMemory/servers, l.Server.Memory, "more servers, and "+prefixes)
 	add("disk of one server", "bytes", n.Disk/servers, l.Server.Disk, "more servers, and "+prefixes)
 	add("CPU of one server", "cores", n.ServerCPU.Sum()/servers, l.Server.Cores, "more servers, and "+prefixes)
-	slices.SortStableFunc(all, func(a, b Limit) int { return cmp.Compare(b.Share, a.Share) })
-	return all
+	slices.SortStableFunc(limits, func(a, b Limit) int { return cmp.Compare(b.Share, a.Share) })
+	return limits
 }

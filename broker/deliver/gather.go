@@ -20,7 +20,7 @@ const ackMemory = time.Minute
 func (d *Deliverer) gather(dl *delivery, answer *nats.Msg, err error, now time.Time) evidence {
 	e := evidence{mode: dl.mode, timeout: dl.timeout, answer: answer, err: err}
 	if silence, ok := errors.AsType[*acks.Silence](err); ok && dl.arrivedBy.IsZero() {
-		dl.arrivedBy = silence.Taken
+		dl.arrivedBy = silence.ConfirmedAt
 	}
 	if e.at = dl.arrivedBy; err == nil {
 		e.at = now

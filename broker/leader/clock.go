@@ -5,18 +5,17 @@ import "time"
 const (
 	// Trust is the time for which a proof of the leader's time may be used to fire messages. While NTP corrects a wall
 	// clock, that clock runs at most 500 ppm faster or slower than the monotonic clock. Within Trust, the difference is
-	// at most 50 µs. Storing a publish takes longer, so no delivery is early. In half a minute, the difference would be
-	// 15 ms.
+	// at most 50 µs. The server takes longer to store a publish, so no delivery is early. In half a minute, the
+	// difference would be 15 ms.
 	Trust = 100 * time.Millisecond
-	// A message's timestamp is a proof if it is less than freshness behind the estimate of the leader's time: the leader
-	// has just stored the message.
+	// freshness is the age below which a message's timestamp is a proof. The age is measured by the last answer.
 	freshness = time.Millisecond
 )
 
 // Clock estimates the time of one stream's leader. The estimate is a lower bound: if an answer that was received at the
 // local time r has the leader's time ts, then at the local time now the leader's clock shows at least ts + (now − r).
-// The estimate uses the best such bound within Trust. It lags by the travel time of the fastest answer, about 100 µs on
-// a local network. The timestamp of a message that was just stored is such a bound, too, and needs no request.
+// The estimate uses the largest such bound within Trust. The estimate lags by the travel time of the fastest answer,
+// about 100 µs on a local network. The timestamp of a message that was just stored is also a bound, without a request.
 //
 // Steps of the local wall clock do not matter, because Clock uses only differences of the monotonic clock. The
 // monotonic clock stops while a machine is suspended: see [Clock.Suspended].
@@ -24,26 +23,26 @@ const (
 // A Clock is not safe for concurrent use.
 type Clock struct {
 	base         time.Time     // local, with monotonic reading
-	best         [2]bound      // in the current half of Trust, and in the previous half
+	bounds       [2]bound      // the largest in the current half of Trust, and in the previous half
 	provenAt     time.Duration // time of the last proof, monotonic since base
 	answerOffset time.Duration // the Offset by the last answer
 	answeredAt   time.Time     // local; when the last answer was received
-	known        bool          // the leader has answered at least once
+	answered     bool          // the leader has answered at least once
 	lastSeq      uint64        // the stream's last sequence, in the last answer
 	leader       string        // the leader's name, in the last answer
 }
 
 // bound is the largest proven Offset in one half of Trust.
 type bound struct {
-	since  time.Duration // start of the half, monotonic since base
+	start  time.Duration // of the half, monotonic since base
 	offset time.Duration
 	ok     bool
 }
 
 // Answer is an answer of a stream's leader to a request for the stream's state.
 type Answer struct {
-	Time     time.Time // the leader's clock when it answered
-	Received time.Time // local clock when the answer arrived
+	Time     time.Time // of the answer, by the leader's clock
+	Received time.Time // by the local clock
 	Leader   string    // the leader's name; empty on a single server
 	LastSeq  uint64    // the last sequence of the stream
 }
@@ -55,10 +54,10 @@ func NewClock(local time.Time) *Clock { return &Clock{base: local} }
 func (c *Clock) Base() time.Time { return c.base }
 
 // LastAnswer returns the local time at which the last answer was received. If there was no answer, ok is false.
-func (c *Clock) LastAnswer() (at time.Time, ok bool) { return c.answeredAt, c.known }
+func (c *Clock) LastAnswer() (at time.Time, ok bool) { return c.answeredAt, c.answered }
 
 // Known reports whether the leader has answered.
-func (c *Clock) Known() bool { return c.known }
+func (c *Clock) Known() bool { return c.answered }
 
 // Leader returns the name of the leader that answered last.
 func (c *Clock) Leader() string { return c.leader }
@@ -70,23 +69,23 @@ func (c *Clock) Record(a Answer) {
 	}
 	c.answeredAt = a.Received
 	if a.Leader != c.leader {
-		c.leader, c.best = a.Leader, [2]bound{} // a new leader has another clock
+		c.leader, c.bounds = a.Leader, [2]bound{} // a new leader has another clock
 	}
-	c.known, c.answerOffset, c.lastSeq = true, c.Offset(At(a.Time), a.Received), a.LastSeq
+	c.answered, c.answerOffset, c.lastSeq = true, c.Offset(At(a.Time), a.Received), a.LastSeq
 	c.prove(c.answerOffset, a.Received)
 }
 
 // Observe records the timestamp of a message that was just received. It ignores an old message, which proves nothing.
-// It also ignores a message that was stored before the last answer: another leader may have stamped the message, or
-// this leader before a correction of its clock, so the timestamp may be ahead of the leader's present time.
+// It also ignores a message that was stored before the last answer: the timestamp may be ahead of the leader's present
+// time, from another leader or from this leader before a correction of its clock.
 func (c *Clock) Observe(sequence uint64, stored Time, received time.Time) {
-	if offset := c.Offset(stored, received); c.known && sequence > c.lastSeq && offset > c.answerOffset-freshness {
+	if offset := c.Offset(stored, received); c.answered && sequence > c.lastSeq && offset > c.answerOffset-freshness {
 		c.prove(offset, received)
 	}
 }
 
-// Offset returns the offset of the leader's clock, which showed at when the local clock showed local. The offset is the
-// difference between the leader's time and base plus the monotonic time since base.
+// Offset returns the offset of the leader's clock, if that clock showed at when the local clock showed local. The
+// offset is the leader's time minus the sum of base and the monotonic time since base.
 func (c *Clock) Offset(at Time, local time.Time) time.Duration {
 	return at.stamp.Sub(c.base.Round(0)) - local.Sub(c.base)
 }
@@ -94,38 +93,38 @@ func (c *Clock) Offset(at Time, local time.Time) time.Duration {
 func (c *Clock) prove(offset time.Duration, received time.Time) {
 	mono := received.Sub(c.base)
 	c.provenAt = mono
-	if !c.best[0].ok || mono-c.best[0].since >= Trust/2 {
-		c.best[1], c.best[0] = c.best[0], bound{since: mono}
+	if !c.bounds[0].ok || mono-c.bounds[0].start >= Trust/2 {
+		c.bounds[1], c.bounds[0] = c.bounds[0], bound{start: mono}
 	}
-	if b := &c.best[0]; !b.ok || offset > b.offset {
+	if b := &c.bounds[0]; !b.ok || offset > b.offset {
 		b.offset, b.ok = offset, true
 	}
 }
 
 // Now returns a lower bound of the leader's time when the local clock shows local. If proven is false, there is no
-// proof within Trust, and now is only an estimate: it may be used to plan, but not to fire messages.
+// proof within Trust. Then now is only an estimate, which the caller may use to plan, but not to fire messages.
 func (c *Clock) Now(local time.Time) (now Time, proven bool) {
 	mono := local.Sub(c.base)
 	offset := c.answerOffset
-	for _, b := range c.best {
-		if b.ok && mono-b.since <= Trust && (!proven || b.offset > offset) {
+	for _, b := range c.bounds {
+		if b.ok && mono-b.start <= Trust && (!proven || b.offset > offset) {
 			offset, proven = b.offset, true
 		}
 	}
 	return At(c.base.Round(0).Add(mono + offset)), proven
 }
 
-// Suspended reports whether the wall clock and the monotonic clock have diverged since the last answer, as they do
-// while a machine is suspended. The estimate of the leader's time may then be wrong.
+// Suspended reports whether the wall clock and the monotonic clock have diverged since the last answer, because the
+// machine was suspended. The estimate of the leader's time may then be wrong.
 func (c *Clock) Suspended(local time.Time) bool {
 	const tolerance = time.Second
 	drift := local.Round(0).Sub(c.answeredAt.Round(0)) - local.Sub(c.answeredAt)
-	return c.known && drift.Abs() > tolerance
+	return c.answered && drift.Abs() > tolerance
 }
 
 // Age returns the time since the last proof. Before the first answer, it returns Trust.
 func (c *Clock) Age(local time.Time) time.Duration {
-	if !c.known {
+	if !c.answered {
 		return Trust
 	}
 	return local.Sub(c.base) - c.provenAt

@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// TestClockIsALowerBound: a server's clock with any offset and drift, and answers of any speed. The estimate is ahead
-// of the server's clock by at most the drift since the last answer, and behind it by at most the travel time of that
-// answer.
+// TestClockIsALowerBound: for any offset and drift of the server's clock, and any travel time of the answers, the
+// estimate is ahead of the server's clock by at most the drift since the last answer, and behind it by at most the
+// travel time of that answer.
 func TestClockIsALowerBound(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -26,15 +26,15 @@ func TestClockIsALowerBound(t *testing.T) {
 				return base.Round(0).Add(mono + offset + time.Duration(float64(mono)*ppm/1e6))
 			}
 			drift := time.Duration(max(ppm, -ppm)/1e6*float64(Trust)) + 2
-			var mono, back time.Duration
+			var mono, travelTime time.Duration
 			seq := uint64(0)
 			for range 5000 {
 				mono += time.Duration(rng.Int64N(int64(Trust)))
 				switch rng.IntN(4) {
 				case 0:
-					back = time.Duration(rng.ExpFloat64() * float64(3*time.Millisecond))
-					c.Record(Answer{Time: server(mono), Received: base.Add(mono + back), LastSeq: seq})
-					mono += back
+					travelTime = time.Duration(rng.ExpFloat64() * float64(3*time.Millisecond))
+					c.Record(Answer{Time: server(mono), Received: base.Add(mono + travelTime), LastSeq: seq})
+					mono += travelTime
 				case 1: // a message, read immediately or long after
 					seq++
 					stored := mono
@@ -43,44 +43,45 @@ func TestClockIsALowerBound(t *testing.T) {
 					}
 					c.Observe(seq, At(server(stored)), base.Add(mono))
 				}
-				now, fresh := c.Now(base.Add(mono))
+				now, proven := c.Now(base.Add(mono))
 				ahead := now.Sub(At(server(mono)))
-				if !fresh {
+				if !proven {
 					continue
 				}
 				if ahead > drift {
 					t.Fatalf("%s ahead of the server at a drift of %v ppm, want at most %s", ahead, ppm, drift)
 				}
-				if behind := -ahead; behind > back+freshness+2*drift {
-					t.Fatalf("%s behind the server, want at most %s", behind, back+freshness+2*drift)
+				if lag, limit := -ahead, travelTime+freshness+2*drift; lag > limit {
+					t.Fatalf("%s behind the server, want at most %s", lag, limit)
 				}
 			}
 		})
 	}
 }
 
-func look(base time.Time, after, ahead time.Duration, leader string) Answer {
+func answerAt(base time.Time, after, ahead time.Duration, leader string) Answer {
 	return Answer{Time: base.Round(0).Add(after + ahead), Received: base.Add(after), Leader: leader}
 }
 
-func checkClock(t *testing.T, c *Clock, base time.Time, after, ahead time.Duration, fresh bool) {
+func checkClock(t *testing.T, c *Clock, base time.Time, after, ahead time.Duration, proven bool) {
 	t.Helper()
 	now, ok := c.Now(base.Add(after))
-	if want := base.Round(0).Add(after + ahead); !now.stamp.Equal(want) || ok != fresh {
+	if want := base.Round(0).Add(after + ahead); !now.stamp.Equal(want) || ok != proven {
 		got := now.stamp.Sub(base.Round(0).Add(after))
-		t.Errorf("%s after the start it is %s ahead of ours, fresh %v; want %s, %v", after, got, ok, ahead, fresh)
+		t.Errorf("%s after the start: the estimate is %s ahead of the local clock, proven %v; want %s, %v",
+			after, got, ok, ahead, proven)
 	}
 }
 
-// TestClockFreshness: an answer keeps the clock fresh for a tenth of a second, to the nanosecond. A message without an
-// answer before it does not.
-func TestClockFreshness(t *testing.T) {
+// TestProofLifetime: an answer is a proof for a tenth of a second, to the nanosecond. A message before the first answer
+// is no proof.
+func TestProofLifetime(t *testing.T) {
 	base := time.Now()
 	c := NewClock(base)
 	checkClock(t, c, base, 0, 0, false)
 	c.Observe(1, At(base.Round(0).Add(time.Hour)), base)
 	checkClock(t, c, base, 0, 0, false)
-	c.Record(look(base, 0, time.Second, ""))
+	c.Record(answerAt(base, 0, time.Second, ""))
 	checkClock(t, c, base, Trust, time.Second, true)
 	checkClock(t, c, base, Trust+1, time.Second, false)
 	c.Observe(1, At(base.Round(0).Add(2*time.Second)), base.Add(time.Second)) // stored just now
@@ -91,57 +92,56 @@ func TestClockFreshness(t *testing.T) {
 	}
 }
 
-// TestClockTakesTheBest: the clock uses the best proof of the last tenth of a second, and no older one.
+// TestClockTakesTheBest: the clock uses the largest bound of the last tenth of a second, and no older bound.
 func TestClockTakesTheBest(t *testing.T) {
 	const ms = time.Millisecond
 	base := time.Now()
 	c := NewClock(base)
-	c.Record(look(base, 0, -ms, "")) // a fast answer, and then slow ones
+	c.Record(answerAt(base, 0, -ms, "")) // a fast answer, and then slow ones
 	for _, at := range []time.Duration{20 * ms, 40 * ms, 60 * ms, 80 * ms, 100 * ms} {
-		c.Record(look(base, at, -30*ms, ""))
+		c.Record(answerAt(base, at, -30*ms, ""))
 		checkClock(t, c, base, at, -ms, true)
 	}
 	checkClock(t, c, base, 100*ms+1, -30*ms, true)
-	c.Record(look(base, 110*ms, -2*ms, ""))
+	c.Record(answerAt(base, 110*ms, -2*ms, ""))
 	checkClock(t, c, base, 110*ms, -2*ms, true)
 }
 
-// TestClockOfOldMessages: a message that was stored some time ago proves nothing useful, and does not make the clock
-// fresh.
-func TestClockOfOldMessages(t *testing.T) {
+// TestOldMessagesProveNothing: a message that was stored some time ago is no proof.
+func TestOldMessagesProveNothing(t *testing.T) {
 	base := time.Now()
-	for behind, fresh := range map[time.Duration]bool{0: true, freshness - 1: true, freshness: false, time.Hour: false} {
+	for age, want := range map[time.Duration]bool{0: true, freshness - 1: true, freshness: false, time.Hour: false} {
 		c := NewClock(base)
-		c.Record(look(base, 0, 0, ""))
-		c.Observe(1, At(base.Round(0).Add(time.Second-behind)), base.Add(time.Second))
-		if _, got := c.Now(base.Add(time.Second)); got != fresh {
-			t.Errorf("a message of %s ago: fresh %v, want %v", behind, got, fresh)
+		c.Record(answerAt(base, 0, 0, ""))
+		c.Observe(1, At(base.Round(0).Add(time.Second-age)), base.Add(time.Second))
+		if _, got := c.Now(base.Add(time.Second)); got != want {
+			t.Errorf("a message of %s ago: proven %v, want %v", age, got, want)
 		}
 	}
 }
 
-// TestClockOfAnotherLeader: a new leader's answer discards the answers and stamps of the old leader's clock.
+// TestClockOfAnotherLeader: a new leader's answer discards the answers and timestamps of the old leader.
 func TestClockOfAnotherLeader(t *testing.T) {
 	const ms = time.Millisecond
 	base := time.Now()
 	c := NewClock(base)
-	c.Record(look(base, 0, 5*time.Second, "fast"))
-	s := look(base, 10*ms, 0, "slow")
+	c.Record(answerAt(base, 0, 5*time.Second, "fast"))
+	s := answerAt(base, 10*ms, 0, "slow")
 	s.LastSeq = 10
 	c.Record(s)
 	checkClock(t, c, base, 10*ms, 0, true)
-	c.Observe(10, At(base.Round(0).Add(5*time.Second)), base.Add(10*ms)) // stamped by the fast one, read only now
+	c.Observe(10, At(base.Round(0).Add(5*time.Second)), base.Add(10*ms)) // stamped by the old leader
 	checkClock(t, c, base, 10*ms, 0, true)
 	c.Observe(11, At(base.Round(0).Add(11*ms)), base.Add(10*ms)) // stored after the last answer
 	checkClock(t, c, base, 10*ms, ms, true)
 }
 
-// TestClockThatWasPutRight: the clock ignores messages that the leader stamped before its clock was set back by an
+// TestClockAfterCorrection: the clock ignores messages that the leader stamped before its clock was set back by an
 // hour.
-func TestClockThatWasPutRight(t *testing.T) {
+func TestClockAfterCorrection(t *testing.T) {
 	base := time.Now()
 	c := NewClock(base)
-	s := look(base, 0, 0, "")
+	s := answerAt(base, 0, 0, "")
 	s.LastSeq = 3
 	c.Record(s)
 	c.Observe(1, At(base.Round(0).Add(time.Hour)), base)
@@ -149,27 +149,28 @@ func TestClockThatWasPutRight(t *testing.T) {
 	checkClock(t, c, base, 0, 0, true)
 }
 
-// TestClockAfterSteps: our wall clock is stepped, or jumps while the monotonic clock stops. Clock uses only the
-// monotonic one.
+// TestClockAfterSteps: the local wall clock is stepped, or jumps while the monotonic clock stops. Clock uses only the
+// monotonic clock.
 func TestClockAfterSteps(t *testing.T) {
 	for _, step := range []time.Duration{0, 1, -1, time.Hour, -time.Hour} {
 		base := time.Now()
 		c := NewClock(base)
-		c.Record(look(base, 0, 0, ""))
-		now, fresh := c.Now(stepped(base.Add(Trust), step))
-		if want := base.Round(0).Add(Trust); !now.stamp.Equal(want) || !fresh {
-			t.Errorf("after a step of %s it is %s later than by the monotonic clock, fresh %v", step, now.stamp.Sub(want), fresh)
+		c.Record(answerAt(base, 0, 0, ""))
+		now, proven := c.Now(stepped(base.Add(Trust), step))
+		if want := base.Round(0).Add(Trust); !now.stamp.Equal(want) || !proven {
+			t.Errorf("after a step of %s: %s ahead of the monotonic clock, proven %v; want 0s, true",
+				step, now.stamp.Sub(want), proven)
 		}
 	}
 }
 
-// stepped returns t as if the wall clock had been stepped. No exported function changes only one of the two readings.
-func stepped(t time.Time, by time.Duration) time.Time {
-	t = t.Add(by)
+// stepped returns t with only its wall clock reading changed by step. No exported function does that.
+func stepped(t time.Time, step time.Duration) time.Time {
+	t = t.Add(step)
 	(*struct {
 		wall uint64
 		mono int64
 		loc  *time.Location
-	})(unsafe.Pointer(&t)).mono -= int64(by)
+	})(unsafe.Pointer(&t)).mono -= int64(step)
 	return t
 }

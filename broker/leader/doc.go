@@ -15,12 +15,12 @@
 // leader's clock is behind the last leader's clock, the delivery is early by the difference. If the first leader's
 // clock is ahead, the delivery is late by the difference. Streams in between do not matter: each leader measures the
 // remaining time by its own clock, so the next stream corrects an error. A message that stays in one stream is not
-// affected. No message is delivered twice, and no round of a series is lost or repeated, because the schedule
-// determines the times of rounds.
+// affected. A difference of the clocks causes no duplicate. It loses or repeats no round of a series, because the
+// schedule determines the times of rounds.
 //
 // # Comparisons of clocks
 //
-// Clock.Offset compares the local clock with the clock of a leader. The code in these files has no Clock, because it
+// Clock.Offset compares the local clock with the clock of a leader. A Clock belongs to a lane. The code in these files
 // has no lane, and compares the two clocks itself:
 //
 //	timer/store/clock.go                            the time of a request for a timer or a schedule

@@ -1,6 +1,6 @@
 // Package link holds the broker's connections to NATS, and records whether they are up and whether JetStream answers.
 //
-// A method of a nats.Conn that returns its state takes a lock. A publish holds that lock while its socket accepts no
+// The methods of a nats.Conn that return its state take a lock. A publish holds that lock while the socket accepts no
 // data. The loop of a lane must not block for that time, so this package stores the states outside of the connections.
 //
 // # Invariants

@@ -13,8 +13,7 @@ import (
 	"delaybroker/broker/lane"
 )
 
-// JetStream is the JetStream API on the control connection. It records whether the API answers. Each request goes to
-// the stream's leader, because a lagging replica may answer a direct get.
+// JetStream is the JetStream API on the control connection. It records whether the API answers.
 type JetStream struct {
 	JS         jetstream.JetStream
 	API        jsapi.Client
@@ -22,7 +21,6 @@ type JetStream struct {
 	recovered  chan struct{} // capacity 1; has a value if JetStream answers again
 }
 
-// NewJetStream returns a JetStream. It sends no request.
 func NewJetStream(js jetstream.JetStream, api jsapi.Client) *JetStream {
 	return &JetStream{JS: js, API: api, recovered: make(chan struct{}, 1)}
 }
@@ -40,7 +38,7 @@ func (j *JetStream) Sample(ctx context.Context, stream string) (lane.Sample, err
 // Recovered returns a channel that has a value when JetStream answers again. It is never closed.
 func (j *JetStream) Recovered() <-chan struct{} { return j.recovered }
 
-// recordAnswer records whether JetStream answers. Err is the result of a request.
+// recordAnswer records whether JetStream has answered a request that returned err.
 func (j *JetStream) recordAnswer(err error) {
 	var api *jetstream.APIError
 	switch {

@@ -62,14 +62,14 @@ func NewStates(l Links) *States {
 // ControlUp reports whether the control connection is up.
 func (l *States) ControlUp() bool { return l.control.up.Load() }
 
-func (l *States) all() []*state { return []*state{&l.write, &l.deliver, &l.control} }
+func (l *States) states() []*state { return []*state{&l.write, &l.deliver, &l.control} }
 
 // Online reports whether the connections to the lanes and to the targets are up, so that the broker can publish.
 func (l *States) Online() bool { return l.write.up.Load() && l.deliver.up.Load() }
 
-// Refresh reads the states from the connections. It may block, and must not be called after Watch.
+// Refresh reads the states from the connections. It may block. It must not be called after Watch.
 func (l *States) Refresh() {
-	for _, s := range l.all() {
+	for _, s := range l.states() {
 		s.up.Store(s.conn.IsConnected())
 	}
 }
@@ -77,7 +77,7 @@ func (l *States) Refresh() {
 // Watch updates the states until ctx ends. It calls onUp each time a connection is up again.
 func (l *States) Watch(ctx context.Context, onUp func()) {
 	var watching sync.WaitGroup
-	for _, s := range l.all() {
+	for _, s := range l.states() {
 		watching.Go(func() { s.watch(ctx, onUp) })
 	}
 	watching.Wait()

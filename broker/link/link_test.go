@@ -65,7 +65,7 @@ func TestJetStreamRecovers(t *testing.T) {
 		}
 		_, _ = js.Sample(t.Context(), "NONE") // the answer is that there is no such stream
 		if recovered() {
-			t.Error("a recovery is reported before any failure")
+			t.Error("a recovery is reported, but no request has failed")
 		}
 		expired, cancel := context.WithDeadline(t.Context(), time.Now())
 		defer cancel()

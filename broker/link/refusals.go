@@ -28,8 +28,8 @@ type Refusal struct {
 // Refusals holds the permissions that the server denied recently. The zero value is empty and ready to use. It is safe
 // for concurrent use.
 type Refusals struct {
-	mu  sync.Mutex // guards all
-	all []Refusal  // the newest last
+	mu   sync.Mutex // guards list
+	list []Refusal  // the newest last
 }
 
 // Note records an asynchronous error of a connection if the error is a refusal. It ignores any other error.
@@ -40,16 +40,16 @@ func (r *Refusals) Note(link string, now time.Time, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all = slices.DeleteFunc(r.all, func(a Refusal) bool { return a.Link == link && a.Right == right })
-	r.all = append(r.all, Refusal{link, right, now})
-	r.all = r.all[max(0, len(r.all)-maxRefusals):]
+	r.list = slices.DeleteFunc(r.list, func(a Refusal) bool { return a.Link == link && a.Right == right })
+	r.list = append(r.list, Refusal{link, right, now})
+	r.list = r.list[max(0, len(r.list)-maxRefusals):]
 }
 
 // Recent returns the refusals of the last two minutes, the newest last.
 func (r *Refusals) Recent(now time.Time) []Refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(r.all), func(a Refusal) bool { return now.Sub(a.At) > maxAge })
+	return slices.DeleteFunc(slices.Clone(r.list), func(a Refusal) bool { return now.Sub(a.At) > maxAge })
 }
 
 // Each calls f once for each connection. If several fields have the same connection, Each passes the first of these

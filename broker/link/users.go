@@ -14,16 +14,16 @@ import (
 // Users returns the names of the connections' users, sorted and without duplicates. It returns nil if the name of a
 // user is unknown. A name is unknown if the connection uses a token, or if the server has no authentication.
 func (l Links) Users() []string {
-	var all []string
+	var names []string
 	for _, nc := range []*nats.Conn{l.Read, l.Write, l.Deliver, l.Control} {
 		user := UserOf(nc)
 		if user == "" {
 			return nil
 		}
-		all = append(all, user)
+		names = append(names, user)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // UserOf returns the name or the public key of a connection's user, or "" if it is unknown.
@@ -38,7 +38,7 @@ func UserOf(nc *nats.Conn) string {
 		}
 	}
 	if server, err := url.Parse(nc.ConnectedUrl()); user == "" && err == nil {
-		if _, named := server.User.Password(); named { // without a password, the user part is a token
+		if _, ok := server.User.Password(); ok { // without a password, the user part is a token
 			user = server.User.Username()
 		}
 	}

@@ -128,7 +128,7 @@ func (a *app) showNeed(n capacity.Need) {
 	t.Add("CPU of brokers", formatCores(n.BrokerCPU.Sum()), formatSplit(n.BrokerCPU))
 	t.Add("network to servers", formatBytes(n.Network.In)+"/s", "from clients and brokers")
 	t.Add("network to brokers", formatBytes(n.Network.Out)+"/s", "without the consumers of targets")
-	t.Add("between servers", formatBytes(n.Network.Between)+"/s", "replicas")
+	t.Add("between servers", formatBytes(n.Network.Replication)+"/s", "replicas")
 	if n.Round > 0 {
 		t.Add("rounds at one instant", fmt.Sprintf("%s s", formatFigure(n.Round)), "until the last, if all are due together")
 	}

@@ -43,7 +43,7 @@ func TestSizeArithmetic(t *testing.T) {
 		total.BrokerCPU.Work += n.BrokerCPU.Work
 		total.Network.In += n.Network.In
 		total.Network.Out += n.Network.Out
-		total.Network.Between += n.Network.Between
+		total.Network.Replication += n.Network.Replication
 	}
 	for _, number := range []struct {
 		got, low, high float64
@@ -56,7 +56,7 @@ func TestSizeArithmetic(t *testing.T) {
 		{total.BrokerCPU.Work, 14.5, 15.5, "15 cores"},
 		{total.Network.In, 1.15e9, 1.25e9, "1.2 GB/s"},
 		{total.Network.Out, 0.435e9, 0.445e9, "0.44 GB/s"},
-		{total.Network.Between, 2.35e9, 2.45e9, "2.4 GB/s"},
+		{total.Network.Replication, 2.35e9, 2.45e9, "2.4 GB/s"},
 	} {
 		if number.got < number.low || number.got > number.high || !strings.Contains(text, number.text) {
 			t.Errorf("OPERATIONS.md should have %q; got %.4g", number.text, number.got)
