@@ -30,7 +30,7 @@ func (sc *scene) publish(n int, subject string, headers ...string) {
 	<-sc.js.PublishAsyncComplete()
 }
 
-// tail creates a consumer that is not the broker's.
+// tail creates a foreign consumer.
 func (sc *scene) tail(stream string) {
 	sc.t.Helper()
 	if _, err := sc.js.CreateConsumer(sc.t.Context(), stream, jetstream.ConsumerConfig{Durable: "tail"}); err != nil {
@@ -44,14 +44,14 @@ func (sc *scene) change(stream string, edit func(*jetstream.StreamConfig)) {
 	natstest.Reconfigure(sc.t, sc.js, stream, edit)
 }
 
-// provisioned creates the streams.
-func (sc *scene) provisioned() {
+// provision creates the streams.
+func (sc *scene) provision() {
 	sc.t.Helper()
 	provision(sc.t, sc.server, sc.cfg)
 }
 
-// other creates a stream that is not the broker's.
-func (sc *scene) other(name string, subjects ...string) {
+// createForeign creates a stream of another program.
+func (sc *scene) createForeign(name string, subjects ...string) {
 	sc.t.Helper()
 	sc.create(jetstream.StreamConfig{Name: name, Subjects: subjects})
 }
@@ -71,7 +71,7 @@ func (sc *scene) remove(stream string) {
 	}
 }
 
-// listen subscribes, and never answers.
+// listen subscribes to a subject, and never answers.
 func (sc *scene) listen(subject string) {
 	sc.t.Helper()
 	if _, err := sc.client.Subscribe(subject, func(*nats.Msg) {}); err != nil {
@@ -88,7 +88,7 @@ func (sc *scene) limit(l server.JetStreamAccountLimits) {
 	}
 }
 
-// fill publishes until the server refuses.
+// fill publishes until the server refuses a message.
 func (sc *scene) fill() {
 	sc.t.Helper()
 	sc.serve()
@@ -107,12 +107,12 @@ func (sc *scene) proxy(take func(question string, m *nats.Msg) bool) {
 	natstest.Proxy(sc.t, sc.server, take)
 }
 
-// leaderless makes a stream look as if it had no leader.
+// leaderless makes the API answer as if a stream had no leader.
 func (sc *scene) leaderless(stream string) {
 	sc.t.Helper()
 	sc.proxy(func(question string, m *nats.Msg) bool {
 		if strings.HasSuffix(question, "."+stream) {
-			return true // without an answer
+			return true // no answer
 		}
 		if question != "STREAM.LIST" {
 			return false

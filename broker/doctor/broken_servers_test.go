@@ -14,7 +14,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// unbound are the limits of an account without limits. limited returns these limits with a change.
+// unbound has the values of an account without limits. limited returns unbound with a change.
 var unbound = server.JetStreamAccountLimits{MaxStore: -1, MaxMemory: -1, MaxStreams: -1, MaxConsumers: -1}
 
 func limited(change func(*server.JetStreamAccountLimits)) server.JetStreamAccountLimits {
@@ -23,7 +23,7 @@ func limited(change func(*server.JetStreamAccountLimits)) server.JetStreamAccoun
 	return l
 }
 
-// notEmbedded has the name of a server that is not embedded.
+// notEmbedded are the options of a server that is not embedded.
 var notEmbedded = server.Options{ServerName: "n1"}
 
 // brokenServers are faults of servers and accounts.
@@ -79,7 +79,7 @@ var brokenServers = []diagnosis{
 		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
 	}}, "JetStream", Critical, "9 of at most 9 streams, and 1 are missing", "raise the account's max_streams to 10"},
 	{situation{name: "the account has no more consumers", options: notEmbedded, set: func(sc *scene) {
-		sc.provisioned()
+		sc.provision()
 		sc.limit(limited(func(l *server.JetStreamAccountLimits) { l.MaxConsumers = 1 }))
 		sc.tail("DELAY_5s")
 		sc.launch()
@@ -87,7 +87,7 @@ var brokenServers = []diagnosis{
 	}}, "JetStream", Critical, "DELAY_5s has 1 consumers", "raise the account's max_consumers to 2"},
 }
 
-// TestDoctorOnServers: JetStream does not answer, or has no room.
+// TestDoctorOnServers: doctor reports that JetStream does not answer, or has no room.
 func TestDoctorOnServers(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range brokenServers {
@@ -95,7 +95,7 @@ func TestDoctorOnServers(t *testing.T) {
 	}
 }
 
-// TestDoctorOnRights: the finding names the permission that the broker's user lacks, with its subject. Doctor waits for
+// TestDoctorOnRights: the finding names the missing permission of the broker's user, with its subject. Doctor waits for
 // no timeout.
 func TestDoctorOnRights(t *testing.T) {
 	natstest.Long(t)
@@ -136,17 +136,17 @@ func TestDoctorOnRights(t *testing.T) {
 	}
 }
 
-// TestDoctorAsAnother: if doctor's user is not the broker's, doctor does not report the broker's permissions that its
-// own user lacks.
+// TestDoctorAsAnother: if doctor and the broker have different users, the user of doctor does not need the broker's
+// permissions.
 func TestDoctorAsAnother(t *testing.T) {
 	lacks := natstest.Denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
 	asks := natstest.Denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
 	for _, tt := range []struct {
-		name       string
-		rights     server.Permissions
-		brokerUser string
-		state      Severity
-		detail, do string
+		name           string
+		rights         server.Permissions
+		brokerUser     string
+		state          Severity
+		detail, advice string
 	}{
 		{"another user", lacks, "all", Fine,
 			"tried differs from the running brokers' user (all), and may not use pause and resume", ""},
@@ -161,13 +161,13 @@ func TestDoctorAsAnother(t *testing.T) {
 			has := false
 			for _, f := range found {
 				has = has || f.Check == "rights" && f.Severity == tt.state && strings.Contains(f.Detail, tt.detail) &&
-					f.Advice == tt.do
+					f.Advice == tt.advice
 				if f.Severity > max(tt.state, Fine) {
 					t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
 				}
 			}
 			if !has {
-				t.Errorf("no finding %s with %q and %q in %+v", tt.state, tt.detail, tt.do, found)
+				t.Errorf("no finding %s with %q and %q in %+v", tt.state, tt.detail, tt.advice, found)
 			}
 		})
 	}

@@ -19,12 +19,12 @@ const (
 		"and delaybroker provision"
 )
 
-// edited returns a lane with a changed setting.
-func edited(name string, state Severity, detail, do string, edit func(*jetstream.StreamConfig)) diagnosis {
+// drifted returns the diagnosis of a lane with a changed setting.
+func drifted(name string, state Severity, detail, advice string, edit func(*jetstream.StreamConfig)) diagnosis {
 	return diagnosis{situation{name: name, set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5s", edit)
-	}}, "drift", state, "DELAY_5s: " + detail, do}
+	}}, "drift", state, "DELAY_5s: " + detail, advice}
 }
 
 // brokenStreams are faults of streams.
@@ -43,7 +43,7 @@ var brokenStreams = []diagnosis{
 		sc.remove("DELAY_DEAD")
 	}}, "streams", Critical, "1 of 9 are missing: DELAY_DEAD", runProvision},
 	{situation{name: "marks that cannot be read", set: func(sc *scene) {
-		sc.provisioned()
+		sc.provision()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "one" })
 		sc.launch() // this broker does not start
 	}}, "streams", Critical, `no broker serves DELAY_5s: metadata delaybroker.format is "one"`,
@@ -54,22 +54,22 @@ var brokenStreams = []diagnosis{
 	}}, "streams", Critical, "DELAY_5s has lost its metadata",
 		"restore the metadata that delaybroker streams prints"},
 	{situation{name: "a stream of a newer format", set: func(sc *scene) {
-		sc.provisioned()
+		sc.provision()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
 		sc.serve()
 	}}, "streams", Critical, "DELAY_5s has a newer format, and no running broker can read it", "upgrade the brokers"},
 	{situation{name: "another program's stream has a name of the broker's", set: func(sc *scene) {
-		sc.other("DELAY_5s", "something.>")
+		sc.createForeign("DELAY_5s", "something.>")
 	}}, "streams", Critical, "streams of another program have the broker's names: DELAY_5s",
 		"choose another DELAY_PREFIX"},
 	{situation{name: "another stream listens on all subjects of the broker", set: func(sc *scene) {
-		sc.other("AUDIT", "delay.>")
+		sc.createForeign("AUDIT", "delay.>")
 	}}, "streams", Critical, "the stream AUDIT listens on delay.>, and stores messages meant for DELAY_1s",
 		"remove the subject from that stream: nats stream edit AUDIT"},
 	{situation{name: "another stream listens on a subject of the broker", set: func(sc *scene) {
 		sc.serve()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.Subjects = c.Subjects[1:] })
-		sc.other("AUDIT", "delay.5s.>")
+		sc.createForeign("AUDIT", "delay.5s.>")
 	}}, "streams", Critical, "the stream AUDIT listens on delay.5s.>, and stores messages meant for DELAY_5s",
 		"remove the subject from that stream: nats stream edit AUDIT"},
 	{situation{name: "a stream of nats-server's own schedules", set: func(sc *scene) {
@@ -81,7 +81,7 @@ var brokenStreams = []diagnosis{
 	{situation{name: "another stream on the subjects of schedules", set: func(sc *scene) {
 		sc.cfg.Timers, sc.cfg.Schedules = true, message.ParseScheduleRules("plans.>=orders.>", nil)
 		sc.serve()
-		sc.other("AUDIT", "plans.a.>")
+		sc.createForeign("AUDIT", "plans.a.>")
 	}}, "streams", Critical, "the stream AUDIT listens on plans.a.>, a subject of DELAY_SCHEDULES, and refuses schedules",
 		"remove the subject from that stream: nats stream edit AUDIT"},
 	{situation{name: "a mapping moves messages to other subjects", set: func(sc *scene) {
@@ -96,7 +96,7 @@ var brokenStreams = []diagnosis{
 	}}, "streams", Critical, "DELAY_5s does not answer: the stream has no leader",
 		"start the servers with its replicas"},
 	{situation{name: "a stream in memory", set: func(sc *scene) {
-		sc.provisioned()
+		sc.provision()
 		s, err := sc.js.Stream(sc.t.Context(), "DELAY_5s")
 		if err != nil {
 			sc.t.Fatal(err)
@@ -124,31 +124,32 @@ var brokenStreams = []diagnosis{
 	}}, "seal", Critical, "the messages in DELAY_5m are sealed with a secret that is not set here",
 		"set DELAY_SECRET to the brokers' value"},
 	{situation{name: "drift of a retiring level", set: func(sc *scene) {
-		sc.provisioned()
+		sc.provision()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) { c.MaxAge = 2 * time.Hour })
 		sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5m")
 		sc.serve()
 	}}, "drift", Critical, "DELAY_5s: max_age is 2h0m0s", editStream},
-	edited("window", Warn, "duplicate_window is 1s", editStream,
+	drifted("window", Warn, "duplicate_window is 1s", editStream,
 		func(c *jetstream.StreamConfig) { c.Duplicates = time.Second }),
-	edited("age", Critical, "max_age is 1h", editStream, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }),
-	edited("discard", Critical, "discard is old with a limit set", editStream, func(c *jetstream.StreamConfig) {
+	drifted("age", Critical, "max_age is 1h", editStream, func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }),
+	drifted("discard", Critical, "discard is old with a limit set", editStream, func(c *jetstream.StreamConfig) {
 		c.Discard, c.MaxMsgs = jetstream.DiscardOld, 10_000
 	}),
-	edited("size", Warn, "max_msg_size is -1", editStream, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }),
-	edited("subjects", Warn, "does not listen on 1 of its 2 subjects", runProvision, func(c *jetstream.StreamConfig) {
+	drifted("size", Warn, "max_msg_size is -1", editStream, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }),
+	drifted("subjects", Warn, "does not listen on 1 of its 2 subjects", runProvision, func(c *jetstream.StreamConfig) {
 		c.Subjects = c.Subjects[:1]
 	}),
-	edited("republish", Warn, "republish is set: messages are published on audit.> before they are due", editStream,
+	drifted("republish", Warn, "republish is set: messages are published on audit.> before they are due", editStream,
 		func(c *jetstream.StreamConfig) {
 			c.RePublish = &jetstream.RePublish{Source: ">", Destination: "audit.>"}
 		}),
-	edited("purge", Critical, "deny_purge is set", recreateStream, func(c *jetstream.StreamConfig) { c.DenyPurge = true }),
-	edited("ttl", Critical, "allow_msg_ttl is set", recreateStream,
+	drifted("purge", Critical, "deny_purge is set", recreateStream,
+		func(c *jetstream.StreamConfig) { c.DenyPurge = true }),
+	drifted("ttl", Critical, "allow_msg_ttl is set", recreateStream,
 		func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }),
 }
 
-// TestDoctorOnStreams: streams are missing or changed, or belong to another broker.
+// TestDoctorOnStreams: doctor reports that streams are missing or changed, or belong to another broker.
 func TestDoctorOnStreams(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range brokenStreams {

@@ -13,14 +13,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A diagnosis is the only finding that doctor should have in a situation: consequences of the fault are left out. The
-// weakness of a single server may be reported in addition.
+// A diagnosis is the only finding that doctor should report in a situation, except for the weakness of a single server.
 type diagnosis struct {
 	situation
 	check  string
 	state  Severity
 	detail string // a part of the finding's detail
-	do     string // the whole advice; … stands for a name
+	advice string // the whole advice; … stands for a name
 }
 
 func (d diagnosis) judge(t *testing.T, found []Finding) {
@@ -29,20 +28,21 @@ func (d diagnosis) judge(t *testing.T, found []Finding) {
 		return f.Severity == Fine || f.Severity == Skipped && d.state > Fine ||
 			f.Check == "durability" && d.options.ServerName != "" && d.check != "durability"
 	})
-	begins, ends, _ := strings.Cut(d.do, "…")
+	begins, ends, _ := strings.Cut(d.advice, "…")
 	if len(found) != 1 || found[0].Check != d.check || found[0].Severity != d.state ||
 		!strings.Contains(found[0].Detail, d.detail) || !strings.HasPrefix(found[0].Advice, begins) ||
-		!strings.HasSuffix(found[0].Advice, ends) || ends == "" && found[0].Advice != d.do {
-		t.Errorf("got\n%swant one finding: %s %s: …%s… ==> %s", notFine(found), d.state, d.check, d.detail, d.do)
+		!strings.HasSuffix(found[0].Advice, ends) || ends == "" && found[0].Advice != d.advice {
+		t.Errorf("got\n%swant one finding: %s %s: …%s… ==> %s", notFine(found), d.state, d.check, d.detail, d.advice)
 	}
 }
 
-// TestDoctorOnBrokers: no broker delivers, two brokers deliver from one lane, or a broker cannot deliver.
+// TestDoctorOnBrokers: doctor reports that no broker delivers, two brokers deliver from one lane, or a broker cannot
+// deliver.
 func TestDoctorOnBrokers(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range []diagnosis{
 		{situation{name: "no broker runs", set: func(sc *scene) {
-			sc.provisioned()
+			sc.provision()
 		}}, "lanes", Critical, "no broker reads any of the 6 lanes", "start a broker: delaybroker serve"},
 		{situation{name: "the only broker died", set: func(sc *scene) {
 			sc.serve().crash()
@@ -50,7 +50,7 @@ func TestDoctorOnBrokers(t *testing.T) {
 		{situation{name: "a lane that the brokers do not know", set: func(sc *scene) {
 			sc.serve()
 			sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
-			sc.provisioned()
+			sc.provision()
 		}}, "lanes", Critical, "no broker reads DELAY_7s",
 			"restart a broker: a broker does not read streams created after its start"},
 		{situation{name: "a broker that is configured as the only instance, beside another", set: func(sc *scene) {
@@ -94,7 +94,7 @@ func TestDoctorOnBrokers(t *testing.T) {
 	}
 }
 
-// TestDoctorOnTargets: accepted messages do not arrive, and the broker is not the cause.
+// TestDoctorOnTargets: doctor reports that messages do not arrive for a reason outside the broker.
 func TestDoctorOnTargets(t *testing.T) {
 	natstest.Long(t)
 	for _, d := range []diagnosis{
@@ -132,7 +132,7 @@ func TestDoctorOnTargets(t *testing.T) {
 		{situation{name: "messages of a prefix without a broker", set: func(sc *scene) {
 			mine := sc.cfg
 			sc.cfg.Prefix = "later"
-			sc.provisioned()
+			sc.provision()
 			sc.publish(3, "later.5m.orders.x")
 			sc.cfg = mine
 			sc.serve()

@@ -15,7 +15,6 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCheckJournal judges the state of the journal.
 func TestCheckJournal(t *testing.T) {
 	now := time.Now()
 	facts := func(bytes uint64, age time.Duration, answers ...stats.Answer) Facts {
@@ -53,7 +52,7 @@ func TestCheckJournal(t *testing.T) {
 	}
 }
 
-// TestJournalIsNoDrift: a journal that the settings do not request is no drift.
+// TestJournalIsNoDrift: a journal without DELAY_JOURNAL in the settings is no drift.
 func TestJournalIsNoDrift(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		without := configOf(t, "1s 5s")

@@ -8,28 +8,28 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkKeys reports the messages that are sealed with another key than the first, the keys that can be removed, and the
-// messages that are sealed with a key that the brokers do not have. The brokers seal new messages with the first key,
-// and use the other keys only to verify seals. checkKeys uses only the sealed answers of instances.
+// checkKeys reports the keys that only verify seals, and the messages with an unknown key. The brokers seal new
+// messages with the first key, and verify seals with all keys. checkKeys uses only the sealed answers of instances.
 func checkKeys(f Facts) []Finding {
-	var all []Finding
+	var findings []Finding
 	for _, a := range f.instances.Proven {
 		for _, l := range a.Lanes {
 			if l.Unopened > 0 {
-				all = append(all, finding(Critical, "add their secret to DELAY_SECRET, after the first one",
+				findings = append(findings, finding(Critical, "add their secret to DELAY_SECRET, after the first one",
 					"%d entries of %s are sealed with a secret that the brokers do not have, so these timers do not fire",
 					l.Unopened, l.Stream)...)
 			}
 		}
 	}
-	for at, id := range f.keys[min(1, len(f.keys)):] {
-		key := fmt.Sprintf("key %d (%s)", at+2, id)
-		all = append(all, keyFinding(key, id, f.sealCounts)...)
+	for n, id := range f.keys[min(1, len(f.keys)):] {
+		key := fmt.Sprintf("key %d (%s)", n+2, id)
+		findings = append(findings, keyFinding(key, id, f.sealCounts)...)
 	}
-	return all
+	return findings
 }
 
-// keyFinding reports on a key that only verifies seals. The id of the key is public: each seal begins with it.
+// keyFinding reports the messages of a key that only verifies seals. The id of the key is public: each seal begins with
+// the id.
 func keyFinding(key, id string, counts []sealCount) []Finding {
 	var sealed []string
 	for _, s := range counts {
@@ -63,7 +63,7 @@ func unit(kind streams.Kind) string {
 	return "messages"
 }
 
-// removal returns the operator's action that empties a kind of stream, or "" if the stream becomes empty by itself.
+// removal returns the operator's action that empties a kind of stream, or "" if the brokers empty the stream.
 func removal(kind streams.Kind) string {
 	switch kind {
 	case streams.Paused:

@@ -9,13 +9,13 @@ import (
 	"delaybroker/broker/text"
 )
 
-// lateWarn is the minimum time by which a message is overdue for a warning.
+// lateWarn is the minimum lateness of a message for a warning.
 const lateWarn = 10 * time.Second
 
 // maxUnknown is the maximum number of lanes with an unknown reader that a finding names.
 const maxUnknown = 3
 
-// checkOwners looks for lanes without a reader, and for lanes that are read too slowly.
+// checkOwners looks for lanes without a reader, and for lanes with a slow reader.
 func checkOwners(f Facts) []Finding {
 	if len(f.Found) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func checkOwners(f Facts) []Finding {
 		}
 		owner := l.Owner
 		if owner == "" && l.Error != "" && (l.State == inspect.Serving || l.State == inspect.Retiring) {
-			owner = inspect.OwnerUnknown // the server refused the request or did not answer
+			owner = inspect.OwnerUnknown // the server did not answer
 		}
 		if owner != "" {
 			lanes++
@@ -48,67 +48,69 @@ func checkOwners(f Facts) []Finding {
 			late = append(late, fmt.Sprintf("%s by %s", l.Stream, text.Seconds(l.Overdue)))
 		}
 	}
-	all := f.checkDouble()
+	findings := f.checkConflicts()
 	switch {
 	case len(unread) > 0 && len(unread) == lanes: // a fault of the streams may prevent the start of a broker
-		all = append(all, consequenceOf(finding(Critical, "start a broker: delaybroker serve",
+		findings = append(findings, consequenceOf(finding(Critical, "start a broker: delaybroker serve",
 			"no broker reads any of the %d lanes", lanes), "JetStream", "streams", "drift", "seal")...)
 	case len(unread) > 0:
-		all = append(all, finding(Critical, "restart a broker: a broker does not read streams created after its start",
+		findings = append(findings, finding(Critical,
+			"restart a broker: a broker does not read streams created after its start",
 			"no broker reads %s", text.Few(unread))...)
 	}
 	if len(stopped) > 0 {
-		all = append(all, consequenceOf(finding(Critical,
+		findings = append(findings, consequenceOf(finding(Critical,
 			"read the log of that instance; a restart does not help",
 			"their owner cannot read them now: %s", text.Few(stopped)),
 			"JetStream", "streams", "storage", "rights")...)
 	}
 	if len(newer) > 0 {
-		all = append(all, finding(Critical, "run a broker of the version that wrote the messages: finish the upgrade",
+		findings = append(findings, finding(Critical,
+			"run a broker of the version that wrote the messages: finish the upgrade",
 			"their owner cannot read messages of a newer broker: %s", text.Few(newer))...)
 	}
 	if len(late) > 0 {
-		all = append(all, consequenceOf(finding(Warn,
+		findings = append(findings, consequenceOf(finding(Warn,
 			"read the broker's log: a target, a stream or the broker is too slow",
 			"overdue: %s", text.Few(late)), "JetStream", "streams", "storage", "rights", "lanes")...)
 	}
-	if all != nil {
-		return all
+	if findings != nil {
+		return findings
 	}
 	detail := fmt.Sprintf("%d lanes, %d messages pending", lanes, f.lanes.Totals.Pending)
 	if len(unknown) > 0 {
-		why := "no instance answered"
+		reason := "no instance answered"
 		if f.instances.Refused != nil {
-			why = fmt.Sprintf("this user may not send the request: %v", f.instances.Refused)
+			reason = fmt.Sprintf("this user may not send the request: %v", f.instances.Refused)
 		}
-		which := text.Few(unknown)
+		lanesText := text.Few(unknown)
 		if len(unknown) > maxUnknown {
-			which = fmt.Sprintf("%d of them", len(unknown))
+			lanesText = fmt.Sprintf("%d of them", len(unknown))
 		}
-		detail += fmt.Sprintf("; the reader of %s is unknown: %s", which, why)
+		detail += fmt.Sprintf("; the reader of %s is unknown: %s", lanesText, reason)
 	}
 	return finding(Fine, "", "%s", detail)
 }
 
-// checkDouble looks for two instances that deliver from the same lanes. Two instances share lanes only if both are
-// configured for several instances, and each accepts the seals of the other.
-func (f Facts) checkDouble() []Finding {
+// checkConflicts looks for two instances that deliver from the same lanes. Two instances divide the lanes between them
+// only if both are configured for several instances, and each accepts the seals of the other.
+func (f Facts) checkConflicts() []Finding {
 	one, other, lanes := f.instances.DoubleOwners()
 	if len(lanes) == 0 {
 		return nil
 	}
-	do := "set the same DELAY_SECRET for both: each rejects the other's seals"
+	advice := "set the same DELAY_SECRET for both: each rejects the other's seals"
 	switch {
 	case one.Alone && other.Alone:
-		do = "restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"
+		advice = "restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"
 	case one.Alone || other.Alone:
 		alone := one
 		if other.Alone {
 			alone = other
 		}
-		do = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: it is configured as the only instance",
+		advice = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: it is configured as the only instance",
 			text.Printable(alone.Instance, maxDetail))
 	}
-	return finding(Critical, do, "%s and %s both deliver from %s, so every message is delivered twice",
+	return finding(Critical, advice, "%s and %s both deliver from %s, so every message is delivered twice",
 		text.Printable(one.Instance, maxDetail), text.Printable(other.Instance, maxDetail), text.Few(lanes))
 }

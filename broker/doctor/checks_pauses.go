@@ -8,8 +8,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// checkPauses reports paused targets, which are no fault. It also reports brokers without the list of pauses, which
-// deliver to paused targets. Without a pause it reports nothing.
+// checkPauses reports the paused targets. They are no fault, except with an old broker, which ignores pauses. Without a
+// pause checkPauses reports nothing.
 func checkPauses(f Facts) []Finding {
 	if n := len(f.lanes.Unopened.Present()); n > 0 {
 		return finding(Critical, "set DELAY_SECRET to the brokers' value, or start a broker: it keeps these targets paused",
@@ -18,13 +18,13 @@ func checkPauses(f Facts) []Finding {
 	if f.Infos == nil || len(f.lanes.Paused) == 0 {
 		return nil
 	}
-	if older := f.instances.Names(func(a stats.Answer) bool { return a.Pauses == nil }); len(older) > 0 {
+	if old := f.instances.Names(func(a stats.Answer) bool { return a.Pauses == nil }); len(old) > 0 {
 		return finding(Critical, "upgrade it, or stop it until all targets are resumed",
-			"an older broker delivers to paused targets: %s", text.Few(older))
+			"an older broker delivers to paused targets: %s", text.Few(old))
 	}
-	var all, unproven []string
+	var paused, unproven []string
 	for _, p := range f.lanes.Paused {
-		all = append(all, fmt.Sprintf("%s since %s", p.Pattern, text.Second(p.Since)))
+		paused = append(paused, fmt.Sprintf("%s since %s", p.Pattern, text.Second(p.Since)))
 		if p.Unproven {
 			unproven = append(unproven, p.Pattern)
 		}
@@ -39,5 +39,5 @@ func checkPauses(f Facts) []Finding {
 			waiting = l.Pending
 		}
 	}
-	return finding(Fine, "", "by an operator: %s; %d messages wait", text.Few(all), waiting)
+	return finding(Fine, "", "by an operator: %s; %d messages wait", text.Few(paused), waiting)
 }

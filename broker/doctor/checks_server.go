@@ -36,23 +36,23 @@ func checkConnection(f Facts) []Finding {
 		return finding(Critical, "start the server, or set NATS_URL to its address; the other checks need it",
 			"%v", f.ConnectErr)
 	}
-	all := finding(Fine, "", "%s%s", f.server, f.user.suffix())
+	findings := finding(Fine, "", "%s%s", f.server, f.user.suffix())
 	if f.Host.ExposedAddress != "" && f.serverName == EmbeddedName {
-		all = append(all, finding(Warn, ExposedAdvice,
+		findings = append(findings, finding(Warn, ExposedAdvice,
 			"%s: the server listens on %s", ExposedWarning, f.Host.ExposedAddress)...)
 	}
 	for _, l := range f.linkUsers {
 		if l.err != nil {
-			all = append(all, finding(Critical, "check the context "+l.setting, "to %s: %v", l.link, l.err)...)
+			findings = append(findings, finding(Critical, "check the context "+l.setting, "to %s: %v", l.link, l.err)...)
 		} else {
-			all = append(all, finding(Fine, "", "to %s%s", l.link, l.user.suffix())...)
+			findings = append(findings, finding(Fine, "", "to %s%s", l.link, l.user.suffix())...)
 		}
 	}
-	return all
+	return findings
 }
 
-// checkReady reports the failed checks of the broker on this host. The finding contains the address of that broker,
-// because the streams that doctor reads may belong to another broker.
+// checkReady reports the failed checks of the broker on this host. That broker may have other streams than those that
+// doctor reads, so the finding contains its address.
 func checkReady(f Facts) []Finding {
 	p := f.Host.Probe
 	switch stuck := stats.FailingChecks(p.Alive); {
@@ -64,20 +64,21 @@ func checkReady(f Facts) []Finding {
 	case len(stuck) > 0:
 		return finding(Critical, "restart the broker at "+p.URL, "the broker is stuck: %s", strings.Join(stuck, "; "))
 	}
-	var all []Finding
+	var findings []Finding
 	ready := true
 	for _, c := range p.Checks {
 		if ready = ready && c.OK; c.OK || slices.Contains(embeddedStorage, c.Name) {
 			continue
 		}
-		all = append(all, consequenceOf(finding(Critical, cmp.Or(readyAdvice[c.Name], "read the log of that broker"),
+		advice := cmp.Or(readyAdvice[c.Name], "read the log of that broker")
+		findings = append(findings, consequenceOf(finding(Critical, advice,
 			"the broker at %s is not ready: %s", p.URL, text.Printable(c.Name+": "+c.Detail, maxDetail)),
 			detailedChecks[c.Name]...)...)
 	}
 	if ready {
 		return finding(Fine, "", "%s", p.URL)
 	}
-	return all
+	return findings
 }
 
 // detailedChecks maps a check of /readyz to the checks of doctor that report the same fault with more detail.
@@ -92,7 +93,7 @@ var readyAdvice = map[string]string{
 	"serving": "wait until it has stopped",
 }
 
-// embeddedStorage lists the checks of /readyz that checkStorage repeats, with its advice.
+// embeddedStorage lists the checks of /readyz that checkStorage reports.
 var embeddedStorage = []string{"disk", "store"}
 
 // failing returns the detail of a failed check of the probe, or "".
@@ -106,11 +107,11 @@ func (p Probe) failing(name string) string {
 }
 
 func checkSettings(f Facts) []Finding {
-	var all []Finding
+	var findings []Finding
 	for _, name := range f.Host.UnknownSettings {
-		all = append(all, finding(Warn, "correct the name, or remove the variable", "%s", name)...)
+		findings = append(findings, finding(Warn, "correct the name, or remove the variable", "%s", name)...)
 	}
-	return all
+	return findings
 }
 
 func checkServer(f Facts) []Finding {
@@ -139,14 +140,14 @@ func checkServer(f Facts) []Finding {
 	return finding(Fine, "", "%s", detail)
 }
 
-// unproven returns the instances without an authenticated answer.
+// unproven returns the instances without a sealed answer.
 func (f Facts) unproven() []string {
 	return f.instances.Names(func(a stats.Answer) bool {
 		return !slices.ContainsFunc(f.instances.Proven, func(p stats.Answer) bool { return p.Instance == a.Instance })
 	})
 }
 
-// versions returns the names of the instances with their versions, and the numbers of different formats and versions.
+// versions returns the names of the instances with their versions, and the numbers of distinct formats and versions.
 func versions(answers []stats.Answer) (names []string, formats, releases int) {
 	allFormats, allVersions := make(map[int]bool), make(map[string]bool)
 	for _, a := range answers {

@@ -28,27 +28,27 @@ func checkStreams(f Facts) []Finding {
 	case f.Infos == nil:
 		return nil
 	}
-	all := append(f.checkForeign(), f.checkMapping()...)
-	if missing := f.missing(); len(missing) > 0 && all == nil { // a foreign stream would prevent their creation
-		do := "run delaybroker provision"
+	findings := append(f.checkForeign(), f.checkMapping()...)
+	if missing := f.missing(); len(missing) > 0 && findings == nil { // a foreign stream would prevent their creation
+		advice := "run delaybroker provision"
 		if len(f.Found) == 0 && f.Config.Provision {
-			do = "start a broker, which creates them: delaybroker serve"
+			advice = "start a broker, which creates them: delaybroker serve"
 		}
-		all = append(all, consequenceOf(finding(Critical, do,
+		findings = append(findings, consequenceOf(finding(Critical, advice,
 			"%d of %d are missing: %s", len(missing), len(f.want), text.Few(missing)), "JetStream")...)
 	}
-	all = append(all, f.checkSchedules()...)
+	findings = append(findings, f.checkSchedules()...)
 	for _, s := range streams.FindStranded(f.prefix, f.Infos) {
-		all = append(all, finding(Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
+		findings = append(findings, finding(Warn, "run a broker with DELAY_PREFIX="+s.Prefix+" until they are empty",
 			"%s", s)...)
 	}
 	for _, l := range f.lanes.Lanes {
-		all = append(all, f.checkState(l)...)
+		findings = append(findings, f.checkState(l)...)
 	}
-	if all == nil {
+	if findings == nil {
 		return finding(Fine, "", "all %d exist", len(f.want))
 	}
-	return all
+	return findings
 }
 
 // missing returns the wanted streams that do not exist.
@@ -57,7 +57,7 @@ func (f Facts) missing() []string {
 		func(s string) bool { return slices.Contains(f.Leaderless, s) })
 }
 
-// checkState looks for a reason why no broker can serve a stream.
+// checkState reports a state of a stream that prevents its service.
 func (f Facts) checkState(l inspect.Lane) []Finding {
 	switch l.State {
 	case inspect.Broken:
@@ -70,7 +70,7 @@ func (f Facts) checkState(l inspect.Lane) []Finding {
 		return finding(Critical, "upgrade the brokers", "%s has a newer format, and no running broker can read it", l.Stream)
 	case inspect.Silent:
 		if slices.ContainsFunc(f.refused, func(r string) bool { return strings.HasSuffix(r, "."+l.Stream) }) {
-			return nil // the request was not sent
+			return nil // see checkRights
 		}
 		return consequenceOf(finding(Critical, "start the servers with its replicas",
 			"%s does not answer: %s", l.Stream, l.Error), "JetStream")
@@ -88,7 +88,7 @@ func checkDrift(f Facts) []Finding {
 			drift = append(drift, s.Drift(f.Infos[s.Stream].Config)...)
 		}
 	}
-	var all []Finding
+	var findings []Finding
 	for _, d := range drift {
 		if d.Unsafe {
 			continue // see checkDurability
@@ -97,27 +97,27 @@ func checkDrift(f Facts) []Finding {
 		if d.Fatal {
 			state = Critical
 		}
-		do := "nats stream edit " + d.Stream
+		advice := "nats stream edit " + d.Stream
 		switch d.Fix {
 		case streams.FixByProvision:
-			do = "run delaybroker provision"
+			advice = "run delaybroker provision"
 		case streams.FixByRecreation:
-			do = fmt.Sprintf("an edit cannot correct this; when its messages are no longer needed, run nats stream rm %s"+
+			advice = fmt.Sprintf("an edit cannot correct this; when its messages are no longer needed, run nats stream rm %s"+
 				" and delaybroker provision", d.Stream)
 		}
-		one := finding(state, do, "%s", d)
+		one := finding(state, advice, "%s", d)
 		if d.Fix == streams.FixByProvision {
 			one = consequenceOf(one, "streams")
 		}
-		all = append(all, one...)
+		findings = append(findings, one...)
 	}
-	if all == nil {
+	if findings == nil {
 		return finding(Fine, "", "none")
 	}
-	return all
+	return findings
 }
 
-// checkSeal checks the secrets that authenticate messages between lanes.
+// checkSeal checks the secrets of the seals. A seal proves that a broker wrote a message between lanes.
 func checkSeal(f Facts) []Finding {
 	if len(f.Found) == 0 {
 		return nil
@@ -166,9 +166,9 @@ func checkDurability(f Facts) []Finding {
 }
 
 const (
-	// checkDeadLetters warns if the newest dead letter is younger than oldLetters, or if there are at least
-	// manyLetters.
-	oldLetters  = 24 * time.Hour
+	// oldLetters is the minimum age of the newest dead letter without a warning.
+	oldLetters = 24 * time.Hour
+	// manyLetters is the minimum number of dead letters for a warning, whatever their age.
 	manyLetters = 1000
 )
 
@@ -185,14 +185,14 @@ func checkDeadLetters(f Facts) []Finding {
 		if age >= oldLetters && l.Pending < manyLetters {
 			return finding(Fine, "", "%s", detail)
 		}
-		do := "read the reasons: delaybroker dead ls --by code,target,reason"
+		advice := "read the reasons: delaybroker dead ls --by code,target,reason"
 		for code, n := range f.codes {
 			if n*10 >= l.Pending*9 {
 				detail += fmt.Sprintf(", %d of them %s", n, code)
-				do = fmt.Sprintf("read the reasons: delaybroker dead ls --code %s --by target,reason", code)
+				advice = fmt.Sprintf("read the reasons: delaybroker dead ls --code %s --by target,reason", code)
 			}
 		}
-		return finding(Warn, do, "%s", detail)
+		return finding(Warn, advice, "%s", detail)
 	}
 	return finding(Fine, "", "none")
 }

@@ -11,8 +11,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// unreachableAfter is the time after which a failing target is reported. A shorter failure may be a restart of the
-// consumer.
+// unreachableAfter is the minimum duration of a reported failure. A shorter failure may be a restart of the consumer.
 const unreachableAfter = time.Minute
 
 // checkTargets looks for unreachable targets with messages in retry.
@@ -20,26 +19,26 @@ func checkTargets(f Facts) []Finding {
 	if f.Infos == nil {
 		return nil
 	}
-	var all []Finding
+	var findings []Finding
 	reported := make(map[string]bool) // by target
 	for _, r := range f.retrying {
-		do, duration := f.adviceFor(r), r.LastFailure.Sub(r.FirstFailure)
-		if do == "" || duration < unreachableAfter || reported[r.Target] {
+		advice, duration := f.adviceFor(r), r.LastFailure.Sub(r.FirstFailure)
+		if advice == "" || duration < unreachableAfter || reported[r.Target] {
 			continue
 		}
 		reported[r.Target] = true
-		all = append(all, finding(Warn, do, "%s has been failing for %s, attempt %d of %d: %s",
+		findings = append(findings, finding(Warn, advice, "%s has been failing for %s, attempt %d of %d: %s",
 			text.Printable(r.Target, maxDetail), text.Span(duration), r.Attempts, r.AllowedRefusals,
 			text.Printable(r.LastError, maxDetail))...)
 	}
-	if all == nil {
+	if findings == nil {
 		return finding(Fine, "", "no unreachable target is known")
 	}
-	return all
+	return findings
 }
 
-// adviceFor returns the advice for an unreachable target. It is "" if the target answers with an error.
-func (f Facts) adviceFor(r message.Request) (do string) {
+// adviceFor returns the advice for an unreachable target, or "" if the target answers with an error.
+func (f Facts) adviceFor(r message.Request) (advice string) {
 	target := text.Printable(r.Target, maxDetail)
 	switch {
 	case strings.HasPrefix(r.LastError, deliver.NobodyListens):

@@ -24,7 +24,7 @@ func laneIn(cfg jetstream.StreamConfig) inspect.Lane {
 	}
 }
 
-// probeOf returns the answer of a probe of this host.
+// probeOf returns a host whose broker reports these checks.
 func probeOf(checks ...stats.Check) Facts {
 	return Facts{Host: Host{Probe: Probe{URL: "http://here/readyz", Checks: checks}}}
 }
@@ -47,12 +47,12 @@ func viewWith(lanes ...inspect.Lane) Facts {
 	}
 }
 
-// ofVersion returns a server of a version.
+// ofVersion returns a server of this version.
 func ofVersion(version string) Facts {
 	return Facts{connectionFacts: connectionFacts{version: version}}
 }
 
-// clocksOff returns two leaders, one of which has a clock with an offset.
+// clocksOff returns two leaders. The clock of the second has an offset.
 func clocksOff(offset, within time.Duration) Facts {
 	return Facts{clocks: []clock{
 		{offset: time.Millisecond, maxError: time.Millisecond},
@@ -60,8 +60,7 @@ func clocksOff(offset, within time.Duration) Facts {
 	}}
 }
 
-// accountOf returns an account that stores used bytes and may store limit bytes. In the account of tierOf, the limit
-// applies to one tier.
+// accountOf returns an account with used bytes of a limit. tierOf returns an account with such a tier.
 func accountOf(used uint64, limit int64) Facts {
 	return Facts{account: &jetstream.AccountInfo{
 		Tier: jetstream.Tier{Store: used, Limits: jetstream.AccountLimits{MaxStore: limit}},
@@ -103,7 +102,7 @@ func excessiveMemory() Facts {
 	return f
 }
 
-// checkCases are facts, each with the finding of one check.
+// checkCases are facts, each with the only finding of one check.
 var checkCases = []struct {
 	name  string
 	check func(Facts) []Finding
@@ -204,7 +203,8 @@ func TestRulesAllow(t *testing.T) {
 	}
 }
 
-// TestEmbeddedStoreAdvice: no setting limits the store of the embedded server, so the advice names the directory.
+// TestEmbeddedStoreAdvice: the store of the embedded server has no limit in the settings, so the advice names its
+// directory.
 func TestEmbeddedStoreAdvice(t *testing.T) {
 	f := fullServer(EmbeddedName)
 	got := checkStorage(f)[0].Advice

@@ -12,8 +12,7 @@ import (
 	"delaybroker/broker/text"
 )
 
-// If two clocks differ by more than clockWarn, the finding is a warning. If they differ by more than clockCritical, it
-// is critical.
+// A clock difference above clockWarn is a warning. A difference above clockCritical is critical.
 const clockWarn, clockCritical = time.Second, 10 * time.Second
 
 // clock is the reading of a leader's clock.
@@ -25,38 +24,38 @@ type clock struct {
 
 // readClocks compares the local clock with the clock of each leader of a lane.
 func (i gatherer) readClocks(ctx context.Context, v inspect.Lanes) []clock {
-	var all []clock
-	seen := make(map[string]bool)
+	var clocks []clock
+	leaders := make(map[string]bool)
 	for _, l := range v.Lanes {
 		if l.Info == nil {
 			continue
 		}
 		leader := lane.SampleOf(l.Info, time.Time{}).Leader
-		if seen[leader] {
+		if leaders[leader] {
 			continue
 		}
-		seen[leader] = true
+		leaders[leader] = true
 		if c, ok := i.readClock(ctx, l.Stream); ok {
 			c.leader = leader
-			all = append(all, c)
+			clocks = append(clocks, c)
 		}
 	}
-	return all
+	return clocks
 }
 
-// readClock requests the time from the leader of a stream several times. It returns the reading of the fastest answer,
-// because the fastest answer is the most exact. Ok is false if the leader does not answer.
+// readClock requests the time from the leader of a stream several times, and returns the most exact reading: that of
+// the fastest answer. Ok is false if the leader does not answer.
 func (i gatherer) readClock(ctx context.Context, stream string) (best clock, ok bool) {
 	const attempts = 3
 	for range attempts {
 		_ = i.Ask(ctx, func(ctx context.Context) error { // the next request may succeed
-			asked := time.Now()
+			sent := time.Now()
 			s, err := i.JetStream.Stream(ctx, stream)
 			if err != nil {
 				return err
 			}
-			if half := time.Since(asked) / 2; !ok || half < best.maxError {
-				best.offset, best.maxError, ok = s.CachedInfo().TimeStamp.Sub(asked.Add(half)), half, true
+			if half := time.Since(sent) / 2; !ok || half < best.maxError {
+				best.offset, best.maxError, ok = s.CachedInfo().TimeStamp.Sub(sent.Add(half)), half, true
 			}
 			return nil
 		})
@@ -71,10 +70,11 @@ func checkClocks(f Facts) []Finding {
 	worst := slices.MaxFunc(f.clocks, func(a, b clock) int {
 		return cmp.Compare(a.offset.Abs()-a.maxError, b.offset.Abs()-b.maxError)
 	})
-	const do = "synchronise both by NTP: the broker uses the server's clock, and clients compute due times by their own"
+	const advice = "synchronise both by NTP: the broker uses the server's clock, and clients compute due times by" +
+		" their own"
 
 	var detail string
-	difference := worst.offset.Abs() - worst.maxError // the minimum of the true difference
+	difference := worst.offset.Abs() - worst.maxError // the true difference is at least this
 	switch {
 	case difference <= 0:
 		detail = "the server's clock equals the local one, within " + text.Span(worst.maxError)
@@ -88,9 +88,9 @@ func checkClocks(f Facts) []Finding {
 	}
 	switch {
 	case difference > clockCritical:
-		return finding(Critical, do, "%s", detail)
+		return finding(Critical, advice, "%s", detail)
 	case difference > clockWarn:
-		return finding(Warn, do, "%s", detail)
+		return finding(Warn, advice, "%s", detail)
 	}
 	return finding(Fine, "", "%s", detail)
 }

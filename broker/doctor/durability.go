@@ -12,13 +12,13 @@ import (
 	"delaybroker/levels"
 )
 
-// Durability has the facts, as far as a client can see them, that determine the durability of acknowledged messages. It
-// has the configurations of the streams and not the broker's settings, because the settings apply only to new streams.
+// Durability has the known facts that determine the durability of acknowledged messages. It has the configurations of
+// the streams and not the broker's settings, because the settings apply only to new streams.
 type Durability struct {
 	Streams   []jetstream.StreamConfig
 	Clustered bool
 	Sync      *Sync  // of the embedded server; nil for any other server, because its policy is unknown
-	Version   string // version of the server; empty if another check judges it
+	Version   string // version of the server; empty if another check reports its vulnerabilities
 }
 
 // Sync is the sync policy of a server.
@@ -41,17 +41,17 @@ type Weakness struct {
 	Problem, Advice string
 }
 
-// unseenLoss describes the messages that a server may lose if its sync interval is unknown. The JetStream API does not
+// unseenLoss describes the messages that a server with an unknown sync interval may lose. The JetStream API does not
 // report the interval.
 const unseenLoss = "the messages since the last fsync (sync_interval, 2 minutes by default)"
 
-// Describe returns the durability of an acknowledged message in the weakest of the streams, as text, and the weaknesses
-// that an operator can remove.
-func (d Durability) Describe() (meaning string, weak []Weakness) {
+// Describe returns the durability of an acknowledged message in the weakest stream as text, and the weaknesses that an
+// operator can remove.
+func (d Durability) Describe() (meaning string, weaknesses []Weakness) {
 	if len(d.Streams) == 0 {
 		return "unknown: no stream was read", nil
 	}
-	var memory, async, single, even []string
+	var memory, async, oneReplica, evenReplicas []string
 	minReplicas, maxReplicas := d.Streams[0].Replicas, 0
 	for _, s := range d.Streams {
 		minReplicas, maxReplicas = min(minReplicas, s.Replicas), max(maxReplicas, s.Replicas)
@@ -61,14 +61,14 @@ func (d Durability) Describe() (meaning string, weak []Weakness) {
 		case s.PersistMode == jetstream.AsyncPersistMode:
 			async = append(async, s.Name)
 		case s.Replicas <= 1:
-			single = append(single, s.Name)
+			oneReplica = append(oneReplica, s.Name)
 		case s.Replicas%2 == 0:
-			even = append(even, s.Name)
+			evenReplicas = append(evenReplicas, s.Name)
 		}
 	}
-	add := func(state Severity, streams []string, do, format string) {
+	add := func(state Severity, streams []string, advice, format string) {
 		if len(streams) > 0 {
-			weak = append(weak, Weakness{state, fmt.Sprintf(format, d.naming(streams)), do})
+			weaknesses = append(weaknesses, Weakness{state, fmt.Sprintf(format, d.namesOf(streams)), advice})
 		}
 	}
 	add(Critical, memory, "recreate them with file storage once they are empty",
@@ -78,33 +78,33 @@ func (d Durability) Describe() (meaning string, weak []Weakness) {
 	switch {
 	case d.Sync != nil:
 	case d.Clustered:
-		add(Warn, single, "nats stream edit <stream> --replicas 3",
+		add(Warn, oneReplica, "nats stream edit <stream> --replicas 3",
 			"1 replica in a cluster: messages are late while its server is down, and lost with its disk: %s")
 	default:
-		add(Warn, single, "use 3 replicas on a cluster, or sync_interval: always (or 1s) in the server's configuration",
+		add(Warn, oneReplica, "use 3 replicas on a cluster, or sync_interval: always (or 1s) in the server's configuration",
 			"1 replica of %s: a failed disk loses all messages, and a power cut loses those since the last fsync,"+
 				" two minutes with the default sync_interval")
 	}
-	add(Warn, even, "nats stream edit <stream> --replicas 3",
+	add(Warn, evenReplicas, "nats stream edit <stream> --replicas 3",
 		"an even number of replicas tolerates no more failures than one replica less: %s")
 	if vulnerable(d.Version) {
-		weak = append(weak, Weakness{Warn, "nats-server " + d.Version + " has known vulnerabilities",
+		weaknesses = append(weaknesses, Weakness{Warn, "nats-server " + d.Version + " has known vulnerabilities",
 			"use 2.12.12, 2.14.3 or later"})
 	}
-	return d.meaning(minReplicas, maxReplicas, len(memory) > 0, len(async) > 0), weak
+	return d.meaning(minReplicas, maxReplicas, len(memory) > 0, len(async) > 0), weaknesses
 }
 
-// naming returns the names of some of the streams. If they are all streams, naming returns their number instead,
-// because the text must fit in a table.
-func (d Durability) naming(streams []string) string {
+// namesOf returns the names of a few of the streams. For all streams it returns their number instead, because the text
+// must fit in a table.
+func (d Durability) namesOf(streams []string) string {
 	if len(streams) > 4 && len(streams) == len(d.Streams) {
 		return fmt.Sprintf("all %d streams", len(streams))
 	}
 	return text.Few(streams)
 }
 
-// meaning describes streams with minReplicas to maxReplicas replicas. Memory is set if some of these streams are in
-// memory. Async is set if some of them acknowledge a message before they write it.
+// meaning describes streams with minReplicas to maxReplicas replicas. Memory is set if some streams are in memory.
+// Async is set if some streams acknowledge a message before the write.
 func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) string {
 	replicas := fmt.Sprint(minReplicas)
 	if maxReplicas > minReplicas {
@@ -139,16 +139,16 @@ func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) st
 
 // finding returns the durability of an acknowledged message and the weaknesses as one finding.
 func (d Durability) finding() Finding {
-	meaning, weak := d.Describe()
+	meaning, weaknesses := d.Describe()
 	f := Finding{Detail: meaning}
-	var do []string
-	for _, w := range weak {
+	var advice []string
+	for _, w := range weaknesses {
 		f.Severity = max(f.Severity, w.Severity)
 		f.Detail += "; weak: " + w.Problem
-		if !slices.Contains(do, w.Advice) {
-			do = append(do, w.Advice)
+		if !slices.Contains(advice, w.Advice) {
+			advice = append(advice, w.Advice)
 		}
 	}
-	f.Advice = strings.Join(do, "; ")
+	f.Advice = strings.Join(advice, "; ")
 	return f
 }

@@ -20,7 +20,7 @@ func stream(name string, replicas int) jetstream.StreamConfig {
 	return jetstream.StreamConfig{Name: name, Replicas: replicas}
 }
 
-// inMemory and async return streams that are less durable than a stream in a file.
+// inMemory and async return streams with a lower durability than a file.
 func inMemory() jetstream.StreamConfig {
 	c := stream("DELAY_m", 3)
 	c.Storage = jetstream.MemoryStorage
@@ -33,20 +33,20 @@ func async() jetstream.StreamConfig {
 	return c
 }
 
-// threeReplicas are servers with streams of three replicas.
+// threeReplicas returns streams of three replicas, and more.
 func threeReplicas(more ...jetstream.StreamConfig) []jetstream.StreamConfig {
 	return append([]jetstream.StreamConfig{stream("DELAY_1s", 3), stream("DELAY_5s", 3)}, more...)
 }
 
 var oneReplica = []jetstream.StreamConfig{stream("DELAY_1s", 1)}
 
-// durabilities are the sentences for settings of servers and streams.
+// durabilities are settings of servers and streams, each with its description.
 var durabilities = []struct {
-	name    string
-	kept    Durability
-	meaning string
-	weak    []string // the beginning of each weakness
-	state   Severity
+	name       string
+	durability Durability
+	meaning    string
+	weaknesses []string // the beginning of each weakness
+	state      Severity
 }{
 	{
 		"no stream", Durability{},
@@ -128,25 +128,25 @@ var durabilities = []struct {
 func TestDurabilityInWords(t *testing.T) {
 	for _, test := range durabilities {
 		t.Run(test.name, func(t *testing.T) {
-			meaning, weak := test.kept.Describe()
+			meaning, weaknesses := test.durability.Describe()
 			if meaning != test.meaning {
 				t.Errorf("got  %s\nwant %s", meaning, test.meaning)
 			}
-			var what []string
-			for _, w := range weak {
-				what = append(what, w.Problem)
+			var problems []string
+			for _, w := range weaknesses {
+				problems = append(problems, w.Problem)
 				if w.Advice == "" {
 					t.Errorf("%s: the weakness has no advice", w.Problem)
 				}
 			}
-			if !slices.EqualFunc(what, test.weak, strings.HasPrefix) {
-				t.Errorf("weak: got %q, want %q", what, test.weak)
+			if !slices.EqualFunc(problems, test.weaknesses, strings.HasPrefix) {
+				t.Errorf("weak: got %q, want %q", problems, test.weaknesses)
 			}
-			f := test.kept.finding()
+			f := test.durability.finding()
 			if f.Severity != test.state || !strings.HasPrefix(f.Detail, meaning) || (f.Severity > Fine) != (f.Advice != "") {
 				t.Errorf("got %+v, want %s", f, test.state)
 			}
-			for _, w := range what {
+			for _, w := range problems {
 				if !strings.Contains(f.Detail, w) {
 					t.Errorf("the finding lacks the weakness: %s", w)
 				}

@@ -37,27 +37,26 @@ type Host struct {
 	Probe           Probe
 	ExposedAddress  string   // address at which other hosts can use the embedded server without authentication, or ""
 	UnknownSettings []string // environment variables that resemble settings, each with a sentence
-	SkipTrial       bool     // do not try a publish: the user may not publish, and the server logs each refusal
-	LoginSetting    string   // the setting to correct if the server refuses the user; empty for the settings of NATS
+	SkipTrial       bool     // no trial publish: the user may not publish, and the server logs each refusal
+	LoginSetting    string   // the setting to correct if the server refuses the user; if empty, the settings of NATS
 }
 
 // Probe is the report of a broker on this host over HTTP.
 type Probe struct {
-	URL    string        // empty if listed was no probe
+	URL    string        // empty without a probe
 	Checks []stats.Check // of /readyz
 	Alive  []stats.Check // of /healthz
 	Err    error
 }
 
-// A Link is one of the broker's connections that has a user of its own.
+// A Link is a connection of the broker with its own user.
 type Link struct {
 	Name    string // "read", "write" or "deliver"
 	Setting string // the setting that names its user
 	Connect func() (*nats.Conn, error)
 }
 
-// Facts are the input of the checks. An unknown fact is nil or empty. If a check needs the reason for a missing fact,
-// another field has the error.
+// Facts are the input of the checks. An unknown fact is nil or empty. Fields of type error have the reasons.
 type Facts struct {
 	Config     broker.Config
 	Host       Host
@@ -88,10 +87,10 @@ type connectionFacts struct {
 	apiPrefix  string
 	prefix     string // of the broker's subjects
 	inbox      string
-	name       string     // name of the user; empty for a user without a name, such as a token
-	user       *userInfo  // nil if the server does not report it
-	linkUsers  []linkUser // users of the links with their own user
-	refused    []string   // refusals by the server, verbatim
+	name       string    // name of the user; empty for a user without a name, such as a token
+	user       *userInfo // nil if the server does not report the user
+	linkUsers  []linkUser
+	refused    []string // the server's refusals, verbatim
 }
 
 // A gatherer gathers facts by an inspector's requests.
@@ -100,9 +99,9 @@ type gatherer struct {
 	names message.Names
 }
 
-// Gather sends all requests, and changes nothing. After a request without an answer, Gather continues with the next.
-func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link) Facts {
-	i := gatherer{of, of.Policy().Names}
+// Gather sends all requests, and changes nothing. After a request without an answer, Gather sends the next.
+func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links []Link) Facts {
+	i := gatherer{inspector, inspector.Policy().Names}
 	f := Facts{
 		Config: i.Config(), Host: host, want: i.Wanted(),
 		connectionFacts: connectionFacts{
@@ -111,7 +110,7 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 			name: link.UserOf(i.Conn),
 		},
 	}
-	f.user, _ = askUser(ctx, i.Session) // if the user is unknown, only refusals show its permissions
+	f.user, _ = askUser(ctx, i.Session) // without an answer, only refusals show the user's permissions
 	if f.user != nil {
 		f.name = cmp.Or(f.user.User, f.name)
 	}
@@ -132,8 +131,8 @@ func Gather(ctx context.Context, of *inspect.Inspector, host Host, links []Link)
 	return f
 }
 
-// listSettled returns the streams of the account. A broker that has just started may still be creating its streams. So,
-// while streams are missing, listSettled repeats the request until no stream has been created for inspect.Handover.
+// listSettled returns the streams of the account. A new broker may still be creating its streams. So while streams are
+// missing, listSettled repeats the request until no stream was created for the time inspect.MaxHandover.
 func (i gatherer) listSettled(ctx context.Context) (listed inspect.StreamList, err error) {
 	missing := 0
 	for created := time.Now(); ; {
@@ -143,9 +142,9 @@ func (i gatherer) listSettled(ctx context.Context) (listed inspect.StreamList, e
 		}); err != nil {
 			return listed, err
 		}
-		before := missing
+		previous := missing
 		missing = len(streams.Compare(i.Wanted(), listed.Infos).Missing) - len(listed.Leaderless)
-		if missing < before {
+		if missing < previous {
 			created = time.Now()
 		}
 		if missing <= 0 || !i.Config().Provision || time.Since(created) >= inspect.MaxHandover {
@@ -159,15 +158,15 @@ func (i gatherer) listSettled(ctx context.Context) (listed inspect.StreamList, e
 	}
 }
 
-// gatherLanes gathers the facts about the streams that were found.
+// gatherLanes gathers the facts about the listed streams.
 func (i gatherer) gatherLanes(ctx context.Context, f *Facts, listed inspect.StreamList, links []Link) {
 	f.lanes, f.instances = i.SettledLanes(ctx, listed)
 	i.sampleLanes(ctx, f)
 	f.clocks = i.readClocks(ctx, f.lanes)
 	f.keys, f.sealCounts = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)
-	// If the write link has its own user, doctor's user cannot try a publish of that link.
-	writes := func(l Link) bool { return l.Name == "write" }
-	if !f.Host.SkipTrial && !slices.ContainsFunc(links, writes) {
+	// A trial needs the user of the write link.
+	isWriter := func(l Link) bool { return l.Name == "write" }
+	if !f.Host.SkipTrial && !slices.ContainsFunc(links, isWriter) {
 		f.trial = i.try(ctx, f)
 	}
 }

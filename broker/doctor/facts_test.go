@@ -18,7 +18,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// finds fails unless a check has a finding with this severity and this text.
+// finds fails unless a check has a finding with this severity and part of the detail.
 func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 	t.Helper()
 	for _, one := range f.Findings() {
@@ -29,8 +29,8 @@ func (f Facts) finds(t *testing.T, check string, state Severity, part string) {
 	t.Errorf("no finding %s, %s with %q in %+v", check, state, part, f.Findings())
 }
 
-// TestGatherChangesNothing: Gather tests for free space, and stores nothing. If no instance answers, it first waits for
-// a broker to take over.
+// TestGatherChangesNothing: Gather tests for free space, and stores nothing. If no instance answers, Gather waits for a
+// takeover.
 func TestGatherChangesNothing(t *testing.T) {
 	withStreams(t, server.Permissions{}, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		i := harness.InspectAs(t, s, cfg, "")
@@ -65,9 +65,8 @@ func TestGatherGoesOn(t *testing.T) {
 	})
 }
 
-// TestLanesAreCountedUnasked: a user may have neither permission for requests to the instances nor for the list of
-// consumers, such as the broker's user with its minimal permissions. Then the finding has the number of lanes, and says
-// that their readers are unknown.
+// TestLanesAreCountedUnasked: a broker's user with minimal permissions may neither send requests to the instances nor
+// list consumers. For such a user, the finding has the number of lanes, and says that their readers are unknown.
 func TestLanesAreCountedUnasked(t *testing.T) {
 	denied := natstest.Denied("delayctl.status", "$JS.API.CONSUMER.LIST.>")
 	withStreams(t, denied, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
@@ -75,7 +74,7 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The info of a stream shows every user that the stream has a consumer.
+		// The info of a stream has the number of consumers, even for a user without permission to list them.
 		for _, wanted := range harness.InspectAs(t, s, cfg, "").Wanted() {
 			if _, err := js.CreateConsumer(t.Context(), wanted.Stream, jetstream.ConsumerConfig{}); err != nil {
 				t.Fatal(err)
@@ -87,8 +86,7 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 	})
 }
 
-// TestLinkThatWritesIsNotTriedByAnother: if a link has its own user to write, the trial with the user of the inspector
-// is left out.
+// TestLinkThatWritesIsNotTriedByAnother: if the write link has its own user, doctor sends no trial.
 func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 	withStreams(t, natstest.Denied("delaysys.>"), func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		connects := func() (*nats.Conn, error) { return s.Connect(), nil }
@@ -113,20 +111,20 @@ func TestNoTrial(t *testing.T) {
 	})
 }
 
-// TestSkippedHidesNothing: a skipped check hides no finding of another check.
+// TestSkippedHidesNothing: a skipped check suppresses no finding of another check.
 func TestSkippedHidesNothing(t *testing.T) {
 	f := viewWith(lateLane())
 	f.prefix, f.refused = "delay", []string{"Publish to $JS.API.STREAM.LIST"}
 	f.Found, f.Infos = []streams.Spec{{Stream: "DELAY_30m"}}, map[string]*jetstream.StreamInfo{"DELAY_30m": {}}
 	f.apiPrefix, f.account = "$JS.API", &jetstream.AccountInfo{}
-	late := func(found []Finding) bool {
-		return slices.ContainsFunc(found, func(one Finding) bool { return one.Check == "lanes" && one.Severity == Warn })
+	late := func(findings []Finding) bool {
+		return slices.ContainsFunc(findings, func(f Finding) bool { return f.Check == "lanes" && f.Severity == Warn })
 	}
 	if late(f.Findings()) {
 		t.Error("without --skip, doctor reports late lanes, although a missing permission is the cause")
 	}
-	if found := f.Findings("rights"); !late(found) {
-		t.Errorf("with --skip rights, got %+v, want a finding about late lanes", found)
+	if findings := f.Findings("rights"); !late(findings) {
+		t.Errorf("with --skip rights, got %+v, want a finding about late lanes", findings)
 	}
 }
 
@@ -149,8 +147,8 @@ func TestDeafSession(t *testing.T) {
 	})
 }
 
-// TestForgedAnswerIsNotBelieved: a client that may publish below the subject of the answers changes neither the user
-// whose permissions are judged, nor the versions, nor the refusals of a broker.
+// TestForgedAnswerIsNotBelieved: a client that may publish below the subject of the answers cannot forge the users, the
+// versions and the refusals of a broker.
 func TestForgedAnswerIsNotBelieved(t *testing.T) {
 	situation{name: "a forged answer", set: func(sc *scene) {
 		sc.serve()

@@ -8,8 +8,8 @@ import (
 // Severity is the severity of a finding.
 type Severity int
 
-// The severities. Skipped means that a check could not judge, and that no action is needed. Critical means that
-// messages are late, refused or lost, now or soon.
+// The severities. Skipped means that a check had no facts, and that no action is needed. Critical means that messages
+// are late, refused or lost, now or soon.
 const (
 	Skipped Severity = iota - 1
 	Fine
@@ -29,13 +29,12 @@ type Finding struct {
 	Detail   string   `json:"detail"`
 	Advice   string   `json:"do,omitempty"`
 
-	// causes has the names of other checks. If one of these checks has a critical finding, that finding is the cause of
-	// this one or has more detail, and this finding is left out.
+	// causes has the names of other checks. A critical finding of one of them explains this finding, which is then not
+	// reported.
 	causes []string
 }
 
-// checks has the checks in reading order, each with the name of its findings. A check is a pure function of the facts.
-// A check whose facts are missing reports nothing, because another check reports why the facts are missing.
+// checks has the checks in reading order, each with the name of its findings.
 var checks = []struct {
 	name  string
 	check func(Facts) []Finding
@@ -56,34 +55,35 @@ func CheckNames() []string {
 	return slices.Compact(names)
 }
 
-// Findings runs the checks. It leaves out findings that are only consequences of another finding, so that an engineer
-// reads one piece of advice. Findings does not run the checks in skip, so they suppress no findings of other checks.
+// Findings runs the checks except those in skip, and returns their findings without the consequences of critical
+// findings. A skipped check suppresses no findings of other checks.
 func (f Facts) Findings(skip ...string) []Finding {
-	var all []Finding
+	var findings []Finding
 	critical := make(map[string]bool)
 	for _, c := range checks {
 		if slices.Contains(skip, c.name) {
 			continue
 		}
-		for _, one := range c.check(f) {
-			one.Check = c.name
-			critical[c.name] = critical[c.name] || one.Severity == Critical && one.causes == nil
-			all = append(all, one)
+		for _, result := range c.check(f) {
+			result.Check = c.name
+			critical[c.name] = critical[c.name] || result.Severity == Critical && result.causes == nil
+			findings = append(findings, result)
 		}
 	}
-	return slices.DeleteFunc(all, func(one Finding) bool {
-		return one.Severity > Fine && slices.ContainsFunc(one.causes, func(check string) bool { return critical[check] })
+	isCritical := func(check string) bool { return critical[check] }
+	return slices.DeleteFunc(findings, func(result Finding) bool {
+		return result.Severity > Fine && slices.ContainsFunc(result.causes, isCritical)
 	})
 }
 
 // consequenceOf marks findings as consequences of the findings of other checks.
-func consequenceOf(found []Finding, after ...string) []Finding {
-	for i := range found {
-		found[i].causes = after
+func consequenceOf(findings []Finding, checks ...string) []Finding {
+	for i := range findings {
+		findings[i].causes = checks
 	}
-	return found
+	return findings
 }
 
-func finding(state Severity, do, format string, args ...any) []Finding {
-	return []Finding{{Severity: state, Detail: fmt.Sprintf(format, args...), Advice: do}}
+func finding(state Severity, advice, format string, args ...any) []Finding {
+	return []Finding{{Severity: state, Detail: fmt.Sprintf(format, args...), Advice: advice}}
 }

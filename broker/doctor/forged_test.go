@@ -11,7 +11,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// lie answers as an instance that reads some lanes, without a seal.
+// lie answers without a seal as an instance that reads these lanes.
 func (sc *scene) lie(lanes ...string) {
 	sc.t.Helper()
 	var all []string
@@ -35,7 +35,7 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 		{situation{name: "a lane without a reader", set: func(sc *scene) {
 			sc.serve()
 			sc.cfg.Ladder = harness.Ladder(sc.t, "1s 5s 7s 5m")
-			sc.provisioned()
+			sc.provision()
 			sc.lie("DELAY_7s")
 		}}, "lanes", Critical, "no broker reads DELAY_7s",
 			"restart a broker: a broker does not read streams created after its start"},
@@ -44,8 +44,8 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 	}
 }
 
-// TestForgedUserIsNotBelieved: a client that may subscribe to the server's own subject cannot make doctor judge the
-// permissions of another user instead of the broker's.
+// TestForgedUserIsNotBelieved: a client that may subscribe to the server's subject cannot make doctor check the
+// permissions of another user.
 func TestForgedUserIsNotBelieved(t *testing.T) {
 	situation{name: "a forged answer about the user", user: natstest.Tried, set: func(sc *scene) {
 		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))

@@ -28,23 +28,23 @@ func (r *rules) allows(subject string) bool {
 }
 
 // missing returns the permissions that the user lacks: to publish on the subjects of the grants, and to subscribe to
-// answers. If a grant has several subjects, and the user may publish on none of them, refused names the grant's pattern
-// instead.
+// answers. If the user may publish on none of several subjects of a grant, the result has the pattern of the grant
+// instead of the subjects.
 func (p permissions) missing(grants []grant, inbox string) []string {
-	var all []string
+	var refusals []string
 	for _, g := range grants {
-		refused := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allows)
-		if len(refused) == len(g.subjects) && len(refused) > 1 {
-			refused = []string{g.pattern}
+		subjects := slices.DeleteFunc(slices.Clone(g.subjects), p.Publish.allows)
+		if len(subjects) == len(g.subjects) && len(subjects) > 1 {
+			subjects = []string{g.pattern}
 		}
-		for _, subject := range refused {
-			all = append(all, "Publish to "+subject)
+		for _, subject := range subjects {
+			refusals = append(refusals, "Publish to "+subject)
 		}
 	}
 	if answers := inbox + ".x.y"; !p.Subscribe.allows(answers) {
-		all = append(all, "Subscription to "+answers)
+		refusals = append(refusals, "Subscription to "+answers)
 	}
-	return all
+	return refusals
 }
 
 // A grant is a permission that the broker needs: a pattern, and the subjects in it on which the broker publishes.
@@ -54,12 +54,12 @@ type grant struct {
 	subjects []string
 }
 
-// grants returns the publish permissions that the given links of the broker need, except the permissions for targets.
-// test/permissions has the same permissions as files.
+// grants returns the publish permissions that these links of the broker need, except those for targets. The files in
+// test/permissions have the same permissions.
 func (f Facts) grants(names message.Names, links ...string) []grant {
-	var lanes, purged, all, hops, dead, ownersStream, owners, timers []string
+	var lanes, purged, allStreams, hops, dead, ownersStream, owners, timers []string
 	for _, s := range f.want {
-		all = append(all, s.Stream)
+		allStreams = append(allStreams, s.Stream)
 		switch s.Kind {
 		case streams.Owners:
 			ownersStream = append(ownersStream, s.Stream)
@@ -86,18 +86,18 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 		lanes, purged = append(lanes, s.Stream), append(purged, s.Stream)
 	}
 	list := f.apiPrefix + ".STREAM.LIST"
-	needed := []grant{
+	grants := []grant{
 		{"control", list, []string{list}}, {"write", names.SysFilter(), hops}, {"write", names.DeadFilter(), dead},
 	}
-	// add adds the requests about each of the streams. Suffix follows the stream's name in the subject. A * in suffix
-	// stands for a consumer.
+	// add adds a request about each of the streams. Suffix follows the stream's name in the subject. A * in suffix stands
+	// for the name of a consumer.
 	add := func(link, verb, suffix string, streams []string) {
-		added := grant{link: link, pattern: f.apiPrefix + "." + verb + ".*" + suffix}
+		request := grant{link: link, pattern: f.apiPrefix + "." + verb + ".*" + suffix}
 		for _, s := range streams {
 			consumer := strings.Replace(suffix, "*", lane.ConsumerPrefix+"x", 1)
-			added.subjects = append(added.subjects, f.apiPrefix+"."+verb+"."+s+consumer)
+			request.subjects = append(request.subjects, f.apiPrefix+"."+verb+"."+s+consumer)
 		}
-		needed = append(needed, added)
+		grants = append(grants, request)
 	}
 	add("control", "STREAM.INFO", "", lanes)
 	add("control", "STREAM.PURGE", "", slices.Concat(purged, ownersStream))
@@ -109,19 +109,19 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 	add("read", "CONSUMER.DELETE", ".*", lanes)
 	add("read", "CONSUMER.MSG.NEXT", ".*", lanes)
 	if len(timers) > 0 {
-		needed = append(needed, grant{"write", names.TimerFilter(), timers})
+		grants = append(grants, grant{"write", names.TimerFilter(), timers})
 	}
 	for _, subject := range owners {
-		needed = append(needed, grant{"control", subject, []string{subject}})
+		grants = append(grants, grant{"control", subject, []string{subject}})
 	}
 	if f.Config.Provision && f.Infos != nil { // the broker requests only necessary changes
 		missing := streams.Compare(f.want, f.Infos).Missing
 		add("control", "STREAM.CREATE", "", missing)
-		add("control", "STREAM.UPDATE", "", slices.DeleteFunc(all, func(s string) bool {
+		add("control", "STREAM.UPDATE", "", slices.DeleteFunc(allStreams, func(s string) bool {
 			return slices.Contains(missing, s) || !f.differs(s)
 		}))
 	}
-	return slices.DeleteFunc(needed, func(g grant) bool { return !slices.Contains(links, g.link) })
+	return slices.DeleteFunc(grants, func(g grant) bool { return !slices.Contains(links, g.link) })
 }
 
 // differs reports whether the configuration would change a stream's subjects or retention time.
@@ -130,17 +130,17 @@ func (f Facts) differs(stream string) bool {
 	if !wanted {
 		return false
 	}
-	has := f.Infos[stream].Config
-	return len(streams.Subtract(want.Subjects, has.Subjects)) > 0 || want.MaxAge != has.MaxAge && want.MaxAge > 0
+	current := f.Infos[stream].Config
+	return len(streams.Subtract(want.Subjects, current.Subjects)) > 0 || want.MaxAge != current.MaxAge && want.MaxAge > 0
 }
 
 // refusedCommands returns the operators' commands for which the user lacks publish permissions.
 func (f Facts) refusedCommands(names message.Names) []string {
-	var all []string
+	var commands []string
 	dead := f.apiPrefix + ".STREAM.MSG.DELETE." + names.DeadStream()
 	for _, c := range []struct {
 		commands string
-		needs    []string
+		subjects []string
 	}{
 		{"where, pending, retrying, ahead and journal", []string{
 			f.apiPrefix + ".CONSUMER.CREATE." + names.DeadStream() + ".x",
@@ -151,14 +151,14 @@ func (f Facts) refusedCommands(names message.Names) []string {
 		{"dead resend", []string{dead, names.Retry(inspect.ShortestRetry(f.want), "x")}},
 		{"pause and resume", []string{names.PausesRecord()}},
 	} {
-		if slices.ContainsFunc(c.needs, func(s string) bool { return !f.user.Permissions.Publish.allows(s) }) {
-			all = append(all, c.commands)
+		if slices.ContainsFunc(c.subjects, func(s string) bool { return !f.user.Permissions.Publish.allows(s) }) {
+			commands = append(commands, c.commands)
 		}
 	}
-	return all
+	return commands
 }
 
-// refusedCalls returns the subject of the calls between instances, if the user has no permission to subscribe to it.
+// refusedCalls returns the permission that the user lacks for calls between instances.
 func (f Facts) refusedCalls(names message.Names) []string {
 	if f.Config.MaxOwners == 0 || f.user.Permissions.Subscribe.allows(names.OwnersCall()) {
 		return nil
@@ -166,11 +166,11 @@ func (f Facts) refusedCalls(names message.Names) []string {
 	return []string{"Subscription to " + names.OwnersCall()}
 }
 
-// refusedAnswers returns the permissions for answers to operators that the user lacks. A broker works without them.
+// refusedAnswers returns the permissions that the user lacks for answers to operators. A broker works without them.
 func (f Facts) refusedAnswers(names message.Names) []string {
-	var all []string
+	var refusals []string
 	if !f.user.Permissions.Publish.allows(names.StatusAnswers() + "x") {
-		all = append(all, "Publish to "+names.StatusFilter())
+		refusals = append(refusals, "Publish to "+names.StatusFilter())
 	}
 	calls := []string{names.StatusCall()}
 	if _, ok := streams.SpecOfKind(f.want, streams.Timers); ok {
@@ -179,26 +179,26 @@ func (f Facts) refusedAnswers(names message.Names) []string {
 	calls = append(calls, f.Config.Schedules.Subjects()...)
 	for _, subject := range calls {
 		if !f.user.Permissions.Subscribe.allows(subject) {
-			all = append(all, "Subscription to "+subject)
+			refusals = append(refusals, "Subscription to "+subject)
 		}
 	}
-	return all
+	return refusals
 }
 
-// patterns shortens a list of subjects. If several subjects differ only in their last token, * replaces that token.
+// patterns shortens a list of subjects. It replaces subjects that differ only in their last token by one pattern.
 func patterns(subjects []string) []string {
 	count := make(map[string]int)
 	parent := func(subject string) string { return subject[:strings.LastIndexByte(subject, '.')+1] }
 	for _, s := range subjects {
 		count[parent(s)]++
 	}
-	var all []string
+	var patterns []string
 	for _, s := range subjects {
 		if p := parent(s); p != "" && count[p] > 1 {
 			s = p + "*"
 		}
-		all = append(all, s)
+		patterns = append(patterns, s)
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(patterns)
+	return slices.Compact(patterns)
 }

@@ -18,7 +18,7 @@ import (
 var healthy = []situation{
 	{name: "idle since the start", set: func(sc *scene) { sc.serve() }},
 	{name: "idle for hours", set: func(sc *scene) {
-		sc.other("ORDERS", "orders.>")
+		sc.createForeign("ORDERS", "orders.>")
 		sc.serve()
 		sc.publish(3, "delay.1s.orders.x")
 		time.Sleep(2 * time.Hour)
@@ -59,15 +59,15 @@ var healthy = []situation{
 		sc.launch()
 	}},
 	{name: "an instance died a second ago", set: func(sc *scene) {
-		dies := sc.serve()
+		victim := sc.serve()
 		sc.serve()
 		time.Sleep(time.Minute)
-		dies.crash()
+		victim.crash()
 		time.Sleep(time.Second)
 	}},
 	{name: "an upgrade in progress", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.Ladder, sc.cfg.HoldMessages = harness.Ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
-		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried)) // an older broker, which answers no requests
+		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried)) // an old broker, which answers no requests
 		for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
 			sc.publish(500, "delay."+level+".orders.x") // its memory is full, so it does not read these lanes
 		}
@@ -117,10 +117,10 @@ var healthy = []situation{
 		time.Sleep(3 * time.Second)
 	}},
 	{name: "few and old dead letters", set: func(sc *scene) {
-		before := sc.serve()
+		broker := sc.serve()
 		sc.publish(3, "delayin.soon.orders.x")
 		time.Sleep(time.Minute)
-		before.stop()
+		broker.stop()
 		time.Sleep(25 * time.Hour)
 		sc.serve()
 	}},
@@ -131,7 +131,7 @@ var healthy = []situation{
 		sc.serve()
 	}},
 	{name: "streams that another tool has changed, verified", set: func(sc *scene) {
-		sc.provisioned()
+		sc.provision()
 		sc.change("DELAY_5s", func(c *jetstream.StreamConfig) {
 			c.Description, c.Metadata["owner"], c.AllowDirect = "made by terraform", "platform", true
 			c.Compression = jetstream.S2Compression
@@ -144,7 +144,7 @@ var healthy = []situation{
 		sc.tail("DELAY_5s")
 	}},
 	{name: "streams of other programs and of another broker", set: func(sc *scene) {
-		sc.other("LEDGER", "ledger.>")
+		sc.createForeign("LEDGER", "ledger.>")
 		mine := sc.cfg
 		sc.cfg.Prefix = "later"
 		sc.serve()
@@ -171,7 +171,7 @@ var healthy = []situation{
 		sc.serve()
 		sc.remove("DELAY_5s")
 		time.Sleep(20 * time.Second)
-		sc.provisioned()
+		sc.provision()
 		time.Sleep(20 * time.Second)
 	}},
 	{name: "messages that are due after they leave their level", set: func(sc *scene) {
@@ -193,7 +193,7 @@ var healthy = []situation{
 	}},
 }
 
-// TestDoctorIsQuiet: the situations of a normal installation have no finding.
+// TestDoctorIsQuiet: doctor has no finding in the situations of a normal installation.
 func TestDoctorIsQuiet(t *testing.T) {
 	natstest.Long(t)
 	for _, s := range healthy {
@@ -207,6 +207,6 @@ func TestDoctorIsQuiet(t *testing.T) {
 
 // withoutStatus returns the permissions of a broker that receives no requests for its status, as an older version does.
 func withoutStatus() server.Permissions {
-	not := &server.SubjectPermission{Deny: []string{"delayctl.status", "delayctl.status.>"}}
-	return server.Permissions{Publish: not, Subscribe: not}
+	denied := &server.SubjectPermission{Deny: []string{"delayctl.status", "delayctl.status.>"}}
+	return server.Permissions{Publish: denied, Subscribe: denied}
 }

@@ -8,54 +8,55 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// maxCounted is the maximum number of messages that countKeys counts in each stream. The count begins with the oldest
-// messages, which have the earlier keys.
+// maxCounted is the maximum number of messages that countKeys reads of each stream. It reads the oldest messages, which
+// have the older keys.
 const maxCounted = 100_000
 
-// sealCount has the number of messages of a stream by the key that sealed them.
+// sealCount has the number of messages of a stream by key.
 type sealCount struct {
 	stream    string
 	kind      streams.Kind
 	byKey     map[string]uint64 // by the id of the key
 	truncated bool              // the stream has further messages
-	err       error             // why they could not be counted
+	err       error             // the reason for an incomplete count
 }
 
-// countKeys counts the messages that each key has sealed. If there is only one key, it sends no request.
-func (i gatherer) countKeys(ctx context.Context, found []streams.Spec) (all []sealCount) {
+// countKeys counts the messages that each key has sealed. With only one key, it sends no request.
+func (i gatherer) countKeys(ctx context.Context, found []streams.Spec) (counts []sealCount) {
 	if len(i.Policy().Keys.IDs()) < 2 {
 		return nil
 	}
 	for _, s := range found {
-		if s.MarksErr != nil || s.Kind == streams.Intake || s.Kind == streams.Owners { // the table is resealed at a start
+		// A starting instance seals the table of owners again.
+		if s.MarksErr != nil || s.Kind == streams.Intake || s.Kind == streams.Owners {
 			continue
 		}
-		counted := sealCount{stream: s.Stream, kind: s.Kind, byKey: make(map[string]uint64)}
-		counted.err = i.countKeysOf(ctx, &counted)
-		all = append(all, counted)
-		if counted.err != nil { // most likely a missing permission
+		count := sealCount{stream: s.Stream, kind: s.Kind, byKey: make(map[string]uint64)}
+		count.err = i.countKeysOf(ctx, &count)
+		counts = append(counts, count)
+		if count.err != nil { // probably a missing permission
 			break
 		}
 	}
-	return all
+	return counts
 }
 
-func (i gatherer) countKeysOf(ctx context.Context, counted *sealCount) error {
+func (i gatherer) countKeysOf(ctx context.Context, count *sealCount) error {
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
 	read := 0
-	for m, err := range i.ScanHeaders(counted.stream, "doctor").All(ctx) {
+	for m, err := range i.ScanHeaders(count.stream, "doctor").All(ctx) {
 		if err != nil {
 			return err
 		}
 		if read++; read > maxCounted {
-			counted.truncated = true
+			count.truncated = true
 			break
 		}
-		in := m.Incoming(counted.stream)
+		in := m.Incoming(count.stream)
 		if seals := in.Header[message.HeaderSeal]; len(seals) == 1 &&
-			(counted.kind != streams.Timers || in.Subject == i.names.TimersCursor() || entry.ClaimsOurs(i.Policy(), in)) {
-			counted.byKey[message.KeyID(seals[0])]++
+			(count.kind != streams.Timers || in.Subject == i.names.TimersCursor() || entry.ClaimsOurs(i.Policy(), in)) {
+			count.byKey[message.KeyID(seals[0])]++
 		}
 	}
 	return nil

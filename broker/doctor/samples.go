@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxSamples is the maximum number of messages to read of each retry lane. They are evenly spaced.
+	// maxSamples is the maximum number of evenly spaced messages to read of each retry lane.
 	maxSamples = 8
-	// maxSubjects is the maximum number of subjects of the dead letters. An answer that lists more would be too large.
+	// maxSubjects is the maximum number of subjects of dead letters for a count. The answer lists each subject.
 	maxSubjects = 5000
 )
 
 // sampleLanes samples the refused messages, and counts the dead letters by code. It needs only the permissions of a
-// broker's user. A few samples are enough to find the cause.
+// broker's user.
 func (i gatherer) sampleLanes(ctx context.Context, f *Facts) {
 	for _, l := range f.lanes.Lanes {
 		switch {
@@ -33,7 +33,7 @@ func (i gatherer) sampleLanes(ctx context.Context, f *Facts) {
 }
 
 // sample reads messages of a retry lane. It ignores unreadable messages.
-func (i gatherer) sample(ctx context.Context, l inspect.Lane) (all []message.Request) {
+func (i gatherer) sample(ctx context.Context, l inspect.Lane) (requests []message.Request) {
 	first, last := l.Info.State.FirstSeq, l.Info.State.LastSeq
 	step := max(1, (last-first)/(maxSamples-1))
 	for sequence := first; sequence <= last; sequence += step {
@@ -43,12 +43,12 @@ func (i gatherer) sample(ctx context.Context, l inspect.Lane) (all []message.Req
 				return err
 			}
 			if r, problem := entry.ParseAny(i.Policy(), in); problem == nil {
-				all = append(all, r.Request)
+				requests = append(requests, r.Request)
 			}
 			return nil
 		})
 	}
-	return all
+	return requests
 }
 
 // countCodes counts dead letters by their subjects.

@@ -19,7 +19,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// A scene is a server under fake time, with its brokers and the host that runs doctor.
+// A scene is a server under fake time, with its brokers and doctor's host.
 type scene struct {
 	t      *testing.T
 	server *natstest.Server
@@ -64,8 +64,8 @@ func (s situation) play(t *testing.T, judge func(t *testing.T, found []Finding))
 	})
 }
 
-// running is a running broker of a scene.
-type running struct {
+// process is a running broker of a scene.
+type process struct {
 	broker *broker.Broker
 	cancel context.CancelFunc
 	links  broker.Links
@@ -74,12 +74,12 @@ type running struct {
 }
 
 // launch runs a broker until the scene ends, and does not wait for it.
-func (sc *scene) launch(opts ...nats.Option) *running {
+func (sc *scene) launch(opts ...nats.Option) *process {
 	sc.t.Helper()
 	cfg := sc.cfg
 	cfg.Log = slog.New(slog.NewTextHandler(sc.t.Output(), nil))
-	dial := func() *nats.Conn { return sc.server.Connect(append(opts, nats.ReconnectBufSize(-1))...) }
-	r := &running{links: broker.Links{Read: dial(), Write: dial(), Deliver: dial(), Control: dial()}}
+	connect := func() *nats.Conn { return sc.server.Connect(append(opts, nats.ReconnectBufSize(-1))...) }
+	r := &process{links: broker.Links{Read: connect(), Write: connect(), Deliver: connect(), Control: connect()}}
 	var err error
 	if r.broker, err = broker.New(r.links, cfg); err != nil {
 		sc.t.Fatal(err)
@@ -96,7 +96,7 @@ func (sc *scene) launch(opts ...nats.Option) *running {
 }
 
 // serve runs a broker until the scene ends, and waits until it is ready.
-func (sc *scene) serve(opts ...nats.Option) *running {
+func (sc *scene) serve(opts ...nats.Option) *process {
 	sc.t.Helper()
 	r := sc.launch(opts...)
 	select {
@@ -108,7 +108,7 @@ func (sc *scene) serve(opts ...nats.Option) *running {
 }
 
 // stop ends the broker as a signal does.
-func (r *running) stop() {
+func (r *process) stop() {
 	synctest.Wait() // a server that stops while it creates a stream leaves goroutines behind
 	r.cancel()
 	<-r.done
@@ -116,12 +116,12 @@ func (r *running) stop() {
 }
 
 // crash ends the broker as kill -9 does.
-func (r *running) crash() {
+func (r *process) crash() {
 	r.close()
 	r.stop()
 }
 
-func (r *running) close() {
+func (r *process) close() {
 	for _, nc := range []*nats.Conn{r.links.Read, r.links.Write, r.links.Deliver, r.links.Control} {
 		nc.Close()
 	}

@@ -27,41 +27,41 @@ func (u Usage) Share() float64 {
 }
 
 func checkStorage(f Facts) []Finding {
-	var all []Finding
-	for _, check := range embeddedStorage { // the probe's result is more reliable than that of a trial
+	var findings []Finding
+	for _, check := range embeddedStorage {
 		if detail := f.Host.Probe.failing(check); detail != "" {
-			all = append(all, finding(Critical,
+			findings = append(findings, finding(Critical,
 				"free space on the disk of DELAY_EMBEDDED_DIR: the server accepts and moves no message",
 				"the broker at %s reports: %s", f.Host.Probe.URL, detail)...)
 		}
 	}
 	if f.account == nil && f.Infos == nil {
-		return all
+		return findings
 	}
 	for _, l := range f.lanes.Lanes {
 		if l.Info != nil && inspect.IsFull(l.Info) {
-			all = append(all, finding(Critical, f.makeRoom(l),
+			findings = append(findings, finding(Critical, f.makeRoom(l),
 				"%s is full: %d messages, %d bytes", l.Stream, l.Pending, l.Bytes)...)
 		}
 	}
 	if f.trial.refusal != "" {
-		do := "raise max_file_store of the servers: they accept and move no message"
+		advice := "raise max_file_store of the servers: they accept and move no message"
 		if f.serverName == EmbeddedName {
-			do = EmbeddedFullAdvice
+			advice = EmbeddedFullAdvice
 		}
-		all = append(all, finding(Critical, do, "the servers refuse to store: %s", f.trial.refusal)...)
+		findings = append(findings, finding(Critical, advice, "the servers refuse to store: %s", f.trial.refusal)...)
 	}
-	all = append(all, f.checkAccount()...)
+	findings = append(findings, f.checkAccount()...)
 	switch {
-	case all != nil:
-		return all
+	case findings != nil:
+		return findings
 	case f.trial.known:
 		return finding(Fine, "", "the server accepted a trial message")
 	}
 	return finding(Fine, "", "no known limit is near; the servers' own limit was not tested")
 }
 
-// makeRoom returns the advice for a full stream: raise the limit that was configured.
+// makeRoom returns the advice for a full stream: the limit to raise.
 func (f Facts) makeRoom(l inspect.Lane) string {
 	bytes := inspect.IsFullOfBytes(l.Info)
 	want, _ := streams.SpecOf(f.want, l.Stream)
@@ -76,7 +76,7 @@ func (f Facts) makeRoom(l inspect.Lane) string {
 	return "raise its max_msgs: nats stream edit " + l.Stream
 }
 
-// checkAccount checks the account's limits, which may be separate for each tier: R1, R3 and so on.
+// checkAccount checks the account's limits. An account may have a limit for each tier: R1, R3 and so on.
 func (f Facts) checkAccount() []Finding {
 	if f.account == nil {
 		return nil
@@ -85,7 +85,7 @@ func (f Facts) checkAccount() []Finding {
 	for name, t := range f.account.Tiers {
 		stores[name+" "] = Usage{t.Store, t.Limits.MaxStore}
 	}
-	var all []Finding
+	var findings []Finding
 	for tier, used := range stores {
 		state := Fine
 		switch part := used.Share(); {
@@ -95,9 +95,9 @@ func (f Facts) checkAccount() []Finding {
 			state = Warn
 		}
 		if state > Fine {
-			all = append(all, finding(state, "raise the account's storage limit",
+			findings = append(findings, finding(state, "raise the account's storage limit",
 				"the account's %sstorage has %d of %d bytes", tier, used.Bytes, used.Limit)...)
 		}
 	}
-	return all
+	return findings
 }

@@ -20,15 +20,15 @@ const doctorTarget = "delaybroker.doctor"
 type trial struct {
 	known    bool
 	refusal  string
-	mappedTo string // where a subject mapping of the account sends messages for a level; empty without a mapping
-	subject  string // subject of the mapping
+	subject  string // a subject of a level that the account maps to mappedTo; empty without a mapping
+	mappedTo string
 }
 
-// try publishes a hop as the broker does, but as a trace: the server performs all checks and stores nothing. No other
-// request shows a full store. Servers without tracing would store the message, so try skips them. It also skips a
-// JetStream in another account, since a trace may end at the border of an account.
+// try publishes a hop of a broker as a trace: the server performs all checks and stores nothing. No other request shows
+// a full store. A server without tracing would store the message, so try skips such servers. A trace may end at the
+// border of an account, so try also skips a JetStream in another account.
 func (i gatherer) try(ctx context.Context, f *Facts) trial {
-	level := someLevel(f.want, f.Found)
+	level := writableLevel(f.want, f.Found)
 	if f.apiPrefix != ownAPI || !knownSecure(f.version) || level == "" {
 		return trial{}
 	}
@@ -39,7 +39,7 @@ func (i gatherer) try(ctx context.Context, f *Facts) trial {
 			return err
 		}
 		for _, e := range answer.Events {
-			if e.Type == "in" && e.Error != "" { // the user may not publish the hop, so the trial has no result
+			if e.Type == "in" && e.Error != "" { // the user may not publish the hop
 				return errors.New(e.Error)
 			}
 		}
@@ -64,9 +64,8 @@ func (i gatherer) try(ctx context.Context, f *Facts) trial {
 	return t
 }
 
-// someLevel returns a level to which clients publish and that this version can write. Without such a level, it returns
-// "".
-func someLevel(want, found []streams.Spec) (level string) {
+// writableLevel returns a configured level that this version can write, or "".
+func writableLevel(want, found []streams.Spec) (level string) {
 	for _, s := range found {
 		_, wanted := streams.SpecOf(want, s.Stream)
 		if wanted && s.Kind == streams.Level && s.Format <= streams.Format && s.MarksErr == nil {

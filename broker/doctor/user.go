@@ -38,9 +38,9 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 		if err := json.Unmarshal(m.Data, &answer); err != nil {
 			return fmt.Errorf("decode the own user: %w", err)
 		}
-		if own := link.UserOf(s.Conn); answer.Data != nil && own != "" && answer.Data.User != own {
+		if name := link.UserOf(s.Conn); answer.Data != nil && name != "" && answer.Data.User != name {
 			return fmt.Errorf("the answer is about user %s and not about %s, so the server has not sent it",
-				answer.Data.User, own)
+				answer.Data.User, name)
 		}
 		user = answer.Data
 		return nil
@@ -52,8 +52,8 @@ func askUser(ctx context.Context, s *inspect.Session) (user *userInfo, err error
 type linkUser struct {
 	link, setting string
 	inbox         string
-	user          *userInfo // nil if the server does not report it
-	err           error     // the error of the connection
+	user          *userInfo // nil if the server does not report the user
+	err           error     // of the connection
 }
 
 // ask connects as the link does, and requests the link's user from the server.

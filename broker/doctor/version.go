@@ -2,13 +2,13 @@ package doctor
 
 import "golang.org/x/mod/semver"
 
-// Servers below these have published vulnerabilities, some of which bypass the permissions that separate tenants.
+// Servers below these versions have published vulnerabilities. Some bypass the permissions that separate tenants.
 const (
 	minVersion    = "v2.12.12"
 	minVersion214 = "v2.14.3"
 )
 
-// vulnerable reports whether a server certainly has one of these vulnerabilities. For an unparsable version, which is a
+// vulnerable reports whether a server has one of these vulnerabilities. For an unparsable version, which is a
 // development build, it returns false.
 func vulnerable(version string) bool {
 	v := "v" + version
@@ -21,6 +21,6 @@ func vulnerable(version string) bool {
 	return semver.Compare(v, minVersion) < 0
 }
 
-// knownSecure reports whether a server certainly has none of these vulnerabilities. For an unparsable version, it
-// also returns false.
+// knownSecure reports whether a server has none of these vulnerabilities. For an unparsable version, it also returns
+// false.
 func knownSecure(version string) bool { return semver.IsValid("v"+version) && !vulnerable(version) }

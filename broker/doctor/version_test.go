@@ -2,7 +2,7 @@ package doctor
 
 import "testing"
 
-func TestBelowFloor(t *testing.T) {
+func TestVulnerable(t *testing.T) {
 	for version, want := range map[string]bool{
 		"2.9.25": true, "2.11.99": true, "2.12.11": true, "2.14.0": true, "2.14.2": true, "1.4.1": true,
 		"2.12.12": false, "2.12.13": false, "2.13.0": false, "2.14.3": false, "2.15.0": false, "2.15.2-RC.1": false,
