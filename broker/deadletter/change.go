@@ -11,7 +11,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Change is the difference between a letter and the message that Resend publishes. The zero Change means no difference.
+// Change is the difference between a letter and the message that Resend publishes.
 type Change struct {
 	Target     string // the new target; if empty, the message keeps the target of the letter
 	DeliverNow bool   // deliver immediately, even if the due time is later or unknown
@@ -29,8 +29,8 @@ type Edit struct {
 // IsZero reports whether the edit changes nothing.
 func (e Edit) IsZero() bool { return len(e.Drop)+len(e.Set) == 0 && e.Body == nil }
 
-// digest returns a digest of the edit for the Nats-Msg-Id of the message, or "" for the zero Edit. Because the id has
-// the digest, the lane reports a duplicate only after an earlier resend with the same edit.
+// digest returns a digest of the edit for the Nats-Msg-Id of the message, or "" for the zero Edit. So only a resend
+// with the same edit is a duplicate.
 func (e Edit) digest() string {
 	if e.IsZero() {
 		return ""

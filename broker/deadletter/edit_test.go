@@ -41,8 +41,8 @@ func TestResendEdited(t *testing.T) {
 	})
 }
 
-// TestResendWithAnotherEdit: after a crash between publish and removal, a resend with the same edit is a duplicate of
-// the first resend, and a resend with a different edit is not.
+// TestResendWithAnotherEdit: after a crash between publish and removal, a resend with the same edit is a duplicate. A
+// resend with a different edit is not.
 func TestResendWithAnotherEdit(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.newLetter()
@@ -63,8 +63,7 @@ func TestResendWithAnotherEdit(t *testing.T) {
 	})
 }
 
-// TestEditIsRefused: if the edited message is refused, the letter is unchanged, and DryRun returns the error that
-// Resend returns.
+// TestEditIsRefused: for an invalid edit, Resend and DryRun return the same error, and the letter is unchanged.
 func TestEditIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.newLetter()
@@ -89,7 +88,7 @@ func TestEditIsRefused(t *testing.T) {
 
 // TestEditSetsTime: an edit can set the due time of a letter whose request had no valid time.
 func TestEditSetsTime(t *testing.T) {
-	later := died.Add(24 * time.Hour)
+	later := deathTime.Add(24 * time.Hour)
 	l := letter(func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted })
 	change := Change{Edit: Edit{HeaderEdit: message.HeaderEdit{
 		Set: message.Header{"Delay-Until": {later.Add(time.Hour).Format(time.RFC3339)}},

@@ -3,8 +3,8 @@ package deadletter
 import "errors"
 
 var (
-	// ErrNoStream is returned if there is no stream of dead letters, or no lane for resent messages. Run delaybroker
-	// provision.
+	// ErrNoStream is returned if the stream of dead letters, or of the lane for resent messages, is missing. Run
+	// delaybroker provision.
 	ErrNoStream = errors.New("the stream does not exist")
 	// ErrAbsent is returned for a letter that was already removed.
 	ErrAbsent = errors.New("the letter is gone")
@@ -12,22 +12,21 @@ var (
 	// ErrNotResendable matches every error about a letter that cannot be resent with the given change. The letter is
 	// unchanged.
 	ErrNotResendable = errors.New("the letter cannot be resent")
-	// ErrUnreadable is returned if no broker of this format can have written the headers of a letter.
+	// ErrUnreadable is returned if the headers of a letter cannot come from a broker of this version.
 	ErrUnreadable = notResendable("no broker of this version can have written its headers")
 	// ErrUnproven is returned if no seal proves that a broker wrote the letter and the message in it. A client may have
 	// forged them. With Change.Unsealed, the message is resent without this proof.
 	ErrUnproven = notResendable("no seal proves that a broker wrote it")
-	// ErrMarker is returned if the letter is the marker of a named timer without a valid seal. A marker is never resent,
-	// since it is not a message.
+	// ErrMarker is returned if the letter is the marker of a named timer without a valid seal.
 	ErrMarker = notResendable("it is the marker of a named timer, not a message")
 	// ErrNoTarget is returned if a letter has no target. Set Change.Target.
 	ErrNoTarget = notResendable("it has no target")
-	// ErrForbidden is returned if the current policy does not allow the target. Set Change.Target to another one.
+	// ErrForbidden is returned if the current policy does not allow the target. Set another Change.Target.
 	ErrForbidden = notResendable("its target is not allowed")
-	// ErrNoTime is returned if the due time is unknown, because the request was invalid. Change.DeliverNow delivers the
-	// message immediately, and Change.Edit may set a Delay-Until.
+	// ErrNoTime is returned if the due time is unknown because the request was invalid. Set Change.DeliverNow, or a
+	// Delay-Until in Change.Edit.
 	ErrNoTime = notResendable("the request was invalid, so its due time is unknown")
-	// ErrExpired is returned if Delay-Expires has passed. Change.DropExpiry removes the header.
+	// ErrExpired is returned if Delay-Expires has passed. Set Change.DropExpiry.
 	ErrExpired = notResendable("its Delay-Expires has passed")
 	// ErrEdit is returned if Change.Edit is not possible: a header is reserved, there are too many headers, or a value
 	// contradicts another header of the letter.
@@ -37,9 +36,9 @@ var (
 )
 
 // A resendError is an error that ErrNotResendable matches.
-type resendError struct{ why string }
+type resendError struct{ reason string }
 
-func notResendable(why string) error { return &resendError{why} }
+func notResendable(reason string) error { return &resendError{reason} }
 
-func (e *resendError) Error() string        { return e.why }
+func (e *resendError) Error() string        { return e.reason }
 func (e *resendError) Is(target error) bool { return target == ErrNotResendable }

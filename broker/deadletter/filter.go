@@ -7,17 +7,17 @@ import (
 	"delaybroker/broker/message"
 )
 
-// clockSkew is the maximum time by which a message's timestamp may be earlier than that of the previous message in its
-// stream. The leader may change, and a clock may be set back.
+// clockSkew is the maximum decrease of the timestamps in a stream. A new leader's clock may be behind, and a clock may
+// be set back.
 const clockSkew = time.Minute
 
-// Filter selects letters. It selects a letter if every field matches the letter. An empty field matches all letters,
-// and a list matches a letter if one of its values does. IDs and Sequences count as one list.
+// Filter selects the letters that match every field. An empty field matches all letters, and a list matches a letter if
+// one of its values does. IDs and Sequences count as one list.
 type Filter struct {
 	Codes     []message.Code
 	Target    string       // a NATS pattern
-	Since     time.Time    // letters that were stored at this time or later
-	Until     time.Time    // letters that were stored before this time
+	Since     time.Time    // stored at this time or later
+	Until     time.Time    // stored before this time
 	IDs       []message.ID // Delay-Ids
 	Sequences []uint64     // numbers of letters
 }
@@ -43,8 +43,7 @@ func (f Filter) Match(l Letter) bool {
 		slices.ContainsFunc(f.IDs, func(id message.ID) bool { return id.String() == l.ID })
 }
 
-// subjects returns the subjects that selected letters may have, as the filters of a consumer. Such filters must not
-// overlap.
+// subjects returns the possible subjects of selected letters as the filters of a consumer, which must not overlap.
 func (f Filter) subjects(n message.Names) []string {
 	codes := slices.Clone(f.Codes)
 	slices.Sort(codes)
@@ -59,17 +58,16 @@ func (f Filter) subjects(n message.Names) []string {
 	if f.Target == "" {
 		targets = []string{"", ">"}
 	}
-	var all []string
+	var subjects []string
 	for _, c := range codes {
 		for _, target := range targets {
-			all = append(all, n.Dead(c, target))
+			subjects = append(subjects, n.Dead(c, target))
 		}
 	}
-	return all
+	return subjects
 }
 
-// bounds returns the first and the last sequence to read if the filter has numbers and no ids. For any other filter, it
-// returns zeros.
+// bounds returns the first and the last sequence to read for a filter with numbers and no ids, and otherwise zeros.
 func (f Filter) bounds() (first, last uint64) {
 	if len(f.IDs) > 0 || len(f.Sequences) == 0 {
 		return 0, 0
@@ -77,7 +75,7 @@ func (f Filter) bounds() (first, last uint64) {
 	return slices.Min(f.Sequences), slices.Max(f.Sequences)
 }
 
-// since returns a time before which no selected letter was stored, or the zero time.
+// since returns a lower bound of the timestamps of the selected letters, or the zero time.
 func (f Filter) since() time.Time {
 	earliest := f.Since
 	if len(f.IDs) > 0 && len(f.Sequences) == 0 { // a message becomes a dead letter after its acceptance

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// kit is a store of letters on a server that has the streams of a broker, but no broker.
+// kit is a store of letters on a server with the streams of a broker. No broker runs.
 type kit struct {
 	*Store
 	t      *testing.T
@@ -52,7 +52,7 @@ func newKit(t *testing.T, s *natstest.Server) *kit {
 	return k
 }
 
-// ctx returns a context that is also valid in clean-ups. The test's own context ends before them.
+// ctx returns a context that is valid in cleanups. The test's own context ends before them.
 func (k *kit) ctx() context.Context { return context.Background() }
 
 // request parses a client's message on a subject of the level 1m. Its sequence is n.
@@ -100,23 +100,23 @@ func (k *kit) undelivered(n uint64, target, body string) message.Request {
 // list returns the letters of a query, and fails on an error.
 func (k *kit) list(q Query) []Letter {
 	k.t.Helper()
-	var all []Letter
+	var letters []Letter
 	for l, err := range k.List(k.ctx(), q) {
 		if err != nil {
 			k.t.Fatalf("list: %v", err)
 		}
-		all = append(all, l)
+		letters = append(letters, l)
 	}
-	return all
+	return letters
 }
 
 func (k *kit) one(q Query) Letter {
 	k.t.Helper()
-	all := k.list(q)
-	if len(all) != 1 {
-		k.t.Fatalf("%d letters, want one", len(all))
+	letters := k.list(q)
+	if len(letters) != 1 {
+		k.t.Fatalf("%d letters, want one", len(letters))
 	}
-	return all[0]
+	return letters[0]
 }
 
 // newLetter stores a letter in the empty stream, and returns the letter.
@@ -131,10 +131,10 @@ func (k *kit) resend(l Letter, c Change) error {
 	return k.Resend(k.ctx(), l, c, time.Now())
 }
 
-// crash resends a letter and stops between storing its message and removing the letter.
+// crash stores the message of a resend, and does not remove the letter.
 func (k *kit) crash(l Letter, c Change) {
 	k.t.Helper()
-	m, err := k.Store.resent(l, c, time.Now())
+	m, err := k.Store.newMessage(l, c, time.Now())
 	if err == nil {
 		err = k.Store.store(k.ctx(), l.ID, m)
 	}
@@ -169,7 +169,7 @@ func (k *kit) purge(stream string) {
 // resent returns the messages in the retry lane, parsed as a broker parses them.
 func (k *kit) resent() []message.Request {
 	k.t.Helper()
-	var all []message.Request
+	var messages []message.Request
 	for _, m := range k.lane() {
 		r, problem := k.policy.Parse(message.Incoming{
 			Stream: "DELAY_RETRY_1s", Sequence: m.Sequence, At: m.Time, Subject: m.Subject,
@@ -178,21 +178,21 @@ func (k *kit) resent() []message.Request {
 		if problem != nil {
 			k.t.Errorf("a broker would make it a dead letter again: %v", problem)
 		}
-		all = append(all, r)
+		messages = append(messages, r)
 	}
-	return all
+	return messages
 }
 
 // bodies returns the bodies of the messages in the lane.
-func (k *kit) bodies() (all [][]byte) {
+func (k *kit) bodies() (bodies [][]byte) {
 	k.t.Helper()
 	for _, m := range k.lane() {
-		all = append(all, m.Data)
+		bodies = append(bodies, m.Data)
 	}
-	return all
+	return bodies
 }
 
-func (k *kit) lane() (all []*jetstream.RawStreamMsg) {
+func (k *kit) lane() (messages []*jetstream.RawStreamMsg) {
 	k.t.Helper()
 	s := k.stream("DELAY_RETRY_1s")
 	state := s.CachedInfo().State
@@ -204,15 +204,15 @@ func (k *kit) lane() (all []*jetstream.RawStreamMsg) {
 		if err != nil {
 			k.t.Fatal(err)
 		}
-		all = append(all, m)
+		messages = append(messages, m)
 	}
-	return all
+	return messages
 }
 
-func sequences(all []Letter) []uint64 {
-	var seqs []uint64
-	for _, l := range all {
-		seqs = append(seqs, l.Sequence)
+func numbersOf(letters []Letter) []uint64 {
+	var numbers []uint64
+	for _, l := range letters {
+		numbers = append(numbers, l.Sequence)
 	}
-	return seqs
+	return numbers
 }

@@ -12,17 +12,17 @@ import (
 type Letter struct {
 	message.Letter
 	Sequence uint64           // sequence in the stream of dead letters: the letter's number
-	At       time.Time        // time at which it became a dead letter, by the server's clock
+	At       time.Time        // time at which the message became a dead letter, by the server's clock
 	Address  string           // subject of the letter, delaydead.<code>[.<target…>]
 	Size     int              // size of the payload in bytes
 	Data     []byte           // nil if only the headers were read
-	Problem  *message.Problem // the unreadable part; nil if there is none
+	Problem  *message.Problem // the unreadable part, or nil
 	// Unproven is the reason to doubt that a broker wrote the letter; nil if the seal proves it. Without the body, only
 	// the headers are checked.
 	Unproven *message.Problem
 }
 
-// newLetter parses a stored message. HeadersOnly reports that it was read without its body.
+// newLetter parses a stored message. HeadersOnly is set if m has no body.
 func newLetter(policy message.Policy, stream string, m lane.Message, headersOnly bool) Letter {
 	l := Letter{Sequence: m.Sequence, At: m.At, Address: m.Subject, Size: len(m.Data), Data: m.Data}
 	if headersOnly {
@@ -35,17 +35,17 @@ func newLetter(policy message.Policy, stream string, m lane.Message, headersOnly
 	return l
 }
 
-// IsMarker reports whether the letter is the marker of a named timer without a valid seal. A marker is not a message:
-// it has no body, and MarkerTarget in place of a target. IsMarker also returns true for an unproven empty message to a
-// target with that name, because such a message looks the same.
+// IsMarker reports whether the letter is the marker of a named timer without a valid seal. A marker has no body, and
+// MarkerTarget in place of a target. IsMarker also returns true for an unproven empty message to a target with that
+// name.
 func (l Letter) IsMarker(n message.Names) bool {
 	addr := n.Parse(l.Subject)
 	return l.Code == message.BadInternal && l.Size == 0 && addr.Form == message.FormHop &&
 		addr.Target == message.MarkerTarget
 }
 
-// Resent returns the letter's message as a resend publishes it, or an ErrNotResendable with the reason. Now is the
-// server's time. The stream may still refuse the message, and the broker checks its policy again.
+// Resent returns the message that a resend publishes, or an ErrNotResendable with the reason. Now is the server's time.
+// The stream may still refuse the message, and the broker checks its policy again.
 func (l Letter) Resent(p message.Policy, c Change, now time.Time) (message.Letter, error) {
 	resent := l.Letter
 	if l.Problem != nil {

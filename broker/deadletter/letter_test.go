@@ -9,9 +9,9 @@ import (
 )
 
 var (
-	names  = mustNames()
-	policy = message.Policy{Names: names, Targets: []string{"orders.>"}}
-	died   = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	names     = mustNames()
+	policy    = message.Policy{Names: names, Targets: []string{"orders.>"}}
+	deathTime = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 )
 
 func mustNames() message.Names {
@@ -25,9 +25,9 @@ func mustNames() message.Names {
 // letter returns the letter of a message to orders.x. The message was accepted an hour, and due half an hour, before it
 // became a dead letter.
 func letter(edit func(*Letter)) Letter {
-	l := Letter{At: died, Letter: message.Letter{Code: message.Undelivered, Request: message.Request{
-		ID: "DELAY_30m-1-1", Target: "orders.x", Accepted: died.Add(-time.Hour), Due: died.Add(-time.Hour / 2),
-		Attempts: 20, FirstFailure: died.Add(-time.Minute), LastFailure: died,
+	l := Letter{At: deathTime, Letter: message.Letter{Code: message.Undelivered, Request: message.Request{
+		ID: "DELAY_30m-1-1", Target: "orders.x", Accepted: deathTime.Add(-time.Hour), Due: deathTime.Add(-time.Hour / 2),
+		Attempts: 20, FirstFailure: deathTime.Add(-time.Minute), LastFailure: deathTime,
 	}}}
 	edit(&l)
 	return l
@@ -40,7 +40,7 @@ func marker(l *Letter) {
 }
 
 func TestResent(t *testing.T) {
-	later := died.Add(24 * time.Hour)
+	later := deathTime.Add(24 * time.Hour)
 	for _, tt := range []struct {
 		name   string
 		edit   func(*Letter)
@@ -57,17 +57,17 @@ func TestResent(t *testing.T) {
 		{name: "no target", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" }, err: ErrNoTarget},
 		{name: "no target, with a new one", edit: func(l *Letter) { l.Code, l.Target = message.BadTarget, "" },
 			change: Change{Target: "orders.y"}, target: "orders.y", due: -time.Hour / 2},
-		{name: "not due yet", edit: func(l *Letter) { l.Due = died.Add(48 * time.Hour) }, target: "orders.x",
+		{name: "not due yet", edit: func(l *Letter) { l.Due = deathTime.Add(48 * time.Hour) }, target: "orders.x",
 			due: 48 * time.Hour},
-		{name: "not due yet, deliver now", edit: func(l *Letter) { l.Due = died.Add(48 * time.Hour) },
+		{name: "not due yet, deliver now", edit: func(l *Letter) { l.Due = deathTime.Add(48 * time.Hour) },
 			change: Change{DeliverNow: true}, target: "orders.x"},
 		{name: "no due time", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted }, err: ErrNoTime},
 		{name: "no due time, deliver now", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted },
 			change: Change{DeliverNow: true}, target: "orders.x", due: -time.Hour},
-		{name: "expired", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died }, err: ErrExpired},
+		{name: "expired", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, deathTime }, err: ErrExpired},
 		{name: "expired after its death", edit: func(l *Letter) { l.Expires = later.Add(-1) }, err: ErrExpired},
 		{name: "expires just now", edit: func(l *Letter) { l.Expires = later }, target: "orders.x", due: -time.Hour / 2},
-		{name: "expired, dropped", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, died },
+		{name: "expired, dropped", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, deathTime },
 			change: Change{DropExpiry: true}, target: "orders.x", due: -time.Hour / 2},
 		{name: "a marker", edit: marker, change: Change{Unsealed: true, DeliverNow: true}, err: ErrMarker},
 		{name: "a marker, to another target", edit: marker,
@@ -85,19 +85,19 @@ func TestResent(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if resent.Target != tt.target || resent.Due.Sub(died) != tt.due || resent.ID != l.ID ||
+		if resent.Target != tt.target || resent.Due.Sub(deathTime) != tt.due || resent.ID != l.ID ||
 			tt.change.DropExpiry && !resent.Expires.IsZero() {
 			t.Errorf("%s: got %+v, want the target %s and a due time %s after the death", tt.name, resent, tt.target, tt.due)
 		}
 	}
-	kept := letter(func(l *Letter) { l.Expires = later.Add(time.Hour) })
-	if resent, err := kept.Resent(policy, Change{DropExpiry: true}, later); err != nil ||
-		!resent.Expires.Equal(kept.Expires) {
-		t.Errorf("an expiry in the future: got %v and %v, want %v", resent.Expires, err, kept.Expires)
+	unexpired := letter(func(l *Letter) { l.Expires = later.Add(time.Hour) })
+	if resent, err := unexpired.Resent(policy, Change{DropExpiry: true}, later); err != nil ||
+		!resent.Expires.Equal(unexpired.Expires) {
+		t.Errorf("an expiry in the future: got %v and %v, want %v", resent.Expires, err, unexpired.Expires)
 	}
 }
 
-// TestDueKnown has each code. A new code fails here, until the test has the code.
+// TestDueKnown checks each code. A new code fails the test until known decides about the code.
 func TestDueKnown(t *testing.T) {
 	known := map[message.Code]bool{message.Undelivered: true, message.Expired: true, message.TooLarge: true,
 		message.BadTarget: true}
@@ -111,13 +111,13 @@ func TestDueKnown(t *testing.T) {
 	}
 }
 
-// TestCutTime: if a dot splits a time in a subject, the second half of the time is not a target.
+// TestCutTime: the second half of a time with a dot is not the target.
 func TestCutTime(t *testing.T) {
-	open := message.Policy{Names: names} // without DELAY_TARGETS, which could exclude the second half
+	policy := message.Policy{Names: names} // without DELAY_TARGETS, which could exclude the second half
 	for subject, want := range map[string]string{
 		"delayin.1.5s.orders.x": "", "delayat.1732060800.123.orders.x": "", "delayin.soon.orders.x": "orders.x",
 	} {
-		r, problem := open.Parse(message.Incoming{Stream: "DELAY_INTAKE", Sequence: 1, At: died, Subject: subject})
+		r, problem := policy.Parse(message.Incoming{Stream: "DELAY_INTAKE", Sequence: 1, At: deathTime, Subject: subject})
 		if problem == nil || problem.Code != message.BadTime {
 			t.Fatalf("%s: got %v, want bad_time", subject, problem)
 		}

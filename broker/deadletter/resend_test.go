@@ -31,15 +31,15 @@ func TestResend(t *testing.T) {
 	})
 }
 
-// TestResendTwice: if a crash or a second operator repeats a resend, the lane stores the message once, even if a broker
-// has already moved the first copy to another lane.
+// TestResendTwice: after a repeated resend, the lane has stored the message once, even if a broker has already moved
+// the first copy to another lane.
 func TestResendTwice(t *testing.T) {
-	for _, movedOn := range []bool{false, true} {
+	for _, moved := range []bool{false, true} {
 		bubble(t, func(t *testing.T, k *kit) {
 			l := k.newLetter()
 			k.crash(l, Change{})
 			want := 1
-			if movedOn {
+			if moved {
 				k.purge("DELAY_RETRY_1s")
 				want = 0
 			}
@@ -49,14 +49,14 @@ func TestResendTwice(t *testing.T) {
 				}
 			}
 			if got := len(k.resent()); got != want {
-				t.Errorf("moved on %v: %d copies in the lane, want %d", movedOn, got, want)
+				t.Errorf("moved on %v: %d copies in the lane, want %d", moved, got, want)
 			}
 			k.wantCount("DELAY_DEAD", 0)
 		})
 	}
 }
 
-// TestResendIsNoDuplicate: a hop, or a client's message, in the lane's duplicate window does not suppress a resend.
+// TestResendIsNoDuplicate: neither a hop nor a client's message in the duplicate window makes a resend a duplicate.
 func TestResendIsNoDuplicate(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
@@ -73,8 +73,8 @@ func TestResendIsNoDuplicate(t *testing.T) {
 	})
 }
 
-// TestForgedResendID: a client stores a forged message in the lane, with the Nats-Msg-Id that it knows from the letter,
-// and the broker removes this message. The letter does not count as resent.
+// TestForgedResendID: a client stores a forged message in the lane with the Nats-Msg-Id in the letter, and the broker
+// removes the message. A resend is not a duplicate of this message.
 func TestForgedResendID(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.policy.Keys.Use([]string{"a secret that no client knows"}, time.Now().Add(-time.Hour))
@@ -94,8 +94,8 @@ func TestForgedResendID(t *testing.T) {
 	})
 }
 
-// TestResendFromAnOldList: two operators resend one letter, and the second does so after the end of the lane's
-// duplicate window. The lane stores the message once.
+// TestResendFromAnOldList: a second operator resends a letter after the end of the duplicate window. The lane has
+// stored the message once.
 func TestResendFromAnOldList(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		l := k.newLetter()
@@ -129,24 +129,24 @@ func TestDeadAgain(t *testing.T) {
 	})
 }
 
-// TestRefusedByTheLane: the store keeps a letter if the lane does not store its message.
+// TestRefusedByTheLane: if the lane does not store the message, the store keeps the letter.
 func TestRefusedByTheLane(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		k.undelivered(1, "orders.x", strings.Repeat("x", 1<<20-4<<10))
 		k.undelivered(2, "orders.x", "small")
-		all := k.list(Query{})
-		if err := k.resend(all[0], Change{}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrNotResendable) {
+		letters := k.list(Query{})
+		if err := k.resend(letters[0], Change{}); !errors.Is(err, ErrTooLarge) || !errors.Is(err, ErrNotResendable) {
 			t.Errorf("a large message: got %v, want ErrTooLarge", err)
 		}
 		natstest.Reconfigure(k.t, k.js, "DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 10 })
-		if err := k.resend(all[1], Change{}); err == nil || errors.Is(err, ErrNotResendable) ||
+		if err := k.resend(letters[1], Change{}); err == nil || errors.Is(err, ErrNotResendable) ||
 			!strings.Contains(err.Error(), "maximum bytes exceeded") {
 			t.Errorf("a full lane: got %v", err)
 		}
 		if err := k.js.DeleteStream(k.ctx(), "DELAY_RETRY_1s"); err != nil {
 			t.Fatal(err)
 		}
-		if err := k.resend(all[1], Change{}); !errors.Is(err, ErrNoStream) {
+		if err := k.resend(letters[1], Change{}); !errors.Is(err, ErrNoStream) {
 			t.Errorf("no lane: got %v, want ErrNoStream", err)
 		}
 		k.wantCount("DELAY_DEAD", 2)

@@ -50,8 +50,8 @@ func TestLetterIsComplete(t *testing.T) {
 	})
 }
 
-// TestNothingStopsTheList: List yields stored messages that have the headers of nats-server's status messages, at which
-// a consumer of nats.go would end.
+// TestNothingStopsTheList: List yields stored messages with the headers of nats-server's status messages. Such a
+// message would end a consumer of nats.go.
 func TestNothingStopsTheList(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		poison := []nats.Header{
@@ -79,16 +79,16 @@ func TestNothingStopsTheList(t *testing.T) {
 		for _, q := range []Query{{}, {HeadersOnly: true}} {
 			var read, estimate uint64
 			q.Progress = func(r, e uint64) { read, estimate = r, e }
-			all := k.list(q)
-			if got, want := uint64(len(all)), total; got != want || read != want || estimate != want {
+			letters := k.list(q)
+			if got, want := uint64(len(letters)), total; got != want || read != want || estimate != want {
 				t.Fatalf("%d letters, %d of %d read, want %d", got, read, estimate, want)
 			}
-			for i, l := range all {
+			for i, l := range letters {
 				if l.Sequence != uint64(i+1) || (l.Problem == nil) != (l.Sequence == total) {
 					t.Fatalf("number %d is %+v", i, l)
 				}
 			}
-			if err := k.resend(all[0], Change{}); !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrNotResendable) {
+			if err := k.resend(letters[0], Change{}); !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrNotResendable) {
 				t.Errorf("resend a letter that no broker wrote: got %v, want ErrUnreadable", err)
 			}
 		}
@@ -138,16 +138,16 @@ func TestRemove(t *testing.T) {
 		for n := range uint64(4) {
 			k.undelivered(n, "orders.x", fmt.Sprint(n))
 		}
-		all := k.list(Query{HeadersOnly: true})
+		letters := k.list(Query{HeadersOnly: true})
 		for _, i := range []int{1, 3, 0} { // a letter in the middle, the last, and the first
-			if err := k.Remove(k.ctx(), all[i]); err != nil {
+			if err := k.Remove(k.ctx(), letters[i]); err != nil {
 				t.Fatal(err)
 			}
-			if err := k.Remove(k.ctx(), all[i]); !errors.Is(err, ErrAbsent) {
+			if err := k.Remove(k.ctx(), letters[i]); !errors.Is(err, ErrAbsent) {
 				t.Errorf("a second removal: got %v, want ErrAbsent", err)
 			}
 		}
-		if got, want := sequences(k.list(Query{})), []uint64{3}; !slices.Equal(got, want) {
+		if got, want := numbersOf(k.list(Query{})), []uint64{3}; !slices.Equal(got, want) {
 			t.Errorf("the remaining letters are %v, want %v", got, want)
 		}
 		if err := k.resend(k.one(Query{HeadersOnly: true}), Change{}); err == nil || !strings.Contains(err.Error(), "bug") {
