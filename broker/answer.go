@@ -76,7 +76,7 @@ func (b *Broker) Answer() Answer { return b.AnswerOf(b.Status()) }
 func (b *Broker) AnswerOf(s Status) Answer {
 	return Answer{
 		Instance: b.id, Ready: s.Ready, Draining: s.Draining, Journal: s.Journal.Kept, Alone: b.cfg.MaxOwners == 0,
-		Version: b.cfg.Version, Format: b.cfg.Format, Users: b.users, Refused: b.refused.Recent(time.Now()),
+		Version: b.cfg.Version, Format: b.cfg.Format, Users: b.users, Refused: b.refusals.Recent(time.Now()),
 		Writer: b.journalWriter.Load().State(),
 		Lanes:  s.LaneAnswers(),
 		Totals: s.Totals(b.started),

@@ -53,7 +53,7 @@ type Broker struct {
 type connections struct {
 	links         Links
 	linkStates    *link.States
-	refused       link.Refusals
+	refusals      link.Refusals
 	jetstream     *link.JetStream     // on the control link
 	readJetStream jetstream.JetStream // on the read link
 }
@@ -95,7 +95,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 		users: links.Users(), log: cfg.Log, started: time.Now(), tally: stats.NewTally(cfg.Rates),
 		stop: make(chan error, 1),
 	}
-	b.pauses = pauseControl{Keeper: b.newKeeper(), logged: make(map[string]pause.State)}
+	b.pauses = pauseControl{Keeper: b.newKeeper(), loggedStates: make(map[string]pause.State)}
 	b.leaser = b.newLeaser()
 	b.id = instanceOf(b.leaser)
 	b.engine = engine.New(engine.Config{
@@ -187,7 +187,7 @@ func (b *Broker) noteRefusals() (stop func()) {
 			subject, publish := jsapi.RefusedSubject(err)
 			root, _, _ := strings.Cut(subject, ".")
 			if !publish || slices.Contains(b.names.Roots(), root) || strings.HasPrefix(subject, b.cfg.APIPrefix+".") {
-				b.refused.Note(name, time.Now(), err)
+				b.refusals.Note(name, time.Now(), err)
 			}
 		}))
 	})

@@ -16,8 +16,8 @@ const haltTimeout = 2 * time.Second
 // A pauseControl applies the list of pauses to this instance.
 type pauseControl struct {
 	*pause.Keeper
-	deliverer *deliver.Deliverer     // set by Run
-	logged    map[string]pause.State // last logged state of each pause; only for applyPauses
+	deliverer    *deliver.Deliverer     // set by Run
+	loggedStates map[string]pause.State // last logged state of each pause; only for applyPauses
 }
 
 // newKeeper returns the keeper of the list of pauses.
@@ -63,11 +63,11 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 // not log its end.
 func (b *Broker) logPauses(l *pause.List) {
 	for _, p := range l.Pauses {
-		last, known := b.pauses.logged[p.ID]
+		last, known := b.pauses.loggedStates[p.ID]
 		if last == p.State {
 			continue
 		}
-		b.pauses.logged[p.ID] = p.State
+		b.pauses.loggedStates[p.ID] = p.State
 		switch p.State {
 		case pause.Paused:
 			b.log.Info("targets are paused: their messages wait", "pattern", p.Pattern, "since", p.Since)

@@ -12,19 +12,19 @@ import (
 
 // check returns all problems of a configuration. The defaults must be filled in.
 func (c Config) check() error {
-	var all FieldErrors
-	c.checkIdentity(&all)
-	c.checkRanges(&all)
-	c.checkRules(&all)
-	if len(all) == 0 {
+	var errs FieldErrors
+	c.checkIdentity(&errs)
+	c.checkRanges(&errs)
+	c.checkRules(&errs)
+	if len(errs) == 0 {
 		return nil
 	}
-	return all
+	return errs
 }
 
 // checkIdentity checks the names of the broker, its subjects and its server, and its secrets.
-func (c Config) checkIdentity(all *FieldErrors) {
-	refuse := all.refuse
+func (c Config) checkIdentity(errs *FieldErrors) {
+	refuse := errs.refuse
 	if _, err := message.NewNames(c.Prefix); err != nil {
 		refuse("Prefix", c.Prefix, "%v", err)
 	}
@@ -53,7 +53,7 @@ func (c Config) checkIdentity(all *FieldErrors) {
 }
 
 // checkReplyPrefixes refuses prefixes below which a message could be a request.
-func (c Config) checkReplyPrefixes(all *FieldErrors) {
+func (c Config) checkReplyPrefixes(errs *FieldErrors) {
 	var roots []string
 	if names, err := message.NewNames(c.Prefix); err == nil {
 		roots = names.Roots()
@@ -62,7 +62,7 @@ func (c Config) checkReplyPrefixes(all *FieldErrors) {
 		first, _, _ := strings.Cut(prefix, ".")
 		if !message.ValidPattern(prefix) || strings.ContainsAny(prefix, "*>") || first[0] == '$' ||
 			slices.Contains(roots, first) {
-			all.refuse("ReplyPrefixes", prefix,
+			errs.refuse("ReplyPrefixes", prefix,
 				"reply prefix %q: want an inbox prefix such as _INBOX_orders, without wildcards, and nothing below $ or the "+
 					"broker's own subjects", prefix)
 		}
@@ -70,29 +70,29 @@ func (c Config) checkReplyPrefixes(all *FieldErrors) {
 }
 
 // checkSchedules checks the patterns of schedules. It also requires the stream of timers, which stores the schedules.
-func (c Config) checkSchedules(all *FieldErrors) {
+func (c Config) checkSchedules(errs *FieldErrors) {
 	if len(c.Schedules) == 0 {
 		return
 	}
 	names, _ := message.NewNames(c.Prefix) // checkIdentity reports an invalid prefix
 	if err := c.Schedules.Check(names.Roots()); err != nil {
-		all.refuse("Schedules", "", "%v", err)
+		errs.refuse("Schedules", "", "%v", err)
 	}
 	if !c.Timers {
-		all.refuse("Schedules", "", "schedules need the stream of timers: switch Timers on").OtherField = "Timers"
+		errs.refuse("Schedules", "", "schedules need the stream of timers: switch Timers on").OtherField = "Timers"
 	}
 }
 
 // checkRanges checks the fields that have a minimum and a maximum.
-func (c Config) checkRanges(all *FieldErrors) {
+func (c Config) checkRanges(errs *FieldErrors) {
 	if c.HoldBytes < MinHoldBytes {
-		all.refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
+		errs.refuse("HoldBytes", c.HoldBytes, "want at least %d", MinHoldBytes)
 	}
 	if c.MaxPending < 0 {
-		all.refuse("MaxPending", c.MaxPending, "want a whole number from 1, or 0 for no bound")
+		errs.refuse("MaxPending", c.MaxPending, "want a whole number from 1, or 0 for no bound")
 	}
 	if c.MaxPendingBytes < 0 {
-		all.refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
+		errs.refuse("MaxPendingBytes", c.MaxPendingBytes, "want a whole number from 1, or 0 for no bound")
 	}
 	for _, f := range []struct {
 		field     string
@@ -106,7 +106,7 @@ func (c Config) checkRanges(all *FieldErrors) {
 		{"HoldMessages", c.HoldMessages, minHoldMessages, maxHoldMessages, false},
 	} {
 		if (f.value < f.low || f.value > f.high) && !(f.orZero && f.value == 0) {
-			all.refuse(f.field, f.value, "want a whole number from %d to %d", f.low, f.high)
+			errs.refuse(f.field, f.value, "want a whole number from %d to %d", f.low, f.high)
 		}
 	}
 	for _, f := range []struct {
@@ -123,22 +123,22 @@ func (c Config) checkRanges(all *FieldErrors) {
 		{"Journal", c.Journal, minJournal, maxMaxDelay, c.Journal == 0},
 	} {
 		if !f.off && (f.value < f.low || f.value > f.high) {
-			all.refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.low), levels.FormatDuration(f.high))
+			errs.refuse(f.field, f.value, "want %s to %s", levels.FormatDuration(f.low), levels.FormatDuration(f.high))
 		}
 	}
 	if c.JournalBytes < minJournalBytes {
-		all.refuse("JournalBytes", c.JournalBytes, "want at least %d", minJournalBytes)
+		errs.refuse("JournalBytes", c.JournalBytes, "want at least %d", minJournalBytes)
 	}
-	longest := AnswerTimeout(c.ShutdownGrace)
-	if !all.Has("ReplyTimeout") && !all.Has("ShutdownGrace") && c.ReplyTimeout > longest {
-		all.refuse("ReplyTimeout", c.ReplyTimeout,
+	maxTimeout := AnswerTimeout(c.ShutdownGrace)
+	if !errs.Has("ReplyTimeout") && !errs.Has("ShutdownGrace") && c.ReplyTimeout > maxTimeout {
+		errs.refuse("ReplyTimeout", c.ReplyTimeout,
 			"want at most %s, three quarters of ShutdownGrace: a clean stop must wait for replies",
-			levels.FormatDuration(longest)).OtherField = "ShutdownGrace"
+			levels.FormatDuration(maxTimeout)).OtherField = "ShutdownGrace"
 	}
 }
 
 // checkRules reports rules by target with an invalid pattern or value.
-func (c Config) checkRules(all *FieldErrors) {
+func (c Config) checkRules(errs *FieldErrors) {
 	for _, f := range []struct {
 		field    string
 		patterns []string
@@ -150,40 +150,40 @@ func (c Config) checkRules(all *FieldErrors) {
 	} {
 		for _, pattern := range f.patterns {
 			if !message.ValidPattern(pattern) {
-				all.refuse(f.field, pattern,
+				errs.refuse(f.field, pattern,
 					"target pattern %q: tokens separated by dots; * for one token, > for the rest", pattern)
 			}
 		}
 	}
 	if err := c.Deliver.Validate(); err != nil {
-		all.refuse("Deliver", "", "%v", err)
+		errs.refuse("Deliver", "", "%v", err)
 	}
 	if err := c.Rates.Validate(); err != nil {
-		all.refuse("Rates", "", "%v", err)
+		errs.refuse("Rates", "", "%v", err)
 	}
 	if err := c.RatesByKey.Validate(); err != nil {
-		all.refuse("RatesByKey", "", "%v", err)
+		errs.refuse("RatesByKey", "", "%v", err)
 	}
-	c.checkReplyPrefixes(all)
-	c.checkSchedules(all)
+	c.checkReplyPrefixes(errs)
+	c.checkSchedules(errs)
 	for _, r := range c.AttemptRules {
 		if r.Value < 1 || r.Value > maxAttempts {
-			all.refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Value),
+			errs.refuse("AttemptRules", fmt.Sprintf("%s=%d", r.Pattern, r.Value),
 				"attempts %d for %s: want a whole number from 1 to %d", r.Value, r.Pattern, maxAttempts)
 		}
 	}
 	for _, r := range c.RetryJitter {
 		if r.Value < 0 || r.Value > maxJitter {
-			all.refuse("RetryJitter", fmt.Sprintf("%s=%d", r.Pattern, r.Value),
+			errs.refuse("RetryJitter", fmt.Sprintf("%s=%d", r.Pattern, r.Value),
 				"jitter %d for %s: want a percentage from 0 to %d", r.Value, r.Pattern, maxJitter)
 		}
 	}
 	for _, r := range c.RetryRules {
 		if len(r.Value.Levels()) == 0 {
-			all.refuse("RetryRules", r.Pattern, "no waits for %s: want at least one", r.Pattern)
+			errs.refuse("RetryRules", r.Pattern, "no waits for %s: want at least one", r.Pattern)
 		}
 	}
 	if _, err := RetryLanes(c.RetryRules, c.RetryLadder); err != nil {
-		all.refuse("RetryRules", "", "the waits of all targets make too many or ambiguous retry lanes: %v", err)
+		errs.refuse("RetryRules", "", "the waits of all targets make too many or ambiguous retry lanes: %v", err)
 	}
 }

@@ -10,12 +10,12 @@ import (
 // before, so all data comes from the message's headers and its last stream.
 type Ended struct {
 	message.Ending
-	Accepted time.Time      // time at which the first stream stored the message
-	Header   message.Header // the client's own headers; the callee must not change them
-	Size     int            // bytes of the body
-	Hops     int            // number of publishes into lanes, retries included
-	Lane     string         // the last stream
-	Stored   time.Time      // time at which the last stream stored the message
-	First    time.Time      // time of the first refusal; zero for none
-	Last     time.Time      // time of the last refusal; zero for none
+	Accepted     time.Time      // time at which the first stream stored the message
+	Header       message.Header // the client's own headers; the callee must not change them
+	Size         int            // bytes of the body
+	Hops         int            // number of publishes into lanes, retries included
+	Lane         string         // the last stream
+	Stored       time.Time      // time at which the last stream stored the message
+	FirstRefusal time.Time      // time of the first refusal; zero for none
+	LastRefusal  time.Time      // time of the last refusal; zero for none
 }

@@ -31,30 +31,30 @@ func (e FieldError) Error() string {
 // Unwrap returns ErrConfig.
 func (e FieldError) Unwrap() error { return ErrConfig }
 
-func (all FieldErrors) Error() string {
-	lines := make([]string, len(all))
-	for i, e := range all {
+func (errs FieldErrors) Error() string {
+	lines := make([]string, len(errs))
+	for i, e := range errs {
 		lines[i] = e.Error()
 	}
 	return strings.Join(lines, "\n")
 }
 
 // Unwrap returns each error, for errors.Is and errors.As.
-func (all FieldErrors) Unwrap() []error {
-	each := make([]error, len(all))
-	for i, e := range all {
-		each[i] = e
+func (errs FieldErrors) Unwrap() []error {
+	wrapped := make([]error, len(errs))
+	for i, e := range errs {
+		wrapped[i] = e
 	}
-	return each
+	return wrapped
 }
 
 // Has reports whether there is a problem with a field.
-func (all FieldErrors) Has(field string) bool {
-	return slices.ContainsFunc(all, func(e FieldError) bool { return e.Field == field })
+func (errs FieldErrors) Has(field string) bool {
+	return slices.ContainsFunc(errs, func(e FieldError) bool { return e.Field == field })
 }
 
 // refuse adds a problem with a field. The pointer that it returns is valid until the next call.
-func (all *FieldErrors) refuse(field string, value any, format string, args ...any) *FieldError {
-	*all = append(*all, FieldError{Field: field, Value: fmt.Sprint(value), Problem: fmt.Sprintf(format, args...)})
-	return &(*all)[len(*all)-1]
+func (errs *FieldErrors) refuse(field string, value any, format string, args ...any) *FieldError {
+	*errs = append(*errs, FieldError{Field: field, Value: fmt.Sprint(value), Problem: fmt.Sprintf(format, args...)})
+	return &(*errs)[len(*errs)-1]
 }

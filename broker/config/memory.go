@@ -48,14 +48,14 @@ func (m Memory) DefaultHold(embedded bool) int {
 // smallLimit the percentage is Go's default. The memory of an embedded server is unknown. So with such a server and no
 // limit, GCSettings returns Go's defaults.
 func (m Memory) GCSettings(hold int, embedded bool) (limit int64, percent int) {
-	const rare, normal = 400, 100 // percent
+	const rarePercent, defaultPercent = 400, 100 // percent
 	switch limit := m.SoftLimit(); {
 	case limit < smallLimit:
-		return limit, normal
+		return limit, defaultPercent
 	case limit != NoLimit:
-		return limit, rare
+		return limit, rarePercent
 	case embedded:
-		return NoLimit, normal
+		return NoLimit, defaultPercent
 	}
-	return 2*int64(hold) + baseMemory, rare
+	return 2*int64(hold) + baseMemory, rarePercent
 }

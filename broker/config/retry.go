@@ -105,30 +105,30 @@ func parseJitter(list string) (waits string, percent int, err error) {
 func parseLadder(list string) (levels.Ladder, error) {
 	words := message.Words(list)
 	var names []string
-	for at, word := range words {
+	for i, word := range words {
 		if word != doubling {
 			names = append(names, word)
 			continue
 		}
-		if at == 0 || at == len(words)-1 {
+		if i == 0 || i == len(words)-1 {
 			return levels.Ladder{}, fmt.Errorf("%s: want it between two waits, as in 1s %s 10m", doubling, doubling)
 		}
-		from, fromErr := levels.ParseDuration(words[at-1])
-		to, toErr := levels.ParseDuration(words[at+1])
-		if fromErr != nil || toErr != nil || from < levels.MinLevel || from >= to || to > levels.MaxLevel {
+		low, lowErr := levels.ParseDuration(words[i-1])
+		high, highErr := levels.ParseDuration(words[i+1])
+		if lowErr != nil || highErr != nil || low < levels.MinLevel || low >= high || high > levels.MaxLevel {
 			return levels.Ladder{}, fmt.Errorf("%s %s %s: want a wait of at least %s, then a longer one of at most %s",
-				words[at-1], doubling, words[at+1], levels.FormatDuration(levels.MinLevel), levels.FormatDuration(levels.MaxLevel))
+				words[i-1], doubling, words[i+1], levels.FormatDuration(levels.MinLevel), levels.FormatDuration(levels.MaxLevel))
 		}
-		for wait := 2 * from; wait < to; wait *= 2 {
+		for wait := 2 * low; wait < high; wait *= 2 {
 			names = append(names, levelName(wait))
 		}
 	}
-	for at := 1; at < len(names); at++ {
-		before, beforeErr := levels.ParseDuration(names[at-1])
-		after, afterErr := levels.ParseDuration(names[at])
-		if beforeErr == nil && afterErr == nil && after < before {
+	for i := 1; i < len(names); i++ {
+		previous, previousErr := levels.ParseDuration(names[i-1])
+		next, nextErr := levels.ParseDuration(names[i])
+		if previousErr == nil && nextErr == nil && next < previous {
 			return levels.Ladder{}, fmt.Errorf("%s after %s: want the waits from the shortest to the longest",
-				names[at], names[at-1])
+				names[i], names[i-1])
 		}
 	}
 	return levels.Parse(strings.Join(names, " "))

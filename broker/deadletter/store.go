@@ -212,12 +212,12 @@ func (s *Store) store(ctx context.Context, delayID string, m *nats.Msg) error {
 		case jsapi.Busy:
 			select {
 			case <-ctx.Done():
-				return fmt.Errorf("publish on %s: %w: %w", m.Subject, reply.Problem(), context.Cause(ctx))
+				return fmt.Errorf("publish on %s: %w: %w", m.Subject, reply.Failure(), context.Cause(ctx))
 			case <-time.After(backoff):
 				continue
 			}
 		default:
-			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Problem())
+			return fmt.Errorf("publish on %s: %w", m.Subject, reply.Failure())
 		}
 		// No other message can have this Nats-Msg-Id. So if the stored copy is gone, a broker has moved the message of an
 		// earlier resend.

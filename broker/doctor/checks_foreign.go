@@ -26,7 +26,7 @@ func (f Facts) checkForeign() []Finding {
 	}
 	if len(foreign) > 0 {
 		findings = append(findings, finding(Critical, "choose another DELAY_PREFIX",
-			"streams of another program have the broker's names: %s", text.Few(foreign))...)
+			"streams of another program have the broker's names: %s", text.ShortList(foreign))...)
 	}
 	for _, stream := range slices.Sorted(maps.Keys(f.Infos)) {
 		_, wanted := streams.SpecOf(f.want, stream)

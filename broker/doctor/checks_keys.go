@@ -48,7 +48,7 @@ func keyFinding(key, id string, counts []sealCount) []Finding {
 	if len(sealed) == 0 {
 		return finding(Fine, "", "no message is sealed with %s any more; remove it from DELAY_SECRET", key)
 	}
-	return finding(Fine, "", "keep %s in DELAY_SECRET: it is the key of %s", key, text.Few(sealed))
+	return finding(Fine, "", "keep %s in DELAY_SECRET: it is the key of %s", key, text.ShortList(sealed))
 }
 
 func unit(kind streams.Kind) string {

@@ -56,23 +56,23 @@ func checkOwners(f Facts) []Finding {
 	case len(unread) > 0:
 		findings = append(findings, finding(Critical,
 			"restart a broker: a broker does not read streams created after its start",
-			"no broker reads %s", text.Few(unread))...)
+			"no broker reads %s", text.ShortList(unread))...)
 	}
 	if len(stopped) > 0 {
 		findings = append(findings, consequenceOf(finding(Critical,
 			"read the log of that instance; a restart does not help",
-			"their owner cannot read them now: %s", text.Few(stopped)),
+			"their owner cannot read them now: %s", text.ShortList(stopped)),
 			"JetStream", "streams", "storage", "rights")...)
 	}
 	if len(newer) > 0 {
 		findings = append(findings, finding(Critical,
 			"run a broker of the version that wrote the messages: finish the upgrade",
-			"their owner cannot read messages of a newer broker: %s", text.Few(newer))...)
+			"their owner cannot read messages of a newer broker: %s", text.ShortList(newer))...)
 	}
 	if len(late) > 0 {
 		findings = append(findings, consequenceOf(finding(Warn,
 			"read the broker's log: a target, a stream or the broker is too slow",
-			"overdue: %s", text.Few(late)), "JetStream", "streams", "storage", "rights", "lanes")...)
+			"overdue: %s", text.ShortList(late)), "JetStream", "streams", "storage", "rights", "lanes")...)
 	}
 	if findings != nil {
 		return findings
@@ -83,7 +83,7 @@ func checkOwners(f Facts) []Finding {
 		if f.instances.Refused != nil {
 			reason = fmt.Sprintf("this user may not send the request: %v", f.instances.Refused)
 		}
-		lanesText := text.Few(unknown)
+		lanesText := text.ShortList(unknown)
 		if len(unknown) > maxUnknown {
 			lanesText = fmt.Sprintf("%d of them", len(unknown))
 		}
@@ -112,5 +112,5 @@ func (f Facts) checkConflicts() []Finding {
 			text.Printable(alone.Instance, maxDetail))
 	}
 	return finding(Critical, advice, "%s and %s both deliver from %s, so every message is delivered twice",
-		text.Printable(one.Instance, maxDetail), text.Printable(other.Instance, maxDetail), text.Few(lanes))
+		text.Printable(one.Instance, maxDetail), text.Printable(other.Instance, maxDetail), text.ShortList(lanes))
 }

@@ -20,7 +20,7 @@ func checkPauses(f Facts) []Finding {
 	}
 	if old := f.instances.Names(func(a stats.Answer) bool { return a.Pauses == nil }); len(old) > 0 {
 		return finding(Critical, "upgrade it, or stop it until all targets are resumed",
-			"an older broker delivers to paused targets: %s", text.Few(old))
+			"an older broker delivers to paused targets: %s", text.ShortList(old))
 	}
 	var paused, unproven []string
 	for _, p := range f.lanes.Paused {
@@ -31,7 +31,7 @@ func checkPauses(f Facts) []Finding {
 	}
 	if len(unproven) > 0 {
 		return finding(Warn, "run delaybroker pause for the targets to keep paused, and delaybroker resume for the others",
-			"paused by a list whose secret is lost: %s", text.Few(unproven))
+			"paused by a list whose secret is lost: %s", text.ShortList(unproven))
 	}
 	waiting := uint64(0)
 	for _, l := range f.lanes.Lanes {
@@ -39,5 +39,5 @@ func checkPauses(f Facts) []Finding {
 			waiting = l.Pending
 		}
 	}
-	return finding(Fine, "", "by an operator: %s; %d messages wait", text.Few(paused), waiting)
+	return finding(Fine, "", "by an operator: %s; %d messages wait", text.ShortList(paused), waiting)
 }

@@ -125,15 +125,15 @@ func checkServer(f Facts) []Finding {
 	detail := fmt.Sprintf("nats-server %s, delaybroker %s, nats.go %s", f.version, f.Host.Version, f.Host.Client)
 	instances, formats, releases := versions(f.instances.Proven)
 	if len(instances) > 0 {
-		detail += "; running: " + text.Few(instances)
+		detail += "; running: " + text.ShortList(instances)
 	}
 	if unproven := f.unproven(); len(unproven) > 0 {
-		detail += "; ignored, since their answers have no valid seal: " + text.Few(unproven)
+		detail += "; ignored, since their answers have no valid seal: " + text.ShortList(unproven)
 	}
 	switch {
 	case formats > 1:
 		return finding(Warn, "finish the upgrade: an older instance cannot read all messages of a newer one",
-			"instances of different formats: %s", text.Few(instances))
+			"instances of different formats: %s", text.ShortList(instances))
 	case releases > 1:
 		return finding(Fine, "", "%s; the versions differ, the format is the same", detail)
 	}

@@ -35,7 +35,7 @@ func checkStreams(f Facts) []Finding {
 			advice = "start a broker, which creates them: delaybroker serve"
 		}
 		findings = append(findings, consequenceOf(finding(Critical, advice,
-			"%d of %d are missing: %s", len(missing), len(f.want), text.Few(missing)), "JetStream")...)
+			"%d of %d are missing: %s", len(missing), len(f.want), text.ShortList(missing)), "JetStream")...)
 	}
 	findings = append(findings, f.checkSchedules()...)
 	for _, s := range streams.FindStranded(f.prefix, f.Infos) {
@@ -90,7 +90,7 @@ func checkDrift(f Facts) []Finding {
 	}
 	var findings []Finding
 	for _, d := range drift {
-		if d.Unsafe {
+		if d.LessDurable {
 			continue // see checkDurability
 		}
 		state := Warn

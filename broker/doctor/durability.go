@@ -100,7 +100,7 @@ func (d Durability) namesOf(streams []string) string {
 	if len(streams) > 4 && len(streams) == len(d.Streams) {
 		return fmt.Sprintf("all %d streams", len(streams))
 	}
-	return text.Few(streams)
+	return text.ShortList(streams)
 }
 
 // meaning describes streams with minReplicas to maxReplicas replicas. Memory is set if some streams are in memory.

@@ -22,7 +22,7 @@ func checkRights(f Facts) []Finding {
 	}
 	grants := f.grants(names, links...)
 	if users := usersOf(f.instances.Proven); f.isOtherUser(users) {
-		return append(f.checkOtherUser(names, "differs from the running brokers' user ("+text.Few(users)+")"),
+		return append(f.checkOtherUser(names, "differs from the running brokers' user ("+text.ShortList(users)+")"),
 			f.checkInstances()...)
 	}
 	if len(f.instances.Proven) == 0 && f.isOperator(grants) {
@@ -42,10 +42,10 @@ func checkRights(f Facts) []Finding {
 	var findings []Finding
 	switch {
 	case len(refusals) > 0:
-		findings = finding(Critical, "grant the broker's user these subjects", "refused: %s", text.Few(refusals))
+		findings = finding(Critical, "grant the broker's user these subjects", "refused: %s", text.ShortList(refusals))
 	case len(skipped) > 0:
 		findings = finding(Skipped, operatorAdvice,
-			"doctor may not request %s; the broker works without it", text.Few(patterns(skipped)))
+			"doctor may not request %s; the broker works without it", text.ShortList(patterns(skipped)))
 	case f.user == nil:
 		findings = finding(Fine, "", "no request of doctor was refused; the server reports no more")
 	default:
@@ -54,7 +54,7 @@ func checkRights(f Facts) []Finding {
 	if len(unanswerable) > 0 && len(refusals) == 0 {
 		findings = append(findings, finding(Warn,
 			"grant the broker's user these subjects, so that levels and doctor show the lanes' owners",
-			"the broker cannot answer operators: %s", text.Few(unanswerable))...)
+			"the broker cannot answer operators: %s", text.ShortList(unanswerable))...)
 	}
 	if len(f.want) > 0 && f.user != nil && len(refusals) == 0 && slices.Contains(links, "control") &&
 		!f.user.Permissions.Publish.allows(names.PausesRecord()) {
@@ -117,7 +117,7 @@ func (f Facts) checkInstances() []Finding {
 		for _, link := range slices.Sorted(maps.Keys(refusals)) {
 			findings = append(findings, finding(Critical, "grant these subjects to the user of that connection",
 				"%s was refused on its connection to %s: %s", text.Printable(a.Instance, maxDetail),
-				text.Printable(link, maxDetail), text.Printable(text.Few(patterns(refusals[link])), maxRights))...)
+				text.Printable(link, maxDetail), text.Printable(text.ShortList(patterns(refusals[link])), maxRights))...)
 		}
 	}
 	return findings
@@ -140,7 +140,7 @@ func (f Facts) checkOtherUser(names message.Names, reason string) []Finding {
 	}
 	if len(skipped) > 0 {
 		findings = append(findings,
-			finding(Skipped, operatorAdvice, "doctor may not request %s", text.Few(patterns(skipped)))...)
+			finding(Skipped, operatorAdvice, "doctor may not request %s", text.ShortList(patterns(skipped)))...)
 	}
 	return findings
 }
@@ -188,7 +188,7 @@ func (f Facts) checkLinkRights(names message.Names, l linkUser) []Finding {
 	}
 	if refusals := l.user.Permissions.missing(f.grants(names, l.link), l.inbox); len(refusals) > 0 {
 		return finding(Critical, "grant the user of "+l.setting+" these subjects",
-			"to %s, refused: %s", l.link, text.Few(refusals))
+			"to %s, refused: %s", l.link, text.ShortList(refusals))
 	}
 	findings := finding(Fine, "", "to %s: all permissions that it needs; targets not checked", l.link)
 	if l.link == "read" {

@@ -51,7 +51,7 @@ func (w *worker) record(f *flight, request *message.Request, r journal.Record) {
 	if w.engine.Settings.Ended != nil {
 		w.engine.Settings.Ended(config.Ended{
 			Ending: message.Ending(r), Accepted: request.Accepted, Header: request.User, Size: len(f.Data), Hops: request.Hop,
-			Lane: w.lane.Stream, Stored: f.At, First: request.FirstFailure, Last: request.LastFailure,
+			Lane: w.lane.Stream, Stored: f.At, FirstRefusal: request.FirstFailure, LastRefusal: request.LastFailure,
 		})
 	}
 }

@@ -93,7 +93,7 @@ func (records journalRecords) absence() string {
 	}
 	reason := "not every instance keeps a journal"
 	if len(records.report.Holes) > 0 {
-		reason = records.report.Holes[0].Why
+		reason = records.report.Holes[0].Reason
 	}
 	return fmt.Sprintf("delivered, unless %s; the journal is incomplete (%s)", exception, reason)
 }

@@ -45,7 +45,7 @@ func (i *Inspector) searchJournal(
 	}
 	if doubtful := j.SearchedAt.Add(-journal.DoubtAfter); w.states == nil && searchesAfter(doubtful) {
 		j.Holes = append(j.Holes, journal.Hole{From: doubtful, To: j.SearchedAt,
-			Why: "unknown: the running instances did not answer"})
+			Reason: "unknown: the running instances did not answer"})
 	}
 	return j, nil
 }

@@ -83,10 +83,10 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 			}
 			var holes []journal.Hole
 			for _, h := range j.Holes {
-				if !h.To.Equal(j.SearchedAt) || !strings.Contains(h.Why, reason) {
+				if !h.To.Equal(j.SearchedAt) || !strings.Contains(h.Reason, reason) {
 					t.Errorf("%s: got the hole %+v, want one until %s", name, h, j.SearchedAt)
 				}
-				h.To, h.Why = time.Time{}, ""
+				h.To, h.Reason = time.Time{}, ""
 				holes = append(holes, h)
 			}
 			hole := journal.Hole{Instance: "kitchen", From: from, Records: records}
@@ -133,7 +133,7 @@ func TestJournalOfWhoMayNotAsk(t *testing.T) {
 		writeRecords(t, s, i)
 		ignore := func(journal.Entry) error { return nil }
 		j, err := i.Journal(t.Context(), journal.Query{}, ignore)
-		if err != nil || len(j.Holes) != 1 || !strings.Contains(j.Holes[0].Why, "the running instances did not answer") {
+		if err != nil || len(j.Holes) != 1 || !strings.Contains(j.Holes[0].Reason, "the running instances did not answer") {
 			t.Errorf("got %+v, %v, want that the instances did not answer", j.Holes, err)
 		}
 		time.Sleep(90 * time.Second)

@@ -36,8 +36,8 @@ func writeRecords(t *testing.T, s *natstest.Server, i *Inspector, records ...jou
 		t.Fatal(err)
 	}
 	w := journal.NewWriter(journal.WriterConfig{
-		Instance: "kitchen", Stream: i.names.JournalStream(), Subject: i.names.JournalSubject(), Room: 1 << 20,
-		Payload: 1 << 20, Grace: time.Second, Counts: new(journal.Counts), Log: slog.New(slog.DiscardHandler),
+		Instance: "kitchen", Stream: i.names.JournalStream(), Subject: i.names.JournalSubject(), MaxWaiting: 1 << 20,
+		MaxPayload: 1 << 20, Grace: time.Second, Counts: new(journal.Counts), Log: slog.New(slog.DiscardHandler),
 		Seal: i.streams.Policy().Keys.Seal,
 	})
 	answers, stopReceiving := context.WithCancel(t.Context())

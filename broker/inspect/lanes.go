@@ -121,7 +121,7 @@ func (i *Inspector) readLanes(ctx context.Context, listed StreamList, instances 
 	lanes = append(lanes, missingLanes(want, listed)...)
 	slices.SortFunc(lanes, func(a, b Lane) int { return streams.CompareLanes(a.spec, b.spec) })
 	v := newLanes(lanes)
-	v.Paused, v.list, v.Unopened = pausesOf(read.List), read.List, read.Unopened
+	v.Paused, v.list, v.Unopened = pausesOf(read.List), read.List, read.UnopenedList
 	return v
 }
 

@@ -76,7 +76,7 @@ func (i *Inspector) Pauses(ctx context.Context) ([]Pause, error) {
 		return nil, ErrNoPauses
 	case err != nil:
 		return nil, Cause(ctx, err)
-	case len(read.Unopened.Present()) > 0:
+	case len(read.UnopenedList.Present()) > 0:
 		return nil, ErrUnopened
 	}
 	pauses := pausesOf(read.List)
@@ -122,7 +122,7 @@ func pausedPatterns(l *pause.List) string {
 	if len(names) == 0 {
 		return "no pattern is paused"
 	}
-	return "resume takes exactly a paused pattern; the paused patterns are: " + text.Few(names)
+	return "resume takes exactly a paused pattern; the paused patterns are: " + text.ShortList(names)
 }
 
 // changePauses changes the list and announces it to the instances. A pause fails if the list cannot be stored, or if an
@@ -145,7 +145,7 @@ func (i *Inspector) changePauses(
 		return PauseChange{}, Cause(ctx, err)
 	}
 	if pausing && len(a.unsupported) > 0 {
-		return PauseChange{}, fmt.Errorf("%w: %s", ErrPausesUnsupported, text.Few(a.unsupported))
+		return PauseChange{}, fmt.Errorf("%w: %s", ErrPausesUnsupported, text.ShortList(a.unsupported))
 	}
 	next, refused, err := a.change(ctx, change)
 	if err != nil && (pausing || refused) || next == nil {
@@ -161,7 +161,7 @@ func (i *Inspector) changePauses(
 	result.Confirmed = slices.Sorted(maps.Keys(a.confirmed))
 	result.Unconfirmed = append(result.Unconfirmed, a.unconfirmed()...)
 	if len(result.Unconfirmed) > 0 {
-		return result, fmt.Errorf("%w: %s", ErrUnconfirmed, text.Few(result.Unconfirmed))
+		return result, fmt.Errorf("%w: %s", ErrUnconfirmed, text.ShortList(result.Unconfirmed))
 	}
 	return result, nil
 }
@@ -189,7 +189,7 @@ func (a *announcement) change(
 		if read.List != nil && (present == nil || read.List.Version > present.Version) {
 			present = read.List
 		}
-		if present == nil && len(read.Unopened.Present()) > 0 {
+		if present == nil && len(read.UnopenedList.Present()) > 0 {
 			return nil, true, ErrUnopened // a new list would end the pauses in the unopened list
 		}
 		if next, err = change(present); err != nil {

@@ -44,9 +44,9 @@ func (s span) union(other span) span {
 
 // batch is a list of records that are not stored yet.
 type batch struct {
-	lines []byte
-	span  span
-	since time.Time // local time at which the first record was added
+	lines      []byte
+	span       span
+	firstAdded time.Time // local time at which the first record was added
 }
 
 // join returns a batch with the records of b and of next.
@@ -78,4 +78,4 @@ func parseHead(body []byte) (h head, lines []byte, err error) {
 	return h, lines, nil
 }
 
-func at(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }
+func timeOf(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }

@@ -16,7 +16,7 @@ func TestNewerBatchesAreAHole(t *testing.T) {
 		k := newKit(t, s)
 		k.create()
 		k.store([]byte(`{"v":2,"b":"newer"}`))
-		if _, r := k.search(Query{}); len(r.Holes) != 1 || !strings.Contains(r.Holes[0].Why, "newer") {
+		if _, r := k.search(Query{}); len(r.Holes) != 1 || !strings.Contains(r.Holes[0].Reason, "newer") {
 			t.Errorf("holes %+v", r.Holes)
 		}
 	})

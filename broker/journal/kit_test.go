@@ -58,7 +58,7 @@ func (k *kit) writer(instance string) (w *Writer, stop func()) {
 	}
 	w = NewWriter(WriterConfig{
 		Instance: instance, Stream: k.policy.Names.JournalStream(), Subject: k.policy.Names.JournalSubject(),
-		Room: k.room, Payload: int(conn.MaxPayload()), Grace: 2 * time.Second, Counts: &k.counts,
+		MaxWaiting: k.room, MaxPayload: int(conn.MaxPayload()), Grace: 2 * time.Second, Counts: &k.counts,
 		Log: slog.New(slog.NewTextHandler(k.Output(), nil)), Seal: k.policy.Keys.Seal,
 	})
 	answers, end := context.WithCancel(context.Background())

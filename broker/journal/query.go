@@ -22,11 +22,11 @@ const (
 
 // Outcomes returns all outcomes.
 func Outcomes() []Outcome {
-	all := []Outcome{Delivered, Dead}
+	outcomes := []Outcome{Delivered, Dead}
 	for _, code := range message.Codes() {
-		all = append(all, Outcome(code))
+		outcomes = append(outcomes, Outcome(code))
 	}
-	return all
+	return outcomes
 }
 
 // Outcome returns the outcome of a record: Delivered, or the code of its dead letter.
@@ -104,8 +104,8 @@ func sameID(wanted, id string) bool {
 func (q Query) mayContain(h head, lines []byte) bool {
 	switch {
 	case h.Records == 0,
-		!q.Since.IsZero() && at(h.Last).Before(q.Since),
-		!q.Until.IsZero() && !at(h.First).Before(q.Until):
+		!q.Since.IsZero() && timeOf(h.Last).Before(q.Since),
+		!q.Until.IsZero() && !timeOf(h.First).Before(q.Until):
 		return false
 	}
 	if len(q.IDs) > 0 && !slices.ContainsFunc(q.IDs, func(id string) bool { return hasPrefix(lines, "i", id) }) {

@@ -58,7 +58,7 @@ func (r Record) append(b []byte) []byte {
 		b = appendText(append(b, `,"c":`...), string(r.Code))
 	}
 	if r.Reason != "" {
-		b = appendText(append(b, `,"e":`...), cut(r.Reason))
+		b = appendText(append(b, `,"e":`...), truncate(r.Reason))
 	}
 	if r.Series > 0 {
 		b = strconv.AppendUint(append(b, `,"s":`...), r.Series, 10)
@@ -67,8 +67,8 @@ func (r Record) append(b []byte) []byte {
 	return append(b, '}', '\n')
 }
 
-// cut shortens a reason to maxReason bytes.
-func cut(s string) string {
+// truncate truncates a reason to maxReason bytes.
+func truncate(s string) string {
 	if len(s) <= maxReason {
 		return s
 	}
@@ -99,9 +99,9 @@ func parseRecord(b []byte) (Record, error) {
 	}
 	r := Record{ID: l.ID, Target: l.Target, Refused: l.Refused, Code: l.Code, Reason: l.Reason,
 		Series: l.Series, Round: l.Round,
-		At: at(l.Due + l.Wait), Late: time.Duration(l.Wait)}
+		At: timeOf(l.Due + l.Wait), Late: time.Duration(l.Wait)}
 	if l.Due != 0 {
-		r.Due = at(l.Due)
+		r.Due = timeOf(l.Due)
 	}
 	if l.Late != nil {
 		r.Late = time.Duration(*l.Late)

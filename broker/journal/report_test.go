@@ -67,25 +67,25 @@ var holes = []struct {
 		mark(2*time.Minute, "b", 2), mark(3*time.Minute, "b", 3), mark(4*time.Minute, "b", 4)}, 5 * time.Minute, nil, 0},
 	{"killed", []stored{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3),
 		mark(3*time.Minute, "b", 4)}, 3 * time.Minute,
-		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute + flushInterval), Why: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute + flushInterval), Reason: killed}}, 0},
 	{"perhaps killed", []stored{mark(0, "a", 1), mark(0, "b", 1), mark(time.Minute, "b", 2), mark(2*time.Minute, "b", 3)},
-		deadAfter, []Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(deadAfter), Why: unknown}}, 0},
+		deadAfter, []Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(deadAfter), Reason: unknown}}, 0},
 	{"silent for a minute", []stored{mark(0, "a", 1)}, DoubtAfter, nil, 0},
 	{"no instance wrote for a while", []stored{ends(mark(0, "a", 1)), mark(deadAfter+1, "b", 1)}, deadAfter + 1,
-		[]Hole{{From: began, To: after(deadAfter + 1), Why: nobody}}, 0},
+		[]Hole{{From: began, To: after(deadAfter + 1), Reason: nobody}}, 0},
 	{"no instance could write for a while", []stored{mark(0, "a", 1), mark(time.Hour, "a", 2)}, time.Hour, nil, 0},
 	{"killed while no instance could write", []stored{mark(0, "a", 1), mark(0, "b", 1), mark(time.Hour, "b", 2),
 		mark(61*time.Minute, "b", 3), mark(62*time.Minute, "b", 4)}, 62 * time.Minute,
-		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Hour), Why: killed}}, 0},
+		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Hour), Reason: killed}}, 0},
 	{"no instance writes", []stored{ends(mark(0, "a", 1))}, time.Hour,
-		[]Hole{{From: began, To: after(time.Hour), Why: since}}, 0},
+		[]Hole{{From: began, To: after(time.Hour), Reason: since}}, 0},
 	{"a batch is removed", []stored{mark(0, "a", 1), mark(time.Minute, "a", 3)}, time.Minute,
-		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute), Why: removed}}, 0},
+		[]Hole{{Instance: "a", From: after(-maxStoreDelay), To: after(time.Minute), Reason: removed}}, 0},
 	{"records were dropped, with a batch that was given up", []stored{mark(0, "a", 1), lossy()}, time.Minute,
-		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
+		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Reason: dropped}}, 0},
 	{"a batch was given up, and stored nevertheless",
 		[]stored{mark(0, "a", 1), mark(30*time.Second, "a", 2), lossy()}, time.Minute,
-		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Why: dropped}}, 0},
+		[]Hole{{Instance: "a", From: after(time.Second), To: after(2 * time.Second), Records: 7, Reason: dropped}}, 0},
 	{"stored twice", []stored{mark(0, "a", 1), mark(1, "a", 2), mark(2, "a", 2), mark(3, "a", 1), ends(mark(4, "a", 3)),
 		mark(5, "a", 2)}, time.Minute, nil, 3},
 	{"another start of an instance", []stored{mark(0, "a", 1), ends(mark(1, "a", 2)), restarted()}, time.Minute, nil, 0},
@@ -123,10 +123,10 @@ func stuckSince(s State, d time.Duration) State {
 func TestHolesByStates(t *testing.T) {
 	last := after(-100 * time.Millisecond)
 	gone := func(to time.Duration) []Hole {
-		return []Hole{{Instance: "a", From: last.Add(-maxStoreDelay), To: after(to), Why: silent}}
+		return []Hole{{Instance: "a", From: last.Add(-maxStoreDelay), To: after(to), Reason: silent}}
 	}
 	waiting := func(from, to time.Duration) []Hole {
-		return []Hole{{Instance: "a", From: after(from), To: after(to), Records: 5, Why: stuck}}
+		return []Hole{{Instance: "a", From: after(from), To: after(to), Records: 5, Reason: stuck}}
 	}
 	for _, test := range []struct {
 		name   string
@@ -166,7 +166,7 @@ func TestRunsAreBounded(t *testing.T) {
 		r.addBatch(head{Instance: "a", Start: fmt.Sprint(n), Number: 1}, began.Add(time.Duration(n)*time.Second),
 			func(Hole) { holes++ })
 	}
-	if len(r.all) != maxRuns || holes != 2*maxRuns {
-		t.Errorf("%d runs and %d holes, want %d and %d", len(r.all), holes, maxRuns, 2*maxRuns)
+	if len(r.byStart) != maxRuns || holes != 2*maxRuns {
+		t.Errorf("%d runs and %d holes, want %d and %d", len(r.byStart), holes, maxRuns, 2*maxRuns)
 	}
 }

@@ -56,16 +56,15 @@ type Entry struct {
 // errLimit ends a search at its limit.
 var errLimit = errors.New("limit reached")
 
-// Search calls found for each selected record, in the order in which the records were stored. It ends at the first
-// error of found. The report describes the completeness of the result. If there is no stream, Search returns
-// ErrNoJournal.
-func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) (Report, error) {
+// Search calls emit for each selected record, in the order in which the records were stored. It ends at the first error
+// of emit. The report describes the completeness of the result. If there is no stream, Search returns ErrNoJournal.
+func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (Report, error) {
 	info, err := j.info(ctx)
 	if err != nil {
 		return Report{}, err
 	}
 	s := &search{
-		Journal: j, Query: q, found: found, runs: newRuns(),
+		Journal: j, Query: q, emit: emit, runs: newRuns(),
 		Report: Report{MaxAge: info.Config.MaxAge, SearchedAt: info.TimeStamp.UTC(), Bytes: info.State.Bytes},
 	}
 	if info.State.Msgs == 0 {
@@ -79,12 +78,12 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
 		if scan.Since = q.Since.Add(-leadTime); s.OldestBatch.Before(scan.Since) {
-			s.runs.last = scan.Since // a running instance writes at least once in the leadTime
+			s.runs.lastStored = scan.Since // a running instance writes at least once in the leadTime
 		}
 	}
 	if q.From.Sequence > 0 && q.From.Sequence < info.State.FirstSeq {
 		s.Holes = append(s.Holes, Hole{From: s.OldestBatch, To: s.OldestBatch,
-			Why: "the journal no longer has the place to continue from"})
+			Reason: "the journal no longer has the place to continue from"})
 	}
 	until, batches := s.SearchedAt, uint64(0)
 	for m, err := range scan.All(ctx) {
@@ -98,7 +97,7 @@ func (j *Journal) Search(ctx context.Context, q Query, found func(Entry) error) 
 		if batches++; q.Progress != nil {
 			q.Progress(s.Read, s.Read+s.Read/batches*m.Behind)
 		}
-		switch err := s.take(m); {
+		switch err := s.process(m); {
 		case errors.Is(err, errLimit):
 			s.conclude(m.At)
 			return s.Report, nil
@@ -137,22 +136,22 @@ type search struct {
 	*Journal
 	Query
 	Report
-	found func(Entry) error
-	runs  runs
+	emit func(Entry) error
+	runs runs
 }
 
-// take processes a stored message.
-func (s *search) take(m lane.Message) error {
-	if !s.ours(m) {
+// process adds a stored batch to the runs, and emits its selected records.
+func (s *search) process(m lane.Message) error {
+	if !s.isOwn(m) {
 		s.Unproven++
 		return nil
 	}
 	h, lines, err := parseHead(m.Data)
 	if err != nil { // the seal is valid, so a newer broker wrote it
-		s.hole(Hole{From: m.At, To: m.At, Why: errNewer.Error() + ": read it with that version"})
+		s.hole(Hole{From: m.At, To: m.At, Reason: errNewer.Error() + ": read it with that version"})
 		return nil
 	}
-	if h.Records > 0 && m.At.Sub(at(h.Last)) > maxRecordAge || !s.runs.addBatch(h, m.At, s.hole) {
+	if h.Records > 0 && m.At.Sub(timeOf(h.Last)) > maxRecordAge || !s.runs.addBatch(h, m.At, s.hole) {
 		s.Duplicates++
 		return nil
 	}
@@ -179,15 +178,15 @@ func (s *search) take(m lane.Message) error {
 			return errLimit
 		}
 		s.Found++
-		if err := s.found(Entry{r, h.Instance, m.At, place}); err != nil {
+		if err := s.emit(Entry{r, h.Instance, m.At, place}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ours reports whether a broker wrote a message. A client can make the server store an answer in this stream.
-func (s *search) ours(m lane.Message) bool {
+// isOwn reports whether a broker wrote a message. A client can make the server store an answer in this stream.
+func (s *search) isOwn(m lane.Message) bool {
 	if m.Subject != s.cfg.Policy.Names.JournalSubject() || m.Undecodable {
 		return false
 	}
@@ -216,7 +215,7 @@ func (s *search) conclude(until time.Time) {
 	}
 	s.runs.reportSilent(until, states, s.hole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.OldestBatch.IsZero() || s.Since.Before(s.OldestBatch)) {
-		h := Hole{From: s.Since, To: s.OldestBatch, Why: "the journal begins later"}
+		h := Hole{From: s.Since, To: s.OldestBatch, Reason: "the journal begins later"}
 		if s.OldestBatch.IsZero() {
 			h.To = s.SearchedAt
 		}

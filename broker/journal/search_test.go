@@ -164,7 +164,7 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		if len(found) != 20 || !r.Complete() {
 			t.Errorf("beside the hole: found %d, holes %+v", len(found), r.Holes)
 		}
-		before := Hole{From: began.Add(-time.Hour), To: began, Why: "the journal begins later"}
+		before := Hole{From: began.Add(-time.Hour), To: began, Reason: "the journal begins later"}
 		_, r = k.search(Query{Since: before.From, Until: hour(0).Add(time.Minute)})
 		if !slices.Equal(r.Holes, []Hole{before}) {
 			t.Errorf("before it began: holes %+v, want %+v", r.Holes, before)

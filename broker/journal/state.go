@@ -30,7 +30,7 @@ func (w *Writer) State() *State {
 	}
 	s := &State{Instance: w.cfg.Instance, Start: w.start, Unstored: unstored.Records}
 	if unstored.Records > 0 {
-		s.Since = at(unstored.First)
+		s.Since = timeOf(unstored.First)
 	}
 	return s
 }

@@ -49,7 +49,7 @@ func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 			w.cfg.Counts.Stored.Add(uint64(b.span.Records))
 			break
 		}
-		if ctx.Err() != nil || time.Since(b.since) > maxBatchAge || errors.Is(err, nats.ErrConnectionClosed) {
+		if ctx.Err() != nil || time.Since(b.firstAdded) > maxBatchAge || errors.Is(err, nats.ErrConnectionClosed) {
 			w.drop(b, lost, err)
 			break
 		}
@@ -71,7 +71,7 @@ func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
 			return true
 		}
 		select {
-		case result <- reply.Problem():
+		case result <- reply.Failure():
 		default: // no caller waits
 		}
 		return false
@@ -116,7 +116,7 @@ func (w *Writer) drop(b batch, reported span, err error) {
 
 // warn logs that the stream stores nothing or too little, at most once in logInterval.
 func (w *Writer) warn(err error) {
-	if _, ok := w.logged.Allow(logInterval); ok {
+	if _, ok := w.logLimit.Allow(logInterval); ok {
 		w.cfg.Log.Warn("cannot store the journal, will retry; deliveries continue, and records without room are dropped",
 			"stream", w.cfg.Stream, "dropped", w.cfg.Counts.Dropped.Load(), "err", err)
 	}

@@ -41,14 +41,14 @@ type Counts struct {
 
 // WriterConfig is the configuration of a writer.
 type WriterConfig struct {
-	Instance string        // the broker's name
-	Stream   string        // name of the journal's stream; acknowledgements of other streams are ignored
-	Subject  string        // subject of the batches
-	Room     int           // maximum size of the waiting records, in bytes; the writer drops further records
-	Payload  int           // maximum size of a message in bytes
-	Grace    time.Duration // maximum duration of a stop
-	Counts   *Counts
-	Log      *slog.Logger
+	Instance   string        // the broker's name
+	Stream     string        // name of the journal's stream; acknowledgements of other streams are ignored
+	Subject    string        // subject of the batches
+	MaxWaiting int           // maximum size of the waiting records, in bytes; the writer drops further records
+	MaxPayload int           // maximum size of a message in bytes
+	Grace      time.Duration // maximum duration of a stop
+	Counts     *Counts
+	Log        *slog.Logger
 
 	// Seal returns the broker's seal of a body on a subject.
 	Seal func(subject string, body []byte) string
@@ -61,7 +61,7 @@ type Writer struct {
 	fullBytes int           // size of a batch that is stored immediately
 	maxBytes  int           // maximum size of joined batches
 	wake      chan struct{} // wakes Run; capacity 1; never closed
-	logged    ratelog.Limit
+	logLimit  ratelog.Limit
 
 	mu       sync.Mutex // guards the fields below; held while one line is encoded
 	open     batch      // the batch to which Add appends
@@ -88,7 +88,7 @@ type series struct {
 func NewWriter(cfg WriterConfig) *Writer {
 	return &Writer{
 		cfg: cfg, series: series{start: rand.Text()[:startChars]}, wake: make(chan struct{}, 1),
-		fullBytes: min(fullBatch, cfg.Payload/2), maxBytes: min(maxBatch, cfg.Payload/2),
+		fullBytes: min(fullBatch, cfg.MaxPayload/2), maxBytes: min(maxBatch, cfg.MaxPayload/2),
 	}
 }
 
@@ -98,19 +98,19 @@ func (w *Writer) Add(r Record) {
 	ended := r.At.UnixNano()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	one := span{1, ended, ended}
-	if w.waiting >= w.cfg.Room || w.closed {
-		w.lost = w.lost.union(one)
+	single := span{1, ended, ended}
+	if w.waiting >= w.cfg.MaxWaiting || w.closed {
+		w.lost = w.lost.union(single)
 		w.cfg.Counts.Dropped.Add(1)
 		return
 	}
 	if w.open.span.Records == 0 {
-		w.open.since = now
+		w.open.firstAdded = now
 		w.signal()
 	}
 	before := len(w.open.lines)
 	w.open.lines = r.append(w.open.lines)
-	w.open.span = w.open.span.union(one)
+	w.open.span = w.open.span.union(single)
 	w.waiting += len(w.open.lines) - before
 	if len(w.open.lines) >= w.fullBytes {
 		w.full = append(w.full, w.open)
@@ -153,12 +153,12 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	// The first batch is written immediately. It shows that the broker keeps a journal.
-	written := time.Now().Add(-heartbeatInterval)
+	lastWrite := time.Now().Add(-heartbeatInterval)
 	for ctx.Err() == nil {
-		b, wait, ok := w.take(time.Now(), written, false)
+		b, wait, ok := w.take(time.Now(), lastWrite, false)
 		if ok {
 			w.store(work, to, b, false)
-			written = time.Now()
+			lastWrite = time.Now()
 			continue
 		}
 		timer.Reset(wait)
@@ -169,15 +169,15 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 		}
 	}
 	for end := false; !end; {
-		b, _, ok := w.take(time.Now(), written, true)
+		b, _, ok := w.take(time.Now(), lastWrite, true)
 		end = !ok || w.closeIfEmpty()
 		w.store(work, to, b, end)
 	}
 }
 
 // take returns the next batch to store, or the time until there is one. The batch is full, or its first record has
-// waited for flushInterval, or it is an empty heartbeat. If all is set, take returns any waiting records.
-func (w *Writer) take(now, written time.Time, all bool) (b batch, wait time.Duration, ok bool) {
+// waited for flushInterval, or it is an empty heartbeat. If flush is set, take returns any waiting records.
+func (w *Writer) take(now, lastWrite time.Time, flush bool) (b batch, wait time.Duration, ok bool) {
 	if full := w.takeFull(); len(full) > 0 {
 		for _, next := range full[1:] {
 			full[0] = full[0].join(next)
@@ -186,16 +186,16 @@ func (w *Writer) take(now, written time.Time, all bool) (b batch, wait time.Dura
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wait = written.Add(heartbeatInterval).Sub(now)
+	wait = lastWrite.Add(heartbeatInterval).Sub(now)
 	if w.open.span.Records > 0 {
-		wait = min(wait, w.open.since.Add(flushInterval).Sub(now))
-		if all || wait <= 0 {
+		wait = min(wait, w.open.firstAdded.Add(flushInterval).Sub(now))
+		if flush || wait <= 0 {
 			b, w.open = w.open, batch{}
 			w.sending = b.span
 			return b, 0, true
 		}
 	}
-	return batch{since: now}, wait, wait <= 0
+	return batch{firstAdded: now}, wait, wait <= 0
 }
 
 // takeFull returns the full batches to store as one, together at most maxBytes.

@@ -86,7 +86,7 @@ func TestRoomIsBounded(t *testing.T) {
 		}
 		first := began.Add(time.Duration(many-dropped) * time.Millisecond)
 		want := []Hole{{Instance: "kitchen", From: first, To: began.Add((many - 1) * time.Millisecond), Records: dropped,
-			Why: "dropped: the journal's stream stored nothing, or too little"}}
+			Reason: "dropped: the journal's stream stored nothing, or too little"}}
 		if !slices.Equal(r.Holes, want) {
 			t.Errorf("holes %+v, want %+v", r.Holes, want)
 		}

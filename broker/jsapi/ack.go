@@ -56,14 +56,14 @@ func (a Ack) Refused() bool { return a.Code != 0 }
 // NobodyListens is the description of an Ack with CodeUnavailable.
 const NobodyListens = "nobody listens on the subject"
 
-var unavailable = Ack{Code: CodeUnavailable, Description: NobodyListens}
+var unavailableAck = Ack{Code: CodeUnavailable, Description: NobodyListens}
 
 // ParseAck parses an answer. Ok is false for an answer that comes neither from a stream nor from the server. A stored
 // message has a sequence of at least one.
 func ParseAck(m *nats.Msg) (ack Ack, ok bool) {
 	if len(m.Data) == 0 {
 		if m.Header.Get("Status") == "503" {
-			return unavailable, true
+			return unavailableAck, true
 		}
 		return Ack{}, false
 	}

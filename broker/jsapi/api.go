@@ -31,28 +31,28 @@ type Client struct {
 	Retries bool
 }
 
-func (l Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if l.Timeout == 0 {
+func (c Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.Timeout == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, l.Timeout)
+	return context.WithTimeout(ctx, c.Timeout)
 }
 
 // Message is a stored message.
 type Message struct {
-	Subject  string    `json:"subject"`
-	Sequence uint64    `json:"seq"`
-	Block    []byte    `json:"hdrs"` // the encoded header; empty if the message has none
-	Data     []byte    `json:"data"`
-	Time     time.Time `json:"time"`
+	Subject       string    `json:"subject"`
+	Sequence      uint64    `json:"seq"`
+	EncodedHeader []byte    `json:"hdrs"` // the encoded header; empty if the message has none
+	Data          []byte    `json:"data"`
+	Time          time.Time `json:"time"`
 }
 
 // Header decodes the header as nats.go does for a subscriber.
 func (m Message) Header() (nats.Header, error) {
-	if len(m.Block) == 0 {
+	if len(m.EncodedHeader) == 0 {
 		return nil, nil
 	}
-	return nats.DecodeHeadersMsg(m.Block)
+	return nats.DecodeHeadersMsg(m.EncodedHeader)
 }
 
 // Incoming returns the message in the form that package message parses.
@@ -66,8 +66,8 @@ func (m Message) Incoming(stream string) message.Incoming {
 
 // Message reads the message at a sequence. Message, Next and Last return jetstream.ErrMsgNotFound if the stream has no
 // such message.
-func (l Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
-	m, err := l.get(ctx, stream, map[string]any{"seq": sequence})
+func (c Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
+	m, err := c.get(ctx, stream, map[string]any{"seq": sequence})
 	if err == nil && m.Sequence != sequence {
 		return Message{}, fmt.Errorf("asked for message %d of %s and got %d: %w", sequence, stream, m.Sequence, ErrAnswer)
 	}
@@ -75,30 +75,30 @@ func (l Client) Message(ctx context.Context, stream string, sequence uint64) (Me
 }
 
 // Next reads the first message at or above a sequence whose subject matches a filter.
-func (l Client) Next(ctx context.Context, stream string, sequence uint64, filter string) (Message, error) {
-	return l.get(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": filter})
+func (c Client) Next(ctx context.Context, stream string, sequence uint64, filter string) (Message, error) {
+	return c.get(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": filter})
 }
 
 // Last reads the last message of a subject.
-func (l Client) Last(ctx context.Context, stream, subject string) (Message, error) {
-	return l.get(ctx, stream, map[string]any{"last_by_subj": subject})
+func (c Client) Last(ctx context.Context, stream, subject string) (Message, error) {
+	return c.get(ctx, stream, map[string]any{"last_by_subj": subject})
 }
 
-func (l Client) get(ctx context.Context, stream string, request any) (Message, error) {
+func (c Client) get(ctx context.Context, stream string, request any) (Message, error) {
 	var answer struct {
 		Message Message `json:"message"`
 	}
-	err := l.Ask(ctx, "STREAM.MSG.GET."+stream, request, &answer)
+	err := c.Ask(ctx, "STREAM.MSG.GET."+stream, request, &answer)
 	return answer.Message, err
 }
 
 // Delete removes one message, without overwriting its bytes on disk. It returns jetstream.ErrMsgNotFound if the stream
 // does not have the message.
-func (l Client) Delete(ctx context.Context, stream string, sequence uint64) error {
-	err := l.Ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": sequence, "no_erase": true}, nil)
-	var refusal *jetstream.APIError
-	if errors.As(err, &refusal) { // the server has several errors for a message that does not exist
-		if _, readErr := l.Message(ctx, stream, sequence); errors.Is(readErr, jetstream.ErrMsgNotFound) {
+func (c Client) Delete(ctx context.Context, stream string, sequence uint64) error {
+	err := c.Ask(ctx, "STREAM.MSG.DELETE."+stream, map[string]any{"seq": sequence, "no_erase": true}, nil)
+	// The server has several errors for a message that does not exist.
+	if _, refused := errors.AsType[*jetstream.APIError](err); refused {
+		if _, readErr := c.Message(ctx, stream, sequence); errors.Is(readErr, jetstream.ErrMsgNotFound) {
 			return jetstream.ErrMsgNotFound
 		}
 	}
@@ -107,44 +107,44 @@ func (l Client) Delete(ctx context.Context, stream string, sequence uint64) erro
 
 // Purge removes all messages below a sequence. It does nothing if the sequence is 0 or 1, because nats-server before
 // 2.12.12 then purges the whole stream.
-func (l Client) Purge(ctx context.Context, stream string, below uint64) error {
+func (c Client) Purge(ctx context.Context, stream string, below uint64) error {
 	if below <= 1 {
 		return nil
 	}
-	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]uint64{"seq": below}, nil)
+	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]uint64{"seq": below}, nil)
 }
 
 // PurgeSubject removes all messages of a subject.
-func (l Client) PurgeSubject(ctx context.Context, stream, subject string) error {
-	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]string{"filter": subject}, nil)
+func (c Client) PurgeSubject(ctx context.Context, stream, subject string) error {
+	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]string{"filter": subject}, nil)
 }
 
 // PurgeBelow removes the messages below a sequence whose subject matches a filter.
-func (l Client) PurgeBelow(ctx context.Context, stream, filter string, below uint64) error {
+func (c Client) PurgeBelow(ctx context.Context, stream, filter string, below uint64) error {
 	if below <= 1 {
 		return nil // see Purge
 	}
-	return l.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
+	return c.Ask(ctx, "STREAM.PURGE."+stream, map[string]any{"filter": filter, "seq": below}, nil)
 }
 
 // Ask sends one request of the API and decodes the reply into answer, unless answer is nil. Subject is without the
 // prefix. If the server refuses the request, the error is jetstream.ErrMsgNotFound, or wraps
 // jetstream.ErrStreamNotFound or a *jetstream.APIError.
-func (l Client) Ask(ctx context.Context, subject string, request, answer any) error {
+func (c Client) Ask(ctx context.Context, subject string, request, answer any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("bug: encode %s: %w", subject, err)
 	}
-	ctx, cancel := l.withTimeout(ctx)
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
-	if !l.Retries {
-		return l.ask(ctx, subject, body, answer)
+	if !c.Retries {
+		return c.ask(ctx, subject, body, answer)
 	}
-	return Retry(ctx, func() error { return l.ask(ctx, subject, body, answer) })
+	return Retry(ctx, func() error { return c.ask(ctx, subject, body, answer) })
 }
 
-func (l Client) ask(ctx context.Context, subject string, body []byte, answer any) error {
-	m, err := l.Conn.RequestWithContext(ctx, l.API+"."+subject, body)
+func (c Client) ask(ctx context.Context, subject string, body []byte, answer any) error {
+	m, err := c.Conn.RequestWithContext(ctx, c.API+"."+subject, body)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", subject, err)
 	}

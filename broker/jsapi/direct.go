@@ -32,10 +32,10 @@ const (
 // LastOfEach reads the last message of each subject from a replica. It returns nothing for a subject without a message.
 // The replica stops after the message with which the answer exceeds maxBytes. After an error, LastOfEach also returns
 // the messages that it has read.
-func (l Client) LastOfEach(
+func (c Client) LastOfEach(
 	ctx context.Context, stream string, subjects []string, maxBytes int,
 ) (found []message.Incoming, err error) {
-	err = l.direct(ctx, stream, map[string]any{"multi_last": subjects, "max_bytes": maxBytes},
+	err = c.direct(ctx, stream, map[string]any{"multi_last": subjects, "max_bytes": maxBytes},
 		func(in message.Incoming) (more bool) {
 			found = append(found, in)
 			return true
@@ -45,10 +45,10 @@ func (l Client) LastOfEach(
 
 // FirstOf reads the first message of a subject at or above a sequence from a replica. It returns
 // jetstream.ErrMsgNotFound if there is none.
-func (l Client) FirstOf(
+func (c Client) FirstOf(
 	ctx context.Context, stream, subject string, sequence uint64,
 ) (first message.Incoming, err error) {
-	err = l.direct(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": subject},
+	err = c.direct(ctx, stream, map[string]any{"seq": sequence, "next_by_subj": subject},
 		func(in message.Incoming) (more bool) {
 			first = in
 			return false
@@ -63,22 +63,22 @@ func (l Client) FirstOf(
 // reports the end. The inbox is secret, so that no client can have other messages delivered there. The messages arrive
 // in a channel, because nats.go's NextMsg would return an error for an empty stored message with the header "Status:
 // 503".
-func (l Client) direct(
+func (c Client) direct(
 	ctx context.Context, stream string, request any, take func(message.Incoming) (more bool),
 ) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("bug: encode a direct get: %w", err)
 	}
-	inbox := l.Conn.NewInbox() + "." + rand.Text()
+	inbox := c.Conn.NewInbox() + "." + rand.Text()
 	answers := make(chan *nats.Msg, MaxDirect+1) // room for all requested messages and the server's end; never closed
-	sub, err := l.Conn.ChanSubscribe(inbox, answers)
+	sub, err := c.Conn.ChanSubscribe(inbox, answers)
 	if err != nil {
 		return fmt.Errorf("subscribe to the inbox: %w", err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
-	subject := l.API + ".DIRECT.GET." + stream
-	if err := l.Conn.PublishRequest(subject, inbox, body); err != nil {
+	subject := c.API + ".DIRECT.GET." + stream
+	if err := c.Conn.PublishRequest(subject, inbox, body); err != nil {
 		return fmt.Errorf("ask %s: %w", subject, err)
 	}
 	for {
@@ -104,21 +104,21 @@ func (l Client) direct(
 // parseDirect parses a stored message in the answer to a direct get. Ok is false for the server's own messages, such as
 // the end: only stored messages have the headers that the server adds.
 func parseDirect(m *nats.Msg, stream string) (in message.Incoming, ok bool) {
-	last := func(name string) string {
+	lastValue := func(name string) string {
 		values := m.Header[name]
 		if len(values) == 0 {
 			return ""
 		}
 		return values[len(values)-1]
 	}
-	sequence, err := strconv.ParseUint(last(directSequence), 10, 64)
-	at, err2 := time.Parse(time.RFC3339Nano, last(directTime))
-	if err != nil || err2 != nil || last(directStream) != stream || last(directSubject) == "" {
+	sequence, err := strconv.ParseUint(lastValue(directSequence), 10, 64)
+	timestamp, err2 := time.Parse(time.RFC3339Nano, lastValue(directTime))
+	if err != nil || err2 != nil || lastValue(directStream) != stream || lastValue(directSubject) == "" {
 		return message.Incoming{}, false
 	}
 	in = message.Incoming{
-		Stream: stream, Sequence: sequence, At: at, Subject: last(directSubject), Header: message.Header(m.Header),
-		Data: m.Data,
+		Stream: stream, Sequence: sequence, At: timestamp, Subject: lastValue(directSubject),
+		Header: message.Header(m.Header), Data: m.Data,
 	}
 	for _, name := range []string{
 		directStream, directSubject, directSequence, directTime, "Nats-Num-Pending", "Nats-Last-Sequence",

@@ -18,8 +18,8 @@ type Asker interface {
 }
 
 // Streams lists the account's streams: see List.
-func (l Client) Streams(ctx context.Context) (all []*jetstream.StreamInfo, leaderless []string, err error) {
-	return List(ctx, l, func(info *jetstream.StreamInfo) string { return info.Config.Name })
+func (c Client) Streams(ctx context.Context) (all []*jetstream.StreamInfo, leaderless []string, err error) {
+	return List(ctx, c, func(info *jetstream.StreamInfo) string { return info.Config.Name })
 }
 
 // List lists the account's streams, page by page. S is the type into which List decodes the info of a stream, and name

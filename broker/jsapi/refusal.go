@@ -16,12 +16,12 @@ import (
 
 // RefusedOperation returns the operation that the server has refused, in the server's words: "Publish to orders.x". Ok
 // is false if the error is not a refusal.
-func RefusedOperation(err error) (what string, ok bool) {
+func RefusedOperation(err error) (operation string, ok bool) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return "", false
 	}
-	_, what, _ = strings.Cut(err.Error(), "Violation for ")
-	return strings.ReplaceAll(what, `"`, ""), true
+	_, operation, _ = strings.Cut(err.Error(), "Violation for ")
+	return strings.ReplaceAll(operation, `"`, ""), true
 }
 
 // RefusedSubject returns the subject of a publish that the server has refused. Ok is false if the error is not the
@@ -46,14 +46,14 @@ const refusalPollInterval = 10 * time.Millisecond
 // belongs to another package. The caller must call stop, which ends the polling.
 func WatchRefusal(ctx context.Context, conn *nats.Conn, subject string) (watched context.Context, stop func()) {
 	watched, refuse := context.WithCancelCause(ctx)
-	before := conn.LastError() // an earlier refusal may have the same text
+	earlier := conn.LastError() // an earlier refusal may have the same text
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		tick := time.NewTicker(refusalPollInterval)
 		defer tick.Stop()
 		for watched.Err() == nil {
 			err := conn.LastError()
-			if forbidden, _ := RefusedSubject(err); forbidden == subject && err != before {
+			if forbidden, _ := RefusedSubject(err); forbidden == subject && err != earlier {
 				refuse(err)
 				return
 			}

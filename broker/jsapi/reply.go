@@ -84,7 +84,7 @@ func ReplyOf(answer *nats.Msg, err error, stream string) (r Reply, ok bool) {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return Reply{Ack: Ack{Code: CodeTooLarge, Description: err.Error()}}, true
 	case errors.Is(err, nats.ErrNoResponders):
-		return Reply{Ack: unavailable}, true
+		return Reply{Ack: unavailableAck}, true
 	case err != nil:
 		return Reply{Err: err}, true
 	}
@@ -100,9 +100,9 @@ func (r Reply) Outcome() Outcome {
 	return r.Ack.Outcome()
 }
 
-// Problem returns nil if the stream has the message, also as a duplicate. Otherwise it returns the reason why the
+// Failure returns nil if the stream has the message, also as a duplicate. Otherwise it returns the reason why the
 // message is not stored, or why this is unknown.
-func (r Reply) Problem() error {
+func (r Reply) Failure() error {
 	switch r.Outcome() {
 	case Stored, Duplicate:
 		return nil
@@ -113,10 +113,10 @@ func (r Reply) Problem() error {
 }
 
 // Publish publishes into one of our streams, and waits for the answer.
-func (l Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {
-	ctx, cancel := l.withTimeout(ctx)
+func (c Client) Publish(ctx context.Context, stream string, m *nats.Msg) Reply {
+	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
-	answer, err := l.Conn.RequestMsgWithContext(ctx, m)
+	answer, err := c.Conn.RequestMsgWithContext(ctx, m)
 	r, ok := ReplyOf(answer, err, stream)
 	if !ok {
 		r = Reply{Err: fmt.Errorf("the answer is not from %s: %.60q: %w", stream, answer.Data, ErrAnswer)}

@@ -55,11 +55,11 @@ func TestOutcome(t *testing.T) {
 		if got != tt.want || got.NotStored() != tt.notStored {
 			t.Errorf("%s: got outcome %d, not stored %t; want %d, %t", tt.name, got, got.NotStored(), tt.want, tt.notStored)
 		}
-		if stored := got == Stored || got == Duplicate; (r.Problem() == nil) != stored {
-			t.Errorf("%s: got the problem %v", tt.name, r.Problem())
+		if stored := got == Stored || got == Duplicate; (r.Failure() == nil) != stored {
+			t.Errorf("%s: got the problem %v", tt.name, r.Failure())
 		}
-		if tt.want == Unknown && !errors.Is(r.Problem(), tt.err) {
-			t.Errorf("%s: got the problem %v, want %v", tt.name, r.Problem(), tt.err)
+		if tt.want == Unknown && !errors.Is(r.Failure(), tt.err) {
+			t.Errorf("%s: got the problem %v, want %v", tt.name, r.Failure(), tt.err)
 		}
 	}
 }

@@ -28,21 +28,21 @@ var ErrNoLeader = errors.New("JetStream has no leader at the moment; try again")
 // no leader, or that the request has no listener. It ends when ctx ends, after 5 s without a leader, or after 500 ms
 // without a listener. The servers have not executed such a request, so Retry is safe for any request.
 func Retry(ctx context.Context, ask func() error) error {
-	began := time.Now()
-	var last error
+	start := time.Now()
+	var lastErr error
 	for {
 		err := ask()
 		limit := retryable(err)
-		if last != nil && ctx.Err() != nil {
-			err = last // return the last refusal, because the end of ctx does not explain the failure
+		if lastErr != nil && ctx.Err() != nil {
+			err = lastErr // return the last refusal, because the end of ctx does not explain the failure
 		}
-		if limit == 0 || ctx.Err() != nil || time.Since(began) >= limit {
+		if limit == 0 || ctx.Err() != nil || time.Since(start) >= limit {
 			if retryable(err) == maxNoLeader {
 				return fmt.Errorf("%w (%w)", ErrNoLeader, err)
 			}
 			return err
 		}
-		last = err
+		lastErr = err
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryWait):
@@ -53,11 +53,10 @@ func Retry(ctx context.Context, ask func() error) error {
 // retryable returns the maximum time for which Retry repeats a request that failed with an error, or zero if it does
 // not repeat the request.
 func retryable(err error) time.Duration {
-	var refusal *jetstream.APIError
-	switch {
-	case errors.Is(err, nats.ErrNoResponders):
+	if errors.Is(err, nats.ErrNoResponders) {
 		return maxNoListener
-	case errors.As(err, &refusal) && refusal.ErrorCode == codeNoLeader:
+	}
+	if refusal, ok := errors.AsType[*jetstream.APIError](err); ok && refusal.ErrorCode == codeNoLeader {
 		return maxNoLeader
 	}
 	return 0

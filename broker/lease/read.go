@@ -73,9 +73,9 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	return nil
 }
 
-// reject logs that the stored message is not a valid table, at most once per ratelog.Every.
+// reject logs that the stored message is not a valid table, at most once per ratelog.Interval.
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
-	if _, ok := s.logged.table.Allow(ratelog.Every); ok {
+	if _, ok := s.logged.table.Allow(ratelog.Interval); ok {
 		s.log.Warn("the stored table of lanes is not valid; writing the last good one back. "+
 			"A client, or a broker with another secret, wrote it",
 			"stream", s.store.Stream, "sequence", sequence, "sealed", sealed, "err", err)

@@ -56,9 +56,9 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	case outcome == jsapi.Conflict, outcome == jsapi.Undecided:
 		return 0, errConflict
 	case outcome.Full():
-		return 0, fmt.Errorf("write to %s: %w: %w", s.Stream, errFull, reply.Problem())
+		return 0, fmt.Errorf("write to %s: %w: %w", s.Stream, errFull, reply.Failure())
 	}
-	return 0, fmt.Errorf("write to %s: %w", s.Stream, reply.Problem())
+	return 0, fmt.Errorf("write to %s: %w", s.Stream, reply.Failure())
 }
 
 // last reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns

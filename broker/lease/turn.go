@@ -153,7 +153,7 @@ func (f *failureLog) report(log *slog.Logger, err error) {
 	if f.since.IsZero() {
 		f.since = time.Now()
 	}
-	every := ratelog.Every
+	every := ratelog.Interval
 	if time.Since(f.since) > alertInterval {
 		every = alertInterval
 	}

@@ -27,7 +27,7 @@
 // A message is parked for the oldest pause that matches its target. So all messages for one target wait in one lane, in
 // the order of their due times, even where patterns overlap. A message that leaves its lane is parked again if a
 // younger pause matches its target. The message keeps its order, because every message that joins the younger pause's
-// lane directly is due later. It is parked again for an older pause only while that pause is not being resumed.
+// lane directly is due later. A message is parked again for an older pause only while that pause is not being resumed.
 //
 // # The states of a pause
 //

@@ -21,9 +21,9 @@ const (
 	// loadTimeout is the maximum time for which a start waits for the record. An election takes at most 9 s. A stream
 	// without a majority must not stop all lanes.
 	loadTimeout = 15 * time.Second
-	// maxMoves is the maximum number of attempts of SetState to store a change while others change the list. The owner
-	// calls SetState again after it has read the lane the next time.
-	maxMoves = 5
+	// maxSetAttempts is the maximum number of attempts of SetState to store a change while others change the list. The
+	// owner calls SetState again after it has read the lane the next time.
+	maxSetAttempts = 5
 	// MaxClosing is the maximum time for which an instance holds due messages in memory for a pause that is closing.
 	// After that time, due messages join the lane again: the owner has died or cannot drain the lane.
 	MaxClosing = 3 * time.Second
@@ -31,25 +31,25 @@ const (
 
 // Keeper holds the list of one instance, and keeps the record up to date. It is safe for concurrent use.
 type Keeper struct {
-	cfg     Config
-	notes   *ratelog.Logger
-	applied atomic.Int64  // the version that was applied last
-	waiting atomic.Uint64 // messages that wait, when last counted
-	wake    chan struct{} // capacity 1; wakes Run, which applies the list; never closed
-	refresh atomic.Bool   // Run must also read the record
+	cfg            Config
+	rateLog        *ratelog.Logger
+	appliedVersion atomic.Int64  // the version that was applied last
+	waiting        atomic.Uint64 // messages that wait, when last counted
+	wake           chan struct{} // capacity 1; wakes Run, which applies the list; never closed
+	refresh        atomic.Bool   // Run must also read the record
 
-	resealed time.Time // local time of the last resealing of the record; used by Load, and afterwards only by Run
+	resealTime time.Time // local time of the last resealing of the record; used by Load, and afterwards only by Run
 
 	mu      sync.Mutex // guards changes of view and changed
 	view    atomic.Pointer[view]
 	changed chan struct{} // closed when the list changes
 }
 
-// view is a list together with the list that replaces it after some time.
+// view is a list, with the list that replaces it at a given time.
 type view struct {
-	list      *List
-	staleFrom time.Time // local time from which stale replaces the list
-	stale     *List     // the list with its closing pauses as resuming; nil if no pause is closing
+	list          *List
+	fallbackStart time.Time // local time from which fallback replaces the list
+	fallback      *List     // the list with its closing pauses as resuming; nil if no pause is closing
 }
 
 // Config is the configuration of a keeper.
@@ -68,7 +68,7 @@ type Config struct {
 // NewKeeper returns a keeper without a list. The caller calls Load and then Run.
 func NewKeeper(cfg Config) *Keeper {
 	k := &Keeper{
-		cfg: cfg, notes: ratelog.New(cfg.Log), wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		cfg: cfg, rateLog: ratelog.New(cfg.Log), wake: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	k.view.Store(&view{})
 	return k
@@ -83,14 +83,14 @@ func (k *Keeper) ListAt(local time.Time) *List {
 		return nil
 	}
 	v := k.view.Load()
-	if v.stale != nil && local.After(v.staleFrom) {
-		return v.stale
+	if v.fallback != nil && local.After(v.fallbackStart) {
+		return v.fallback
 	}
 	return v.list
 }
 
 // Applied returns the version that the instance applies.
-func (k *Keeper) Applied() int64 { return k.applied.Load() }
+func (k *Keeper) Applied() int64 { return k.appliedVersion.Load() }
 
 // Waiting returns the number of parked messages, as of the last reading of the record.
 func (k *Keeper) Waiting() uint64 { return k.waiting.Load() }
@@ -135,7 +135,7 @@ func (k *Keeper) Refresh() {
 func (k *Keeper) adopt(l *List) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now := k.view.Load().list; now != nil && now.Version >= l.Version {
+	if present := k.view.Load().list; present != nil && present.Version >= l.Version {
 		return
 	}
 	v := &view{list: l}
@@ -143,12 +143,12 @@ func (k *Keeper) adopt(l *List) {
 		if p.State != Closing {
 			continue
 		}
-		if v.stale == nil {
-			v.staleFrom = time.Now().Add(MaxClosing)
-			v.stale = &List{Version: l.Version, Pauses: slices.Clone(l.Pauses)}
+		if v.fallback == nil {
+			v.fallbackStart = time.Now().Add(MaxClosing)
+			v.fallback = &List{Version: l.Version, Pauses: slices.Clone(l.Pauses)}
 		}
-		i := slices.Index(v.stale.Pauses, p)
-		v.stale.Pauses[i].State = Resuming
+		i := slices.Index(v.fallback.Pauses, p)
+		v.fallback.Pauses[i].State = Resuming
 	}
 	k.view.Store(v)
 	close(k.changed)
@@ -161,7 +161,7 @@ func (k *Keeper) adopt(l *List) {
 // targets.
 func (k *Keeper) Load(ctx context.Context) {
 	for began := time.Now(); ; {
-		err := k.read(ctx)
+		err := k.result(ctx)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
@@ -192,8 +192,8 @@ func (k *Keeper) Run(ctx context.Context) {
 		}
 		k.apply(ctx)
 		if k.refresh.Swap(false) {
-			if err := k.read(ctx); err != nil && ctx.Err() == nil {
-				k.notes.Log(slog.LevelWarn, "the list of paused targets cannot be read or stored; will retry",
+			if err := k.result(ctx); err != nil && ctx.Err() == nil {
+				k.rateLog.Log(slog.LevelWarn, "the list of paused targets cannot be read or stored; will retry",
 					"stream", k.cfg.Store.Names.PausedStream(), "err", err)
 			}
 			k.apply(ctx)
@@ -204,54 +204,54 @@ func (k *Keeper) Run(ctx context.Context) {
 
 // interval returns the time until Run reads the record again.
 func (k *Keeper) interval() time.Duration {
-	every := idleInterval
+	interval := idleInterval
 	for _, p := range k.List().Present() {
 		if p.State != Paused {
 			return busyInterval
 		}
-		every = pausedInterval
+		interval = pausedInterval
 	}
-	return every
+	return interval
 }
 
 // apply makes the instance apply the present list.
 func (k *Keeper) apply(ctx context.Context) {
 	l := k.List()
-	if l == nil || l.Version <= k.applied.Load() {
+	if l == nil || l.Version <= k.appliedVersion.Load() {
 		return
 	}
 	k.cfg.Apply(ctx, l)
-	k.applied.Store(l.Version)
+	k.appliedVersion.Store(l.Version)
 }
 
 // SetState changes the state of a pause, if the pause is in the state from, and stores the list, which the other
 // instances read within busyInterval. If the list cannot be stored, this instance applies it nevertheless and stores it
 // later. Until then, a restarted instance has the earlier state.
 func (k *Keeper) SetState(ctx context.Context, id string, from, to State) {
-	for range maxMoves {
-		read, err := k.cfg.Store.Read(ctx)
-		if err == nil && read.List != nil {
-			k.adopt(read.List)
+	for range maxSetAttempts {
+		result, err := k.cfg.Store.Read(ctx)
+		if err == nil && result.List != nil {
+			k.adopt(result.List)
 		}
 		if p, ok := k.List().Get(id); !ok || p.State != from {
 			return
 		}
 		next := k.List().Set(id, to, time.Now())
 		if err == nil {
-			read.Sequence, err = k.cfg.Store.Write(ctx, next, read)
-			read.hasEarlier, read.foreign = true, nil
+			result.Sequence, err = k.cfg.Store.Write(ctx, next, result)
+			result.hasEarlier, result.foreignSequences = true, nil
 		}
 		if errors.Is(err, ErrConflict) {
 			continue
 		}
 		if err != nil {
-			k.notes.Log(slog.LevelWarn,
+			k.rateLog.Log(slog.LevelWarn,
 				"the list of paused targets cannot be stored; this instance applies it and stores it later",
 				"err", err)
 		}
 		k.adopt(next)
 		if err == nil {
-			_ = k.cfg.Store.Tidy(ctx, read) // after an error, the next read removes the remaining messages
+			_ = k.cfg.Store.Tidy(ctx, result) // after an error, the next read removes the remaining messages
 		}
 		return
 	}

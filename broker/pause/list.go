@@ -50,7 +50,7 @@ type List struct {
 	Pauses  []Pause `json:"pauses"`
 }
 
-// Parse reads a record.
+// Parse decodes a list.
 func Parse(data []byte) (*List, error) {
 	l := new(List)
 	if err := json.Unmarshal(data, l); err != nil {
@@ -90,23 +90,23 @@ func (l *List) Present() []Pause {
 }
 
 // Patterns returns the patterns of the pauses that are not over.
-func (l *List) Patterns() (all []string) {
+func (l *List) Patterns() (patterns []string) {
 	for _, p := range l.Present() {
-		all = append(all, p.Pattern)
+		patterns = append(patterns, p.Pattern)
 	}
-	return all
+	return patterns
 }
 
 // PauseOf returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all messages
 // for a target wait in one lane, in the order of their due times, even if patterns overlap.
 //
-// Own is the pause in whose lane the message has waited, or empty. Of ignores this pause, and older pauses that are
-// being resumed, because the messages in the lanes of those pauses were due later. Otherwise messages of pauses that
-// are resumed together could move from one lane to another and back.
+// Own is the pause in whose lane the message has waited, or empty. PauseOf ignores this pause, and older pauses that
+// are being resumed, because the messages in the lanes of those pauses were due later. Otherwise messages of pauses
+// that are resumed together could move from one lane to another and back.
 func (l *List) PauseOf(target, own string) (id string, state State) {
-	released := slices.IndexFunc(l.All(), func(p Pause) bool { return p.ID == own })
+	ownIndex := slices.IndexFunc(l.All(), func(p Pause) bool { return p.ID == own })
 	for i, p := range l.All() {
-		if p.State != Over && i != released && (p.State == Paused || i > released) && message.Match(p.Pattern, target) {
+		if p.State != Over && i != ownIndex && (p.State == Paused || i > ownIndex) && message.Match(p.Pattern, target) {
 			return p.ID, p.State
 		}
 	}
@@ -125,14 +125,14 @@ func (l *List) merge(other *List) *List {
 	if other == nil {
 		return l
 	}
-	all := &List{Version: 1, Pauses: slices.Clone(l.All())}
+	merged := &List{Version: 1, Pauses: slices.Clone(l.All())}
 	for _, p := range other.Present() {
-		known := slices.ContainsFunc(all.Pauses, func(has Pause) bool { return has.ID == p.ID })
-		if !known && validID(p.ID) && len(all.Pauses) < maxPauses {
-			all.Pauses = append(all.Pauses, p)
+		known := slices.ContainsFunc(merged.Pauses, func(has Pause) bool { return has.ID == p.ID })
+		if !known && validID(p.ID) && len(merged.Pauses) < maxPauses {
+			merged.Pauses = append(merged.Pauses, p)
 		}
 	}
-	return all
+	return merged
 }
 
 // validID reports whether List.Pause could have made an id, which is used as a token of subjects.
@@ -141,13 +141,13 @@ func validID(id string) bool {
 	return err == nil && version > 0 && strconv.FormatInt(version, 36) == id
 }
 
-// allPaused returns the list with each pause paused and unproven. The caller could not open the list.
-func (l *List) allPaused(now time.Time) *List {
-	held := &List{Version: now.UnixNano(), Pauses: slices.Clone(l.Pauses)}
-	for i := range held.Pauses {
-		held.Pauses[i].State, held.Pauses[i].Unproven = Paused, true
+// pauseAll returns the list with each pause paused and unproven. The caller could not open the list.
+func (l *List) pauseAll(now time.Time) *List {
+	paused := &List{Version: now.UnixNano(), Pauses: slices.Clone(l.Pauses)}
+	for i := range paused.Pauses {
+		paused.Pauses[i].State, paused.Pauses[i].Unproven = Paused, true
 	}
-	return held
+	return paused
 }
 
 // nextVersion returns the same list in its next version.
@@ -177,9 +177,9 @@ func (l *List) Pause(pattern string, now time.Time) (*List, error) {
 		}
 	}
 	if n := len(l.Present()); n >= maxPauses {
-		return nil, fmt.Errorf("%w: %d patterns are; resume one, or pause a wider pattern", ErrTooMany, n)
+		return nil, fmt.Errorf("%w: %d; resume one, or pause a wider pattern", ErrTooMany, n)
 	}
-	next := l.next(now)
+	next := l.nextPruned(now)
 	next.Pauses = append(next.Pauses, Pause{
 		ID: strconv.FormatInt(next.Version, 36), Pattern: pattern, State: Paused, Since: now.UTC(), Changed: now.UTC(),
 	})
@@ -203,7 +203,7 @@ func (l *List) Resume(pattern string, now time.Time) (*List, error) {
 
 // Set returns the list with one pause in another state.
 func (l *List) Set(id string, state State, now time.Time) *List {
-	next := l.next(now)
+	next := l.nextPruned(now)
 	for i := range next.Pauses {
 		if p := &next.Pauses[i]; p.ID == id {
 			if state == Paused {
@@ -215,8 +215,8 @@ func (l *List) Set(id string, state State, now time.Time) *List {
 	return next
 }
 
-// next returns a copy of the list in its next version, without the pauses that were over long ago.
-func (l *List) next(now time.Time) *List {
+// nextPruned returns a copy of the list in its next version, without the pauses that were over long ago.
+func (l *List) nextPruned(now time.Time) *List {
 	next := &List{Version: now.UnixNano()}
 	if l == nil {
 		return next

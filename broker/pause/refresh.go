@@ -13,8 +13,8 @@ import (
 
 // read reads the record. It writes the present list back if the record is older or missing, because the stream was
 // purged or deleted, or a change could not be stored.
-func (k *Keeper) read(ctx context.Context) error {
-	read, err := k.cfg.Store.Read(ctx)
+func (k *Keeper) result(ctx context.Context) error {
+	result, err := k.cfg.Store.Read(ctx)
 	known := k.List()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		k.waiting.Store(0)
@@ -27,27 +27,27 @@ func (k *Keeper) read(ctx context.Context) error {
 		if err := k.cfg.Create(ctx); err != nil {
 			return err
 		}
-		read, err = k.cfg.Store.Read(ctx)
+		result, err = k.cfg.Store.Read(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	k.logUnopened(read, known)
+	k.logUnopened(result, known)
 	switch {
-	case known == nil && read.List == nil:
-		k.writeFirst(ctx, read)
-	case read.List != nil && (known == nil || read.List.Version > known.Version):
-		k.adopt(read.List)
-	case known != nil && (read.List == nil || read.List.Version < known.Version):
-		if _, err := k.cfg.Store.Write(ctx, known, read); err != nil && !errors.Is(err, ErrConflict) {
+	case known == nil && result.List == nil:
+		k.writeFirst(ctx, result)
+	case result.List != nil && (known == nil || result.List.Version > known.Version):
+		k.adopt(result.List)
+	case known != nil && (result.List == nil || result.List.Version < known.Version):
+		if _, err := k.cfg.Store.Write(ctx, known, result); err != nil && !errors.Is(err, ErrConflict) {
 			return err
 		}
-	case read.untidy():
-		if err := k.cfg.Store.Tidy(ctx, read); err != nil {
+	case result.untidy():
+		if err := k.cfg.Store.Tidy(ctx, result); err != nil {
 			return err
 		}
 	}
-	k.reseal(ctx, read)
+	k.reseal(ctx, result)
 	if len(k.List().Present()) == 0 {
 		k.waiting.Store(0)
 		return nil
@@ -60,8 +60,8 @@ func (k *Keeper) read(ctx context.Context) error {
 }
 
 // logUnopened logs that there is a list that this instance cannot open.
-func (k *Keeper) logUnopened(read ReadResult, known *List) {
-	if len(read.Unopened.Present()) == 0 {
+func (k *Keeper) logUnopened(result ReadResult, known *List) {
+	if len(result.UnopenedList.Present()) == 0 {
 		return
 	}
 	const problem = "the list of paused targets is sealed with a secret that DELAY_SECRET does not name; "
@@ -69,40 +69,40 @@ func (k *Keeper) logUnopened(read ReadResult, known *List) {
 	if known != nil {
 		next = "this instance keeps its own list, and writes it back"
 	}
-	k.notes.Log(slog.LevelError, problem+next,
-		"stream", k.cfg.Store.Names.PausedStream(), "patterns", read.Unopened.Patterns())
+	k.rateLog.Log(slog.LevelError, problem+next,
+		"stream", k.cfg.Store.Names.PausedStream(), "patterns", result.UnopenedList.Patterns())
 }
 
 // writeFirst stores a first list if there is no list that can be opened. The first list has the pauses of the unopened
 // lists: a message that waits too long is a smaller fault than a message that is sent to a stopped target. From then on
 // there is a list that can be opened, and forged lists have no effect.
-func (k *Keeper) writeFirst(ctx context.Context, read ReadResult) {
+func (k *Keeper) writeFirst(ctx context.Context, result ReadResult) {
 	first := &List{Version: 1}
-	if len(read.Unopened.Present()) > 0 {
-		first = read.Unopened.allPaused(time.Now())
+	if len(result.UnopenedList.Present()) > 0 {
+		first = result.UnopenedList.pauseAll(time.Now())
 		k.adopt(first)
 	}
-	if _, err := k.cfg.Store.Write(ctx, first, read); err != nil && !errors.Is(err, ErrConflict) && ctx.Err() == nil {
-		k.notes.Log(slog.LevelWarn, "a first list of paused targets cannot be stored; will retry", "err", err)
+	if _, err := k.cfg.Store.Write(ctx, first, result); err != nil && !errors.Is(err, ErrConflict) && ctx.Err() == nil {
+		k.rateLog.Log(slog.LevelWarn, "a first list of paused targets cannot be stored; will retry", "err", err)
 	}
 }
 
 // reseal stores the list again, as its next version, if the record's key is not the first key, because an operator may
 // remove the record's key. While instances differ about the first key, each of them reseals at most once per
 // idleInterval.
-func (k *Keeper) reseal(ctx context.Context, read ReadResult) {
+func (k *Keeper) reseal(ctx context.Context, result ReadResult) {
 	known := k.List()
-	if read.Key != message.LaterKey || known == nil || known.Version != read.List.Version ||
-		!k.resealed.IsZero() && time.Since(k.resealed) < idleInterval {
+	if result.Key != message.LaterKey || known == nil || known.Version != result.List.Version ||
+		!k.resealTime.IsZero() && time.Since(k.resealTime) < idleInterval {
 		return
 	}
 	next := known.nextVersion()
-	switch _, err := k.cfg.Store.Write(ctx, next, read); {
+	switch _, err := k.cfg.Store.Write(ctx, next, result); {
 	case err == nil:
-		k.resealed = time.Now()
+		k.resealTime = time.Now()
 		k.adopt(next)
 	case !errors.Is(err, ErrConflict) && ctx.Err() == nil:
-		k.notes.Log(slog.LevelWarn, "the list of paused targets is still sealed with an earlier secret; will retry",
+		k.rateLog.Log(slog.LevelWarn, "the list of paused targets is still sealed with an earlier secret; will retry",
 			"err", err)
 	}
 }

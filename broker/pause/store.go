@@ -25,7 +25,7 @@ const (
 // Store reads and writes the record, in the stream of the paused messages. It reads from the stream's leader only.
 type Store struct {
 	Conn  *nats.Conn
-	API   string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
+	API   string // prefix of the JetStream API: "$JS.API", or the prefix of a domain or of an account's import
 	Names message.Names
 	Keys  *message.Keys
 }
@@ -40,10 +40,10 @@ type ReadResult struct {
 	Key          message.KeyUse // the key of the list's seal
 	// Unopened has the pauses of the lists under unknown keys, if there is no list that can be opened. Clients may have
 	// forged them. Unopened is nil without such lists.
-	Unopened *List
+	UnopenedList *List
 
-	foreign    []uint64 // sequences of the messages after the record; none of them is a newer record
-	hasEarlier bool     // there are earlier messages on the subject
+	foreignSequences []uint64 // sequences of the messages after the record; none of them is a newer record
+	hasEarlier       bool     // there are earlier messages on the subject
 }
 
 // Record is a list with its seal, as it is stored and announced.
@@ -83,46 +83,46 @@ func (s Store) unopened(r Record) *List {
 func (s Store) Read(ctx context.Context) (ReadResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	var found ReadResult
+	var result ReadResult
 	api := s.api()
 	api.Retries = true
 	for range maxRecords {
-		m, err := api.Next(ctx, s.Names.PausedStream(), found.LastSequence+1, s.Names.PausesRecord())
+		m, err := api.Next(ctx, s.Names.PausedStream(), result.LastSequence+1, s.Names.PausesRecord())
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return found, nil
+			return result, nil
 		}
 		if err != nil {
-			return found, fmt.Errorf("read the list of pauses: %w", err)
+			return result, fmt.Errorf("read the list of pauses: %w", err)
 		}
-		found.LastSequence = m.Sequence
+		result.LastSequence = m.Sequence
 		header, err := m.Header()
 		if err != nil {
 			header = nil
 		}
 		r := Record{m.Data, header.Get(message.HeaderSeal)}
 		switch l := s.Open(r); {
-		case l == nil, found.List != nil && l.Version <= found.List.Version:
-			found.foreign = append(found.foreign, m.Sequence)
-			if found.List == nil && !message.Relayed(message.Header(header)) {
-				found.Unopened = found.Unopened.merge(s.unopened(r))
+		case l == nil, result.List != nil && l.Version <= result.List.Version:
+			result.foreignSequences = append(result.foreignSequences, m.Sequence)
+			if result.List == nil && !message.Relayed(message.Header(header)) {
+				result.UnopenedList = result.UnopenedList.merge(s.unopened(r))
 			}
 		default:
-			found.hasEarlier = found.hasEarlier || found.List != nil || len(found.foreign) > 0
-			found.List, found.Sequence, found.foreign, found.Unopened = l, m.Sequence, nil, nil
-			found.Key = s.Keys.UseOf(r.Seal)
+			result.hasEarlier = result.hasEarlier || result.List != nil || len(result.foreignSequences) > 0
+			result.List, result.Sequence, result.foreignSequences, result.UnopenedList = l, m.Sequence, nil, nil
+			result.Key = s.Keys.UseOf(r.Seal)
 		}
 	}
-	return found, nil
+	return result, nil
 }
 
 // Write stores the next version of a list that was read, and returns its sequence. It returns ErrConflict if another
 // writer has stored a version since then. After any other error, the list may or may not be stored.
-func (s Store) Write(ctx context.Context, l *List, read ReadResult) (uint64, error) {
+func (s Store) Write(ctx context.Context, l *List, result ReadResult) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	r, stream := s.Seal(l), s.Names.PausedStream()
 	m := &nats.Msg{Subject: s.Names.PausesRecord(), Data: r.Body, Header: nats.Header{
-		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(read.LastSequence, 10)},
+		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(result.LastSequence, 10)},
 		jetstream.ExpectedStreamHeader:      {stream},
 	}}
 	if r.Seal != "" {
@@ -137,7 +137,7 @@ func (s Store) Write(ctx context.Context, l *List, read ReadResult) (uint64, err
 	case jsapi.Unavailable:
 		return 0, fmt.Errorf("write the list of pauses: %w", jetstream.ErrStreamNotFound)
 	}
-	return 0, fmt.Errorf("stream %s did not store the list of pauses: %w", stream, reply.Problem())
+	return 0, fmt.Errorf("stream %s did not store the list of pauses: %w", stream, reply.Failure())
 }
 
 // Announce sends a list to all instances, on the subject of status requests. Instances that support pauses apply the
@@ -158,22 +158,22 @@ func ParseAnnouncement(m *nats.Msg) Record {
 }
 
 // untidy reports whether Tidy should remove messages from the subject.
-func (s ReadResult) untidy() bool { return s.hasEarlier || len(s.foreign) > maxForeign }
+func (s ReadResult) untidy() bool { return s.hasEarlier || len(s.foreignSequences) > maxForeign }
 
 // Tidy removes the earlier and the foreign messages that Read found on the subject. The record itself stays.
-func (s Store) Tidy(ctx context.Context, read ReadResult) error {
+func (s Store) Tidy(ctx context.Context, result ReadResult) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	api := s.api()
-	if read.hasEarlier {
-		if err := api.PurgeBelow(ctx, s.Names.PausedStream(), s.Names.PausesRecord(), read.Sequence); err != nil {
+	if result.hasEarlier {
+		if err := api.PurgeBelow(ctx, s.Names.PausedStream(), s.Names.PausesRecord(), result.Sequence); err != nil {
 			return err
 		}
 	}
-	if len(read.foreign) <= maxForeign {
+	if len(result.foreignSequences) <= maxForeign {
 		return nil
 	}
-	for _, sequence := range read.foreign {
+	for _, sequence := range result.foreignSequences {
 		err := api.Delete(ctx, s.Names.PausedStream(), sequence)
 		if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return err

@@ -19,24 +19,24 @@ type Keyed struct {
 	interval time.Duration
 	maxKeys  int // maximum number of entries, at least one
 
-	mu     sync.Mutex               // guards the fields below
-	known  map[string]*list.Element // elements of byLast by key
-	byLast *list.List               // of *entry; the entry logged longest ago is in front
-	shared time.Time                // when a line of a key without an entry was last logged
-	others int                      // number of suppressed lines of keys without an entry, since the last report
+	mu         sync.Mutex               // guards the fields below
+	entries    map[string]*list.Element // elements of order by key
+	order      *list.List               // of *entry; the entry logged longest ago is in front
+	sharedTime time.Time                // when a line of a key without an entry was last logged
+	otherLines int                      // number of suppressed lines of keys without an entry, since the last report
 }
 
 // entry records when a key was last logged, and the number of lines suppressed since then.
 type entry struct {
-	key  string
-	at   time.Time
-	more int
+	key        string
+	lastTime   time.Time
+	suppressed int
 }
 
 // NewKeyed returns a Keyed that writes to log. It has at most maxKeys entries, at least one.
 func NewKeyed(log *slog.Logger, interval time.Duration, maxKeys int) *Keyed {
 	return &Keyed{
-		log: log, interval: interval, maxKeys: maxKeys, known: make(map[string]*list.Element), byLast: list.New(),
+		log: log, interval: interval, maxKeys: maxKeys, entries: make(map[string]*list.Element), order: list.New(),
 	}
 }
 
@@ -62,42 +62,42 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
-	if e := k.known[key]; e != nil {
+	if e := k.entries[key]; e != nil {
 		s := e.Value.(*entry)
-		if now.Sub(s.at) < k.interval {
-			s.more++
+		if now.Sub(s.lastTime) < k.interval {
+			s.suppressed++
 			return 0, 0, false
 		}
-		more, s.more, s.at = s.more, 0, now
-		k.byLast.MoveToBack(e)
+		more, s.suppressed, s.lastTime = s.suppressed, 0, now
+		k.order.MoveToBack(e)
 		return more, 0, true
 	}
 	switch {
 	case k.makeRoom(now):
-		k.known[key] = k.byLast.PushBack(&entry{key: key, at: now})
-	case k.shared.IsZero() || now.Sub(k.shared) >= k.interval:
-		k.shared = now
+		k.entries[key] = k.order.PushBack(&entry{key: key, lastTime: now})
+	case k.sharedTime.IsZero() || now.Sub(k.sharedTime) >= k.interval:
+		k.sharedTime = now
 	default:
-		k.others++
+		k.otherLines++
 		return 0, 0, false
 	}
-	others, k.others = k.others, 0
+	others, k.otherLines = k.otherLines, 0
 	return 0, others, true
 }
 
 // makeRoom reports whether there is room for another entry. If there are maxKeys entries, it removes the entry that was
 // logged longest ago, provided that its interval has ended.
 func (k *Keyed) makeRoom(now time.Time) bool {
-	if len(k.known) < k.maxKeys {
+	if len(k.entries) < k.maxKeys {
 		return true
 	}
-	oldest := k.byLast.Front()
+	oldest := k.order.Front()
 	s := oldest.Value.(*entry)
-	if now.Sub(s.at) < k.interval {
+	if now.Sub(s.lastTime) < k.interval {
 		return false
 	}
-	k.others += s.more
-	delete(k.known, s.key)
-	k.byLast.Remove(oldest)
+	k.otherLines += s.suppressed
+	delete(k.entries, s.key)
+	k.order.Remove(oldest)
 	return true
 }

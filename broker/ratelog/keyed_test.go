@@ -93,7 +93,7 @@ func TestKeyedIsBounded(t *testing.T) {
 			for n := range flood {
 				k.logAll(fmt.Sprint("orders.", minute, ".", n))
 			}
-			if got := len(k.known); got != maxKeys || k.byLast.Len() != maxKeys {
+			if got := len(k.entries); got != maxKeys || k.order.Len() != maxKeys {
 				t.Fatalf("there are %d entries, want %d", got, maxKeys)
 			}
 			lines := logged()

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Every is the minimum interval between two lines of a Logger with the same message.
-const Every = 10 * time.Second
+// Interval is the minimum interval between two lines of a Logger with the same message.
+const Interval = 10 * time.Second
 
 // A Limit allows an event at most once in an interval, and counts the suppressed events. The zero Limit is ready to
 // use. It is safe for concurrent use.
 type Limit struct {
 	mu         sync.Mutex // guards the fields below
-	last       time.Time  // when an event was last allowed; zero means never
+	lastTime   time.Time  // when an event was last allowed; zero means never
 	suppressed int        // number of events that were suppressed since then
 }
 
@@ -28,11 +28,11 @@ type Limit struct {
 func (l *Limit) Allow(interval time.Duration) (suppressed int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.last.IsZero() && time.Since(l.last) < interval {
+	if !l.lastTime.IsZero() && time.Since(l.lastTime) < interval {
 		l.suppressed++
 		return 0, false
 	}
-	suppressed, l.suppressed, l.last = l.suppressed, 0, time.Now()
+	suppressed, l.suppressed, l.lastTime = l.suppressed, 0, time.Now()
 	return suppressed, true
 }
 
@@ -40,12 +40,12 @@ func (l *Limit) Allow(interval time.Duration) (suppressed int, ok bool) {
 func (l *Limit) Reset() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	used := !l.last.IsZero()
-	l.last, l.suppressed = time.Time{}, 0
-	return used
+	allowed := !l.lastTime.IsZero()
+	l.lastTime, l.suppressed = time.Time{}, 0
+	return allowed
 }
 
-// A Logger logs each message at most once in the interval [Every]. The attribute "more" is the number of lines
+// A Logger logs each message at most once in the interval [Interval]. The attribute "more" is the number of lines
 // suppressed since the last line. A Logger distinguishes messages only by their text and remembers every text, so the
 // text must be constant. It is safe for concurrent use.
 type Logger struct {
@@ -60,9 +60,9 @@ func New(log *slog.Logger) *Logger {
 	return &Logger{log: log, limits: make(map[string]*Limit)}
 }
 
-// Log logs msg with the attributes of args, unless it has logged msg within the interval Every.
+// Log logs msg with the attributes of args, unless it has logged msg within the interval Interval.
 func (l *Logger) Log(level slog.Level, msg string, args ...any) {
-	suppressed, ok := l.limit(msg).Allow(Every)
+	suppressed, ok := l.limit(msg).Allow(Interval)
 	if !ok {
 		return
 	}

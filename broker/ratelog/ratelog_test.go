@@ -20,10 +20,11 @@ func TestLimit(t *testing.T) {
 			wait time.Duration
 			want string
 		}{
-			{0, "0 true"}, {0, "0 false"}, {Every - 1, "0 false"}, {1, "2 true"}, {Every - 1, "0 false"}, {time.Hour, "1 true"},
+			{0, "0 true"}, {0, "0 false"}, {Interval - 1, "0 false"}, {1, "2 true"}, {Interval - 1, "0 false"},
+			{time.Hour, "1 true"},
 		} {
 			time.Sleep(step.wait)
-			suppressed, ok := l.Allow(Every)
+			suppressed, ok := l.Allow(Interval)
 			if got := fmt.Sprint(suppressed, ok); got != step.want {
 				t.Errorf("after %s: got %s, want %s", step.wait, got, step.want)
 			}
@@ -34,7 +35,7 @@ func TestLimit(t *testing.T) {
 		if l.Reset() {
 			t.Error("the second Reset reports an event that was allowed before the first")
 		}
-		if suppressed, ok := l.Allow(Every); suppressed != 0 || !ok {
+		if suppressed, ok := l.Allow(Interval); suppressed != 0 || !ok {
 			t.Errorf("after Reset: got %d, %v, want 0, true", suppressed, ok)
 		}
 	})
@@ -56,7 +57,7 @@ func TestLoggerTellsMessagesApart(t *testing.T) {
 			l.Log(slog.LevelWarn, "full", "lane", "A")
 			l.Log(slog.LevelError, "gone")
 		}
-		time.Sleep(Every)
+		time.Sleep(Interval)
 		l.Log(slog.LevelWarn, "full", "lane", "B")
 		l.Log(slog.LevelWarn, "full", "lane", "C")
 		l.Reset("full")
@@ -81,7 +82,7 @@ func TestLoggerOfManyGoroutines(t *testing.T) {
 			logging.Go(func() { l.Log(slog.LevelWarn, "full") })
 		}
 		logging.Wait()
-		time.Sleep(Every)
+		time.Sleep(Interval)
 		l.Log(slog.LevelWarn, "full")
 		if got := out.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "more=99") {
 			t.Errorf("got\n%swant two lines, the second with more=99", got)

@@ -35,8 +35,8 @@ type Report struct {
 type Gauge struct {
 	base time.Time // local time at which the loop's clock began; it does not change
 
-	mu   sync.Mutex // guards last, and is held only to copy it
-	last Report
+	mu     sync.Mutex // guards report; held only while it is copied
+	report Report
 }
 
 // NewGauge returns a gauge of a loop whose clock began at base.
@@ -46,13 +46,13 @@ func NewGauge(base time.Time) *Gauge { return &Gauge{base: base} }
 func (g *Gauge) Set(r Report) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.last = r
+	g.report = r
 }
 
 // Fill writes the last report into a status, at the time local.
 func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
 	g.mu.Lock()
-	r := g.last
+	r := g.report
 	g.mu.Unlock()
 	l.Memory, l.Waiting, l.Newer, l.Unopened = r.Memory, r.Waiting, r.Newer, r.Unopened
 	l.Pending, l.Read, l.Bytes, l.MaxBytes = r.Pending, r.Read, r.Bytes, r.MaxBytes

@@ -59,7 +59,7 @@ func (t *Tally) Read() Counts {
 		c.Lateness[kind] = h.Read()
 	}
 	c.Targets = readTargets(t.Targets)
-	c.Rates = byRate(c.Targets)
+	c.Rates = sumByRate(c.Targets)
 	return c
 }
 

@@ -43,22 +43,22 @@ type RateCount struct {
 	Refused   uint64 `json:"refused"`
 }
 
-// byRate adds the counts of each pattern.
-func byRate(targets []TargetCount) []RateCount {
-	all := []RateCount{}
+// sumByRate adds the counts of each pattern.
+func sumByRate(targets []TargetCount) []RateCount {
+	sums := []RateCount{}
 	for _, t := range targets {
 		if t.Rate == "" {
 			continue
 		}
-		i := slices.IndexFunc(all, func(r RateCount) bool { return r.Pattern == t.Rate })
+		i := slices.IndexFunc(sums, func(r RateCount) bool { return r.Pattern == t.Rate })
 		if i < 0 {
-			i = len(all)
-			all = append(all, RateCount{Pattern: t.Rate})
+			i = len(sums)
+			sums = append(sums, RateCount{Pattern: t.Rate})
 		}
-		all[i].Delivered += t.Delivered
-		all[i].Refused += t.Refused
+		sums[i].Delivered += t.Delivered
+		sums[i].Refused += t.Refused
 	}
-	return all
+	return sums
 }
 
 // TargetAnswer is a TargetCount with recent rates per second. The rates are null if the instance keeps no history, or
@@ -71,17 +71,17 @@ type TargetAnswer struct {
 
 // TargetsSince returns the counts, with the rates per second since earlier counts. Counts never fall. A name that is
 // missing in the earlier counts began at zero.
-func TargetsSince(now, before []TargetCount, passed time.Duration) []TargetAnswer {
-	last := make(map[targetName]TargetCount, len(before))
-	for _, c := range before {
-		last[c.name()] = c
+func TargetsSince(current, earlier []TargetCount, interval time.Duration) []TargetAnswer {
+	counts := make(map[targetName]TargetCount, len(earlier))
+	for _, c := range earlier {
+		counts[c.name()] = c
 	}
-	all := make([]TargetAnswer, 0, len(now))
-	for _, c := range now {
-		a, earlier := TargetAnswer{TargetCount: c}, last[c.name()]
-		if passed > 0 {
-			a.DeliveredRate = new(float64(c.Delivered-earlier.Delivered) / passed.Seconds())
-			a.RefusedRate = new(float64(c.Refused-earlier.Refused) / passed.Seconds())
+	all := make([]TargetAnswer, 0, len(current))
+	for _, c := range current {
+		a, previous := TargetAnswer{TargetCount: c}, counts[c.name()]
+		if interval > 0 {
+			a.DeliveredRate = new(float64(c.Delivered-previous.Delivered) / interval.Seconds())
+			a.RefusedRate = new(float64(c.Refused-previous.Refused) / interval.Seconds())
 		}
 		all = append(all, a)
 	}
@@ -109,7 +109,7 @@ func AddTargets(instances ...[]TargetAnswer) []TargetAnswer {
 		all = append(all, *sum)
 	}
 	slices.SortFunc(all, func(a, b TargetAnswer) int {
-		return cmp.Or(cmp.Compare(perSecond(b), perSecond(a)), cmp.Compare(b.Delivered+b.Refused, a.Delivered+a.Refused),
+		return cmp.Or(cmp.Compare(attemptRate(b), attemptRate(a)), cmp.Compare(b.Delivered+b.Refused, a.Delivered+a.Refused),
 			cmp.Compare(a.Target, b.Target), cmp.Compare(a.Rate, b.Rate))
 	})
 	return all
@@ -122,8 +122,8 @@ func addRates(a, b *float64) *float64 {
 	return new(*a + *b)
 }
 
-// perSecond returns the attempts per second of a target.
-func perSecond(a TargetAnswer) (n float64) {
+// attemptRate returns the attempts per second of a target.
+func attemptRate(a TargetAnswer) (n float64) {
 	for _, rate := range []*float64{a.DeliveredRate, a.RefusedRate} {
 		if rate != nil {
 			n += *rate

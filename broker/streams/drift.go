@@ -10,11 +10,11 @@ import (
 // Drift is a difference between the wanted and the actual configuration of a stream. The broker reports it and does not
 // change the stream, because an operator may have had a reason.
 type Drift struct {
-	Stream string `json:"stream"`
-	What   string `json:"what"`  // the difference, its consequence and the wanted value
-	Fatal  bool   `json:"fatal"` // the broker cannot keep its promises with such a stream, and refuses to start
-	Unsafe bool   `json:"-"`     // the stream is less durable than the broker's other streams
-	Fix    Fix    `json:"-"`
+	Stream      string `json:"stream"`
+	Difference  string `json:"what"`  // the difference, its consequence and the wanted value
+	Fatal       bool   `json:"fatal"` // the broker cannot keep its promises with such a stream, and refuses to start
+	LessDurable bool   `json:"-"`     // the stream is less durable than the broker's other streams
+	Fix         Fix    `json:"-"`
 }
 
 // Fix is the way to remove a difference.
@@ -27,36 +27,36 @@ const (
 	FixByRecreation            // the server refuses such an update, so the stream must be created again
 )
 
-func (d Drift) String() string { return d.Stream + ": " + d.What }
+func (d Drift) String() string { return d.Stream + ": " + d.Difference }
 
 // minConsumers is the lowest sufficient limit of consumers for a lane. It includes the consumers of crashed readers,
 // until the server removes them.
 const minConsumers = 8
 
 // InactiveThreshold is the time for which the server keeps the consumer of a reader that sends no requests. Such a
-// reader may have crashed, or it may have stopped reading because no message of its lane is due soon. In the second
-// case, it creates a new consumer for its next request.
+// reader has crashed, or reads nothing because no message of its lane is due soon. In the second case, the reader
+// creates a new consumer for its next request.
 const InactiveThreshold = 5 * time.Minute
 
-// Drift compares the settings on which these guarantees of the broker depend: accepted messages stay unchanged, can be
+// Drift compares the settings on which these promises of the broker depend: accepted messages stay unchanged, can be
 // read, and can be removed after delivery. The operator may choose the other settings: placement, compression,
 // replicas, direct access, and publishing in batches. A limit may be lower than wanted, but not higher, because a
 // stream with a higher limit accepts messages that cannot be moved to the next stream.
-func (s Spec) Drift(has jetstream.StreamConfig) []Drift {
+func (s Spec) Drift(cfg jetstream.StreamConfig) []Drift {
 	d := drifts{stream: s.Stream}
 	if s.Kind == Journal {
-		s.checkJournal(&d, has)
-		return d.all
+		s.checkJournal(&d, cfg)
+		return d.list
 	}
-	s.checkPromises(&d, has)
-	s.checkRisks(&d, has)
-	return d.all
+	s.checkPromises(&d, cfg)
+	s.checkRisks(&d, cfg)
+	return d.list
 }
 
 // drifts are the differences found so far.
 type drifts struct {
 	stream string
-	all    []Drift
+	list   []Drift
 }
 
 // The kinds of difference. The server refuses an update that would revert a permanent difference (nats-server,
@@ -64,7 +64,7 @@ type drifts struct {
 var (
 	warning          = Drift{}
 	permanentWarning = Drift{Fix: FixByRecreation}
-	lessDurable      = Drift{Fix: FixByRecreation, Unsafe: true}
+	lessDurable      = Drift{Fix: FixByRecreation, LessDurable: true}
 	provisionFixes   = Drift{Fix: FixByProvision}
 	fatal            = Drift{Fatal: true}
 	permanentFatal   = Drift{Fatal: true, Fix: FixByRecreation}
@@ -73,83 +73,83 @@ var (
 // check adds a difference of the given kind if differs is set.
 func (d *drifts) check(differs bool, kind Drift, format string, args ...any) {
 	if differs {
-		kind.Stream, kind.What = d.stream, fmt.Sprintf(format, args...)
-		d.all = append(d.all, kind)
+		kind.Stream, kind.Difference = d.stream, fmt.Sprintf(format, args...)
+		d.list = append(d.list, kind)
 	}
 }
 
-// checkPromises reports settings with which the broker cannot keep its guarantees.
-func (s Spec) checkPromises(d *drifts, has jetstream.StreamConfig) {
-	limited := has.MaxMsgs > 0 || has.MaxBytes > 0 || has.MaxMsgsPerSubject > 0
-	discardsOld := has.Discard != jetstream.DiscardNew && limited
-	consumers := has.ConsumerLimits.InactiveThreshold
-	d.check(has.Retention != jetstream.LimitsPolicy, permanentFatal,
-		"retention is %s: consumers would remove messages; want limits", has.Retention)
-	d.check(has.MaxAge != 0, fatal,
-		"max_age is %s: messages would be removed before they are due; want none", has.MaxAge)
+// checkPromises reports settings with which the broker cannot keep its promises.
+func (s Spec) checkPromises(d *drifts, cfg jetstream.StreamConfig) {
+	limited := cfg.MaxMsgs > 0 || cfg.MaxBytes > 0 || cfg.MaxMsgsPerSubject > 0
+	discardsOld := cfg.Discard != jetstream.DiscardNew && limited
+	consumers := cfg.ConsumerLimits.InactiveThreshold
+	d.check(cfg.Retention != jetstream.LimitsPolicy, permanentFatal,
+		"retention is %s: consumers would remove messages; want limits", cfg.Retention)
+	d.check(cfg.MaxAge != 0, fatal,
+		"max_age is %s: messages would be removed before they are due; want none", cfg.MaxAge)
 	d.check(discardsOld, fatal, "discard is old with a limit set: accepted messages would be removed; want new")
-	d.check(!discardsOld && has.MaxMsgsPerSubject > 0 && !has.DiscardNewPerSubject && s.Kind != Owners, fatal,
-		"max_msgs_per_subject is %d: accepted messages would be removed; want none", has.MaxMsgsPerSubject)
-	d.check(s.Kind == Timers && has.MaxMsgsPerSubject > 0 && has.DiscardNewPerSubject, fatal,
-		"max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none", has.MaxMsgsPerSubject)
-	d.check(s.Kind == Timers && has.DenyDelete, fatal,
+	d.check(!discardsOld && cfg.MaxMsgsPerSubject > 0 && !cfg.DiscardNewPerSubject && s.Kind != Owners, fatal,
+		"max_msgs_per_subject is %d: accepted messages would be removed; want none", cfg.MaxMsgsPerSubject)
+	d.check(s.Kind == Timers && cfg.MaxMsgsPerSubject > 0 && cfg.DiscardNewPerSubject, fatal,
+		"max_msgs_per_subject is %d: no timer could be replaced, cancelled or fired; want none", cfg.MaxMsgsPerSubject)
+	d.check(s.Kind == Timers && cfg.DenyDelete, fatal,
 		"deny_delete is set: finished timers could not be removed; want it off")
-	d.check(s.Kind == Timers && has.AllowAtomicPublish, warning,
+	d.check(s.Kind == Timers && cfg.AllowAtomicPublish, warning,
 		"allow_atomic is set: a batch could change a timer several times; want it off")
-	d.check(s.Kind == Owners && has.MaxMsgsPerSubject != 1, warning,
-		"max_msgs_per_subject is %d: the counters of instances pile up; want 1", has.MaxMsgsPerSubject)
-	d.check(has.AllowRollup, fatal,
+	d.check(s.Kind == Owners && cfg.MaxMsgsPerSubject != 1, warning,
+		"max_msgs_per_subject is %d: the counters of instances pile up; want 1", cfg.MaxMsgsPerSubject)
+	d.check(cfg.AllowRollup, fatal,
 		"allow_rollup_hdrs is set: a header of one message would remove others; want it off")
-	d.check(has.AllowMsgTTL, permanentFatal,
+	d.check(cfg.AllowMsgTTL, permanentFatal,
 		"allow_msg_ttl is set: a header would remove a message before it is due; want it off")
-	d.check(has.DenyPurge, permanentFatal,
+	d.check(cfg.DenyPurge, permanentFatal,
 		"deny_purge is set: moved messages could not be removed; want it off")
-	d.check(has.Sealed, permanentFatal, "is sealed: nothing can be stored or removed")
-	d.check(has.Mirror != nil, fatal, "is a mirror: nothing can be published to it")
-	d.check(has.SubjectTransform != nil, fatal,
+	d.check(cfg.Sealed, permanentFatal, "is sealed: nothing can be stored or removed")
+	d.check(cfg.Mirror != nil, fatal, "is a mirror: nothing can be published to it")
+	d.check(cfg.SubjectTransform != nil, fatal,
 		"subject_transform is set: messages would be stored under other subjects than their publishers chose; want none")
-	d.check(has.AllowMsgSchedules, permanentFatal, "allow_msg_schedules is set: a header would make the server "+
+	d.check(cfg.AllowMsgSchedules, permanentFatal, "allow_msg_schedules is set: a header would make the server "+
 		"publish a message and remove it; want it off")
-	d.check(has.AllowMsgCounter, permanentFatal,
+	d.check(cfg.AllowMsgCounter, permanentFatal,
 		"allow_msg_counter is set: every message without a counter would be refused; want it off")
 	d.check(s.Kind.IsLane() && consumers > 0 && consumers < InactiveThreshold, fatal,
-		"consumer_limits.inactive_threshold is %s: no consumer could be made to read it; want none, or %s",
+		"consumer_limits.inactive_threshold is %s: no broker could create a consumer; want none, or %s",
 		consumers, InactiveThreshold)
-	d.check(has.NoAck, fatal, "no_ack is set: publishers cannot know that a message is stored")
+	d.check(cfg.NoAck, fatal, "no_ack is set: publishers cannot know that a message is stored")
 }
 
 // checkRisks reports settings that risk a loss in a crash, or that accept messages that cannot be moved to the next
 // stream.
-func (s Spec) checkRisks(d *drifts, has jetstream.StreamConfig) {
-	d.check(has.Storage != jetstream.FileStorage, lessDurable,
-		"storage is %s: pending messages do not survive a restart of the server", has.Storage)
-	d.check(has.PersistMode == jetstream.AsyncPersistMode, lessDurable,
+func (s Spec) checkRisks(d *drifts, cfg jetstream.StreamConfig) {
+	d.check(cfg.Storage != jetstream.FileStorage, lessDurable,
+		"storage is %s: pending messages do not survive a restart of the server", cfg.Storage)
+	d.check(cfg.PersistMode == jetstream.AsyncPersistMode, lessDurable,
 		"persist_mode is async: a crash of the server loses the messages acknowledged last; want default")
-	d.check(has.DenyDelete, permanentWarning,
+	d.check(cfg.DenyDelete, permanentWarning,
 		"deny_delete is set: delivered messages behind an undelivered message cannot be "+
 			"removed, and come again after a crash; want it off")
-	d.check(len(has.Sources) > 0, warning,
+	d.check(len(cfg.Sources) > 0, warning,
 		"has sources: messages of other streams are treated as requests; want none")
-	if has.RePublish != nil {
+	if cfg.RePublish != nil {
 		d.check(true, warning, "republish is set: messages are published on %s before they are due",
-			has.RePublish.Destination)
+			cfg.RePublish.Destination)
 	}
-	d.check(s.Kind.IsLane() && has.MaxConsumers > 0 && has.MaxConsumers < minConsumers, warning,
+	d.check(s.Kind.IsLane() && cfg.MaxConsumers > 0 && cfg.MaxConsumers < minConsumers, warning,
 		"max_consumers is %d: a broker must create a consumer in addition to those of its predecessors; "+
-			"want none, or %d", has.MaxConsumers, minConsumers)
-	d.check(s.MaxMsgSize > 0 && (has.MaxMsgSize <= 0 || has.MaxMsgSize > s.MaxMsgSize), warning,
-		"max_msg_size is %d, more than %d: larger messages are accepted but cannot be moved", has.MaxMsgSize, s.MaxMsgSize)
-	d.check(exceeds(has.MaxMsgs, s.MaxMsgs), warning,
-		"max_msgs is %d, want %d: more is accepted than configured", has.MaxMsgs, s.MaxMsgs)
-	d.check(exceeds(has.MaxBytes, s.MaxBytes), warning,
-		"max_bytes is %d, want %d: more is accepted than configured", has.MaxBytes, s.MaxBytes)
-	d.check(has.Duplicates < s.Duplicates, warning,
-		"duplicate_window is %s, less than %s", has.Duplicates, s.Duplicates)
-	if missing := Subtract(s.Subjects, has.Subjects); len(missing) > 0 {
+			"want none, or %d", cfg.MaxConsumers, minConsumers)
+	d.check(s.MaxMsgSize > 0 && (cfg.MaxMsgSize <= 0 || cfg.MaxMsgSize > s.MaxMsgSize), warning,
+		"max_msg_size is %d, more than %d: larger messages are accepted but cannot be moved", cfg.MaxMsgSize, s.MaxMsgSize)
+	d.check(exceeds(cfg.MaxMsgs, s.MaxMsgs), warning,
+		"max_msgs is %d, want %d: more is accepted than configured", cfg.MaxMsgs, s.MaxMsgs)
+	d.check(exceeds(cfg.MaxBytes, s.MaxBytes), warning,
+		"max_bytes is %d, want %d: more is accepted than configured", cfg.MaxBytes, s.MaxBytes)
+	d.check(cfg.Duplicates < s.Duplicates, warning,
+		"duplicate_window is %s, less than %s", cfg.Duplicates, s.Duplicates)
+	if missing := Subtract(s.Subjects, cfg.Subjects); len(missing) > 0 {
 		d.check(true, provisionFixes, "does not listen on %d of its %d subjects, such as %s",
 			len(missing), len(s.Subjects), missing[0])
 	}
 }
 
 // exceeds reports whether a limit is wanted, and the actual limit is missing or higher.
-func exceeds(has, want int64) bool { return want > 0 && (has <= 0 || has > want) }
+func exceeds(actual, want int64) bool { return want > 0 && (actual <= 0 || actual > want) }

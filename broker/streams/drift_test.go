@@ -74,7 +74,8 @@ func TestEverySettingIsJudged(t *testing.T) {
 		switch drift := spec.Drift(cfg); {
 		case tt.says == "" && len(drift) > 0:
 			t.Errorf("%s: drift %v, want none", name, drift)
-		case tt.says != "" && (len(drift) != 1 || drift[0].Fatal != tt.fatal || !strings.Contains(drift[0].What, tt.says)):
+		case tt.says != "" &&
+			(len(drift) != 1 || drift[0].Fatal != tt.fatal || !strings.Contains(drift[0].Difference, tt.says)):
 			t.Errorf("%s: drift %+v, want one with %q, fatal %v", name, drift, tt.says, tt.fatal)
 		}
 	}

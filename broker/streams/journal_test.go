@@ -59,7 +59,7 @@ func TestEverySettingOfTheJournalIsJudged(t *testing.T) {
 	for name, tt := range journalHarmful {
 		cfg := spec.Config()
 		tt.change(&cfg)
-		if drift := spec.Drift(cfg); len(drift) != 1 || drift[0].Fatal || !strings.Contains(drift[0].What, tt.says) {
+		if drift := spec.Drift(cfg); len(drift) != 1 || drift[0].Fatal || !strings.Contains(drift[0].Difference, tt.says) {
 			t.Errorf("%s: drift %+v, want one with %q, not fatal", name, drift, tt.says)
 		}
 	}
@@ -92,12 +92,12 @@ func TestUnwantedJournal(t *testing.T) {
 		t.Errorf("a wanted journal: got %v, want no drift", left)
 	}
 	const says = "DELAY_JOURNAL is off: the earlier journal is left unchanged, and becomes empty within 1h"
-	if left := UnwantedJournal(wantedSpecs("30m"), found); len(left) != 1 || left[0].Fatal || left[0].What != says {
+	if left := UnwantedJournal(wantedSpecs("30m"), found); len(left) != 1 || left[0].Fatal || left[0].Difference != says {
 		t.Errorf("an unwanted journal: got %v, want %q", left, says)
 	}
 	found[len(found)-1].MaxAge = 0
 	left := UnwantedJournal(nil, found)
-	if len(left) != 1 || !strings.Contains(left[0].What, "remains until an operator deletes it") {
+	if len(left) != 1 || !strings.Contains(left[0].Difference, "remains until an operator deletes it") {
 		t.Errorf("without a maximum age: got %v", left)
 	}
 }

@@ -15,71 +15,71 @@ import (
 // The time is short because the subjects move level by level: see the package documentation.
 type move struct {
 	Provisioner
-	target map[string]Spec
-	has    map[string]*jetstream.StreamConfig // the current configurations of the broker's streams
-	giver  map[string]string                  // by subject: the stream that must release the subject
+	planned map[string]Spec                    // the wanted streams, and the levels that are served until they are empty
+	configs map[string]*jetstream.StreamConfig // the current configurations of the broker's streams
+	giver   map[string]string                  // by subject: the stream that must release the subject
 }
 
 // apply creates a stream with its subjects, or gives an existing stream its subjects.
 func (m *move) apply(ctx context.Context, s Spec) error {
-	has := m.has[s.Stream]
-	if has == nil {
+	cfg := m.configs[s.Stream]
+	if cfg == nil {
 		// First create the stream without the subjects of other streams: if it cannot be created, the others must keep
 		// their subjects. A stream needs at least one subject. So if other streams have all subjects of the new stream,
 		// the first of those streams releases its part before the creation.
-		first := s
-		if first.Subjects = m.subjectsOf(s.Subjects, ""); len(first.Subjects) == 0 {
+		initial := s
+		if initial.Subjects = m.subjectsOf(s.Subjects, ""); len(initial.Subjects) == 0 {
 			giver := m.giver[s.Subjects[0]]
-			first.Subjects = m.subjectsOf(s.Subjects, giver)
-			if err := m.release(ctx, giver, first.Subjects...); err != nil {
+			initial.Subjects = m.subjectsOf(s.Subjects, giver)
+			if err := m.release(ctx, giver, initial.Subjects...); err != nil {
 				return err
 			}
 		}
-		if err := m.create(ctx, first); err != nil {
+		if err := m.create(ctx, initial); err != nil {
 			return err
 		}
-		cfg := first.Config()
-		has, m.has[s.Stream] = &cfg, &cfg
+		created := initial.Config()
+		cfg, m.configs[s.Stream] = &created, &created
 	}
-	bounded := applyLimits(has, s)
-	missing := Subtract(s.Subjects, has.Subjects)
+	limited := applyLimits(cfg, s)
+	missing := Subtract(s.Subjects, cfg.Subjects)
 	for len(missing) > 0 {
 		giver := m.giver[missing[0]]
 		taken := m.subjectsOf(missing, giver)
 		if err := m.release(ctx, giver, taken...); err != nil {
 			return err
 		}
-		has.Subjects = append(slices.Clone(has.Subjects), taken...)
-		if err := m.update(ctx, *has); err != nil {
+		cfg.Subjects = append(slices.Clone(cfg.Subjects), taken...)
+		if err := m.update(ctx, *cfg); err != nil {
 			return err
 		}
-		missing, bounded = Subtract(missing, taken), false
+		missing, limited = Subtract(missing, taken), false
 	}
-	if bounded {
-		return m.update(ctx, *has)
+	if limited {
+		return m.update(ctx, *cfg)
 	}
 	return nil
 }
 
-// subjectsOf returns the subjects that the giver must release. With an empty giver, it returns the subjects that no
-// stream of the broker has.
+// subjectsOf returns those of the given subjects that the giver must release. With an empty giver, it returns those
+// that no stream of the broker has.
 func (m *move) subjectsOf(subjects []string, giver string) []string {
 	return slices.DeleteFunc(slices.Clone(subjects), func(s string) bool { return m.giver[s] != giver })
 }
 
 // release removes subjects from the stream giver, if that stream exists.
 func (m *move) release(ctx context.Context, giver string, subjects ...string) error {
-	has := m.has[giver]
-	if has == nil {
+	cfg := m.configs[giver]
+	if cfg == nil {
 		return nil
 	}
 	for _, s := range subjects {
 		delete(m.giver, s)
 	}
-	has.Subjects = Subtract(has.Subjects, subjects)
-	if len(has.Subjects) == 0 { // a stream needs at least one subject
-		keeps := m.target[giver].Subjects
-		has.Subjects = keeps[len(keeps)-1:]
+	cfg.Subjects = Subtract(cfg.Subjects, subjects)
+	if len(cfg.Subjects) == 0 { // a stream needs at least one subject
+		plannedSubjects := m.planned[giver].Subjects
+		cfg.Subjects = plannedSubjects[len(plannedSubjects)-1:]
 	}
-	return m.update(ctx, *has)
+	return m.update(ctx, *cfg)
 }

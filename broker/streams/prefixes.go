@@ -8,9 +8,9 @@ import (
 )
 
 // Prefixes returns the sorted prefixes in the marks of these streams.
-func Prefixes(all map[string]*jetstream.StreamInfo) []string {
+func Prefixes(infos map[string]*jetstream.StreamInfo) []string {
 	found := make(map[string]bool)
-	for _, info := range all {
+	for _, info := range infos {
 		if m := info.Config.Metadata; m[metaKind] != "" && m[metaPrefix] != "" {
 			found[m[metaPrefix]] = true
 		}

@@ -57,19 +57,19 @@ type Provisioner struct {
 // A subject may move from one stream to another: see move.
 func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drift, error) {
 	p.leaderless = make(map[string]bool)
-	found, all, err := p.Find(ctx)
+	found, infos, err := p.Find(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	if p.MayCreate {
-		if err := p.apply(ctx, p.present(want), found, all); err != nil {
+		if err := p.apply(ctx, p.skipLeaderless(want), found, infos); err != nil {
 			return nil, nil, err
 		}
-		if found, all, err = p.Find(ctx); err != nil {
+		if found, infos, err = p.Find(ctx); err != nil {
 			return nil, nil, err
 		}
 	}
-	c := Compare(p.present(want), all)
+	c := Compare(p.skipLeaderless(want), infos)
 	if len(c.Foreign) > 0 {
 		return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, strings.Join(c.Foreign, " "))
 	}
@@ -78,45 +78,45 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 			strings.Join(c.Missing, " "))
 	}
 	for _, s := range want {
-		if p.leaderless[s.Stream] && all[s.Stream] == nil {
+		if p.leaderless[s.Stream] && infos[s.Stream] == nil {
 			found = append(found, s)
 		}
 	}
 	if p.OnSuccess != nil {
-		p.OnSuccess(all)
+		p.OnSuccess(infos)
 	}
 	return found, append(c.Drift, UnwantedJournal(want, found)...), nil
 }
 
-// present returns the wanted streams except those without a leader: the provisioner does not change a stream that it
-// cannot read.
-func (p Provisioner) present(want []Spec) []Spec {
+// skipLeaderless returns the wanted streams except those without a leader: the provisioner does not change a stream
+// that it cannot read.
+func (p Provisioner) skipLeaderless(want []Spec) []Spec {
 	return slices.DeleteFunc(slices.Clone(want), func(s Spec) bool { return p.leaderless[s.Stream] })
 }
 
 // apply creates the streams, and changes the existing ones.
-func (p Provisioner) apply(ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo) error {
-	target := make(map[string]Spec, len(want))
+func (p Provisioner) apply(ctx context.Context, want, found []Spec, infos map[string]*jetstream.StreamInfo) error {
+	planned := make(map[string]Spec, len(want))
 	for _, s := range want {
-		target[s.Stream] = s
+		planned[s.Stream] = s
 	}
 	for _, s := range found {
-		if _, wanted := target[s.Stream]; !wanted && !p.leaderless[s.Stream] && s.Kind == Level && s.Format <= Format &&
+		if _, wanted := planned[s.Stream]; !wanted && !p.leaderless[s.Stream] && s.Kind == Level && s.Format <= Format &&
 			s.MarksErr == nil {
 			s.Subjects = p.RetiredSubjects(s)
-			target[s.Stream] = s
+			planned[s.Stream] = s
 		}
 	}
-	want, changed, err := p.seal(ctx, want, found, all)
+	want, changed, err := p.seal(ctx, want, found, infos)
 	if err != nil {
 		return err
 	}
 	if changed {
-		if _, all, err = p.Find(ctx); err != nil {
+		if _, infos, err = p.Find(ctx); err != nil {
 			return err
 		}
 	}
-	return p.reconcile(ctx, want, target, all)
+	return p.reconcile(ctx, want, planned, infos)
 }
 
 // Comparison is the difference between the wanted streams and the existing ones.
@@ -127,18 +127,18 @@ type Comparison struct {
 }
 
 // Compare compares the wanted streams with all existing streams. It skips a stream of a newer format.
-func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
+func Compare(want []Spec, infos map[string]*jetstream.StreamInfo) Comparison {
 	var c Comparison
 	for _, s := range want {
-		has, ok := all[s.Stream]
+		info, ok := infos[s.Stream]
 		switch {
 		case !ok:
 			c.Missing = append(c.Missing, s.Stream)
-		case isNewer(has.Config):
-		case !sameMarks(s.Config(), has.Config):
+		case isNewer(info.Config):
+		case !sameMarks(s.Config(), info.Config):
 			c.Foreign = append(c.Foreign, s.Stream)
 		default:
-			c.Drift = append(c.Drift, s.Drift(has.Config)...)
+			c.Drift = append(c.Drift, s.Drift(info.Config)...)
 		}
 	}
 	return c
@@ -148,7 +148,7 @@ func Compare(want []Spec, all map[string]*jetstream.StreamInfo) Comparison {
 // of all streams. It changes nothing.
 func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
-	all := make(map[string]*jetstream.StreamInfo)
+	infos := make(map[string]*jetstream.StreamInfo)
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
 	leaders := jsapi.Client{Conn: p.Streams.Conn(), API: p.api(), Retries: true}
@@ -157,16 +157,16 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 		return nil, nil, fmt.Errorf("list streams: %w", err)
 	}
 	for _, info := range list {
-		all[info.Config.Name] = info
+		infos[info.Config.Name] = info
 		if spec, ours := parseMarks(info.Config, p.Prefix, p.ParseDelay); ours {
 			found = append(found, spec)
 		}
 	}
 	leaderless = slices.DeleteFunc(leaderless,
 		func(name string) bool { return !strings.HasPrefix(name, strings.ToUpper(p.Prefix)+"_") })
-	needed := slices.DeleteFunc(slices.Clone(leaderless), func(name string) bool { return name == p.OptionalStream })
-	if len(needed) > 0 && p.NeedLeaders {
-		return nil, nil, fmt.Errorf("%w: %s", ErrNoLeader, strings.Join(needed, " "))
+	required := slices.DeleteFunc(slices.Clone(leaderless), func(name string) bool { return name == p.OptionalStream })
+	if len(required) > 0 && p.NeedLeaders {
+		return nil, nil, fmt.Errorf("%w: %s", ErrNoLeader, strings.Join(required, " "))
 	}
 	if p.leaderless != nil {
 		for _, name := range leaderless {
@@ -174,28 +174,28 @@ func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.St
 		}
 	}
 	slices.SortFunc(found, func(a, b Spec) int { return strings.Compare(a.Stream, b.Stream) })
-	return found, all, nil
+	return found, infos, nil
 }
 
 // reconcile moves subjects, creates streams, and sets bounds.
-func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[string]Spec,
-	all map[string]*jetstream.StreamInfo) error {
-	m := move{Provisioner: p, target: target, has: make(map[string]*jetstream.StreamConfig),
+func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[string]Spec,
+	infos map[string]*jetstream.StreamInfo) error {
+	m := move{Provisioner: p, planned: planned, configs: make(map[string]*jetstream.StreamConfig),
 		giver: make(map[string]string)}
 	missing := make(map[string]bool)
-	for name, s := range target {
-		info, exists := all[name]
+	for name, s := range planned {
+		info, exists := infos[name]
 		if exists && !sameMarks(s.Config(), info.Config) {
 			continue
 		}
-		var has []string
+		var subjects []string
 		if exists {
-			m.has[name], has = &info.Config, info.Config.Subjects
+			m.configs[name], subjects = &info.Config, info.Config.Subjects
 		}
-		for _, subject := range Subtract(s.Subjects, has) {
+		for _, subject := range Subtract(s.Subjects, subjects) {
 			missing[subject] = true
 		}
-		for _, subject := range ownSubjects(p.Roots, Subtract(has, s.Subjects)) {
+		for _, subject := range ownSubjects(p.Roots, Subtract(subjects, s.Subjects)) {
 			m.giver[subject] = name
 		}
 	}
@@ -208,7 +208,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 		}
 	}
 	for i := range want { // the levels come before the intake
-		if _, exists := all[want[i].Stream]; exists && m.has[want[i].Stream] == nil {
+		if _, exists := infos[want[i].Stream]; exists && m.configs[want[i].Stream] == nil {
 			continue // the stream is not the broker's; Compare reports it
 		}
 		err := m.apply(ctx, want[i])
@@ -219,8 +219,8 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 			return err
 		}
 	}
-	for name, s := range target { // levels that are served until they are empty
-		if _, wanted := SpecOf(want, name); !wanted && m.has[name] != nil {
+	for name, s := range planned { // levels that are served until they are empty
+		if _, wanted := SpecOf(want, name); !wanted && m.configs[name] != nil {
 			if err := m.apply(ctx, s); err != nil {
 				return err
 			}
@@ -232,18 +232,18 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, target map[stri
 // applyLimits applies the configured bounds, and reports whether it changed the configuration. A bound that is not
 // configured stays unchanged. A bound below the current contents removes no message: the stream then refuses new
 // messages.
-func applyLimits(has *jetstream.StreamConfig, want Spec) (changed bool) {
+func applyLimits(cfg *jetstream.StreamConfig, want Spec) (changed bool) {
 	if want.Kind == Journal {
-		return limitJournal(has, want)
+		return limitJournal(cfg, want)
 	}
-	if has.Discard != jetstream.DiscardNew {
+	if cfg.Discard != jetstream.DiscardNew {
 		return false // a bound would remove messages; Drift reports this discard policy
 	}
-	if want.MaxMsgs > 0 && has.MaxMsgs != want.MaxMsgs {
-		has.MaxMsgs, changed = want.MaxMsgs, true
+	if want.MaxMsgs > 0 && cfg.MaxMsgs != want.MaxMsgs {
+		cfg.MaxMsgs, changed = want.MaxMsgs, true
 	}
-	if want.MaxBytes > 0 && has.MaxBytes != want.MaxBytes {
-		has.MaxBytes, changed = want.MaxBytes, true
+	if want.MaxBytes > 0 && cfg.MaxBytes != want.MaxBytes {
+		cfg.MaxBytes, changed = want.MaxBytes, true
 	}
 	return changed
 }
@@ -254,24 +254,24 @@ func (p Provisioner) create(ctx context.Context, s Spec) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("create stream %s: %w", s.Stream, withReserve(err, s.Kind, s.MaxBytes))
+		return fmt.Errorf("create stream %s: %w", s.Stream, addRemedy(err, s.Kind, s.MaxBytes))
 	}
 	return nil
 }
 
-// withReserve adds a remedy to the error of a server with too little storage. A stream reserves the storage for its
+// addRemedy adds a remedy to the error of a server with too little storage. A stream reserves the storage for its
 // maximum bytes, so the error names the setting that determines this number.
-func withReserve(err error, kind Kind, bytes int64) error {
-	refused, ok := errors.AsType[*jetstream.APIError](err)
-	if !ok || refused.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
+func addRemedy(err error, kind Kind, bytes int64) error {
+	refusal, ok := errors.AsType[*jetstream.APIError](err)
+	if !ok || refusal.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
 		return err
 	}
-	name, others := "DELAY_MAX_PENDING_BYTES", ", and each level and the intake as much"
+	setting, addition := "DELAY_MAX_PENDING_BYTES", ", and each level and the intake as much"
 	if kind == Journal {
-		name, others = "DELAY_JOURNAL_BYTES", ""
+		setting, addition = "DELAY_JOURNAL_BYTES", ""
 	}
 	return fmt.Errorf("%w: the stream reserves %d bytes%s: lower %s, or give JetStream more storage",
-		err, bytes, others, name)
+		err, bytes, addition, setting)
 }
 
 func (p Provisioner) update(ctx context.Context, cfg jetstream.StreamConfig) error {

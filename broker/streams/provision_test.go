@@ -112,11 +112,12 @@ func TestProvision(t *testing.T) {
 			}
 			for _, s := range found {
 				i := slices.IndexFunc(specs, func(w Spec) bool { return w.Stream == s.Stream })
-				if s.Secret == "" || s.Secret != found[0].Secret || !s.Sealed.Equal(found[0].Sealed) || s.Sealed.After(time.Now()) {
-					t.Errorf("%s has the secret %q, sealed since %s; want the same as %s", s.Stream, s.Secret, s.Sealed,
+				if s.Secret == "" || s.Secret != found[0].Secret || !s.SealStart.Equal(found[0].SealStart) ||
+					s.SealStart.After(time.Now()) {
+					t.Errorf("%s has the secret %q, sealed since %s; want the same as %s", s.Stream, s.Secret, s.SealStart,
 						found[0].Stream)
 				}
-				s.Secret, s.Sealed = "", time.Time{}
+				s.Secret, s.SealStart = "", time.Time{}
 				if got, want := fmt.Sprintf("%+v", s), fmt.Sprintf("%+v", specs[i]); got != want {
 					t.Errorf("found %s, want %s", got, want)
 				}
@@ -204,7 +205,7 @@ func TestDrift(t *testing.T) {
 				}
 				if tt.says != "" &&
 					(len(drift) != 1 || drift[0].Fatal != tt.fatal || !strings.HasPrefix(drift[0].String(), "DELAY_30m: ") ||
-						!strings.Contains(drift[0].What, tt.says)) {
+						!strings.Contains(drift[0].Difference, tt.says)) {
 					t.Errorf("drift %+v, want one about %s, fatal %v", drift, tt.says, tt.fatal)
 				}
 				if got, want := fmt.Sprint(configOf(t, js, "DELAY_30m")), fmt.Sprint(before); got != want || js.changes != changes {

@@ -29,17 +29,17 @@ import (
 const upgradeTime = time.Hour
 
 // Secrets returns the secrets of the given streams, and the time from which messages without a seal are refused. The
-// brokers seal with the first secret. The time is zero if no stream has it.
-func Secrets(found []Spec) (secrets []string, sealed time.Time) {
+// brokers seal with the first secret. The time is zero if no stream has this mark.
+func Secrets(found []Spec) (secrets []string, start time.Time) {
 	for _, s := range intakeFirst(found) {
 		if s.Secret != "" && !slices.Contains(secrets, s.Secret) {
 			secrets = append(secrets, s.Secret)
 		}
-		if s.Sealed.After(sealed) {
-			sealed = s.Sealed
+		if s.SealStart.After(start) {
+			start = s.SealStart
 		}
 	}
-	return secrets, sealed
+	return secrets, start
 }
 
 // intakeFirst returns the streams with the intake first, because the brokers seal with the intake's secret.
@@ -60,38 +60,38 @@ func (s Seals) writeMarks(metadata map[string]string) {
 	if s.Secret != "" {
 		metadata[metaSecret] = s.Secret
 	}
-	if !s.Sealed.IsZero() {
-		metadata[metaSealed] = s.Sealed.UTC().Format(time.RFC3339)
+	if !s.SealStart.IsZero() {
+		metadata[metaSealed] = s.SealStart.UTC().Format(time.RFC3339)
 	}
 }
 
 // seal adds the marks of seals to the wanted streams, and writes missing marks into existing streams. It returns the
 // wanted streams with the marks, and reports whether it changed an existing stream.
 func (p Provisioner) seal(
-	ctx context.Context, want, found []Spec, all map[string]*jetstream.StreamInfo,
-) (sealed []Spec, changed bool, err error) {
-	marks := p.sealOf(found, all)
+	ctx context.Context, want, found []Spec, infos map[string]*jetstream.StreamInfo,
+) (marked []Spec, changed bool, err error) {
+	marks := p.wantedSeals(found, infos)
 	for _, s := range intakeFirst(found) {
 		if s.Format > Format || s.MarksErr != nil || !s.lacks(marks) {
 			continue
 		}
-		now, err := p.read(ctx, s)
+		cfg, err := p.read(ctx, s)
 		if err != nil {
 			return nil, false, err
 		}
-		if now == nil {
+		if cfg == nil {
 			continue // the stream was deleted
 		}
-		has, ok := parseMarks(*now, p.Prefix, p.ParseDelay)
+		current, ok := parseMarks(*cfg, p.Prefix, p.ParseDelay)
 		if !ok {
 			continue
 		}
 		// If another instance has just written its marks, those marks stay.
-		merged := Seals{Secret: cmp.Or(has.Secret, marks.Secret), Sealed: cmp.Or(has.Sealed, marks.Sealed)}
-		if has.lacks(marks) {
-			now.Metadata = maps.Clone(now.Metadata)
-			merged.writeMarks(now.Metadata)
-			if err := p.update(ctx, *now); err != nil {
+		merged := Seals{Secret: cmp.Or(current.Secret, marks.Secret), SealStart: cmp.Or(current.SealStart, marks.SealStart)}
+		if current.lacks(marks) {
+			cfg.Metadata = maps.Clone(cfg.Metadata)
+			merged.writeMarks(cfg.Metadata)
+			if err := p.update(ctx, *cfg); err != nil {
 				return nil, false, err
 			}
 			changed = true
@@ -99,44 +99,44 @@ func (p Provisioner) seal(
 		if !p.SecretConfigured {
 			marks.Secret = merged.Secret
 		}
-		marks.Sealed = merged.Sealed
+		marks.SealStart = merged.SealStart
 	}
-	sealed = slices.Clone(want)
-	for i := range sealed {
-		sealed[i].Seals = marks
+	marked = slices.Clone(want)
+	for i := range marked {
+		marked[i].Seals = marks
 	}
-	return sealed, changed, nil
+	return marked, changed, nil
 }
 
 // lacks reports whether a stream lacks one of the marks.
 func (s Seals) lacks(marks Seals) bool {
-	return s.Secret == "" && marks.Secret != "" || s.Sealed.IsZero() && !marks.Sealed.IsZero()
+	return s.Secret == "" && marks.Secret != "" || s.SealStart.IsZero() && !marks.SealStart.IsZero()
 }
 
-// sealOf returns the marks that all streams should have. If no existing stream has the time from which messages are
-// sealed, older brokers may still run and send messages without seals.
-func (p Provisioner) sealOf(found []Spec, all map[string]*jetstream.StreamInfo) Seals {
-	secrets, sealed := Secrets(found)
-	marks := Seals{Sealed: sealed}
+// wantedSeals returns the marks that all streams should have. If no existing stream has the time from which messages
+// are sealed, older brokers may still run and send messages without seals.
+func (p Provisioner) wantedSeals(found []Spec, infos map[string]*jetstream.StreamInfo) Seals {
+	secrets, start := Secrets(found)
+	marks := Seals{SealStart: start}
 	switch {
 	case p.SecretConfigured: // the secret is configured, not kept in streams
 	case len(secrets) > 0:
 		marks.Secret = secrets[0]
-	case sealed.IsZero():
+	case start.IsZero():
 		marks.Secret = rand.Text()
 	}
-	if sealed.IsZero() {
-		marks.Sealed = time.Now()
+	if start.IsZero() {
+		marks.SealStart = time.Now()
 		for _, s := range found {
-			if at := all[s.Stream].TimeStamp; !at.IsZero() { // by a server's clock, like the times of messages
-				marks.Sealed = at
+			if timestamp := infos[s.Stream].TimeStamp; !timestamp.IsZero() { // by a server's clock, like the times of messages
+				marks.SealStart = timestamp
 			}
 		}
 		if len(found) > 0 {
-			marks.Sealed = marks.Sealed.Add(upgradeTime)
+			marks.SealStart = marks.SealStart.Add(upgradeTime)
 		}
 	}
-	marks.Sealed = marks.Sealed.UTC().Truncate(time.Second)
+	marks.SealStart = marks.SealStart.UTC().Truncate(time.Second)
 	return marks
 }
 
@@ -165,11 +165,11 @@ func (p Provisioner) read(ctx context.Context, s Spec) (*jetstream.StreamConfig,
 // adopt reads the marks that another instance has written, and sets them in the specifications of the streams that this
 // instance has not created yet.
 func (p Provisioner) adopt(ctx context.Context, want []Spec) error {
-	found, all, err := p.Find(ctx)
+	found, infos, err := p.Find(ctx)
 	if err != nil {
 		return err
 	}
-	marks := p.sealOf(found, all)
+	marks := p.wantedSeals(found, infos)
 	for i := range want {
 		want[i].Seals = marks
 	}

@@ -102,8 +102,8 @@ type Spec struct {
 
 // Seals are the marks of seals in the metadata of a stream. See Secrets.
 type Seals struct {
-	Secret string    // the key of the brokers' seals
-	Sealed time.Time // the time from which messages without a seal are refused
+	Secret    string    // the key of the brokers' seals
+	SealStart time.Time // the time from which messages without a seal are refused
 }
 
 // Config returns the configuration with which to create the stream.
@@ -155,9 +155,9 @@ func (s Spec) description() string {
 	return "delaybroker: undeliverable messages, with reasons"
 }
 
-// parseMarks parses the marks of a stream. The result ok is false if the stream is not the broker's.
+// parseMarks parses the marks of a stream. Ok is false if the stream is not the broker's.
 func parseMarks(
-	cfg jetstream.StreamConfig, prefix string, delay func(level string) (time.Duration, error),
+	cfg jetstream.StreamConfig, prefix string, parseDelay func(level string) (time.Duration, error),
 ) (spec Spec, ok bool) {
 	kind := Kind(cfg.Metadata[metaKind])
 	if kind == "" || cfg.Metadata[metaPrefix] != prefix {
@@ -171,7 +171,7 @@ func parseMarks(
 	if kind == Journal {
 		spec.MaxAge = cfg.MaxAge
 	}
-	spec.Sealed, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // zero if it cannot be read
+	spec.SealStart, _ = time.Parse(time.RFC3339, cfg.Metadata[metaSealed]) // zero if it cannot be read
 	var err error
 	if spec.Format, err = parseFormat(cfg.Metadata[metaFormat]); err != nil {
 		spec.MarksErr = fmt.Errorf("metadata %s is %q: want a number, such as %d", metaFormat, cfg.Metadata[metaFormat],
@@ -179,7 +179,7 @@ func parseMarks(
 		return spec, true
 	}
 	if spec.Format <= Format && (kind == Level || kind == Retry) { // a newer broker may use other names of levels
-		if spec.Delay, err = delay(spec.Name); err != nil {
+		if spec.Delay, err = parseDelay(spec.Name); err != nil {
 			spec.MarksErr = fmt.Errorf("metadata %s: %w", metaLevel, err)
 		}
 	}
@@ -188,16 +188,16 @@ func parseMarks(
 
 // Subtract returns the elements of a that are not in b.
 func Subtract(a, b []string) []string {
-	in := make(map[string]bool, len(b))
+	subtrahend := make(map[string]bool, len(b))
 	for _, s := range b {
-		in[s] = true
+		subtrahend[s] = true
 	}
-	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return subtrahend[s] })
 }
 
 // isNewer reports whether a newer broker made the stream.
-func isNewer(has jetstream.StreamConfig) bool {
-	format, err := parseFormat(has.Metadata[metaFormat])
+func isNewer(cfg jetstream.StreamConfig) bool {
+	format, err := parseFormat(cfg.Metadata[metaFormat])
 	return err == nil && format > Format
 }
 
@@ -212,13 +212,13 @@ func parseFormat(s string) (int, error) {
 
 // sameMarks reports whether a stream has exactly the wanted marks, so that it may be changed. The marks of seals may
 // differ, because another instance may have written them.
-func sameMarks(want, has jetstream.StreamConfig) bool {
+func sameMarks(want, actual jetstream.StreamConfig) bool {
 	marks := func(cfg jetstream.StreamConfig) map[string]string {
-		ours := maps.Clone(cfg.Metadata)
-		maps.DeleteFunc(ours, func(k, _ string) bool {
+		marked := maps.Clone(cfg.Metadata)
+		maps.DeleteFunc(marked, func(k, _ string) bool {
 			return want.Metadata[k] == "" && k != metaLevel || k == metaSecret || k == metaSealed
 		})
-		return ours
+		return marked
 	}
-	return maps.Equal(marks(has), marks(want))
+	return maps.Equal(marks(actual), marks(want))
 }

@@ -23,15 +23,15 @@ func (s Stranded) String() string {
 
 // FindStranded finds stranded messages in all streams. It assumes that a running broker has a consumer on at least one
 // lane. A broker has none only while the next message of each lane is due much later.
-func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Stranded {
+func FindStranded(prefix string, infos map[string]*jetstream.StreamInfo) []Stranded {
 	found := make(map[string]*Stranded)
 	read := make(map[string]bool)
-	for name, info := range all {
-		other := info.Config.Metadata[metaPrefix]
-		if other == prefix || !Kind(info.Config.Metadata[metaKind]).IsLane() {
+	for name, info := range infos {
+		otherPrefix := info.Config.Metadata[metaPrefix]
+		if otherPrefix == prefix || !Kind(info.Config.Metadata[metaKind]).IsLane() {
 			continue
 		}
-		read[other] = read[other] || info.State.Consumers > 0
+		read[otherPrefix] = read[otherPrefix] || info.State.Consumers > 0
 		waiting := info.State.Msgs
 		if Kind(info.Config.Metadata[metaKind]) == Paused && waiting > 0 {
 			waiting-- // one of these messages is the list of pauses
@@ -39,16 +39,16 @@ func FindStranded(prefix string, all map[string]*jetstream.StreamInfo) []Strande
 		if waiting == 0 {
 			continue
 		}
-		s := found[other]
+		s := found[otherPrefix]
 		if s == nil {
-			s = &Stranded{Prefix: other}
-			found[other] = s
+			s = &Stranded{Prefix: otherPrefix}
+			found[otherPrefix] = s
 		}
 		s.Streams, s.Messages = append(s.Streams, name), s.Messages+waiting
 	}
 	var stranded []Stranded
-	for other, s := range found {
-		if !read[other] {
+	for otherPrefix, s := range found {
+		if !read[otherPrefix] {
 			slices.Sort(s.Streams)
 			stranded = append(stranded, *s)
 		}

@@ -3,7 +3,7 @@ package streams
 import "fmt"
 
 // CheckServer returns ErrServerTooOld for a nats-server before 2.10. Streams of such a server have no metadata, so the
-// broker could not recognise its own streams. Call CheckServer before the first stream is created. A version that
+// broker could not recognize its own streams. Call CheckServer before the first stream is created. A version that
 // cannot be parsed is a development build, and is accepted.
 func CheckServer(version string) error {
 	var major, minor int

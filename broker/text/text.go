@@ -58,8 +58,8 @@ func Printable(s string, maxChars int) string {
 	return s
 }
 
-// Few lists at most 14 names, and the number of the other names.
-func Few(all []string) string {
+// ShortList lists at most 14 names, and the number of the other names.
+func ShortList(all []string) string {
 	const shown = 14 // enough for the patterns of a permission
 	if len(all) <= shown {
 		return strings.Join(all, ", ")

@@ -70,7 +70,8 @@ func TestCollectorGetsSpans(t *testing.T) {
 	}
 	stop := run(tr)
 	e := ending("Traceparent", sampled)
-	e.Target, e.Refused, e.Reason, e.Last = "orders.\xfe", 1, "\xff", e.Due // invalid UTF-8 must not spoil the batch
+	e.Target, e.Reason = "orders.\xfe", "\xff" // invalid UTF-8 must not spoil the batch
+	e.Refused, e.LastRefusal = 1, e.Due
 	tr.Ended(e)
 	stop()
 	wantCounts(t, tr, 1, 0)

@@ -18,29 +18,29 @@ type queue struct {
 	delay time.Duration // maximum time for which a message waits until its batch is full
 	wake  chan struct{} // wakes Run; capacity 1; never closed
 
-	mu      sync.Mutex // guards the fields below; held only while one message is copied
-	queued  []ended
-	waiting int       // number of messages that are not sent yet, including the messages that Run has taken
-	since   time.Time // local time at which the first message of queued was added
-	free    []ended   // a slice for reuse, empty or nil
+	mu         sync.Mutex // guards the fields below; held only while one message is copied
+	queued     []pendingSpan
+	waiting    int           // number of messages that are not sent yet, including the messages that Run has taken
+	firstAdded time.Time     // local time at which the first message of queued was added
+	free       []pendingSpan // a slice for reuse, empty or nil
 }
 
-// ended is a message that waits for its span.
-type ended struct {
+// pendingSpan is a message that waits for its span.
+type pendingSpan struct {
 	broker.Ended // without the header, which may be large
 	parent       trace.SpanContext
 	state        string
 }
 
 // add queues a message with a copy of its trace state. It returns false if there is no room.
-func (q *queue) add(e ended, now time.Time) bool {
+func (q *queue) add(e pendingSpan, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting >= q.room {
 		return false
 	}
 	if len(q.queued) == 0 {
-		q.since = now
+		q.firstAdded = now
 		q.signal()
 	}
 	e.state = strings.Clone(e.state)
@@ -59,15 +59,15 @@ func (q *queue) signal() {
 	}
 }
 
-// take returns a batch to send, or the time until the next batch is due. If all is true, take returns all queued
+// take returns a batch to send, or the time until the next batch is due. If flush is set, take returns all queued
 // messages.
-func (q *queue) take(now time.Time, all bool) (batch []ended, wait time.Duration) {
+func (q *queue) take(now time.Time, flush bool) (batch []pendingSpan, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queued) == 0 {
 		return nil, math.MaxInt64
 	}
-	if wait = q.since.Add(q.delay).Sub(now); wait > 0 && len(q.queued) < q.batch && !all {
+	if wait = q.firstAdded.Add(q.delay).Sub(now); wait > 0 && len(q.queued) < q.batch && !flush {
 		return nil, wait
 	}
 	batch, q.queued, q.free = q.queued, q.free[:0], nil
@@ -82,9 +82,9 @@ func (q *queue) release(n int) {
 }
 
 // recycle accepts a slice from take for reuse.
-func (q *queue) recycle(all []ended) {
-	clear(all)
+func (q *queue) recycle(batch []pendingSpan) {
+	clear(batch)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.free = all[:0]
+	q.free = batch[:0]
 }

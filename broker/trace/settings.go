@@ -37,7 +37,7 @@ type Environment func(name string) string
 // that this package lacks. The caller should log the error and run without traces: an operator often sets these
 // variables for all programs of a cluster, and they must not stop a broker.
 func Enabled(env Environment) (bool, error) {
-	endpoint := env.forTraces(envEndpoint)
+	endpoint := env.exporterValue(envEndpoint)
 	exporter := env(envExporter)
 	if endpoint == "" || exporter == "none" || strings.EqualFold(strings.TrimSpace(env(envDisabled)), "true") {
 		return false, nil
@@ -45,7 +45,7 @@ func Enabled(env Environment) (bool, error) {
 	if exporter != "" && exporter != "otlp" {
 		return false, fmt.Errorf("%s=%q: only otlp is supported", envExporter, exporter)
 	}
-	if p := env.forTraces(envProtocol); p != "" && p != "http/protobuf" {
+	if p := env.exporterValue(envProtocol); p != "" && p != "http/protobuf" {
 		return false, fmt.Errorf("%s=%q: only http/protobuf is supported, on port 4318 of most collectors", envProtocol, p)
 	}
 	u, err := url.Parse(endpoint)
@@ -56,9 +56,9 @@ func Enabled(env Environment) (bool, error) {
 	return true, nil
 }
 
-// forTraces returns the value of an exporter's variable for traces or, if that variable is empty, of its variable for
-// all signals.
-func (env Environment) forTraces(name string) string {
+// exporterValue returns the value of an exporter's variable for traces or, if that variable is empty, of its variable
+// for all signals.
+func (env Environment) exporterValue(name string) string {
 	if v := env(tracesPrefix + strings.TrimPrefix(name, "OTEL_EXPORTER_OTLP_")); v != "" {
 		return v
 	}

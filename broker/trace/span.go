@@ -33,7 +33,7 @@ const (
 )
 
 // span makes the span of a message. If the sampler samples it, the span is added to t.spans.
-func (t *Tracer) span(e *ended) {
+func (t *Tracer) span(e *pendingSpan) {
 	ctx := context.Background()
 	if e.parent.IsValid() {
 		if state, err := trace.ParseTraceState(e.state); err == nil {
@@ -60,7 +60,7 @@ func (t *Tracer) span(e *ended) {
 	}
 }
 
-func (e *ended) attributes() []attribute.KeyValue {
+func (e *pendingSpan) attributes() []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		semconv.MessagingSystemKey.String("nats"),
 		semconv.MessagingOperationName(spanName),
@@ -89,16 +89,16 @@ type event struct {
 
 // events returns the events in the order of their times. If a refusal and the hop that it caused have the same time,
 // the refusal comes first.
-func (e *ended) events() []event {
+func (e *pendingSpan) events() []event {
 	var all []event
 	if !e.Due.IsZero() {
 		all = append(all, event{eventDue, e.Due, nil})
 	}
-	if e.Refused > 1 && !e.First.IsZero() {
-		all = append(all, event{eventRefused, e.First, []attribute.KeyValue{keyAttempt.Int(1)}})
+	if e.Refused > 1 && !e.FirstRefusal.IsZero() {
+		all = append(all, event{eventRefused, e.FirstRefusal, []attribute.KeyValue{keyAttempt.Int(1)}})
 	}
-	if e.Refused > 0 && !e.Last.IsZero() {
-		all = append(all, event{eventRefused, e.Last,
+	if e.Refused > 0 && !e.LastRefusal.IsZero() {
+		all = append(all, event{eventRefused, e.LastRefusal,
 			[]attribute.KeyValue{keyAttempt.Int(e.Refused), keyReason.String(validUTF8(e.Reason))}})
 	}
 	if e.Hops > 0 {

@@ -49,7 +49,7 @@ type Tracer struct {
 	spans       collectedSpans // only Run uses it
 	timeout     time.Duration  // timeout of a request
 	parentBased bool           // if the producer's context is not sampled, there is no span
-	logged      ratelog.Limit
+	logLimit    ratelog.Limit
 }
 
 // New returns a tracer. Run sends the spans. Ended may be called before Run. New makes cfg.Log the destination of
@@ -97,7 +97,7 @@ func (t *Tracer) Ended(e broker.Ended) {
 		return
 	}
 	e.Header = nil
-	if !t.queue.add(ended{e, parent, state}, time.Now()) {
+	if !t.queue.add(pendingSpan{e, parent, state}, time.Now()) {
 		t.dropped.Add(1)
 	}
 }
@@ -136,7 +136,7 @@ func (t *Tracer) Run(ctx context.Context) {
 }
 
 // send makes the spans, and sends them in batches.
-func (t *Tracer) send(ctx context.Context, all []ended) {
+func (t *Tracer) send(ctx context.Context, all []pendingSpan) {
 	for batch := range slices.Chunk(all, t.queue.batch) {
 		for i := range batch {
 			t.span(&batch[i])
@@ -159,7 +159,7 @@ func (t *Tracer) export(ctx context.Context, spans []sdk.ReadOnlySpan) {
 		return
 	}
 	t.dropped.Add(uint64(len(spans)))
-	if _, ok := t.logged.Allow(logInterval); ok {
+	if _, ok := t.logLimit.Allow(logInterval); ok {
 		t.log.Warn("the collector accepts no spans, will retry; deliveries continue, and further spans are dropped",
 			"dropped", t.dropped.Load(), "err", err)
 	}

@@ -26,7 +26,8 @@ func TestSpanSaysAll(t *testing.T) {
 		began := e.Accepted
 		e.Due, e.At, e.Late = began.Add(2*time.Second), began.Add(9*time.Second), 7*time.Second
 		e.Hops, e.Lane, e.Stored = 3, "DELAY_RETRY_5s", began.Add(4*time.Second)
-		e.Refused, e.Reason, e.First, e.Last = 2, "it is \xff full", began.Add(2*time.Second), began.Add(4*time.Second)
+		e.Refused, e.Reason = 2, "it is \xff full"
+		e.FirstRefusal, e.LastRefusal = began.Add(2*time.Second), began.Add(4*time.Second)
 		stop := run(tr)
 		tr.Ended(e)
 		stop()
@@ -260,7 +261,7 @@ func BenchmarkSpan(b *testing.B) {
 	parent, _ := parentOf(e.Header)
 	b.ReportAllocs()
 	for b.Loop() {
-		tr.span(&ended{Ended: e, parent: parent})
+		tr.span(&pendingSpan{Ended: e, parent: parent})
 		tr.spans.take()
 	}
 }

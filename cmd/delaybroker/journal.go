@@ -183,7 +183,7 @@ type gapView struct {
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
 	Records  int       `json:"records,omitempty"`
-	Why      string    `json:"why"`
+	Reason   string    `json:"why"`
 }
 
 func newCompletenessView(j inspect.JournalReport) completenessView {
@@ -221,7 +221,7 @@ func (a *app) printCompleteness(j inspect.JournalReport, o journalOptions) {
 			records += " of " + text.Printable(h.Instance, 64)
 		}
 		fmt.Fprintf(&b, "MISSING: %s, from %s to %s: %s\n",
-			records, formatMillisecond(h.From), formatMillisecond(h.To), h.Why)
+			records, formatMillisecond(h.From), formatMillisecond(h.To), h.Reason)
 	}
 	if j.MoreHoles > 0 {
 		fmt.Fprintf(&b, "MISSING: records of %s\n", terminal.Counted(j.MoreHoles, "further interval"))

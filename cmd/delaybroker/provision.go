@@ -64,7 +64,7 @@ func (a *app) provision(ctx context.Context, dryRun bool) error {
 	}
 	for _, d := range done.Drift {
 		if d.Fatal {
-			return fmt.Errorf("%w: %s: %s", broker.ErrDrift, d.Stream, d.What)
+			return fmt.Errorf("%w: %s: %s", broker.ErrDrift, d.Stream, d.Difference)
 		}
 	}
 	return nil
@@ -91,7 +91,7 @@ func (a *app) showProvisioned(p inspect.Provisioned) {
 		if d.Fatal {
 			did = "FORBIDDEN"
 		}
-		t.Add(d.Stream, did, d.What)
+		t.Add(d.Stream, did, d.Difference)
 	}
 	t.Print()
 }

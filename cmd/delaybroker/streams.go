@@ -69,7 +69,7 @@ func (a *app) printStreams(format, maxPayload, sealed string, replicas int) erro
 	specs := streams.Wanted(payload, true)
 	if len(cfg.Broker.Secrets) > 0 {
 		for i := range specs {
-			specs[i].Sealed = sealRequired
+			specs[i].SealStart = sealRequired
 		}
 	}
 	switch format {

@@ -65,8 +65,8 @@ func wantHoles(t *testing.T, r journal.Report, want ...journal.Hole) {
 	t.Helper()
 	got := slices.Clone(r.Holes)
 	for i := range min(len(got), len(want)) {
-		if want[i].Why == "" {
-			got[i].Why = ""
+		if want[i].Reason == "" {
+			got[i].Reason = ""
 		}
 		if want[i].Instance == "" {
 			got[i].Instance = ""
@@ -165,7 +165,7 @@ func TestJournalOfTwoInstances(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		_, report = journaled(c, journal.Query{})
 		wantHoles(t, report, journal.Hole{From: stopped, To: stopped.Add(10 * time.Minute),
-			Why: "no instance wrote: none ran, or none keeps a journal"})
+			Reason: "no instance wrote: none ran, or none keeps a journal"})
 	})
 }
 

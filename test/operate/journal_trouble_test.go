@@ -65,7 +65,7 @@ func (f journalFault) check(t *testing.T, s *natstest.Server) {
 	time.Sleep(time.Second)
 	c.CheckEmptyBut(journalStream)
 	waiting := journal.Hole{From: began.Add(time.Second), Records: 3,
-		Why: "not stored yet: the journal's stream stores nothing, or too little"}
+		Reason: "not stored yet: the journal's stream stores nothing, or too little"}
 	f.wantHole(t, s, cfg, waiting)
 	time.Sleep(7 * time.Minute) // longer than the broker keeps a batch
 	if got := b.Broker.Status().Journal.Dropped; got != 3 {
@@ -82,7 +82,7 @@ func (f journalFault) check(t *testing.T, s *natstest.Server) {
 	}
 	dropped := journal.Hole{From: began.Add(time.Second), To: began.Add(3 * time.Second), Records: 3}
 	if !slices.ContainsFunc(report.Holes, func(h journal.Hole) bool {
-		h.Why, h.Instance = "", ""
+		h.Reason, h.Instance = "", ""
 		return h == dropped
 	}) {
 		t.Errorf("holes %+v, want %+v among them", report.Holes, dropped)
@@ -145,7 +145,7 @@ func TestJournalOfKilledInstance(t *testing.T) {
 		i.Crash()
 		time.Sleep(time.Second)
 		missing := journal.Hole{From: began, To: time.Now().UTC(), // from a second before its last record that is stored
-			Why: "the instance does not answer, and its last records are missing: it was killed or lost its connection"}
+			Reason: "the instance does not answer, and its last records are missing: it was killed or lost its connection"}
 		wantHoles(t, journalReport(t, s, cfg), missing)
 		i = harness.StartBroker(t, s, cfg)
 		again := accepted(c.Publish("delay.1s.orders.c", "x"))
@@ -171,7 +171,7 @@ func TestJournalOfKilledInstance(t *testing.T) {
 		_, report = journaled(c, journal.Query{})
 		last := began.Add(1150 * time.Millisecond)
 		wantHoles(t, report, journal.Hole{From: began, To: last.Add(time.Minute + 150*time.Millisecond),
-			Why: "the last records of the instance are missing: it was killed or lost its connection"})
+			Reason: "the last records of the instance are missing: it was killed or lost its connection"})
 		if _, report = journaled(c, journal.Query{Since: last.Add(2 * time.Minute)}); !report.Complete() {
 			t.Errorf("later: %+v, want it complete", report.Holes)
 		}

@@ -148,7 +148,7 @@ func TestRefusedByOldLeader(t *testing.T) {
 				return
 			}
 			if reply := plain.Timers.Publish(t.Context(), m); reply.Outcome() != jsapi.Stored {
-				t.Errorf("not stored: %v", reply.Problem())
+				t.Errorf("not stored: %v", reply.Failure())
 			}
 		}
 		c := &harness.TimerClient{Client: plain.Client, Timers: harness.CopyTimers(plain.Timers)}

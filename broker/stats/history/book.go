@@ -23,11 +23,11 @@ type Counts struct {
 
 // Book is the history of one instance. It is safe for concurrent use. The zero Book is empty and ready to use.
 type Book struct {
-	mu    sync.Mutex // guards the fields below
-	begun bool       // Add has been called
-	last  Counts
-	hour  ring
-	day   ring
+	mu         sync.Mutex // guards the fields below
+	begun      bool       // Add has been called
+	lastCounts Counts
+	hour       ring
+	day        ring
 }
 
 // Add records the current counts, at the end of a step of ten seconds. The first call only sets the starting values.
@@ -35,31 +35,32 @@ func (b *Book) Add(now time.Time, c Counts) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.begun {
-		b.begun, b.last = true, c
+		b.begun, b.lastCounts = true, c
 		b.hour, b.day = newRing(FineStep, fineSteps), newRing(coarseStep, coarseSteps)
 		return
 	}
 	s := step{
-		delivered: increase(b.last.Delivered, c.Delivered), refused: increase(b.last.Refused, c.Refused), pending: c.Pending,
+		delivered: increase(b.lastCounts.Delivered, c.Delivered), refused: increase(b.lastCounts.Refused, c.Refused),
+		pending: c.Pending,
 	}
 	for i, n := range c.Late {
-		if i < len(b.last.Late) {
-			n = increase(b.last.Late[i], n)
+		if i < len(b.lastCounts.Late) {
+			n = increase(b.lastCounts.Late[i], n)
 		}
 		s.late = append(s.late, n)
 	}
-	b.last = c
+	b.lastCounts = c
 	middle := now.Add(-FineStep / 2) // in the right step, even if the call is slightly late or early
 	b.hour.add(middle, s)
 	b.day.add(middle, s)
 }
 
 // increase returns the increase of a counter. A counter that has fallen was reset to zero.
-func increase(before, now uint64) uint64 {
-	if now < before {
-		return now
+func increase(previous, current uint64) uint64 {
+	if current < previous {
+		return current
 	}
-	return now - before
+	return current - previous
 }
 
 // Hour returns the last hour in steps of ten seconds, up to the last step that has ended.
@@ -93,8 +94,8 @@ func newRing(length time.Duration, size int) ring { return ring{length, make([]s
 
 func (r *ring) number(t time.Time) int64 { return t.UnixNano() / int64(r.length) }
 
-func (r *ring) add(at time.Time, s step) {
-	s.number = r.number(at)
+func (r *ring) add(t time.Time, s step) {
+	s.number = r.number(t)
 	sum := &r.steps[s.number%int64(len(r.steps))]
 	if sum.number != s.number {
 		*sum = step{number: s.number, late: make([]uint64, len(s.late))}

@@ -13,7 +13,7 @@ var (
 
 // busy adds steps with the same number of deliveries, beginning at from. Every tenth delivery is 5 ms late.
 func busy(b *Book, from time.Time, steps int, each uint64) {
-	c := b.last
+	c := b.lastCounts
 	b.Add(from, c)
 	for i := range steps {
 		late := slices.Clone(c.Late)

@@ -37,57 +37,57 @@ func newSeries(length time.Duration, first int64, steps int) Series {
 
 // Add adds another instance's steps to the steps of the same time. It does not trust o: it ignores columns, buckets and
 // counts that are too large.
-func (s *Series) Add(o Series) {
-	if o.Step != s.Step || s.Step == 0 || (o.From-s.From)%int64(s.Step) != 0 {
+func (s *Series) Add(other Series) {
+	if other.Step != s.Step || s.Step == 0 || (other.From-s.From)%int64(s.Step) != 0 {
 		return
 	}
-	shift := (o.From - s.From) / int64(s.Step)
-	n := min(len(o.Delivered), len(o.Refused), len(o.Pending), len(o.Late))
+	shift := (other.From - s.From) / int64(s.Step)
+	n := min(len(other.Delivered), len(other.Refused), len(other.Pending), len(other.Late))
 	for i := range n {
-		at := int64(i) + shift
-		if at < 0 || at >= int64(len(s.Delivered)) {
+		step := int64(i) + shift
+		if step < 0 || step >= int64(len(s.Delivered)) {
 			continue
 		}
-		addCount(&s.Delivered[at], o.Delivered[i])
-		addCount(&s.Refused[at], o.Refused[i])
-		addCount(&s.Pending[at], o.Pending[i])
-		for len(s.Late[at]) < min(len(o.Late[i]), maxBuckets) {
-			s.Late[at] = append(s.Late[at], 0)
+		addCount(&s.Delivered[step], other.Delivered[i])
+		addCount(&s.Refused[step], other.Refused[i])
+		addCount(&s.Pending[step], other.Pending[i])
+		for len(s.Late[step]) < min(len(other.Late[i]), maxBuckets) {
+			s.Late[step] = append(s.Late[step], 0)
 		}
-		for bucket := range min(len(o.Late[i]), maxBuckets) {
-			s.Late[at][bucket] += min(o.Late[i][bucket], maxInStep)
+		for bucket := range min(len(other.Late[i]), maxBuckets) {
+			s.Late[step][bucket] += min(other.Late[i][bucket], maxInStep)
 		}
 	}
 }
 
-func addCount(to *int64, n int64) {
+func addCount(sum *int64, n int64) {
 	if n < 0 || n > maxInStep {
 		return
 	}
-	*to = max(*to, 0) + n
+	*sum = max(*sum, 0) + n
 }
 
 // Quantile estimates the lateness that the given share of the deliveries did not exceed. Late has the number of
 // deliveries by bucket, and bounds the buckets' upper bounds. The last bucket has no bound. Within a bucket the
 // estimate is linear. Ok is false if there was no delivery.
 func Quantile(late []uint64, bounds []time.Duration, share float64) (d time.Duration, ok bool) {
-	var all uint64
+	var total uint64
 	for _, n := range late {
-		all += n
+		total += n
 	}
-	if all == 0 || len(bounds) == 0 {
+	if total == 0 || len(bounds) == 0 {
 		return 0, false
 	}
-	rank, before := share*float64(all), 0.0
+	rank, below := share*float64(total), 0.0
 	var low time.Duration
 	for i, n := range late {
 		if i >= len(bounds) {
 			break
 		}
-		if size := float64(n); n > 0 && before+size >= rank {
-			return low + time.Duration(float64(bounds[i]-low)*(rank-before)/size), true
+		if size := float64(n); n > 0 && below+size >= rank {
+			return low + time.Duration(float64(bounds[i]-low)*(rank-below)/size), true
 		}
-		before += float64(n)
+		below += float64(n)
 		low = bounds[i]
 	}
 	return bounds[len(bounds)-1], true

@@ -40,7 +40,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 // The metrics of the broker.
 var (
 	build      = desc("build_info", "Always 1. The labels identify the program.", "version", "revision", "go_version")
-	ready      = desc("ready", "1 if /readyz reports ready: connected, every owned lane is read, not stopping.")
+	readiness  = desc("ready", "1 if /readyz reports ready: connected, every owned lane is read, not stopping.")
 	linkUp     = desc("link_up", "1 if the connection to NATS is up.", "link")
 	reconnects = desc("link_reconnects_total", "Reconnections to NATS.", "link")
 	lateness   = desc("lateness_seconds",
@@ -50,21 +50,21 @@ var (
 		"Attempts to deliver, by outcome: delivered; refused by the target; unknown, which is repeated since no answer "+
 			"came; stalled, because the target does not answer; no_room in JetStream; paced by the target's rate; expired. "+
 			"Stalled, no_room and paced count as no attempt for the limit of attempts.", "outcome")
-	rated = desc("rated_deliveries_total",
+	ratedDeliveries = desc("rated_deliveries_total",
 		"Attempts to deliver to the targets of one pattern of DELAY_RATE, delivered and refused.",
 		"pattern", "outcome")
 	deadLetters = desc("dead_letters_total", "Dead letters stored, by code.", "code")
 	duplicates  = desc("duplicates_total",
 		"Hops, retries and dead letters that a stream of the broker reported as duplicates. ours: the same message was "+
 			"stored before. foreign: another message had its id, so it was stored again under a new id.", "found")
-	unstored = desc("unstored_total",
+	unstoredMessages = desc("unstored_total",
 		"Hops, retries and dead letters that a stream of the broker refused to store. The message stays in its lane.")
-	early = desc("early_total",
+	earlyDeliveries = desc("early_total",
 		"Readings of a leader's clock that proved an earlier delivery to be sent at least 1 ms before it was due. "+
 			"Must stay 0.")
-	swept = desc("timers_swept_total",
+	sweptTimers = desc("timers_swept_total",
 		"Overdue timers that only the sweep of their stream found: a level was purged, or lost messages.")
-	missed = desc("rounds_missed_total",
+	missedRounds = desc("rounds_missed_total",
 		"Missed and skipped rounds of recurring timers. A gap counts as 100 at most.")
 	earlyChecks = desc("early_checks_total",
 		"Readings of a leader's clock that could prove an early delivery. Most commits make one.")
@@ -105,11 +105,11 @@ func counter(name, help string, value func(stats.LaneStatus) uint64) laneMetric 
 
 var lanes = []laneMetric{
 	perLane(prometheus.GaugeValue, "owned", "1 if this instance owns the lane.",
-		func(l stats.LaneStatus) (float64, bool) { return number(l.Owned), true }),
+		func(l stats.LaneStatus) (float64, bool) { return boolValue(l.Owned), true }),
 	gauge("live", "1 if the lane's consumer is probably alive.",
-		func(l stats.LaneStatus) float64 { return number(l.Live) }),
+		func(l stats.LaneStatus) float64 { return boolValue(l.Live) }),
 	gauge("in_doubt", "1 if the lane's ownership is uncertain. Nothing is delivered from it meanwhile.",
-		func(l stats.LaneStatus) float64 { return number(l.InDoubt) }),
+		func(l stats.LaneStatus) float64 { return boolValue(l.InDoubt) }),
 	gauge("pending_messages", "Messages not yet moved or delivered.",
 		func(l stats.LaneStatus) float64 { return float64(l.Pending) }),
 	gauge("overdue_seconds",
@@ -124,7 +124,7 @@ var lanes = []laneMetric{
 	gauge("span_messages", "Sequences from the oldest message that has not left to the last one read.",
 		func(l stats.LaneStatus) float64 { return float64(l.Span) }),
 	gauge("full", "1 if the lane's memory is full. Reading continues when messages leave.",
-		func(l stats.LaneStatus) float64 { return number(l.Full) }),
+		func(l stats.LaneStatus) float64 { return boolValue(l.Full) }),
 	gauge("wheel_messages", "Messages on the timing wheel.",
 		func(l stats.LaneStatus) float64 { return float64(l.Waiting) }),
 	perLane(prometheus.GaugeValue, "next_due_timestamp_seconds",
@@ -152,7 +152,7 @@ var lanes = []laneMetric{
 		func(l stats.LaneStatus) uint64 { return l.Repeats }),
 }
 
-func number(yes bool) float64 {
+func boolValue(yes bool) float64 {
 	if yes {
 		return 1
 	}
@@ -176,9 +176,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, kind, value, labels...)
 	}
 	send(build, prometheus.GaugeValue, 1, c.Version, c.Revision, c.GoVersion)
-	send(ready, prometheus.GaugeValue, number(c.Ready()))
+	send(readiness, prometheus.GaugeValue, boolValue(c.Ready()))
 	for _, l := range s.Links {
-		send(linkUp, prometheus.GaugeValue, number(l.Up), l.Name)
+		send(linkUp, prometheus.GaugeValue, boolValue(l.Up), l.Name)
 		send(reconnects, prometheus.CounterValue, float64(l.Reconnects), l.Name)
 	}
 	for kind, h := range s.Lateness {
@@ -192,18 +192,18 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		send(outcomes, prometheus.CounterValue, float64(n), outcome)
 	}
 	for _, r := range s.Rates {
-		send(rated, prometheus.CounterValue, float64(r.Delivered), r.Pattern, deliver.Delivered.String())
-		send(rated, prometheus.CounterValue, float64(r.Refused), r.Pattern, deliver.Refused.String())
+		send(ratedDeliveries, prometheus.CounterValue, float64(r.Delivered), r.Pattern, deliver.Delivered.String())
+		send(ratedDeliveries, prometheus.CounterValue, float64(r.Refused), r.Pattern, deliver.Refused.String())
 	}
 	for code, n := range s.Dead {
 		send(deadLetters, prometheus.CounterValue, float64(n), string(code))
 	}
 	send(duplicates, prometheus.CounterValue, float64(s.OwnDuplicates), "ours")
 	send(duplicates, prometheus.CounterValue, float64(s.ForeignDuplicates), "foreign")
-	send(unstored, prometheus.CounterValue, float64(s.Unstored))
-	send(early, prometheus.CounterValue, float64(s.Early))
-	send(swept, prometheus.CounterValue, float64(s.SweptTimers))
-	send(missed, prometheus.CounterValue, float64(s.MissedRounds))
+	send(unstoredMessages, prometheus.CounterValue, float64(s.Unstored))
+	send(earlyDeliveries, prometheus.CounterValue, float64(s.Early))
+	send(sweptTimers, prometheus.CounterValue, float64(s.SweptTimers))
+	send(missedRounds, prometheus.CounterValue, float64(s.MissedRounds))
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
 	send(journalStored, prometheus.CounterValue, float64(s.Journal.Stored))
 	send(journalDropped, prometheus.CounterValue, float64(s.Journal.Dropped))

@@ -34,44 +34,44 @@ func (s Streams) On(conn *nats.Conn, js jetstream.JetStream) *Builder {
 	return &Builder{Streams: s, conn: conn, js: js, log: s.cfg.Log}
 }
 
-// copies returns the number of copies of a new stream, and reports whether fewer copies are allowed.
-func (b *Builder) copies() (replicas int, fewer bool) {
+// copies returns the number of copies of a new stream, and reports whether the broker may create it with fewer copies.
+func (b *Builder) copies() (replicas int, mayReduce bool) {
 	replicas = b.cfg.Copies(b.conn.ConnectedClusterName() != "")
 	return replicas, b.cfg.Replicas == 0 && replicas > 1
 }
 
-// provide creates missing streams, and returns the lanes to serve. If patient is set, a stream without a leader is an
-// error.
-func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, error) {
-	maxPayload, tooOld := b.conn.MaxPayload(), streams.CheckServer(b.conn.ConnectedServerVersion())
+// provide creates missing streams, and returns the lanes to serve. If needLeaders is set, a stream without a leader is
+// an error.
+func (b *Builder) provide(ctx context.Context, needLeaders bool) ([]streams.Spec, error) {
+	maxPayload, versionErr := b.conn.MaxPayload(), streams.CheckServer(b.conn.ConnectedServerVersion())
 	switch {
 	case maxPayload == 0: // no server has sent its INFO yet
 		return nil, nats.ErrDisconnected
-	case tooOld != nil:
-		return nil, tooOld
+	case versionErr != nil:
+		return nil, versionErr
 	case maxPayload < minPayload:
 		return nil, fmt.Errorf("%w: the server's max_payload is %d: want at least %d, of which the broker reserves %d",
 			config.ErrConfig, maxPayload, minPayload, intakeReserve)
 	}
-	replicas, fewer := b.copies()
+	replicas, mayReduce := b.copies()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	provisioner := b.Provisioner(b.js)
-	provisioner.NeedLeaders = patient
-	var all map[string]*jetstream.StreamInfo
-	provisioner.OnSuccess = func(seen map[string]*jetstream.StreamInfo) { all = seen }
+	provisioner.NeedLeaders = needLeaders
+	var infos map[string]*jetstream.StreamInfo
+	provisioner.OnSuccess = func(m map[string]*jetstream.StreamInfo) { infos = m }
 	found, drift, err := provisioner.Provision(ctx, b.specs(maxPayload, replicas))
-	if fewer && tooFewServers(err) {
+	if mayReduce && tooFewServers(err) {
 		b.log.Warn("JetStream has no room for three copies of a stream: creating streams with one copy. "+
 			"Set DELAY_STREAM_REPLICAS to change this", "err", err)
 		found, drift, err = provisioner.Provision(ctx, b.specs(maxPayload, 1))
 	}
 	if errors.Is(err, streams.ErrForbidden) {
 		provisioner.MayCreate = false
-		found, drift, err = b.withoutChange(ctx, provisioner, b.specs(maxPayload, replicas), err)
+		found, drift, err = b.useUnchanged(ctx, provisioner, b.specs(maxPayload, replicas), err)
 	}
-	if err != nil && (!patient || !isTransient(err)) {
-		found, drift, err = b.without(ctx, provisioner, b.specs(maxPayload, replicas), err)
+	if err != nil && (!needLeaders || !isTransient(err)) {
+		found, drift, err = b.provisionRequired(ctx, provisioner, b.specs(maxPayload, replicas), err)
 	}
 	if err != nil {
 		return nil, err
@@ -79,21 +79,21 @@ func (b *Builder) provide(ctx context.Context, patient bool) ([]streams.Spec, er
 	if err := b.Learn(found); err != nil {
 		return nil, err
 	}
-	b.warnOfStranded(all)
+	b.warnOfStranded(infos)
 	for _, d := range drift {
 		if d.Fatal {
 			return nil, fmt.Errorf("%w: %s", ErrDrift, d)
 		}
 		b.log.Warn("the configuration of a stream differs from the wanted configuration; the broker serves it",
-			"stream", d.Stream, "what", d.What)
+			"stream", d.Stream, "what", d.Difference)
 	}
-	return b.served(found), nil
+	return b.selectLanes(found), nil
 }
 
-// withoutChange uses the existing streams for a user who may not create or change them. Refused is the permission
-// error. If a stream is missing, withoutChange returns this error, too. If existing streams should only change, as when
-// the levels change, the broker serves them unchanged, until a user with the permission makes the change.
-func (b *Builder) withoutChange(
+// useUnchanged uses the existing streams for a user who may not create or change them. Refused is the permission error.
+// If a stream is missing, useUnchanged returns this error, too. If existing streams should only change, as when the
+// levels change, the broker serves them unchanged, until a user with the permission makes the change.
+func (b *Builder) useUnchanged(
 	ctx context.Context, verifier streams.Provisioner, want []streams.Spec, refused error,
 ) ([]streams.Spec, []streams.Drift, error) {
 	found, drift, err := verifier.Provision(ctx, want)
@@ -107,53 +107,56 @@ func (b *Builder) withoutChange(
 	return found, drift, err
 }
 
-// optional is a stream that the broker can run without, and the log line for a start without it.
-type optional struct {
+// optionalStream is a stream that the broker can run without, and the log line for a start without it.
+type optionalStream struct {
 	kind    streams.Kind
 	level   slog.Level
 	message string
 }
 
-// optionals returns the streams without which the broker can run after provisioning has failed with err, the most
+// optionalStreams returns the streams without which the broker can run after provisioning has failed with err, the most
 // important first: the stream of owners if a stream is missing, the stream of paused targets, the journal, and the
 // stream of timers if the configuration makes it optional.
-func (b *Builder) optionals(err error) []optional {
-	var all []optional
-	if b.cfg.MaxOwners > 0 && errors.Is(err, streams.ErrMissingStreams) {
-		all = append(all, optional{streams.Owners, slog.LevelError, "the stream with which instances share the lanes is " +
-			"missing; continuing without it. Create it with delaybroker provision"})
+func (b *Builder) optionalStreams(err error) []optionalStream {
+	var all []optionalStream
+	add := func(kind streams.Kind, level slog.Level, message string) {
+		all = append(all, optionalStream{kind, level, message})
 	}
-	all = append(all, optional{streams.Paused, slog.LevelError, "no target can be paused, because the stream of paused " +
-		"messages cannot be created or used; continuing without it. Create it with delaybroker provision"})
+	if b.cfg.MaxOwners > 0 && errors.Is(err, streams.ErrMissingStreams) {
+		add(streams.Owners, slog.LevelError, "the stream with which instances share the lanes is "+
+			"missing; continuing without it. Create it with delaybroker provision")
+	}
+	add(streams.Paused, slog.LevelError, "no target can be paused, because the stream of paused "+
+		"messages cannot be created or used; continuing without it. Create it with delaybroker provision")
 	if b.cfg.Journal > 0 {
-		all = append(all, optional{streams.Journal, slog.LevelError, "the journal's stream cannot be created or used; " +
-			"continuing without it: no deliveries are recorded. Create it with delaybroker provision"})
+		add(streams.Journal, slog.LevelError, "the journal's stream cannot be created or used; "+
+			"continuing without it: no deliveries are recorded. Create it with delaybroker provision")
 	}
 	if b.cfg.Timers && b.cfg.TimersOptional {
-		all = append(all, optional{streams.Timers, slog.LevelWarn, "no named timer can be set, because the stream of " +
-			"timers cannot be created; continuing without it. Create it with delaybroker provision, or set DELAY_TIMERS=off"})
+		add(streams.Timers, slog.LevelWarn, "no named timer can be set, because the stream of "+
+			"timers cannot be created; continuing without it. Create it with delaybroker provision, or set DELAY_TIMERS=off")
 	}
 	return all
 }
 
-// without provisions the required streams, and then adds one optional stream after the other. It leaves out each
-// optional stream that cannot be provisioned. If the required streams cannot be provisioned, without returns cause, the
+// provisionRequired provisions the required streams, and then adds one optional stream after the other. It leaves out
+// each optional stream that cannot be provisioned. If the required streams cannot be provisioned, it returns cause, the
 // error of an earlier attempt.
-func (b *Builder) without(
+func (b *Builder) provisionRequired(
 	ctx context.Context, p streams.Provisioner, want []streams.Spec, cause error,
 ) (found []streams.Spec, drift []streams.Drift, err error) {
-	all, omitted := b.optionals(cause), make(map[streams.Kind]bool)
-	for _, o := range all {
+	optionals, omitted := b.optionalStreams(cause), make(map[streams.Kind]bool)
+	for _, o := range optionals {
 		omitted[o.kind] = true
 	}
 	required := slices.DeleteFunc(slices.Clone(want), func(s streams.Spec) bool { return omitted[s.Kind] })
 	if found, drift, err = p.Provision(ctx, required); err != nil {
 		return nil, nil, cause
 	}
-	for _, o := range all {
+	for _, o := range optionals {
 		omitted[o.kind] = false
-		more := slices.DeleteFunc(slices.Clone(want), func(s streams.Spec) bool { return omitted[s.Kind] })
-		f, d, err := p.Provision(ctx, more)
+		specs := slices.DeleteFunc(slices.Clone(want), func(s streams.Spec) bool { return omitted[s.Kind] })
+		f, d, err := p.Provision(ctx, specs)
 		if err == nil {
 			found, drift = f, d
 			continue
@@ -165,16 +168,16 @@ func (b *Builder) without(
 }
 
 // warnOfStranded logs messages that no broker delivers because their broker had another prefix.
-func (b *Builder) warnOfStranded(all map[string]*jetstream.StreamInfo) {
-	for _, s := range streams.FindStranded(b.cfg.Prefix, all) {
+func (b *Builder) warnOfStranded(infos map[string]*jetstream.StreamInfo) {
+	for _, s := range streams.FindStranded(b.cfg.Prefix, infos) {
 		b.log.Warn("messages of another prefix wait, and no broker reads them: "+
 			"run a broker with that prefix until its streams are empty", "prefix", s.Prefix, "messages", s.Messages,
 			"streams", len(s.Streams), "such_as", s.Streams[0])
 	}
 }
 
-// served returns the lanes among the given streams that this broker can read.
-func (b *Builder) served(found []streams.Spec) []streams.Spec {
+// selectLanes returns the lanes among the given streams that this broker can read.
+func (b *Builder) selectLanes(found []streams.Spec) []streams.Spec {
 	var lanes []streams.Spec
 	for _, s := range found {
 		switch {
@@ -223,12 +226,12 @@ func (b *Builder) create(ctx context.Context, kind streams.Kind) error {
 	defer cancel()
 	try := func(replicas int) error {
 		spec, _ := streams.SpecOfKind(b.specs(b.conn.MaxPayload(), replicas), kind)
-		_, err := b.js.CreateStream(ctx, b.keys.Marked(spec).Config())
+		_, err := b.js.CreateStream(ctx, b.keys.Mark(spec).Config())
 		return err
 	}
-	replicas, fewer := b.copies()
+	replicas, mayReduce := b.copies()
 	err := try(replicas)
-	if fewer && tooFewServers(err) {
+	if mayReduce && tooFewServers(err) {
 		err = try(1)
 	}
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {

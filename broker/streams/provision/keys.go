@@ -19,51 +19,51 @@ const keysInterval = 10 * time.Second
 // Keyring holds the keys that seal messages between lanes and verify their seals. It reads further keys from the
 // streams. It is safe for concurrent use.
 type Keyring struct {
-	Policy  message.Policy // parses messages, and holds the keys
-	subject string         // the filter of the subjects on which messages are sealed
-	fixed   []string       // the configured secrets; with a configured secret, the keyring does not read the streams
-	log     *slog.Logger
-	find    func(context.Context) ([]streams.Spec, error) // finds the streams that keep secrets
-	wg      sync.WaitGroup                                // running reads of these streams
+	Policy     message.Policy // parses messages, and holds the keys
+	subject    string         // the filter of the subjects on which messages are sealed
+	configured []string       // the configured secrets; if there is one, the keyring does not read the streams
+	log        *slog.Logger
+	find       func(context.Context) ([]streams.Spec, error) // finds the streams that keep secrets
+	wg         sync.WaitGroup                                // running reads of these streams
 
-	mu      sync.Mutex    // guards the fields below
-	marks   streams.Seals // the secret and the time for the metadata of a new stream
-	began   time.Time     // local time at which the last read began
-	read    time.Time     // local time at which the last successful read began
-	reading bool          // a read is running
-	warned  bool          // Learn has run, and has warned if there was a reason
+	mu          sync.Mutex    // guards the fields below
+	marks       streams.Seals // the secret and the time for the metadata of a new stream
+	lastAttempt time.Time     // local time at which the last read began
+	lastRead    time.Time     // local time at which the last successful read began
+	reading     bool          // a read is running
+	warned      bool          // Learn has run, and has warned if there was a reason
 }
 
 // Learn records the secrets of the streams, and the time from which all messages are sealed. Configured secrets replace
 // the secrets of the streams.
 func (k *Keyring) Learn(found []streams.Spec) error {
-	all, sealed := streams.Secrets(found)
-	marks := streams.Seals{Sealed: sealed}
+	secrets, start := streams.Secrets(found)
+	marks := streams.Seals{SealStart: start}
 	switch {
-	case len(k.fixed) > 0:
-		all = k.fixed
-	case len(all) > 0:
-		marks.Secret = all[0]
-	case !sealed.IsZero():
+	case len(k.configured) > 0:
+		secrets = k.configured
+	case len(secrets) > 0:
+		marks.Secret = secrets[0]
+	case !start.IsZero():
 		return fmt.Errorf("%w: all messages are sealed since %s: set the secret of the other brokers (DELAY_SECRET)",
-			ErrSecret, sealed.Format(time.RFC3339))
+			ErrSecret, start.Format(time.RFC3339))
 	}
-	k.Policy.Keys.Use(all, sealed)
+	k.Policy.Keys.Use(secrets, start)
 	k.mu.Lock()
 	k.marks = marks
-	warn := !k.warned && (len(all) == 0 || sealed.IsZero())
+	warn := !k.warned && (len(secrets) == 0 || start.IsZero())
 	k.warned = true
 	k.mu.Unlock()
 	if warn {
 		k.log.Warn("messages between lanes need no seal, so a client that can publish there can forge them; "+
 			"run delaybroker provision once",
-			"subject", k.subject, "keys", len(all), "sealed", sealed)
+			"subject", k.subject, "keys", len(secrets), "sealed", start)
 	}
 	return nil
 }
 
-// Marked returns a stream's specification with the marks of seals.
-func (k *Keyring) Marked(s streams.Spec) streams.Spec {
+// Mark returns a stream's specification with the marks of seals.
+func (k *Keyring) Mark(s streams.Spec) streams.Spec {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s.Seals = k.marks
@@ -73,19 +73,19 @@ func (k *Keyring) Marked(s streams.Spec) streams.Spec {
 // Wait blocks until no read of the streams is running.
 func (k *Keyring) Wait() { k.wg.Wait() }
 
-// ReadSince reports whether the secrets were read after the time then. If they were not, ReadSince starts a read,
-// unless a read is running or began less than keysInterval ago. Local is the present time.
-func (k *Keyring) ReadSince(then, local time.Time) bool {
-	if len(k.fixed) > 0 {
+// ReadSince reports whether the secrets were read after the time earliest. If they were not, ReadSince starts a read,
+// unless a read is running or began less than keysInterval ago. Both times are local times.
+func (k *Keyring) ReadSince(earliest, now time.Time) bool {
+	if len(k.configured) > 0 {
 		return true // the configuration has all secrets
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.read.After(then) {
+	if k.lastRead.After(earliest) {
 		return true
 	}
-	if !k.reading && local.Sub(k.began) >= keysInterval {
-		k.reading, k.began = true, local
+	if !k.reading && now.Sub(k.lastAttempt) >= keysInterval {
+		k.reading, k.lastAttempt = true, now
 		k.wg.Go(k.readSecrets)
 	}
 	return false
@@ -102,7 +102,7 @@ func (k *Keyring) readSecrets() {
 	k.mu.Lock()
 	k.reading = false
 	if err == nil {
-		k.read = began
+		k.lastRead = began
 	}
 	k.mu.Unlock()
 	if err != nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
+	"delaybroker/broker/ratelog"
 	"delaybroker/broker/streams"
 )
 
 const (
-	// startPause is the pause between two attempts while JetStream does not answer.
-	startPause = time.Second
+	// startBackoff is the time between two attempts while JetStream does not answer.
+	startBackoff = time.Second
 	// leaderTimeout is the time for which Start waits for streams without a leader. An election takes at most 9 s. After
 	// leaderTimeout, the broker starts without the streams that have no majority, and serves the others.
 	leaderTimeout = 15 * time.Second
@@ -28,7 +29,7 @@ const (
 // ctx ends. If ctx has ended, Start returns no lanes and no error.
 func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
 	began := time.Now()
-	var logged time.Time
+	var logLimit ratelog.Limit
 	for {
 		lanes, err := b.provide(ctx, time.Since(began) < leaderTimeout)
 		if err == nil || ctx.Err() != nil {
@@ -37,14 +38,13 @@ func (b *Builder) Start(ctx context.Context) ([]streams.Spec, error) {
 		if !isTransient(err) {
 			return nil, fmt.Errorf("prepare the streams: %w", err)
 		}
-		if now := time.Now(); logged.IsZero() || now.Sub(logged) >= startLogInterval {
-			logged = now
+		if _, ok := logLimit.Allow(startLogInterval); ok {
 			b.log.Warn(startMessage(err), "err", err)
 		}
 		select {
 		case <-ctx.Done():
 			return nil, nil
-		case <-time.After(startPause):
+		case <-time.After(startBackoff):
 		}
 	}
 }
@@ -70,9 +70,7 @@ func isTransient(err error) bool {
 			return true
 		}
 	}
-	var api *jetstream.APIError
-	if !errors.As(err, &api) {
-		return false
-	}
-	return api.Code == 503 || api.ErrorCode == jsapi.CodeNoPeers && strings.Contains(api.Description, ", peer offline")
+	apiErr, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && (apiErr.Code == 503 ||
+		apiErr.ErrorCode == jsapi.CodeNoPeers && strings.Contains(apiErr.Description, ", peer offline"))
 }

@@ -28,7 +28,7 @@ func StreamsOf(cfg config.Config) (Streams, error) {
 	if err != nil {
 		return Streams{}, err
 	}
-	keys := &Keyring{Policy: cfg.Policy(names), subject: names.SysFilter(), fixed: cfg.Secrets, log: cfg.Log}
+	keys := &Keyring{Policy: cfg.Policy(names), subject: names.SysFilter(), configured: cfg.Secrets, log: cfg.Log}
 	lanes, err := config.RetryLanes(cfg.RetryRules, cfg.RetryLadder)
 	if err != nil {
 		return Streams{}, err

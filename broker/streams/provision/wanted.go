@@ -35,8 +35,8 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 			Replicas: replicas, Duplicates: s.cfg.DedupWindow, MaxMsgSize: -1,
 		}
 	}
-	n, largest := s.names, int32(maxPayload-LevelReserve)
-	all := s.laneSpecs(spec, largest)
+	n, maxSize := s.names, int32(maxPayload-LevelReserve)
+	all := s.laneSpecs(spec, maxSize)
 	intake := spec(streams.Intake, n.IntakeStream(), n.InFilter(), n.AtFilter())
 	intake.MaxMsgSize = int32(maxPayload - intakeReserve)
 	intake.MaxMsgs, intake.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
@@ -46,7 +46,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 		}
 	}
 	timers := spec(streams.Timers, n.TimersStream(), n.TimerFilter(), n.TimersCursor())
-	timers.MaxMsgSize, timers.Duplicates = largest, timersDuplicates
+	timers.MaxMsgSize, timers.Duplicates = maxSize, timersDuplicates
 	all = append(all, intake, spec(streams.Dead, n.DeadStream(), n.DeadFilter()))
 	if s.cfg.Timers && !s.cfg.TimersOptional {
 		all = append(all, timers)
@@ -61,7 +61,7 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 		all = append(all, journal)
 	}
 	paused := spec(streams.Paused, n.PausedStream(), n.PausedStreamFilter(), n.PausesRecord())
-	paused.MaxMsgSize = largest
+	paused.MaxMsgSize = maxSize
 	all = append(all, paused) // after the required streams, which then exist even if JetStream runs out of room
 	if s.cfg.Timers && s.cfg.TimersOptional {
 		all = append(all, timers)
@@ -71,18 +71,18 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 
 // laneSpecs returns the streams of the levels and of the retry lanes.
 func (s Streams) laneSpecs(
-	spec func(kind streams.Kind, stream string, subjects ...string) streams.Spec, largest int32,
+	spec func(kind streams.Kind, stream string, subjects ...string) streams.Spec, maxSize int32,
 ) (all []streams.Spec) {
 	for _, l := range s.cfg.Ladder.Levels() {
 		level := spec(streams.Level, s.names.LevelStream(l.Name),
 			append(s.clientSubjects(l.Name), s.names.HopFilter(l.Name))...)
-		level.Name, level.Delay, level.MaxMsgSize = l.Name, l.Delay, largest
+		level.Name, level.Delay, level.MaxMsgSize = l.Name, l.Delay, maxSize
 		level.MaxMsgs, level.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
 		all = append(all, level)
 	}
 	for _, l := range s.lanes.Levels() {
 		retry := spec(streams.Retry, s.names.RetryStream(l.Name), s.names.RetryFilter(l.Name))
-		retry.Name, retry.Delay, retry.MaxMsgSize = l.Name, l.Delay, largest
+		retry.Name, retry.Delay, retry.MaxMsgSize = l.Name, l.Delay, maxSize
 		all = append(all, retry)
 	}
 	return all
@@ -100,7 +100,7 @@ func (s Streams) clientSubjects(token string) []string {
 // tooFewServers reports whether the server refused a stream because of its number of copies. The servers to which the
 // broker connects may be a cluster although JetStream, behind a leaf node, runs on a single server.
 func tooFewServers(err error) bool {
-	var api *jetstream.APIError
-	return errors.As(err, &api) && !isTransient(err) &&
-		(api.ErrorCode == jsapi.CodeNoReplicas || api.ErrorCode == jsapi.CodeNoPeers)
+	apiErr, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && !isTransient(err) &&
+		(apiErr.ErrorCode == jsapi.CodeNoReplicas || apiErr.ErrorCode == jsapi.CodeNoPeers)
 }

@@ -20,7 +20,7 @@ func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
 	subject := s.Policy.Names.TimersCursor()
 	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
 	reply := s.Publish(ctx, s.sealed(subject, header, []byte(c.String())))
-	if err := reply.Problem(); err != nil {
+	if err := reply.Failure(); err != nil {
 		return err
 	}
 	_, err := s.RemoveEntries(ctx, subject, 0, Removal{Entry: reply.Ack.Sequence, Keep: true})

@@ -96,7 +96,7 @@ func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (s
 	if outcome := reply.Outcome(); outcome == jsapi.Conflict || outcome == jsapi.Undecided {
 		return false, nil // another entry has replaced the last one, or is being stored
 	}
-	if err := reply.Problem(); err != nil {
+	if err := reply.Failure(); err != nil {
 		return false, fmt.Errorf("store the entry of %s again: %w", subject, err)
 	}
 	return true, nil

@@ -246,7 +246,7 @@ func (a *attempt) Judge(ctx context.Context, generation uint64, reply jsapi.Repl
 	case outcome.Full():
 		return Final, Refusef(CodeRoom, "no room: %s", reply.Ack.Description)
 	case outcome.NotStored() && outcome != jsapi.Undecided:
-		return Final, Refusef(CodeTrouble, "the stream of timers refuses the entry: %v", reply.Problem())
+		return Final, Refusef(CodeTrouble, "the stream of timers refuses the entry: %v", reply.Failure())
 	}
 	return Again, nil
 }

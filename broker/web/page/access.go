@@ -121,7 +121,7 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
 	sentence := "a token is required: send the header Authorization: Bearer <DELAY_HTTP_TOKEN>"
 	if r.Header.Get("Authorization") != "" {
 		sentence = "the token is wrong: use a token of DELAY_HTTP_TOKEN"
-		if more, ok := p.wrongTokens.Allow(ratelog.Every); ok {
+		if more, ok := p.wrongTokens.Allow(ratelog.Interval); ok {
 			p.cfg.Log.Warn("the page refused a wrong token", "from", clientAddress(r), "more", more)
 		}
 		select {
