@@ -14,23 +14,22 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// A Verb is the operation of a load on named timers, or on the schedules of the server's scheduler.
+// A Verb is the operation of a load on named timers, or on schedules of the server.
 type Verb string
 
 // The verbs of a load.
 const (
 	Set           Verb = "set"
-	Cancel        Verb = "cancel"  // by an entry that the client publishes; for a schedule, by a delete request
+	Cancel        Verb = "cancel"  // by a published entry; for a schedule, by a delete request
 	RequestCancel Verb = "request" // by a request to the broker
 	Move          Verb = "move"
 )
 
 const (
 	// maxRequests is the maximum number of unanswered requests to a broker. A broker handles at most as many requests
-	// about single timers concurrently.
+	// about timers concurrently.
 	maxRequests = 64
-	// postponement is the extra delay with which the load sets the timers that it will move to the due time of the
-	// others.
+	// postponement is the extra delay of the timers that the load will move to the due time of the others.
 	postponement = time.Hour
 )
 
@@ -40,16 +39,15 @@ type Change struct {
 	// Step is the time between the due times of two consecutive timers. Load.Due is the due time of the first.
 	Step time.Duration `json:"step,omitempty"`
 	Cron string        `json:"cron,omitempty"` // the cron expression of recurring timers; empty for others
-	// Postponed is the number of timers that the load sets for a later time, since it will move them. They have the
-	// first numbers.
+	// Postponed is the number of timers with the extra delay postponement. They have the first numbers.
 	Postponed int `json:"postponed,omitempty"`
-	// Sequences are the sequences that Cancel, RequestCancel or Move expects, one for each message of the load. They are
-	// from Loaded.Sequences.
+	// Sequences are the sequences that Cancel, RequestCancel or Move expects, one for each message of the load: a part
+	// of Loaded.Sequences.
 	Sequences []uint64 `json:"sequences,omitempty"`
 	API       string   `json:"api,omitempty"` // prefix of the JetStream API
 }
 
-// operation describes the operation of a load, for the progress.
+// operation describes the operation of a load in a Progress.
 func (l Load) operation() string {
 	return cmp.Or(map[Verb]string{
 		Set: "setting timers", Cancel: "cancelling timers", RequestCancel: "requesting the broker to cancel timers",
@@ -68,14 +66,14 @@ func (l Load) window() int {
 // change returns the message that sets, moves or cancels a timer. The key of the timer contains the turn, so each turn
 // has its own timers.
 func (l Load) change(n Names, number int) *nats.Msg {
-	i, key, target := number-l.First, fmt.Sprintf("%d-%d", l.Turn, number), number%l.Targets
+	index, key, target := number-l.First, fmt.Sprintf("%d-%d", l.Turn, number), number%l.Targets
 	m := &nats.Msg{Subject: n.timer(l.Side, key, target), Header: nats.Header{}}
-	due := l.Due.Add(time.Duration(i) * l.Step)
+	due := l.Due.Add(time.Duration(index) * l.Step)
 	switch l.Verb {
 	case Cancel, RequestCancel:
-		return l.cancel(n, m, key, target, l.Sequences[i])
+		return l.cancel(n, m, key, target, l.Sequences[index])
 	case Move:
-		m.Header.Set(message.HeaderExpected, strconv.FormatUint(l.Sequences[i], 10))
+		m.Header.Set(message.HeaderExpected, strconv.FormatUint(l.Sequences[index], 10))
 	default:
 		if number < l.Postponed {
 			due = due.Add(postponement)
@@ -85,7 +83,7 @@ func (l Load) change(n Names, number int) *nats.Msg {
 	switch {
 	case l.Side == Scheduler:
 		m.Header.Set("Nats-Schedule", cmp.Or(l.Cron, "@at "+when))
-		m.Header.Set("Nats-Schedule-Target", n.fired(target))
+		m.Header.Set("Nats-Schedule-Target", n.firing(target))
 	case l.Cron != "":
 		m.Header.Set(message.HeaderCron, l.Cron)
 	default:
@@ -110,16 +108,16 @@ func (l Load) cancel(n Names, m *nats.Msg, key string, target int, sequence uint
 	return m
 }
 
-// parseAnswer parses the answer to a message of the load. It returns the sequence of the stored message, or zero for
-// the answer to a request. It returns an error if the message was refused.
+// parseAnswer returns the sequence in the answer to a message of the load, or zero for the answer to a request. It
+// returns an error if the message was refused.
 func (l Load) parseAnswer(m *nats.Msg) (sequence uint64, err error) {
 	if l.Verb == RequestCancel || l.Verb == Cancel && l.Side == Scheduler {
-		var done struct {
+		var answer struct {
 			Outcome string // in an answer of the broker
 			Success bool   // in an answer of the server
 		}
-		err := json.Unmarshal(m.Data, &done)
-		if err != nil || !done.Success && done.Outcome != "cancelled" {
+		err := json.Unmarshal(m.Data, &answer)
+		if err != nil || !answer.Success && answer.Outcome != "cancelled" {
 			return 0, fmt.Errorf("refused to cancel a timer: %.200q%.100q",
 				m.Header.Get("Nats-Service-Error"), m.Data)
 		}

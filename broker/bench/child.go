@@ -24,16 +24,16 @@ const (
 )
 
 const (
-	// startTimeout is the timeout for a part to become ready. A broker creates about forty streams, and in a cluster,
-	// each has an election.
+	// startTimeout is the timeout for a part to become ready. A broker creates about forty streams. In a cluster, each
+	// stream has an election.
 	startTimeout = 2 * time.Minute
 	// stopTimeout is the timeout for a part to exit after its stdin has been closed.
 	stopTimeout = 30 * time.Second
-	// maxStderr is the number of bytes from the end of a part's stderr that an error contains at most.
+	// maxStderr is the maximum number of bytes from the end of a part's stderr in an error.
 	maxStderr = 4 << 10
 )
 
-// PartOutput is one line of a part's stdout. A line has Ready, Accepted or Loaded. The line of a server also has URL.
+// PartOutput is one line of a part's stdout, with Ready, Accepted or Loaded. The line of a server also has URL.
 type PartOutput struct {
 	Ready    bool    `json:"ready,omitempty"`
 	URL      string  `json:"url,omitempty"`      // of the nats-server
@@ -41,7 +41,7 @@ type PartOutput struct {
 	Loaded   *Loaded `json:"loaded,omitempty"`   // the result of the load
 }
 
-// A Child is the process of a part. It exits when its stdin is closed, so no part outlives a killed run.
+// A Child is the process of a part. It exits when its stdin is closed, even if the run was killed.
 type Child struct {
 	URL string // of the nats-server; empty unless the part is PartServer
 
@@ -54,8 +54,8 @@ type Child struct {
 	stderr []byte     // the end of the part's stderr
 }
 
-// StartChild starts a part, writes the order to its stdin as JSON, and waits until the part is ready. The end of ctx
-// ends only this wait. The caller must stop or kill the child.
+// StartChild starts a part, writes the order to its stdin as JSON, and waits until the part is ready. Ctx bounds only
+// this wait. The caller must stop or kill the child.
 func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Child, error) {
 	c := &Child{part: part, cmd: cmd, lines: make(chan PartOutput, 16)}
 	stdin, err := cmd.StdinPipe()
@@ -86,8 +86,7 @@ func StartChild(ctx context.Context, part Part, cmd *exec.Cmd, order any) (*Chil
 	return c, nil
 }
 
-// Next returns the next line of the part's stdout. After the last line, it returns an error with the end of the part's
-// stderr.
+// Next returns the next line of the part's stdout, and after the last line an error with the end of the part's stderr.
 func (c *Child) Next(ctx context.Context) (PartOutput, error) {
 	select {
 	case output, ok := <-c.lines:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fakeTarget is a target with given arrivals. An arrival is visible from its time on.
+// fakeTarget is a target with these arrivals. An arrival is visible from its time on.
 type fakeTarget []Arrival
 
 func (f fakeTarget) Arrived(context.Context) (n int, _ error) {
@@ -29,15 +29,15 @@ func (f fakeTarget) Note(_ context.Context, l *Ledger, _ uint32) error {
 	return nil
 }
 
-// collectTurn collects a turn of three messages that are due after a second. The argument has the lateness of each
-// arrival, by the number of the message. It returns the report, and the duration of the collecting.
+// collectTurn collects a turn of three messages that are due after a second. Lateness has the lateness of each arrival,
+// by the number of the message. CollectTurn returns the report, and the duration of the collection.
 func collectTurn(t *testing.T, lateness map[uint32][]time.Duration) (Report, time.Duration) {
 	t.Helper()
 	began := time.Now()
 	due := began.Add(time.Second)
 	var target fakeTarget
-	for number, all := range lateness {
-		for _, late := range all {
+	for number, durations := range lateness {
+		for _, late := range durations {
 			target = append(target, Arrival{Number: number, Due: due, At: due.Add(late)})
 		}
 	}
@@ -48,23 +48,24 @@ func collectTurn(t *testing.T, lateness map[uint32][]time.Duration) (Report, tim
 	if err != nil {
 		t.Fatal(err)
 	}
-	took := time.Since(began)
+	elapsed := time.Since(began)
 	result, err := plan.addLedger(Result{Side: Broker, Round: 1}, ledger)
 	if err != nil {
 		t.Fatal(err)
 	}
 	report.Results = append(report.Results, result)
-	return *report, took
+	return *report, elapsed
 }
 
 func TestTurnOnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		report, took := collectTurn(t, map[uint32][]time.Duration{0: {0}, 1: {time.Millisecond}, 2: {100 * time.Millisecond}})
+		latenesses := map[uint32][]time.Duration{0: {0}, 1: {time.Millisecond}, 2: {100 * time.Millisecond}}
+		report, elapsed := collectTurn(t, latenesses)
 		if err := report.Err(); err != nil {
 			t.Errorf("got %v, want nil", err)
 		}
-		if want := time.Second + 100*time.Millisecond + duplicateWait; took != want {
-			t.Errorf("the collecting took %s, want %s", took, want)
+		if want := time.Second + 100*time.Millisecond + duplicateWait; elapsed != want {
+			t.Errorf("the collecting took %s, want %s", elapsed, want)
 		}
 		if got, want := report.Results[0].Drained, 30.0; got != want {
 			t.Errorf("drained: got %v/s, want %v", got, want)
@@ -75,15 +76,15 @@ func TestTurnOnTime(t *testing.T) {
 // A message that has not arrived within lossTimeout is lost.
 func TestTurnWithLostMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		report, took := collectTurn(t, map[uint32][]time.Duration{0: {0}, 2: {0}})
+		report, elapsed := collectTurn(t, map[uint32][]time.Duration{0: {0}, 2: {0}})
 		if err := report.Err(); !errors.Is(err, ErrBroken) {
 			t.Errorf("got %v, want %v", err, ErrBroken)
 		}
 		if got, want := report.Results[0].Tally, (Tally{Count: 3, Lost: 1}); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
-		if took < time.Second+lossTimeout {
-			t.Errorf("the collecting took %s, want %s after the due time", took, lossTimeout)
+		if elapsed < time.Second+lossTimeout {
+			t.Errorf("the collecting took %s, want %s after the due time", elapsed, lossTimeout)
 		}
 	})
 }

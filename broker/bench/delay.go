@@ -12,8 +12,8 @@ import (
 // randomPrefix is the prefix of a random delay in text.
 const randomPrefix = "random:"
 
-// A Delay is a constant delay. If Random is set, it is a different delay for each message: a random number of
-// milliseconds, with the Duration as the maximum.
+// A Delay is a constant delay. If Random is set, each message has its own random delay of whole milliseconds, at most
+// the Duration.
 type Delay struct {
 	time.Duration
 	Random bool
@@ -21,7 +21,7 @@ type Delay struct {
 
 // ParseDelays parses a list of delays, as in "1s,5s,random:1m".
 func ParseDelays(s string) ([]Delay, error) {
-	var all []Delay
+	var delays []Delay
 	var problems []error
 	for word := range strings.SplitSeq(s, ",") {
 		text, isRandom := strings.CutPrefix(strings.TrimSpace(word), randomPrefix)
@@ -33,9 +33,9 @@ func ParseDelays(s string) ([]Delay, error) {
 			problems = append(problems, fmt.Errorf("delay %q: %w", word, err))
 			continue
 		}
-		all = append(all, Delay{d, isRandom})
+		delays = append(delays, Delay{d, isRandom})
 	}
-	return all, errors.Join(problems...)
+	return delays, errors.Join(problems...)
 }
 
 func (d Delay) String() string {
@@ -48,20 +48,20 @@ func (d Delay) String() string {
 // MarshalText returns the result of String.
 func (d Delay) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText parses the result of MarshalText.
+// UnmarshalText parses the result of [Delay.MarshalText].
 func (d *Delay) UnmarshalText(text []byte) error {
-	all, err := ParseDelays(string(text))
-	if err == nil && len(all) != 1 {
+	delays, err := ParseDelays(string(text))
+	if err == nil && len(delays) != 1 {
 		err = fmt.Errorf("delay %q: want exactly one", text)
 	}
 	if err == nil {
-		*d = all[0]
+		*d = delays[0]
 	}
 	return err
 }
 
-// forMessage returns the delay of the message with a number. The delay is a function of the number, so all sides get
-// the same delays.
+// forMessage returns the delay of a message. It is a function of the message's number, so all sides have the same
+// delays.
 func (d Delay) forMessage(number int) time.Duration {
 	if !d.Random {
 		return d.Duration

@@ -1,5 +1,5 @@
-// Package bench measures the lateness, the throughput and the cost of a broker that runs in another process. It also
-// checks the broker's promises under the load. The command "delaybroker bench" and package test/rivals use it.
+// Package bench measures the lateness, the throughput and the cost of a broker in another process. It also checks the
+// broker's promises under the load. The command "delaybroker bench" and package test/rivals use it.
 //
 // # Dependencies
 //
@@ -14,15 +14,14 @@
 //	     ├── bench-part pipeline  the bare pipeline          ┘ and neither for the scheduler
 //	     └── bench-part load      publishes
 //
-// The load has its own process. Inside the measuring or the delaying process, a publisher would share that process's
-// scheduler and garbage collector. Each part ends when its stdin is closed, even after a kill -9 of the run.
+// The load has its own process: it would disturb the scheduler and the garbage collector of the run or of the sidecar.
+// Each part ends when its stdin is closed, even after a kill -9 of the run.
 //
 // # Sides
 //
-// A side is one of the compared systems, each of which delays messages. The sides use the same server, one after the
-// other. A turn is the measurement of one side. A round is one turn of each side. A ratio compares two turns of the
-// same round, since a disturbance of the machine probably affects both turns. Each turn has new streams and a new
-// sidecar.
+// A side is one of the compared systems. The sides use the same server, one after the other. A turn is the measurement
+// of one side. A round is one turn of each side. A ratio compares two turns of the same round, since a disturbance of
+// the machine probably affects both turns. Each turn has new streams and a new sidecar.
 //
 //   - Broker: delaybroker serve with the settings of the environment. The load publishes a plain duration, such as 5m,
 //     to <prefix>.5m.<target>, another delay to <prefix>in.<delay>.<target>, and a due time to
@@ -31,9 +30,9 @@
 //     target must be in the same stream.
 //   - Pipeline: a process that reads a stream in order. It waits until the first message is due, publishes the message
 //     with an id and the headers of a broker, and purges delivered messages every 100 ms. The pipeline has no retries,
-//     no owner, no second delay and no timers. Any broker needs at least this work, so the pipeline's result is the
-//     best possible result of a broker. It has only one stream. So if the delays of a load differ, each message is due
-//     immediately. In the scenarios ingest and pending, the side pipeline is a plain publish, without a sidecar.
+//     no owner, no second delay and no timers. Any broker has at least this work, so the pipeline's result is an upper
+//     bound for a broker. It has only one stream. So if the delays of a load differ, each message is due immediately.
+//     In the scenarios ingest and pending, the side pipeline is a plain publish, without a sidecar.
 //
 // # Measurements
 //
@@ -46,40 +45,40 @@
 // is early if it arrives before its requested time, or before Delay-Due. If the run did not start the server, the run
 // first compares the server's clock with its own. Then an arrival counts as early only if it is more than half a round
 // trip before the requested time. Delay-Due and the time of storage are both times of servers, so their comparison has
-// no such margin. The count "twice" is the number of duplicates, which are allowed. One refused publish ends the run,
-// since the sides would no longer have the same load.
+// no such margin. The count "twice" is the number of duplicates, which are allowed. After a refused publish, the loads
+// of the sides would differ, so the refusal ends the run.
 //
 // # Timers
 //
 // The load sets timers, cancels some and moves others. Each message of the load is an entry or a request, and the
 // answer must confirm the change. The answer to a set contains the sequence that a later move or cancel expects. The
-// cancelled timers have the last numbers. The ledger has only the numbers before them, so the firing of a cancelled
-// timer counts as unknown. The moved timers have the first numbers. The load sets them for an hour after the due time
-// of the other timers, and then moves them to this due time.
+// cancelled timers have the last numbers. These numbers are not in the ledger, so the firing of a cancelled timer
+// counts as unknown. The moved timers have the first numbers. The load sets them an hour too late, and then moves them
+// to the due time of the other timers.
 //
 // A broker reads the messages into memory before the due time, and deletes entries after the last arrival. So the run
-// counts the CPU time from two seconds before the due time until the processes are idle: until they use less than 15 ms
-// of CPU time in half a second. The run stops waiting half a minute after the last arrival, or in the scenario rounds,
-// two seconds before the next round.
+// counts the CPU time from two seconds before the due time until the processes are idle. Idle processes use less than
+// 15 ms of CPU time in half a second. The run waits for that at most half a minute after the last arrival. In the
+// scenario rounds, it waits at most until two seconds before the next round.
 //
-// All recurring timers of a run have the same cron expression, with a round at each multiple of the interval. The load
-// sets them right after a multiple, because a schedule of the server begins when it is set. A message of a broker
-// contains the number of its round. A message of the server's scheduler does not, so the run numbers these messages in
-// the order of their arrival. A missed round counts as lost.
+// All recurring timers of a run have the same cron expression, with a round at each multiple of the interval. A
+// schedule of the server begins when it is set, so the load sets the timers right after a multiple. A message of a
+// broker contains the number of its round. The run numbers the messages of the server's scheduler in the order of their
+// arrival. A missed round counts as lost.
 //
 // # Cleanup
 //
-// A run leaves no streams behind. It chooses a random prefix bench-xxxxxxxx. Its run marker is the stream
-// BENCH-XXXXXXXX-RUN with the prefix in the metadata. The run creates the marker first and removes it last. Every five
-// seconds, it publishes a heartbeat to the marker. If a later run finds a marker without a heartbeat in the last minute
-// by the server's clock, the later run removes all streams that have the marker's prefix in the metadata of a run or of
-// a broker. If a stream has such a name but no such metadata, it belongs to another program, and no run removes it.
+// A run removes its streams. It chooses a random prefix bench-xxxxxxxx. Its run marker is the stream BENCH-XXXXXXXX-RUN
+// with the prefix in the metadata. The run creates the marker first and removes it last. Every five seconds, it
+// publishes a heartbeat to the marker. A run is dead if its marker has no heartbeat in the last minute by the server's
+// clock. A later run removes all streams with the prefix of the dead run in their metadata. A stream with such a name
+// and other metadata belongs to another program, and no run removes it.
 //
 // # Tried and rejected
 //
 //   - A consumer that measures at the target during the run. It would cost the server as much as the sidecar's reader,
-//     for each side, so all ratios would be nearer to one. Instead, the run reads the target's stream at the end.
-//   - A request for the number of messages by subject. For each such request, the server counts the messages of each
-//     subject. Instead, the run requests the last sequence of the stream.
+//     for each side, so all ratios would be nearer to one. So the run reads the target's stream at the end.
+//   - A request for the number of messages by subject. For such a request, the server counts the messages of each
+//     subject. So the run requests the last sequence of the stream.
 //   - One broker process for all turns. The heap and the streams of one turn would affect the next turn.
 package bench

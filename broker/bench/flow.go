@@ -43,7 +43,7 @@ func (t *turn) flow(ctx context.Context) (result Result, err error) {
 	return t.plan.addLedger(result, ledger)
 }
 
-// collect waits for all messages. It returns the ledger, and the cost since the usage before.
+// collect waits for all messages. It returns the ledger, and the cost since the earlier usage.
 func (t *turn) collect(ctx context.Context, before usage, due time.Time) (l *Ledger, cost *Cost, err error) {
 	w := Wait{Target: t.target, Count: t.plan.Count, Due: due, Complete: func() (err error) {
 		cost, err = t.cost(before, t.plan.Count)
@@ -63,7 +63,7 @@ func (t *turn) await(ctx context.Context, w Wait) (*Ledger, error) {
 	return w.Ledger(ctx)
 }
 
-// checkPublished returns an error with ErrSlow and the remedy if the last message was accepted after the due time.
+// checkPublished returns an ErrSlow with the remedy if the last message was accepted after the due time.
 func checkPublished(loaded Loaded, due time.Time, remedy string) error {
 	if late := loaded.Last.Sub(due); late > 0 {
 		return fmt.Errorf("%w: the last message was accepted %s after the due time; use %s",
@@ -88,18 +88,18 @@ func (p Plan) addLedger(result Result, l *Ledger) (_ Result, err error) {
 	return result, nil
 }
 
-// laneTotals returns the number of messages that the broker's lanes have stored since their creation, and the number of
-// dead letters. For the other sides, both numbers are zero.
+// laneTotals returns the number of messages that the broker's lanes have ever stored, and the number of dead letters.
+// For the other sides, both numbers are zero.
 func (t *turn) laneTotals(ctx context.Context) (stored, dead int, err error) {
 	if t.side != Broker {
 		return 0, 0, nil
 	}
-	all, _, err := t.site.list(ctx)
+	infos, _, err := t.site.list(ctx)
 	if err != nil {
 		return 0, 0, err
 	}
 	names := t.site.names
-	for _, info := range all {
+	for _, info := range infos {
 		switch name := info.Config.Name; {
 		case name == names.broker.DeadStream():
 			dead = int(info.State.Msgs)

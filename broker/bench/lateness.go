@@ -8,7 +8,7 @@ import (
 
 // The range and the precision of a histogram. Its values are in microseconds.
 const (
-	maxLateness = 24 * time.Hour // the value of a longer duration
+	maxLateness = 24 * time.Hour // also the value of a longer duration
 	digits      = 3              // significant digits of a value
 )
 
@@ -29,7 +29,7 @@ func (l *Lateness) Record(d time.Duration) {
 		l.min, l.max = d, d
 	}
 	l.min, l.max = min(l.min, d), max(l.max, d)
-	_ = l.histogram.RecordValue(min(max(d, 0), maxLateness).Microseconds()) // within the bounds
+	_ = l.histogram.RecordValue(min(max(d, 0), maxLateness).Microseconds()) // fails only for a value out of range
 }
 
 // Add adds all durations of another Lateness.
@@ -60,12 +60,13 @@ func (l *Lateness) Spread() *Spread {
 	if l.histogram.TotalCount() == 0 {
 		return nil
 	}
-	at := func(percentile float64) float64 {
-		d := time.Duration(l.histogram.ValueAtPercentile(percentile)) * time.Microsecond
+	percentile := func(percent float64) float64 {
+		d := time.Duration(l.histogram.ValueAtPercentile(percent)) * time.Microsecond
 		return milliseconds(max(min(d, l.max), l.min))
 	}
 	return &Spread{
-		Min: milliseconds(l.min), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: milliseconds(l.max),
+		Min: milliseconds(l.min), P50: percentile(50), P90: percentile(90), P99: percentile(99),
+		P999: percentile(99.9), Max: milliseconds(l.max),
 	}
 }
 

@@ -43,9 +43,9 @@ func TestMinAndMaxAreExact(t *testing.T) {
 	if got.P50 < 1234 || got.P50 > 1236 || got.P99 > got.Max {
 		t.Errorf("got %+v, want the median 1234.567 ms, and each percentile at most the maximum", *got)
 	}
-	early := NewLateness()
-	early.Record(-2 * time.Millisecond)
-	if got, want := *early.Spread(), (Spread{-2, -2, -2, -2, -2, -2}); got != want {
+	isEarly := NewLateness()
+	isEarly.Record(-2 * time.Millisecond)
+	if got, want := *isEarly.Spread(), (Spread{-2, -2, -2, -2, -2, -2}); got != want {
 		t.Errorf("one early arrival: got %+v, want %+v", got, want)
 	}
 }

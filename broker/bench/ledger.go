@@ -11,7 +11,7 @@ type Arrival struct {
 	Number uint32
 	At     time.Time // time of the storage or of the receipt, by the server's clock
 	Due    time.Time // the due time that the publisher requested
-	// Promised is the due time in the header Delay-Due, or zero. It is a little after Due, since a delay begins when the
+	// Promised is the due time in the header Delay-Due, or zero. It is later than Due, since a delay begins when the
 	// first stream has stored the message.
 	Promised time.Time
 	Received bool // At is the time of receipt, converted from the local clock
@@ -23,7 +23,7 @@ type Tally struct {
 	Lost    int `json:"lost"`    // accepted messages that have not arrived
 	Early   int `json:"early"`   // early arrivals
 	Twice   int `json:"twice"`   // arrivals of duplicates
-	Unknown int `json:"unknown"` // arrivals of messages that the load did not publish, or of cancelled timers
+	Unknown int `json:"unknown"` // arrivals of cancelled timers, or of messages from another publisher
 }
 
 // add adds another tally.
@@ -35,8 +35,7 @@ func (t *Tally) add(other Tally) {
 	t.Unknown += other.Unknown
 }
 
-// Err returns an error with ErrBroken if messages are lost, early or unknown, and otherwise nil. Duplicates are
-// allowed.
+// Err returns an ErrBroken if messages are lost, early or unknown. Duplicates are allowed.
 func (t Tally) Err() error {
 	var words []string
 	for _, outcome := range []struct {
@@ -61,18 +60,18 @@ type Ledger struct {
 	arrived    int           // number of true values in seen
 	first      time.Time     // time of the first arrival
 	last       time.Time     // time of the last arrival, duplicates excluded
-	// Late has the lateness relative to Arrival.Due, and Promised the lateness relative to Arrival.Promised. Duplicates
-	// are in neither.
+	// Late has the lateness relative to Arrival.Due, and Promised the lateness relative to Arrival.Promised, both
+	// without duplicates.
 	Late, Promised *Lateness
-	// If Plain is not zero, the messages from this number on are plain messages. PlainLate has their lateness, and Late
-	// has the lateness of the timers before them.
+	// Plain is the number of the first plain message; zero without timers. PlainLate has the lateness of the plain
+	// messages, and Late has the lateness of the timers.
 	Plain     int
 	PlainLate *Lateness
 }
 
 // NewLedger returns a ledger for messages that are numbered from zero. ClockError is the maximum error in the
-// comparison of a local time with a time by the server's clock. An arrival counts as early only if it is earlier by
-// more than ClockError.
+// comparison of a local time with a time by the server's clock. Only an arrival that is earlier by more than ClockError
+// counts as early.
 func NewLedger(count int, clockError time.Duration) *Ledger {
 	return &Ledger{
 		tally: Tally{Count: count}, clockError: clockError, seen: make([]bool, count),
@@ -86,7 +85,7 @@ func (l *Ledger) Note(a Arrival) {
 		l.tally.Unknown++
 		return
 	}
-	if l.early(a) {
+	if l.isEarly(a) {
 		l.tally.Early++
 	}
 	if l.seen[a.Number] {
@@ -111,9 +110,9 @@ func (l *Ledger) Note(a Arrival) {
 	}
 }
 
-// early reports whether a message arrived before its requested or its promised due time. The margin clockError is not
-// for two times by the server's clock.
-func (l *Ledger) early(a Arrival) bool {
+// isEarly reports whether a message arrived before its requested or its promised due time. The comparison of two times
+// by the server's clock has no margin.
+func (l *Ledger) isEarly(a Arrival) bool {
 	promised := a.Promised
 	if a.Received && !promised.IsZero() {
 		promised = promised.Add(-l.clockError)
@@ -124,10 +123,10 @@ func (l *Ledger) early(a Arrival) bool {
 // Arrived returns the number of messages that have arrived, duplicates excluded.
 func (l *Ledger) Arrived() int { return l.arrived }
 
-// Rate returns the average number of arrivals per second between the first and the last.
+// Rate returns the average number of arrivals per second.
 func (l *Ledger) Rate() float64 {
-	if took := l.last.Sub(l.first); took > 0 {
-		return float64(l.arrived-1) / took.Seconds()
+	if elapsed := l.last.Sub(l.first); elapsed > 0 {
+		return float64(l.arrived-1) / elapsed.Seconds()
 	}
 	return 0
 }

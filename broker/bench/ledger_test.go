@@ -10,7 +10,7 @@ import (
 // due is the due time of the messages in the tests.
 var due = time.Unix(1_700_000_000, 0)
 
-// arrival returns an arrival of a message, by its number and its lateness.
+// arrival returns an arrival of the message with this number and this lateness.
 func arrival(number uint32, late time.Duration) Arrival {
 	return Arrival{Number: number, Due: due, At: due.Add(late)}
 }
@@ -109,15 +109,15 @@ func TestLatenessWithoutDuplicates(t *testing.T) {
 
 // The rate does not depend on the order of the arrivals, and does not count duplicates.
 func TestRateOfArrivals(t *testing.T) {
-	at := time.Unix(1_700_000_000, 0)
+	start := time.Unix(1_700_000_000, 0)
 	l := NewLedger(5, 0)
 	if got := l.Rate(); got != 0 {
 		t.Errorf("without an arrival: got %v, want 0", got)
 	}
 	for number, ms := range []int{20, 0, 10, 30} {
-		l.Note(Arrival{Number: uint32(number), Due: at, At: at.Add(time.Duration(ms) * time.Millisecond)})
+		l.Note(Arrival{Number: uint32(number), Due: start, At: start.Add(time.Duration(ms) * time.Millisecond)})
 	}
-	l.Note(Arrival{Number: 1, Due: at, At: at.Add(time.Second)}) // a duplicate
+	l.Note(Arrival{Number: 1, Due: start, At: start.Add(time.Second)}) // a duplicate
 	if got, want := l.Rate(), 100.0; got != want {
 		t.Errorf("got %v a second, want %v", got, want)
 	}

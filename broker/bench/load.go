@@ -13,26 +13,27 @@ import (
 )
 
 const (
-	// maxOutstanding is the maximum number of unanswered publishes. It bounds the queue of a server that is too slow for
-	// the rate: the achieved rate is lower.
+	// maxOutstanding is the maximum number of unanswered publishes. It bounds the queue of a slow server, which lowers
+	// the achieved rate.
 	maxOutstanding = 20_000
-	// publishInterval is the interval at which a publisher publishes the messages that the rate allows.
+	// publishInterval is the interval between two batches of a publisher with a rate.
 	publishInterval = time.Millisecond
 	// answerTimeout is the maximum time between the last publish and the last answer.
 	answerTimeout = 10 * time.Second
 )
 
-// A Load describes the messages to publish for one side. They are numbered from First.
+// A Load describes the messages for one side, which are numbered from First.
 type Load struct {
 	Side   Side   `json:"side"`
 	Prefix string `json:"prefix"`
 	Turn   uint32 `json:"turn"`
 	Count  int    `json:"count"`
 	Size   int    `json:"size"`
-	// Rate is in messages per second, of all publishers together. Zero means as fast as the server answers.
+	// Rate is the total rate of all publishers, in messages per second. If zero, the answers of the server limit the
+	// rate.
 	Rate int `json:"rate,omitempty"`
-	// Delays are the delays of the messages: the first message has the first delay, and so on, in a cycle. A delay
-	// begins with the publish. If Due is set, it is the due time of all messages, and Delays is not used.
+	// Delays are the delays of the messages, in a cycle. A delay begins with the publish. If Due is set, Due is the due
+	// time of all messages, and Delays is not used.
 	Delays     []Delay       `json:"delays"`
 	Due        time.Time     `json:"due,omitzero"`
 	Targets    int           `json:"targets"`          // number of target subjects
@@ -49,7 +50,7 @@ type Loaded struct {
 	Rate float64   `json:"rate"` // achieved, in messages per second
 	Last time.Time `json:"last"` // time of the last answer, by the server's clock
 	Acks *Spread   `json:"acks"` // time from a publish to its answer
-	// Sequences are the sequences of the stored messages, in the order of their numbers. They are nil unless Verb is Set.
+	// Sequences are the sequences of the stored messages, in the order of their numbers; nil unless Verb is Set.
 	Sequences []uint64 `json:"sequences,omitempty"`
 }
 
@@ -62,15 +63,15 @@ type publisher struct {
 	first int // the publisher publishes the messages first, first+step, first+2*step, and so on
 	step  int
 
-	// The index of a message is its position among the messages of the publisher.
-	sent []atomic.Int64 // by index; the time of the publish in unix nanoseconds, zero after the answer
-	// Until finished is closed, only the goroutine of the subscription uses acks and sequences.
+	// The index of a message is its position in the publisher's sequence of messages.
+	publishTimes []atomic.Int64 // by index; the time of the publish in unix nanoseconds, zero after the answer
+	// Before finished is closed, only the goroutine of the subscription uses acks and sequences.
 	acks      *Lateness
 	sequences []uint64 // by index; nil unless the load is a Set
 
 	accepted atomic.Int64
 	finished chan struct{} // closed when all messages are accepted
-	refused  chan error    // the first refusal; capacity 1
+	refusal  chan error    // the first refusal; capacity 1
 }
 
 // Run publishes the load and returns when all messages are accepted. It calls progress with the number of accepted
@@ -86,8 +87,8 @@ func (l Load) Run(
 	return l.RunWith(ctx, connect, next, progress)
 }
 
-// RunWith is like Run with the messages that next returns. The arguments of next are the number of the message, from
-// zero, and the time by the server's clock. If the load has several publishers, next must be safe for concurrent use.
+// RunWith publishes the messages that next returns. The arguments of next are the number of the message, from zero, and
+// the time by the server's clock. For several publishers, next must be safe for concurrent use.
 func (l Load) RunWith(
 	ctx context.Context, connect func() (*nats.Conn, error), next func(number int, now time.Time) *nats.Msg,
 	progress func(accepted int),
@@ -96,17 +97,17 @@ func (l Load) RunWith(
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer fail(nil)
-	var all []*publisher
+	var publishers []*publisher
 	for i := range min(l.Publishers, l.Count) {
 		p, err := l.publisher(next, i, connect)
 		if err != nil {
 			return Loaded{}, err
 		}
 		defer p.conn.Close()
-		all = append(all, p)
+		publishers = append(publishers, p)
 	}
 	began := time.Now()
-	for _, p := range all {
+	for _, p := range publishers {
 		running.Go(func() {
 			if err := p.run(ctx, began); err != nil {
 				fail(err)
@@ -114,7 +115,7 @@ func (l Load) RunWith(
 		})
 	}
 	accepted := func() (n int) {
-		for _, p := range all {
+		for _, p := range publishers {
 			n += int(p.accepted.Load())
 		}
 		return n
@@ -123,7 +124,7 @@ func (l Load) RunWith(
 	defer tick.Stop()
 	acks := NewLateness()
 	sequences := make([]uint64, l.Count)
-	for i, p := range all {
+	for i, p := range publishers {
 		for waiting := true; waiting; {
 			select {
 			case <-tick.C:
@@ -158,13 +159,13 @@ func (l Load) publisher(
 	}
 	p := &publisher{
 		load: l, next: next, conn: conn, inbox: conn.NewInbox() + ".", first: i, step: min(l.Publishers, l.Count),
-		acks: NewLateness(), finished: make(chan struct{}), refused: make(chan error, 1),
+		acks: NewLateness(), finished: make(chan struct{}), refusal: make(chan error, 1),
 	}
-	p.sent = make([]atomic.Int64, (l.Count-i+p.step-1)/p.step)
+	p.publishTimes = make([]atomic.Int64, (l.Count-i+p.step-1)/p.step)
 	if l.Verb == Set {
-		p.sequences = make([]uint64, len(p.sent))
+		p.sequences = make([]uint64, len(p.publishTimes))
 	}
-	sub, err := conn.Subscribe(p.inbox+"*", p.answered)
+	sub, err := conn.Subscribe(p.inbox+"*", p.handleAnswer)
 	if err == nil {
 		err = sub.SetPendingLimits(-1, -1)
 	}
@@ -181,16 +182,16 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 	window := int64(max(1, p.load.window()/p.step))
 	var lastPublish time.Time
 	for index := 0; ; {
-		end := len(p.sent)
+		end := len(p.publishTimes)
 		if p.load.Rate > 0 {
-			allowed := int(time.Since(began) * time.Duration(p.load.Rate) / time.Second) // of all publishers
-			end = min(end, (allowed-p.first+p.step-1)/p.step)
+			due := int(time.Since(began) * time.Duration(p.load.Rate) / time.Second) // of all publishers
+			end = min(end, (due-p.first+p.step-1)/p.step)
 		}
 		for ; index < end && int64(index)-p.accepted.Load() < window; index++ {
 			now := time.Now()
 			m := p.next(p.first+index*p.step, now.Add(p.load.Offset))
 			m.Reply = p.inbox + strconv.Itoa(index)
-			p.sent[index].Store(now.UnixNano())
+			p.publishTimes[index].Store(now.UnixNano())
 			if err := p.conn.PublishMsg(m); err != nil {
 				return fmt.Errorf("publish to %s: %w", m.Subject, err)
 			}
@@ -201,7 +202,7 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 			return nil
 		case <-p.finished:
 			return nil
-		case err := <-p.refused:
+		case err := <-p.refusal:
 			return err
 		case now := <-ticks.C:
 			if index > 0 && now.Sub(lastPublish) > answerTimeout && p.accepted.Load() < int64(index) {
@@ -212,11 +213,11 @@ func (p *publisher) run(ctx context.Context, began time.Time) error {
 	}
 }
 
-// answered handles an answer, on the goroutine of the subscription.
-func (p *publisher) answered(m *nats.Msg) {
+// handleAnswer runs on the goroutine of the subscription.
+func (p *publisher) handleAnswer(m *nats.Msg) {
 	now := time.Now().UnixNano()
 	index, err := strconv.Atoi(strings.TrimPrefix(m.Subject, p.inbox))
-	if err == nil && (index < 0 || index >= len(p.sent)) {
+	if err == nil && (index < 0 || index >= len(p.publishTimes)) {
 		err = fmt.Errorf("an answer has the unknown index %d", index)
 	}
 	var sequence uint64
@@ -225,20 +226,20 @@ func (p *publisher) answered(m *nats.Msg) {
 	}
 	if err != nil {
 		select {
-		case p.refused <- fmt.Errorf("%w: %w", ErrRefused, err):
+		case p.refusal <- fmt.Errorf("%w: %w", ErrRefused, err):
 		default: // the first refusal ends the publisher
 		}
 		return
 	}
-	sent := p.sent[index].Swap(0)
-	if sent == 0 {
+	publishTime := p.publishTimes[index].Swap(0)
+	if publishTime == 0 {
 		return // a duplicate of an answer
 	}
-	p.acks.Record(time.Duration(now - sent))
+	p.acks.Record(time.Duration(now - publishTime))
 	if p.sequences != nil {
 		p.sequences[index] = sequence
 	}
-	if int(p.accepted.Add(1)) == len(p.sent) {
+	if int(p.accepted.Add(1)) == len(p.publishTimes) {
 		close(p.finished)
 	}
 }

@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// metaBench is the metadata key of the streams that a run creates. The value is the prefix of the run. The streams
-	// of a run's broker have only the broker's metadata.
-	metaBench = "delaybroker.bench"
-	// heartbeatInterval is the interval of a run's heartbeats. A run whose last heartbeat is older than heartbeatTimeout
-	// is dead: the run was killed. The processes of its parts have exited, so no process uses its streams.
+	// metaBench is the metadata key of the streams that a run creates. Its value is the prefix of the run. The streams
+	// of a run's broker lack this key.
+	metaBench         = "delaybroker.bench"
 	heartbeatInterval = 5 * time.Second
-	heartbeatTimeout  = time.Minute
+	// heartbeatTimeout is the maximum age of the last heartbeat. If it is older, the run was killed, and the processes
+	// of its parts have exited.
+	heartbeatTimeout = time.Minute
 )
 
-// A site has the access to a server and to the streams of a run on this server.
+// A site is the server of a run, with the names of the run's streams.
 type site struct {
 	js       jetstream.JetStream
 	api      jsapi.Client
@@ -31,8 +31,8 @@ type site struct {
 	replicas int // replicas of the streams that the run creates
 }
 
-// createMarker creates the run marker, before all other streams of the run. The run removes it last, so a later run can
-// find the streams of a killed run.
+// createMarker creates the run marker. It is the first stream of the run, and the run removes it last. So a later run
+// can find the streams of a killed run.
 func (s site) createMarker(ctx context.Context) error {
 	_, err := s.create(ctx, jetstream.StreamConfig{
 		Name: s.names.runStream(), Subjects: []string{s.names.markerSubject()}, MaxMsgs: 1,
@@ -63,8 +63,7 @@ func (s site) heartbeat(ctx context.Context) error {
 	return err
 }
 
-// keepAlive publishes heartbeats until ctx ends. It ignores a failed heartbeat, since the next heartbeats come before
-// heartbeatTimeout.
+// keepAlive publishes heartbeats until ctx ends. It ignores a failed heartbeat: more follow within heartbeatTimeout.
 func (s site) keepAlive(ctx context.Context) {
 	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
@@ -80,26 +79,26 @@ func (s site) keepAlive(ctx context.Context) {
 
 // sweep removes the streams of killed runs, and returns their prefixes.
 func (s site) sweep(ctx context.Context) (prefixes []string, err error) {
-	all, _, err := s.list(ctx)
+	infos, _, err := s.list(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, info := range all {
-		dead, ok := deadRun(info)
-		if !ok {
+	for _, info := range infos {
+		names, dead := deadRun(info)
+		if !dead {
 			continue
 		}
-		s.names = dead
+		s.names = names
 		if err := s.remove(ctx); err != nil {
 			return prefixes, err
 		}
-		prefixes = append(prefixes, dead.prefix)
+		prefixes = append(prefixes, names.prefix)
 	}
 	return prefixes, nil
 }
 
-// deadRun returns the names of a run if the stream is the marker of this run and the run is dead. The name of the
-// stream and the prefix in its metadata must have the forms that only runs use.
+// deadRun returns the names of a dead run if the stream is the marker of this run. The name of the stream and the
+// prefix in its metadata must have the form that only runs use.
 func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	prefix := info.Config.Metadata[metaBench]
 	names, err := NewNames(prefix)
@@ -113,19 +112,19 @@ func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	return names, info.TimeStamp.Sub(last) > heartbeatTimeout // both times are by the server's clock
 }
 
-// remove deletes all streams of the run, the run marker last. It keeps the run marker if another stream remains.
+// remove deletes all streams of the run, the run marker last. If another stream remains, the run marker remains too.
 func (s site) remove(ctx context.Context) error {
-	all, leaderless, err := s.list(ctx)
+	infos, leaderless, err := s.list(ctx)
 	if err != nil {
 		return err
 	}
 	var problems []error
 	hasMarker := false
-	for _, info := range all {
+	for _, info := range infos {
 		switch {
 		case info.Config.Name == s.names.runStream():
 			hasMarker = true
-		case s.names.own(info):
+		case s.names.owns(info):
 			problems = append(problems, s.drop(ctx, info.Config.Name))
 		}
 	}
@@ -142,23 +141,23 @@ func (s site) remove(ctx context.Context) error {
 	return err
 }
 
-// removeBroker deletes the streams of the run's broker, so that each turn of the broker begins with new streams.
+// removeBroker deletes the streams of the run's broker.
 func (s site) removeBroker(ctx context.Context) error {
-	all, _, err := s.list(ctx)
+	infos, _, err := s.list(ctx)
 	if err != nil {
 		return err
 	}
 	var problems []error
-	for _, info := range all {
-		if info.Config.Metadata[metaBench] == "" && s.names.own(info) {
+	for _, info := range infos {
+		if info.Config.Metadata[metaBench] == "" && s.names.owns(info) {
 			problems = append(problems, s.drop(ctx, info.Config.Name))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// own reports whether the run or its broker created a stream. Both write the prefix of the run into the metadata.
-func (n Names) own(info *jetstream.StreamInfo) bool {
+// owns reports whether the run or its broker created a stream. Both write the prefix of the run into the metadata.
+func (n Names) owns(info *jetstream.StreamInfo) bool {
 	if info.Config.Metadata[metaBench] == n.prefix {
 		return true
 	}
@@ -174,17 +173,17 @@ func (s site) drop(ctx context.Context, stream string) error {
 	return fmt.Errorf("remove %s: %w", stream, err)
 }
 
-// list returns the streams, and the names of the streams without a leader. It retries if streams were created or
-// deleted during the listing.
-func (s site) list(ctx context.Context) (all []*jetstream.StreamInfo, leaderless []string, err error) {
-	const tries = 20
-	for range tries {
-		if all, leaderless, err = s.api.Streams(ctx); !errors.Is(err, jsapi.ErrChanged) {
+// list returns the streams, and the names of the streams without a leader. It repeats a listing during which streams
+// were created or deleted.
+func (s site) list(ctx context.Context) (infos []*jetstream.StreamInfo, leaderless []string, err error) {
+	const attempts = 20
+	for range attempts {
+		if infos, leaderless, err = s.api.Streams(ctx); !errors.Is(err, jsapi.ErrChanged) {
 			break
 		}
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the streams: %w", err)
 	}
-	return all, leaderless, nil
+	return infos, leaderless, nil
 }

@@ -63,20 +63,20 @@ func createBrokerStreams(t *testing.T, js jetstream.JetStream, prefix string) {
 
 func streamNames(t *testing.T, s site) []string {
 	t.Helper()
-	all, _, err := s.list(t.Context())
+	infos, _, err := s.list(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, info := range all {
+	for _, info := range infos {
 		names = append(names, info.Config.Name)
 	}
 	slices.Sort(names)
 	return names
 }
 
-// createForeignStreams creates streams that a run must not remove: those of brokers, a stream that has the name of a
-// run marker but no metadata, and streams with such metadata and other names. It returns the names of all streams.
+// createForeignStreams creates streams that a run must not remove: streams of brokers, a stream with the name of a run
+// marker but no metadata, and streams with such metadata and other names. It returns the names of all streams.
 func createForeignStreams(t *testing.T, s site) []string {
 	t.Helper()
 	createBrokerStreams(t, s.js, "delay")
@@ -108,8 +108,7 @@ func TestRemoveOwnStreamsOnly(t *testing.T) {
 	})
 }
 
-// A run removes the streams of a killed run, whose marker gets no more heartbeats. It keeps the streams of a run that
-// is alive.
+// A run removes the streams of a killed run, which sends no heartbeats. It keeps the streams of a running run.
 func TestSweepKilledRun(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		killed, alive := newSite(t, s, "bench-aaaaaaaa"), newSite(t, s, "bench-bbbbbbbb")
@@ -118,23 +117,23 @@ func TestSweepKilledRun(t *testing.T) {
 		want := streamNames(t, alive)
 		createStreams(t, killed)
 		ctx, cancel := context.WithCancel(t.Context())
-		beating := make(chan struct{})
+		finished := make(chan struct{})
 		go func() {
-			defer close(beating)
+			defer close(finished)
 			alive.keepAlive(ctx)
 		}()
-		defer func() { cancel(); <-beating }()
+		defer func() { cancel(); <-finished }()
 
 		next := newSite(t, s, "bench-cccccccc")
 		time.Sleep(heartbeatTimeout)
-		if swept, err := next.sweep(t.Context()); err != nil || len(swept) > 0 {
-			t.Errorf("after %s: got %q (%v), want nothing, since the run may be alive", heartbeatTimeout, swept, err)
+		if prefixes, err := next.sweep(t.Context()); err != nil || len(prefixes) > 0 {
+			t.Errorf("after %s: got %q (%v), want nothing, since the run may be alive", heartbeatTimeout, prefixes, err)
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		swept, err := next.sweep(t.Context())
-		if err != nil || !slices.Equal(swept, []string{"bench-aaaaaaaa"}) {
-			t.Errorf("got %q (%v), want bench-aaaaaaaa", swept, err)
+		prefixes, err := next.sweep(t.Context())
+		if err != nil || !slices.Equal(prefixes, []string{"bench-aaaaaaaa"}) {
+			t.Errorf("got %q (%v), want bench-aaaaaaaa", prefixes, err)
 		}
 		if got := streamNames(t, next); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)

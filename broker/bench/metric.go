@@ -8,9 +8,9 @@ import (
 // A Metric is one number of a result.
 type Metric struct {
 	Name string // with the unit: the head of a column
-	// Main metrics have ratios. The table has the others only with the flag --wide.
+	// Main is set for a metric with ratios. The other metrics are in the table only with the flag --wide.
 	Main bool
-	// Value returns the number. It returns false if the result does not have the number.
+	// Value returns the number, or false if the result does not have the number.
 	Value func(Result) (float64, bool)
 }
 
@@ -59,7 +59,7 @@ func orZero[T any](part *T) (v T) {
 	return v
 }
 
-// nonzero returns the Value function of a number. Zero means that the result does not have the number.
+// nonzero returns the Value function of a number. A result without the number has zero.
 func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		n := number(r)
@@ -67,7 +67,7 @@ func nonzero(number func(Result) float64) func(Result) (float64, bool) {
 	}
 }
 
-// spread returns the Value function of a percentile. The percentile may be zero.
+// spread returns the Value function of a percentile.
 func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Result) (float64, bool) {
 	return func(r Result) (float64, bool) {
 		if s := part(r); s != nil {
@@ -77,31 +77,29 @@ func spread(part func(Result) *Spread, percentile func(*Spread) float64) func(Re
 	}
 }
 
-// A Ratio compares a metric of two sides in one run, or of one side in two runs. A pair has the metric of the broker
-// and the metric of Side, or the metrics of the earlier run and of the later run. The ratio of a pair is its second
-// metric divided by its first.
+// A Ratio compares a metric of the broker and of Side in one run, or of one side in an earlier and a later run. These
+// two numbers are a pair. The ratio of a pair is its second number divided by its first.
 type Ratio struct {
 	Side    Side    `json:"side"`
 	Metric  string  `json:"metric"`
-	From    float64 `json:"from"`    // median of the first metrics
-	To      float64 `json:"to"`      // median of the second metrics
+	From    float64 `json:"from"`    // median of the first numbers
+	To      float64 `json:"to"`      // median of the second numbers
 	Median  float64 `json:"ratio"`   // median of the ratios of all pairs
 	Lowest  float64 `json:"lowest"`  // lowest ratio of a pair
 	Highest float64 `json:"highest"` // highest ratio of a pair
 }
 
-// RatiosToBroker returns the ratios of the other sides to the broker. The two metrics of a pair are from the same
-// round.
+// RatiosToBroker returns the ratios of the other sides to the broker. A pair has the numbers of one round.
 func (r *Report) RatiosToBroker() []Ratio {
 	return ratios(r.Plan.Sides, func(side Side, m Metric) (pairs [][2]float64) {
 		if side == Broker {
 			return nil
 		}
-		for _, one := range r.resultsOf(Broker) {
+		for _, broker := range r.resultsOf(Broker) {
 			for _, other := range r.resultsOf(side) {
-				a, ok := m.Value(one)
-				b, otherOK := m.Value(other)
-				if ok && otherOK && one.Round == other.Round {
+				a, ok := m.Value(broker)
+				b, okOther := m.Value(other)
+				if ok && okOther && broker.Round == other.Round {
 					pairs = append(pairs, [2]float64{a, b})
 				}
 			}
@@ -110,78 +108,79 @@ func (r *Report) RatiosToBroker() []Ratio {
 	})
 }
 
-// Compare returns the ratios of a later run to an earlier run, for each side that is in both runs. A pair has the
-// medians of the rounds.
-func Compare(old, now *Report) []Ratio {
-	return ratios(now.Plan.Sides, func(side Side, m Metric) [][2]float64 {
-		a, ok := old.median(side, m)
-		b, nowOK := now.median(side, m)
-		if !ok || !nowOK {
+// Compare returns the ratios of a later run to an earlier run, for each side in both runs. A pair has the medians of
+// the rounds.
+func Compare(earlier, later *Report) []Ratio {
+	return ratios(later.Plan.Sides, func(side Side, m Metric) [][2]float64 {
+		a, ok := earlier.median(side, m)
+		b, okLater := later.median(side, m)
+		if !ok || !okLater {
 			return nil
 		}
 		return [][2]float64{{a, b}}
 	})
 }
 
-func ratios(sides []Side, pairs func(Side, Metric) [][2]float64) (all []Ratio) {
+func ratios(sides []Side, pairs func(Side, Metric) [][2]float64) (ratios []Ratio) {
 	for _, side := range sides {
 		for _, m := range Metrics {
 			if !m.Main {
 				continue
 			}
-			var from, to, each []float64
+			var bases, values, quotients []float64
 			for _, pair := range pairs(side, m) {
 				if pair[0] > 0 {
-					from, to, each = append(from, pair[0]), append(to, pair[1]), append(each, pair[1]/pair[0])
+					bases, values, quotients = append(bases, pair[0]), append(values, pair[1]), append(quotients, pair[1]/pair[0])
 				}
 			}
-			if len(each) > 0 {
-				all = append(all, Ratio{
-					Side: side, Metric: m.Name, From: median(from), To: median(to),
-					Median: median(each), Lowest: slices.Min(each), Highest: slices.Max(each),
+			if len(quotients) > 0 {
+				ratios = append(ratios, Ratio{
+					Side: side, Metric: m.Name, From: median(bases), To: median(values),
+					Median: median(quotients), Lowest: slices.Min(quotients), Highest: slices.Max(quotients),
 				})
 			}
 		}
 	}
-	return all
+	return ratios
 }
 
-func (r *Report) resultsOf(side Side) (all []Result) {
+func (r *Report) resultsOf(side Side) (results []Result) {
 	for _, result := range r.Results {
 		if result.Side == side && result.Unsupported == "" {
-			all = append(all, result)
+			results = append(results, result)
 		}
 	}
-	return all
+	return results
 }
 
 func (r *Report) median(side Side, m Metric) (float64, bool) {
-	var all []float64
+	var numbers []float64
 	for _, result := range r.resultsOf(side) {
 		if n, ok := m.Value(result); ok {
-			all = append(all, n)
+			numbers = append(numbers, n)
 		}
 	}
-	if len(all) == 0 {
+	if len(numbers) == 0 {
 		return 0, false
 	}
-	return median(all), true
+	return median(numbers), true
 }
 
-// median returns the median of at least one number. For an even count, it returns the mean of the middle two numbers.
+// median returns the median of at least one number: for an even count, the mean of the middle two numbers.
 func median(numbers []float64) float64 {
 	numbers = slices.Sorted(slices.Values(numbers))
 	return (numbers[(len(numbers)-1)/2] + numbers[len(numbers)/2]) / 2
 }
 
-// Differences returns the differences between the plans and the systems of two runs. They make a comparison unfair.
-func Differences(old, now *Report) (differences []string) {
-	differ := func(what string, a, b any) {
+// Differences returns the differences between the plans and the systems of two runs. With a difference, a comparison is
+// unfair.
+func Differences(earlier, later *Report) (differences []string) {
+	differ := func(name string, a, b any) {
 		if a != b {
-			differences = append(differences, fmt.Sprintf("%s %v → %v", what, a, b))
+			differences = append(differences, fmt.Sprintf("%s %v → %v", name, a, b))
 		}
 	}
-	a, b := old.Plan, now.Plan
+	a, b := earlier.Plan, later.Plan
 	differ("scenario", a.Scenario, b.Scenario)
 	differ("rate", a.Rate, b.Rate)
 	differ("for", a.Duration, b.Duration)
@@ -194,8 +193,8 @@ func Differences(old, now *Report) (differences []string) {
 	differ("cancelled percent", a.CancelPercent, b.CancelPercent)
 	differ("timers", a.TimerRate, b.TimerRate)
 	differ("every", a.Interval, b.Interval)
-	differ("cpus", old.CPUs, now.CPUs)
-	differ("os", old.OS, now.OS)
-	differ("nats-server", old.Server, now.Server)
+	differ("cpus", earlier.CPUs, later.CPUs)
+	differ("os", earlier.OS, later.OS)
+	differ("nats-server", earlier.Server, later.Server)
 	return differences
 }

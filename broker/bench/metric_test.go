@@ -22,13 +22,13 @@ func reportOf(p99 map[Side][]float64) *Report {
 	return r
 }
 
-func find(t *testing.T, all []Ratio, side Side, metric string) Ratio {
+func find(t *testing.T, ratios []Ratio, side Side, metric string) Ratio {
 	t.Helper()
-	i := slices.IndexFunc(all, func(r Ratio) bool { return r.Side == side && r.Metric == metric })
+	i := slices.IndexFunc(ratios, func(r Ratio) bool { return r.Side == side && r.Metric == metric })
 	if i < 0 {
-		t.Fatalf("got no %s of %s in %+v", metric, side, all)
+		t.Fatalf("got no %s of %s in %+v", metric, side, ratios)
 	}
-	return all[i]
+	return ratios[i]
 }
 
 // A ratio compares two turns of the same round. If the machine was slow in the whole round, the ratio does not change.
@@ -48,29 +48,29 @@ func TestRatiosToBroker(t *testing.T) {
 
 // A side has no ratio if it does not support the scenario, or if it is in only one of the two runs.
 func TestCompare(t *testing.T) {
-	old := reportOf(map[Side][]float64{Broker: {4, 2, 6}, Scheduler: {400, 400, 400}})
-	now := reportOf(map[Side][]float64{Broker: {1, 3}, Pipeline: {1, 1}})
-	now.Results = append(now.Results, Result{Side: Scheduler, Unsupported: "not supported", Late: &Spread{P99: 1}})
-	now.Plan.Sides = append(now.Plan.Sides, Scheduler)
-	all := Compare(old, now)
-	if len(all) != 1 {
-		t.Fatalf("got %+v, want one ratio", all)
+	earlier := reportOf(map[Side][]float64{Broker: {4, 2, 6}, Scheduler: {400, 400, 400}})
+	later := reportOf(map[Side][]float64{Broker: {1, 3}, Pipeline: {1, 1}})
+	later.Results = append(later.Results, Result{Side: Scheduler, Unsupported: "not supported", Late: &Spread{P99: 1}})
+	later.Plan.Sides = append(later.Plan.Sides, Scheduler)
+	ratios := Compare(earlier, later)
+	if len(ratios) != 1 {
+		t.Fatalf("got %+v, want one ratio", ratios)
 	}
 	want := Ratio{Side: Broker, Metric: "p99 ms", From: 4, To: 2, Median: 0.5, Lowest: 0.5, Highest: 0.5}
-	if all[0] != want {
-		t.Errorf("got %+v, want %+v", all[0], want)
+	if ratios[0] != want {
+		t.Errorf("got %+v, want %+v", ratios[0], want)
 	}
 }
 
 func TestDifferences(t *testing.T) {
-	old, now := reportOf(nil), reportOf(nil)
-	if got := Differences(old, now); len(got) > 0 {
+	earlier, later := reportOf(nil), reportOf(nil)
+	if got := Differences(earlier, later); len(got) > 0 {
 		t.Errorf("equal runs: got %q, want no difference", got)
 	}
-	now.Plan.Rate, now.Plan.Delays = 5000, []Delay{{Duration: time.Minute, Random: true}}
-	now.Server = "2.99.0"
+	later.Plan.Rate, later.Plan.Delays = 5000, []Delay{{Duration: time.Minute, Random: true}}
+	later.Server = "2.99.0"
 	want := []string{"rate 1000 → 5000", "delay [] → [random:1m]", "nats-server  → 2.99.0"}
-	if got := Differences(old, now); !slices.Equal(got, want) {
+	if got := Differences(earlier, later); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

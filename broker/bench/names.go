@@ -15,8 +15,7 @@ import (
 // runPrefix matches the prefix of a run. A run removes only streams with such a prefix: see deadRun.
 var runPrefix = regexp.MustCompile(`^bench-[a-z2-7]{8}$`)
 
-// Names are the names of the subjects and streams of a run. All names begin with the prefix of the run. The run's
-// broker has the same prefix.
+// Names are the names of the subjects and streams of a run. All names begin with the prefix of the run and its broker.
 type Names struct {
 	prefix string // of subjects, in lower case; the names of streams begin with the prefix in upper case
 	broker message.Names
@@ -34,26 +33,25 @@ func NewNames(prefix string) (Names, error) {
 // NewPrefix returns a unique prefix for a run.
 func NewPrefix() string { return "bench-" + strings.ToLower(rand.Text()[:8]) }
 
-// Target returns the subject of a target, by its number. TargetStream stores the messages of this subject. The broker
-// and the pipeline deliver to it.
+// Target returns the subject of a target, by its number. The broker and the pipeline deliver to this subject, and
+// TargetStream stores its messages.
 func (n Names) Target(i int) string  { return n.prefix + "-to." + strconv.Itoa(i) }
 func (n Names) targets() string      { return n.prefix + "-to.>" }
 func (n Names) TargetStream() string { return n.stem() + "-TO" }
 
 // core returns the subject of a target with a plain subscriber, by the number of the target.
-func (n Names) core(i int) string { return n.prefix + "-core." + strconv.Itoa(i) }
-func (n Names) cores() string     { return n.prefix + "-core.>" }
+func (n Names) core(i int) string   { return n.prefix + "-core." + strconv.Itoa(i) }
+func (n Names) coreTargets() string { return n.prefix + "-core.>" }
 
-// ScheduleStream returns the stream of the side Scheduler. The stream has one subject for each schedule. It also stores
-// the delivered messages, since the server wants a schedule and its target in the same stream.
+// ScheduleStream returns the stream of the side Scheduler. The stream has one subject for each schedule. The server
+// requires a schedule and its target in the same stream, so the stream also stores the delivered messages.
 func (n Names) ScheduleStream() string { return n.stem() + "-SCHEDULES" }
 func (n Names) schedule(i int) string  { return n.prefix + "-schedule." + strconv.Itoa(i) }
 func (n Names) schedules() string      { return n.prefix + "-schedule.*" }
-func (n Names) fired(i int) string     { return n.prefix + "-fired." + strconv.Itoa(i) }
-func (n Names) allFired() string       { return n.prefix + "-fired.>" }
+func (n Names) firing(i int) string    { return n.prefix + "-fired." + strconv.Itoa(i) }
+func (n Names) firings() string        { return n.prefix + "-fired.>" }
 
-// timer returns the subject on which the load sets the timer with a key. For the side Scheduler, this is the subject of
-// a schedule.
+// timer returns the subject on which the load sets a timer, or for the side Scheduler, a schedule.
 func (n Names) timer(side Side, key string, target int) string {
 	if side == Scheduler {
 		return n.prefix + "-schedule." + key
@@ -74,12 +72,12 @@ func (n Names) markerSubject() string { return n.prefix + "-run" }
 func (n Names) Arrivals(side Side) (cfg jetstream.StreamConfig, subject string) {
 	if side == Scheduler {
 		return jetstream.StreamConfig{
-			Name: n.ScheduleStream(), Subjects: []string{n.schedules(), n.allFired()}, AllowMsgSchedules: true,
-		}, n.allFired()
+			Name: n.ScheduleStream(), Subjects: []string{n.schedules(), n.firings()}, AllowMsgSchedules: true,
+		}, n.firings()
 	}
 	return jetstream.StreamConfig{Name: n.TargetStream(), Subjects: []string{n.targets()}}, n.targets()
 }
 
-// stem returns the prefix in upper case. The names of the run's streams continue with a hyphen, and those of the
-// broker's streams with an underscore, so no two names are equal.
+// stem returns the prefix in upper case. A hyphen follows in the names of the run's streams, and an underscore in the
+// names of the broker's streams, so no two names are equal.
 func (n Names) stem() string { return strings.ToUpper(n.prefix) }

@@ -30,8 +30,8 @@ func (d Dialer) jetStream() (*nats.Conn, jetstream.JetStream, error) {
 }
 
 // RunPart is the main function of the processes PartLoad and PartPipeline. It reads the order, a JSON object, from
-// stdin, and writes a PartOutput for each event to stdout. The load ends when all messages are accepted. Both parts end
-// when stdin is closed.
+// stdin, and writes each PartOutput to stdout. The load ends when all messages are accepted. Both parts end when stdin
+// is closed.
 func RunPart(ctx context.Context, part Part, dialer Dialer, stdin io.Reader, stdout io.Writer) error {
 	orders, out := json.NewDecoder(stdin), json.NewEncoder(stdout)
 	ctx, cancel := context.WithCancel(ctx)
@@ -49,7 +49,7 @@ func RunPart(ctx context.Context, part Part, dialer Dialer, stdin io.Reader, std
 		go cancelAtEOF() // the goroutine ends with the process
 		return runLoad(ctx, load, dialer, out)
 	case PartPipeline:
-		var p pipe
+		var p pipeline
 		if err := orders.Decode(&p); err != nil {
 			return fmt.Errorf("read the order of the pipeline from stdin: %w", err)
 		}

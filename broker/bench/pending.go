@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// idleTime is the time that the processes get to become idle before a measurement.
+// idleTime is the time before a measurement in which the processes become idle.
 const idleTime = 3 * time.Second
 
-// ingest publishes as fast as the server answers. No message becomes due during the publishing, so all accepted
-// messages must be in the streams at its end.
+// ingest publishes without a rate. No message becomes due during the publishing, so at its end all accepted messages
+// must be in the streams.
 func (t *turn) ingest(ctx context.Context) (result Result, err error) {
 	before, err := t.usage()
 	if err != nil {
@@ -27,20 +27,19 @@ func (t *turn) ingest(ctx context.Context) (result Result, err error) {
 	return result, err
 }
 
-// countPending counts the pending messages in the streams of the run. A missing message counts as lost. There is no
-// ledger, since no message arrives.
+// countPending counts the pending messages in the streams of the run. A missing message counts as lost.
 func (t *turn) countPending(ctx context.Context) (Tally, error) {
-	all, _, err := t.site.list(ctx)
+	infos, _, err := t.site.list(ctx)
 	if err != nil {
 		return Tally{}, err
 	}
 	stored := 0
-	for _, info := range all {
+	for _, info := range infos {
 		name := info.Config.Name
 		if name == t.site.names.broker.OwnersStream() || name == t.site.names.runStream() {
 			continue
 		}
-		if t.site.names.own(info) {
+		if t.site.names.owns(info) {
 			stored += int(info.State.Msgs)
 		}
 	}
@@ -94,7 +93,7 @@ func (t *turn) pending(ctx context.Context) (result Result, err error) {
 	return result, err
 }
 
-// idle measures the cost of the processes when the streams are empty.
+// idle measures the cost of the processes with empty streams.
 func (t *turn) idle(ctx context.Context) (result Result, err error) {
 	if err := t.becomeIdle(ctx); err != nil {
 		return Result{}, err
@@ -103,7 +102,6 @@ func (t *turn) idle(ctx context.Context) (result Result, err error) {
 	return result, t.measureIdle(ctx, result.Idle)
 }
 
-// becomeIdle waits for idleTime.
 func (t *turn) becomeIdle(ctx context.Context) error {
 	t.show("waiting until the processes are idle")
 	return sleep(ctx, idleTime)
@@ -120,12 +118,12 @@ func (t *turn) measureIdle(ctx context.Context, idle *IdleCost) error {
 	if err := sleep(ctx, t.plan.Duration); err != nil {
 		return err
 	}
-	took := time.Since(began)
+	elapsed := time.Since(began)
 	after, err := t.usage()
 	if err != nil {
 		return err
 	}
-	idle.ServerIdle = float64(after.server.CPU-before.server.CPU) / float64(took)
-	idle.SidecarIdle = float64(after.sidecar.CPU-before.sidecar.CPU) / float64(took)
+	idle.ServerIdle = float64(after.server.CPU-before.server.CPU) / float64(elapsed)
+	idle.SidecarIdle = float64(after.sidecar.CPU-before.sidecar.CPU) / float64(elapsed)
 	return nil
 }

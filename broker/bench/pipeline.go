@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// readAhead is the maximum number of messages in the pipeline's memory. A lane of a broker has the same maximum.
+	// readAhead is the maximum number of messages in the pipeline's memory, as in a lane of a broker.
 	readAhead = 32 << 10
-	// commitInterval is the interval at which the pipeline purges delivered messages. A broker has the same interval.
+	// commitInterval is the interval between two purges of delivered messages, as in a broker.
 	commitInterval = 100 * time.Millisecond
 )
 
-// A pipe is the bare pipeline: see the package documentation. One refused publish ends it.
-type pipe struct {
+// A pipeline is the bare pipeline: see the package documentation. A refused publish ends the pipeline.
+type pipeline struct {
 	Prefix string        `json:"prefix"`
 	Core   bool          `json:"core,omitempty"`   // deliver to plain subscribers, which do not answer
 	Offset time.Duration `json:"offset,omitempty"` // lower bound of the server's clock minus the local clock
 
-	names  Names
-	conn   *nats.Conn
-	inbox  string // subject of the answers
-	source jetstream.Stream
-	sent   chan uint64   // source sequences of the unanswered publishes; the capacity bounds their number
-	done   atomic.Uint64 // source sequence of the last message before which all messages have arrived
+	names     Names
+	conn      *nats.Conn
+	inbox     string // subject of the answers
+	source    jetstream.Stream
+	sent      chan uint64   // source sequences of the unanswered publishes; the capacity bounds their number
+	delivered atomic.Uint64 // all messages up to this source sequence have arrived
 }
 
-func (p *pipe) run(ctx context.Context, dialer Dialer, ready func() error) (err error) {
+func (p *pipeline) run(ctx context.Context, dialer Dialer, ready func() error) (err error) {
 	if p.names, err = NewNames(p.Prefix); err != nil {
 		return err
 	}
@@ -78,15 +78,15 @@ func (p *pipe) run(ctx context.Context, dialer Dialer, ready func() error) (err 
 	return nil
 }
 
-// listen subscribes to the answers. The target's stream answers in the order of the publishes.
-func (p *pipe) listen(fail func(error)) error {
+// listen subscribes to the answers, which arrive in the order of the publishes.
+func (p *pipeline) listen(fail func(error)) error {
 	p.sent, p.inbox = make(chan uint64, maxOutstanding), p.conn.NewInbox()
 	sub, err := p.conn.Subscribe(p.inbox, func(m *nats.Msg) {
 		if _, err := parseAck(m); err != nil {
 			fail(fmt.Errorf("%w: %w", ErrRefused, err))
 			return
 		}
-		p.done.Store(<-p.sent)
+		p.delivered.Store(<-p.sent)
 	})
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ func (p *pipe) listen(fail func(error)) error {
 	return sub.SetPendingLimits(-1, -1)
 }
 
-// read fills the queue until ctx ends, or the caller stops the returned consumer.
-func (p *pipe) read(ctx context.Context, queue chan<- jetstream.Msg) (jetstream.ConsumeContext, error) {
+// read fills the queue until ctx ends or the caller stops the returned consumer.
+func (p *pipeline) read(ctx context.Context, queue chan<- jetstream.Msg) (jetstream.ConsumeContext, error) {
 	consumer, err := p.source.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (p *pipe) read(ctx context.Context, queue chan<- jetstream.Msg) (jetstream.
 }
 
 // forward publishes due messages until ctx ends.
-func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
+func (p *pipeline) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 	for {
 		var m jetstream.Msg
 		select {
@@ -152,10 +152,10 @@ func (p *pipe) forward(ctx context.Context, queue <-chan jetstream.Msg) error {
 }
 
 // delivery returns the message that a broker would deliver.
-func (p *pipe) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.Time) *nats.Msg {
+func (p *pipeline) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.Time) *nats.Msg {
 	root := strings.TrimSuffix(p.names.targets(), ">")
 	if p.Core {
-		root = strings.TrimSuffix(p.names.cores(), ">")
+		root = strings.TrimSuffix(p.names.coreTargets(), ">")
 	}
 	subject := root + strings.TrimPrefix(m.Subject(), strings.TrimSuffix(p.names.sources(), "*"))
 	id := meta.Stream + "-" + strconv.FormatUint(meta.Sequence.Stream, 10) + "-" +
@@ -168,9 +168,9 @@ func (p *pipe) delivery(m jetstream.Msg, meta *jetstream.MsgMetadata, due time.T
 	}}
 }
 
-// publishCore publishes a message to plain subscribers. A message counts as arrived when the server has received it. A
-// flush confirms this for all earlier messages, so publishCore flushes only at intervals and if flush is true.
-func (p *pipe) publishCore(m *nats.Msg, sequence uint64, flush bool) error {
+// publishCore publishes a message to plain subscribers. A message counts as delivered when the server has received it.
+// A flush confirms this for all earlier messages, so publishCore flushes only at intervals, or if flush is set.
+func (p *pipeline) publishCore(m *nats.Msg, sequence uint64, flush bool) error {
 	if err := p.conn.PublishMsg(m); err != nil {
 		return fmt.Errorf("publish to %s: %w", m.Subject, err)
 	}
@@ -178,13 +178,13 @@ func (p *pipe) publishCore(m *nats.Msg, sequence uint64, flush bool) error {
 		if err := p.conn.Flush(); err != nil {
 			return fmt.Errorf("flush: %w", err)
 		}
-		p.done.Store(sequence)
+		p.delivered.Store(sequence)
 	}
 	return nil
 }
 
 // commit purges delivered messages until ctx ends.
-func (p *pipe) commit(ctx context.Context, fail func(error)) {
+func (p *pipeline) commit(ctx context.Context, fail func(error)) {
 	var purged uint64
 	tick := time.NewTicker(commitInterval)
 	defer tick.Stop()
@@ -194,14 +194,14 @@ func (p *pipe) commit(ctx context.Context, fail func(error)) {
 		case <-ctx.Done():
 			return
 		}
-		done := p.done.Load()
-		if done == purged {
+		delivered := p.delivered.Load()
+		if delivered == purged {
 			continue
 		}
-		if err := p.source.Purge(ctx, jetstream.WithPurgeSequence(done+1)); err != nil && ctx.Err() == nil {
+		if err := p.source.Purge(ctx, jetstream.WithPurgeSequence(delivered+1)); err != nil && ctx.Err() == nil {
 			fail(fmt.Errorf("purge the source: %w", err))
 			return
 		}
-		purged = done
+		purged = delivered
 	}
 }

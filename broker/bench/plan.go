@@ -33,7 +33,7 @@ const (
 	maxPublishers = 64
 	maxRounds     = 100
 	maxTimerSize  = 64 << 10 // bytes; the broker's maximum body of a timer that recurs every second
-	// minPendingDelay is longer than any load takes to publish, so no message becomes due during the publishing.
+	// minPendingDelay is longer than the publishing of any load, so no message becomes due during the publishing.
 	minPendingDelay = 10 * time.Minute
 )
 
@@ -47,9 +47,8 @@ type Plan struct {
 	Duration time.Duration `json:"for_ns,omitempty"` // of the publishing; in Pending, Idle and Rounds, of the measurement
 	Count    int           `json:"count,omitempty"`  // messages; with a rate, Rate times Duration
 	Size     int           `json:"size,omitempty"`   // bytes of a payload
-	// Delays are the delays of the messages: the first message has the first delay, and so on, in a cycle. If all
-	// messages are due at the same time, the only delay is the time from the first publish to the due time. Empty means
-	// a default.
+	// Delays are the delays of the messages, in a cycle. If all messages are due at the same time, the only delay is the
+	// time from the first publish to the due time. Empty means a default.
 	Delays     []Delay `json:"delays,omitempty"`
 	Targets    int     `json:"targets,omitempty"`
 	Publishers int     `json:"publishers,omitempty"`
@@ -63,10 +62,10 @@ type Plan struct {
 // NewPlan returns the default plan of a scenario. It returns an error if the scenario is unknown.
 func NewPlan(s Scenario) (Plan, error) {
 	p := Plan{Scenario: s, Sides: []Side{Broker}, Rounds: 1, Size: 256, Targets: 10, Publishers: 1}
-	second := []Delay{{Duration: time.Second}}
+	oneSecond := []Delay{{Duration: time.Second}}
 	switch s {
 	case Steady:
-		p.Rate, p.Duration, p.Delays = 5_000, 10*time.Second, second
+		p.Rate, p.Duration, p.Delays = 5_000, 10*time.Second, oneSecond
 	case Chain:
 		p.Rate, p.Duration, p.Delays = 1_000, 10*time.Second, []Delay{{Duration: 20 * time.Second, Random: true}}
 	case Burst:
@@ -89,7 +88,7 @@ func NewPlan(s Scenario) (Plan, error) {
 	return p, nil
 }
 
-// paced reports whether messages are published at a rate. Otherwise, they are published as fast as possible.
+// paced reports whether messages are published at a rate.
 func (s Scenario) paced() bool { return s == Steady || s == Chain }
 
 // oneInstant reports whether all messages are due at the same time.
@@ -101,54 +100,54 @@ func (s Scenario) Named() bool { return s == Timers || s == Rounds }
 // nothingDue reports whether no message becomes due during the run.
 func (s Scenario) nothingDue() bool { return s == Ingest || s == Pending }
 
-// problems are the invalid values that Check found in a plan.
+// problems are the errors about the invalid values of a plan.
 type problems []error
 
-func (p *problems) addIf(found bool, format string, args ...any) {
-	if found {
+func (p *problems) addIf(invalid bool, format string, args ...any) {
+	if invalid {
 		*p = append(*p, fmt.Errorf(format, args...))
 	}
 }
 
-func (p *problems) checkRange(what string, n, low, high int) {
-	p.addIf(n < low || n > high, "%s %d: want %d to %d", what, n, low, high)
+func (p *problems) checkRange(name string, n, low, high int) {
+	p.addIf(n < low || n > high, "%s %d: want %d to %d", name, n, low, high)
 }
 
 // Check returns an error with all invalid values of a plan, or nil. If the scenario has a rate, Check sets Count.
 func (p *Plan) Check() error {
-	var all problems
-	all.checkRange("rounds", p.Rounds, 1, maxRounds)
+	var problems problems
+	problems.checkRange("rounds", p.Rounds, 1, maxRounds)
 	if p.Scenario.paced() {
-		all.checkRange("rate", p.Rate, 1, maxRate)
+		problems.checkRange("rate", p.Rate, 1, maxRate)
 		p.Count = int(p.Duration.Seconds() * float64(p.Rate))
 	}
-	all.addIf((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.Duration <= 0,
+	problems.addIf((p.Scenario.paced() || p.Scenario == Pending || p.Scenario == Idle) && p.Duration <= 0,
 		"for %s: want a longer duration", p.Duration)
 	if p.Scenario != Idle {
-		all.checkRange("count", p.Count, 1, maxCount)
-		all.checkRange("size", p.Size, MinSize, maxSize)
-		all.checkRange("targets", p.Targets, 1, maxCount)
-		all.checkRange("publishers", p.Publishers, 1, maxPublishers)
+		problems.checkRange("count", p.Count, 1, maxCount)
+		problems.checkRange("size", p.Size, MinSize, maxSize)
+		problems.checkRange("targets", p.Targets, 1, maxCount)
+		problems.checkRange("publishers", p.Publishers, 1, maxPublishers)
 	}
-	all.addIf(p.Scenario.oneInstant() && (len(p.Delays) > 1 || len(p.Delays) == 1 && p.Delays[0].Random),
+	problems.addIf(p.Scenario.oneInstant() && (len(p.Delays) > 1 || len(p.Delays) == 1 && p.Delays[0].Random),
 		"delay: want one constant delay at most, since all messages of this scenario are due at the same time")
 	for _, d := range p.Delays {
-		all.addIf(p.Scenario.nothingDue() && (d.Random || d.Duration < minPendingDelay),
+		problems.addIf(p.Scenario.nothingDue() && (d.Random || d.Duration < minPendingDelay),
 			"delay %s: want a constant delay of at least %s, so that no message is due during the run", d, minPendingDelay)
 	}
 	if p.Scenario.Named() {
-		p.checkTimers(&all)
+		p.checkTimers(&problems)
 	}
-	all.addIf(p.Core && p.Scenario.nothingDue(), "core subscribers: this scenario delivers no message")
-	return errors.Join(all...)
+	problems.addIf(p.Core && p.Scenario.nothingDue(), "core subscribers: this scenario delivers no message")
+	return errors.Join(problems...)
 }
 
-// dueAfter returns the time from the first publish to the due time, if all messages are due at the same time.
+// dueAfter returns the time from the first publish to the common due time of all messages.
 func (p Plan) dueAfter() time.Duration {
 	if len(p.Delays) > 0 {
 		return p.Delays[0].Duration
 	}
-	const minRate, margin = 20_000, 5 * time.Second // even a slow server accepts minRate messages per second
+	const minRate, margin = 20_000, 5 * time.Second // a slow server accepts minRate messages per second
 	if p.Scenario == Timers {
 		return margin + p.setupTime()
 	}

@@ -30,7 +30,7 @@ func newReport(plan Plan) *Report {
 	return &Report{Plan: plan, When: time.Now().UTC(), OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
 }
 
-// Err returns an error that wraps the errors of all tallies, or nil: see Tally.Err.
+// Err returns the errors of all tallies, or nil: see [Tally.Err].
 func (r *Report) Err() error {
 	var problems []error
 	for _, result := range r.Results {
@@ -49,8 +49,8 @@ type Result struct {
 	Tally
 	Dead int `json:"dead,omitempty"` // dead letters of the broker
 
-	// Published, Arrived and Drained are in messages per second: from the first publish to the last answer, from the
-	// first arrival to the last, and from the common due time to the last arrival.
+	// Published, Arrived and Drained are in messages per second. Their intervals are from the first publish to the last
+	// answer, from the first arrival to the last arrival, and from the common due time to the last arrival.
 	Published float64 `json:"published_per_s,omitempty"`
 	Arrived   float64 `json:"arrived_per_s,omitempty"`
 	Drained   float64 `json:"drained_per_s,omitempty"`
@@ -74,14 +74,13 @@ type Cost struct {
 	Peak    float64 `json:"sidecar_peak_mb"` // maximum resident memory of the process, in megabytes
 }
 
-// Phases has the measurements of the scenario timers. Cancelled, Requested and Moved are in timers per second. The
-// client sends each message without waiting for the previous answer.
+// Phases has the measurements of the scenario timers. Cancelled, Requested and Moved are in timers per second.
 type Phases struct {
-	Cancelled float64 `json:"cancelled_per_s,omitempty"` // cancelled by entries that the client publishes
+	Cancelled float64 `json:"cancelled_per_s,omitempty"` // cancelled by published entries
 	Requested float64 `json:"requested_per_s,omitempty"` // cancelled by requests to the broker
 	Moved     float64 `json:"moved_per_s,omitempty"`
-	EvenLate  *Spread `json:"late_even_ms,omitempty"`  // lateness of the timers that are due one after the other
-	PlainLate *Spread `json:"late_plain_ms,omitempty"` // lateness of the plain messages that are due with these timers
+	EvenLate  *Spread `json:"late_even_ms,omitempty"`  // lateness of the timers of the even phase
+	PlainLate *Spread `json:"late_plain_ms,omitempty"` // lateness of the plain messages of the even phase
 }
 
 // An IdleCost is the cost while no message is due. The scenario pending measures this cost with pending messages, and

@@ -10,8 +10,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// recurring sets timers that recur at the same times, and measures the lateness of their rounds. It sets the timers
-// right after one of these times, so their first round is due at the next of these times.
+// recurring sets timers with the same rounds, and measures the lateness of these rounds. It sets the timers right after
+// a multiple of the interval, so their first round is due at the next multiple.
 func (t *turn) recurring(ctx context.Context) (Result, error) {
 	interval, rounds := t.plan.Interval, t.plan.instants()
 	begin := t.serverTime().Truncate(interval).Add(interval)
@@ -49,8 +49,8 @@ func (t *turn) recurring(ctx context.Context) (Result, error) {
 	return t.plan.addLedger(result, ledger)
 }
 
-// recurringTarget is a stream as the target of recurring timers. In the ledger, each round of each timer has its own
-// number: the timer's number plus the round times the number of timers.
+// recurringTarget is the stream in which the messages of recurring timers arrive. In the ledger, each round of each
+// timer has its own number: the timer's number plus the round times the number of timers.
 type recurringTarget struct {
 	Stored
 	timers   int
@@ -58,7 +58,7 @@ type recurringTarget struct {
 	interval time.Duration
 }
 
-// Arrived returns the number of arrivals, but at most the number of measured rounds. Later rounds arrive, too.
+// Arrived returns the number of arrivals without those of later rounds.
 func (r recurringTarget) Arrived(ctx context.Context) (int, error) {
 	n, err := r.Stored.Arrived(ctx)
 	return min(n, r.timers*r.rounds), err
@@ -66,14 +66,14 @@ func (r recurringTarget) Arrived(ctx context.Context) (int, error) {
 
 // Note adds the arrivals of the measured rounds to the ledger.
 func (r recurringTarget) Note(ctx context.Context, l *Ledger, turn uint32) error {
-	fired := make(map[uint32]int)
+	firing := make(map[uint32]int)
 	return ReadStream(ctx, r.Stream, r.Subject, func(m jetstream.Msg, stored time.Time) {
 		stamp, stamped := ReadStamp(m.Data())
-		round := fired[stamp.Number]
+		round := firing[stamp.Number]
 		if number, err := strconv.Atoi(m.Headers().Get(message.HeaderRound)); err == nil {
 			round = number - 1
 		}
-		fired[stamp.Number]++
+		firing[stamp.Number]++
 		stamp, measured := r.roundStamp(stamp, round)
 		if stamped && !measured {
 			return
@@ -82,14 +82,14 @@ func (r recurringTarget) Note(ctx context.Context, l *Ledger, turn uint32) error
 	})
 }
 
-// roundStamp returns the stamp of a round. The given stamp is that of the timer. Rounds are numbered from zero.
-// Measured is false if the run does not measure this round.
-func (r recurringTarget) roundStamp(s Stamp, round int) (_ Stamp, measured bool) {
-	if int(s.Number) < r.timers {
-		s.Number += uint32(round * r.timers)
+// roundStamp returns the stamp of a round, from the stamp of the timer. Rounds are numbered from zero. Measured is
+// false if the run does not measure this round.
+func (r recurringTarget) roundStamp(stamp Stamp, round int) (_ Stamp, measured bool) {
+	if int(stamp.Number) < r.timers {
+		stamp.Number += uint32(round * r.timers)
 	} else {
-		s.Number = uint32(r.timers * r.rounds) // the ledger counts this number as unknown
+		stamp.Number = uint32(r.timers * r.rounds) // the ledger counts this number as unknown
 	}
-	s.Due = s.Due.Add(time.Duration(round) * r.interval)
-	return s, round < r.rounds
+	stamp.Due = stamp.Due.Add(time.Duration(round) * r.interval)
+	return stamp, round < r.rounds
 }

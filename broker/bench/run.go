@@ -23,7 +23,7 @@ type Host struct {
 	Command func(part Part) *exec.Cmd
 	Server  *Child // nil if another program started the server
 	Prefix  string // see NewPrefix
-	// Replicas returns the number of replicas that the broker's streams have. The streams of the run have as many.
+	// Replicas returns the number of replicas of the broker's streams. The streams of the run have as many.
 	Replicas func(clustered bool) int
 	Show     func(Progress) // called several times a second
 }
@@ -33,8 +33,7 @@ type Progress struct {
 	Side     Side // empty between two turns
 	Round    int  // from 1
 	Activity string
-	// Accepted, Arrived and Count are numbers of messages in the turn. Count includes the messages that the load has not
-	// published yet.
+	// Accepted, Arrived and Count are numbers of messages in the turn. Count includes unpublished messages.
 	Accepted, Arrived, Count int
 }
 
@@ -49,8 +48,8 @@ type run struct {
 	progress   Progress
 }
 
-// Run runs a plan. Before it returns, it removes all streams that the run created, even if ctx ends. If Run returns an
-// error, the report has the finished turns. A broken promise is not an error of Run: see [Report.Err].
+// Run runs a plan. Before it returns, it removes all streams of the run, even if ctx ends. After an error, the report
+// has the finished turns. A broken promise is not an error of Run: see [Report.Err].
 func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) {
 	report = newReport(plan)
 	r := &run{host: host, plan: plan, report: report}
@@ -72,23 +71,23 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 		return report, err
 	}
 	defer func() {
-		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+		removeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 		defer cancel()
 		r.progress = Progress{}
 		r.show("removing the streams of the run")
-		if problem := r.site.remove(removing); problem != nil {
+		if problem := r.site.remove(removeCtx); problem != nil {
 			err = errors.Join(err, fmt.Errorf("%w; a later run will remove the streams of this run", problem))
 		}
 	}()
 	if err := r.site.createMarker(ctx); err != nil {
 		return report, err
 	}
-	beating, stop := context.WithCancel(ctx)
+	heartbeatCtx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	running.Go(func() { r.site.keepAlive(beating) })
-	if host.Server == nil { // the run's own server is on this host and has the same clock
+	running.Go(func() { r.site.keepAlive(heartbeatCtx) })
+	if host.Server == nil { // a server that the run started has the same clock
 		if err := r.readClock(ctx); err != nil {
 			return report, err
 		}
@@ -115,36 +114,36 @@ func (r *run) runRounds(ctx context.Context) error {
 // sweep removes the streams of killed runs, and shows the prefixes of these runs.
 func (r *run) sweep(ctx context.Context) error {
 	r.show("looking for streams of killed runs")
-	swept, err := r.site.sweep(ctx)
-	for _, prefix := range swept {
+	prefixes, err := r.site.sweep(ctx)
+	for _, prefix := range prefixes {
 		r.show("removed the streams of a killed run: " + prefix)
 	}
 	return err
 }
 
-// readClock compares the server's clock with the local clock, and sets Clock and ClockError in the report. Of several
-// answers, it uses the one with the shortest round trip.
+// readClock compares the server's clock with the local clock, and sets Clock and ClockError in the report. It uses the
+// answer with the shortest round trip.
 func (r *run) readClock(ctx context.Context) error {
-	const tries = 20
+	const attempts = 20
 	stream, err := r.site.js.Stream(ctx, r.site.names.runStream())
 	if err != nil {
 		return fmt.Errorf("read the server's clock: %w", err)
 	}
-	for try := range tries {
+	for attempt := range attempts {
 		sent := time.Now()
 		info, err := stream.Info(ctx)
 		if err != nil {
 			return fmt.Errorf("read the server's clock: %w", err)
 		}
 		half := time.Since(sent) / 2
-		if try == 0 || half < r.report.ClockError {
+		if attempt == 0 || half < r.report.ClockError {
 			r.report.Clock, r.report.ClockError = info.TimeStamp.Sub(sent.Add(half)), half
 		}
 	}
 	return nil
 }
 
-// runTurn runs the turn of one side. If the side does not support the scenario, the result has only the reason.
+// runTurn runs the turn of one side. For an unsupported scenario, the result has only the reason.
 func (r *run) runTurn(ctx context.Context, side Side) (result Result, err error) {
 	r.turnNumber++
 	r.show("creating streams")
@@ -171,13 +170,12 @@ func (r *run) runTurn(ctx context.Context, side Side) (result Result, err error)
 	return t.flow(ctx)
 }
 
-// show reports the progress.
 func (r *run) show(activity string) {
 	r.progress.Activity = activity
 	r.host.Show(r.progress)
 }
 
-// load returns the load of the plan for a side. If due is not zero, it is the due time of all messages.
+// load returns the load of the plan for a side. Due is the common due time of all messages, or zero.
 func (r *run) load(side Side, due time.Time) Load {
 	l := Load{
 		Side: side, Prefix: r.site.names.prefix, Turn: r.turnNumber, Count: r.plan.Count, Size: r.plan.Size,

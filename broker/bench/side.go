@@ -15,7 +15,7 @@ import (
 	"delaybroker/levels"
 )
 
-// A Side is one of the compared systems, each of which delays messages.
+// A Side is one of the compared systems.
 type Side string
 
 // The sides. The package documentation describes them.
@@ -27,7 +27,7 @@ const (
 
 // ParseSides parses the sides to compare with the broker, as in "scheduler,pipeline".
 func ParseSides(s string) ([]Side, error) {
-	var all []Side
+	var sides []Side
 	var problems []error
 	for word := range strings.SplitSeq(s, ",") {
 		side := Side(strings.TrimSpace(word))
@@ -35,14 +35,14 @@ func ParseSides(s string) ([]Side, error) {
 		case side == "":
 		case side != Scheduler && side != Pipeline:
 			problems = append(problems, fmt.Errorf("%q: want %s or %s", side, Scheduler, Pipeline))
-		case !slices.Contains(all, side):
-			all = append(all, side)
+		case !slices.Contains(sides, side):
+			sides = append(sides, side)
 		}
 	}
-	return all, errors.Join(problems...)
+	return sides, errors.Join(problems...)
 }
 
-// MinSize is the minimum size of a payload, in bytes. A Stamp has this size.
+// MinSize is the minimum size of a payload, in bytes: the size of a Stamp.
 const MinSize = 16
 
 // A Stamp is the beginning of a payload: the turn, the number of the message, and its requested due time.
@@ -60,7 +60,7 @@ func (s Stamp) Payload(size int) []byte {
 	return data
 }
 
-// ReadStamp parses the stamp of a payload. Ok is false if the payload has none.
+// ReadStamp parses the stamp of a payload. Ok is false for a payload without a stamp.
 func ReadStamp(data []byte) (s Stamp, ok bool) {
 	if len(data) < MinSize {
 		return Stamp{}, false
@@ -90,7 +90,7 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 	if !l.Due.IsZero() {
 		due = l.Due
 	} else if l.Side == Pipeline && !l.ordered() {
-		due = now // the pipeline reads in order, so a waiting message would delay later messages that are due earlier
+		due = now // the pipeline reads in order: a waiting message would delay a message with a shorter delay
 	}
 	target := number % l.Targets
 	m := &nats.Msg{Data: Stamp{Turn: l.Turn, Number: uint32(number), Due: due}.Payload(l.Size)}
@@ -99,7 +99,7 @@ func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
 		m.Subject = n.schedule(number)
 		m.Header = nats.Header{
 			"Nats-Schedule":        {"@at " + due.UTC().Format(time.RFC3339Nano)},
-			"Nats-Schedule-Target": {n.fired(target)},
+			"Nats-Schedule-Target": {n.firing(target)},
 		}
 	case Pipeline:
 		m.Subject = n.source(target)
@@ -124,5 +124,5 @@ func (l Load) requestSubject(n Names, delay time.Duration, targetNumber int) str
 	return n.broker.In(strconv.FormatInt(delay.Milliseconds(), 10)+"ms", target)
 }
 
-// ordered reports whether the messages become due in the order in which they are published.
+// ordered reports whether the messages become due in the order of their publishes.
 func (l Load) ordered() bool { return len(l.Delays) == 1 && !l.Delays[0].Random }

@@ -25,8 +25,8 @@ type Target interface {
 type Stored struct {
 	Stream  jetstream.Stream
 	Subject string // of the arrivals
-	// Others is the number of the stream's other messages, such as schedules. It includes messages that are not stored
-	// yet, and messages that are removed already.
+	// Others is the total number of other messages, such as schedules. It includes removed messages, and messages that
+	// are not stored yet.
 	Others int
 }
 
@@ -48,8 +48,7 @@ func (s Stored) Note(ctx context.Context, l *Ledger, turn uint32) error {
 	})
 }
 
-// addArrival adds an arrival to the ledger. If the payload has no stamp, stamped is false. Then the message counts as
-// unknown, like a message of another turn.
+// addArrival adds an arrival to the ledger. A message without a stamp, or of another turn, counts as unknown.
 func (l *Ledger) addArrival(turn uint32, s Stamp, stamped bool, a Arrival) {
 	if !stamped || s.Turn != turn {
 		l.tally.Unknown++
@@ -65,7 +64,8 @@ func promised(h nats.Header) time.Time {
 	return due
 }
 
-// ReadStream calls read for each message that the stream now has on a subject, in order, with the time of its storage.
+// ReadStream calls read for each message that the stream has on a subject at the call, in order, with the time of its
+// storage.
 func ReadStream(
 	ctx context.Context, s jetstream.Stream, subject string, read func(m jetstream.Msg, stored time.Time),
 ) error {
@@ -101,29 +101,29 @@ func ReadStream(
 	return nil
 }
 
-// subscribers is a target with a plain subscriber for each subject. The time of an arrival is the time of receipt.
+// subscribers is a target of plain subscribers, one for each subject. The time of an arrival is the time of receipt.
 type subscribers struct {
 	subs     []*nats.Subscription
 	messages chan *nats.Msg
 	offset   time.Duration // the server's clock minus the local clock
 
-	listening sync.WaitGroup
-	mu        sync.Mutex // guards arrivals
-	arrivals  []received
+	listener sync.WaitGroup
+	mu       sync.Mutex // guards arrivals
+	arrivals []received
 }
 
-// received is a message that a subscriber received.
+// received is a message of a subscriber.
 type received struct {
 	stamp   Stamp
 	stamped bool // the payload begins with a Stamp
 	arrival Arrival
 }
 
-// subscribe subscribes to the subjects of all targets. The buffer has space for each message of a turn and for one
-// duplicate of each, because the run would count a message as lost if the client library dropped it.
+// subscribe subscribes to the subjects of all targets. The client library drops a message if the buffer is full, and
+// the run would count it as lost. So the buffer has space for each message of a turn and for one duplicate of each.
 func subscribe(nc *nats.Conn, names Names, targets, count int, offset time.Duration) (*subscribers, error) {
 	s := &subscribers{messages: make(chan *nats.Msg, 2*count), offset: offset}
-	s.listening.Go(s.listen)
+	s.listener.Go(s.listen)
 	var err error
 	for i := 0; i < targets && err == nil; i++ {
 		var sub *nats.Subscription
@@ -151,14 +151,14 @@ func (s *subscribers) listen() {
 	}
 }
 
-// Arrived returns the number of messages that the subscribers have received.
+// Arrived returns the number of received messages.
 func (s *subscribers) Arrived(context.Context) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.arrivals), nil
 }
 
-// Note adds the messages that the subscribers have received to the ledger.
+// Note adds the received messages to the ledger.
 func (s *subscribers) Note(_ context.Context, l *Ledger, turn uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,5 +174,5 @@ func (s *subscribers) close() {
 		_ = sub.Unsubscribe()
 	}
 	close(s.messages)
-	s.listening.Wait()
+	s.listener.Wait()
 }

@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	// prepareTime is the time between the start of the cost measurement and the due time. A broker prepares firings
-	// within that time.
+	// prepareTime is the time from the beginning of the cost measurement to the due time. A broker prepares firings in
+	// this time.
 	prepareTime = 2 * time.Second
-	// maxCleanUp is the maximum time that the run gives a broker to delete entries after the last arrival.
+	// maxCleanUp is the maximum time after the last arrival for which the run waits until a broker has deleted entries.
 	maxCleanUp = 30 * time.Second
-	// timersPerMove is the number of uncancelled timers for each timer that the load moves.
+	// timersPerMove is the number of uncancelled timers for each moved timer.
 	timersPerMove = 10
 )
 
@@ -28,13 +28,13 @@ func (p Plan) moved() int {
 	return (p.Count - p.cancelled()) / timersPerMove
 }
 
-// setupTime returns the time that a slow machine needs to set, cancel and move the timers.
+// setupTime returns the time in which a slow machine sets, cancels and moves the timers.
 func (p Plan) setupTime() time.Duration {
-	const sets, requests = 5_000, 1_000 // per second; for each set, a broker publishes another message
+	const sets, requests = 5_000, 1_000 // per second; a broker publishes another message for each set
 	return time.Duration(p.Count)*time.Second/sets + time.Duration(p.cancelled()/2)*time.Second/requests
 }
 
-// instants returns the number of due times that all timers have in common.
+// instants returns the number of common due times of all timers.
 func (p Plan) instants() int {
 	if p.Interval == 0 {
 		return 1
@@ -51,36 +51,37 @@ func cron(every time.Duration) string {
 }
 
 // checkTimers checks a plan with named timers.
-func (p Plan) checkTimers(all *problems) {
-	all.checkRange("size", p.Size, MinSize, maxTimerSize)
-	all.addIf(slices.Contains(p.Sides, Pipeline), "beside %s: the pipeline has no timers; want %s", Pipeline, Scheduler)
+func (p Plan) checkTimers(problems *problems) {
+	problems.checkRange("size", p.Size, MinSize, maxTimerSize)
+	problems.addIf(slices.Contains(p.Sides, Pipeline), "beside %s: the pipeline has no timers; want %s", Pipeline,
+		Scheduler)
 	if p.Scenario == Timers {
 		const maxCancel = 99 // per cent: the scenario measures the firing of the other timers
-		all.checkRange("cancel", p.CancelPercent, 0, maxCancel)
-		all.checkRange("timers", p.TimerRate, 0, maxRate)
-		all.checkRange("rate", p.Rate, 0, maxRate)
+		problems.checkRange("cancel", p.CancelPercent, 0, maxCancel)
+		problems.checkRange("timers", p.TimerRate, 0, maxRate)
+		problems.checkRange("rate", p.Rate, 0, maxRate)
 		if p.TimerRate > 0 {
-			all.checkRange("count of timers of the even phase", p.evenTimers(), 1, maxCount)
-			all.checkRange("count of plain messages", p.plainMessages(), 0, maxCount)
+			problems.checkRange("count of timers of the even phase", p.evenTimers(), 1, maxCount)
+			problems.checkRange("count of plain messages", p.plainMessages(), 0, maxCount)
 		}
 		return
 	}
 	const minInterval = 5 * time.Second // a broker prepares, delivers and becomes idle within an interval
 	switch {
 	case p.Interval < minInterval || p.Interval%time.Second != 0 || time.Minute%p.Interval != 0:
-		all.addIf(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, which divide a minute", p.Interval)
+		problems.addIf(true, "every %s: want 5s, 6s, 10s, 12s, 15s, 20s, 30s or 1m, which divide a minute", p.Interval)
 	case p.Duration < p.Interval || p.Duration%p.Interval != 0:
-		all.addIf(true, "for %s: want a multiple of every (%s)", p.Duration, p.Interval)
+		problems.addIf(true, "for %s: want a multiple of every (%s)", p.Duration, p.Interval)
 	default:
-		all.checkRange("count of all rounds", p.Count*p.instants(), 1, maxCount)
+		problems.checkRange("count of all rounds", p.Count*p.instants(), 1, maxCount)
 	}
 }
 
 func (p Plan) evenTimers() int    { return int(p.Duration.Seconds() * float64(p.TimerRate)) }
 func (p Plan) plainMessages() int { return int(p.Duration.Seconds() * float64(p.Rate)) }
 
-// timers sets timers, cancels some, and moves some. All others have the same due time: timers measures their lateness
-// and cost. Then it runs the even phase.
+// timers sets timers, cancels some, and moves some. All uncancelled timers have the same due time. It measures their
+// lateness and cost, and then runs the even phase.
 func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	due := t.serverTime().Add(t.plan.dueAfter()).Truncate(time.Millisecond)
 	if result, err = t.setAndChange(ctx, due); err != nil {
@@ -93,9 +94,9 @@ func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	kept := t.plan.Count - t.plan.cancelled()
-	ledger, err := t.await(ctx, Wait{Target: t.target, Count: kept, Due: due, Complete: func() (err error) {
-		result.Cost, err = t.costWhenIdle(ctx, before, kept, time.Now().Add(maxCleanUp))
+	remaining := t.plan.Count - t.plan.cancelled()
+	ledger, err := t.await(ctx, Wait{Target: t.target, Count: remaining, Due: due, Complete: func() (err error) {
+		result.Cost, err = t.costWhenIdle(ctx, before, remaining, time.Now().Add(maxCleanUp))
 		return err
 	}})
 	if err != nil {
@@ -116,7 +117,7 @@ func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, 
 		return Result{}, err
 	}
 	result.Published, result.Acks, result.Timers = loaded.Rate, loaded.Acks, new(Phases)
-	kept, published := t.plan.Count-t.plan.cancelled(), t.plan.cancelled()
+	remaining, published := t.plan.Count-t.plan.cancelled(), t.plan.cancelled()
 	if t.side == Broker {
 		published -= published / 2
 	}
@@ -125,8 +126,8 @@ func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, 
 		first, end int
 		rate       *float64
 	}{
-		{Cancel, kept, kept + published, &result.Timers.Cancelled},
-		{RequestCancel, kept + published, t.plan.Count, &result.Timers.Requested},
+		{Cancel, remaining, remaining + published, &result.Timers.Cancelled},
+		{RequestCancel, remaining + published, t.plan.Count, &result.Timers.Requested},
 		{Move, 0, t.plan.moved(), &result.Timers.Moved},
 	} {
 		if phase.first == phase.end {
@@ -135,17 +136,17 @@ func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, 
 		l := set
 		l.Verb, l.First, l.Count, l.Sequences = phase.verb, phase.first, phase.end-phase.first,
 			loaded.Sequences[phase.first:phase.end]
-		done, err := t.publish(ctx, l)
+		changed, err := t.publish(ctx, l)
 		if err != nil {
 			return Result{}, err
 		}
-		*phase.rate, loaded.Last = done.Rate, done.Last
+		*phase.rate, loaded.Last = changed.Rate, changed.Last
 	}
 	return result, checkPublished(loaded, due, "a longer --delay")
 }
 
-// evenPhase measures timers that are due one after the other, together with plain messages. The timers have the first
-// numbers, and the plain messages the others.
+// evenPhase measures timers with consecutive due times, together with plain messages. The timers have the first
+// numbers.
 func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 	const margin, sets, delay = 3 * time.Second, 5_000, time.Second // a slow machine sets 5,000 timers per second
 	timers, plain := t.plan.evenTimers(), t.plan.plainMessages()
@@ -200,23 +201,23 @@ func (t *turn) sleepUntil(ctx context.Context, at time.Time) error {
 	return sleep(ctx, at.Sub(t.serverTime()))
 }
 
-// costWhenIdle waits until the processes are idle, but at most until end, and returns the cost. A broker is not idle
-// immediately after its deliveries, since it deletes entries.
+// costWhenIdle waits until the processes are idle, at most until end, and returns the cost. After its deliveries, a
+// broker still deletes entries.
 func (t *turn) costWhenIdle(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
 	// The unit of CPU time in /proc is 10 ms, so maxCPU allows one unit.
 	const interval, maxCPU = 500 * time.Millisecond, 15 * time.Millisecond
 	t.show("waiting until the processes are idle")
-	last, err := t.usage()
+	previous, err := t.usage()
 	for err == nil && time.Now().Before(end) {
 		if err = sleep(ctx, interval); err != nil {
 			break
 		}
-		var now usage
-		now, err = t.usage()
-		if now.server.CPU+now.sidecar.CPU-last.server.CPU-last.sidecar.CPU < maxCPU {
+		var current usage
+		current, err = t.usage()
+		if current.server.CPU+current.sidecar.CPU-previous.server.CPU-previous.sidecar.CPU < maxCPU {
 			break
 		}
-		last = now
+		previous = current
 	}
 	if err != nil {
 		return nil, err

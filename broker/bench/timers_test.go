@@ -66,7 +66,7 @@ func TestMessagesOfChanges(t *testing.T) {
 	}
 	due := time.Unix(1_700_000_000, 123_000_000)
 	const timer, schedule = "bench-abcdefghtimer.7-5.bench-abcdefgh-to.1", "bench-abcdefgh-schedule.7-5"
-	const expected, fired = "Nats-Expected-Last-Subject-Sequence", "bench-abcdefgh-fired.1"
+	const expected, firing = "Nats-Expected-Last-Subject-Sequence", "bench-abcdefgh-fired.1"
 	for _, test := range []struct {
 		side    Side
 		change  Change
@@ -98,11 +98,11 @@ func TestMessagesOfChanges(t *testing.T) {
 		},
 		{
 			Scheduler, Change{Verb: Set}, schedule,
-			nats.Header{"Nats-Schedule": {"@at 2023-11-14T22:13:20.123Z"}, "Nats-Schedule-Target": {fired}}, due, "",
+			nats.Header{"Nats-Schedule": {"@at 2023-11-14T22:13:20.123Z"}, "Nats-Schedule-Target": {firing}}, due, "",
 		},
 		{
 			Scheduler, Change{Verb: Set, Cron: "0 * * * * *"}, schedule,
-			nats.Header{"Nats-Schedule": {"0 * * * * *"}, "Nats-Schedule-Target": {fired}}, due, "",
+			nats.Header{"Nats-Schedule": {"0 * * * * *"}, "Nats-Schedule-Target": {firing}}, due, "",
 		},
 		{
 			Scheduler, Change{Verb: Cancel, API: "$JS.API"}, "$JS.API.STREAM.MSG.DELETE.BENCH-ABCDEFGH-SCHEDULES", nil,

@@ -15,8 +15,8 @@ type turn struct {
 	side    Side
 	target  Target       // nil if the scenario delivers no message
 	sidecar *Child       // the broker or the pipeline; nil if the turn needs neither
-	streams []string     // the streams that the run created for this turn, without the streams of the broker
-	core    *subscribers // the target, if the plan has plain subscribers; otherwise nil
+	streams []string     // the streams of this turn, without the streams of the broker
+	core    *subscribers // the target of a plan with plain subscribers; otherwise nil
 }
 
 // prepare creates the streams and starts the sidecar.
@@ -73,8 +73,8 @@ func (t *turn) startSidecar(ctx context.Context) (err error) {
 		t.show("starting the broker")
 		t.sidecar, err = StartChild(ctx, PartBroker, t.host.Command(PartBroker), struct{}{})
 	case t.side == Pipeline && !t.plan.Scenario.nothingDue():
-		// Delay-Due is a time by the server's clock. The subtraction of the maximum error prevents early messages.
-		order := pipe{Prefix: t.site.names.prefix, Core: t.plan.Core, Offset: t.report.Clock - t.report.ClockError}
+		// The subtraction of the maximum error prevents early messages.
+		order := pipeline{Prefix: t.site.names.prefix, Core: t.plan.Core, Offset: t.report.Clock - t.report.ClockError}
 		t.sidecar, err = StartChild(ctx, PartPipeline, t.host.Command(PartPipeline), &order)
 	}
 	return err
@@ -97,7 +97,7 @@ func (t *turn) cleanUp(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// publish runs the load in another process, and shows the progress of the load.
+// publish runs the load in another process, and shows its progress.
 func (t *turn) publish(ctx context.Context, load Load) (Loaded, error) {
 	child, err := StartChild(ctx, PartLoad, t.host.Command(PartLoad), load)
 	if err != nil {
@@ -137,7 +137,7 @@ func (t *turn) usage() (u usage, err error) {
 	return u, err
 }
 
-// cost returns the CPU time per message since the given usage, and the peak memory.
+// cost returns the CPU time per message since an earlier usage, and the peak memory.
 func (t *turn) cost(before usage, count int) (*Cost, error) {
 	now, err := t.usage()
 	if err != nil {

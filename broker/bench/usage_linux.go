@@ -35,13 +35,13 @@ func UsageOf(pid int) (u Usage, err error) {
 		return Usage{}, fmt.Errorf("read the usage of a process: %w", err)
 	}
 	for line := range strings.Lines(string(status)) {
-		for name, into := range map[string]*int64{"VmRSS:": &u.Memory, "VmHWM:": &u.Peak} {
+		for name, destination := range map[string]*int64{"VmRSS:": &u.Memory, "VmHWM:": &u.Peak} {
 			if rest, ok := strings.CutPrefix(line, name); ok {
 				kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 				if err != nil {
 					return Usage{}, fmt.Errorf("read the usage of a process: %w", err)
 				}
-				*into = kilobytes << 10
+				*destination = kilobytes << 10
 			}
 		}
 	}

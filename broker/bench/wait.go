@@ -8,10 +8,10 @@ import (
 const (
 	// pollInterval is the interval at which the run requests the number of arrivals.
 	pollInterval = 100 * time.Millisecond
-	// lossTimeout is the time after which missing messages count as lost. It begins with the last due time, or with the
-	// last arrival if that is later.
+	// lossTimeout is the minimum time from the last due time, and from the last arrival, after which missing messages
+	// count as lost.
 	lossTimeout = 15 * time.Second
-	// duplicateWait is the time between the last arrival and the count, in which duplicates may arrive.
+	// duplicateWait is the time between the last arrival and the ledger, in which duplicates may arrive.
 	duplicateWait = 500 * time.Millisecond
 )
 
@@ -23,14 +23,14 @@ type Wait struct {
 	Due        time.Time     // due time of the last message, by the local clock
 	ClockError time.Duration // see NewLedger
 	Plain      int           // see Ledger
-	// Arrived is called with the number of arrivals, several times a second. Nil means that the caller does not need it.
+	// Arrived is called with the number of arrivals, several times a second. It may be nil.
 	Arrived func(n int)
-	// Complete is called when all messages have arrived, or when the missing messages are lost. It may be called more
-	// than once, because a duplicate first counts as a message. Nil means that the caller does not need it.
+	// Complete is called when all messages have arrived, or when the missing messages are lost. A duplicate first counts
+	// as a message, so Complete may be called more than once. It may be nil.
 	Complete func() error
 }
 
-// Ledger waits until all messages have arrived, or until the missing messages are lost. Then it returns the ledger.
+// Ledger waits until all messages have arrived, or the missing messages are lost. Then it returns the ledger.
 func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	for want := w.Count; ; {
 		arrived, timedOut, err := w.await(ctx, want)
@@ -55,8 +55,7 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 	}
 }
 
-// await waits for the wanted number of arrivals, duplicates included. TimedOut is true if await has stopped waiting
-// because of lossTimeout.
+// await waits for the wanted number of arrivals, duplicates included, or until lossTimeout has passed.
 func (w Wait) await(ctx context.Context, want int) (arrived int, timedOut bool, err error) {
 	lastArrival := time.Now()
 	for {
