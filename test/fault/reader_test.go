@@ -61,7 +61,7 @@ func TestIdleLaneAfterDeathOfConsumerServer(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(late) < count {
-			return fmt.Errorf("%d of %d came", len(late), count)
+			return fmt.Errorf("%d of %d arrived", len(late), count)
 		}
 		return nil
 	}); err != nil {
@@ -197,7 +197,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 			t.Error(err)
 		}
 		if n, d := seen.count(); d != n {
-			t.Errorf("round %d: after clean stops %d messages came %d times", round, n, d)
+			t.Errorf("round %d: after clean stops %d messages arrived %d times", round, n, d)
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (c *tally) await(t *testing.T, maxTime time.Duration, want int) {
 	t.Helper()
 	if err := await(maxTime, func() error {
 		if n, _ := c.count(); n < want {
-			return fmt.Errorf("%d of %d came", n, want)
+			return fmt.Errorf("%d of %d arrived", n, want)
 		}
 		return nil
 	}); err != nil {

@@ -129,7 +129,7 @@ func (w *world) readOn(ctx context.Context, c jetstream.Consumer, server string,
 			read++
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%d of %d came: %w", read, count, errors.Join(batch.Error(), ctx.Err()))
+			return fmt.Errorf("%d of %d arrived: %w", read, count, errors.Join(batch.Error(), ctx.Err()))
 		}
 	}
 	w.log.Add(history.Event{Op: history.Read, Server: server})

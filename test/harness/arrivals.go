@@ -239,6 +239,6 @@ func CheckExactly(t *testing.T, in *Inbox, due time.Time, count int) {
 		t.Fatalf("when due: %d messages, want %d", len(got), count+1)
 	}
 	if last := got[count]; !last.At.Equal(due) || !last.Due.Equal(due) {
-		t.Errorf("came at %s saying it was due %s, want %s", last.At, last.Due, due)
+		t.Errorf("arrived at %s saying it was due %s, want %s", last.At, last.Due, due)
 	}
 }

@@ -153,7 +153,7 @@ func (i *Instance) Stop() {
 	i.Close()
 }
 
-// Crash closes all connections at once, so that the broker can no longer acknowledge, commit or deliver, and then ends
+// Crash closes all connections together, so that the broker can no longer acknowledge, commit or deliver, and then ends
 // it.
 func (i *Instance) Crash() {
 	i.t.Helper()

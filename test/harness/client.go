@@ -40,7 +40,7 @@ func (c *Client) CallService(into any, subject, body string, headers ...string) 
 	return ""
 }
 
-// Client publishes requests and reads what arrives.
+// Client publishes requests, and reads arrivals.
 type Client struct {
 	T  testing.TB
 	NC *nats.Conn

@@ -109,10 +109,10 @@ func (l *Load) CheckHistory(got []Arrival) {
 	for _, a := range got {
 		count[a.Body]++
 		if a.At.Before(a.Due) {
-			l.t.Errorf("%s came %s early", a.Body, a.Due.Sub(a.At))
+			l.t.Errorf("%s arrived %s early", a.Body, a.Due.Sub(a.At))
 		}
 		if !l.tried[a.Body] {
-			l.t.Errorf("%q came and nobody sent it", a.Body)
+			l.t.Errorf("%q arrived and nobody sent it", a.Body)
 		}
 	}
 	lost, twice := 0, 0
@@ -127,7 +127,7 @@ func (l *Load) CheckHistory(got []Arrival) {
 		}
 	}
 	if lost > 0 || twice > 0 {
-		l.t.Errorf("of %d accepted, %d were lost; of %d that came, %d came more than once", len(l.accepted), lost,
+		l.t.Errorf("of %d accepted, %d were lost; of %d that arrived, %d arrived more than once", len(l.accepted), lost,
 			len(count), twice)
 	}
 	l.t.Logf("%d accepted, %d arrived, %d lost, %d twice", len(l.accepted), len(count), lost, twice)

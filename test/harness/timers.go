@@ -36,7 +36,7 @@ func (in *Inbox) Rounds(t *testing.T, series uint64, since time.Time, want ...ti
 	for i, a := range got {
 		if a.At.Sub(since) != want[i] || a.Header.Get("Delay-Round") != strconv.Itoa(i+1) ||
 			a.Header.Get("Delay-Series") != fmt.Sprint(series) {
-			t.Errorf("after %s came round %s of series %s, due after %s; want round %d after %s", a.At.Sub(since),
+			t.Errorf("after %s arrived round %s of series %s, due after %s; want round %d after %s", a.At.Sub(since),
 				a.Header.Get("Delay-Round"), a.Header.Get("Delay-Series"), a.Due.Sub(since), i+1, want[i])
 		}
 		if ids[a.ID] {

@@ -23,7 +23,7 @@ func Proxy(t testing.TB, s *Server, take func(question string, m *nats.Msg) bool
 			PassOn(api, question, m)
 		}
 	})
-	Flush(t, api) // or the first request may find nobody
+	Flush(t, api) // or the first request may have no responder
 	return ProxyAPI
 }
 
@@ -33,10 +33,10 @@ func PassOn(nc *nats.Conn, question string, m *nats.Msg) {
 	_ = nc.PublishMsg(&nats.Msg{Subject: "$JS.API." + question, Reply: m.Reply, Header: m.Header, Data: m.Data})
 }
 
-// Pages answers the questions for a list of streams with one page after the other.
+// Pages answers requests for a list of streams with one page after the other.
 type Pages struct {
-	All     []string // the answers that are left
-	Offsets []int    // that were asked for
+	All     []string // the remaining answers
+	Offsets []int    // of the requests so far
 }
 
 // Ask takes the next page.

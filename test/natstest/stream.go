@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Reconfigure changes the configuration of a stream, as an operator would behind a broker's back.
+// Reconfigure changes the configuration of a stream, as an operator would, without the broker.
 func Reconfigure(t testing.TB, js jetstream.JetStream, stream string, change func(*jetstream.StreamConfig)) {
 	t.Helper()
 	s, err := js.Stream(context.Background(), stream)

@@ -216,7 +216,7 @@ func TestForgedRecordsAreIgnored(t *testing.T) {
 		found, report := journaled(c, journal.Query{})
 		wantRecords(t, found, onTime(id, "orders.a", due))
 		if report.Unproven != 6 || report.Duplicates != 2 || !report.Complete() {
-			t.Errorf("reported %+v, want 6 unproven messages, and two copies", report)
+			t.Errorf("reported %+v, want 6 unproven messages, and two duplicates", report)
 		}
 		lastMinute := journal.Query{Since: time.Now().Add(-time.Minute)} // begins with the copy
 		if found, report = journaled(c, lastMinute); len(found) > 0 || !report.Complete() || report.Duplicates != 1 {

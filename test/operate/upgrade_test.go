@@ -47,7 +47,7 @@ func TestUpgradeAndBack(t *testing.T) {
 		p.Terminate()
 	}
 	in.Await(l.End(2 * harness.LoadRate))
-	time.Sleep(time.Second) // for copies
+	time.Sleep(time.Second) // for duplicates
 	l.CheckHistory(in.All())
 	c.CheckNoDead()
 }

@@ -201,7 +201,7 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 		time.Sleep(time.Second)
 		got = arrivals(c)
 	}
-	time.Sleep(3 * time.Second) // for copies
+	time.Sleep(3 * time.Second) // for duplicates
 	got = arrivals(c)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {

@@ -138,7 +138,7 @@ func checkEachOnce(c *harness.Client, count int, interval time.Duration) {
 		time.Sleep(interval)
 	}
 	in.Await(count)
-	time.Sleep(time.Second) // for copies
+	time.Sleep(time.Second) // for duplicates
 	harness.CheckCount(c.T, in.All(), count)
 }
 

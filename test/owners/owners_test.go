@@ -24,7 +24,7 @@ func TestInstancesShare(t *testing.T) {
 		start := time.Now()
 		a := harness.StartBroker(t, s, harness.Member(t, 3))
 		if took := time.Since(start); took > time.Second {
-			t.Errorf("the first was ready after %s, want at once", took)
+			t.Errorf("the first was ready after %s, want immediately", took)
 		}
 		harness.CheckOwned(t, []int{harness.MemberLanes}, a)
 		b := harness.StartBroker(t, s, harness.Member(t, 3))

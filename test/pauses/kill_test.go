@@ -48,7 +48,7 @@ func TestNothingLostOnKillWhilePaused(t *testing.T) {
 		})
 	}
 	if n := harness.Pending(c, "ORDERS"); n > 0 {
-		t.Fatalf("%d came while paused", n)
+		t.Fatalf("%d arrived while paused", n)
 	}
 	resumed := time.Now()
 	verb("resume", "orders.>")

@@ -43,7 +43,7 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 		send(3000, "delay.1s", true)
 		for _, l := range a.Broker.Status().Lanes {
 			if l.Held > 2100 {
-				t.Errorf("%s holds %d messages: what waits should take no memory", l.Stream, l.Held)
+				t.Errorf("%s holds %d messages in memory, want few: paused messages take no memory", l.Stream, l.Held)
 			}
 		}
 		time.Sleep(2 * time.Second)
@@ -106,7 +106,7 @@ func TestPausedByAllInstances(t *testing.T) {
 		c.Target("ORDERS", "orders.>")
 		change, err := o.Pause(context.Background(), "orders.>")
 		if err != nil || len(change.Confirmed) != 2 || len(change.Unconfirmed) != 0 {
-			t.Fatalf("%+v, %v, want two instances told", change, err)
+			t.Fatalf("%+v, %v, want the confirmation of two instances", change, err)
 		}
 		count := 0
 		send := func(n int) {
@@ -156,7 +156,7 @@ func TestPausedCountsNoAttempts(t *testing.T) {
 		w, err := o.Where(context.Background(), harness.MustWanted(t, fmt.Sprintf("%s-%d", ack.Stream, ack.Sequence)), 100,
 			func(uint64, uint64) {})
 		if err != nil || w.Stream != "DELAY_PAUSED" || w.Attempts != 1 || !strings.Contains(w.Answer, "paused since") {
-			t.Errorf("after an hour it is %+v, %v, want one attempt, in DELAY_PAUSED", w, err)
+			t.Errorf("after an hour, the message is %+v, %v; want one attempt, in DELAY_PAUSED", w, err)
 		}
 		c.CheckNoDead()
 		c.Target("ORDERS", "orders.>")

@@ -113,7 +113,7 @@ func TestPausedAgainWhileResumed(t *testing.T) {
 			before := harness.Pending(c, "ORDERS")
 			time.Sleep(5 * time.Second)
 			if got := harness.Pending(c, "ORDERS"); got != before {
-				t.Fatalf("paused %dms after it was resumed, %d came", after-300, got-before)
+				t.Fatalf("paused %dms after it was resumed, %d arrived", after-300, got-before)
 			}
 			harness.MustResume(t, o, "orders.>")
 			time.Sleep(time.Duration(after) * time.Millisecond)

@@ -89,8 +89,8 @@ func TestPausedStreamTroubles(t *testing.T) {
 	}
 }
 
-// TestPausedStreamPurged: somebody purges the stream of paused messages. The messages are lost, and the pause is not:
-// it is written again, so that it holds after a restart too.
+// TestPausedStreamPurged: the stream of paused messages is purged. The messages are lost. An instance writes the pause
+// again, so that the pause also holds after a restart.
 func TestPausedStreamPurged(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -128,7 +128,7 @@ func TestResumedInFullAccount(t *testing.T) {
 		}
 		change, err := o.Resume(context.Background(), "ui.>")
 		if err != nil || change.NotStored == "" || len(change.Confirmed) != 1 {
-			t.Errorf("resume: %+v, %v, want it told, and why it is not stored", change, err)
+			t.Errorf("resume: %+v, %v, want a confirmation, and the reason why the resumption is not stored", change, err)
 		}
 		time.Sleep(time.Minute)
 		harness.CheckCount(t, in.All(), 100)
@@ -152,7 +152,7 @@ func TestPauseWithoutItsStream(t *testing.T) {
 		<-b.Broker.Ready()
 		c.Target("ORDERS", "orders.>")
 		if _, err := o.Pause(context.Background(), "orders.>"); !errors.Is(err, inspect.ErrNoPauses) {
-			t.Errorf("pause: %v, want that there is no stream for it", err)
+			t.Errorf("pause: %v, want an error that no stream exists", err)
 		}
 		c.Publish("delay.1s.orders.x", "000000")
 		time.Sleep(time.Minute)
@@ -176,7 +176,7 @@ func TestPauseRefusedByOlderBroker(t *testing.T) {
 			t.Errorf("pause beside an older broker: %v, want its name", err)
 		}
 		if all, err := o.Pauses(context.Background()); err != nil || len(all) > 0 {
-			t.Errorf("paused all the same: %v, %v", all, err)
+			t.Errorf("paused nevertheless: %v, %v", all, err)
 		}
 		natstest.NoError(t, older.Unsubscribe())
 		deaf := harness.StartBroker(t, s, cfg)

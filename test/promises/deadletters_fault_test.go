@@ -62,7 +62,7 @@ func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 	natstest.NoError(t, err)
 	on.Store(true)
 	if first, err := resendAll(i); err == nil {
-		t.Errorf("with requests that fail, it says %+v", first)
+		t.Errorf("with requests that fail, the result is %+v", first)
 	}
 	on.Store(false)
 	time.Sleep(time.Second)

@@ -38,7 +38,7 @@ func impatient(t *testing.T) broker.Config {
 }
 
 // TestResentKeepsItsID: a message without a target becomes a dead letter. Once the target exists and the letter is
-// resent, the message arrives at once, one time, under its first id, and the letter is gone.
+// resent, the message arrives immediately, once, under its first id, and the letter is removed.
 func TestResentKeepsItsID(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, impatient(t), func(t *testing.T, c *harness.Client) {
@@ -106,7 +106,7 @@ func TestResentOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		in := c.Subscribe("orders.>")
 		c.Create(jetstream.StreamConfig{
-			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // forgets at once
+			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // less than between the resends
 		})
 		cut := harness.Connected(t, s.Connect(nats.UserInfo(natstest.Tried, natstest.Tried)))
 		l := letter(c, c.Box())

@@ -98,7 +98,7 @@ func TestFloodSlowsNobody(t *testing.T) {
 // A flood is several troubles at the same time.
 type flood struct {
 	troubles []trouble
-	maxStop  time.Duration // the maximum time for which the lane may stop at once
+	maxStop  time.Duration // the maximum duration of one stop of the lane
 	maxSum   time.Duration // the maximum sum of all times for which the lane stops
 }
 

@@ -69,7 +69,7 @@ type vectors struct {
 
 func (v vectors) publish(raw *harness.RawConn) {
 	v.c.T.Helper()
-	numbers := make(map[string]int) // which publish, by body
+	numbers := make(map[string]int) // of the publishes, by body
 	for _, disguise := range poison.Disguises {
 		for _, line := range poison.Headers {
 			block := "NATS/1.0\r\n" + strings.Join(userLines, "\r\n") + "\r\n" + disguise.Lines(line) + "\r\n\r\n"
@@ -93,7 +93,7 @@ func (v vectors) publish(raw *harness.RawConn) {
 		}
 	}
 	if published := 2 * len(poison.Disguises) * len(poison.Headers); all < published*3/4 || all == published {
-		v.c.T.Errorf("%d of %d were stored, want nearly all: the server refuses what it sees", all, published)
+		v.c.T.Errorf("%d of %d were stored, want nearly all", all, published)
 	}
 }
 
@@ -166,7 +166,7 @@ func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due ti
 		case strings.HasPrefix(name, "nats-"), strings.HasPrefix(name, "nmqtt-"), strings.HasPrefix(name, "delay-"),
 			name == "status", name == "description", name == "kv-operation":
 			if _, twice := reserved[name]; twice || !slices.Contains(set, name) {
-				t.Errorf("%s: it has %s: %s", what, l.name, l.value)
+				t.Errorf("%s has %s: %s", what, l.name, l.value)
 			}
 			reserved[name] = l.value
 		default:
@@ -175,7 +175,7 @@ func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due ti
 	}
 	for _, name := range set {
 		if _, ok := reserved[name]; !ok {
-			t.Errorf("%s: it has no %s", what, name)
+			t.Errorf("%s has no %s", what, name)
 		}
 	}
 	if _, err := message.ParseID(reserved["delay-id"]); err != nil ||
@@ -187,11 +187,11 @@ func checkRaw(t testing.TB, what string, lines []rawHeader, set []string, due ti
 	}
 	for _, line := range userLines {
 		if !slices.Contains(user, line) {
-			t.Errorf("%s: the user header %q is gone", what, line)
+			t.Errorf("%s: the user header %q is missing", what, line)
 		}
 	}
 	if slices.Index(user, "X-Multi: one") > slices.Index(user, "X-Multi: two") {
-		t.Errorf("%s: the values of X-Multi changed places", what)
+		t.Errorf("%s: the values of X-Multi are in the wrong order", what)
 	}
 }
 

@@ -93,7 +93,7 @@ func TestStreamRecreated(t *testing.T) {
 		harness.CheckCount(t, got, 51)
 		for _, a := range got {
 			if late := a.At.Sub(start.Add(time.Second)); late < 0 || late > 2*time.Second {
-				t.Errorf("%s came %s after it was due", a.Body, late)
+				t.Errorf("%s arrived %s after it was due", a.Body, late)
 			}
 		}
 		c.CheckEmpty()
@@ -179,8 +179,8 @@ func deliverSecond(c *harness.Client) *harness.Inbox {
 	return in
 }
 
-// TestAckLost crashes the broker between a delivery and its commit. The copy that follows has the same ids, so a target
-// with a duplicate window stores one message.
+// TestAckLost crashes the broker between a delivery and its commit. The duplicate that follows has the same ids, so a
+// target with a duplicate window stores one message.
 func TestAckLost(t *testing.T) {
 	t.Parallel()
 	harness.BubbleWithBroker(t, broker.Config{}, func(t *testing.T, c *harness.Client, b *harness.Instance) {
@@ -194,7 +194,7 @@ func TestAckLost(t *testing.T) {
 		harness.CheckBodies(t, seen, "first second×2")
 		for _, a := range seen[1:] {
 			if a.Body == "second" && (a.ID != seen[0].ID || a.Header.Get("Nats-Msg-Id") != a.ID) {
-				t.Errorf("the copies have ids %q and %q, want the same", seen[0].ID, a.ID)
+				t.Errorf("the duplicates have ids %q and %q, want the same", seen[0].ID, a.ID)
 			}
 		}
 	})
@@ -337,7 +337,7 @@ func TestPurgeOfReplacedStream(t *testing.T) {
 			count[m.Subject]++
 		}
 		if count["orders.old"] != 50 || count["orders.new"] != 60 {
-			t.Errorf("%d old and %d new messages came, want 50 and 60", count["orders.old"], count["orders.new"])
+			t.Errorf("%d old and %d new messages arrived, want 50 and 60", count["orders.old"], count["orders.new"])
 		}
 	})
 }

@@ -93,7 +93,7 @@ func TestTroubleBesideHealthy(t *testing.T) {
 // yet a crash repeats only the deliveries of the last seconds.
 func TestCrashRepeatsLittle(t *testing.T) {
 	t.Parallel()
-	for rate, maxCopies := range map[int]int{10: 52, 1000: 6000} { // per second, and of the last 5 or 6 seconds
+	for rate, maxDuplicates := range map[int]int{10: 52, 1000: 6000} { // per second, and of the last 5 or 6 seconds
 		if rate > 10 && testing.Short() {
 			continue
 		}
@@ -111,8 +111,8 @@ func TestCrashRepeatsLittle(t *testing.T) {
 			before := len(in.All())
 			harness.StartBroker(t, s, broker.Config{})
 			time.Sleep(time.Second)
-			if again := len(in.All()) - before; before != rate*seconds || again > maxCopies {
-				t.Errorf("of %d messages, %d came again after the crash; want at most %d", before, again, maxCopies)
+			if again := len(in.All()) - before; before != rate*seconds || again > maxDuplicates {
+				t.Errorf("of %d messages, %d were delivered again after the crash; want at most %d", before, again, maxDuplicates)
 			}
 		})
 	}
@@ -144,7 +144,7 @@ func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstes
 }
 
 // TestLateAcknowledgement: a level stores messages but does not acknowledge. The broker repeats the hop into the same
-// level, which recognises the copy. Another level could not.
+// level, which recognises the duplicate. Another level could not.
 func TestLateAcknowledgement(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

@@ -58,7 +58,7 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	p.Terminate()
 }
 
-// TestCleanStopUnderLoad stops and starts the broker under load. A core subscriber, which cannot recognise copies,
+// TestCleanStopUnderLoad stops and starts the broker under load. A core subscriber, which cannot recognise duplicates,
 // receives each message once.
 func TestCleanStopUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestCleanStopUnderLoad(t *testing.T) {
 	env := []string{"NATS_URL=" + s.Server().ClientURL(), "DELAY_PROVISION=create"}
 	p, l := restartUnderLoad(t, natstest.StartBroker(t, env...), s.Connect(), 3, (*natstest.Process).Terminate, env)
 	in.Await(l.End(0))
-	time.Sleep(time.Second) // for copies
+	time.Sleep(time.Second) // for duplicates
 	l.CheckHistory(in.All())
 	p.Terminate()
 	c.CheckEmpty()

@@ -49,7 +49,7 @@ func TestFloodOfOneTarget(t *testing.T) {
 				want = restarted.Add(time.Duration(i-first) * time.Second / rate)
 			}
 			if !a.At.Equal(want) {
-				t.Fatalf("message %d of the flood came %s after it was due, want %s", i, a.At.Sub(due), want.Sub(due))
+				t.Fatalf("message %d of the flood arrived %s after it was due, want %s", i, a.At.Sub(due), want.Sub(due))
 			}
 		}
 		harness.CheckOnTime(t, fast.All(), 2*others)
@@ -58,7 +58,7 @@ func TestFloodOfOneTarget(t *testing.T) {
 }
 
 // TestPendingLimits: a full level refuses messages of clients, but none that are already on their way. If the limit is
-// set below what a level holds, nothing is removed.
+// set below the number of messages in a level, nothing is removed.
 func TestPendingLimits(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -124,7 +124,7 @@ func TestRateAfterOutage(t *testing.T) {
 		time.Sleep(20 * time.Minute) // more than the outage and 400 s at the rate
 		for second, n := range asked {
 			if n > rate {
-				t.Fatalf("in second %s it was asked %d times, want at most %d", second, n, rate)
+				t.Fatalf("in second %s the target got %d requests, want at most %d", second, n, rate)
 			}
 		}
 		c.CheckEmpty()
@@ -132,7 +132,7 @@ func TestRateAfterOutage(t *testing.T) {
 }
 
 // TestRateOfTheLargest: messages of the largest size that a level accepts leave no room for the headers of a retry
-// lane. If only the target's rate puts them off, they need no retry lane: they wait in their level.
+// lane. If only the target's rate delays them, they need no retry lane: they wait in their level.
 func TestRateOfTheLargest(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -150,7 +150,7 @@ func TestRateOfTheLargest(t *testing.T) {
 		got := slow.All()
 		for i, a := range got {
 			if want := due.Add(time.Duration(i) * time.Second); !a.At.Equal(want) || a.Body != body {
-				t.Errorf("number %d, of %d bytes, came at %s, want %s", i, len(a.Body), a.At, want)
+				t.Errorf("number %d, of %d bytes, arrived at %s, want %s", i, len(a.Body), a.At, want)
 			}
 		}
 		harness.CheckCount(t, got, count)

@@ -208,7 +208,7 @@ func (m *month) event(hour int) {
 	case [2]int{3, 20}:
 		held := func(a harness.Arrival) bool { return a.Body == fmt.Sprintf("held-%d", m.day) }
 		if slices.ContainsFunc(m.Arrivals("SHOP"), held) {
-			m.T.Error("a message for a paused target came")
+			m.T.Error("a message for a paused target was delivered")
 		}
 		m.operate(harness.MustResume, "shop.held")
 	}
@@ -306,7 +306,7 @@ func (m *month) check() {
 	seen, rounds := make(map[string]bool), make(map[string][]time.Time)
 	for _, a := range m.arrived {
 		if a.At.Before(a.Due) {
-			t.Errorf("%s is early: it came at %s, and was due at %s", a.Body, a.At, a.Due)
+			t.Errorf("%s is early: it arrived at %s, and was due at %s", a.Body, a.At, a.Due)
 		}
 		if a.Subject == "shop.report" {
 			if a.Due.Before(m.end()) {
@@ -315,12 +315,12 @@ func (m *month) check() {
 			continue
 		}
 		if seen[a.Body] {
-			t.Errorf("%s came twice", a.Body)
+			t.Errorf("%s arrived twice", a.Body)
 		}
 		seen[a.Body] = true
 		switch want, ok := m.due[a.Body]; {
 		case m.cancelled[a.Body]:
-			t.Errorf("%s was cancelled, and came at %s", a.Body, a.At)
+			t.Errorf("%s was cancelled, and arrived at %s", a.Body, a.At)
 		case !ok || !a.Due.Equal(want):
 			t.Errorf("%s was due at %s, want %s", a.Body, a.Due, want)
 		}

@@ -97,7 +97,7 @@ func TestAbsoluteTimes(t *testing.T) {
 		c.Publish("delayat."+at(-time.Hour).UTC().Format(time.RFC3339)+".orders.past", "past")
 		synctest.Wait()
 		if got := in.All(); len(got) != 1 || !got[0].At.Equal(start) {
-			t.Errorf("a time in the past gave %v, want one message at once", got)
+			t.Errorf("a time in the past gave %v, want one message immediately", got)
 		}
 		c.Publish("delayat."+at(10*time.Second).UTC().Format(time.RFC3339)+".orders.a", "a")
 		c.Publish(fmt.Sprintf("delayat.%d.orders.b", at(20*time.Second).Unix()), "b")
@@ -143,15 +143,15 @@ func TestRandomDelays(t *testing.T) {
 		seen := make(map[string]bool)
 		for i, a := range got {
 			if seen[a.Body] {
-				t.Errorf("%s came twice", a.Body)
+				t.Errorf("%s arrived twice", a.Body)
 			}
 			seen[a.Body] = true
 			if want := due[a.Body]; !a.At.Equal(want) || !a.Due.Equal(want) {
-				t.Fatalf("%s came at %s and says it was due %s, want %s (%s)", a.Body, a.At, a.Due, want,
+				t.Fatalf("%s arrived at %s with the due time %s, want %s (%s)", a.Body, a.At, a.Due, want,
 					a.At.Sub(want))
 			}
 			if i > 0 && a.Due.Before(got[i-1].Due) {
-				t.Errorf("%s came after one that was due later", a.Body)
+				t.Errorf("%s arrived after a message that was due later", a.Body)
 			}
 		}
 		c.CheckEmpty()

@@ -30,7 +30,7 @@ func TestOldestDueFirstWithinASecond(t *testing.T) {
 		last := ""
 		for _, m := range c.Arrivals("ORDERS") {
 			if m.Body < last {
-				t.Errorf("%s came behind %s", m.Body, last)
+				t.Errorf("%s arrived after %s", m.Body, last)
 			}
 			last = m.Body
 		}
@@ -73,12 +73,12 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 		for i, m := range got {
 			if m.Due.After(back) {
 				if !m.At.Equal(m.Due) {
-					t.Fatalf("%s came at %s, due %s", m.Body, m.At, m.Due)
+					t.Fatalf("%s arrived at %s, due %s", m.Body, m.At, m.Due)
 				}
 				continue
 			}
 			if overdue++; !m.At.Equal(back) {
-				t.Fatalf("%s came at %s, want all that was overdue at %s", m.Body, m.At, back)
+				t.Fatalf("%s arrived at %s, want all overdue messages at %s", m.Body, m.At, back)
 			}
 			if m.Due.Before(lanes[m.Body]) {
 				t.Fatalf("number %d, %s, was due %s, and one before it in its lane %s", i, m.Body, m.Due, lanes[m.Body])
@@ -92,7 +92,7 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 			}
 		}
 		if overdue < count/3 {
-			t.Errorf("%d were overdue: too few to tell", overdue)
+			t.Errorf("%d messages were overdue, want more", overdue)
 		}
 		c.CheckEmpty()
 	})

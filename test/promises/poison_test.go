@@ -54,7 +54,7 @@ func TestPoison(t *testing.T) {
 type poisoner struct {
 	*harness.Client
 	raw   *harness.RawConn
-	dead  map[string]int // what each code should count
+	dead  map[string]int // expected number of dead letters, by code
 	clean int            // messages of which the harmful part is removed
 	start time.Time
 }
@@ -132,20 +132,20 @@ func (p *poisoner) wantDelivered(healthy int) {
 		case "orders.healthy":
 			nHealthy++
 			if !a.At.Equal(due) {
-				t.Errorf("%s came at %s, want %s", a.Body, a.At, due)
+				t.Errorf("%s arrived at %s, want %s", a.Body, a.At, due)
 			}
 		case "orders.clean":
 			nClean++
 			for _, k := range []string{"Status", "Description", "Nats-Pending-Messages"} {
 				if a.Header.Get(k) != "" {
-					t.Errorf("the reserved header %s: %s came through", k, a.Header.Get(k))
+					t.Errorf("the reserved header %s: %s was passed on", k, a.Header.Get(k))
 				}
 			}
 			if !a.Due.Equal(due) {
 				t.Errorf("%s says it was due %s, want %s", a.ID, a.Due, due)
 			}
 		default:
-			t.Errorf("%q came on %s", a.Body, a.Subject)
+			t.Errorf("%q arrived on %s", a.Body, a.Subject)
 		}
 	}
 	if nHealthy != healthy || nClean != p.clean {

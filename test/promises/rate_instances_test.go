@@ -34,7 +34,7 @@ func checkRate(t *testing.T, what string, all []harness.Arrival, count, rate int
 		ids[a.ID] = true
 	}
 	if len(all) != count || len(ids) != count {
-		t.Fatalf("%s: %d messages came %d times, want %d once each", what, len(ids), len(all), count)
+		t.Fatalf("%s: %d messages arrived %d times, want %d once each", what, len(ids), len(all), count)
 	}
 	const collect = 25 * time.Millisecond // more than a reader collects at the tail of a level: see engine/slack.go
 	interval := time.Second / time.Duration(rate)
@@ -42,7 +42,7 @@ func checkRate(t *testing.T, what string, all []harness.Arrival, count, rate int
 	harness.CheckSpread(t, all, rate, time.Second-collect)
 	for i := 1; i < len(all); i++ {
 		if apart := all[i].At.Sub(all[i-1].At); apart > interval+collect {
-			t.Fatalf("%s: number %d came %s behind the one before it", what, i, apart)
+			t.Fatalf("%s: number %d arrived %s behind the one before it", what, i, apart)
 		}
 	}
 	if took, turns := all[count-1].At.Sub(all[0].At), time.Duration(count-1)*interval; took > turns+time.Second {
@@ -121,7 +121,7 @@ func TestRateByKey(t *testing.T) {
 			checkRate(t, tenant, by[tenant], flood, rate)
 		}
 		if got := by["none"]; len(got) != flood || got[flood-1].At.Sub(got[0].At) > time.Second {
-			t.Errorf("without a key %d arrived, want %d at once", len(got), flood)
+			t.Errorf("without a key %d arrived, want all %d at the due time", len(got), flood)
 		}
 		for _, key := range []string{"", "a b", "\x7f", fmt.Sprintf("%065d", 0)} {
 			c.Publish("delay.1s.keyed.a", "bad", "Delay-Rate-Key", key)
@@ -156,7 +156,7 @@ func TestRateWhileInstancesChange(t *testing.T) {
 			ids[a.ID] = true
 		}
 		if len(ids) != flood || len(got) > flood+rate {
-			t.Errorf("%d messages came %d times, want %d, and few copies", len(ids), len(got), flood)
+			t.Errorf("%d messages arrived %d times, want %d, and few duplicates", len(ids), len(got), flood)
 		}
 		// A message that is up to 250 ms late for its send time does not delay the others.
 		harness.CheckSpread(t, got, rate+rate/4+1, time.Second)

@@ -49,7 +49,7 @@ func TestSilenceOfRatedTargetCounts(t *testing.T) {
 }
 
 // TestRateAfterKills: the broker is killed several times while 1,200 messages wait for their send times. Messages that
-// it moved just before its death are moved again, and the copies take send times. They are few, so the rate is soon
+// it moved just before its death are moved again, and the duplicates take send times. They are few, so the rate is soon
 // used in full after each kill, and the last message comes almost as early as it can.
 func TestRateAfterKills(t *testing.T) {
 	natstest.Long(t)
@@ -82,8 +82,8 @@ func TestRateAfterKills(t *testing.T) {
 			t.Errorf("it took %s, want the %s of the turns, and little more than a second for each kill", took, turns)
 		}
 		all := sent.All()
-		if copies := len(all) - flood; copies > kills*rate {
-			t.Errorf("%d copies were sent, want no more than a second's for each of %d kills", copies, kills)
+		if duplicates := len(all) - flood; duplicates > kills*rate {
+			t.Errorf("%d duplicates were sent, want at most those of a second for each of %d kills", duplicates, kills)
 		}
 		harness.CheckSpread(t, all, rate+1, time.Second-time.Millisecond)
 		c.CheckEmpty()
@@ -127,7 +127,7 @@ func TestPausedAgainAtItsRate(t *testing.T) {
 					before := harness.Pending(c, "SLOW")
 					time.Sleep([]time.Duration{10 * time.Second, 3 * time.Second, time.Second / 2, 7 * time.Second}[i])
 					if got := harness.Pending(c, "SLOW"); got != before {
-						t.Errorf("paused, %d came", got-before)
+						t.Errorf("paused, %d arrived", got-before)
 					}
 					harness.MustResume(t, o, "slow.>")
 					publish()
@@ -140,13 +140,13 @@ func TestPausedAgainAtItsRate(t *testing.T) {
 				for i := 1; i < len(got); i++ {
 					switch apart := got[i].At.Sub(got[i-1].At); {
 					case apart < time.Second/rate:
-						t.Fatalf("number %d came %s behind the one before it", i, apart)
+						t.Fatalf("number %d arrived %s behind the one before it", i, apart)
 					case apart > time.Second/rate:
 						waits++
 					}
 				}
 				if waits != resumptions {
-					t.Errorf("%d messages came later than in the next turn, want one for each of %d pauses", waits, resumptions)
+					t.Errorf("%d messages arrived later than in the next turn, want one for each of %d pauses", waits, resumptions)
 				}
 				c.CheckEmptyBut("DELAY_TIMERS")
 			})

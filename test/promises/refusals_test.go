@@ -142,13 +142,13 @@ func TestRetriesWithJitter(t *testing.T) {
 		for _, a := range all[count:] {
 			after := a.At.Sub(due)
 			if after < time.Minute || after >= 72*time.Second || after%time.Millisecond != 0 {
-				t.Errorf("%s came again after %s, want a whole millisecond from 1m0s to 1m12s", a.Body, after)
+				t.Errorf("%s arrived again after %s, want a whole millisecond from 1m0s to 1m12s", a.Body, after)
 			}
 			times[after.Truncate(time.Second)]++
 		}
 		for after, n := range times {
 			if n > count/3 {
-				t.Errorf("%d of %d came again after %s", n, count, after)
+				t.Errorf("%d of %d arrived again after %s", n, count, after)
 			}
 		}
 		c.CheckEmpty()

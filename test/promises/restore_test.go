@@ -111,10 +111,10 @@ func TestRestoredElsewhere(t *testing.T) {
 				}
 				for _, a := range got {
 					if want := start.Add(due[a.Body]); !a.At.Equal(want) || !a.Due.Equal(want) {
-						t.Errorf("%s came at %s saying it was due %s, want %s", a.Body, a.At, a.Due, want)
+						t.Errorf("%s arrived at %s with the due time %s, want %s", a.Body, a.At, a.Due, want)
 					}
 					if a.Body == "2h" && a.ID != id {
-						t.Errorf("its id is %q, want %q as before", a.ID, id)
+						t.Errorf("its id is %q, want the original id %q", a.ID, id)
 					}
 				}
 				c.CheckEmpty()
@@ -124,7 +124,7 @@ func TestRestoredElsewhere(t *testing.T) {
 }
 
 // TestRestoredOverLiveHistory restores a level under a running broker. Messages that were delivered since the backup
-// are delivered again, at once and under the same ids. Later messages arrive on time.
+// are delivered again, immediately and under the same ids. Later messages arrive on time.
 func TestRestoredOverLiveHistory(t *testing.T) {
 	t.Parallel()
 	forEachBackup(t, func(t *testing.T, s *natstest.Server, c *harness.Client, backUp backupKind) {
@@ -143,11 +143,11 @@ func TestRestoredOverLiveHistory(t *testing.T) {
 			t.Fatalf("arrived %q, want %q", got, want)
 		}
 		if got[0].ID != got[2].ID || got[2].Body != "before" || got[2].At.Sub(restored) > 5*time.Second {
-			t.Errorf("the third is %s with id %s, %s after the restore; want the first at once, with id %s",
+			t.Errorf("the third is %s with id %s, %s after the restore; want the first immediately, with id %s",
 				got[2].Body, got[2].ID, got[2].At.Sub(restored), got[0].ID)
 		}
 		if want := restored.Add(time.Minute); !got[3].At.Equal(want) {
-			t.Errorf("%s came at %s, want %s", got[3].Body, got[3].At, want)
+			t.Errorf("%s arrived at %s, want %s", got[3].Body, got[3].At, want)
 		}
 		c.CheckEmpty()
 	})

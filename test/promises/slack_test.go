@@ -103,7 +103,7 @@ func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
 			return len(at)
 		}
 		if got, maxPasses := late(plain, count, time.Time{}, slack), count/int(slack/time.Millisecond)+1; got > maxPasses {
-			t.Errorf("%d messages came in %d passes, want %d at most", count, got, maxPasses)
+			t.Errorf("%d messages arrived in %d passes, want %d at most", count, got, maxPasses)
 		}
 		late(timers, count/10, time.Time{}, slack)
 		late(paused, count/10, resumed, time.Second) // a lane of a pause is opened first

@@ -66,14 +66,14 @@ func checkStored(c *harness.Client, want int) {
 
 // TestStorageFullAtDue: the account's storage limit is reached before messages are due, or before they have to hop, and
 // lifted after longer than all attempts at a target that refuses. Until then nothing is purged. Then everything that
-// was due is delivered at once, without a restart and without dead letters: there was no room for the messages, but no
-// target has refused them.
+// was due is delivered immediately, without a restart and without dead letters: there was no room for the messages, but
+// no target has refused them.
 func TestStorageFullAtDue(t *testing.T) {
 	natstest.Long(t)
 	const count = 20
 	tests := map[string]struct {
 		subject string        // of the requests
-		delay   time.Duration // what they ask for
+		delay   time.Duration // of the requests
 		full    time.Duration // after the publish
 		lifted  time.Duration
 	}{
@@ -139,7 +139,7 @@ func checkWithin(c *harness.Client, stream string, count int, latest time.Time) 
 	for _, a := range c.Arrivals(stream) {
 		ids[a.ID] = true
 		if a.At.Before(a.Due) || a.At.After(latest) {
-			c.T.Errorf("%s came %s after it was due, and %s after the last moment", a.Body, a.At.Sub(a.Due),
+			c.T.Errorf("%s arrived %s after it was due, and %s after the latest time", a.Body, a.At.Sub(a.Due),
 				a.At.Sub(latest))
 		}
 	}
@@ -263,9 +263,10 @@ func memoryTarget(c *harness.Client, name string, subjects ...string) {
 	c.Create(jetstream.StreamConfig{Name: name, Subjects: subjects, Storage: jetstream.MemoryStorage})
 }
 
-// TestSchedulerStuckWhenFull does not test the broker. It shows what the README says about the server's own scheduling:
-// if the account is full when a schedule is due, the server forgets the schedule until its next restart, and reports
-// nothing. If this test fails after an upgrade, a newer server does better, and the README needs a correction.
+// TestSchedulerStuckWhenFull does not test the broker. It proves a statement of the README about the server's own
+// scheduling: if the account is full when a schedule is due, the server forgets the schedule until its next restart,
+// and reports nothing. If this test fails after an upgrade, a newer server does better, and the README needs a
+// correction.
 func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)

@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSurvives stops or crashes the broker while a message waits. The message arrives when it is due, or at once when
-// the broker starts again later.
+// TestSurvives stops or crashes the broker while a message waits. The message arrives when it is due, or immediately
+// when the broker starts again later.
 func TestSurvives(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -27,10 +27,10 @@ func TestSurvives(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		subject string
-		wait    time.Duration // what the subject asks for
+		wait    time.Duration // in the subject
 		end     func(*harness.Instance)
-		at      time.Duration // when it ends
-		down    time.Duration // how long it is away
+		at      time.Duration // of the end
+		down    time.Duration // until the restart
 	}{
 		{"stopped in mid-delay", "delay.30m", 30 * time.Minute, clean, 10 * time.Minute, time.Minute},
 		{"crashed in mid-delay", "delay.30m", 30 * time.Minute, crash, 10 * time.Minute, time.Minute},
@@ -60,7 +60,7 @@ func TestSurvives(t *testing.T) {
 			}
 			harness.CheckCount(t, got, 1)
 			if !got[0].At.Equal(want) || !got[0].Due.Equal(due) || got[0].Header.Get("Traceparent") == "" {
-				t.Errorf("came at %s, due %s with %v; want it at %s, due %s, with its headers", got[0].At,
+				t.Errorf("arrived at %s, due %s with %v; want it at %s, due %s, with its headers", got[0].At,
 					got[0].Due, got[0].Header, want, due)
 			}
 			c.CheckEmpty()
@@ -83,7 +83,7 @@ func TestSurvivesServerRestart(t *testing.T) { // not in parallel: see natstest.
 		c.CheckArrive("ORDERS", start.Add(time.Minute), "a", "b", "c")
 		for _, a := range c.Arrivals("ORDERS") {
 			if a.Body == "a" && !a.At.Equal(start.Add(time.Minute)) {
-				t.Errorf("a came at %s, want %s", a.At, start.Add(time.Minute))
+				t.Errorf("a arrived at %s, want %s", a.At, start.Add(time.Minute))
 			}
 		}
 		c.CheckNoDead()
@@ -157,7 +157,7 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 }
 
 // TestOldestDueFirst: many messages in the intake became due while the broker was away, stored in a random order. They
-// are all delivered at once when it starts, oldest due first.
+// are all delivered immediately when it starts, oldest due first.
 func TestOldestDueFirst(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
@@ -177,7 +177,7 @@ func TestOldestDueFirst(t *testing.T) {
 		harness.CheckCount(t, got, count)
 		for i, a := range got {
 			if !a.At.Equal(back) {
-				t.Fatalf("%s came at %s, want all at %s", a.Body, a.At, back)
+				t.Fatalf("%s arrived at %s, want all at %s", a.Body, a.At, back)
 			}
 			if i > 0 && a.Due.Before(got[i-1].Due) {
 				t.Fatalf("number %d was due %s, the one before it only %s", i, a.Due, got[i-1].Due)
@@ -270,7 +270,7 @@ func TestStartWithoutALeader(t *testing.T) {
 				got := in.All()
 				harness.CheckCount(t, got, 2)
 				if !got[1].At.Equal(due) {
-					t.Errorf("the second came %s after it was due", got[1].At.Sub(due))
+					t.Errorf("the second arrived %s after it was due", got[1].At.Sub(due))
 				}
 			})
 		})

@@ -60,7 +60,7 @@ func TestForbiddenTargets(t *testing.T) {
 		on := c.Arrivals("ORDERS")
 		for _, a := range on {
 			if want := f.start.Add(time.Second); !a.At.Equal(want) || a.Subject != "orders.healthy" {
-				t.Errorf("%s came to %s at %s, want %s", a.Body, a.Subject, a.At, want)
+				t.Errorf("%s arrived to %s at %s, want %s", a.Body, a.Subject, a.At, want)
 			}
 		}
 		harness.CheckCount(t, on, healthy)
@@ -166,7 +166,7 @@ func (f *forbidden) wantRefused(letters map[string]int, accepted []bool) {
 	}
 	for _, r := range f.asked { // each target must reach the broker in some form
 		if !refused[r.target] {
-			f.T.Errorf("nobody but the server refused %.60q", r.target)
+			f.T.Errorf("only the server refused %.60q", r.target)
 		}
 	}
 	if got := len(refused); got < 100 {
@@ -178,7 +178,7 @@ func (f *forbidden) wantRefused(letters map[string]int, accepted []bool) {
 const forged = "forged"
 
 // forgedState returns the header block of a message between lanes, made by a user with too many rights who knows the
-// secret. Its id is not in use: such a user could also make a dead letter look like a copy of another one.
+// secret. Its id is not in use: such a user could also make a dead letter look like a duplicate of another.
 func forgedState(k *message.Keys, subject, body string, n int, at time.Time) string {
 	now := at.UTC().Format(time.RFC3339Nano)
 	h := message.Header{

@@ -97,7 +97,7 @@ func TestScheduleIsRetried(t *testing.T) {
 		all := c.Arrivals("MAIL")
 		if len(all) != 1 || all[0].Header.Get("Nats-Rollup") != "sub" || all[0].Header.Get("Delay-Attempts") == "" ||
 			all[0].Header.Get("Delay-Scheduler") != "schedules.mail.x" {
-			t.Errorf("after refusals came %+v", all)
+			t.Errorf("after refusals arrived %+v", all)
 		}
 		letters := c.Dead()["undelivered"]
 		if len(letters) != 1 || letters[0].Subject != "delaydead.undelivered.orders.x" ||
@@ -143,7 +143,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 		cfg.MaxOwners = 2
 		first := harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
-		c.Target("ORDERS", "orders.>") // stores a copy under one id once
+		c.Target("ORDERS", "orders.>") // stores no duplicates
 		start := time.Now()
 		ask := func(headers ...string) (uint64, jetstream.ErrorCode) {
 			return c.Schedule("schedules.orders.a", "orders.a", "@every 10s", "hi", headers...)
@@ -173,7 +173,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 			}
 			if late := a.At.Sub(a.Due); !a.Due.Equal(due) || late < 0 || late > 6*time.Second ||
 				a.Header.Get("Delay-Schedule-Next") != next {
-				t.Errorf("round %d came at %s, due %s, next %s; want %s and %s", i+1, a.At, a.Due,
+				t.Errorf("round %d arrived at %s, due %s, next %s; want %s and %s", i+1, a.At, a.Due,
 					a.Header.Get("Delay-Schedule-Next"), due, next)
 			}
 		}
@@ -244,7 +244,7 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 		}
 		change(func(cfg *jetstream.StreamConfig) { cfg.NoAck = false; cfg.Subjects = []string{"delaysys.armed"} })
 		if seq, code = c.Schedule("schedules.orders.c", "orders.x", soon, "lost"); seq != 0 || code != 0 {
-			t.Errorf("it is not stored, and the answer is %d, %d", seq, code)
+			t.Errorf("the request is not stored, and the answer is %d, %d", seq, code)
 		}
 		change(func(cfg *jetstream.StreamConfig) {
 			cfg.Subjects = append(cfg.Subjects, "delaytimer.*.>")

@@ -73,7 +73,7 @@ func (st stage) create(t *testing.T, cfg jetstream.StreamConfig) {
 type scene struct {
 	stage
 	t     *testing.T
-	name  string // stands in all its subjects, so that scenes can share the stage
+	name  string // a part of all its subjects, so that scenes can share the stage
 	nc    *nats.Conn
 	js    jetstream.JetStream
 	start time.Time // a whole second
@@ -95,7 +95,7 @@ func (st stage) play(t *testing.T, rules []rule, while func()) [][]string {
 		}
 		acting.Go(func() {
 			r.act(scenes[i])
-			for _, name := range []string{"a", "b", "c"} { // ends what repeats
+			for _, name := range []string{"a", "b", "c"} { // ends repeating schedules
 				scenes[i].answer(scenes[i].message("schedules."+name, ""))
 			}
 		})
@@ -163,7 +163,7 @@ func (s *scene) answer(m *nats.Msg) string {
 	reply, err := s.nc.RequestMsgWithContext(ctx, m)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return "nobody there"
+		return "no responders"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer"
 	case err != nil:

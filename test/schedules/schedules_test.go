@@ -137,7 +137,7 @@ func checkTables(t *testing.T, all []result) {
 	case *update:
 		natstest.NoError(t, os.WriteFile("README.md", []byte(before+tablesBegin+b.String()+tablesEnd+after), 0o644))
 	case tables != b.String():
-		t.Error("the tables of README.md are not what happens: go test ./test/schedules -update")
+		t.Error("the tables of README.md are not correct: run go test ./test/schedules -update")
 	}
 }
 

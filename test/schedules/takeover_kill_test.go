@@ -62,7 +62,7 @@ func (h handover) killed(k kill) bool {
 	natstest.Flush(h.t, pass)
 	o.Store.API.API = api
 	err = o.Stream(ctx, "PLAN", func(schedules.Result) error { return context.Cause(ctx) })
-	time.Sleep(10 * time.Millisecond) // what is on its way to the server arrives
+	time.Sleep(10 * time.Millisecond) // until sent requests reach the server
 	return err != nil || ctx.Err() != nil
 }
 
@@ -128,7 +128,7 @@ func (h handover) checkOnce(until time.Duration) {
 		"orders.once": "5m0s", "orders.every": "50s 1m40s 2m30s 3m20s 4m10s 5m0s", "orders.cron": "1m59s 3m59s",
 	} {
 		if got := strings.ReplaceAll(strings.Join(h.came(target), " "), "after ", ""); got != want {
-			h.t.Errorf("%s came at %s\nwant %s", target, got, want)
+			h.t.Errorf("%s arrived at %s\nwant %s", target, got, want)
 		}
 	}
 	for _, m := range h.stored("PLAN", "schedules.>") {
@@ -158,7 +158,7 @@ func TestImportKilledAndFired(t *testing.T) {
 		h.wait(5*time.Minute + time.Second)
 		want := "50s 1m40s 1m40s 2m30s 2m30s 3m20s 4m10s 5m0s"
 		if got := strings.ReplaceAll(strings.Join(h.came("orders.every"), " "), "after ", ""); got != want {
-			t.Errorf("it came at %s\nwant %s", got, want)
+			t.Errorf("the schedule arrived at %s\nwant %s", got, want)
 		}
 	})
 }
@@ -185,12 +185,12 @@ func TestImportOfCancelled(t *testing.T) {
 			}
 			for name, took := range h.take(nil) {
 				if took.Fate != schedules.Ended {
-					t.Errorf("%s: %+v, want that it is ended", name, took)
+					t.Errorf("%s: %+v, want it ended", name, took)
 				}
 			}
 			h.wait(10 * time.Minute)
 			if once, every := h.came("orders.once"), h.came("orders.every"); len(once)+len(every) > 0 {
-				t.Errorf("what was cancelled came at %s and %s", once, every)
+				t.Errorf("cancelled schedules arrived at %s and %s", once, every)
 			}
 		})
 	}

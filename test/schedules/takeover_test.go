@@ -104,7 +104,7 @@ func TestTakenOverFireOnce(t *testing.T) {
 			}
 		}
 		if want := h.start.Add(150 * time.Second); !took["every"].Due.Equal(want) {
-			t.Errorf("it fires next at %s, want %s", took["every"].Due, want)
+			t.Errorf("the schedule fires next at %s, want %s", took["every"].Due, want)
 		}
 		h.wait(11 * time.Minute)
 		for target, want := range map[string]string{
@@ -114,21 +114,21 @@ func TestTakenOverFireOnce(t *testing.T) {
 			"orders.cron": "2m59s 5m59s 8m59s",
 		} {
 			if got := strings.ReplaceAll(strings.Join(h.came(target), " "), "after ", ""); got != want {
-				t.Errorf("%s came at %s\nwant %s", target, got, want)
+				t.Errorf("%s arrived at %s\nwant %s", target, got, want)
 			}
 		}
 		fast := h.came("orders.fast")
 		if n := len(fast); n < 11*15-2 || n > 11*15 {
-			t.Errorf("every four seconds came %d times in eleven minutes, want all but those of five seconds", n)
+			t.Errorf("every four seconds arrived %d times in eleven minutes, want all but those of five seconds", n)
 		}
 		for i, at := range fast {
 			if i > 0 && at == fast[i-1] {
-				t.Errorf("the round %s came twice", at)
+				t.Errorf("the round %s arrived twice", at)
 			}
 		}
 		if m := h.stored("PLAN",
 			h.own("orders.once")); len(m) != 1 || m[0].Header.Get("Order") != "42" || m[0].Header.Get("Delay-Msg-Id") == "" {
-			t.Errorf("it came as %+v", m)
+			t.Errorf("the schedule arrived as %+v", m)
 		}
 	})
 }
@@ -159,7 +159,7 @@ func TestTakeOverInTrouble(t *testing.T) {
 			if strings.HasPrefix(question, "STREAM.MSG.DELETE.") && !replaced {
 				plan := h.stream("PLAN")
 				_, err := plan.GetLastMsgForSubject(context.Background(), "schedules.r.a")
-				if errors.Is(err, jetstream.ErrMsgNotFound) { // a is through
+				if errors.Is(err, jetstream.ErrMsgNotFound) { // a is taken over
 					replaced = true
 					err = plan.Purge(context.Background(), jetstream.WithPurgeSubject("schedules.r.b"))
 				}

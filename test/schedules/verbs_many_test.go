@@ -172,7 +172,7 @@ func TestBulkOnSchedules(t *testing.T) {
 		}
 		move.DryRun, move.Page.UpTo = false, dry.UpTo
 		if d, err := unsealed.Bulk(t.Context(), move); err != nil || d.Refused != 3 || !d.Sealed {
-			t.Errorf("without the secret it says %+v, %v; want the schedules refused", d, err)
+			t.Errorf("without the secret, the result is %+v, %v; want the schedules refused", d, err)
 		}
 		bulk(move, "3 map[moved:3] 0")
 		time.Sleep(time.Until(start.Add(89 * time.Minute)))

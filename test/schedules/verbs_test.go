@@ -60,7 +60,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 		a := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
 		again := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
 		if !a.Due.Equal(start.Add(10*time.Minute)) || again.Generation != a.Generation {
-			t.Errorf("moved by ten minutes it is %+v, and asked again %+v", a, again)
+			t.Errorf("the move by ten minutes returns %+v, and repeated %+v", a, again)
 		}
 		checkVerb(c, timer.Fired, "orders.fired", "fire", "schedules.orders.fired", "")
 		if a := checkVerb(c, timer.Cancelled, "orders.gone", "cancel", "schedules.orders.gone",
@@ -69,10 +69,10 @@ func TestVerbsOnSchedules(t *testing.T) {
 		}
 		checkVerb(c, timer.NotFound, "", "cancel", "schedules.orders.none", "")
 		if _, code := ask("moved", 2*time.Hour, expecting(moved)...); code != 10071 {
-			t.Errorf("expecting what was moved its client is answered %d, want 10071", code)
+			t.Errorf("a request that expects the moved schedule is answered %d, want 10071", code)
 		}
 		if _, code := ask("gone", 2*time.Hour, expecting(gone)...); code != 10071 {
-			t.Errorf("expecting what was cancelled its client is answered %d, want 10071", code)
+			t.Errorf("a request that expects the cancelled schedule is answered %d, want 10071", code)
 		}
 		if seq, code := ask("gone", 20*time.Minute, expecting(0)...); seq <= gone {
 			t.Errorf("expecting none after a cancel its client is answered %d %d", seq, code)
@@ -86,7 +86,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 			"Delay-Msg-Id": "1",
 		} {
 			if is := got.Header.Get(name); is != want {
-				t.Errorf("of what was moved, %s is %q, want %q", name, is, want)
+				t.Errorf("of the moved schedule, %s is %q, want %q", name, is, want)
 			}
 		}
 		harness.CheckExactly(t, in, start.Add(20*time.Minute), 2)
@@ -113,7 +113,7 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 		a := checkVerb(c, timer.Moved, "orders.x", "move", "schedules.orders.x", `{"by":"1h"}`)
 		time.Sleep(time.Minute)
 		if seq := ask(90*time.Minute, "second"); seq <= a.Generation {
-			t.Errorf("it is answered %d, as if it had been there, want another behind %d", seq, a.Generation)
+			t.Errorf("the answer is %d, want a sequence above %d", seq, a.Generation)
 		}
 		time.Sleep(4 * time.Hour)
 		harness.CheckBodies(t, in.All(), "second")
@@ -144,7 +144,7 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 			"Delay-Schedule-Next": start.Add(time.Hour).UTC().Format(time.RFC3339Nano),
 		} {
 			if is := first.Get(header); is != want {
-				t.Errorf("of what was fired besides, %s is %q, want %q", header, is, want)
+				t.Errorf("of the extra delivery, %s is %q, want %q", header, is, want)
 			}
 		}
 		harness.CheckExactly(t, in, start.Add(time.Hour), 1)
@@ -204,7 +204,7 @@ func TestForgedDelivery(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		got := in.All()
 		if len(got) != 1 || got[0].Header.Get("Delay-Scheduler") != "" || got[0].Header.Get("Nats-Rollup") != "" {
-			t.Errorf("%+v arrived, want it without what only the broker says", got)
+			t.Errorf("%+v arrived, want it without the headers of the broker", got)
 		}
 	})
 }

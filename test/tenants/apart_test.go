@@ -126,7 +126,7 @@ func TestTenantsShareMessageIDs(t *testing.T) {
 				return err
 			}
 			if time.Sleep(time.Hour); !ack.Duplicate || len(heard()) != 0 {
-				return errors.New("tenants no longer share their ids: say so in permissions/README.md")
+				return errors.New("tenants no longer share their ids: correct permissions/README.md")
 			}
 			return nil
 		})
@@ -143,9 +143,9 @@ func TestRefusedPublishTimesOut(t *testing.T) {
 	opts := natstest.Options(t, tenantsConf)
 	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")}, natstest.Everything())
-		said := make(chan error, 1)
+		reported := make(chan error, 1)
 		orders := connect(t, s, "orders",
-			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said <- err }))
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { reported <- err }))
 		start := time.Now()
 		const timeout = 7 * time.Second
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -158,13 +158,13 @@ func TestRefusedPublishTimesOut(t *testing.T) {
 			t.Errorf("it ended after %s, want the %s of its context", got, timeout)
 		}
 		select {
-		case err := <-said:
+		case err := <-reported:
 			if want := `Permissions Violation for Publish to "delay.1s.payments.x"`; !errors.Is(err,
 				nats.ErrPermissionViolation) || !strings.Contains(err.Error(), want) {
-				t.Errorf("the error handler was told %q, want %s", err, want)
+				t.Errorf("the error handler got %q, want %s", err, want)
 			}
 		default:
-			t.Error("the error handler was told nothing")
+			t.Error("the error handler got no error")
 		}
 	})
 }

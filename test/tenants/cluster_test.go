@@ -17,7 +17,7 @@ import (
 )
 
 // TestReadUserOnCluster shows why the reader needs readOnCluster. On a cluster, a reader at the end of a stream asks
-// the leader whether the replica with its consumer has all messages; without an answer it creates its consumer anew.
+// the leader whether the replica with its consumer has all messages; without an answer it creates another consumer.
 // The test needs real servers and real time.
 func TestReadUserOnCluster(t *testing.T) {
 	natstest.Long(t)
@@ -49,7 +49,7 @@ func TestReadUserOnCluster(t *testing.T) {
 		select {
 		case reader := <-anew:
 			if reader != "delay-read-less" {
-				t.Fatal("the reader begins anew with all of its rights")
+				t.Fatal("the reader creates another consumer although it has all rights")
 			}
 		case <-time.After(time.Minute):
 			t.Fatalf("nothing breaks without %s", readOnCluster)

@@ -55,7 +55,7 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 			harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, tt.ladder), MaxOwners: 3, Log: slog.New(log)},
 				nats.UserInfo("broker", "b"))
 			if took := time.Since(began); took > time.Second {
-				t.Errorf("ready after %s, want at once", took)
+				t.Errorf("ready after %s, want immediately", took)
 			}
 			if got := log.Of("the streams should change, but the broker's user may not"); got != tt.refused {
 				t.Errorf("logged %d times that a right is missing, want %d", got, tt.refused)
@@ -63,7 +63,7 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 			c.Publish("delay.5s.orders.x", "")
 			time.Sleep(10 * time.Second)
 			if got := in.All(); len(got) != 1 || !got[0].At.Equal(got[0].Due) {
-				t.Errorf("%+v came, want one message when it was due", got)
+				t.Errorf("got %+v, want one message at its due time", got)
 			}
 		})
 	}
@@ -97,12 +97,12 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 			select {
 			case err = <-b.Done:
 			case <-time.After(time.Minute):
-				t.Fatal("it still tries after a minute")
+				t.Fatal("the broker still tries after a minute")
 			}
 			b.Ended = true
 			b.Close()
 			if took := time.Since(began); took > time.Second {
-				t.Errorf("ended after %s, want at once", took)
+				t.Errorf("ended after %s, want immediately", took)
 			}
 			if !errors.Is(err, streams.ErrMissingStreams) || !errors.Is(err, streams.ErrForbidden) {
 				t.Errorf("got %v, want ErrMissingStreams and ErrForbidden", err)

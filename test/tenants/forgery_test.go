@@ -67,7 +67,7 @@ func TestForgedAckLosesNothing(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		letters := admin.Dead()[string(message.Undelivered)]
 		if n := len(slices.DeleteFunc(letters, func(a harness.Arrival) bool { return a.Body != "victim" })); n != 1 {
-			t.Errorf("the message is neither delivered nor a dead letter (%d): it is gone", n)
+			t.Errorf("the message is neither delivered nor a dead letter: %d letters, want 1", n)
 		}
 	})
 }
@@ -110,8 +110,8 @@ func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 }
 
 // TestRelayedMessagesAreUnproven: two ways let NATS publish a tenant's message on a subject of the broker. The tenant
-// reads its own stream and names that subject for the answer; or somebody creates a consumer that delivers there. The
-// broker does not trust such messages, whatever their headers say: it delivers none, and resends none from the dead
+// reads its own stream and names that subject for the answer; or another user creates a consumer that delivers there.
+// The broker does not trust such messages, whatever their headers say: it delivers none, and resends none from the dead
 // letters unless the operator insists.
 func TestRelayedMessagesAreUnproven(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestRelayedMessagesAreUnproven(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if all := got.All(); len(all) > 0 {
-			t.Errorf("%q came on %s", all[0].Body, all[0].Subject)
+			t.Errorf("%q arrived on %s", all[0].Body, all[0].Subject)
 		}
 		letters := admin.Dead()
 		if n := len(letters[string(message.BadInternal)]); n < 2*len(hops) {
@@ -157,7 +157,7 @@ func TestRelayedMessagesAreUnproven(t *testing.T) {
 			t.Errorf("%d letters were put among the dead ones, want at least 2 for the test to mean something", forged)
 		}
 		if n := checkUnproven(admin); n < 8 {
-			t.Errorf("only %d letters", n)
+			t.Errorf("%d letters, want at least 8", n)
 		}
 		if time.Sleep(time.Minute); len(got.All()) > 0 {
 			t.Error("a forged letter was delivered")
@@ -205,7 +205,7 @@ func TestTenantsReadNoInbox(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if len(heard) > 0 {
-			t.Errorf("it hears %s", <-heard)
+			t.Errorf("the tenant received a message on %s", <-heard)
 		}
 	})
 }
@@ -297,7 +297,7 @@ func TestForgedPauses(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		harness.CheckBodies(t, in.All(), "real")
 		if letters := admin.Dead()[string(message.BadInternal)]; len(letters) != 400 {
-			t.Errorf("%d dead letters that nobody has proven, want 400", len(letters))
+			t.Errorf("%d dead letters bad_internal, want 400", len(letters))
 		}
 	})
 }

@@ -46,7 +46,7 @@ type revocation struct {
 	name string
 	deny []string
 	anew bool          // the consumers are deleted meanwhile, so that the broker needs new ones
-	says string        // what the broker logs; the connection logs the refusal itself
+	says string        // message of the broker's log; the connection logs the refusal itself
 	back time.Duration // how long after the right is restored everything has arrived
 }
 
@@ -112,7 +112,7 @@ func (r revocation) wantInTime(t *testing.T, got []harness.Arrival, back time.Ti
 			latest = back.Add(r.back)
 		}
 		if a.At.Before(a.Due) || a.At.After(latest) {
-			t.Errorf("%s came %s after it was due, %s after the right came back", a.Body, a.At.Sub(a.Due),
+			t.Errorf("%s arrived %s after it was due, %s after the right was restored", a.Body, a.At.Sub(a.Due),
 				a.At.Sub(back))
 		}
 	}
@@ -162,7 +162,7 @@ func TestOnlyGrantedTargets(t *testing.T) {
 		}
 		for tenant := range tenants {
 			if subject := tenant + ".expire"; got[subject] != accepted[tenant] {
-				t.Errorf("%d messages came on %s, want %d", got[subject], subject, accepted[tenant])
+				t.Errorf("%d messages arrived on %s, want %d", got[subject], subject, accepted[tenant])
 			}
 		}
 	})

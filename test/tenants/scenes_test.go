@@ -23,7 +23,7 @@ import (
 // This file has the scenes for the roles of permissions/tenants.conf. A scene returns an error instead of failing the
 // test, because tests remove rights and expect it to fail.
 
-// brokerWorks runs a broker as its four users through everything that it asks of a single server: core subscribers and
+// brokerWorks runs a broker as its four users through all its uses of a single server: core subscribers and
 // streams as targets, hops, a refusal with its retry and dead letter, a duplicate to check, a commit behind a message
 // that waits, and a clean stop.
 func brokerWorks(s *stage) error {
@@ -124,7 +124,7 @@ func (s *stage) schedule(ctx context.Context, js jetstream.JetStream, target str
 	_, err := js.Publish(ctx, "schedules.orders.a", nil, jetstream.WithScheduleAt(time.Now().Add(time.Minute)),
 		jetstream.WithScheduleTarget(target), jetstream.WithRetryAttempts(0))
 	if err != nil {
-		return fmt.Errorf("ask for a schedule: %w", err)
+		return fmt.Errorf("request a schedule: %w", err)
 	}
 	return nil
 }
@@ -147,17 +147,17 @@ func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int)
 	}
 	time.Sleep(time.Minute)
 	if heard()["payments.paused"] > 0 {
-		return errors.New("it was delivered while paused")
+		return errors.New("a message was delivered while its target was paused")
 	}
 	if _, err := o.Resume(ctx, "payments.paused"); err != nil {
 		return err
 	}
 	time.Sleep(time.Minute)
 	if heard()["payments.paused"] != 1 {
-		return errors.New("it was not delivered when resumed")
+		return errors.New("the message was not delivered after the resumption")
 	}
 	if left, err := o.Pauses(ctx); err != nil || len(left) > 0 {
-		return fmt.Errorf("a minute after it was resumed, these are not over: %v, %v", left, err)
+		return fmt.Errorf("a minute after it was resumed, there still are pauses: %v, %v", left, err)
 	}
 	return nil
 }
@@ -188,16 +188,16 @@ func askTimer(ctx context.Context, nc *nats.Conn, ask, want string) error {
 	defer cancel()
 	answer, err := nc.RequestWithContext(ctx, "delayctl.timer."+ask, nil)
 	if err != nil {
-		return fmt.Errorf("ask to %s: %w", ask, err)
+		return fmt.Errorf("request %s: %w", ask, err)
 	}
 	if !strings.Contains(string(answer.Data), want) {
-		return fmt.Errorf("asked to %s it says %s %v", ask, answer.Data, answer.Header)
+		return fmt.Errorf("%s is answered %s %v", ask, answer.Data, answer.Header)
 	}
 	return nil
 }
 
-// shareLanes starts a second instance. The two divide the lanes; when the first one stops, the second owns them all at
-// once.
+// shareLanes starts a second instance. The two divide the lanes; when the first one stops, the second owns all lanes
+// immediately.
 func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	second, stopSecond, err := s.runBroker()
 	if err != nil {
@@ -206,12 +206,12 @@ func (s *stage) shareLanes(first *broker.Broker, stopFirst func() error) error {
 	defer stopSecond()
 	for range 60 {
 		if owned(first) == 0 {
-			return errors.New("the first instance was not heard, and lost its lanes")
+			return errors.New("the first instance lost its lanes")
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
 	if a, b := owned(first), owned(second); max(a, b)-min(a, b) > 1 {
-		return fmt.Errorf("they have %d and %d lanes", a, b)
+		return fmt.Errorf("the instances have %d and %d lanes", a, b)
 	}
 	answers, err := s.listen(s.all, "delayctl.status.me")
 	if err != nil {
@@ -305,7 +305,7 @@ func (s *stage) checkClean(ctx context.Context) error {
 			info.State.Msgs -= min(info.State.Msgs, 1)
 		}
 		if info.State.Msgs > 0 || info.State.Consumers > 0 {
-			return fmt.Errorf("%s is left with %d messages and %d consumers", info.Config.Name, info.State.Msgs,
+			return fmt.Errorf("%s still has %d messages and %d consumers", info.Config.Name, info.State.Msgs,
 				info.State.Consumers)
 		}
 	}
@@ -427,7 +427,7 @@ func clientWorks(s *stage) error {
 	}
 	time.Sleep(20 * time.Minute) // the last delivery is due after 15 minutes
 	if got := heard(); got[s.user+".x"] != want || got["delaydead.bad_time."+s.user+".x"] != 1 {
-		return fmt.Errorf("came: %v, want all %d and the dead letter", got, want)
+		return fmt.Errorf("arrived: %v, want all %d and the dead letter", got, want)
 	}
 	return nil
 }

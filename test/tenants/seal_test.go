@@ -161,7 +161,7 @@ func TestSecretIsRequired(t *testing.T) {
 		b.Stop()
 		harness.CheckBodies(t, in.All(), "sealed unsealed")
 		if got := log.Of("messages between lanes need no seal"); got != 1 {
-			t.Errorf("the log says %d times what that means, want once", got)
+			t.Errorf("the consequence was logged %d times, want once", got)
 		}
 		c.CheckNoDead()
 	})

@@ -112,7 +112,7 @@ func TestSecretIsChanged(t *testing.T) {
 		change(secretB, secretA)
 		c.Holds(secretB, secretA)
 		if now := of(timer.Get, "moved"); now.Generation <= moved.Generation || !now.Due.Equal(moved.Due) {
-			t.Errorf("sealed anew, the moved series is %+v, want a later generation than %d, due %s", now, moved.Generation,
+			t.Errorf("resealed, the moved series is %+v, want a later generation than %d, due %s", now, moved.Generation,
 				moved.Due)
 		}
 		held := harness.NewChange(timer.Cancel, "k", pausedAs.Generation)
@@ -220,7 +220,7 @@ func TestUnknownSecretIsReported(t *testing.T) {
 		ctx := context.Background()
 		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Outcome != inspect.LetterLeft ||
 			!strings.Contains(did[0].Reason, "marker") {
-			t.Errorf("resending came to %+v, %v, want the marker left", did, err)
+			t.Errorf("resending arrived to %+v, %v, want the marker left", did, err)
 		}
 		b.Stop()
 		harness.StartBroker(t, s, withSecrets(cfg, secretB, secretA))

@@ -16,7 +16,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// victimKey and victimTarget are the timer of orders that payments attacks. It knows everything about this timer.
+// victimKey and victimTarget identify the timer of orders that payments attacks. The attacker knows both.
 const victimKey, victimTarget = "order-42", "orders.core.x"
 
 // attacksOn makes all attacks on a timer whose subject a tenant knows. The tenant has a stream EVIL with messages to be

@@ -27,7 +27,7 @@ func TestAlarmClock(t *testing.T) {
 		start := time.Now()
 		rung := rings(c, clock)
 		const hour = time.Hour
-		for range 2 { // what is asked for twice is there once
+		for range 2 { // a repeated set makes no second alarm
 			for _, a := range alarmsFrom(start) {
 				a.App = "kitchen"
 				if err := clock.Set(ctx, a); err != nil {
@@ -47,17 +47,17 @@ func TestAlarmClock(t *testing.T) {
 		clock = &snippets.Alarms{Delays: delays, Tries: 3} // as after a restart
 		if !did(clock.Cancel(ctx, "kitchen", "cancelled")) || did(clock.Cancel(ctx, "kitchen", "nothing")) ||
 			!did(clock.Change(ctx, "kitchen", "changed", start.Add(2*hour), start.Add(3*hour))) {
-			t.Error("with the broker down, alarms cannot be cancelled or changed, or one that is none can")
+			t.Error("with the broker down, alarms cannot be cancelled or changed, or a missing alarm can")
 		}
 		b = b.Replace()
 		if !did(clock.RingNow(ctx, "kitchen", "now")) {
-			t.Error("it cannot be rung")
+			t.Error("an alarm cannot be rung by request")
 		}
 		time.Sleep(time.Until(start.Add(hour + 4*time.Minute)))
 		synctest.Wait()
 		b.Stop()
 		if did(clock.Cancel(ctx, "kitchen", "egg")) {
-			t.Error("it is cancelled after it has rung")
+			t.Error("an alarm was cancelled after it had rung")
 		}
 		time.Sleep(time.Until(start.Add(hour + 30*time.Minute)))
 		b.Replace()
@@ -88,7 +88,7 @@ func rings(c *harness.Client, clock *snippets.Alarms) map[string][]time.Duration
 	c.T.Helper()
 	start, rung := time.Now(), make(map[string][]time.Duration)
 	natstest.Handle(c.T, c.NC, "alarms.ring", func(m *nats.Msg) {
-		go func() { // it asks for the next one
+		go func() { // Handle requests the next ring
 			if err := clock.Handle(context.Background(), m, func(a snippets.Alarm) error {
 				rung[a.ID] = append(rung[a.ID], time.Since(start))
 				if a.ID == "deaf" {

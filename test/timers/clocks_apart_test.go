@@ -37,7 +37,7 @@ func startApart(t *testing.T, s *natstest.Server, cfg broker.Config, ahead apart
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		answer, err := asker.RequestWithContext(ctx, "$JS.API."+question, m.Data)
-		if err == nil { // otherwise the server is stopping, and nobody waits for it
+		if err == nil { // otherwise the server is stopping, and no request waits
 			_ = m.Respond(restamped(answer.Data, ahead(stream)))
 		}
 		return true
@@ -79,7 +79,7 @@ type skewedConn struct {
 	net.Conn
 	ahead apart
 	ready []byte // to be read
-	tail  []byte // a reply subject of which more is to come
+	tail  []byte // the beginning of a reply subject
 }
 
 var ackReply = regexp.MustCompile(`(\$JS\.ACK\.)([^. ]+)(\.[^. ]+\.\d+\.\d+\.\d+\.)(\d{18,19})(\.\d+[ \r])`)
@@ -176,7 +176,7 @@ func checkClocksApart(t *testing.T, s *natstest.Server, late time.Duration) {
 	}
 	for body := range want {
 		if !slices.Equal(came[body], want[body]) {
-			t.Errorf("%s came after %s, want %s", body, came[body], want[body])
+			t.Errorf("%s arrived after %s, want %s", body, came[body], want[body])
 		}
 	}
 	c.CheckNoTimersBut("DELAY_PAUSED")

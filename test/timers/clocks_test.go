@@ -125,11 +125,11 @@ func TestSchedulesByTheServersClock(t *testing.T) {
 		const subject = "schedules.orders.a"
 		first, code := c.Schedule(subject, "orders.x", "@every 3s", "hi", "Nats-TTL", "20s", "Nats-Msg-Id", "1")
 		if code != 0 {
-			t.Fatalf("it is refused: %d", code)
+			t.Fatalf("the schedule is refused: %d", code)
 		}
 		if got, want := c.Last("delaytimer._schedule."+subject).Header.Get("Delay-Last"),
 			now.Add(20*time.Second).UTC().Format(time.RFC3339Nano); got != want {
-			t.Errorf("it lives until %s, want %s", got, want)
+			t.Errorf("the schedule ends at %s, want %s", got, want)
 		}
 		time.Sleep(2*time.Minute - 1)
 		if seq, code := c.Schedule(subject, "orders.x", "@every 3s", "hi", "Nats-Msg-Id", "1"); seq != first || code != 0 {
@@ -143,7 +143,7 @@ func TestSchedulesByTheServersClock(t *testing.T) {
 		for ttl, want := range map[string]bool{"13s": true, "11s": false} {
 			_, code := c.Schedule("schedules.orders.b", "orders.x", harness.At(now.Add(12*time.Second)), "hi", "Nats-TTL", ttl)
 			if code == 0 != want || !want && code != 10165 {
-				t.Errorf("due in 12 s and forgotten after %s: %d", ttl, code)
+				t.Errorf("due in 12 s, with a lifetime of %s: code %d", ttl, code)
 			}
 		}
 	})
@@ -163,12 +163,13 @@ func TestApplyByTheServersClock(t *testing.T) {
 		err = declared.Apply{File: file, Timers: c.Timers, Policy: c.Timers.Policy, DryRun: true}.Run(t.Context(),
 			func(r declared.Result) { got[r.Name] = r.Action })
 		if err != nil || got["k"] != declared.Add || got["over"] != declared.Ended {
-			t.Errorf("it would do %v, %v", got, err)
+			t.Errorf("the plan is %v, %v", got, err)
 		}
 	})
 }
 
-// TestNothingWithoutTheServersClock: if no leader sends its time, no request is carried out, and the error says why.
+// TestNothingWithoutTheServersClock: if no leader sends its time, no request is carried out, and the error has the
+// reason.
 func TestNothingWithoutTheServersClock(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

@@ -55,16 +55,16 @@ func TestLostAcknowledgements(t *testing.T) {
 					w.Generation = 0
 				}
 				if verb == timer.Move {
-					w.For = "500ms" // it fires before anybody looks
+					w.For = "500ms" // it fires before the client reads the outcome
 				}
 				lose.Store(1)
 				a := c.Check(w, want, 0)
 				if verb == timer.Cancel && a.Generation != g || verb != timer.Cancel && a.Generation <= g {
-					t.Errorf("%s says generation %d of %d", verb, a.Generation, g)
+					t.Errorf("%s returns generation %d, and the timer had %d", verb, a.Generation, g)
 				}
 				time.Sleep(time.Second)
 				if n := len(in.All()) - before; n != map[timer.Verb]int{timer.Move: 1, timer.Fire: 1}[verb] {
-					t.Errorf("after %s %d arrived", verb, n)
+					t.Errorf("after %s, %d arrived", verb, n)
 				}
 				time.Sleep(2 * time.Minute)
 			}
@@ -152,7 +152,7 @@ func TestRefusedByOldLeader(t *testing.T) {
 			}
 		}
 		c := &harness.TimerClient{Client: plain.Client, Timers: harness.CopyTimers(plain.Timers)}
-		var over func() *nats.Msg // what another client has put over it
+		var over func() *nats.Msg // another client's later entry
 		published := 0
 		c.Timers.Publish = func(_ context.Context, m *nats.Msg) jsapi.Reply {
 			if published++; published == 1 {
@@ -218,13 +218,13 @@ func TestRefusedUntilTimeout(t *testing.T) {
 		asked := 0
 		c.Timers.Publish = func(ctx context.Context, _ *nats.Msg) jsapi.Reply {
 			if asked++; asked > 1000 {
-				<-ctx.Done() // or it would be asked for ever: no time passes here
+				<-ctx.Done() // or the loop would not end: no time passes here
 			}
 			return refusedAsLast
 		}
 		c.Check(harness.NewChange(timer.Cancel, "k", 0), timer.Unknown, 0)
 		if asked < 50 || asked > 102 {
-			t.Errorf("it was asked %d times in five seconds, want a try each 50 ms", asked)
+			t.Errorf("%d attempts in five seconds, want one each 50 ms", asked)
 		}
 	})
 }
@@ -248,7 +248,7 @@ func TestSilenceIsUnknown(t *testing.T) {
 		c.Check(harness.NewChange(timer.Cancel, "k", g), timer.Unknown, 0)
 		g = set()
 		lose.Store(1)
-		c.Check(harness.NewChange(timer.Fire, "k", g), timer.Unknown, 0) // it is over, and leaves nothing
+		c.Check(harness.NewChange(timer.Fire, "k", g), timer.Unknown, 0) // the timer ends without an entry
 		g = set()
 		lose.Store(1000)
 		started := time.Now()
@@ -288,7 +288,7 @@ func TestOldLeaderProvesNothing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if a, err := c.Timers.Do(ctx, harness.NewChange(timer.Cancel, "k", 0)); !errors.Is(err, store.ErrLeader) {
-			t.Errorf("it says %+v %v, want %v", a, err, store.ErrLeader)
+			t.Errorf("got %+v, %v, want %v", a, err, store.ErrLeader)
 		}
 		follow.Store(true)
 		c.Check(harness.NewChange(timer.Cancel, "k", 0), timer.NotFound, 0)

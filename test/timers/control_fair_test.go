@@ -161,7 +161,7 @@ func TestManyConcurrentCancels(t *testing.T) {
 		silent.Store(true)
 		const waiting, working = 2048, 48
 		var all []func() map[string]int
-		for range 6 { // so many at once are received in time
+		for range 6 { // larger groups would not be received in time
 			all = append(all, askAtOnce(c, 400, "delayctl.timer.cancel.k.orders.x", ""))
 			synctest.Wait()
 		}
@@ -170,7 +170,7 @@ func TestManyConcurrentCancels(t *testing.T) {
 			refused += answers()["429"]
 		}
 		if want := 6*400 - waiting - working; refused != want {
-			t.Errorf("%d are refused at once, want %d", refused, want)
+			t.Errorf("%d are refused immediately, want %d", refused, want)
 		}
 		silent.Store(false)
 	})

@@ -62,13 +62,13 @@ func TestHugeAndManyRequests(t *testing.T) {
 		n := outcomes["unknown"] + outcomes["429"] + outcomes[""]
 		if outcomes["unknown"] == 0 || outcomes["429"] == 0 {
 			t.Errorf("of %d requests: %v; want some unknown, and the others refused as busy", many, outcomes)
-		} else if n < many-256 { // so many may wait to be looked at; the rest is dropped
+		} else if n < many-256 { // so many may wait; others are dropped
 			t.Errorf("of %d requests %d were answered: %v", many, n, outcomes)
 		}
 		checkLast(c, "delaytimer.k.orders.x", g)
 		var a store.Answer
 		if c.CallService(&a, "delayctl.timer.cancel.k.orders.x", ""); a.Outcome != timer.Cancelled {
-			t.Errorf("afterwards a cancel says %+v", a)
+			t.Errorf("afterwards a cancel returns %+v", a)
 		}
 	})
 }
@@ -106,7 +106,7 @@ func TestControlMany(t *testing.T) {
 			!l.Timers[0].Due.Equal(start.Add(10*time.Minute)) {
 			t.Errorf("k2* lists %+v", l)
 		}
-		var one store.Listing // costs no pass through the others
+		var one store.Listing // without a pass through the others
 		c.CallService(&one, "delayctl.timers", `{"key":"k7"}`)
 		if len(one.Timers) != 1 || one.Timers[0].Key != "k7" || one.Scanned != 1 {
 			t.Errorf("k7 lists %+v", one)
@@ -117,12 +117,12 @@ func TestControlMany(t *testing.T) {
 		c.CallService(&done, "delayctl.shift.orders", shift)
 		c.CallService(&again, "delayctl.shift.orders", shift)
 		if dry.Matched != 11 || done.Outcomes[timer.Moved] != 11 || again.Matched != 0 {
-			t.Errorf("shifting says %+v %+v, and again %+v", dry, done, again)
+			t.Errorf("the shift returns %+v %+v, and again %+v", dry, done, again)
 		}
 		done = store.BulkResult{}
 		c.CallService(&done, "delayctl.cancel-all.orders", `{"key":"k2*"}`)
 		if done.Outcomes[timer.Cancelled] != 11 || done.Next != 0 {
-			t.Errorf("cancelling says %+v", done)
+			t.Errorf("the cancel returns %+v", done)
 		}
 		time.Sleep(time.Until(start.Add(15*time.Minute - 1)))
 		synctest.Wait()

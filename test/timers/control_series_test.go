@@ -32,7 +32,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 			t.Helper()
 			code := c.CallService(&got, "delayctl.timer."+verb+".k.orders.x", body)
 			if code != "" || got.Outcome != want || due > 0 && !got.Due.Equal(start.Add(due)) {
-				t.Errorf("%s %s says %q %+v, want %s, due after %s", verb, body, code, got, want, due)
+				t.Errorf("%s %s returns %q %+v, want %s, due after %s", verb, body, code, got, want, due)
 			}
 			return got
 		}
@@ -41,7 +41,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 		got := ask("get", "", timer.Pending, 30*time.Minute)
 		if r := got.Recurring; r == nil || r.Round != 3 || r.Series != g || r.Table != "every 10m" || r.Set != "reports" ||
 			!r.Planned.Equal(start.Add(30*time.Minute)) {
-			t.Errorf("get says %+v", r)
+			t.Errorf("get returns %+v", r)
 		}
 		ask("fire", series, timer.Fired, 0)
 		ask("pause", fmt.Sprintf(`{"series":%d}`, g+1), timer.Conflict, 0)
@@ -49,7 +49,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 		ask("pause", "", timer.Paused, 0)
 		at(65 * time.Minute)
 		if got := ask("get", "", timer.Paused, 0); got.Recurring == nil || !got.Recurring.Paused {
-			t.Errorf("get says %+v", got.Recurring)
+			t.Errorf("get returns %+v", got.Recurring)
 		}
 		checkListsSeries(t, c)
 		ask("resume", `{"word":"w"}`, timer.Pending, 0)
@@ -131,7 +131,7 @@ func TestNoBrokerEntryWithoutSecret(t *testing.T) {
 			c.Timers.Policy.Keys = keys
 			refused := (*store.Refusal)(nil)
 			if a, err := c.Timers.Do(t.Context(), harness.NewChange(timer.Pause, "k", 0)); !errors.As(err, &refused) {
-				t.Errorf("it is %+v, %v, want a refusal", a, err)
+				t.Errorf("got %+v, %v, want a refusal", a, err)
 			}
 		}
 		checkLast(c.Client, "delaytimer.k.orders.x", g)

@@ -30,7 +30,7 @@ func checkRefused(c *harness.Client, subject, body string) {
 func checkLast(c *harness.Client, subject string, generation uint64) {
 	c.T.Helper()
 	if m := c.Last(subject); m == nil || m.Sequence != generation {
-		c.T.Errorf("on %s there stands %+v, want generation %d", subject, m, generation)
+		c.T.Errorf("the last entry of %s is %+v, want generation %d", subject, m, generation)
 	}
 }
 
@@ -72,14 +72,14 @@ func TestControlService(t *testing.T) {
 			code := c.CallService(&got, "delayctl.timer."+tt.subject, tt.body, tt.headers...)
 			if code != "" || got.Outcome != tt.outcome || tt.generation > 0 && got.Generation != tt.generation ||
 				tt.due > 0 && !got.Due.Equal(start.Add(tt.due)) || !got.At.Equal(time.Now()) {
-				t.Errorf("%s %s says %q %+v, want %s %d", tt.subject, tt.body, code, got, tt.outcome, tt.generation)
+				t.Errorf("%s %s returns %q %+v, want %s %d", tt.subject, tt.body, code, got, tt.outcome, tt.generation)
 			}
 		}
 		time.Sleep(time.Second)
 		var got store.Answer
 		c.CallService(&got, "delayctl.timer.cancel.c.orders.x", "")
 		if got.Outcome != timer.TooLate || got.Became != entry.Delivered {
-			t.Errorf("cancelling what has fired says %+v", got)
+			t.Errorf("the cancel of a fired timer returns %+v", got)
 		}
 		time.Sleep(2 * time.Hour)
 		harness.CheckBodies(t, in.All(), "b c d")
@@ -224,7 +224,7 @@ func TestControlWithInstances(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if came := in.All(); len(came) > 0 {
-			t.Errorf("%d came that were cancelled", len(came))
+			t.Errorf("%d arrived that were cancelled", len(came))
 		}
 
 		harness.StartBroker(t, s, cfg)

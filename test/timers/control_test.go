@@ -48,7 +48,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 			g := set("cancelled", "10m")
 			a := c.Check(harness.NewChange(timer.Get, "cancelled", 0), timer.Pending, g)
 			if !a.Due.Equal(begun.Add(10 * time.Minute)) {
-				t.Errorf("it is due %s", a.Due)
+				t.Errorf("the timer is due %s", a.Due)
 			}
 			c.Check(harness.NewChange(timer.Cancel, "cancelled", g), timer.Cancelled, g)
 			time.Sleep(time.Second)
@@ -65,7 +65,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 			until := begun.Add(20*time.Minute + 1)
 			moved := c.Check(moveTo("moved", g, until), timer.Moved, 0)
 			if moved.Generation <= g || !moved.Due.Equal(until) {
-				t.Errorf("it is %d due %s, want above %d due %s", moved.Generation, moved.Due, g, until)
+				t.Errorf("the moved timer is %d, due %s; want above %d, due %s", moved.Generation, moved.Due, g, until)
 			}
 			c.Check(harness.NewChange(timer.Cancel, "moved", g), timer.Conflict, moved.Generation)
 			c.Check(harness.NewChange(timer.Fire, "moved", g), timer.Conflict, moved.Generation)
@@ -73,7 +73,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 			by.By = 5 * time.Minute
 			until = until.Add(by.By)
 			if a := c.Check(by, timer.Moved, 0); !a.Due.Equal(until) {
-				t.Errorf("moved by 5m it is due %s, want %s", a.Due, until)
+				t.Errorf("moved by 5m, the timer is due %s, want %s", a.Due, until)
 			}
 
 			g = set("now", "10m")
@@ -82,7 +82,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 			c.Check(moveTo("fired", 0, until), timer.TooLate, 0)
 			c.Check(harness.NewChange(timer.Fire, "fired", 0), timer.TooLate, 0)
 			if a := c.Check(harness.NewChange(timer.Get, "fired", 0), timer.Fired, 0); a.Became != entry.Delivered {
-				t.Errorf("it became %q", a.Became)
+				t.Errorf("the timer became %q", a.Became)
 			}
 			if down {
 				harness.StartBroker(t, s, cfg)
@@ -193,7 +193,7 @@ func TestMoveKeepsMessageID(t *testing.T) {
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m", "Nats-Msg-Id", "mine").Sequence
 		until := time.Now().Add(20 * time.Minute)
 		if a := c.Check(moveTo("k", g, until), timer.Moved, 0); a.Generation <= g {
-			t.Errorf("it has the generation %d, and had %d", a.Generation, g)
+			t.Errorf("the timer has the generation %d, and had %d", a.Generation, g)
 		}
 		harness.CheckExactly(t, in, until, 0)
 		if got := in.All()[0].Header.Get("Delay-Msg-Id"); got != "mine" {
@@ -238,7 +238,7 @@ func TestListShowsLastEntries(t *testing.T) {
 		}
 		d, err := c.Timers.Bulk(context.Background(), store.Bulk{Verb: timer.Cancel})
 		if err != nil || d.Matched != 2 || d.Outcomes[timer.Cancelled] != 2 {
-			t.Errorf("cancelling all says %+v %v, want 2", d, err)
+			t.Errorf("the cancel of all returns %+v, %v, want 2", d, err)
 		}
 	})
 }
@@ -265,7 +265,7 @@ func TestBulk(t *testing.T) {
 		}}
 		dry, err := c.Timers.Bulk(ctx, b)
 		if err != nil || dry.Matched != 50 || len(dry.Outcomes) > 0 {
-			t.Fatalf("a dry run says %+v %v", dry, err)
+			t.Fatalf("a dry run returns %+v, %v", dry, err)
 		}
 		b.DryRun = false
 		b.Page = store.Page{UpTo: dry.UpTo, Limit: 20}
@@ -273,9 +273,9 @@ func TestBulk(t *testing.T) {
 		for pages := 1; ; pages++ {
 			d, err := c.Timers.Bulk(ctx, b)
 			natstest.NoError(t, err)
-			again, err := c.Timers.Bulk(ctx, b) // its answer got lost
+			again, err := c.Timers.Bulk(ctx, b) // the first answer was lost
 			if err != nil || pages < 3 && again.Matched > 20 || pages == 3 && again.Matched > 0 {
-				t.Errorf("page %d repeated says %+v %v", pages, again, err)
+				t.Errorf("page %d repeated returns %+v, %v", pages, again, err)
 			}
 			sum.Add(d)
 			sum.Add(again)
@@ -284,7 +284,7 @@ func TestBulk(t *testing.T) {
 			}
 		}
 		if sum.Matched != 50 || sum.Outcomes[timer.Moved] != 50 || sum.Refused > 0 {
-			t.Errorf("all pages say %+v", sum)
+			t.Errorf("all pages return %+v", sum)
 		}
 		time.Sleep(time.Until(begun.Add(15*time.Minute - 1)))
 		synctest.Wait()
@@ -294,7 +294,7 @@ func TestBulk(t *testing.T) {
 		harness.CheckBodies(t, in.All(), "o×50 other")
 		b = store.Bulk{Verb: timer.Cancel, Filter: store.Filter{Targets: []string{"orders.>", "payments.>"}}}
 		if d, err := c.Timers.Bulk(ctx, b); err != nil || d.Outcomes[timer.Cancelled] != 1 {
-			t.Errorf("cancelling the rest says %+v %v", d, err)
+			t.Errorf("the cancel of the rest returns %+v, %v", d, err)
 		}
 		time.Sleep(4 * time.Hour)
 		harness.CheckBodies(t, in.All(), "o×50 other")

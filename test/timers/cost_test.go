@@ -173,11 +173,11 @@ func TestTimerChangedAfterItWasRead(t *testing.T) {
 		c.Publish("delaytimer.replaced.orders.x", "older", "Delay-For", "1m")
 		time.Sleep(time.Minute - 10*time.Millisecond)
 		if c.Expect(cancelled, "delaytimer.cancelled.orders.x", "", "Delay-Cancel", "x") == 0 {
-			t.Error("it cannot be cancelled")
+			t.Error("a timer cannot be cancelled after it was read")
 		}
 		again := time.Now()
 		if c.Expect(moved, "delaytimer.moved.orders.x", "new", "Delay-For", "5m") == 0 {
-			t.Error("it cannot be moved")
+			t.Error("a timer cannot be moved after it was read")
 		}
 		c.Publish("delaytimer.replaced.orders.x", "newer", "Delay-For", "10m")
 		harness.CheckExactly(t, in, again.Add(5*time.Minute), 0)
@@ -216,7 +216,7 @@ func TestDueTimersAskNothing(t *testing.T) {
 		synctest.Wait()
 		silent.Store(false)
 		if got := len(in.All()) - before; got != 21 {
-			t.Errorf("%d came when they were due, want 21", got)
+			t.Errorf("%d arrived when they were due, want 21", got)
 		}
 	})
 }

@@ -54,7 +54,7 @@ func firedAndPurged(c *harness.Client, g uint64) {
 
 func cancelled(c *harness.Client, g uint64) {
 	if c.Expect(g, crashed, "", "Delay-Cancel", "x") == 0 {
-		c.T.Error("it cannot be cancelled while no broker runs")
+		c.T.Error("a timer cannot be cancelled while no broker runs")
 	}
 }
 
@@ -144,7 +144,7 @@ func TestCrashesMatchDocument(t *testing.T) {
 		acted = append(acted, fmt.Sprintf("//\t%-44s %s", c.after, c.recovery))
 	}
 	if !slices.Equal(rows, acted) {
-		t.Errorf("the document has\n%s\nand the test acts out\n%s", strings.Join(rows, "\n"), strings.Join(acted, "\n"))
+		t.Errorf("the document has\n%s\nand the test has\n%s", strings.Join(rows, "\n"), strings.Join(acted, "\n"))
 	}
 }
 

@@ -58,7 +58,7 @@ func TestDebounce(t *testing.T) {
 		natstest.Subtest(t, row.name, func(t *testing.T, s *natstest.Server) {
 			c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
 			in := c.Subscribe("orders.>")
-			for i := range 2 { // what a run leaves behind is none of the next one's
+			for i := range 2 { // the entries of a run do not count for the next run
 				start := time.Now()
 				debounce(c, start, row.wait, row.most, row.sets...)
 				checkDebounced(t, c, in, start.Add(row.due), i, row.sets[len(row.sets)-1].String())
@@ -83,8 +83,8 @@ var ends = map[string]func(c *harness.Client, last uint64){
 	"series": func(c *harness.Client, _ uint64) { c.Publish(debounced, "other", "Delay-Every", "1h") },
 }
 
-// TestDebounceBeginsAnew: whatever ends a run, and whenever the broker crashes, the next run is separate. Its timer is
-// neither early nor late.
+// TestDebounceBeginsAnew: after any end of a run, and a crash of the broker at any time, the next run is separate. Its
+// timer is neither early nor late.
 func TestDebounceBeginsAnew(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -185,7 +185,7 @@ func TestDebounceAfterItsFiring(t *testing.T) {
 }
 
 // TestOperationsOfDebounce: a timer that is set a hundred times a second costs the set and a delete for each, and
-// nothing else before it is due. Then its run is read, and what is left of it is read and removed.
+// nothing else before it is due. Then its run is read, and the rest of the run is read and removed.
 func TestOperationsOfDebounce(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

@@ -33,15 +33,15 @@ func TestTimerStatus(t *testing.T) {
 		}
 		time.Sleep(70 * time.Second) // they are counted once a minute
 		if l := of(); l.Pending != 19 || l.Held != 0 || !l.Live || l.Overdue != 0 {
-			t.Errorf("with 19 pending it says %+v", l)
+			t.Errorf("with 19 pending timers, the status is %+v", l)
 		}
 		time.Sleep(12 * time.Minute)
 		if l := of(); l.Pending != 7 {
-			t.Errorf("with 7 pending it says %d", l.Pending)
+			t.Errorf("with 7 pending timers, the status has %d", l.Pending)
 		}
 		time.Sleep(10 * time.Minute)
 		if l := of(); l.Pending != 0 || l.CommitAge != 0 {
-			t.Errorf("with none pending it says %+v", l)
+			t.Errorf("without pending timers, the status is %+v", l)
 		}
 		late := b.Broker.Status().Lateness
 		if n := late[streams.Level].Count + late[streams.Timers].Count; n != 19 || late[streams.Level].Sum > 0 {
@@ -87,10 +87,10 @@ func TestTimersWithInstances(t *testing.T) {
 				worst = max(worst, a.At.Sub(a.Due))
 			}
 			if len(seen) != sent {
-				t.Errorf("%d of %d came", len(seen), sent)
+				t.Errorf("%d of %d arrived", len(seen), sent)
 			}
 			if worst > 9*time.Second {
-				t.Errorf("the latest came %s late", worst)
+				t.Errorf("the latest arrived %s late", worst)
 			}
 			t.Logf("the latest came %s late", worst)
 			c.CheckNoTimers()

@@ -83,7 +83,7 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 	for name, tt := range map[string]struct {
 		wait  string
 		lose  func(c *harness.Client, g uint64)
-		over  []string // headers of what is put over the firing
+		over  []string // headers of the entry after the firing
 		comes bool     // after ten minutes
 	}{
 		"set, and its marker waits": {"10m", func(*harness.Client, uint64) {}, []string{"Delay-For", "10m"}, true},
@@ -122,7 +122,7 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 				time.Sleep(time.Second)
 				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
 				if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
-					t.Fatalf("when a broker came, %+v arrived, want the old one as %s", got, want)
+					t.Fatalf("when a broker arrived, %+v arrived, want the old one as %s", got, want)
 				}
 				if tt.comes {
 					harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
@@ -146,7 +146,7 @@ func TestTimerFiringIsSwept(t *testing.T) {
 		start := time.Now()
 		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "10m")
 		time.Sleep(time.Minute)
-		b.Stop() // with what it had read ahead
+		b.Stop() // it forgets the entries that it has read ahead
 		c.Purge("DELAY_10m")
 		c.Purge("DELAY_1m")
 		b.Replace()
@@ -210,7 +210,7 @@ func TestFiringAfterLostLease(t *testing.T) {
 		harness.StartBroker(t, s, cfg)
 		lease := <-f.Lease
 		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>") // which is no stream, and does not acknowledge
+		in := c.Subscribe("orders.>") // a core subscriber does not acknowledge
 		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "1500ms", "Delay-Deliver", "stream")
 		time.Sleep(1600 * time.Millisecond)
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
@@ -243,7 +243,7 @@ func TestTimerWithTwoOwners(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := len(in.All()); got != 4 {
-			t.Errorf("%d came, want 4: %s", got, harness.Bodies(in.All()))
+			t.Errorf("%d arrived, want 4: %s", got, harness.Bodies(in.All()))
 		}
 		c.CheckNoTimers()
 	})
@@ -263,11 +263,11 @@ func TestTimerWithoutRoom(t *testing.T) {
 		bound(c, "DELAY_TIMERS", 100)
 		time.Sleep(time.Minute)
 		if got := len(in.All()); got != 0 {
-			t.Errorf("%d came although nothing can be stored", got)
+			t.Errorf("%d arrived although the stream stores nothing", got)
 		}
 		bound(c, "DELAY_TIMERS", -1)
 		if c.Expect(g, "delaytimer.b.orders.x", "", "Delay-Cancel", "x") == 0 {
-			t.Log("b has fired before it could be cancelled")
+			t.Log("timer b fired before its cancel")
 		}
 		time.Sleep(10 * time.Second)
 		got := in.All()

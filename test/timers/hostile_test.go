@@ -46,7 +46,7 @@ func TestBadTimerBecomesLetter(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		for _, a := range in.All() {
 			if strings.HasPrefix(a.Subject, "orders.") {
-				t.Errorf("on %s came %q", a.Subject, a.Body)
+				t.Errorf("%[2]q arrived on %[1]s", a.Subject, a.Body)
 			}
 		}
 		dead := c.Dead()
@@ -136,15 +136,15 @@ func TestReservedHeadersOfTimers(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		came := c.Arrivals("ORDERS")
 		if dead := len(c.Dead()["bad_option"]); len(came) != 11 || dead != 2 {
-			t.Errorf("%d came, and %d are dead letters; want 11 and 2", len(came), dead)
+			t.Errorf("%d arrived, and %d are dead letters; want 11 and 2", len(came), dead)
 		}
 		for _, a := range came {
 			if !a.Due.Equal(due) || !a.At.Equal(due) || a.Header.Get(message.HeaderAttempts) != "" {
-				t.Errorf("came at %s, due %s, after %q attempts; want %s", a.At, a.Due, a.Header.Get(message.HeaderAttempts), due)
+				t.Errorf("arrived at %s, due %s, with %v; want %s and no attempts", a.At, a.Due, a.Header, due)
 			}
 			for name := range a.Header {
 				if strings.HasPrefix(name, "Nats-") && name != "Nats-Msg-Id" || name == "Status" {
-					t.Errorf("to the target goes %s: %s", name, a.Header.Get(name))
+					t.Errorf("the target gets the header %s: %s", name, a.Header.Get(name))
 				}
 			}
 		}
@@ -178,7 +178,7 @@ func TestRelayedTimers(t *testing.T) {
 		relay("delaysys.armed", "armed 100 1", "Delay-Format", "3")
 		relay("delaysys.hop.1s.timer", "", "Delay-Id", "DELAY_TIMERS-1-1", "Delay-Timer", "mine", "Delay-Target", "orders.x",
 			"Delay-Format", "3", "Delay-Hop", "1", "Delay-Due", "2000-01-01T00:00:00Z", "Delay-Accepted", "2000-01-01T00:00:00Z")
-		// An acknowledgement on another's timer.
+		// An acknowledgement on the subject of another tenant's timer.
 		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "evil.x", Reply: "delaytimer.other.orders.x"}))
 		time.Sleep(time.Until(start.Add(11 * time.Minute)))
 		harness.CheckBodies(t, in.All(), "mine")
@@ -212,7 +212,7 @@ func TestForgedTimers(t *testing.T) {
 			append(state, "Delay-Timer", "mine", "Delay-Target", "orders.x", "Delay-Subject", "x")...)
 		time.Sleep(10 * time.Second)
 		if g = c.Expect(g, "delaytimer.mine.orders.x", "moved", "Delay-For", "20m"); g == 0 {
-			t.Error("it has fired by its marker's time")
+			t.Error("the timer fired at the time of its marker")
 		}
 		start = time.Now()
 		harness.CheckExactly(t, in, start.Add(20*time.Minute), 0)
@@ -234,11 +234,11 @@ func TestLargeTimer(t *testing.T) {
 		time.Sleep(time.Second)
 		letters := c.Dead()["too_large"]
 		if len(letters) != 1 || !strings.Contains(letters[0].Header.Get(message.HeaderError), "4096") {
-			t.Errorf("a second later there are %d letters: %v", len(letters), letters)
+			t.Errorf("a second later, there are %d letters: %v", len(letters), letters)
 		}
 		time.Sleep(2 * time.Hour)
 		if got := in.All(); len(got) != 1 || got[0].Body != fits {
-			t.Errorf("%d came, want the one that fits", len(got))
+			t.Errorf("%d arrived, want the one that fits", len(got))
 		}
 		c.CheckNoTimersBut("DELAY_DEAD")
 	})

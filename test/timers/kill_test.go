@@ -145,11 +145,11 @@ func (f *fates) check() {
 	for end := time.Now().Add(natstest.Timeout); f.missing() > 0 && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
 	}
-	time.Sleep(2 * time.Second) // for what must not come
+	time.Sleep(2 * time.Second) // for timers that must not fire
 	came := make(map[string]int)
 	for _, a := range f.Arrivals("ORDERS") {
 		if came[a.Body]++; a.At.Before(a.Due) {
-			f.T.Errorf("%s came %s early", a.Body, a.Due.Sub(a.At))
+			f.T.Errorf("%s arrived %s early", a.Body, a.Due.Sub(a.At))
 		}
 	}
 	count := make(map[fate]int)
@@ -161,7 +161,7 @@ func (f *fates) check() {
 		case is == comes && n == 0:
 			f.T.Errorf("%s stood, and did not come", body)
 		case is == never && n > 0:
-			f.T.Errorf("%s came, although its cancel or move was acknowledged", body)
+			f.T.Errorf("%s arrived, although its cancel or move was acknowledged", body)
 		}
 	}
 	f.T.Logf("%d came as they had to, %d were cancelled or moved, of %d nothing is known",

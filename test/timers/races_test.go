@@ -85,7 +85,7 @@ func race(t *testing.T, s *natstest.Server, n int) {
 		id, err := message.ParseID(a.ID)
 		var i int
 		if _, bad := fmt.Sscanf(a.Subject, "orders.%d", &i); err != nil || bad != nil || a.At.Before(a.Due) {
-			t.Fatalf("on %s came %s, due %s, at %s", a.Subject, a.ID, a.Due, a.At)
+			t.Fatalf("on %s arrived %s, due %s, at %s", a.Subject, a.ID, a.Due, a.At)
 		}
 		r := racers[i]
 		r.ops = append(r.ops, linear.Op{

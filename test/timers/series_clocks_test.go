@@ -170,15 +170,15 @@ func checkOccurrences(t *testing.T, got []harness.Arrival, series string, want [
 	n, seen := 0, make(map[string]bool)
 	for _, a := range got {
 		if seen[a.ID] {
-			continue // a copy under the same id: the stream has stored it once
+			continue // a duplicate: the stream has stored the first
 		}
 		seen[a.ID] = true
 		if n >= len(want) {
-			t.Fatalf("at %s came one more: %s", a.At, a.ID)
+			t.Fatalf("at %s arrived one more: %s", a.At, a.ID)
 		}
 		if !a.Due.Equal(want[n]) || a.At.Before(a.Due) || a.Header.Get("Delay-Round") != strconv.Itoa(n+1) ||
 			a.Header.Get("Delay-Series") != series {
-			t.Fatalf("at %s came round %s, due %s; want round %d, due %s", a.At, a.Header.Get("Delay-Round"), a.Due, n+1,
+			t.Fatalf("at %s arrived round %s, due %s; want round %d, due %s", a.At, a.Header.Get("Delay-Round"), a.Due, n+1,
 				want[n])
 		}
 		n++

@@ -41,9 +41,9 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		every  time.Duration
-		leaser lease.Leaser            // nil for an instance that is alone
-		lose   bool                    // its marker
-		over   func(c *harness.Client) // puts something over it, which ends the series
+		leaser lease.Leaser            // nil for a single instance
+		lose   bool                    // the marker is lost
+		over   func(c *harness.Client) // stores an entry that ends the series
 		late   time.Duration
 	}{
 		"alone":              {every: 10 * time.Minute},
@@ -92,14 +92,14 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 			want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
 			if a := got[0]; a.ID != want || !a.Due.Equal(start.Add(tt.every)) || a.Header.Get("Delay-Round") != "1" ||
 				!tt.lose && a.At.Sub(a.Due) != tt.late {
-				t.Errorf("it came at %s as %s due %s, round %s; want %s", a.At.Sub(start), a.ID, a.Due.Sub(start),
+				t.Errorf("it arrived at %s as %s due %s, round %s; want %s", a.At.Sub(start), a.ID, a.Due.Sub(start),
 					a.Header.Get("Delay-Round"), want)
 			}
 			time.Sleep(time.Until(start.Add(2*tt.every + time.Second)))
 			synctest.Wait()
 			if got := in.All(); tt.over == nil && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
 				got[1].At.Sub(start) != 2*tt.every) || tt.over != nil && len(got) != 1 {
-				t.Errorf("then %+v arrived", got[1:])
+				t.Errorf("afterwards %+v arrived", got[1:])
 			}
 			c.CheckNoDead()
 		})
@@ -164,7 +164,7 @@ func TestRoundFoundBySweep(t *testing.T) {
 func TestRoundWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
-		in := c.Subscribe("orders.>") // it answers nothing
+		in := c.Subscribe("orders.>") // without answers
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "1s", "Delay-Deliver", "request", "Delay-Rounds", "4")
 		time.Sleep(time.Minute)
@@ -188,7 +188,7 @@ func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 	cfg := harness.TimersOn(t)
 	cfg.Ladder = harness.Ladder(t, "1s 5s")
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
-		in := c.Subscribe("orders.>") // it answers nothing
+		in := c.Subscribe("orders.>") // without answers
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Max-Attempts", "1")
 		time.Sleep(8500 * time.Millisecond)
@@ -196,7 +196,7 @@ func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		for _, a := range in.All() {
 			if a.Header.Get("Delay-Round") != "1" {
-				t.Errorf("after %s came round %s", a.At.Sub(start), a.Header.Get("Delay-Round"))
+				t.Errorf("after %s arrived round %s", a.At.Sub(start), a.Header.Get("Delay-Round"))
 			}
 		}
 		for _, l := range b.Broker.Status().Lanes {
@@ -238,7 +238,7 @@ func TestForgedRounds(t *testing.T) {
 }
 
 // TestRoundWithTwoOwners: two instances that both own all lanes fire each round once. The later instance waits, and
-// finds the round settled, although the next round still says that it has fired.
+// finds the round settled, although the entry of the next round still names the firing.
 func TestRoundWithTwoOwners(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -274,7 +274,7 @@ func TestLargeSeries(t *testing.T) {
 		c.Publish(recurring, body, headers...)
 		time.Sleep(time.Until(start.Add(time.Hour)))
 		if got := in.All(); len(got) != 4 || got[3].Body != body {
-			t.Errorf("%d rounds have come", len(got))
+			t.Errorf("%d rounds have arrived", len(got))
 		}
 		c.CheckNoDead()
 		c.CheckNoTimers()

@@ -58,7 +58,7 @@ func TestChangedRoundWaitsForPrevious(t *testing.T) {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			plain := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
 			c := harness.NewSeriesClient(plain)
-			in := c.Subscribe("orders.>") // it answers nothing
+			in := c.Subscribe("orders.>") // without answers
 			start := time.Now()
 			c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Deliver", "request", "Delay-Rounds", "2",
 				"Delay-Missed-Rounds", "one", "Delay-Max-Attempts", "2")
@@ -83,7 +83,7 @@ func TestRoundFromMarkerWaitsForPrevious(t *testing.T) {
 		cfg.Leaser = lease.Static{} // an instance leaves the firing of another one to it for a while
 		harness.StartBroker(t, s, cfg).Stop()
 		c := harness.NewClient(t, s)
-		in := c.Subscribe("orders.>") // it answers nothing
+		in := c.Subscribe("orders.>") // without answers
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "10m", "Delay-Deliver", "request", "Delay-Rounds", "2",
 			"Delay-Max-Attempts", "1")
@@ -133,7 +133,7 @@ func TestBoundOfSeries(t *testing.T) {
 			var got store.Answer
 			code := c.CallService(&got, "delayctl.timer."+verb+"."+key+".orders.x", body)
 			if code != "" || got.Outcome != want || !due.IsZero() && !got.Due.Equal(due) {
-				t.Errorf("%s %s says %q %+v, want %s, due %s", verb, body, code, got, want, due)
+				t.Errorf("%s %s returns %q %+v, want %s, due %s", verb, body, code, got, want, due)
 			}
 		}
 		time.Sleep(time.Minute)
@@ -185,7 +185,7 @@ func TestFireIsRepeated(t *testing.T) {
 				var got store.Answer
 				if code := c.CallService(&got, "delayctl.timer.fire.k.orders.x", `{"word":"`+word+`"}`); code != "" ||
 					got.Outcome != timer.Fired {
-					t.Errorf("after %s it says %q %+v", at, code, got)
+					t.Errorf("after %s the request returns %q %+v", at, code, got)
 				}
 				time.Sleep(time.Second)
 				if n := len(in.All()); n != want {
@@ -200,7 +200,7 @@ func TestFireIsRepeated(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 			for _, a := range c.Arrivals("DELAY_TIMERS") {
 				if strings.Contains(a.Subject, "fire-") {
-					t.Errorf("there is left %s", a.Subject)
+					t.Errorf("the entry %s is left", a.Subject)
 				}
 			}
 		})

@@ -40,7 +40,7 @@ func TestSeriesIsMoved(t *testing.T) {
 		w.For = "10m"
 		a := c.Do(w)
 		if a.Outcome != timer.Moved || a.Due.Sub(start) != 100*time.Minute {
-			t.Errorf("it is %s, due after %s", a.Outcome, a.Due.Sub(start))
+			t.Errorf("the move returns %s, due after %s", a.Outcome, a.Due.Sub(start))
 		}
 		w = harness.NewChange(timer.Move, "k", g)
 		w.By = time.Hour
@@ -153,7 +153,7 @@ func TestSeriesFiresExtra(t *testing.T) {
 		w.ID = "once"
 		c.Check(w, timer.Fired, g)
 		time.Sleep(time.Second)
-		c.Check(w, timer.Fired, g) // asked again: an answer was lost
+		c.Check(w, timer.Fired, g) // repeated after a lost answer
 		time.Sleep(time.Second)
 		synctest.Wait()
 		got := in.All()
@@ -182,7 +182,7 @@ func TestOnlySeriesArePaused(t *testing.T) {
 		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h")
 		for _, verb := range []timer.Verb{timer.Pause, timer.Resume, timer.Retime} {
 			if a, err := c.Timers.Do(t.Context(), harness.NewChange(verb, "once", 0)); err == nil {
-				t.Errorf("%s of what fires once: %+v", verb, a)
+				t.Errorf("%s of a timer that fires once: %+v", verb, a)
 			}
 		}
 		stranger := harness.NewTimerClient(c.Client)
@@ -240,7 +240,7 @@ func TestResumeWithoutPause(t *testing.T) {
 		moved := c.Do(w)
 		a := c.Do(harness.NewChange(timer.Resume, "k", 0))
 		if a.Outcome != timer.Pending || a.Generation != moved.Generation || !a.Due.Equal(moved.Due) {
-			t.Errorf("it is %+v, and was %+v", a, moved)
+			t.Errorf("the resume returns %+v, want %+v", a, moved)
 		}
 		c.Check(harness.NewChange(timer.Resume, "k", g), timer.Conflict, moved.Generation)
 		time.Sleep(2 * time.Hour)

@@ -26,11 +26,11 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
-		for i := range 600 { // more than a pass picks up at once
+		for i := range 600 { // more than a pass handles together
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "30m")
 		}
 		time.Sleep(time.Minute)
-		b.Stop() // with what it had read ahead
+		b.Stop() // it forgets the entries that it has read ahead
 		c.Purge("DELAY_10m")
 		b = b.Replace()
 		time.Sleep(time.Until(start.Add(30*time.Minute)) - 1)
@@ -44,7 +44,7 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 			t.Errorf("in the end %s arrived", got)
 		}
 		if got := b.Broker.Status().SweptTimers; got != 600 {
-			t.Errorf("%d were swept up, want 600", got)
+			t.Errorf("the sweep fired %d timers, want 600", got)
 		}
 	})
 }
@@ -53,8 +53,8 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 func TestSweepAfterTrouble(t *testing.T) {
 	t.Parallel()
 	for name, silent := range map[string]string{
-		"nothing can be read":          "CONSUMER.CREATE.DELAY_TIMERS.sweep-",
-		"what is found cannot be seen": "STREAM.MSG.GET.DELAY_TIMERS",
+		"nothing can be read":         "CONSUMER.CREATE.DELAY_TIMERS.sweep-",
+		"found timers cannot be read": "STREAM.MSG.GET.DELAY_TIMERS",
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			cfg := harness.TimersOn(t)
@@ -65,11 +65,11 @@ func TestSweepAfterTrouble(t *testing.T) {
 			c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
 			c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "32m")
 			time.Sleep(time.Minute)
-			b.Stop() // with what it had read ahead
+			b.Stop() // it forgets the entries that it has read ahead
 			c.Purge("DELAY_10m")
 			harness.StartBroker(t, s, cfg)
 			time.Sleep(time.Until(start.Add(31*time.Minute - time.Second)))
-			trouble.Store(true) // in which the pass begins
+			trouble.Store(true) // when the pass begins
 			time.Sleep(20 * time.Second)
 			trouble.Store(false)
 			time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
@@ -149,13 +149,13 @@ func TestTimerCursor(t *testing.T) {
 			if got := harness.Pending(c, "DELAY_10m") + harness.Pending(c, "DELAY_1m"); got != tt.markers {
 				t.Errorf("there are %d markers, want %d", got, tt.markers)
 			}
-			want := map[string]int{"forged": 2}[name] // the one that was unread, too
+			want := map[string]int{"forged": 2}[name] // also the unread timer
 			if got := len(in.All()); got != max(want, 1) {
-				t.Errorf("%d came, want %d", got, max(want, 1))
+				t.Errorf("%d arrived, want %d", got, max(want, 1))
 			}
 			time.Sleep(time.Until(start.Add(11 * time.Minute)))
 			if got := len(in.All()); got != 20+max(want, 1) {
-				t.Errorf("%d came, want %d", got, 20+max(want, 1))
+				t.Errorf("%d arrived, want %d", got, 20+max(want, 1))
 			}
 			c.CheckNoTimers()
 		})

@@ -31,11 +31,11 @@ func TestTimerFires(t *testing.T) {
 			got := in.All()[n]
 			want := message.ID{Stream: "DELAY_TIMERS", Sequence: ack.Sequence, At: start}
 			if got.ID != want.String() || got.Body != fmt.Sprint(n) || got.Header.Get("X-Mine") != "yes" {
-				t.Errorf("after %s came %q %v, want %s", wait, got.Body, got.Header, want)
+				t.Errorf("after %s arrived %q %v, want %s", wait, got.Body, got.Header, want)
 			}
 			for name := range got.Header {
 				if name == "Delay-Fired" || name == "Delay-Timer" || name == "Delay-Seal" || name == "Delay-Format" {
-					t.Errorf("at the target there is the header %s", name)
+					t.Errorf("the target gets the header %s", name)
 				}
 			}
 			time.Sleep(time.Second)
@@ -89,22 +89,22 @@ func TestTimerIsCancelled(t *testing.T) {
 				time.Now().Add(when+time.Second).UTC().Format(time.RFC3339Nano))
 			time.Sleep(when)
 			if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") == 0 {
-				t.Errorf("after %s it cannot be cancelled", when)
+				t.Errorf("after %s the timer cannot be cancelled", when)
 			}
 			if c.Expect(near.Sequence, "delaytimer.near.orders.x", "", "Delay-Cancel", "1") == 0 {
-				t.Errorf("after %s the near one cannot be cancelled", when)
+				t.Errorf("after %s the near timer cannot be cancelled", when)
 			}
 			time.Sleep(time.Hour)
 		}
 		if got := in.All(); len(got) != 0 {
-			t.Errorf("%d came that were cancelled", len(got))
+			t.Errorf("%d cancelled timers arrived", len(got))
 		}
 		c.CheckNoTimers()
 		c.CheckNoDead()
 		g := c.Publish("delaytimer.k.orders.x", "yes", "Delay-For", "1s").Sequence
 		time.Sleep(2 * time.Second)
 		if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") != 0 || harness.Bodies(in.All()) != "yes" {
-			t.Errorf("it is cancelled after it has fired; %q arrived", harness.Bodies(in.All()))
+			t.Errorf("the timer was cancelled after its firing; %q arrived", harness.Bodies(in.All()))
 		}
 	})
 }
@@ -162,8 +162,8 @@ func TestTimerHistory(t *testing.T) {
 	})
 }
 
-// TestTimerBodiesAreBounded: when many large timers are due at once, their bodies are read as there is room for them,
-// and not all at once.
+// TestTimerBodiesAreBounded: if many large timers are due at the same time, the broker reads their bodies as memory
+// becomes free, and not all together.
 func TestTimerBodiesAreBounded(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()

@@ -115,7 +115,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 		control.Check(moveTo("moved", moved, time.Now().Add(150*time.Minute)), timer.Moved, 0)
 		control.Check(harness.NewChange(timer.Cancel, "cancelled", cancelled), timer.Cancelled, cancelled)
 		control.Check(harness.NewChange(timer.Pause, "paused", paused), timer.Paused, 0)
-		time.Sleep(12 * time.Second) // what was replaced is removed
+		time.Sleep(12 * time.Second) // the replaced entries are removed
 
 		i := harness.Inspect(t, s, cfg)
 		ahead := func(target string, most uint64) inspect.Forecast {
@@ -154,7 +154,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 			}
 		}
 		b.Stop()
-		set("once", "orders.x", "30m") // nobody removes what was replaced
+		set("once", "orders.x", "30m") // no broker removes the replaced entries
 		l, err := i.Pending(t.Context(), inspect.PendingQuery{Limit: 100, MaxRead: 10_000})
 		if f := ahead("", 10_000); err != nil || f.Pending != 10 || len(l.Messages) != 10 {
 			t.Errorf("without a broker %d are ahead, and %d listed, %v; want 10", f.Pending, len(l.Messages), err)
