@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	product "delaybroker/broker"
 )
 
@@ -166,21 +168,26 @@ func stopBehindReplica(w *world) (func() (string, error), error) {
 func (w *world) stepDownFrom(s *server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	return moveLeaders(ctx, w.js, nil, func(leader string) bool { return leader == s.name })
+}
+
+// moveLeaders makes the leaders of streams step down until no leader matches.
+func moveLeaders(ctx context.Context, js jetstream.JetStream, request []byte, match func(leader string) bool) error {
 	return retry(ctx, func(ctx context.Context) error {
-		list := w.js.ListStreams(ctx)
-		left := 0
+		list := js.ListStreams(ctx)
+		moved := 0
 		for info := range list.Info() {
-			if info.Cluster == nil || info.Cluster.Leader != s.name {
+			if info.Cluster == nil || !match(info.Cluster.Leader) {
 				continue
 			}
-			left++
-			if _, err := w.js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name,
-				nil); err != nil {
+			moved++
+			api := "$JS.API.STREAM.LEADER.STEPDOWN." + info.Config.Name
+			if _, err := js.Conn().RequestWithContext(ctx, api, request); err != nil {
 				return err
 			}
 		}
-		if left > 0 {
-			return fmt.Errorf("%s led %d streams", s.name, left)
+		if moved > 0 {
+			return fmt.Errorf("the leaders of %d streams had to step down", moved)
 		}
 		return list.Err()
 	})

@@ -15,6 +15,7 @@ import (
 
 	"delaybroker/broker/lane"
 	"delaybroker/broker/message"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -49,24 +50,20 @@ func TestIdleLaneAfterDeathOfConsumerServer(t *testing.T) {
 	t.Logf("%s, with the consumer of delay.%s", proof, level)
 	const count = 6
 	for i := range count {
-		if err := retry(ctx, func(ctx context.Context) error {
+		natstest.NoError(t, retry(ctx, func(ctx context.Context) error {
 			_, err := js.Publish(ctx, "delay."+level+".orders.x", fmt.Append(nil, i))
 			return err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		time.Sleep(500 * time.Millisecond)
 	}
-	if err := await(timeout, func() error {
+	natstest.NoError(t, await(timeout, func() error {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(late) < count {
 			return fmt.Errorf("%d of %d arrived", len(late), count)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for body, d := range late {
 		t.Logf("%s: late by %s", body, d.Round(time.Millisecond))
 		if d > maxLate {
@@ -103,7 +100,7 @@ func leadCluster(t *testing.T, s *server) {
 	t.Helper()
 	nc := connect(t, s.url(), nats.UserInfo("sys", "sys"))
 	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
-	if err := await(timeout, func() error {
+	natstest.NoError(t, await(timeout, func() error {
 		leader, err := s.clusterLeader()
 		if err != nil || leader == s.name {
 			return err
@@ -112,9 +109,7 @@ func leadCluster(t *testing.T, s *server) {
 			return err
 		}
 		return fmt.Errorf("%s leads", leader)
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 // clusterLeader returns the name of the leader of the cluster, as far as this server knows.
@@ -157,7 +152,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 	}
 	dir, c, js := newClusterOf(t)
 	leadCluster(t, c[0])
-	seen := newTally(t, js.Conn())
+	seen := harness.Connected(t, js.Conn()).Tally("orders.>")
 	published := 0
 	for round := range rounds {
 		b := atServer(t, dir, 2*round+1, c, c[0], "10s,1m")
@@ -171,7 +166,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		}
 		<-js.PublishAsyncComplete()
 		published += count + 1
-		seen.await(t, 8*time.Second, published-1)
+		seen.Await(published-1, 8*time.Second)
 		lead, cancel := context.WithTimeout(t.Context(), timeout)
 		err := leadFrom(lead, js, c[0]) // so that the paused server leads no stream
 		cancel()
@@ -192,53 +187,13 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 		}
 		natstest.NoError(t, slow.resume())
 		successor := atServer(t, dir, 2*round+2, c, c[0], "10s,1m")
-		seen.await(t, timeout, published)
+		seen.Await(published, timeout)
 		if _, err := successor.terminate(); err != nil {
 			t.Error(err)
 		}
-		if n, d := seen.count(); d != n {
+		if n, d := seen.Count(); d != n {
 			t.Errorf("round %d: after clean stops %d messages arrived %d times", round, n, d)
 		}
-	}
-}
-
-// tally counts the deliveries on orders.> of each message, by Delay-Id.
-type tally struct {
-	mu   sync.Mutex // guards seen
-	seen map[string]int
-}
-
-func newTally(t *testing.T, nc *nats.Conn) *tally {
-	t.Helper()
-	c := &tally{seen: make(map[string]int)}
-	natstest.Handle(t, nc, "orders.>", func(m *nats.Msg) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.seen[m.Header.Get(message.HeaderID)]++
-	})
-	return c
-}
-
-// count returns the number of messages, and of their deliveries.
-func (c *tally) count() (messages, deliveries int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, n := range c.seen {
-		deliveries += n
-	}
-	return len(c.seen), deliveries
-}
-
-// await waits until this many messages have arrived.
-func (c *tally) await(t *testing.T, maxTime time.Duration, want int) {
-	t.Helper()
-	if err := await(maxTime, func() error {
-		if n, _ := c.count(); n < want {
-			return fmt.Errorf("%d of %d arrived", n, want)
-		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -171,23 +171,6 @@ func (r *rebirth) blackOut() (heal func() error) {
 // leadFrom makes one server the leader of every stream, so that no request to a leader detects the crash of another
 // server.
 func leadFrom(ctx context.Context, js jetstream.JetStream, s *server) error {
-	return retry(ctx, func(ctx context.Context) error {
-		list := js.ListStreams(ctx)
-		elsewhere := 0
-		for info := range list.Info() {
-			if info.Cluster == nil || info.Cluster.Leader == s.name {
-				continue
-			}
-			elsewhere++
-			request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
-			api := "$JS.API.STREAM.LEADER.STEPDOWN." + info.Config.Name
-			if _, err := js.Conn().RequestWithContext(ctx, api, request); err != nil {
-				return err
-			}
-		}
-		if elsewhere > 0 {
-			return fmt.Errorf("%d streams were not led by %s", elsewhere, s.name)
-		}
-		return list.Err()
-	})
+	request := fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, s.name)
+	return moveLeaders(ctx, js, request, func(leader string) bool { return leader != s.name })
 }

@@ -242,3 +242,46 @@ func CheckExactly(t *testing.T, in *Inbox, due time.Time, count int) {
 		t.Errorf("arrived at %s saying it was due %s, want %s", last.At, last.Due, due)
 	}
 }
+
+// A Tally counts the deliveries of each message on a subject, by Delay-Id.
+type Tally struct {
+	t    testing.TB
+	mu   sync.Mutex // guards seen
+	seen map[string]int
+}
+
+// Tally subscribes to a subject, and counts.
+func (c *Client) Tally(subject string) *Tally {
+	c.T.Helper()
+	l := &Tally{t: c.T, seen: make(map[string]int)}
+	sub, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.seen[m.Header.Get(message.HeaderID)]++
+	})
+	natstest.NoError(c.T, err)
+	natstest.NoError(c.T, sub.SetPendingLimits(-1, -1))
+	return l
+}
+
+// Count returns the number of messages, and of their deliveries.
+func (l *Tally) Count() (messages, deliveries int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.seen {
+		deliveries += n
+	}
+	return len(l.seen), deliveries
+}
+
+// Await waits until this many messages have arrived, and fails the test after the timeout.
+func (l *Tally) Await(count int, timeout time.Duration) {
+	l.t.Helper()
+	for end := time.Now().Add(timeout); ; time.Sleep(100 * time.Millisecond) {
+		if n, _ := l.Count(); n >= count {
+			return
+		} else if time.Now().After(end) {
+			l.t.Fatalf("%d of %d messages arrived within %s", n, count, timeout)
+		}
+	}
+}

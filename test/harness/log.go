@@ -87,10 +87,13 @@ func (l *LineLog) All() []string {
 	return slices.Clone(l.lines)
 }
 
+// String returns the lines so far.
+func (l *LineLog) String() string { return strings.Join(l.All(), "\n") }
+
 // Check compares the lines so far.
 func (l *LineLog) Check(t *testing.T, want ...string) {
 	t.Helper()
-	if got, want := strings.Join(l.All(), "\n"), strings.Join(want, "\n"); got != want {
+	if got, want := l.String(), strings.Join(want, "\n"); got != want {
 		t.Errorf("the log says\n%s\nwant\n%s", got, want)
 	}
 }

@@ -124,13 +124,10 @@ func call(t testing.TB, nc *nats.Conn, subject string, request, answer any) {
 		t.Fatalf("%s: %v", subject, err)
 	}
 	var refusal server.ApiResponse
-	if err := json.Unmarshal(m.Data, &refusal); err != nil {
+	if err := errors.Join(json.Unmarshal(m.Data, &refusal), json.Unmarshal(m.Data, answer)); err != nil {
 		t.Fatalf("%s: %v", subject, err)
 	}
 	if refusal.Error != nil {
 		t.Fatalf("%s: %s", subject, refusal.Error.Description)
-	}
-	if err := json.Unmarshal(m.Data, answer); err != nil {
-		t.Fatalf("%s: %v", subject, err)
 	}
 }

@@ -3,7 +3,6 @@ package operate
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -11,40 +10,9 @@ import (
 
 	"delaybroker/broker"
 	"delaybroker/broker/journal"
-	"delaybroker/broker/message"
 	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
-
-// A duplicateCounter counts the deliveries of each message to a core subscriber.
-type duplicateCounter struct {
-	mu   sync.Mutex
-	seen map[string]int
-}
-
-// countDuplicates subscribes to a subject, and counts the deliveries.
-func countDuplicates(c *harness.Client, subject string) *duplicateCounter {
-	c.T.Helper()
-	s := &duplicateCounter{seen: make(map[string]int)}
-	sub, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.seen[m.Header.Get(message.HeaderID)]++
-	})
-	natstest.NoError(c.T, err)
-	natstest.NoError(c.T, sub.SetPendingLimits(-1, -1))
-	return s
-}
-
-// count returns the number of messages received, and the number of duplicates.
-func (s *duplicateCounter) count() (messages, duplicates int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, n := range s.seen {
-		duplicates += n - 1
-	}
-	return len(s.seen), duplicates
-}
 
 // TestCoreSubscribersOfManySubjects publishes 50,000 messages for as many subjects of core subscribers, all due at the
 // same time, and then as many again at full speed. Each message arrives once. The test runs in real time, since late
@@ -53,7 +21,7 @@ func TestCoreSubscribersOfManySubjects(t *testing.T) {
 	natstest.Long(t)
 	s := natstest.RunListening(t)
 	b, c := harness.Start(t, s, broker.Config{})
-	seen := countDuplicates(c, "ui.>")
+	seen := c.Tally("ui.>")
 	const each = 50_000
 	at := time.Now().Add(8 * time.Second)
 	var last nats.PubAckFuture
@@ -71,15 +39,10 @@ func TestCoreSubscribersOfManySubjects(t *testing.T) {
 		publish(fmt.Sprintf("delay.1s.ui.%d.notify", each+i))
 	}
 	<-last.Ok()
-	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if messages, _ := seen.count(); messages == 2*each {
-			break
-		}
-	}
+	seen.Await(2*each, 2*time.Minute)
 	time.Sleep(7 * time.Second) // without an answer, the broker would send duplicates after 5 s
-	messages, duplicates := seen.count()
-	if messages != 2*each || duplicates > 0 {
-		t.Errorf("%d of %d messages arrived, and %d duplicates; outcomes %v", messages, 2*each, duplicates,
+	if messages, deliveries := seen.Count(); messages != 2*each || deliveries != messages {
+		t.Errorf("%d of %d messages arrived %d times; outcomes %v", messages, 2*each, deliveries,
 			b.Broker.Status().Outcomes)
 	}
 }

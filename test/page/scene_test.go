@@ -1,7 +1,6 @@
 package page_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -29,6 +28,7 @@ import (
 	"delaybroker/broker/web"
 	"delaybroker/broker/web/page"
 	"delaybroker/levels"
+	"delaybroker/test/harness"
 	"delaybroker/test/natstest"
 )
 
@@ -42,27 +42,9 @@ type scene struct {
 	url string // of the first instance's page, with a final slash
 	nc  *nats.Conn
 	js  jetstream.JetStream
-	log *buffer // log of the first instance's page
+	log *harness.LineLog // log of the first instance's page
 
 	soonDue time.Time // due time of the timer that cancelTimer cancels; set by cancelTimer
-}
-
-// A buffer is a log that is safe for concurrent use.
-type buffer struct {
-	mu   sync.Mutex // guards text
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // startScene starts the server, both instances and the load.
@@ -70,7 +52,7 @@ func startScene(t *testing.T, access page.Access) *scene {
 	t.Helper()
 	s := natstest.RunListening(t)
 	nc := s.Connect()
-	c := &scene{t: t, nc: nc, js: s.JetStream(nc), log: new(buffer)}
+	c := &scene{t: t, nc: nc, js: s.JetStream(nc), log: harness.NewLineLog("")}
 	cfg := broker.Config{
 		Provision: true, Timers: true, Journal: time.Hour, MaxOwners: 2,
 		Ladder:  must(levels.Parse("1s 5s 30s 1m 5m 10m 30m 1h 2h"))(t),

@@ -218,12 +218,10 @@ func (l *load) numbers(stream string) []uint32 {
 		l.b.Fatalf("open the stream %s: %v", stream, err)
 	}
 	var all []uint32
-	if err := bench.ReadStream(context.Background(), s, ">", func(m jetstream.Msg, _ time.Time) {
+	natstest.NoError(l.b, bench.ReadStream(context.Background(), s, ">", func(m jetstream.Msg, _ time.Time) {
 		if stamp, ok := bench.ReadStamp(m.Data()); ok && stamp.Turn == 0 {
 			all = append(all, stamp.Number)
 		}
-	}); err != nil {
-		l.b.Fatal(err)
-	}
+	}))
 	return all
 }

@@ -51,12 +51,10 @@ func (h handover) take(change func(*schedules.TakeOver)) map[string]schedules.Re
 		change(&o)
 	}
 	all := make(map[string]schedules.Result)
-	if err := o.Stream(context.Background(), "PLAN", func(took schedules.Result) error {
+	natstest.NoError(h.t, o.Stream(context.Background(), "PLAN", func(took schedules.Result) error {
 		all[strings.TrimPrefix(took.Subject, "schedules.r.")] = took
 		return nil
-	}); err != nil {
-		h.t.Fatal(err)
-	}
+	}))
 	return all
 }
 

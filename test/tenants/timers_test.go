@@ -138,9 +138,7 @@ func TestNeighboursTimers(t *testing.T) {
 			publish := func(subject, reply string, headers ...string) {
 				m := harness.NewMsg(subject, "", headers...)
 				m.Reply = reply
-				if err := payments.NC.PublishMsg(m); err != nil {
-					t.Error(err)
-				}
+				natstest.NoError(t, payments.NC.PublishMsg(m))
 			}
 			publish(timer, "", "Delay-Cancel", "evil")
 			publish(timer, "", "Delay-For", "1s")
@@ -153,9 +151,7 @@ func TestNeighboursTimers(t *testing.T) {
 		}},
 		"an acknowledgement on its subject": {lost: true, attack: func(t *testing.T, payments *harness.Client, g uint64) {
 			m := &nats.Msg{Subject: "delay.10s.payments.x", Reply: timer}
-			if err := payments.NC.PublishMsg(m); err != nil {
-				t.Error(err)
-			}
+			natstest.NoError(t, payments.NC.PublishMsg(m))
 		}},
 		"its sequence, told to who knows its subject": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
 			m := &nats.Msg{Subject: "delaytimer.mine.payments.x", Header: nats.Header{"Delay-For": {"1h"}}}

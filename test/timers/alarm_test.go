@@ -30,9 +30,7 @@ func TestAlarmClock(t *testing.T) {
 		for range 2 { // a repeated set makes no second alarm
 			for _, a := range alarmsFrom(start) {
 				a.App = "kitchen"
-				if err := clock.Set(ctx, a); err != nil {
-					t.Error(err)
-				}
+				natstest.NoError(t, clock.Set(ctx, a))
 			}
 		}
 		time.Sleep(30 * time.Minute)
