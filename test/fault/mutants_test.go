@@ -50,8 +50,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "due is rounded down to the millisecond",
-		edits: map[string][]string{"broker/message/due.go": {"due := at.Add(wait)\n",
-			"due := at.Add(wait).Truncate(time.Millisecond)\n"}},
+		edits: map[string][]string{"broker/message/due.go": {"due := accepted.Add(wait)\n",
+			"due := accepted.Add(wait).Truncate(time.Millisecond)\n"}},
 		fault: brokerStopped, want: history.WrongDue,
 	},
 	{
