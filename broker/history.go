@@ -45,17 +45,12 @@ func (b *Broker) Targets() []stats.TargetAnswer {
 // history returns the history of a span. It returns nil for an unknown span, and if the broker keeps no history.
 func (b *Broker) history(span string, now time.Time) *history.Series {
 	book := b.cfg.History
-	if book == nil {
-		return nil
+	switch {
+	case book == nil:
+	case span == HistoryHour:
+		return new(book.Hour(now))
+	case span == HistoryDay:
+		return new(book.Day(now))
 	}
-	var s history.Series
-	switch span {
-	case HistoryHour:
-		s = book.Hour(now)
-	case HistoryDay:
-		s = book.Day(now)
-	default:
-		return nil
-	}
-	return &s
+	return nil
 }

@@ -46,10 +46,7 @@ func (b *Broker) claimTimeout(instance string) time.Duration {
 	switch {
 	case cfg.Leaser == nil && cfg.MaxOwners == 0:
 		return 0
-	case cfg.Leaser != nil:
-		return timer.ClaimTimeout
-	}
-	if b.engine.Owns(instance) {
+	case cfg.Leaser != nil, b.engine.Owns(instance):
 		return timer.ClaimTimeout
 	}
 	return timer.RosterTimeout

@@ -49,12 +49,6 @@ type batch struct {
 	firstAdded time.Time // local time at which the first record was added
 }
 
-// join returns a batch with the records of b and of next.
-func (b batch) join(next batch) batch {
-	b.lines, b.span = append(b.lines, next.lines...), b.span.union(next.span)
-	return b
-}
-
 // body appends the body of the batch's message to a buffer.
 func (b batch) body(h head, buffer []byte) []byte {
 	h.Version, h.Records, h.First, h.Last = Version, b.span.Records, b.span.First, b.span.Last

@@ -49,8 +49,6 @@ func Open(cfg Config) *Journal { return &Journal{cfg: cfg, stream: cfg.Policy.Na
 type Entry struct {
 	Record
 	Instance string // the instance that wrote the record
-	Stored   time.Time
-	Place    Place
 }
 
 // errLimit ends a search at its limit.
@@ -172,13 +170,12 @@ func (s *search) process(m lane.Message) error {
 		if !s.matches(r) {
 			continue
 		}
-		place := Place{m.Sequence, record}
 		if s.Limit > 0 && s.Found == s.Limit {
-			s.ContinueAt = place
+			s.ContinueAt = Place{m.Sequence, record}
 			return errLimit
 		}
 		s.Found++
-		if err := s.emit(Entry{r, h.Instance, m.At, place}); err != nil {
+		if err := s.emit(Entry{r, h.Instance}); err != nil {
 			return err
 		}
 	}

@@ -179,10 +179,11 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 // waited for flushInterval, or it is an empty heartbeat. If flush is set, take returns any waiting records.
 func (w *Writer) take(now, lastWrite time.Time, flush bool) (b batch, wait time.Duration, ok bool) {
 	if full := w.takeFull(); len(full) > 0 {
+		b = full[0]
 		for _, next := range full[1:] {
-			full[0] = full[0].join(next)
+			b.lines, b.span = append(b.lines, next.lines...), b.span.union(next.span)
 		}
-		return full[0], 0, true
+		return b, 0, true
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,7 +40,7 @@ func ParseArrival(h Header) (Arrival, bool) {
 	return a, true
 }
 
-// only returns the value of a header, or "" if the header is missing or duplicate.
+// soleValue returns the value of a header, or "" if the header is missing or duplicate.
 func soleValue(h Header, name string) string {
 	if vs := h[name]; len(vs) == 1 {
 		return vs[0]

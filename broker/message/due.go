@@ -20,10 +20,10 @@ func (p Policy) due(in Incoming, addr Address, b Block) (time.Time, *Problem) {
 			"the subject already has the delay: leave out Delay-For, and leave out Delay-Until except on %s.<level> subjects",
 			p.Names.Prefix())
 	}
+	if addr.Form != FormLevel && hasTimePart(addr.Target) {
+		return accepted, splitTimeProblem(addr)
+	}
 	if addr.Form == FormTime {
-		if hasTimePart(addr.Target) {
-			return accepted, splitTimeProblem(addr)
-		}
 		due, err := ParseTime(addr.Token)
 		if err != nil {
 			return accepted, err
@@ -31,9 +31,6 @@ func (p Policy) due(in Incoming, addr Address, b Block) (time.Time, *Problem) {
 		return due, p.CheckDelay(accepted, due)
 	}
 	wait, err := levels.ParseDuration(addr.Token)
-	if addr.Form == FormIn && hasTimePart(addr.Target) {
-		return accepted, splitTimeProblem(addr)
-	}
 	if err != nil {
 		return accepted, Problemf(BadTime, "%v", err)
 	}

@@ -168,7 +168,7 @@ func plainName(k string) string {
 	return strings.ToLower(k)
 }
 
-// reserved reports whether a plain name belongs to the server.
+// isReserved reports whether a plain name belongs to the server.
 func isReserved(name string) bool {
 	return strings.HasPrefix(name, "nats-") || strings.HasPrefix(name, "nmqtt-") ||
 		name == "status" || name == "description" || name == "kv-operation"

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"delaybroker/broker/jsapi"
 	"delaybroker/broker/ratelog"
 )
 
@@ -122,7 +123,15 @@ func (k *Keeper) Receive(r Record) {
 // FirstPause returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It
 // returns jetstream.ErrMsgNotFound if there is no message.
 func (k *Keeper) FirstPause(ctx context.Context, id string) (string, error) {
-	return k.cfg.Store.FirstPause(ctx, id)
+	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
+	defer cancel()
+	names := k.cfg.Store.Names
+	filter := names.PausedStreamFilter()
+	if id != "" {
+		filter = names.PauseFilter(id)
+	}
+	m, err := k.cfg.Store.api().Next(ctx, names.PausedStream(), 1, filter)
+	return names.Parse(m.Subject).Token, err
 }
 
 // Refresh makes Run read the record soon. The caller may have lost an announcement.
@@ -139,7 +148,7 @@ func (k *Keeper) adopt(l *List) {
 		return
 	}
 	v := &view{list: l}
-	for _, p := range l.Pauses {
+	for i, p := range l.Pauses {
 		if p.State != Closing {
 			continue
 		}
@@ -147,7 +156,6 @@ func (k *Keeper) adopt(l *List) {
 			v.fallbackStart = time.Now().Add(MaxClosing)
 			v.fallback = &List{Version: l.Version, Pauses: slices.Clone(l.Pauses)}
 		}
-		i := slices.Index(v.fallback.Pauses, p)
 		v.fallback.Pauses[i].State = Resuming
 	}
 	k.view.Store(v)
@@ -161,7 +169,7 @@ func (k *Keeper) adopt(l *List) {
 // targets.
 func (k *Keeper) Load(ctx context.Context) {
 	for began := time.Now(); ; {
-		err := k.result(ctx)
+		err := k.read(ctx)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
@@ -192,7 +200,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		}
 		k.apply(ctx)
 		if k.refresh.Swap(false) {
-			if err := k.result(ctx); err != nil && ctx.Err() == nil {
+			if err := k.read(ctx); err != nil && ctx.Err() == nil {
 				k.rateLog.Log(slog.LevelWarn, "the list of paused targets cannot be read or stored; will retry",
 					"stream", k.cfg.Store.Names.PausedStream(), "err", err)
 			}

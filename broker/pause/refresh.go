@@ -13,7 +13,7 @@ import (
 
 // read reads the record. It writes the present list back if the record is older or missing, because the stream was
 // purged or deleted, or a change could not be stored.
-func (k *Keeper) result(ctx context.Context) error {
+func (k *Keeper) read(ctx context.Context) error {
 	result, err := k.cfg.Store.Read(ctx)
 	known := k.List()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

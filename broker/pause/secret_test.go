@@ -71,7 +71,7 @@ func TestRecordOutlivesItsKey(t *testing.T) {
 		}
 		for range 12 { // two minutes
 			for _, k := range []*Keeper{before, after} {
-				if err := k.result(context.Background()); err != nil {
+				if err := k.read(context.Background()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -95,10 +95,7 @@ func (s Store) Read(ctx context.Context) (ReadResult, error) {
 			return result, fmt.Errorf("read the list of pauses: %w", err)
 		}
 		result.LastSequence = m.Sequence
-		header, err := m.Header()
-		if err != nil {
-			header = nil
-		}
+		header, _ := m.Header() // nil after an error
 		r := Record{m.Data, header.Get(message.HeaderSeal)}
 		switch l := s.Open(r); {
 		case l == nil, result.List != nil && l.Version <= result.List.Version:
@@ -180,18 +177,4 @@ func (s Store) Tidy(ctx context.Context, result ReadResult) error {
 		}
 	}
 	return nil
-}
-
-// FirstPause returns the pause of the first message in the lane of a pause, or in any lane if the id is empty. It
-// returns jetstream.ErrMsgNotFound if there is no message.
-func (s Store) FirstPause(ctx context.Context, id string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
-	defer cancel()
-	filter := s.Names.PausedStreamFilter()
-	if id != "" {
-		filter = s.Names.PauseFilter(id)
-	}
-	api := s.api()
-	m, err := api.Next(ctx, s.Names.PausedStream(), 1, filter)
-	return s.Names.Parse(m.Subject).Token, err
 }
