@@ -18,35 +18,32 @@ const (
 	headerErrorCode = "Nats-Service-Error-Code"
 )
 
-// The functions in this file send a request to a broker, on delayctl. Only a broker can change a series, since the
-// entry that replaces a round needs a broker's seal.
+// The functions in this file send a request to a broker, because only a broker can seal the entry that replaces a
+// round.
 
 // Pause pauses a series: no round is due until the series is resumed. A round that has already fired is still
-// delivered. Pause sends a request to a broker, so a broker must run. The client needs permission to publish to
-// delayctl.timer.pause.<key>.<target>. Pause returns ErrConflict if there is no series. After ErrUnanswered the outcome
-// is unknown: call Pause again.
+// delivered. Pause needs a running broker, and permission to publish to delayctl.timer.pause.<key>.<target>. It returns
+// ErrConflict if there is no series. After ErrUnanswered the outcome is unknown: call Pause again.
 func (c *Client) Pause(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "pause", key, target, "paused")
 }
 
-// Resume continues a paused series. The option [MissedRounds] of the series decides about the rounds that were missed
-// during the pause. For permissions and errors see Pause.
+// Resume continues a paused series. The option [MissedRounds] of the series decides about the rounds missed during the
+// pause. For permissions and errors see Pause.
 func (c *Client) Resume(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "resume", key, target, "pending")
 }
 
-// Fire makes a timer due immediately. For a series, Fire adds one delivery, and does not change the pending round. Like
-// Pause, it sends a request to a broker, so a broker must run. For permissions and errors see Pause.
+// Fire makes a timer due immediately. For a series, Fire adds one delivery, and does not change the pending round. Fire
+// needs a running broker. For permissions and errors see Pause.
 func (c *Client) Fire(ctx context.Context, key, target string) error {
 	return c.ask(ctx, "fire", key, target, "fired")
 }
 
 // Postpone adds a duration to the due time of a timer, or of the pending round of a series, and returns the new due
-// time. A negative duration makes the timer due earlier. The timer keeps its body. Like Pause, Postpone sends a request
-// to a broker, so a broker must run. [Client.MovePending] does not need a broker. ErrConflict means that no timer is
-// pending. For permissions see Pause.
-//
-// After ErrUnanswered the timer may or may not be postponed: [Client.Timer] returns its due time.
+// time. A negative duration makes the timer due earlier. The timer keeps its body. Postpone needs a running broker,
+// unlike [Client.MovePending]. ErrConflict means that no timer is pending. For permissions see Pause. After
+// ErrUnanswered the outcome is unknown: [Client.Timer] returns the due time.
 func (c *Client) Postpone(ctx context.Context, key, target string, by time.Duration) (due time.Time, err error) {
 	sign := ""
 	if by < 0 {
@@ -56,7 +53,7 @@ func (c *Client) Postpone(ctx context.Context, key, target string, by time.Durat
 	return a.Due, err
 }
 
-// ask sends a request without parameters. It returns nil if the reply has the outcome want.
+// ask sends a request without parameters. The error is nil if the reply has the outcome want.
 func (c *Client) ask(ctx context.Context, verb, key, target, want string) error {
 	_, err := c.request(ctx, verb, key, target, want, make(map[string]string, 1))
 	return err
@@ -68,7 +65,7 @@ type outcome struct {
 	Due          time.Time
 }
 
-// request sends a request with the given verb and body to a broker. The error is nil if the reply has the outcome want.
+// request sends a request to a broker. The error is nil if the reply has the outcome want.
 func (c *Client) request(
 	ctx context.Context, verb, key, target, want string, body map[string]string,
 ) (outcome, error) {

@@ -10,8 +10,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// A Client publishes delayed messages. It starts no goroutine, has no connection of its own, and is safe for concurrent
-// use.
+// A Client publishes delayed messages. It starts no goroutine, owns no connection, and is safe for concurrent use.
 type Client struct {
 	store  Store
 	policy message.Policy
@@ -30,15 +29,15 @@ func New(js jetstream.JetStream, cfg Config) (*Client, error) {
 	return NewOn(store, cfg)
 }
 
-// NewOn returns a client that publishes to a given store. It is for package clienttest. Programs call New.
+// NewOn returns a client that publishes to a store. It is for package clienttest. Programs call New.
 func NewOn(store Store, cfg Config) (*Client, error) {
 	cfg = cfg.withDefaults()
-	names, known, err := cfg.check()
+	names, ladder, err := cfg.check()
 	if err != nil {
 		return nil, err
 	}
 	return &Client{
-		store: store, levels: newLadder(known), timeout: cfg.Timeout,
+		store: store, levels: newLadder(ladder), timeout: cfg.Timeout,
 		policy: message.Policy{
 			Names: names, MaxDelay: cfg.MaxDelay, Targets: cfg.Targets,
 			Attempts: func(string) int { return cfg.Attempts },
@@ -77,7 +76,7 @@ func (c *Client) publish(ctx context.Context, a address, body []byte, opts []Opt
 	return c.send(ctx, d)
 }
 
-// send publishes a draft. If no stream listens on its subject, send publishes the fallback.
+// send publishes a draft. If no stream listens on the draft's subject, send publishes the fallback.
 func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 	if err := ctx.Err(); err != nil {
 		return Receipt{}, err // nothing was published

@@ -16,13 +16,13 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// skewed is a store on a host whose clock is wrong.
-type skewed struct {
+// skewedStore is a store on a host with a wrong clock.
+type skewedStore struct {
 	client.Store
 	skew time.Duration
 }
 
-func (s skewed) Now() time.Time { return s.Store.Now().Add(s.skew) }
+func (s skewedStore) Now() time.Time { return s.Store.Now().Add(s.skew) }
 
 // TestNeverEarlyByAWrongClock: a delay begins with the server's timestamp, and a due time is a time by the server's
 // clock. The client's clock affects neither: no message is early, and no accepted request becomes a dead letter.
@@ -32,25 +32,25 @@ func TestNeverEarlyByAWrongClock(t *testing.T) {
 		harness.StartBroker(t, s, broker.Config{Ladder: levels.Default()})
 		nc := s.Connect()
 		var mu sync.Mutex
-		arrived := make(map[string]time.Time)
+		arrivals := make(map[string]time.Time)
 		if _, err := nc.Subscribe("shop.>", func(m *nats.Msg) {
 			mu.Lock()
 			defer mu.Unlock()
-			arrived[string(m.Data)] = time.Now()
+			arrivals[string(m.Data)] = time.Now()
 		}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()
 		want := make(map[string]time.Time)
 		for _, skew := range []time.Duration{0, 10 * time.Minute, -10 * time.Minute, 999_999_999} {
-			c := newClientOn(t, s.JetStream(nc), func(store client.Store) client.Store { return skewed{store, skew} })
+			c := newClientOn(t, s.JetStream(nc), func(store client.Store) client.Store { return skewedStore{store, skew} })
 			now := time.Now()
-			ask := func(name string, ahead time.Duration, publish func(body []byte) (client.Receipt, error)) {
+			ask := func(name string, delay time.Duration, publish func(body []byte) (client.Receipt, error)) {
 				name += skew.String()
 				if _, err := publish([]byte(name)); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
-				want[name] = now.Add(ahead + time.Millisecond - 1).Truncate(time.Millisecond)
+				want[name] = now.Add(delay + time.Millisecond - 1).Truncate(time.Millisecond)
 			}
 			for _, delay := range []time.Duration{0, 20 * time.Second, 1234 * time.Millisecond, 17*time.Minute + 1} {
 				ask("in "+delay.String()+", ", delay, func(b []byte) (client.Receipt, error) {
@@ -58,9 +58,9 @@ func TestNeverEarlyByAWrongClock(t *testing.T) {
 				})
 			}
 			// If the client's clock is ahead, the second time has passed by that clock.
-			for _, ahead := range []time.Duration{90 * time.Minute, 1999 * time.Millisecond, 500*time.Millisecond + 1} {
-				ask("at "+ahead.String()+", ", ahead, func(b []byte) (client.Receipt, error) {
-					return c.At(context.Background(), "shop.x", now.Add(ahead), b)
+			for _, delay := range []time.Duration{90 * time.Minute, 1999 * time.Millisecond, 500*time.Millisecond + 1} {
+				ask("at "+delay.String()+", ", delay, func(b []byte) (client.Receipt, error) {
+					return c.At(context.Background(), "shop.x", now.Add(delay), b)
 				})
 			}
 		}
@@ -68,7 +68,7 @@ func TestNeverEarlyByAWrongClock(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for name, due := range want {
-			if got := arrived[name]; !got.Equal(due) {
+			if got := arrivals[name]; !got.Equal(due) {
 				t.Errorf("%s: arrived %s after its due time, want 0s", name, got.Sub(due))
 			}
 		}

@@ -17,14 +17,14 @@ const (
 	DefaultTimeout  = 5 * time.Second
 )
 
-// Config describes a broker's settings to the client. The zero Config matches a broker with the default settings, and
-// works for most other brokers.
+// Config has the broker's settings that the client needs. The zero Config is for a broker with the default settings,
+// and works for most other brokers.
 type Config struct {
 	// Prefix is the broker's DELAY_PREFIX. Defaults to message.DefaultPrefix.
 	Prefix string
-	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". Known levels save a
-	// hop. They do not affect the due time, even if they are outdated. If Levels is empty, the client guesses the subjects
-	// of the levels, which works for most brokers. See [Client.ReadLevels].
+	// Levels are the broker's levels, as in DELAY_LEVELS: "default", or names such as "30s 5m 97m". A known level saves
+	// a hop, and an outdated level does not affect the due time. If Levels is empty, the client guesses the levels, which
+	// works for most brokers. See [Client.ReadLevels].
 	Levels string
 	// MaxDelay is the broker's DELAY_MAX_DELAY. A longer delay fails with ErrTooFar. Defaults to DefaultMaxDelay.
 	MaxDelay time.Duration

@@ -16,7 +16,7 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestConfigIsChecked: New reports all problems at once.
+// TestConfigIsChecked: the error of New names every invalid field.
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	_, err := client.NewOn(nil, client.Config{
@@ -89,15 +89,15 @@ func TestOptionsSayEverything(t *testing.T) {
 			t.Errorf("no option sets %s: %v", row[1], sent)
 		}
 	}
-	arrived := fake.Advance(2 * time.Minute)
-	if len(arrived) != 1 || !slices.Equal(arrived[0].Header["X-Mine"], []string{"a", "b"}) ||
-		arrived[0].Header["traceparent"] == nil {
-		t.Errorf("got %v, want the headers of the caller", arrived)
+	messages := fake.Advance(2 * time.Minute)
+	if len(messages) != 1 || !slices.Equal(messages[0].Header["X-Mine"], []string{"a", "b"}) ||
+		messages[0].Header["traceparent"] == nil {
+		t.Errorf("got %v, want the headers of the caller", messages)
 	}
 }
 
-// TestMistakesFailAtTheCall: the client does not publish a request that would become a dead letter, or whose options
-// contradict each other.
+// TestMistakesFailAtTheCall: the client does not publish a request with contradictory options, or a request that would
+// become a dead letter.
 func TestMistakesFailAtTheCall(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)

@@ -5,44 +5,43 @@
 //	delays, err := client.New(js, client.Config{})
 //	receipt, err := delays.In(ctx, "orders.expire", 30*time.Minute, body, client.ID("order-42/expire"))
 //
-// [Client.In], [Client.At] and [Client.Level] wait until the message is stored. A [Publisher] does not wait for that.
+// [Client.In], [Client.At] and [Client.Level] wait until the message is stored. A [Publisher] does not wait.
 // [ParseArrival] and [ParseJetStreamArrival] read the delay metadata of a delivered message. Package clienttest has a
 // fake broker for tests, with a clock that the test moves.
 //
 // # Errors
 //
-// Before it publishes, the client checks a request with the broker's own parser. If the broker would immediately turn
-// the request into a dead letter, the call fails. [Config] has the broker's settings that this check needs, such as the
-// longest delay. A published message can still become a dead letter for reasons that the client cannot know at the
-// call: its target refuses the message, or the message expires.
+// Before a publish, the client checks the request with the broker's own parser. If the request would become a dead
+// letter, the call fails. [Config] has the broker's settings for this check, such as the maximum delay. A published
+// message can still become a dead letter: its target may refuse the message, or the message may expire.
 //
-// After an error nothing is stored, with two exceptions: after [ErrUnanswered] and [ErrForeign] the message may be
-// stored. After ErrUnanswered publish again, with the same [ID] and the same delay.
+// After [ErrUnanswered] and [ErrForeign] the message may be stored. After any other error nothing is stored. After
+// ErrUnanswered publish again, with the same [ID] and the same delay.
 //
 // # The first level
 //
-// A broker has a set of delays, its levels, and a stream for each level. A message that is published to a level's
-// subject waits in that stream and is then delivered. A message that is published to the intake moves at least once to
-// another stream. So In publishes to a level's subject if that level has exactly the delay:
+// A broker has a set of delays, its levels, and a stream for each level. A message on a level's subject waits in that
+// stream and is then delivered. A message in the intake moves at least once to another stream. So In publishes to a
+// level's subject if that level has exactly the delay:
 //
 //	In(ctx, "orders.expire", 90*time.Minute, …)    delay.90m.orders.expire     DELAY_90m
 //	In(ctx, "orders.expire", 17*time.Minute, …)    delay.17m.orders.expire     DELAY_INTAKE, as 17m is no level
 //	In(ctx, "orders.expire", 1234*time.Second, …)  delayin.20m34s.orders.expire
 //
 // The client need not know the levels. Every common duration has one usual name, such as 17m. If a level has that name,
-// the subject belongs to the level, and otherwise to the intake. A level with an unusual name is known only from
-// Config.Levels or [Client.ReadLevels].
+// the subject belongs to the level, and otherwise to the intake. The client learns a level with an unusual name only
+// from Config.Levels or [Client.ReadLevels].
 //
-// Levels may change while a client runs. That never changes the due time of a message: the subject contains the whole
-// delay, and the broker counts it from the server's timestamp. If no stream listens on the subject, the server reports
-// that, and has certainly not stored the message. The client then publishes the message again through the intake. For a
-// minute it also sends other messages with that delay directly to the intake. If a new level has an unusual name, each
+// Levels may change while a client runs. The due time of a message does not depend on the levels: the subject contains
+// the whole delay, and the broker counts the delay from the server's timestamp. If no stream listens on the subject,
+// the server says so, and has not stored the message. The client then publishes the message again to the intake. For a
+// minute it also publishes other messages with that delay to the intake. If a new level has an unusual name, each
 // message with its delay takes one more hop until the program reads the levels again.
 //
 // # Named timers
 //
-// With [Key] a message of In or At is a timer: while it is pending, the client can replace, move and cancel it. Each of
-// these operations is one conditional publish, which the stream stores or refuses. So the answer is exact even while no
+// With [Key] a message of In or At is a timer. The client can replace, move and cancel a pending timer. Each of these
+// operations is one conditional publish, which the stream stores or refuses. So the answer is exact even while no
 // broker runs:
 //
 //	r, err := delays.In(ctx, "orders.expire", 30*time.Minute, body, client.Key("order-42"), client.IfAbsent())
@@ -53,9 +52,9 @@
 //	ErrConflict      no change: the timer has fired, or another client has changed it; [Client.Timer] returns its state
 //	ErrUnanswered    unknown: repeat the call until it returns one of the other two
 //
-// A program that keeps no generation calls [Client.CancelPending] or [Client.MovePending]. These functions read the
-// timer, publish and, if the answer is lost, read the timer again. They report whether the change was in time. A
-// program that does not want to choose a key publishes with [Cancelable], and calls [Receipt.Cancel]:
+// A program without the generation calls [Client.CancelPending] or [Client.MovePending]. These functions read the timer
+// and publish. After a lost answer, they read the timer again. They report whether the change was in time. A program
+// without a key publishes with [Cancelable], and calls [Receipt.Cancel]:
 //
 //	cancelled, err := delays.CancelPending(ctx, "order-42", "orders.expire")
 //
@@ -67,29 +66,25 @@
 //	r, err = delays.Schedule(ctx, "reports.run", body, client.Key("nightly"), client.Cron("0 3 * * *", "Europe/Berlin"))
 //	err = delays.CancelAny(ctx, "nightly", "reports.run")
 //
-// If a call returned ErrUnanswered, a repeated call may return ErrConflict because of the first call. After ErrConflict
-// from Cancel, call [Client.Timer]. StateCancelled with this generation means that this client or another client
-// cancelled the timer while it was pending.
+// After ErrUnanswered, a repeated call may return ErrConflict because of the first call. After ErrConflict from Cancel,
+// call [Client.Timer]. StateCancelled with this generation means that a client cancelled the pending timer.
 //
-// [Client.Pause], [Client.Resume], [Client.Fire] and [Client.Postpone] send a request to a broker, so a broker must
-// run. All other functions need only NATS.
+// [Client.Pause], [Client.Resume], [Client.Fire] and [Client.Postpone] need a running broker. All other functions need
+// only NATS.
 //
 // # Tried and rejected
 //
 //   - A delay that matches no level, published directly to its first level, such as delay.90m with Delay-Until for
 //     1h47m. Delay-Until is a time, so the client would have to add the delay to its own clock. If that clock is behind
-//     the server's clock, the message is early. A level's subject cannot express a longer duration that counts from the
-//     server's timestamp.
-//   - A due time, published directly to its first level, such as delay.90m with Delay-Until. The time is exact, but the
-//     message becomes a dead letter if it is stored less than 90m before its due time. That happens if the client's
-//     clock is behind, or if the message waits in the buffer of a lost connection. The intake accepts the message at
-//     any time. A margin makes the problem rarer and does not remove it. A program that accepts the risk can use
-//     [Client.Level] with [Until].
-//   - The intake as a fallback for a message with an ID, if no stream answers for the level. The level's stream may
-//     exist without a leader, and may have stored the message before. Streams do not share their deduplication ids, so
-//     the message could be stored twice. So with an ID, the subject depends only on the delay.
-//   - A second publish of an unanswered message on another subject. The first publish may be stored, and the message
-//     would be stored twice.
-//   - A goroutine for each message that waits for its answer, instead of asynchronous publishes. The streams would
-//     store the messages of one caller in any order.
+//     the server's clock, the message is early.
+//   - A due time, published directly to its first level, such as delay.90m with Delay-Until. The message becomes a dead
+//     letter if it is stored less than 90m before its due time. That happens if the client's clock is behind, or if the
+//     message waits in the buffer of a lost connection. A margin does not exclude that. A program that accepts the risk
+//     can use [Client.Level] with [Until].
+//   - The intake as a fallback for a message with an ID. A level's stream without a leader does not answer, and may
+//     have stored the message before. Streams do not share their deduplication ids, so the message could be stored
+//     twice. So with an ID, the subject depends only on the delay.
+//   - A second publish of an unanswered message on another subject: the message could be stored twice.
+//   - A goroutine for each message, instead of asynchronous publishes: the streams would store the messages of one
+//     caller in any order.
 package client

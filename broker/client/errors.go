@@ -2,8 +2,8 @@ package client
 
 import "errors"
 
-// Errors of a request that was not published, since it would become a dead letter. The error's text says what to
-// change.
+// Errors of a request that was not published, since it would become a dead letter. The error's text names the change
+// that repairs the request.
 var (
 	// ErrBadTarget is returned when the target is empty, has a wildcard, is too long, or is a subject to which brokers do
 	// not deliver.
@@ -24,23 +24,22 @@ var (
 
 // Errors of a request that was published. The message is not stored, unless the error is ErrUnanswered or ErrForeign.
 var (
-	// ErrNoBroker is returned when no stream accepts the request. Either no broker with Config.Prefix has created its
-	// streams in this account, or the stream has no leader at the moment.
+	// ErrNoBroker is returned when no stream listens on the subject: no broker with Config.Prefix has created its streams
+	// in this account, or the stream has no leader.
 	ErrNoBroker = errors.New("no broker's stream takes the message")
 	// ErrTooLarge is returned when the message is larger than the stream or the server allows.
 	ErrTooLarge = errors.New("too large")
 	// ErrConflict is returned when a timer does not have the expected generation: it has fired, was replaced or cancelled,
-	// or exists although none was expected. An earlier call whose answer was lost may be the cause: check with
-	// Client.Timer.
+	// or exists unexpectedly. An earlier call with a lost answer may be the cause: call Client.Timer.
 	ErrConflict = errors.New("conflict")
 	// ErrFull is returned when the stream, the account or the server has no room. Try again later.
 	ErrFull = errors.New("no room")
-	// ErrUnanswered is returned when no answer came in time, or the connection was lost. The message may or may not be
-	// stored: publish it again, with its ID. The server also does not answer if this user may not publish to the subject.
-	// If the server reported that on the connection, the error also wraps nats.ErrPermissionViolation.
+	// ErrUnanswered is returned when the timeout passed without an answer, or the connection was lost. The message may be
+	// stored: publish it again, with its ID. The server also does not answer a user without permission to publish to the
+	// subject. If the server reported that on the connection, the error also wraps nats.ErrPermissionViolation.
 	ErrUnanswered = errors.New("no answer")
-	// ErrForeign is returned when the answer does not come from a broker's stream. Another stream or subscriber listens on
-	// the subject.
+	// ErrForeign is returned when the answer does not come from a broker's stream: another stream or subscriber listens
+	// on the subject.
 	ErrForeign = errors.New("the answer is not from a broker")
 )
 

@@ -28,7 +28,7 @@ func explain(d *draft, err error, refusal func(subject string) error) error {
 	return failure("publish to "+subject, err, denied)
 }
 
-// conflict describes, in terms of timers, why the server refused a request with a wrong last sequence.
+// conflict describes the refusal of a request with a wrong last sequence in terms of timers.
 func conflict(d *draft) string {
 	if d.expected != nil && *d.expected == 0 {
 		return "there is a timer, or one has ended within DELAY_TIMER_HISTORY"
@@ -38,8 +38,8 @@ func conflict(d *draft) string {
 
 const notPending = "no timer with this generation: it has fired, was cancelled, or was never set"
 
-// failure converts the error of a failed request to an error of this package. Denied is a permission error that the
-// server reported, or nil. If there was no answer, the result wraps denied instead of err.
+// failure converts the error of a failed request to an error of this package. Denied is the server's permission error,
+// or nil. If there was no answer, the result wraps denied instead of err.
 func failure(action string, err, denied error) error {
 	kind := sentinelOf(err)
 	switch {

@@ -90,10 +90,10 @@ func TestUnanswered(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, nc := newClient(t, s, client.Config{Timeout: 3 * time.Second})
-		heard := 0
+		received := 0
 		if _, err := nc.Subscribe("*.>", func(m *nats.Msg) {
 			if strings.HasPrefix(m.Subject, "delay") {
-				heard++
+				received++
 			}
 		}); err != nil {
 			t.Fatal(err)
@@ -102,21 +102,21 @@ func TestUnanswered(t *testing.T) {
 		_, err := c.In(t.Context(), "shop.x", time.Hour, nil)
 		wantError(t, err, client.ErrUnanswered)
 		wantError(t, err, context.DeadlineExceeded)
-		if took := time.Since(began); took != 3*time.Second {
-			t.Errorf("the call took %s, want the timeout of 3s", took)
+		if elapsed := time.Since(began); elapsed != 3*time.Second {
+			t.Errorf("the call took %s, want the timeout of 3s", elapsed)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = c.In(ctx, "shop.x", time.Hour, nil)
 		wantError(t, err, client.ErrUnanswered)
-		if took := time.Since(began); took != 4*time.Second {
-			t.Errorf("both calls took %s, want 4s, with the timeout of 1s of the second context", took)
+		if elapsed := time.Since(began); elapsed != 4*time.Second {
+			t.Errorf("both calls took %s, want 4s, with the timeout of 1s of the second context", elapsed)
 		}
 		_, err = c.In(ctx, "shop.x", time.Hour, nil) // ctx has ended
 		wantError(t, err, context.DeadlineExceeded)
 		synctest.Wait()
-		if heard != 2 {
-			t.Errorf("%d publishes arrived, want one for each of two calls", heard)
+		if received != 2 {
+			t.Errorf("%d publishes arrived, want one for each of two calls", received)
 		}
 		s.Stop()
 		_, err = c.At(t.Context(), "shop.x", time.Now(), nil)
@@ -129,8 +129,8 @@ func TestUnanswered(t *testing.T) {
 	})
 }
 
-// TestForbidden: if a user may not publish on a subject, the server does not answer. The error of the call wraps the
-// permission error of the connection.
+// TestForbidden: the server does not answer a user without permission. The error of the call wraps the permission error
+// of the connection.
 func TestForbidden(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{NoAuthUser: "all", Users: []*server.User{
@@ -151,8 +151,8 @@ func TestForbidden(t *testing.T) {
 		wantError(t, err, nats.ErrPermissionViolation)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if looked, err := c.Lookup(ctx, r); err == nil || looked != r {
-			t.Errorf("got %+v, %v, want the unchanged receipt and an error", looked, err)
+		if got, err := c.Lookup(ctx, r); err == nil || got != r {
+			t.Errorf("got %+v, %v, want the unchanged receipt and an error", got, err)
 		}
 		if err := c.ReadLevels(t.Context()); err == nil {
 			t.Error("ReadLevels succeeded without the permission")

@@ -74,7 +74,7 @@ func checkSame(t *testing.T, got, want []string, minLines int) {
 	}
 }
 
-// A diary records the answers and messages that a program receives.
+// A diary records the answers to a program and its messages.
 type diary struct {
 	began time.Time
 	now   func() time.Time
@@ -101,38 +101,38 @@ func (d *diary) arrived(m *nats.Msg) {
 		d.line("%s %q, %s %t, %s", m.Subject, m.Data, a.Arrival.ID, ok, strings.Join(header, " ")))
 }
 
-func (d *diary) receipt(what string, r client.Receipt, err error) {
-	d.receipts = append(d.receipts, d.line("%s: %s %d %t due %s, %q accepted %s, %v", what, r.Stream, r.Sequence,
+func (d *diary) receipt(name string, r client.Receipt, err error) {
+	d.receipts = append(d.receipts, d.line("%s: %s %d %t due %s, %q accepted %s, %v", name, r.Stream, r.Sequence,
 		r.Duplicate, r.Due, r.ID, r.Accepted, kindsOf(err)))
 }
 
-// kindsOf returns the errors of package client that err wraps, or its text if there is none.
+// kindsOf returns the texts of the errors of package client that err wraps, or else the text of err.
 func kindsOf(err error) []string {
 	if err == nil {
 		return nil
 	}
-	var all []string
+	var names []string
 	for _, kind := range []error{
 		client.ErrBadTarget, client.ErrBadTime, client.ErrTooFar, client.ErrBadOption, client.ErrBadHeaders,
 		client.ErrNoBroker, client.ErrTooLarge, client.ErrFull, client.ErrUnanswered, client.ErrForeign, client.ErrGone,
 		client.ErrBadKey, client.ErrConflict,
 	} {
 		if errors.Is(err, kind) {
-			all = append(all, kind.Error())
+			names = append(names, kind.Error())
 		}
 	}
-	if len(all) == 0 {
-		all = []string{err.Error()}
+	if len(names) == 0 {
+		names = []string{err.Error()}
 	}
-	return all
+	return names
 }
 
 // scenario publishes with all kinds of delays, and lets eight hours pass.
 func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)) {
 	t.Helper()
 	w := writer{c, d, d.now()}
-	seen := w.in("shop.a", 90*time.Minute, "a level")
-	w.lookup("lookup", seen)
+	receipt := w.in("shop.a", 90*time.Minute, "a level")
+	w.lookup("lookup", receipt)
 	w.publishValid()
 	w.publishInvalid()
 
@@ -156,7 +156,7 @@ func scenario(t *testing.T, c *client.Client, d *diary, pass func(time.Duration)
 	pass(10 * time.Second)
 	w.in("shop.b", 17*time.Minute, "after the duplicate window", client.ID("b/1"))
 	pass(8 * time.Hour)
-	w.lookup("lookup again", seen)
+	w.lookup("lookup again", receipt)
 }
 
 // writer publishes, and records the answers in a diary.
@@ -182,9 +182,9 @@ func (w writer) level(target, level, body string, opts ...client.Option) {
 	w.d.receipt(fmt.Sprintf("level %s to %s", level, target), r, err)
 }
 
-func (w writer) lookup(what string, seen client.Receipt) {
-	r, err := w.c.Lookup(context.Background(), seen)
-	w.d.receipt(what, r, err)
+func (w writer) lookup(name string, receipt client.Receipt) {
+	r, err := w.c.Lookup(context.Background(), receipt)
+	w.d.receipt(name, r, err)
 }
 
 // publishValid publishes valid requests, with all options.

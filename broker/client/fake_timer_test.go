@@ -20,7 +20,7 @@ func timersOn(t *testing.T) broker.Config {
 }
 
 // TestFakeTimersAreLikeTheBroker runs one scenario with named timers on a real broker and on the fake. All outcomes,
-// states and arrivals are equal. Generations differ: the broker stores its own entries between those of clients.
+// states and arrivals are equal. Generations differ: the broker stores its own entries between the clients' entries.
 func TestFakeTimersAreLikeTheBroker(t *testing.T) {
 	t.Parallel()
 	checkFake(t, timersOn(t), timers, (*diary).fired, 40, 6)
@@ -106,16 +106,16 @@ func newKeeper(t *testing.T, c *client.Client, d *diary, pass func(time.Duration
 	return keeper{t: t, c: c, d: d, pass: pass, began: d.now(), generation: make(map[string]uint64)}
 }
 
-func (k keeper) note(what, key string, r client.Receipt, err error) {
+func (k keeper) note(name, key string, r client.Receipt, err error) {
 	state, readErr := k.c.Timer(context.Background(), key, "shop."+key)
 	set := k.generation[key]
 	k.d.receipts = append(k.d.receipts, k.d.line(
 		"%s %s: %s due %s, %v; %s is the set %t, of its series %t, round %d, due %s, %q, %v",
-		what, key, r.Stream, r.Due, kindsOf(err),
+		name, key, r.Stream, r.Due, kindsOf(err),
 		state.State, state.Generation == set, state.Series == set, state.Round, state.Due, state.Body, readErr))
 }
 
-// settle waits until a timer with a delay of zero has fired and is delivered.
+// settle waits for the delivery of a timer with a delay of zero.
 func (k keeper) settle(delay time.Duration) {
 	if delay == 0 {
 		k.pass(10 * time.Second)
@@ -184,7 +184,7 @@ func (k keeper) sets() {
 	}
 }
 
-// sizes sets timers that are too large, and the largest one allowed.
+// sizes sets timers that are too large, and the largest valid timer.
 func (k keeper) sizes() {
 	header := len("NATS/1.0\r\nDelay-For: 1h\r\n\r\n")
 	for _, size := range []int{1 << 20, 1<<20 - 4<<10 - header, 1<<20 - 8<<10 - header + 1, 1<<20 - 8<<10 - header} {

@@ -10,34 +10,33 @@ import (
 	"delaybroker/levels"
 )
 
-// skipTime is the time for which the client does not use a level's subject after no stream listened on it. Messages
-// with the level's delay then go through the intake.
+// skipTime is the time for which the client does not use a level's subject on which no stream listened. Messages with
+// the level's delay then go through the intake.
 const skipTime = time.Minute
 
-// plainNames returns the most likely level name of each common duration: the name in the default ladder or, without
-// such a level, the name with the largest unit. In every broker, a stream listens on each of these names: the stream of
-// a level or the intake.
+// plainNames returns the most likely level name of each common duration: the name in the default ladder, or else the
+// name with the largest unit. In every broker, the stream of a level or the intake listens on each of these names.
 var plainNames = sync.OnceValue(func() map[time.Duration]string {
-	all := make(map[time.Duration]string)
+	names := make(map[time.Duration]string)
 	for _, name := range levels.PlainDurations() {
 		d, err := levels.ParseDuration(name)
 		if err != nil {
 			panic("bug: plain duration: " + err.Error())
 		}
-		if _, named := all[d]; !named || name == levels.FormatDuration(d) {
-			all[d] = name
+		if _, ok := names[d]; !ok || name == levels.FormatDuration(d) {
+			names[d] = name
 		}
 	}
 	for _, l := range levels.Default().Levels() {
-		all[l.Delay] = l.Name
+		names[l.Delay] = l.Name
 	}
-	return all
+	return names
 })
 
 // A ladder guesses the level name of a delay. A wrong guess costs only a hop or a second publish.
 type ladder struct {
 	mu        sync.Mutex               // guards the fields below
-	known     map[time.Duration]string // level names from Config.Levels or ReadLevels
+	names     map[time.Duration]string // level names from Config.Levels or ReadLevels
 	skipUntil map[string]time.Time     // end of the skipTime of each name on which no stream listened
 }
 
@@ -48,13 +47,13 @@ func newLadder(known levels.Ladder) *ladder {
 }
 
 func (l *ladder) learn(known levels.Ladder) {
-	all := make(map[time.Duration]string)
+	names := make(map[time.Duration]string)
 	for _, level := range known.Levels() {
-		all[level.Delay] = level.Name
+		names[level.Delay] = level.Name
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.known = all
+	l.names = names
 	clear(l.skipUntil)
 }
 
@@ -62,14 +61,14 @@ func (l *ladder) learn(known levels.Ladder) {
 func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if name, ok = l.known[d]; !ok {
+	if name, ok = l.names[d]; !ok {
 		name, ok = plainNames()[d]
 	}
 	return name, ok && !now.Before(l.skipUntil[name])
 }
 
-// recordMiss records that no stream listened on a level's subject. It does nothing if name is empty: then the level was
-// not guessed.
+// recordMiss records that no stream listened on a level's subject. Name is empty for a level that was not guessed. Then
+// recordMiss does nothing.
 func (l *ladder) recordMiss(name string, now time.Time) {
 	if name == "" {
 		return
@@ -79,10 +78,10 @@ func (l *ladder) recordMiss(name string, now time.Time) {
 	l.skipUntil[name] = now.Add(skipTime)
 }
 
-// ReadLevels reads the broker's levels from JetStream, and uses them in place of Config.Levels. The client needs
-// permission to publish to $JS.API.STREAM.NAMES. ReadLevels is useful only for levels with unusual names, such as
-// 2500s: it saves a hop for every message with that delay. If the levels change later, the due times remain correct,
-// and another call of ReadLevels saves the hops of the new levels.
+// ReadLevels reads the broker's levels from JetStream. They replace Config.Levels. The client needs permission to
+// publish to $JS.API.STREAM.NAMES. For a level with an unusual name, such as 2500s, ReadLevels saves a hop for every
+// message with that delay. After a change of the levels, the due times remain correct, and another call of ReadLevels
+// saves the hops of the new levels.
 func (c *Client) ReadLevels(ctx context.Context) error {
 	names := c.policy.Names
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -91,16 +90,16 @@ func (c *Client) ReadLevels(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the levels: %w", err)
 	}
-	var found []string // levels that accept new messages; a retired level does not listen on the filter
+	var levelNames []string // levels that accept new messages; a retired level does not listen on the filter
 	for _, s := range streams {
 		if level, ok := strings.CutPrefix(s, names.LevelStream("")); ok && s != names.IntakeStream() {
-			found = append(found, level)
+			levelNames = append(levelNames, level)
 		}
 	}
-	known, err := levels.Parse(strings.Join(found, " "))
+	ladder, err := levels.Parse(strings.Join(levelNames, " "))
 	if err != nil {
 		return fmt.Errorf("read the levels: %w: the streams %s", ErrNoBroker, strings.Join(streams, " "))
 	}
-	c.levels.learn(known)
+	c.levels.learn(ladder)
 	return nil
 }

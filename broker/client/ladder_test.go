@@ -10,8 +10,8 @@ import (
 // NewJetStream is exported for tests that wrap a store.
 var NewJetStream = newJetStream
 
-// TestGuessesAreAsLong: the level name that the client guesses for a delay means this delay. If a default level has the
-// delay, the guess is the name of that level.
+// TestGuessesAreAsLong: the guessed level name of a delay means this delay. If a default level has the delay, the guess
+// is the name of that level.
 func TestGuessesAreAsLong(t *testing.T) {
 	t.Parallel()
 	l, now := newLadder(levels.Ladder{}), time.Now()

@@ -15,8 +15,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLevelSavesTheIntake: In publishes a message to a level if the level has the delay, whatever the level's name.
-// Messages with other delays go through the intake. Each message takes one publish.
+// TestLevelSavesTheIntake: In publishes a message to the level with its delay, if there is one, and otherwise to the
+// intake. Each message takes one publish.
 func TestLevelSavesTheIntake(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -59,7 +59,7 @@ func TestLevelThatIsGone(t *testing.T) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 2500s"), IntakeDurations: levels.PlainDurations()}
 		stop := harness.StartBroker(t, s, cfg).Stop
 		c, nc := newClient(t, s, client.Config{Levels: "1s 5s 1m 2500s"})
-		arrived := arrivals(t, nc)
+		snapshot := arrivals(t, nc)
 		if r, n := in(t, c, nc, delay); r.Stream != "DELAY_2500s" || n != 1 {
 			t.Errorf("got %s in %d publishes, want the level in one", r.Stream, n)
 		}
@@ -97,21 +97,20 @@ func TestLevelThatIsGone(t *testing.T) {
 		}
 		time.Sleep(delay)
 		synctest.Wait()
-		all := arrived()
-		for _, a := range all {
+		messages := snapshot()
+		for _, a := range messages {
 			if !a.At.Equal(a.Due) || !a.Due.Equal(a.Accepted.Add(delay)) {
 				t.Errorf("%s arrived at %s, want %s after %s", a.ID, a.At, delay, a.Accepted)
 			}
 		}
-		if len(all) != 7 {
-			t.Errorf("%d messages arrived, want 7", len(all))
+		if len(messages) != 7 {
+			t.Errorf("%d messages arrived, want 7", len(messages))
 		}
 	})
 }
 
 // TestIDGoesToOneStream: a message with an id is published several times, and stored once. The subject depends neither
-// on the levels that the client knows nor on earlier errors, so the message never goes to the intake instead of a
-// level.
+// on the client's known levels nor on earlier errors.
 func TestIDGoesToOneStream(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {

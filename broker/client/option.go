@@ -56,10 +56,10 @@ func (o *options) refuse(format string, args ...any) {
 }
 
 // ID makes a publish idempotent. Within the broker's DELAY_DEDUP_WINDOW, 30 s by default, the stream stores no second
-// message with this id, and the second publish returns Receipt.Duplicate. So a publish that failed with ErrUnanswered
-// can be repeated, with the same delay or level. The repeated message goes to the same stream. If that stream has no
-// leader, the error is ErrNoBroker. A stream holds messages for many targets, so make the id unique across targets, as
-// in "order-42/expire".
+// message with this id, and the second publish returns Receipt.Duplicate. So a program can repeat a publish after
+// ErrUnanswered, with the same delay or level. The repeated message goes to the same stream. If that stream has no
+// leader, the error is ErrNoBroker. The id must be unique across targets, as in "order-42/expire": a stream has
+// messages for many targets.
 func ID(id string) Option {
 	return func(o *options) {
 		if id == "" || strings.TrimSpace(id) != id || strings.ContainsFunc(id, unicode.IsControl) {
@@ -69,7 +69,7 @@ func ID(id string) Option {
 	}
 }
 
-// Expires makes the message a dead letter if it cannot be delivered within the given time after it is due.
+// Expires makes the message a dead letter if it is not delivered within a time after its due time.
 func Expires(after time.Duration) Option {
 	return func(o *options) {
 		if after < 0 {
@@ -79,14 +79,14 @@ func Expires(after time.Duration) Option {
 	}
 }
 
-// ExpiresAt makes the message a dead letter if it cannot be delivered before t.
+// ExpiresAt makes the message a dead letter if it is not delivered before t.
 func ExpiresAt(t time.Time) Option {
 	return func(o *options) {
 		o.brokerHeader.Set(message.HeaderExpires, t.UTC().Format(time.RFC3339Nano))
 	}
 }
 
-// Deliver sets how the broker delivers to the target, and so what counts as delivered.
+// Deliver sets the mode of delivery.
 func Deliver(m Mode) Option {
 	return func(o *options) {
 		if m == "" {
@@ -102,13 +102,13 @@ func MaxAttempts(n int) Option {
 }
 
 // RateKey sets the key by which the broker's DELAY_RATE_BY_KEY limits the message. All messages with the same key share
-// one rate, whatever their targets: a key for each tenant limits each tenant.
+// one rate, even for different targets: a key for each tenant limits each tenant.
 func RateKey(key string) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderRateKey, key) }
 }
 
-// TTL sets the time for which the target's stream keeps the message, if the stream allows a TTL for each message. It is
-// rounded up to a second, or is Forever.
+// TTL sets the time for which the target's stream keeps the message, if the stream allows a TTL for each message. TTL
+// rounds the time up to a second, except Forever.
 func TTL(keep time.Duration) Option {
 	return func(o *options) {
 		ttl := "never"
@@ -119,9 +119,8 @@ func TTL(keep time.Duration) Option {
 	}
 }
 
-// Until sets the exact due time, to the nanosecond, of a message that is published by Level. The message first waits in
-// that level, whose delay must end before t. If the message is stored so late that the delay ends after t, it becomes a
-// dead letter.
+// Until sets the exact due time, to the nanosecond, of a message of Level. The message first waits in the level. If the
+// delay of the level ends after t, the message becomes a dead letter.
 func Until(t time.Time) Option {
 	return func(o *options) {
 		if t.IsZero() {

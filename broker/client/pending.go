@@ -22,16 +22,16 @@ const (
 )
 
 // Cancelable makes a message of In or At a named timer with a generated key. Until the timer fires, [Receipt.Cancel]
-// can cancel it. After ErrUnanswered the message may be stored under a key that the program does not know. So a program
-// that repeats a publish after ErrUnanswered must choose the key itself: see [Key].
+// can cancel it. After ErrUnanswered the message may be stored under an unknown key. So a program that repeats a
+// publish must choose the key: see [Key].
 func Cancelable() Option {
 	return func(o *options) { o.timer.cancelable = true }
 }
 
-// Cancel cancels a message that was published with Cancelable or Key, and reports whether the cancel was in time. True
-// means that the message will never be delivered. False means that the timer has fired, was replaced, or was cancelled
-// before. Cancel needs no running broker. If there is no answer, Cancel publishes again, until ctx ends. After
-// ErrUnanswered the outcome is unknown: call Cancel again.
+// Cancel cancels a message with Cancelable or Key, and reports whether the cancel was in time. True means that the
+// message will never be delivered. False means that the timer has fired, was replaced, or was cancelled before. Cancel
+// needs no running broker. Without an answer, Cancel publishes again, until ctx ends. After ErrUnanswered the outcome
+// is unknown: call Cancel again.
 func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	if r.client == nil {
 		return false, fmt.Errorf("%w: no key: only a message with Cancelable or Key can be cancelled", ErrBadOption)
@@ -50,9 +50,8 @@ func (c *Client) CancelPending(ctx context.Context, key, target string) (cancell
 }
 
 // MovePending makes the pending timer of the key and the target due after a delay from now. It reports whether the move
-// was in time. The timer keeps its body and its options. MovePending needs no running broker. For its result,
-// permissions and errors see CancelPending. For a series it returns ErrBadOption: to move a round, use
-// [Client.Postpone].
+// was in time. The timer keeps its body and its options. MovePending needs no running broker. For its permissions and
+// errors see CancelPending. For a series it returns ErrBadOption: to move a round, use [Client.Postpone].
 func (c *Client) MovePending(ctx context.Context, key, target string, delay time.Duration) (moved bool, err error) {
 	value := levels.FormatDuration(delay)
 	return c.tryUntilCertain(ctx, key, target, 0, func(e lastEntry, token string) (*nats.Msg, error) {
@@ -76,7 +75,6 @@ type lastEntry struct {
 	entry entry.Entry
 }
 
-// pending reports whether the entry can still be cancelled.
 func (e lastEntry) pending() bool { return e.entry.PendingOrPaused() }
 
 func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
@@ -84,9 +82,9 @@ func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
 }
 
 // tryUntilCertain publishes a change of a timer until its outcome is certain, and reports whether the change was made.
-// It changes only the given generation or, if generation is zero, any pending generation. Each call puts a random token
-// into the entry that it publishes. By this token the call recognizes its entry after a lost answer, and after a
-// deposed leader refused an entry that the next leader has stored.
+// It changes only this generation or, if generation is zero, any pending generation. Each call puts a random token into
+// its entry. By the token it recognizes the entry after a lost answer, and after a deposed leader refused an entry that
+// the next leader has stored.
 func (c *Client) tryUntilCertain(
 	ctx context.Context, key, target string, generation uint64,
 	entry func(e lastEntry, token string) (*nats.Msg, error),
@@ -97,25 +95,25 @@ func (c *Client) tryUntilCertain(
 	ctx, cancel := c.withTimeout(ctx)
 	defer cancel()
 	token, subject := nuid.Next(), c.policy.Names.Timer(key, target)
-	last := lastEntry{in: message.Incoming{Subject: subject, Sequence: generation}}
+	readLast := lastEntry{in: message.Incoming{Subject: subject, Sequence: generation}}
 	var unansweredErr error // the error of a publish that may be stored
 	for known := generation > 0; ; known = false {
 		if !known {
-			last, err = c.last(ctx, subject)
+			readLast, err = c.readLast(ctx, subject)
 			switch {
 			case err != nil:
 				return false, errors.Join(unansweredErr, err)
-			case last.entry.Word == token:
+			case readLast.entry.Word == token:
 				return true, nil
-			case !last.pending(), generation > 0 && last.in.Sequence != generation:
+			case !readLast.pending(), generation > 0 && readLast.in.Sequence != generation:
 				return false, unansweredErr
 			}
 		}
-		m, err := entry(last, token)
+		m, err := entry(readLast, token)
 		if err != nil {
 			return false, errors.Join(unansweredErr, err)
 		}
-		expected := last.in.Sequence
+		expected := readLast.in.Sequence
 		attempt, cancelAttempt := context.WithTimeout(ctx, attemptTimeout)
 		_, err = c.send(attempt, &draft{msg: m, expected: &expected, timer: true})
 		cancelAttempt()
@@ -138,9 +136,8 @@ func (c *Client) tryUntilCertain(
 	}
 }
 
-// last reads the last entry of a timer's subject. If the subject has no entry, last returns an entry with the kind
-// Over.
-func (c *Client) last(ctx context.Context, subject string) (lastEntry, error) {
+// readLast reads the last entry of a timer's subject. Without an entry, it returns an entry with the kind Over.
+func (c *Client) readLast(ctx context.Context, subject string) (lastEntry, error) {
 	in, err := c.store.Last(ctx, c.policy.Names.TimersStream(), subject)
 	switch {
 	case errors.Is(err, ErrGone):

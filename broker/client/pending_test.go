@@ -93,7 +93,7 @@ func TestCancelables(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		stop := harness.StartBroker(t, s, timersOn(t)).Stop
 		c, nc := newClient(t, s, client.Config{})
-		arrived := arrivals(t, nc)
+		snapshot := arrivals(t, nc)
 		p := c.Publisher(0)
 		keep := make(map[string]bool)
 		for i := range 20 {
@@ -119,7 +119,7 @@ func TestCancelables(t *testing.T) {
 		harness.StartBroker(t, s, timersOn(t))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		for _, a := range arrived() {
+		for _, a := range snapshot() {
 			id := a.ID[:strings.LastIndex(a.ID, "-")]
 			if !keep[id] {
 				t.Errorf("%s arrived although it was cancelled, or arrived twice", a.ID)
@@ -132,7 +132,7 @@ func TestCancelables(t *testing.T) {
 	})
 }
 
-// TestCancelableMistakes: Cancelable with an option that contradicts it is an error at the call, which says what to do.
+// TestCancelableMistakes: Cancelable with a contradictory option is an error at the call, with advice.
 func TestCancelableMistakes(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -175,16 +175,16 @@ func TestCancelableMistakes(t *testing.T) {
 	}
 }
 
-// TestLostAnswers loses the acknowledgements of changes. If the change was stored, the client recognizes its own entry.
-// If another entry has replaced the change, the outcome is unknown.
+// TestLostAnswers loses the acknowledgements of changes. The client recognizes its own stored entry. If another entry
+// has replaced the client's entry, the outcome is unknown.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, timersOn(t))
 		plain, nc := newClient(t, s, client.Config{})
-		l := &lossy{}
+		l := &lossyStore{}
 		c := newClientOn(t, s.JetStream(nc), func(store client.Store) client.Store { l.Store = store; return l })
-		arrived := arrivals(t, nc)
+		snapshot := arrivals(t, nc)
 		for _, change := range []func(key string, r client.Receipt) (bool, error){
 			func(key string, _ client.Receipt) (bool, error) { return c.CancelPending(t.Context(), key, "shop.x") },
 			func(_ string, r client.Receipt) (bool, error) { return r.Cancel(t.Context()) },
@@ -197,7 +197,7 @@ func TestLostAnswers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				l.lose.Store(1)
+				l.lossCount.Store(1)
 				l.drop = !stored
 				if done, err := change(r.Key, r); !done || err != nil {
 					t.Errorf("got %t, %v, want true", done, err)
@@ -205,14 +205,14 @@ func TestLostAnswers(t *testing.T) {
 			}
 		}
 		time.Sleep(2 * time.Minute)
-		if n := len(arrived()); n > 0 {
+		if n := len(snapshot()); n > 0 {
 			t.Errorf("%d messages arrived, want none", n)
 		}
 		r, err := c.In(t.Context(), "shop.x", time.Hour, nil, client.Cancelable())
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.lose.Store(1)
+		l.lossCount.Store(1)
 		l.drop = false
 		l.lost = func() {
 			_, err = plain.In(t.Context(), "shop.x", 2*time.Hour, nil, client.Key(r.Key))
@@ -226,17 +226,17 @@ func TestLostAnswers(t *testing.T) {
 }
 
 // lossy is a store that loses acknowledgements.
-type lossy struct {
+type lossyStore struct {
 	client.Store
-	lose atomic.Int32 // number of further publishes whose acknowledgement will be lost
-	drop bool         // these publishes are not stored either
-	lost func()       // called after each lost acknowledgement
+	lossCount atomic.Int32 // number of acknowledgements to lose
+	drop      bool         // lose these publishes too
+	lost      func()       // called after each lost acknowledgement
 }
 
-func (l *lossy) PublishMsg(
+func (l *lossyStore) PublishMsg(
 	ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt,
 ) (*jetstream.PubAck, error) {
-	if l.lose.Add(-1) < 0 {
+	if l.lossCount.Add(-1) < 0 {
 		return l.Store.PublishMsg(ctx, m, opts...)
 	}
 	if !l.drop {

@@ -12,34 +12,33 @@ import (
 // DefaultWindow is the default number of messages that a Publisher has in flight.
 const DefaultWindow = 256
 
-// A Publisher publishes delayed messages without waiting for each answer. It publishes the messages of one goroutine in
-// the order of the goroutine's calls. A Publisher is safe for concurrent use. Close waits for the outstanding answers.
+// A Publisher publishes delayed messages without waiting for each answer. It keeps the order of one goroutine's calls.
+// A Publisher is safe for concurrent use. Close waits for the outstanding answers.
 type Publisher struct {
-	client   *Client
-	slots    chan struct{} // one value for each message in flight
-	flushing chan struct{} // lock of the Flush that takes all slots; two Flushes would deadlock
-	closed   chan struct{} // closed by the first Close
-	once     sync.Once     // closes closed
+	client    *Client
+	slots     chan struct{} // one value for each message in flight
+	flushLock chan struct{} // lock of the Flush that takes all slots; two Flushes would deadlock
+	closed    chan struct{} // closed by the first Close
+	closeOnce sync.Once     // closes closed
 
-	mu     sync.Mutex // guards the fields below
-	failed int        // messages since the last Flush that were not acknowledged
-	first  error      // the error of the first of these messages
+	mu          sync.Mutex // guards the fields below
+	failedCount int        // messages since the last Flush that were not acknowledged
+	firstErr    error      // the error of the first of these messages
 }
 
-// Publisher returns a publisher with at most window messages in flight. Further calls block until there is room. If
-// window is zero, it is DefaultWindow.
+// Publisher returns a publisher with at most window messages in flight. A full window blocks further calls. If window
+// is zero, DefaultWindow applies.
 func (c *Client) Publisher(window int) *Publisher {
 	if window <= 0 {
 		window = DefaultWindow
 	}
 	return &Publisher{
-		client: c, slots: make(chan struct{}, window), flushing: make(chan struct{}, 1), closed: make(chan struct{}),
+		client: c, slots: make(chan struct{}, window), flushLock: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
 
 // In publishes a message like Client.In, and does not wait for the answer. It blocks while the window is full. Ctx
-// bounds only this wait. The caller must not change the body until there is an answer. After an error nothing was
-// published.
+// bounds only this wait. The caller must not change the body before the answer. After an error nothing was published.
 func (p *Publisher) In(
 	ctx context.Context, target string, delay time.Duration, body []byte, opts ...Option,
 ) (*Pending, error) {
@@ -65,7 +64,7 @@ func (p *Publisher) publish(ctx context.Context, a address, body []byte, opts []
 	if err != nil {
 		return nil, err
 	}
-	if err := p.enter(ctx); err != nil {
+	if err := p.acquire(ctx); err != nil {
 		return nil, err
 	}
 	future, err := p.client.store.PublishMsgAsync(d.msg, d.retries()...)
@@ -79,7 +78,7 @@ func (p *Publisher) publish(ctx context.Context, a address, body []byte, opts []
 }
 
 // enter takes a slot. If the window is full, it waits for one.
-func (p *Publisher) enter(ctx context.Context) error {
+func (p *Publisher) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -112,9 +111,9 @@ func (p *Publisher) await(future jetstream.PubAckFuture, d *draft, pending *Pend
 	pending.receipt, pending.err = p.client.receipt(d, ack, err)
 	if pending.err != nil {
 		p.mu.Lock()
-		p.failed++
-		if p.first == nil {
-			p.first = pending.err
+		p.failedCount++
+		if p.firstErr == nil {
+			p.firstErr = pending.err
 		}
 		p.mu.Unlock()
 	}
@@ -130,7 +129,7 @@ func answer(future jetstream.PubAckFuture) (*jetstream.PubAck, error) {
 	}
 }
 
-// Flush waits until all earlier publishes are answered. If messages since the last Flush were not acknowledged, Flush
+// Flush waits for the answers to all earlier publishes. If messages since the last Flush were not acknowledged, Flush
 // returns an error with their number, which wraps the error of the first. So a program may ignore each Pending.
 func (p *Publisher) Flush(ctx context.Context) error {
 	if err := p.drain(ctx); err != nil {
@@ -142,14 +141,14 @@ func (p *Publisher) Flush(ctx context.Context) error {
 // Close makes further calls fail with ErrClosed, and calls Flush. After an error that wraps ctx.Err(), Close may be
 // called again.
 func (p *Publisher) Close(ctx context.Context) error {
-	p.once.Do(func() { close(p.closed) })
+	p.closeOnce.Do(func() { close(p.closed) })
 	return p.Flush(ctx)
 }
 
 // drain waits until no message is in flight, by taking all slots.
 func (p *Publisher) drain(ctx context.Context) error {
 	select {
-	case p.flushing <- struct{}{}:
+	case p.flushLock <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -158,7 +157,7 @@ func (p *Publisher) drain(ctx context.Context) error {
 		for range taken {
 			<-p.slots
 		}
-		<-p.flushing
+		<-p.flushLock
 	}()
 	for ; taken < cap(p.slots); taken++ {
 		select {
@@ -173,12 +172,12 @@ func (p *Publisher) drain(ctx context.Context) error {
 func (p *Publisher) failures() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	failed, first := p.failed, p.first
-	p.failed, p.first = 0, nil
-	if failed == 0 {
+	failedCount, firstErr := p.failedCount, p.firstErr
+	p.failedCount, p.firstErr = 0, nil
+	if failedCount == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d messages were not acknowledged, the first: %w", failed, first)
+	return fmt.Errorf("%d messages were not acknowledged, the first: %w", failedCount, firstErr)
 }
 
 // Pending is a message in flight.
@@ -188,11 +187,11 @@ type Pending struct {
 	err     error
 }
 
-// Done returns a channel that is closed when the answer has arrived or the publish has failed.
+// Done returns a channel that is closed at the answer or the failure of the publish.
 func (p *Pending) Done() <-chan struct{} { return p.done }
 
-// Wait waits for the answer, and returns what Client.In would return. If the error wraps ctx.Err(), there is no answer
-// yet.
+// Wait waits for the answer, and returns the results of Client.In. An error that wraps ctx.Err() means that there is no
+// answer yet.
 func (p *Pending) Wait(ctx context.Context) (Receipt, error) {
 	select {
 	case <-p.done:

@@ -18,7 +18,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestPublisherKeepsOrder: each message of a goroutine is stored once, in the order of the goroutine's calls.
+// TestPublisherKeepsOrder: the messages of a goroutine are stored once, in the order of its calls.
 func TestPublisherKeepsOrder(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -26,18 +26,18 @@ func TestPublisherKeepsOrder(t *testing.T) {
 		c, _ := newClient(t, s, client.Config{})
 		p := c.Publisher(16)
 		const count = 500
-		var all []*client.Pending
+		var messages []*client.Pending
 		for i := range count {
 			pending, err := p.In(t.Context(), "shop.x", time.Minute, fmt.Append(nil, i))
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, pending)
+			messages = append(messages, pending)
 		}
 		if err := p.Flush(t.Context()); err != nil {
 			t.Errorf("flush: %v", err)
 		}
-		for i, pending := range all {
+		for i, pending := range messages {
 			select {
 			case <-pending.Done():
 			default:
@@ -55,7 +55,7 @@ func TestWindowIsBounded(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, nc := newClient(t, s, client.Config{Timeout: 5 * time.Second})
-		heard := swallow(t, nc, "delay.>")
+		received := swallow(t, nc, "delay.>")
 		p := c.Publisher(2)
 		began := time.Now()
 		for range 2 {
@@ -67,21 +67,21 @@ func TestWindowIsBounded(t *testing.T) {
 		defer cancel()
 		_, err := p.In(ctx, "shop.x", time.Hour, nil)
 		wantError(t, err, context.DeadlineExceeded)
-		wantTook(t, began, time.Second)
-		if heard.Load() != 2 {
-			t.Errorf("%d messages were published, want two", heard.Load())
+		natstest.WantTook(t, began, time.Second)
+		if received.Load() != 2 {
+			t.Errorf("%d messages were published, want two", received.Load())
 		}
 		pending, err := p.In(t.Context(), "shop.x", time.Hour, nil) // waits until the first two have timed out
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantTook(t, began, 5*time.Second)
+		natstest.WantTook(t, began, 5*time.Second)
 		_, err = pending.Wait(ctx)
 		wantError(t, err, context.DeadlineExceeded)
 		wantError(t, p.Flush(ctx), context.DeadlineExceeded)
 
 		err = p.Flush(t.Context())
-		wantTook(t, began, 10*time.Second)
+		natstest.WantTook(t, began, 10*time.Second)
 		wantError(t, err, client.ErrUnanswered)
 		if want := "3 messages were not acknowledged, the first: "; err == nil || err.Error()[:len(want)] != want {
 			t.Errorf("got %v, want %s…", err, want)
@@ -185,8 +185,8 @@ func TestDisconnected(t *testing.T) {
 		s.Restart(time.Second)
 		_, err = pending.Wait(t.Context())
 		wantError(t, err, client.ErrUnanswered)
-		if took := time.Since(began); took >= time.Minute {
-			t.Errorf("the publish failed after %s, want less than the timeout", took)
+		if elapsed := time.Since(began); elapsed >= time.Minute {
+			t.Errorf("the publish failed after %s, want less than the timeout", elapsed)
 		}
 		if err := p.Close(t.Context()); !errors.Is(err, client.ErrUnanswered) {
 			t.Errorf("close: %v", err)
@@ -203,11 +203,4 @@ func swallow(t *testing.T, nc *nats.Conn, subject string) *atomic.Int64 {
 	}
 	synctest.Wait()
 	return n
-}
-
-func wantTook(t *testing.T, began time.Time, want time.Duration) {
-	t.Helper()
-	if took := time.Since(began); took != want {
-		t.Errorf("%s have passed, want %s", took, want)
-	}
 }

@@ -12,13 +12,12 @@ import (
 type Receipt struct {
 	Stream    string
 	Sequence  uint64
-	Duplicate bool // a message with this ID was stored before, and the delay of that message applies
+	Duplicate bool // a message with this ID was stored before; its delay applies
 
-	// Due is the time at which the message is due. While Accepted is zero, Due is an estimate by the clock of this host.
+	// Due is the due time of the message. While Accepted is zero, Due is an estimate by the clock of this host.
 	Due time.Time
 
-	// ID is the message's Delay-Id, and Accepted the time at which it was stored. An acknowledgement does not contain
-	// them: [Client.Lookup] sets them.
+	// ID is the message's Delay-Id, and Accepted the time of its storage. [Client.Lookup] sets both.
 	ID       string
 	Accepted time.Time
 
@@ -29,9 +28,9 @@ type Receipt struct {
 	client *Client // nil without a key
 }
 
-// Lookup returns the receipt with ID, Accepted, and the exact Due. It reads the message from the stream's leader, which
-// costs a round trip and needs permission to publish to $JS.API.STREAM.MSG.GET.*. If the message is no longer in its
-// first stream, the error is ErrGone. A broker soon moves each message out of the intake.
+// Lookup returns the receipt with ID, Accepted, and the exact Due. It reads the message from the stream's leader. The
+// client needs permission to publish to $JS.API.STREAM.MSG.GET.*. If the message is no longer in its first stream, the
+// error is ErrGone. A broker soon moves each message out of the intake.
 func (c *Client) Lookup(ctx context.Context, r Receipt) (Receipt, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 )
 
 // Schedule sets a recurring named timer. The options must have [Key], and [Every] or [Cron]. The first round is at the
-// next time of the timetable. To choose another time for the first round, call In or At with the same options.
-// Receipt.Due is the due time of the first round, without jitter.
+// next time of the timetable. For a first round at another time, call In or At with the same options. Receipt.Due is
+// the due time of the first round, without jitter.
 //
 // The generation of a series changes with each round. So Cancel with the receipt's generation works only until the
 // first round has fired. [Client.CancelAny] ends the series in any round.
@@ -58,8 +58,8 @@ func LastRound(t time.Time) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderLast, t.UTC().Format(time.RFC3339Nano)) }
 }
 
-// Jitter delays each round of a series by a duration below limit, which differs from round to round and from series to
-// series. So series with the same timetable do not fire at the same moment.
+// Jitter delays each round of a series by its own duration below limit. So series with the same timetable do not fire
+// at the same moment.
 func Jitter(limit time.Duration) Option {
 	return func(o *options) { o.brokerHeader.Set(message.HeaderJitter, levels.FormatDuration(limit)) }
 }
@@ -90,7 +90,7 @@ var seriesHeaders = []string{
 	message.HeaderMissed,
 }
 
-// firstSeriesHeader returns the name of the first series header in h, or "" if there is none.
+// firstSeriesHeader returns the name of the first series header in h, or "".
 func firstSeriesHeader(h nats.Header) string {
 	for _, name := range seriesHeaders {
 		if _, ok := h[name]; ok {

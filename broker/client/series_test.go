@@ -18,8 +18,8 @@ func TestFakeSeriesAreLikeTheBroker(t *testing.T) {
 	checkFake(t, timersOn(t), series, (*diary).round, 20, 14)
 }
 
-// round records the arrival of a round, with a precision of a second: missed rounds that fire late come a tenth of a
-// second apart, and a broker waits until the previous round is settled.
+// round records the arrival of a round, with a precision of a second. Two late rounds are a tenth of a second apart,
+// and a broker waits until the previous round is settled.
 func (d *diary) round(m *nats.Msg) {
 	a, _ := client.ParseArrival(m)
 	d.mu.Lock()
@@ -56,8 +56,8 @@ func (k recurring) schedule(key string, opts ...client.Option) {
 	k.note("schedule", key, r, err)
 }
 
-func (k recurring) ask(what, key string, do func(context.Context, string, string) error) {
-	k.note(what, key, client.Receipt{}, do(context.Background(), key, "shop."+key))
+func (k recurring) ask(name, key string, do func(context.Context, string, string) error) {
+	k.note(name, key, client.Receipt{}, do(context.Background(), key, "shop."+key))
 }
 
 // sets sets timers with all kinds of options, valid and invalid.
@@ -102,8 +102,9 @@ func (k recurring) verbs() {
 	k.ask("resume", "a", k.c.Resume)
 	resumed, _ := k.c.Timer(context.Background(), "a", "shop.a")
 	k.ask("resume again", "a", k.c.Resume)
-	if again, err := k.c.Timer(context.Background(), "a", "shop.a"); err != nil || again.Generation != resumed.Generation {
-		k.t.Errorf("a second resume: generation %d, %v, want %d", again.Generation, err, resumed.Generation)
+	repeated, err := k.c.Timer(context.Background(), "a", "shop.a")
+	if err != nil || repeated.Generation != resumed.Generation {
+		k.t.Errorf("a second resume: generation %d, %v, want %d", repeated.Generation, err, resumed.Generation)
 	}
 	if _, err := k.c.In(context.Background(), "shop.once", time.Hour, nil, client.Key("once")); err != nil {
 		k.t.Error(err)
@@ -111,12 +112,12 @@ func (k recurring) verbs() {
 	k.ask("pause", "once", k.c.Pause)
 	k.ask("fire", "b", k.c.Fire)
 	k.pass(time.Second)
-	err := k.c.Fire(context.Background(), "once", "shop.once")
+	err = k.c.Fire(context.Background(), "once", "shop.once")
 	k.pass(time.Second)
 	k.note("fire", "once", client.Receipt{}, err)
 }
 
-// misses pauses series so that they miss rounds, with each policy for missed rounds.
+// misses makes series miss rounds by a pause, with each policy for missed rounds.
 func (k recurring) misses() {
 	ctx := context.Background()
 	for _, missed := range []client.Missed{client.MissedSkip, client.MissedOne, client.MissedAll} {

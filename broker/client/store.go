@@ -35,8 +35,8 @@ type Store interface {
 	Now() time.Time
 }
 
-// jetStream is the Store on a server. It has its own JetStream context: nats.go bounds the asynchronous publishes of
-// each context, and only the windows of the Publishers must bound those of this package.
+// jetStream is the Store on a server. It has its own JetStream context without a bound on asynchronous publishes: the
+// windows of the Publishers bound them.
 type jetStream struct {
 	jetstream.JetStream
 
@@ -47,45 +47,43 @@ func newJetStream(js jetstream.JetStream, timeout time.Duration) (Store, error) 
 	if js == nil || js.Conn() == nil {
 		return nil, fmt.Errorf("%w: New needs JetStream on a connection", ErrConfig)
 	}
-	own := []jetstream.JetStreamOpt{
+	opts := []jetstream.JetStreamOpt{
 		jetstream.WithPublishAsyncMaxPending(math.MaxInt32), jetstream.WithPublishAsyncTimeout(timeout),
 	}
-	var made jetstream.JetStream
+	var created jetstream.JetStream
 	var err error
 	s := jetStream{api: "$JS.API"}
 	switch o := js.Options(); {
 	case o.APIPrefix != "":
 		s.api = strings.TrimSuffix(o.APIPrefix, ".")
-		made, err = jetstream.NewWithAPIPrefix(js.Conn(), o.APIPrefix, own...)
+		created, err = jetstream.NewWithAPIPrefix(js.Conn(), o.APIPrefix, opts...)
 	case o.Domain != "":
 		s.api = "$JS." + o.Domain + ".API"
-		made, err = jetstream.NewWithDomain(js.Conn(), o.Domain, own...)
+		created, err = jetstream.NewWithDomain(js.Conn(), o.Domain, opts...)
 	default:
-		made, err = jetstream.New(js.Conn(), own...)
+		created, err = jetstream.New(js.Conn(), opts...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("use JetStream: %w", err)
 	}
-	s.JetStream = made
+	s.JetStream = created
 	return s, nil
 }
 
 func (s jetStream) Now() time.Time    { return time.Now() }
 func (s jetStream) MaxPayload() int64 { return s.Conn().MaxPayload() }
 
-// Ask returns the first reply.
 func (s jetStream) Ask(ctx context.Context, subject string, body []byte) (*nats.Msg, error) {
 	return s.Conn().RequestWithContext(ctx, subject, body)
 }
 
-// Streams requests the names page by page.
 func (s jetStream) Streams(ctx context.Context, subject string) ([]string, error) {
 	list := s.StreamNames(ctx, jetstream.WithStreamListSubject(subject))
-	var all []string
+	var names []string
 	for name := range list.Name() {
-		all = append(all, name)
+		names = append(names, name)
 	}
-	return all, list.Err()
+	return names, list.Err()
 }
 
 // Refusal checks the last error of the connection. A server that refuses a publish sends no reply, and reports the
@@ -98,7 +96,7 @@ func (s jetStream) Refusal(subject string) error {
 	return nil
 }
 
-// Stored reads from the stream's leader: a replica that lags might not have the message yet.
+// Stored reads from the stream's leader: a lagging replica might not have the message yet.
 func (s jetStream) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
 	m, err := s.leader().Message(ctx, stream, sequence)
 	return read(stream, m, err)

@@ -16,10 +16,10 @@ import (
 	"delaybroker/levels"
 )
 
-// Key turns a message that is published with Client.In or Client.At into a named timer. The key and the target together
-// identify the timer. Until the timer fires, it can be replaced, moved and cancelled, even if no broker runs.
-// Receipt.Sequence is the timer's generation. A message with the key and the target of a pending timer replaces the
-// timer, unless IfAbsent or IfGeneration forbids that. The key is one token of printable ASCII, of at most 128 bytes.
+// Key turns a message of Client.In or Client.At into a named timer. The key and the target together identify the timer.
+// Until the timer fires, a client can replace, move and cancel it, even if no broker runs. Receipt.Sequence is the
+// timer's generation. A message with the key and the target of a pending timer replaces the timer, unless IfAbsent or
+// IfGeneration forbids that. The key is one token of printable ASCII, of at most 128 bytes.
 func Key(key string) Option {
 	return func(o *options) { o.timer.key, o.timer.isTimer = key, true }
 }
@@ -28,8 +28,8 @@ func Key(key string) Option {
 // ErrConflict. A timer that has ended exists until its history is removed.
 func IfAbsent() Option { return ifGeneration(0) }
 
-// IfGeneration replaces a timer only if the timer has this generation and is still pending. Then the old generation
-// will never be delivered. Otherwise the error is ErrConflict.
+// IfGeneration replaces a timer only if the timer has this generation and is pending. Then the old generation will
+// never be delivered. Otherwise the error is ErrConflict.
 func IfGeneration(generation uint64) Option {
 	if generation == 0 {
 		return func(o *options) { o.refuse("IfGeneration(0): want the sequence of a receipt") }
@@ -44,8 +44,8 @@ func ifGeneration(generation uint64) Option {
 // Debounce makes further calls with the same key postpone the timer. The timer fires when no call has come for the
 // delay of In, and at the latest when maxWait has passed since the first call. The body of the last call is delivered.
 // MaxWait must be at least the delay. Such calls form a run. A call without Debounce, a cancel, or the delivery ends
-// the run. [Receipt] and [Timer] do not know the first call, so their Due may be later than the delivery. Debounce
-// needs Key and In.
+// the run. [Receipt] and [Timer] ignore maxWait, so their Due may be later than the delivery. Debounce needs Key and
+// In.
 func Debounce(maxWait time.Duration) Option {
 	return func(o *options) {
 		o.timer.debounced = true
@@ -63,8 +63,8 @@ type timerOptions struct {
 	debounced  bool
 }
 
-// timer returns the address of a named timer: the subject contains the key, and a header contains the delay or the due
-// time. For any other message, it returns the given address unchanged.
+// timer returns the address of a named timer, and sets the header with its delay or its due time. For any other
+// message, it returns a.
 func (c *Client) timer(a address, o *options) address {
 	if o.timer.cancelable && !o.timer.isTimer {
 		o.timer.generateKey()
@@ -102,8 +102,8 @@ func (c *Client) timer(a address, o *options) address {
 	return a
 }
 
-// generateKey sets a unique key. The server stores the timer only if its subject has no earlier entry, so the broker
-// need not read earlier entries.
+// generateKey sets a unique key, with the expectation that its subject has no entry. So the broker need not read
+// earlier entries.
 func (n *timerOptions) generateKey() {
 	if n.expected == nil {
 		n.expected = new(uint64)
@@ -111,8 +111,8 @@ func (n *timerOptions) generateKey() {
 	n.key, n.isTimer = nuid.Next(), true
 }
 
-// timerReserve is the part of max_payload that a timer must leave free, in bytes. When a timer fires, the broker stores
-// it again, with more headers. A larger timer would be stored and then become a dead letter.
+// timerReserve is the minimum difference between max_payload and the size of a timer, in bytes. When a timer fires, the
+// broker stores it again, with more headers. A larger timer would be stored and then become a dead letter.
 const timerReserve = 8 << 10
 
 // checkSize returns ErrTooLarge if a timer is too large to fire.
@@ -151,15 +151,15 @@ func (c *Client) CancelAny(ctx context.Context, key, target string) error {
 }
 
 // anyGeneration is the value of Delay-Cancel in an unconditional cancel. In a conditional cancel, the value is the
-// expected generation. The value is only for people.
+// expected generation. Programs ignore the value.
 const anyGeneration = "any"
 
 func (c *Client) cancel(ctx context.Context, key, target, word string, generation *uint64) error {
 	o := options{brokerHeader: nats.Header{message.HeaderCancel: {word}}}
 	o.expect(generation)
 	m := &nats.Msg{Subject: c.policy.Names.Timer(key, target), Header: o.header()}
-	// The broker's parser accepts a cancel on any subject. So the client parses a set on the subject of the cancel. That
-	// fails if the subject is not the subject of a timer.
+	// The broker's parser accepts a cancel on any subject, and a set only on the subject of a timer. So the client parses
+	// a set.
 	set := message.Header{message.HeaderFor: {"0s"}}
 	_, problem := entry.ParseSet(c.policy, message.Incoming{At: c.store.Now(), Subject: m.Subject, Header: set})
 	switch addr := c.policy.Names.Parse(m.Subject); {
@@ -173,8 +173,8 @@ func (c *Client) cancel(ctx context.Context, key, target, word string, generatio
 }
 
 // Move makes a timer due after a delay from now, if the timer still has this generation. Move calls In with Key and
-// IfGeneration, so the caller must pass the body again, and no broker need run. To move a timer to a time, call At with
-// these options. [Client.MovePending] and [Client.Postpone] keep the body.
+// IfGeneration, so the caller must pass the body again. To move a timer to a time, call At with these options.
+// [Client.MovePending] and [Client.Postpone] keep the body.
 func (c *Client) Move(
 	ctx context.Context, key, target string, generation uint64, delay time.Duration, body []byte, opts ...Option,
 ) (Receipt, error) {
@@ -184,8 +184,8 @@ func (c *Client) Move(
 // State is the state of a timer.
 type State string
 
-// The states of a timer. A timer that has ended keeps its state for DELAY_TIMER_HISTORY, a minute by default. After
-// that its state is StateNone.
+// The states of a timer. An ended timer keeps its state for DELAY_TIMER_HISTORY, a minute by default. Then its state is
+// StateNone.
 const (
 	StateNone      State = "none"    // the timer was never set, or its history is removed
 	StatePending   State = "pending" // the timer can be moved and cancelled
@@ -197,11 +197,11 @@ const (
 	StateCancelled State = "cancelled"
 )
 
-// A Timer is the state of a named timer, as read from the last message of its subject.
+// A Timer is the state of a named timer, from the last message of its subject.
 type Timer struct {
 	State State
-	// Generation is the generation that State describes. It is zero if there is no timer, and after an unconditional
-	// cancel such as CancelAny. If the timer fired before such a cancel, the firing is still delivered.
+	// Generation is the generation that State describes. It is zero without a timer, and after an unconditional cancel
+	// such as CancelAny. If the timer fired before such a cancel, the firing is still delivered.
 	Generation uint64
 	Due        time.Time // set if the timer is pending or fired
 	Body       []byte    // set if the timer is pending or fired
@@ -217,7 +217,7 @@ type Timer struct {
 func (c *Client) Timer(ctx context.Context, key, target string) (Timer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	s, err := c.last(ctx, c.policy.Names.Timer(key, target))
+	s, err := c.readLast(ctx, c.policy.Names.Timer(key, target))
 	if err != nil {
 		return Timer{}, err
 	}

@@ -18,14 +18,14 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestTimerIsCancelledOrFires: of a cancel and a firing at the same moment, exactly one succeeds, and the cancel
-// reports which. A cancelled timer never arrives, and any other timer arrives once.
+// TestTimerIsCancelledOrFires: of a cancel and a firing at the same moment, exactly one succeeds. If the cancel
+// succeeds, the timer never arrives. Otherwise the timer arrives once.
 func TestTimerIsCancelledOrFires(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, timersOn(t))
 		c, nc := newClient(t, s, client.Config{})
-		arrived := arrivals(t, nc)
+		snapshot := arrivals(t, nc)
 		const count = 200
 		var mu sync.Mutex
 		cancelled := make(map[string]error)
@@ -48,14 +48,14 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		arrivals := make(map[string]int)
-		for _, a := range arrived() {
+		for _, a := range snapshot() {
 			arrivals[a.ID[:strings.LastIndexByte(a.ID, '-')+1]]++
 		}
-		won := 0
+		successes := 0
 		for id, err := range cancelled {
 			switch {
 			case err == nil:
-				won++
+				successes++
 				if arrivals[id] != 0 {
 					t.Errorf("%s was cancelled and has arrived", id)
 				}
@@ -66,11 +66,11 @@ func TestTimerIsCancelledOrFires(t *testing.T) {
 		if len(cancelled) != count {
 			t.Errorf("%d cancels have a result, want %d", len(cancelled), count)
 		}
-		t.Logf("%d of %d timers were cancelled", won, count)
+		t.Logf("%d of %d timers were cancelled", successes, count)
 	})
 }
 
-// TestTimerTellsWhatWasCancelled: after a cancel, Timer returns the generation that the cancel expected, whatever the
+// TestTimerTellsWhatWasCancelled: after a cancel, Timer returns the generation that the cancel expected, and not the
 // text of Delay-Cancel. After a cancel without an expectation, the generation is zero.
 func TestTimerTellsWhatWasCancelled(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestTimersWithoutABroker(t *testing.T) {
 		wantError(t, err, client.ErrNoBroker)
 		wantError(t, c.Cancel(t.Context(), "a", "shop.a", 7), client.ErrNoBroker)
 		harness.StartBroker(t, s, timersOn(t)).Stop()
-		arrived := arrivals(t, nc)
+		snapshot := arrivals(t, nc)
 		p := c.Publisher(0)
 		for _, target := range []string{"shop.a", "shop.b"} {
 			if _, err := p.In(t.Context(), target, time.Minute, nil, client.Key("k"), client.IfAbsent()); err != nil {
@@ -132,20 +132,20 @@ func TestTimersWithoutABroker(t *testing.T) {
 		}
 		// A program repeats the cancel, as if the answer was lost. The state has the generation that was cancelled.
 		wantError(t, c.Cancel(t.Context(), "k", "shop.b", b.Generation), client.ErrConflict)
-		if now, err := c.Timer(t.Context(), "k", "shop.b"); err != nil || now.State != client.StateCancelled ||
-			now.Generation != b.Generation {
-			t.Errorf("got %+v, %v, want generation %d cancelled", now, err, b.Generation)
+		if state, err := c.Timer(t.Context(), "k", "shop.b"); err != nil || state.State != client.StateCancelled ||
+			state.Generation != b.Generation {
+			t.Errorf("got %+v, %v, want generation %d cancelled", state, err, b.Generation)
 		}
 		time.Sleep(time.Hour)
 		harness.StartBroker(t, s, timersOn(t))
 		time.Sleep(time.Second)
-		if got := arrived(); len(got) != 1 || got[0].Lateness() < 59*time.Minute {
+		if got := snapshot(); len(got) != 1 || got[0].Lateness() < 59*time.Minute {
 			t.Errorf("got %v, want only the timer that was not cancelled", got)
 		}
 	})
 }
 
-// TestForgedAnswer: a subscriber answers the publishes of Cancel and Move. An answer that no stream of timers can give
+// TestForgedAnswer: a subscriber answers the publishes of Cancel and Move. An impossible answer of the stream of timers
 // is ErrForeign.
 func TestForgedAnswer(t *testing.T) {
 	t.Parallel()
@@ -186,8 +186,7 @@ func TestForgedAnswer(t *testing.T) {
 	})
 }
 
-// TestTimerIsDueExactly: the client does not round the time of a timer, since a header can express a fraction. It
-// rounds a delay up to a millisecond.
+// TestTimerIsDueExactly: the client does not round the time of a timer. It rounds a delay up to a millisecond.
 func TestTimerIsDueExactly(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
@@ -211,7 +210,7 @@ func TestTimerIsDueExactly(t *testing.T) {
 	}
 }
 
-// TestTimerMistakesFailAtTheCall: options that contradict each other are an error, and nothing is published.
+// TestTimerMistakesFailAtTheCall: contradictory options are an error, and nothing is published.
 func TestTimerMistakesFailAtTheCall(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)

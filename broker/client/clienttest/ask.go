@@ -52,67 +52,66 @@ type answer struct {
 	Due     time.Time `json:"due,omitzero"`
 }
 
-// execute executes a request with the given verb. For a move, by is the shift. Refusal is the reason of a bad request,
-// or empty.
-func (f *Fake) execute(verb, subject, by string) (a answer, refusal string) {
-	last, _ := f.last(subject)
-	e := entry.Parse(f.policy, last.Incoming)
+// execute executes a request. For a move, by is the shift. Refusal is the reason of a bad request, or empty.
+func (f *Fake) execute(verb, subject, by string) (reply answer, refusal string) {
+	lastEntry, _ := f.lastEntry(subject)
+	e := entry.Parse(f.policy, lastEntry.Incoming)
 	switch {
-	case last.Sequence == 0 || e.Kind == entry.Cancel:
+	case lastEntry.Sequence == 0 || e.Kind == entry.Cancel:
 		return answer{Outcome: "not_found"}, ""
 	case e.Kind != entry.Set && e.Kind != entry.Paused:
 		return answer{Outcome: "too_late"}, ""
 	case verb == "move":
-		return f.postpone(last.Incoming, e, by)
+		return f.postpone(lastEntry.Incoming, e, by)
 	case verb == "fire":
-		return answer{Outcome: "fired"}, f.fireNow(last.Incoming, e)
+		return answer{Outcome: "fired"}, f.fireNow(lastEntry.Incoming, e)
 	case e.Recurs == nil:
-		return a, "the timer fires once: only a recurring timer can be paused, resumed, or get another table"
+		return reply, "the timer fires once: only a recurring timer can be paused, resumed, or get another table"
 	}
-	a.Outcome = f.changeSeries(verb, last.Incoming, e)
-	return a, ""
+	reply.Outcome = f.changeSeries(verb, lastEntry.Incoming, e)
+	return reply, ""
 }
 
 // postpone moves a timer, or the pending round of a series.
-func (f *Fake) postpone(last message.Incoming, e entry.Entry, by string) (a answer, refusal string) {
-	text, earlier := strings.CutPrefix(by, "-")
+func (f *Fake) postpone(last message.Incoming, e entry.Entry, by string) (reply answer, refusal string) {
+	text, negative := strings.CutPrefix(by, "-")
 	shift, err := levels.ParseDuration(text)
 	if err != nil {
-		return a, err.Error()
+		return reply, err.Error()
 	}
-	if earlier {
+	if negative {
 		shift = -shift
 	}
-	a = answer{Outcome: "moved", Due: e.Request.Due.Add(shift)}
-	problem := f.policy.CheckDelay(f.now, a.Due)
+	reply = answer{Outcome: "moved", Due: e.Request.Due.Add(shift)}
+	problem := f.policy.CheckDelay(f.now, reply.Due)
 	switch {
 	case e.Kind == entry.Paused:
 		return answer{}, "the series is paused, and no round is due: resume it first, and then move the round"
 	case shift > 0 && problem != nil:
 		return answer{}, problem.Sentence
 	case e.Recurs == nil:
-		until := a.Due.UTC().Format(time.RFC3339Nano)
+		until := reply.Due.UTC().Format(time.RFC3339Nano)
 		h := entry.MoveHeader(last.Header, message.HeaderUntil, until, last.Sequence, "")
 		f.replace(last.Stream, last.Subject, h, last.Data)
 	default:
 		series, round := e.Round()
-		round.Due = a.Due
+		round.Due = reply.Due
 		next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
 		f.replace(last.Stream, last.Subject, e.RoundHeader(last.Sequence, next), last.Data)
 	}
-	return a, ""
+	return reply, ""
 }
 
 // changeSeries pauses or resumes a series.
 func (f *Fake) changeSeries(verb string, last message.Incoming, e entry.Entry) (outcome string) {
 	series, round := e.Round()
 	next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}
-	changed := e.Kind != entry.Paused
+	differs := e.Kind != entry.Paused
 	if outcome, next.Round.Due = "paused", (time.Time{}); verb == "resume" {
 		outcome, next.Round.Due = "pending", next.Table.Round(series, round.Number, round.Planned).Due
-		changed = e.Kind != entry.Set
+		differs = e.Kind != entry.Set
 	}
-	if changed {
+	if differs {
 		f.replace(last.Stream, last.Subject, e.RoundHeader(last.Sequence, next), last.Data)
 	}
 	return outcome
@@ -128,7 +127,7 @@ func (f *Fake) fireNow(last message.Incoming, e entry.Entry) (refusal string) {
 	h := e.Options()
 	maps.Copy(h, e.Request.User)
 	h[message.HeaderFor] = []string{"0s"}
-	key := fmt.Sprint("fire-", f.stream(last.Stream).last)
+	key := fmt.Sprint("fire-", f.stream(last.Stream).lastSequence)
 	in := f.newMessage(last.Stream, f.policy.Names.Timer(key, e.Request.Target), h, last.Data)
 	parsed, problem := entry.ParseAny(f.policy, in)
 	if problem != nil {

@@ -10,8 +10,8 @@
 // messages that are too large. Delivered messages have the headers that a broker writes. TestFakeIsLikeTheBroker, in
 // package client, runs one scenario on a real broker and on the fake, and compares all receipts, errors and messages.
 //
-// The fake differs from a broker in these points. It delivers every message exactly when the message is due, and
-// exactly once. No target refuses a message, there are no retries and no crashes, and the message size is the only
-// limit. The fake stores fewer entries of its own for a timer, so generations have other numbers. If a message is due
-// when it is stored, the next Advance delivers it.
+// The fake differs from a broker in these points. It delivers every message exactly at its due time, and exactly once.
+// No target refuses a message, there are no retries and no crashes, and the message size is the only limit. The fake
+// stores fewer entries of its own for a timer, so generations have other numbers. A message that is due at its storage
+// is delivered by the next Advance.
 package clienttest

@@ -15,8 +15,7 @@ import (
 	"delaybroker/levels"
 )
 
-// A Fake is a fake broker with its streams. Its clock does not move until the test calls Advance. It is safe for
-// concurrent use.
+// A Fake is a fake broker with its streams. Only Advance moves its clock. A Fake is safe for concurrent use.
 type Fake struct {
 	client         *client.Client
 	policy         message.Policy
@@ -60,8 +59,7 @@ type handler struct {
 	handle  func(*nats.Msg)
 }
 
-// New returns a fake broker with the settings in cfg. Its clock starts at the beginning of the year 2000, as in
-// testing/synctest.
+// New returns a fake broker. Its clock starts at the beginning of the year 2000, as in testing/synctest.
 func New(t testing.TB, cfg client.Config) *Fake {
 	t.Helper()
 	return NewAt(t, cfg, time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -120,7 +118,7 @@ func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	end := f.now.Add(max(d, 0))
-	var arrived []*nats.Msg
+	var arrivals []*nats.Msg
 	for len(f.pending) > 0 && !f.pending[0].Due.After(end) {
 		next := f.pending[0]
 		f.pending = slices.Delete(f.pending, 0, 1)
@@ -132,13 +130,13 @@ func (f *Fake) Advance(d time.Duration) []*nats.Msg {
 			continue
 		}
 		m := &nats.Msg{Subject: next.Target, Header: nats.Header(next.parsed.TargetHeader()), Data: next.Body}
-		arrived = append(arrived, m)
+		arrivals = append(arrivals, m)
 		f.handle(m)
 	}
 	if end.After(f.now) {
 		f.now = end
 	}
-	return arrived
+	return arrivals
 }
 
 // handle calls the handlers of a message. It releases the lock while they run.
@@ -153,8 +151,8 @@ func (f *Fake) handle(m *nats.Msg) {
 	}
 }
 
-// Fail makes every publish fail with err, and store nothing, until Fail is called with nil. The client converts err
-// like the error of a real server: nats.ErrTimeout becomes client.ErrUnanswered.
+// Fail makes every publish fail with err, without storing the message. Fail(nil) ends the failures. The client converts
+// err like the error of a real server: nats.ErrTimeout becomes client.ErrUnanswered.
 func (f *Fake) Fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,14 +166,14 @@ func (f *Fake) Requests() []Request {
 	return slices.Clone(f.requests)
 }
 
-// Pending returns the messages that are not delivered yet, in the order of their delivery.
+// Pending returns the undelivered messages, in the order of their delivery.
 func (f *Fake) Pending() []Request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.pending)
 }
 
-// Letters returns the dead letters. There are few: most requests that would become dead letters fail at the call.
+// Letters returns the dead letters. Most requests that would become dead letters fail at the call.
 func (f *Fake) Letters() []Letter {
 	f.mu.Lock()
 	defer f.mu.Unlock()

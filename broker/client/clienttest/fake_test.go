@@ -22,11 +22,11 @@ func publish(t *testing.T, f *clienttest.Fake, target string, delay time.Duratio
 }
 
 func targets(msgs []*nats.Msg) string {
-	var all []string
+	var names []string
 	for _, m := range msgs {
-		all = append(all, m.Subject)
+		names = append(names, m.Subject)
 	}
-	return strings.Join(all, " ")
+	return strings.Join(names, " ")
 }
 
 // TestAdvanceDeliversInOrder: Advance delivers messages at their due times, exact to the nanosecond. It delivers
@@ -46,11 +46,11 @@ func TestAdvanceDeliversInOrder(t *testing.T) {
 	}{
 		{0, ""}, {time.Second - 1, ""}, {1, "a"}, {0, ""}, {59 * time.Second, "b c d e"}, {time.Hour, ""}, {-time.Hour, ""},
 	} {
-		before := f.Now()
+		start := f.Now()
 		if got := targets(f.Advance(tt.by)); got != tt.want {
 			t.Errorf("after %s: got %q, want %q", tt.by, got, tt.want)
 		}
-		if got, want := f.Now(), before.Add(max(0, tt.by)); !got.Equal(want) {
+		if got, want := f.Now(), start.Add(max(0, tt.by)); !got.Equal(want) {
 			t.Errorf("the clock is at %s, want %s", got, want)
 		}
 	}
@@ -84,18 +84,21 @@ func TestHandlersMayPublish(t *testing.T) {
 	}
 }
 
-// TestRecords: Requests returns all accepted messages, and Pending those that are not delivered yet.
+// TestRecords: Requests returns all accepted messages, and Pending returns the undelivered messages.
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
 	publish(t, f, "b", time.Hour)
 	publish(t, f, "a", time.Minute)
-	all := f.Requests()
-	if len(all) != 2 || all[0].Target != "b" || all[0].Subject != "delay.1h.b" || all[0].Stream != "DELAY_1h" ||
-		all[0].Sequence != 1 || string(all[0].Body) != "b" || !all[0].Due.Equal(f.Now().Add(time.Hour)) {
-		t.Errorf("got %+v, want the two requests", all)
+	requests := f.Requests()
+	if len(requests) != 2 {
+		t.Fatalf("got %+v, want two requests", requests)
 	}
-	if next := f.Pending(); len(next) != 2 || next[0].Target != "a" || next[0].ID != all[1].ID {
+	if r := requests[0]; r.Target != "b" || r.Subject != "delay.1h.b" || r.Stream != "DELAY_1h" || r.Sequence != 1 ||
+		string(r.Body) != "b" || !r.Due.Equal(f.Now().Add(time.Hour)) {
+		t.Errorf("got %+v, want the request to b", r)
+	}
+	if next := f.Pending(); len(next) != 2 || next[0].Target != "a" || next[0].ID != requests[1].ID {
 		t.Errorf("got %+v, want a before b", next)
 	}
 	f.Advance(time.Minute)
@@ -104,7 +107,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestFail: after Fail, a publish returns the error that the client makes of a real server's error, and stores nothing.
+// TestFail: after Fail, a publish returns the client's error for the same error of a real server, and stores nothing.
 func TestFail(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
@@ -123,13 +126,13 @@ func TestFail(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse: goroutines may call the client and the fake concurrently.
+// TestConcurrentUse: the client and the fake are safe for concurrent use.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	f := clienttest.New(t, client.Config{})
-	var arrived, publishing sync.WaitGroup
-	f.Handle(">", func(*nats.Msg) { arrived.Done() })
-	arrived.Add(200)
+	var arriving, publishing sync.WaitGroup
+	f.Handle(">", func(*nats.Msg) { arriving.Done() })
+	arriving.Add(200)
 	for range 4 {
 		publishing.Go(func() {
 			for range 50 {
@@ -144,7 +147,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	publishing.Wait()
 	f.Advance(time.Second)
-	arrived.Wait()
+	arriving.Wait()
 	if n := len(f.Pending()); n > 0 {
 		t.Errorf("%d messages are pending, want none", n)
 	}

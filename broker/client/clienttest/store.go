@@ -24,9 +24,9 @@ const (
 
 // A stream is a stream of the broker.
 type stream struct {
-	last     uint64                      // the last sequence
-	ids      map[string]publish          // the last publish with each Nats-Msg-Id
-	messages map[uint64]message.Incoming // the pending messages, by sequence
+	lastSequence uint64                      // the last sequence
+	ids          map[string]publish          // the last publish with each Nats-Msg-Id
+	messages     map[uint64]message.Incoming // the pending messages, by sequence
 }
 
 type publish struct {
@@ -51,13 +51,13 @@ func (s store) PublishMsg(
 	if s.failure != nil {
 		return nil, s.failure
 	}
-	name, largest, ok := s.streamOf(m.Subject)
+	name, maxSize, ok := s.streamOf(m.Subject)
 	if !ok {
 		return nil, jetstream.ErrNoStreamResponse
 	}
 	if size := m.Size() - len(m.Subject); size > maxPayload {
 		return nil, nats.ErrMaxPayload
-	} else if size > largest {
+	} else if size > maxSize {
 		return nil, &jetstream.APIError{
 			Code: 400, ErrorCode: jsapi.CodeTooLarge, Description: "message size exceeds maximum allowed",
 		}
@@ -67,8 +67,8 @@ func (s store) PublishMsg(
 	}
 	st := s.stream(name)
 	id := m.Header.Get(nats.MsgIdHdr)
-	if first, ok := st.ids[id]; ok && s.now.Sub(first.at) < dedupWindow {
-		return &jetstream.PubAck{Stream: name, Sequence: first.sequence, Duplicate: true}, nil
+	if earlier, ok := st.ids[id]; ok && s.now.Sub(earlier.at) < dedupWindow {
+		return &jetstream.PubAck{Stream: name, Sequence: earlier.sequence, Duplicate: true}, nil
 	}
 	in := s.newMessage(name, m.Subject, message.Header(m.Header), slices.Clone(m.Data))
 	if id != "" {
@@ -81,9 +81,9 @@ func (s store) PublishMsg(
 // newMessage returns a message with the next sequence of a stream.
 func (f *Fake) newMessage(stream, subject string, header message.Header, body []byte) message.Incoming {
 	st := f.stream(stream)
-	st.last++
+	st.lastSequence++
 	return message.Incoming{
-		Stream: stream, Sequence: st.last, At: f.now, Subject: subject, Header: header, Data: body,
+		Stream: stream, Sequence: st.lastSequence, At: f.now, Subject: subject, Header: header, Data: body,
 	}
 }
 
@@ -115,26 +115,26 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 
 // addPending adds a message to the pending messages.
 func (f *Fake) addPending(in message.Incoming, parsed entry.Pending) Request {
-	if latest := f.timers[in.Subject].runBegan.Add(parsed.MaxWait); parsed.MaxWait > 0 && latest.Before(parsed.Due) {
+	if latest := f.timers[in.Subject].runStart.Add(parsed.MaxWait); parsed.MaxWait > 0 && latest.Before(parsed.Due) {
 		parsed.Due = latest
 	}
 	r := Request{
 		Stream: in.Stream, Sequence: in.Sequence, Subject: in.Subject, ID: parsed.ID, Target: parsed.Target, Due: parsed.Due,
 		Header: nats.Header(in.Header), Body: in.Data, parsed: parsed,
 	}
-	r.Due = parsed.NextAttempt() // missed rounds that fire late are delivered one after the other
-	at, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
+	r.Due = parsed.NextAttempt() // later than parsed.Due for a missed round that waits for the previous one
+	index, _ := slices.BinarySearchFunc(f.pending, r, func(a, b Request) int {
 		if a.Due.After(b.Due) {
 			return 1
 		}
 		return -1 // r sorts after requests with the same due time
 	})
-	f.pending = slices.Insert(f.pending, at, r)
+	f.pending = slices.Insert(f.pending, index, r)
 	return r
 }
 
-// streamOf returns the stream that listens on a subject, and the size of the largest message that it accepts, in bytes.
-func (f *Fake) streamOf(subject string) (name string, largest int, ok bool) {
+// streamOf returns the stream that listens on a subject, and its maximum message size in bytes.
+func (f *Fake) streamOf(subject string) (name string, maxSize int, ok bool) {
 	addr := f.policy.Names.Parse(subject)
 	if addr.Token == "" || addr.Target == "" {
 		return "", 0, false
@@ -165,7 +165,7 @@ func (s store) PublishMsgAsync(m *nats.Msg, opts ...jetstream.PublishOpt) (jetst
 	return f, nil
 }
 
-// Stored returns a pending message. It also returns a message in the intake, as if no broker had read the message yet.
+// Stored returns a pending message, even in the intake, as if no broker had read the message yet.
 func (s store) Stored(_ context.Context, name string, sequence uint64) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,14 +175,13 @@ func (s store) Stored(_ context.Context, name string, sequence uint64) (message.
 	return message.Incoming{}, client.ErrGone
 }
 
-// Streams returns all levels and the intake. It ignores the subject: the client always requests the streams of the
-// levels.
+// Streams returns all levels and the intake: the client always requests the streams of the levels.
 func (s store) Streams(context.Context, string) ([]string, error) {
-	all := []string{s.policy.Names.IntakeStream()}
+	names := []string{s.policy.Names.IntakeStream()}
 	for _, l := range s.ladder.Levels() {
-		all = append(all, s.policy.Names.LevelStream(l.Name))
+		names = append(names, s.policy.Names.LevelStream(l.Name))
 	}
-	return all, nil
+	return names, nil
 }
 
 func (s store) Refusal(string) error { return nil }

@@ -21,11 +21,11 @@ const timerHistory = time.Minute // DELAY_TIMER_HISTORY
 type state struct {
 	message.Incoming
 	until    time.Time // when the entry is removed; zero while the timer is pending
-	runBegan time.Time // when the first set of the debounced run was stored; zero if the timer is not debounced
+	runStart time.Time // when the first set of the debounced run was stored; zero if the timer is not debounced
 }
 
-// last returns the last entry of a timer. Ok is false if the timer has no entry.
-func (f *Fake) last(subject string) (state, bool) {
+// lastEntry returns the last entry of a timer. Ok is false if the timer has no entry.
+func (f *Fake) lastEntry(subject string) (state, bool) {
 	e, ok := f.timers[subject]
 	if ok && !e.until.IsZero() && !f.now.Before(e.until) {
 		delete(f.timers, subject)
@@ -40,7 +40,7 @@ func (f *Fake) checkExpected(subject string, h message.Header) error {
 	if len(want) == 0 {
 		return nil
 	}
-	if e, _ := f.last(subject); want[0] != strconv.FormatUint(e.Sequence, 10) {
+	if e, _ := f.lastEntry(subject); want[0] != strconv.FormatUint(e.Sequence, 10) {
 		return &jetstream.APIError{Code: 400, ErrorCode: jsapi.CodeWrongLast, Description: "wrong last sequence"}
 	}
 	return nil
@@ -54,17 +54,17 @@ func (f *Fake) setLast(in message.Incoming) entry.Entry {
 		stored.until = f.now.Add(timerHistory)
 	}
 	if e.Debounced() {
-		last, _ := f.last(in.Subject)
-		if stored.runBegan = last.runBegan; last.runBegan.IsZero() {
-			stored.runBegan = in.At
+		lastEntry, _ := f.lastEntry(in.Subject)
+		if stored.runStart = lastEntry.runStart; lastEntry.runStart.IsZero() {
+			stored.runStart = in.At
 		}
 	}
 	f.timers[in.Subject] = stored
 	return e
 }
 
-// fire stores the result of a timer that is due: the end of the timer, or the next round. It returns false if the round
-// is missed. For a message that is not a timer, it returns true.
+// fire stores the result of a due timer: the end of the timer, or the next round. It reports whether r is delivered. A
+// missed round is not, and a message without a timer is.
 func (f *Fake) fire(r Request) bool {
 	if _, ok := f.timers[r.Subject]; !ok {
 		return true
@@ -111,7 +111,7 @@ func (s store) MaxPayload() int64 { return maxPayload }
 func (s store) Last(_ context.Context, _, subject string) (message.Incoming, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, ok := s.last(subject); ok {
+	if e, ok := s.lastEntry(subject); ok {
 		return e.Incoming, nil
 	}
 	return message.Incoming{}, client.ErrGone
