@@ -78,7 +78,7 @@ func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 			return
 		}
 		scan := lane.Scan{
-			Conn: s.cfg.Conn, JetStream: s.cfg.JetStream, APIPrefix: s.cfg.APIPrefix, Stream: s.stream, For: "dead",
+			Conn: s.cfg.Conn, JetStream: s.cfg.JetStream, APIPrefix: s.cfg.APIPrefix, Stream: s.stream, Observer: "dead",
 			Filters: q.subjects(s.cfg.Policy.Names), Since: q.since(), To: info.State.LastSeq, HeadersOnly: q.HeadersOnly,
 		}
 		if first, last := q.bounds(); last > 0 {
@@ -92,7 +92,7 @@ func (s *Store) List(ctx context.Context, q Query) iter.Seq2[Letter, error] {
 			}
 			read++
 			if q.Progress != nil {
-				q.Progress(read, read+m.Behind)
+				q.Progress(read, read+m.Pending)
 			}
 			if l := newLetter(s.cfg.Policy, s.stream, m, q.HeadersOnly); q.Match(l) && !yield(l, nil) {
 				return

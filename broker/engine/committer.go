@@ -209,9 +209,9 @@ func (c *committer) confirm(ctx context.Context, sample lane.Sample, todo commit
 	switch {
 	case err != nil:
 		return err
-	case verdict == lane.Other:
+	case verdict == lane.OtherHistory:
 		return lane.ErrHistory
-	case verdict == lane.Unsure:
+	case verdict == lane.UnsureHistory:
 		return lane.ErrUnsure
 	}
 	return nil

@@ -143,7 +143,7 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 // the stream.
 func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	return lane.Item{Epoch: 1, Message: lane.Message{
-		Sequence: seq, At: base.Round(0).Add(-ago), Behind: last - seq,
+		Sequence: seq, At: base.Round(0).Add(-ago), Pending: last - seq,
 		Subject: "delay.10s.orders.x", Data: []byte(fmt.Sprint(seq)), Size: 64,
 	}}
 }

@@ -49,7 +49,7 @@ func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
 	if item.Epoch < r.historyEpoch {
 		return r.cursor.Void(), false
 	}
-	r.last = lane.Message{Sequence: item.Sequence, At: item.At, Behind: item.Behind}
+	r.last = lane.Message{Sequence: item.Sequence, At: item.At, Pending: item.Pending}
 	if r.cursorSubject != "" && item.Subject == r.cursorSubject {
 		return r.cursor.Void(), true
 	}
@@ -66,8 +66,8 @@ func (r *reading) adopt(e lane.Epoch) (fresh bool) {
 	}
 	r.epoch, r.created = e.Number, e.Info.Created
 	r.recordSample(e.Info)
-	if last := &r.last; last.Sequence > 0 { // last.Behind is from the previous epoch
-		last.Behind = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
+	if last := &r.last; last.Sequence > 0 { // last.Pending is from the previous epoch
+		last.Pending = min(e.Info.LastSeq-last.Sequence, e.Info.Messages)
 	}
 	return e.NewHistory
 }
@@ -104,7 +104,7 @@ func (r *reading) caughtUp(by leader.Time) bool {
 		return false // the state of the stream is unknown
 	case r.last.Sequence == 0:
 		return r.sample.Messages == 0 || r.sample.LastSeq < r.start
-	case r.last.Behind == 0:
+	case r.last.Pending == 0:
 		return true
 	}
 	return !r.leaveTime(max(0, r.delay-lookahead)).Before(by)
@@ -127,10 +127,10 @@ func (r *reading) leaveTime(d time.Duration) leader.Time { return leader.At(r.la
 // the stream's leader determines this number. Then the number may include deleted sequences, but it is never larger
 // than the number of messages in the stream.
 func (r *reading) pending() uint64 {
-	if r.sample.LastSeq > r.last.Sequence+r.last.Behind {
+	if r.sample.LastSeq > r.last.Sequence+r.last.Pending {
 		return min(r.sample.LastSeq-r.last.Sequence, r.sample.Messages)
 	}
-	return r.last.Behind
+	return r.last.Pending
 }
 
 // wantsMore reports whether the loop should read further messages.

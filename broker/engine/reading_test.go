@@ -15,7 +15,7 @@ func hourly() *reading {
 }
 
 func item(epoch, sequence uint64, at time.Time, behind uint64) lane.Item {
-	return lane.Item{Epoch: epoch, Message: lane.Message{Sequence: sequence, At: at, Behind: behind}}
+	return lane.Item{Epoch: epoch, Message: lane.Message{Sequence: sequence, At: at, Pending: behind}}
 }
 
 // TestResumeTime: a paused reading of a level resumes shortly before the last message read leaves the level. Reading a

@@ -231,6 +231,6 @@ func (s *Session) Message(ctx context.Context, stream string, sequence uint64) (
 // ScanHeaders returns a scan of the headers of a stream. The verb becomes part of the consumer's name.
 func (s *Session) ScanHeaders(stream, verb string) lane.Scan {
 	return lane.Scan{
-		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, For: verb, HeadersOnly: true,
+		Conn: s.Conn, JetStream: s.JetStream, APIPrefix: s.api.API, Stream: stream, Observer: verb, HeadersOnly: true,
 	}
 }

@@ -71,7 +71,7 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 	}
 	s.OldestBatch = info.State.FirstTime.UTC()
 	scan := lane.Scan{
-		Conn: j.cfg.Conn, JetStream: j.cfg.JetStream, APIPrefix: j.cfg.APIPrefix, Stream: j.stream, For: "journal",
+		Conn: j.cfg.Conn, JetStream: j.cfg.JetStream, APIPrefix: j.cfg.APIPrefix, Stream: j.stream, Observer: "journal",
 		To: info.State.LastSeq, From: q.From.Sequence,
 	}
 	if !q.Since.IsZero() && q.From.Sequence == 0 {
@@ -93,7 +93,7 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 			break
 		}
 		if batches++; q.Progress != nil {
-			q.Progress(s.Read, s.Read+s.Read/batches*m.Behind)
+			q.Progress(s.Read, s.Read+s.Read/batches*m.Pending)
 		}
 		switch err := s.process(m); {
 		case errors.Is(err, errLimit):

@@ -17,16 +17,16 @@ import (
 func TestBatchWindow(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
-		const before, count, window = 50, 200, 20 * time.Millisecond
-		r.burst(1, before)
-		began := time.Now()
+		const stored, count, window = 50, 200, 20 * time.Millisecond
+		r.burst(1, stored)
+		start := time.Now()
 		nc := s.Connect()
 		rd := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), BatchWindow: window})
-		for range before {
+		for range stored {
 			rd.Took(<-rd.Items())
 		}
-		if took := time.Since(began); took > 0 {
-			t.Errorf("%d messages in the middle of the lane took %s", before, took)
+		if took := time.Since(start); took > 0 {
+			t.Errorf("%d messages in the middle of the lane took %s, want 0s", stored, took)
 		}
 		time.Sleep(time.Minute) // until the first request, which has no batch window, has ended
 		var requests atomic.Int64
@@ -37,12 +37,12 @@ func TestBatchWindow(t *testing.T) {
 		synctest.Wait()
 		go func() {
 			for i := range count {
-				r.publish(before+i+1, before+i+1)
+				r.publish(stored+i+1, stored+i+1)
 				time.Sleep(time.Millisecond)
 			}
 		}()
 		arrivals := make(map[time.Time]bool)
-		for want := uint64(before + 1); want <= before+count; want++ {
+		for want := uint64(stored + 1); want <= stored+count; want++ {
 			item := <-rd.Items()
 			rd.Took(item)
 			if arrivals[time.Now()] = true; item.Sequence != want || time.Since(item.At) > window {
@@ -84,7 +84,7 @@ func TestBatchWindowKeepsOneRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := c.CachedInfo().NumWaiting; got != 1 || requests.Load() > 0 {
-			t.Errorf("%d requests are open after %d more, want 1 after 0", got, requests.Load())
+			t.Errorf("%d requests are open, and %d were sent; want 1 and 0", got, requests.Load())
 		}
 	})
 }

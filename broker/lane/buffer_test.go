@@ -11,9 +11,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLargerThanTheBuffer: a reader with a small buffer delivers messages of any size, also larger than the buffer, in
-// the order of their sequences. It needs one consumer, and reads without a pause.
-func TestLargerThanTheBuffer(t *testing.T) {
+// TestMessagesLargerThanBuffer: a reader with a small buffer delivers messages of any size, even larger than the
+// buffer, in the order of their sequences. The reader needs one consumer, and does not pause.
+func TestMessagesLargerThanBuffer(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		last := 0
@@ -32,16 +32,16 @@ func TestLargerThanTheBuffer(t *testing.T) {
 		go o.take(1 << 30)
 		check := func() {
 			t.Helper()
-			synctest.Wait() // no time passes meanwhile
+			synctest.Wait() // without passing of time
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			for i, m := range o.stored {
 				if m.Sequence != uint64(i+1) {
-					t.Fatalf("number %d is message %d", i+1, m.Sequence)
+					t.Fatalf("the message read as number %d has sequence %d", i+1, m.Sequence)
 				}
 			}
 			if got := len(o.stored); got != last {
-				t.Fatalf("%d of %d are read", got, last)
+				t.Fatalf("%d messages are read, want %d", got, last)
 			}
 		}
 		check()

@@ -11,18 +11,18 @@ import (
 // inbox can forge a control message. So a control message may end a consumer or a request, but never makes the reader
 // skip a message.
 type control struct {
-	kind      controlKind
-	bytesLeft int    // requestFull: bytes that the request had left; zero if unknown
-	last      uint64 // heartbeat: the consumer's number of its last message
-	counted   bool   // heartbeat: last is valid
-	passed    uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if unknown
-	status    string // the status and its description, for an error
+	kind        controlKind
+	bytesLeft   int    // requestFull: bytes that the request had left; zero if unknown
+	lastNumber  uint64 // heartbeat: the consumer's number of its last message
+	numberValid bool   // heartbeat: lastNumber is valid
+	position    uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if unknown
+	status      string // the status and its description, for an error
 }
 
 type controlKind int
 
 const (
-	nothing       controlKind = iota // not from a server
+	noControl     controlKind = iota // not from a server
 	heartbeat                        // the consumer is alive
 	requestEnded                     // a request ended; its consumer still exists
 	requestFull                      // a request ended because the next message is larger than its bytes
@@ -38,9 +38,9 @@ func parseControl(h nats.Header) control {
 		return c
 	case status == "100":
 		c.kind = heartbeat
-		last, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64)
-		c.last, c.counted = last, err == nil
-		c.passed, _ = strconv.ParseUint(h.Get("Nats-Last-Stream"), 10, 64)
+		number, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64)
+		c.lastNumber, c.numberValid = number, err == nil
+		c.position, _ = strconv.ParseUint(h.Get("Nats-Last-Stream"), 10, 64)
 		return c
 	case status == "409" && strings.HasPrefix(description, "Message Size Exceeds MaxBytes"):
 		c.kind = requestFull
@@ -50,8 +50,8 @@ func parseControl(h nats.Header) control {
 	default:
 		c.kind = consumerEnded
 	}
-	if room, err := strconv.ParseUint(h.Get("Nats-Pending-Bytes"), 10, 31); err == nil && c.kind == requestFull {
-		c.bytesLeft = int(room)
+	if n, err := strconv.ParseUint(h.Get("Nats-Pending-Bytes"), 10, 31); err == nil && c.kind == requestFull {
+		c.bytesLeft = int(n)
 	}
 	return c
 }

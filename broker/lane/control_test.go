@@ -13,9 +13,9 @@ func TestParseControl(t *testing.T) {
 		want  control
 	}{
 		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\nNats-Last-Stream: 9\r\n\r\n",
-			control{kind: heartbeat, last: 7, counted: true, passed: 9}},
+			control{kind: heartbeat, lastNumber: 7, numberValid: true, position: 9}},
 		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 0\r\nNats-Last-Stream: 0\r\n\r\n",
-			control{kind: heartbeat, counted: true}},
+			control{kind: heartbeat, numberValid: true}},
 		{"NATS/1.0 100 FlowControl Request\r\n\r\n", control{kind: heartbeat}},
 		{"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 3\r\nNats-Pending-Bytes: 9\r\n\r\n",
 			control{kind: requestEnded}},
@@ -58,8 +58,8 @@ func FuzzControl(f *testing.F) {
 		}
 		c := parseControl(h)
 		status := h.Get("Status")
-		if got, want := c.kind == nothing, status == ""; got != want {
-			t.Errorf("status %q: nothing is %t", status, got)
+		if got, want := c.kind == noControl, status == ""; got != want {
+			t.Errorf("status %q: noControl is %t", status, got)
 		}
 		if got, want := c.kind == heartbeat, status == "100"; got != want {
 			t.Errorf("status %q: heartbeat is %t", status, got)
@@ -67,7 +67,7 @@ func FuzzControl(f *testing.F) {
 		if (c.kind == requestEnded || c.kind == requestFull) && status != "408" && status != "409" {
 			t.Errorf("status %q ends a request", status)
 		}
-		if c.bytesLeft < 0 || c.bytesLeft > 0 && c.kind != requestFull || c.last > 0 && c.kind != heartbeat {
+		if c.bytesLeft < 0 || c.bytesLeft > 0 && c.kind != requestFull || c.lastNumber > 0 && c.kind != heartbeat {
 			t.Errorf("%q: %+v", block, c)
 		}
 	})

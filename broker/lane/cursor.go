@@ -5,13 +5,13 @@ package lane
 //
 // It is not safe for concurrent use. The zero Cursor is ready to use.
 type Cursor struct {
-	marks      []slot // a ring; its length is a power of two
-	first      uint64 // number of the oldest mark in the ring
-	next       uint64 // number of the next mark
-	life       uint32 // number of resets; a mark of an earlier life is ignored
-	through    uint64 // all messages up to this sequence have arrived
-	outOfOrder int    // number of messages that arrived before an older message, and are still in the lane
-	urgent     int    // number of those messages that must be deleted soon
+	slots           []slot // a ring; its length is a power of two
+	first           uint64 // number of the oldest mark in the ring
+	next            uint64 // number of the next mark
+	resets          uint32 // number of calls of Reset; a mark from before the last call is ignored
+	arrivedThrough  uint64 // all messages up to this sequence have arrived
+	outOfOrderCount int    // number of messages that arrived before an older message, and are still in the lane
+	urgentCount     int    // number of those messages that must be deleted soon
 }
 
 // slot is the record of one message.
@@ -23,59 +23,58 @@ type slot struct {
 type state uint8
 
 const (
-	open    state = iota
-	done          // the message has arrived
-	urgent        // the message has arrived, and must be deleted soon
-	removed       // the message has arrived, and was deleted from the lane by a separate request
+	stateOpen    state = iota
+	stateArrived       // the message has arrived
+	stateUrgent        // the message has arrived, and must be deleted soon
+	stateRemoved       // the message has arrived, and was deleted from the lane by a separate request
 )
 
 // Mark identifies one message between Begin and Done.
 type Mark struct {
 	number uint64
-	life   uint32
+	resets uint32 // see Cursor
 }
 
-// Begin records that a message was read. Sequences must rise.
+// Begin records that a message was read. Each sequence must be higher than the last one.
 func (c *Cursor) Begin(seq uint64) Mark {
-	if c.next-c.first == uint64(len(c.marks)) {
+	if c.next-c.first == uint64(len(c.slots)) {
 		c.grow()
 	}
-	m := Mark{number: c.next, life: c.life}
-	c.marks[c.next&uint64(len(c.marks)-1)] = slot{seq: seq}
+	m := Mark{number: c.next, resets: c.resets}
+	c.slots[c.next&uint64(len(c.slots)-1)] = slot{seq: seq}
 	c.next++
 	return m
 }
 
 func (c *Cursor) grow() {
-	bigger := make([]slot, max(64, 2*len(c.marks)))
+	slots := make([]slot, max(64, 2*len(c.slots)))
 	for n := c.first; n < c.next; n++ {
-		bigger[n&uint64(len(bigger)-1)] = c.marks[n&uint64(len(c.marks)-1)]
+		slots[n&uint64(len(slots)-1)] = *c.slot(n)
 	}
-	c.marks = bigger
+	c.slots = slots
 }
 
 // Void returns a mark that Done ignores, for a message from another history.
-func (c *Cursor) Void() Mark { return Mark{life: c.life - 1} }
+func (c *Cursor) Void() Mark { return Mark{resets: c.resets - 1} }
 
 // Done records that a message has arrived. A mark from before a reset is ignored.
-func (c *Cursor) Done(m Mark) { c.end(m, done) }
+func (c *Cursor) Done(m Mark) { c.end(m, stateArrived) }
 
-// DoneUrgent is like Done, for a message that must be deleted soon: to repeat the message after a crash would be
-// costly.
-func (c *Cursor) DoneUrgent(m Mark) { c.end(m, urgent) }
+// DoneUrgent is like Done, for a message that must be deleted soon, because its repetition after a crash is costly.
+func (c *Cursor) DoneUrgent(m Mark) { c.end(m, stateUrgent) }
 
 // end records that a message has arrived, and sets its state to s.
 func (c *Cursor) end(m Mark, s state) {
-	if m.life != c.life || m.number < c.first {
+	if m.resets != c.resets || m.number < c.first {
 		return
 	}
-	if at := c.at(m.number); at.state == open {
+	if slot := c.slot(m.number); slot.state == stateOpen {
 		c.count(s, 1)
-		at.state = s
+		slot.state = s
 	}
-	for c.first < c.next && c.at(c.first).state != open {
-		c.count(c.at(c.first).state, -1)
-		c.through = c.at(c.first).seq
+	for c.first < c.next && c.slot(c.first).state != stateOpen {
+		c.count(c.slot(c.first).state, -1)
+		c.arrivedThrough = c.slot(c.first).seq
 		c.first++
 	}
 }
@@ -83,44 +82,48 @@ func (c *Cursor) end(m Mark, s state) {
 // count adds n to the counts of messages that arrived before an older message, for messages in state s.
 func (c *Cursor) count(s state, n int) {
 	switch s {
-	case urgent:
-		c.urgent += n
-		c.outOfOrder += n
-	case done:
-		c.outOfOrder += n
+	case stateUrgent:
+		c.urgentCount += n
+		c.outOfOrderCount += n
+	case stateArrived:
+		c.outOfOrderCount += n
 	}
 }
 
 // ArrivedThrough returns the sequence up to which all messages have arrived, or zero if there is none.
-func (c *Cursor) ArrivedThrough() uint64 { return c.through }
+func (c *Cursor) ArrivedThrough() uint64 { return c.arrivedThrough }
 
 // Span returns the number of messages from the oldest message that has not arrived to the last one read.
 func (c *Cursor) Span() int { return int(c.next - c.first) }
 
 // OutOfOrder returns the number of messages that arrived before an older message. A purge up to the cursor does not
 // remove these messages.
-func (c *Cursor) OutOfOrder() int { return c.outOfOrder }
+func (c *Cursor) OutOfOrder() int { return c.outOfOrderCount }
 
 // Urgent returns the number of messages, among those that OutOfOrder counts, that must be deleted soon.
-func (c *Cursor) Urgent() int { return c.urgent }
+func (c *Cursor) Urgent() int { return c.urgentCount }
 
 // TakeOutOfOrder returns the sequences of at most limit messages that arrived before an older message. From then on,
 // these messages count as deleted from the lane, and are not returned again.
-func (c *Cursor) TakeOutOfOrder(limit int) []uint64 { return c.take(min(limit, c.outOfOrder), done) }
+func (c *Cursor) TakeOutOfOrder(limit int) []uint64 {
+	return c.take(min(limit, c.outOfOrderCount), stateArrived)
+}
 
 // TakeUrgent is like TakeOutOfOrder, for the messages that must be deleted soon.
-func (c *Cursor) TakeUrgent(limit int) []uint64 { return c.take(min(limit, c.urgent), urgent) }
+func (c *Cursor) TakeUrgent(limit int) []uint64 {
+	return c.take(min(limit, c.urgentCount), stateUrgent)
+}
 
-// take returns the sequences of count messages that are in state s or urgent, and records these messages as removed.
-func (c *Cursor) take(count int, s state) (taken []uint64) {
-	for n := c.first; len(taken) < count; n++ {
-		if m := c.at(n); m.state == s || m.state == urgent {
-			c.count(m.state, -1)
-			m.state = removed
-			taken = append(taken, m.seq)
+// take returns the sequences of count messages in state s or stateUrgent, and records these messages as removed.
+func (c *Cursor) take(count int, s state) (sequences []uint64) {
+	for n := c.first; len(sequences) < count; n++ {
+		if slot := c.slot(n); slot.state == s || slot.state == stateUrgent {
+			c.count(slot.state, -1)
+			slot.state = stateRemoved
+			sequences = append(sequences, slot.seq)
 		}
 	}
-	return taken
+	return sequences
 }
 
 // PutBack undoes TakeOutOfOrder and TakeUrgent for messages that could not be deleted from the lane.
@@ -128,21 +131,21 @@ func (c *Cursor) PutBack(sequences []uint64) {
 	if len(sequences) == 0 {
 		return
 	}
-	back := make(map[uint64]bool, len(sequences))
+	returned := make(map[uint64]bool, len(sequences))
 	for _, seq := range sequences {
-		back[seq] = true
+		returned[seq] = true
 	}
 	for n := c.first; n < c.next; n++ {
-		if m := c.at(n); m.state == removed && back[m.seq] {
-			m.state = done
-			c.count(done, 1)
+		if slot := c.slot(n); slot.state == stateRemoved && returned[slot.seq] {
+			slot.state = stateArrived
+			c.count(stateArrived, 1)
 		}
 	}
 }
 
 // Reset removes all records. It is called when the stream has another history.
 func (c *Cursor) Reset() {
-	*c = Cursor{life: c.life + 1}
+	*c = Cursor{resets: c.resets + 1}
 }
 
-func (c *Cursor) at(n uint64) *slot { return &c.marks[n&uint64(len(c.marks)-1)] }
+func (c *Cursor) slot(n uint64) *slot { return &c.slots[n&uint64(len(c.slots)-1)] }

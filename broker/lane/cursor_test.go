@@ -7,15 +7,17 @@ import (
 	"testing"
 )
 
-// naive is a simple cursor whose memory is not bounded.
-type naive struct {
-	seqs []uint64
-	done map[uint64]bool
+// cursorModel is a simple cursor without a bound of its memory.
+type cursorModel struct {
+	seqs    []uint64
+	arrived map[uint64]bool
 }
 
-func (n *naive) arrived() (seq uint64) {
-	for _, s := range n.seqs {
-		if !n.done[s] {
+func newCursorModel() *cursorModel { return &cursorModel{arrived: make(map[uint64]bool)} }
+
+func (m *cursorModel) arrivedThrough() (seq uint64) {
+	for _, s := range m.seqs {
+		if !m.arrived[s] {
 			return seq
 		}
 		seq = s
@@ -23,45 +25,44 @@ func (n *naive) arrived() (seq uint64) {
 	return seq
 }
 
-// open returns the sequences from the first one whose message has not arrived.
-func (n *naive) open() []uint64 {
-	i := slices.IndexFunc(n.seqs, func(s uint64) bool { return !n.done[s] })
+// span returns the sequences from the oldest message that has not arrived.
+func (m *cursorModel) span() []uint64 {
+	i := slices.IndexFunc(m.seqs, func(s uint64) bool { return !m.arrived[s] })
 	if i < 0 {
 		return nil
 	}
-	return n.seqs[i:]
+	return m.seqs[i:]
 }
 
-func (n *naive) outOfOrder() []uint64 {
-	var all []uint64
-	for _, s := range n.open() {
-		if n.done[s] {
-			all = append(all, s)
+func (m *cursorModel) outOfOrder() (count int) {
+	for _, s := range m.span() {
+		if m.arrived[s] {
+			count++
 		}
 	}
-	return all
+	return count
 }
 
 // TestCursorModel: messages arrive in random order, some twice, with resets in between. After each step the cursor
-// agrees with the naive one.
+// agrees with the model.
 func TestCursorModel(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			var c Cursor
-			model := naive{done: make(map[uint64]bool)}
-			type begun struct {
+			model := newCursorModel()
+			type entry struct {
 				seq  uint64
 				mark Mark
 			}
-			var open, stale []begun
+			var open, stale []entry
 			seq := uint64(rng.IntN(3))
-			most := 1 << rng.IntN(8) // maximum number of open messages: less than, as many as and more than a ring has
+			limit := 1 << rng.IntN(8) // of open messages: smaller than, equal to and larger than the ring
 			for range 1000 {
 				switch r := rng.IntN(100); {
-				case r < 50 && len(open) < most:
+				case r < 50 && len(open) < limit:
 					seq += 1 + uint64(rng.IntN(3)) // some sequences were deleted
-					open = append(open, begun{seq, c.Begin(seq)})
+					open = append(open, entry{seq, c.Begin(seq)})
 					model.seqs = append(model.seqs, seq)
 				case r < 97 && len(open) > 0:
 					i := rng.IntN(len(open))
@@ -73,7 +74,7 @@ func TestCursorModel(t *testing.T) {
 					} else {
 						c.DoneUrgent(open[i].mark)
 					}
-					model.done[open[i].seq] = true
+					model.arrived[open[i].seq] = true
 					if rng.IntN(10) > 0 {
 						open = slices.Delete(open, i, i+1) // otherwise, Done may be called again
 					}
@@ -82,10 +83,10 @@ func TestCursorModel(t *testing.T) {
 				case r == 99 && rng.IntN(8) == 0:
 					c.Reset()
 					stale, open = append(stale, open...), nil
-					model = naive{done: make(map[uint64]bool)}
+					model = newCursorModel()
 					seq = uint64(rng.IntN(3)) // another history begins with a low sequence
 				}
-				c.check(t, model.arrived(), len(model.open()), len(model.outOfOrder()))
+				c.check(t, model.arrivedThrough(), len(model.span()), model.outOfOrder())
 			}
 		})
 	}
@@ -101,8 +102,9 @@ func (c *Cursor) check(t *testing.T, through uint64, span, outOfOrder int) {
 	}
 }
 
-// TestCursorMarksOfAFormerLife: a mark from before a reset has no effect, even if its number is in use again.
-func TestCursorMarksOfAFormerLife(t *testing.T) {
+// TestCursorIgnoresMarksBeforeReset: a mark from before a reset has no effect, even if the mark's number is in use
+// again.
+func TestCursorIgnoresMarksBeforeReset(t *testing.T) {
 	var c Cursor
 	stale := c.Begin(1000)
 	c.Reset()
@@ -127,7 +129,7 @@ func TestCursorRingGrows(t *testing.T) {
 	c.check(t, 10_000, 0, 0)
 }
 
-// TestCursorTakeUrgent: TakeUrgent returns the urgent messages in parts, and no others.
+// TestCursorTakeUrgent: TakeUrgent returns only the urgent messages, at most limit in a call.
 func TestCursorTakeUrgent(t *testing.T) {
 	var c Cursor
 	first := c.Begin(1)
@@ -136,22 +138,22 @@ func TestCursorTakeUrgent(t *testing.T) {
 	c.DoneUrgent(c.Begin(4))
 	c.DoneUrgent(c.Begin(5))
 	if got, want := c.TakeUrgent(2), []uint64{2, 4}; !slices.Equal(got, want) || c.Urgent() != 1 || c.OutOfOrder() != 2 {
-		t.Errorf("took %d, %d are urgent of %d out of order; want %d, 1 of 2", got, c.Urgent(), c.OutOfOrder(), want)
+		t.Errorf("took %d, %d remain urgent, %d out of order; want %d, 1, 2", got, c.Urgent(), c.OutOfOrder(), want)
 	}
 	got, want := c.TakeOutOfOrder(9), []uint64{3, 5}
 	if !slices.Equal(got, want) || c.Urgent() != 0 || c.OutOfOrder() != 0 {
-		t.Errorf("then took %d, %d are urgent of %d out of order; want %d and none", got, c.Urgent(), c.OutOfOrder(), want)
+		t.Errorf("then took %d, %d remain urgent, %d out of order; want %d, 0, 0", got, c.Urgent(), c.OutOfOrder(), want)
 	}
 	c.PutBack([]uint64{5})
 	if got := c.TakeUrgent(9); got != nil || c.OutOfOrder() != 1 {
-		t.Errorf("a message that was put back is taken as urgent: %d, %d are out of order", got, c.OutOfOrder())
+		t.Errorf("after PutBack: took %d as urgent, %d are out of order; want none and 1", got, c.OutOfOrder())
 	}
 	c.Done(first)
 	c.check(t, 5, 0, 0)
 }
 
-// TestCursorTakeOutOfOrder: TakeOutOfOrder returns the messages that arrived before an older message, in parts, each
-// once.
+// TestCursorTakeOutOfOrder: TakeOutOfOrder returns each message that arrived before an older message once, at most
+// limit in a call.
 func TestCursorTakeOutOfOrder(t *testing.T) {
 	var c Cursor
 	first := c.Begin(1)
@@ -168,7 +170,7 @@ func TestCursorTakeOutOfOrder(t *testing.T) {
 		t.Errorf("then took %d, want %d", got, want)
 	}
 	if got := c.TakeOutOfOrder(10); got != nil {
-		t.Errorf("took %d again", got)
+		t.Errorf("took %d, which were taken before", got)
 	}
 	c.Done(first)
 	c.check(t, 2, 4, 0)
@@ -187,12 +189,12 @@ func TestCursorMemory(t *testing.T) {
 		c.Done(b)
 		c.Done(a)
 	}
-	if got, want := len(c.marks), 64; got != want {
-		t.Errorf("the ring has %d places for two messages at a time, want %d", got, want)
+	if got, want := len(c.slots), 64; got != want {
+		t.Errorf("the ring has %d slots for two messages at a time, want %d", got, want)
 	}
 }
 
-// TestCursorPutBack: TakeOutOfOrder returns the messages that were put back once more, and no others.
+// TestCursorPutBack: after PutBack, TakeOutOfOrder returns only the messages that were put back, once.
 func TestCursorPutBack(t *testing.T) {
 	var c Cursor
 	var marks []Mark
@@ -206,7 +208,7 @@ func TestCursorPutBack(t *testing.T) {
 	c.PutBack(first[1:])
 	c.check(t, 0, 10, 6)
 	if got, want := c.TakeOutOfOrder(10), []uint64{3, 4, 5, 6, 7, 8}; !slices.Equal(got, want) {
-		t.Errorf("taken out again: %v, want %v", got, want)
+		t.Errorf("after PutBack: took %v, want %v", got, want)
 	}
 	c.Done(marks[0])
 	c.PutBack(first) // the cursor has passed them

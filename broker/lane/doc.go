@@ -8,7 +8,7 @@
 //
 // # Terms
 //
-//	arrived   a message has arrived when the stream or the target to which it was sent has acknowledged it
+//	arrived   acknowledged by the stream or the target to which the message was sent
 //	cursor    the sequence below which every message has arrived
 //	commit    a purge up to the cursor
 //	epoch     the life of one consumer
@@ -21,19 +21,19 @@
 //
 // Every message below the cursor has arrived. A commit purges the stream up to the cursor. So the stream's first
 // sequence is the only durable state, and the next owner starts at the first sequence. After a crash, the next owner
-// sends all messages above the cursor again, under the same message ids, even those that have arrived.
+// sends all messages above the cursor again, under the same message ids, even messages that have arrived.
 //
 // # Reading
 //
-// [Reader] runs its own pull loop on an ephemeral consumer, in memory and without acknowledgements. This costs one Raft
-// operation for each message instead of four, and no memory in the server for messages in flight. nats.go's Consume,
-// Messages and Fetch were rejected: a stored message with an empty body and the header "Status: 409" ends each of them
-// permanently, on every instance, after every restart. Direct get was rejected: any replica may answer it, even a
-// replica that lags. The reader recognizes a stored message only by the message's $JS.ACK reply subject, which names
-// the reader's consumer.
+// [Reader] runs its own pull loop on an ephemeral consumer, in memory and without acknowledgements. Such a consumer
+// costs one Raft operation for each message instead of four, and no memory in the server for messages in flight.
+// nats.go's Consume, Messages and Fetch were rejected: a stored message with an empty body and the header "Status: 409"
+// ends each of them permanently, on every instance, after every restart. Direct get was rejected: any replica may
+// answer a direct get, even a replica that lags. The reader recognizes a stored message only by the message's $JS.ACK
+// reply subject, which names the reader's consumer.
 //
-// At the tail of a lane, an open request makes the server send each message separately as it is stored. This costs the
-// server and the reader a wake-up and a write for each message. So if messages may wait (ReaderConfig.BatchWindow), a
+// At the tail of a lane, an open request makes the server send each message separately as it is stored. Each message
+// then costs the server and the reader a wake-up and a write. So if messages may wait (ReaderConfig.BatchWindow), a
 // request at the tail returns only the messages that are already stored ("no_wait"), and the reader sends the next
 // request after BatchWindow. An idle lane still has one open request, which the server keeps until a message is stored
 // ("expires").
@@ -41,42 +41,42 @@
 // # The reader skips no message
 //
 // A commit purges all messages below the cursor, so a message that the reader skips is lost. The reader does not trust
-// the consumer's numbers. It trusts only the sequence next, which the reader itself counts: every message below next
-// was deleted, or handed to the owner, or had arrived before this owner began. The reader raises next in three cases
-// only. In each case there is a proof that no message is skipped:
+// the consumer's numbers. It trusts only its own sequence next: every message below next was deleted, or handed to the
+// owner, or had arrived before this owner began. The reader raises next only in the three cases below. In each case
+// there is a proof that no message is skipped:
 //
 //	the reader begins at the stream's    The leader reports that all messages below the first sequence were purged. A
 //	first sequence                       replica that lags, or a deposed leader, would report a lower first sequence.
 //	the consumer shows sequence next     There is no sequence between the last message read and this message.
 //	the consumer shows a higher          Either the leader listed each sequence of the gap as deleted when the epoch
-//	sequence (a gap)                     began. Or the leader, asked now, has no message in the gap, but has the message
-//	                                     that was shown. A deposed leader may miss deletes, but it never reports a
-//	                                     delete that did not happen. If the leader has no message at or after the start
-//	                                     of the gap, its answer proves nothing, and the reader replaces the consumer.
+//	sequence (a gap)                     began. Or the leader now has no message in the gap, but has the message after
+//	                                     the gap. A deposed leader may miss deletes, but it never reports a delete that
+//	                                     did not happen. If the leader has no message at or after the start of the gap,
+//	                                     its answer proves nothing, and the reader replaces the consumer.
 //
 // The proof does not use the consumer's own numbering. When the server that holds a consumer is restarted, nats-server
-// creates the consumer again under the same name. That consumer starts at its original start sequence, and counts its
-// messages from one. If the first messages have been purged meanwhile, the number that continues the reader's count
+// creates the consumer again under the same name. The new consumer starts at the original start sequence, and counts
+// its messages from one. If the first messages were purged meanwhile, the number that continues the reader's count
 // belongs to a later message. An earlier version trusted the numbers and lost 50 to 74 of 2,000 acknowledged messages.
-// With the proof, no message is skipped if the server creates a consumer again, resets it or moves it, if the consumer
-// answers late, or if messages are lost on the wire.
+// With the proof, no message is skipped if the server creates, resets or moves a consumer, if the consumer answers
+// late, or if messages are lost on the wire.
 //
 // The reader still uses the consumer's numbers to detect early that a message was lost, or that the consumer was
 // created again. There are three signs: a message whose number does not continue the reader's count, a heartbeat with
-// another count, and a heartbeat of a consumer that is already past messages that the reader has not read. In each case
-// the reader creates a consumer that starts at the last message read.
+// another count, and a heartbeat with a position after messages that the reader has not read. In each case the reader
+// creates a consumer that starts at the last message read.
 //
-// A replica that lags may show a message that the leader listed as deleted. The reader does not accept the message: an
-// earlier owner deleted it, out of order, because it had arrived.
+// A replica that lags may show a message that the leader listed as deleted. The reader does not accept the message: it
+// had arrived, and an earlier owner deleted it out of order.
 //
 // # Epochs
 //
 // If a stream is created again, the position from the earlier stream is dangerous in two ways. The server accepts a
-// consumer whose start lies beyond the end of the stream; such a consumer waits, sends heartbeats, and never delivers
-// the messages that are then stored below its start. And a purge by the cursor of an earlier history deletes messages
-// of the current history (50 messages in the experiment that showed this). So the reader takes a sample of the stream
-// before it creates a consumer. If the stream has another history, the new [Epoch] reports that, and the owner resets
-// its cursor. [Judge] distinguishes histories. It does not trust the answer of a deposed leader.
+// consumer with a start beyond the end of the stream; such a consumer sends heartbeats, and never delivers the messages
+// that are then stored below its start. And a purge by the cursor of an earlier history deletes messages of the current
+// history (50 messages in one experiment). So the reader takes a sample of the stream before it creates a consumer. If
+// the stream has another history, the new [Epoch] reports that, and the owner resets its cursor. [Judge] distinguishes
+// histories. It does not trust the answer of a deposed leader.
 //
 // In two cases the reader does not detect that the stream has another history. First, while the reader waits for its
 // owner, it reads nothing from the server; in a long level this lasts for hours. Second, a stream that is restored from

@@ -6,8 +6,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Epoch is the life of one consumer. It begins with a sample of the stream. The owner receives the epoch before the
-// first item of the epoch. Items of the previous epoch may still be in the channel at that time.
+// Epoch is the life of one consumer. The owner receives the epoch before the first item of the epoch. Items of the
+// previous epoch may still be in the channel at that time.
 type Epoch struct {
 	Number uint64
 	// NewHistory means that the stream has another history than in the previous epoch: the stream was deleted and created
@@ -18,59 +18,59 @@ type Epoch struct {
 }
 
 // begin starts an epoch. It takes a sample of the stream, creates a consumer at the last message read, and takes
-// another sample: if the stream was replaced in between, the consumer would never deliver the stream's messages.
+// another sample. If the stream was replaced between the samples, the consumer would never deliver its messages.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	stream, sample, err := r.requestState(ctx)
 	if err != nil {
 		return nil, err
 	}
-	before := stream.CachedInfo()
+	info := stream.CachedInfo()
 	if err := r.recognize(ctx, sample); err != nil {
 		return nil, err
 	}
 	// The messages below the first sequence were removed by an owner, after they had arrived, or by an operator.
 	k := &r.knowledge
-	k.next = max(k.next, before.State.FirstSeq, k.first, 1)
+	k.next = max(k.next, info.State.FirstSeq, k.first, 1)
 	if !r.cfg.Sparse {
 		if k.deleted, err = r.listDeleted(ctx, stream); err != nil {
 			return nil, err
 		}
 	}
-	p := newPull(r, before, max(before.State.FirstSeq, k.first, k.read.Sequence, 1))
+	p := newPull(r, info, max(info.State.FirstSeq, k.first, k.read.Sequence, 1))
 	if err := p.open(ctx); err != nil {
 		p.close(ctx)
 		return nil, err
 	}
-	_, after, err := r.requestState(ctx)
-	if err == nil && (after.Created != before.Created || after.LastSeq < before.State.LastSeq) {
+	_, sample, err = r.requestState(ctx)
+	if err == nil && (sample.Created != info.Created || sample.LastSeq < info.State.LastSeq) {
 		err = ErrHistory
 	}
 	if err != nil {
 		p.close(ctx)
 		return nil, err
 	}
-	r.number++
-	r.live.Store(r.number)
-	if err := r.announce(ctx, Epoch{Number: r.number, NewHistory: k.newHistory, Info: after}); err != nil {
+	r.epoch++
+	r.liveEpoch.Store(r.epoch)
+	if err := r.announce(ctx, Epoch{Number: r.epoch, NewHistory: k.newHistory, Info: sample}); err != nil {
 		p.close(ctx)
 		return nil, err
 	}
-	k.created, k.newHistory = before.Created, false
+	k.created, k.newHistory = info.Created, false
 	return p, nil
 }
 
-// recognize determines whether the stream is the stream that was read. If it is not, recognize resets the position and
-// the known history. It returns ErrUnsure if the sample does not show whether it is.
+// recognize compares the stream with the known history. If the stream has another history, recognize resets the known
+// history and the position. It returns ErrUnsure if the sample does not show which history the stream has.
 func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	k := &r.knowledge
-	last := History{Created: k.created, Read: k.read.Sequence, At: k.read.At}
-	verdict, err := k.judge.Verdict(ctx, last, sample, r.message)
+	known := History{Created: k.created, Read: k.read.Sequence, At: k.read.At}
+	verdict, err := k.judge.Verdict(ctx, known, sample, r.message)
 	switch {
 	case err != nil:
 		return err
-	case verdict == Unsure:
+	case verdict == UnsureHistory:
 		return ErrUnsure
-	case verdict == Same:
+	case verdict == SameHistory:
 		return nil
 	}
 	k.newHistory = true // stays set until the owner has received an epoch
@@ -82,11 +82,11 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	k.read, k.next = Message{}, 0
 	// The previous owner committed up to first. If the leader does not have that commit, the stream was restored, or
 	// truncated by a loss of power. Its creation time may still be the same.
-	low := sample.FirstSeq
+	maxFirst := sample.FirstSeq
 	if r.cfg.Sparse {
-		low = sample.LastSeq + 1
+		maxFirst = sample.LastSeq + 1
 	}
-	if low < k.first || !k.firstCreated.IsZero() && !sample.Created.Equal(k.firstCreated) {
+	if maxFirst < k.first || !k.firstCreated.IsZero() && !sample.Created.Equal(k.firstCreated) {
 		k.first = 0
 	}
 	return nil

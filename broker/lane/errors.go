@@ -5,11 +5,11 @@ import "errors"
 // Results of the comparison of a stream with the known history. The reader compares before each epoch, and the engine
 // before each commit.
 var (
-	// ErrHistory is returned when the stream is not the stream that was read: its sequences belong to other messages.
+	// ErrHistory is returned when the stream has another history: its sequences belong to other messages.
 	ErrHistory = errors.New("the stream has another history")
 	// ErrUnsure is returned when the stream appears older or shorter than when it was read. Either it was replaced, or a
 	// deposed leader answered. Take another sample later.
-	ErrUnsure = errors.New("the stream looks older than when it was read: it was truncated, or a deposed leader answered")
+	ErrUnsure = errors.New("the stream appears older than when it was read: truncated, or a deposed leader answered")
 )
 
 // Reasons to replace a consumer. After each error the reader begins an epoch at the last message that it read.
@@ -22,7 +22,7 @@ var (
 	errSilent = errors.New("no heartbeat from the consumer")
 	// errOffline is returned when the connection is lost during a request.
 	errOffline = errors.New("the connection was lost")
-	// errBehind is returned when the consumer has lacked a message of the leader for behindFor.
+	// errBehind is returned when the consumer has lacked a message of the leader for lagTimeout.
 	errBehind = errors.New("the consumer's replica is behind the leader")
 	// errTooSmall is returned when the next message is larger than the largest permitted request.
 	errTooSmall = errors.New("the next message is larger than the stream allowed when the consumer was created")
@@ -32,6 +32,6 @@ var (
 var (
 	// errUnanswered is returned when a scan gets no answer for scanTimeout.
 	errUnanswered = errors.New("the consumer of the scan did not answer; try again")
-	// errNobody is returned when no server has known the consumer of a scan for scanTimeout.
-	errNobody = errors.New("the consumer of the scan did not answer (503 no responders); try again")
+	// errNoServer is returned when no server has known the consumer of a scan for scanTimeout.
+	errNoServer = errors.New("the consumer of the scan did not answer (503 no responders); try again")
 )

@@ -1,28 +1,30 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 
+	"delaybroker/broker/jsapi"
+
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// adjoins proves that the stream has no message between the last message read and the message that a consumer shows. It
-// reports whether the shown message itself exists. If there is a message between the two, adjoins returns errLost. If
-// the leader has no message in the gap or after it, adjoins returns errUnproven.
+// proveGap proves that the stream has no message between the last message read and the message with sequence seq, which
+// a consumer shows. It reports whether the shown message exists. If there is a message in the gap, proveGap returns
+// errLost. If the leader has no message in the gap or after the gap, proveGap returns errUnproven.
 //
-// If the sequence shown is next, no proof is needed. In a gap, adjoins skips the sequences that were deleted when the
-// epoch began, and asks the leader about the others. See "The reader skips no message" in the package documentation.
-func (r *Reader) adjoins(ctx context.Context, shown uint64) (exists bool, err error) {
-	from := r.knowledge.deleted.skip(r.knowledge.next)
-	if from >= shown {
-		return from == shown, nil
+// ProveGap skips the sequences that were deleted when the epoch began, and asks the leader about the others. See "The
+// reader skips no message" in the package documentation.
+func (r *Reader) proveGap(ctx context.Context, seq uint64) (exists bool, err error) {
+	start := r.knowledge.deleted.skip(r.knowledge.next)
+	if start >= seq {
+		return start == seq, nil
 	}
-	stored := uint64(0)
+	var stored jsapi.Message
 	err = r.request(ctx, func(ctx context.Context) error {
-		m, err := r.api.Next(ctx, r.cfg.Stream, from, r.cfg.Filter)
-		stored = m.Sequence
+		stored, err = r.api.Next(ctx, r.cfg.Stream, start, r.cfg.Filter)
 		return err
 	})
 	switch {
@@ -30,45 +32,36 @@ func (r *Reader) adjoins(ctx context.Context, shown uint64) (exists bool, err er
 		return false, errUnproven
 	case err != nil:
 		return false, err
-	case stored < shown:
+	case stored.Sequence < seq:
 		return false, errLost
 	}
-	return stored == shown, nil
+	return stored.Sequence == seq, nil
 }
 
-// deleted holds deleted sequences in the middle of a stream, as runs in rising order.
-type deleted []run
+// runs holds the deleted sequences in the middle of a stream, in rising order.
+type runs []run
 
 // run is a range of sequences, both ends included.
 type run struct{ first, last uint64 }
 
-// deletedOf returns the runs of the given sequences. It sorts sequences.
-func deletedOf(sequences []uint64) deleted {
-	var d deleted
+// runsOf returns the runs of the given sequences. It sorts sequences.
+func runsOf(sequences []uint64) (rs runs) {
 	slices.Sort(sequences)
 	for _, seq := range sequences {
-		if n := len(d); n > 0 && d[n-1].last+1 >= seq {
-			d[n-1].last = seq
+		if n := len(rs); n > 0 && rs[n-1].last+1 >= seq {
+			rs[n-1].last = seq
 			continue
 		}
-		d = append(d, run{seq, seq})
+		rs = append(rs, run{seq, seq})
 	}
-	return d
+	return rs
 }
 
-// skip returns the first sequence from seq on that is not deleted.
-func (d deleted) skip(seq uint64) uint64 {
-	i, _ := slices.BinarySearchFunc(d, seq, func(r run, seq uint64) int {
-		switch {
-		case r.last < seq:
-			return -1
-		case r.first > seq:
-			return 1
-		}
-		return 0
-	})
-	if i < len(d) && d[i].first <= seq {
-		return d[i].last + 1
+// skip returns seq, or the first sequence after the run that contains seq.
+func (rs runs) skip(seq uint64) uint64 {
+	i, _ := slices.BinarySearchFunc(rs, seq, func(r run, seq uint64) int { return cmp.Compare(r.last, seq) })
+	if i < len(rs) && rs[i].first <= seq {
+		return rs[i].last + 1
 	}
 	return seq
 }

@@ -15,16 +15,16 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// remake deletes the reader's consumer and creates it again under the same name, with its original start and a count
-// from one. Nats-server does this after a restart of the server that held the consumer in memory. Open requests end
-// without a report.
-func (r *rig) remake(w *wire) {
+// recreateConsumer deletes the reader's consumer and creates it again under the same name, with the original start and
+// a count from one. Nats-server recreates consumers in this way after a restart of the server that held them in memory.
+// Open requests end without a report.
+func (r *rig) recreateConsumer(w *wire) {
 	r.t.Helper()
 	ctx := context.Background()
 	for _, name := range r.consumers() {
 		c, err := r.js.Consumer(ctx, r.spec.Stream, name)
 		if err != nil {
-			continue // the reader has replaced the consumer meanwhile
+			continue // the reader has replaced the consumer
 		}
 		cfg := c.CachedInfo().Config
 		w.mute.Store(true)
@@ -50,14 +50,14 @@ func tenCommitted(t *testing.T, s *natstest.Server) (*rig, *wire, *owner) {
 	return r, w, o
 }
 
-// TestRemadeConsumer: the consumer is created again after all its messages were committed. Then its first messages are
-// lost on the wire, so that its numbers may continue the old numbers. No message may be skipped.
-func TestRemadeConsumer(t *testing.T) {
+// TestRecreatedConsumer: the consumer is recreated after all its messages were committed. Then its first messages are
+// lost on the wire, so that its numbers may continue the old count. No message may be skipped.
+func TestRecreatedConsumer(t *testing.T) {
 	for _, lost := range []int{0, 1, 9, 10} {
 		t.Run(fmt.Sprint(lost), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				r, w, o := tenCommitted(t, s)
-				r.remake(w)
+				r.recreateConsumer(w)
 				remaining := lost
 				w.set(func(head, _ string) bool {
 					lose := isStored(head) && remaining > 0
@@ -75,27 +75,27 @@ func TestRemadeConsumer(t *testing.T) {
 	}
 }
 
-// TestRemadeAndIdle: the first heartbeat of a consumer that was created again shows that its count has started again.
-func TestRemadeAndIdle(t *testing.T) {
+// TestRecreatedConsumerOfIdleLane: the first heartbeat of a recreated consumer shows that its count has restarted.
+func TestRecreatedConsumerOfIdleLane(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r, w, o := tenCommitted(t, s)
-		r.remake(w)
+		r.recreateConsumer(w)
 		o.Probe()
 		time.Sleep(time.Second)
 		o.checkEpochs("fresh")
-		time.Sleep(backoffLow + 10*time.Millisecond)
+		time.Sleep(minBackoff + 10*time.Millisecond)
 		o.checkEpochs("fresh", "same")
 		r.publish(11, 12)
 		o.check(1, 12)
 	})
 }
 
-// TestRemadeAndCaughtUp: a consumer was created again, and so many of its messages were lost on the wire that its count
-// equals the reader's. No later message shows a gap, but the consumer's position in the stream does.
-func TestRemadeAndCaughtUp(t *testing.T) {
+// TestRecreatedConsumerWithSameCount: the consumer was recreated, and so many of its messages were lost on the wire
+// that its count equals the reader's. No later message shows a gap, but the consumer's position in the stream shows it.
+func TestRecreatedConsumerWithSameCount(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r, w, o := tenCommitted(t, s)
-		r.remake(w)
+		r.recreateConsumer(w)
 		w.set(func(head, _ string) bool { return isStored(head) })
 		o.Probe()
 		r.publish(11, 20)
@@ -107,11 +107,11 @@ func TestRemadeAndCaughtUp(t *testing.T) {
 	})
 }
 
-// TestDeletedIsNotTaken: the reader does not accept a message that the leader had deleted when the epoch began, and
-// that a lagging replica still shows. It sends no request for this.
-func TestDeletedIsNotTaken(t *testing.T) {
+// TestDeletedMessageIsIgnored: the leader had deleted a message when the epoch began, but a lagging replica still shows
+// the message. The reader does not accept the message, and sends no request.
+func TestDeletedMessageIsIgnored(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 3})
-	r.knowledge.deleted = deletedOf([]uint64{9, 4, 5, 12, 11, 6})
+	r.knowledge.deleted = runsOf([]uint64{9, 4, 5, 12, 11, 6})
 	for seq := range uint64(14) {
 		if err := r.accept(t.Context(), Message{Sequence: seq + 1}); err != nil {
 			t.Fatal(err)
@@ -161,20 +161,20 @@ func TestGapIsProven(t *testing.T) {
 func TestDeletedRuns(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
-		var all []uint64
-		in := make(map[uint64]bool)
+		var sequences []uint64
+		deleted := make(map[uint64]bool)
 		for range rnd.IntN(40) {
 			seq := 1 + rnd.Uint64N(50)
-			all, in[seq] = append(all, seq), true
+			sequences, deleted[seq] = append(sequences, seq), true
 		}
-		d := deletedOf(all)
+		rs := runsOf(sequences)
 		for seq := range uint64(60) {
 			want := seq
-			for in[want] {
+			for deleted[want] {
 				want++
 			}
-			if got := d.skip(seq); got != want {
-				t.Fatalf("seed %d: past %d is %d, want %d; deleted %v", seed, seq, got, want, d)
+			if got := rs.skip(seq); got != want {
+				t.Fatalf("seed %d: skip(%d) is %d, want %d; deleted %v", seed, seq, got, want, rs)
 			}
 		}
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// staleFor is the time for which a stream must appear truncated before its history counts as another one. A leader that
-// is cut off from its cluster gives old answers for at most 10 s (nats-server's lostQuorumInterval). After that time,
-// the leader's answers show that it has lost its majority.
-const staleFor = 10 * time.Second
+// quorumTimeout is the maximum time for which a leader that is cut off from its cluster gives old answers
+// (nats-server's lostQuorumInterval). After that time, the leader's answers show that it has lost its majority. So a
+// stream that appears truncated for quorumTimeout has another history.
+const quorumTimeout = 10 * time.Second
 
-// History distinguishes the stream that was read from another stream of the same name.
+// History identifies the contents of the stream that was read.
 type History struct {
 	Created time.Time // when the stream was created
 	Read    uint64    // sequence of the last message read; zero if there is none
@@ -27,23 +27,23 @@ type Verdict int
 
 // The verdicts.
 const (
-	Same   Verdict = iota // the stream is the stream that was read
-	Other                 // the stream was deleted and created again, restored, or truncated by a loss of power
-	Unsure                // Other, or a deposed leader answered; the caller should take another sample later
+	SameHistory   Verdict = iota // the stream is the stream that was read
+	OtherHistory                 // the stream was deleted and created again, restored, or truncated by a loss of power
+	UnsureHistory                // OtherHistory, or a deposed leader answered; take another sample later
 )
 
 // Judge distinguishes histories. A stream that was created again has a later creation time. A stream that was restored
 // from a backup, or truncated by a loss of power, may have the same creation time, and new messages may have the
-// sequences of lost messages. Then the message at the sequence read last has another timestamp. Judge cannot detect
-// this if that message was deleted or purged.
+// sequences of lost messages. Then the message at the sequence read last has another timestamp. If that message was
+// deleted or purged, Judge takes the histories for the same.
 //
 // A deposed leader may describe the stream as older or shorter than it is, until the leader notices that it was
-// deposed. So if a stream appears older or shorter, Judge returns Other only after staleFor, and only if the leader
-// hears from a majority.
+// deposed. So if a stream appears older or shorter, Judge returns OtherHistory only after quorumTimeout, and only if
+// the leader hears from a majority.
 //
 // The zero Judge is ready to use. It is not safe for concurrent use.
 type Judge struct {
-	olderSince time.Time // local; since when the stream has appeared older or shorter; zero if it does not
+	olderSince time.Time // local time since which the stream has appeared older or shorter; zero if it does not
 }
 
 // Verdict compares a sample with the known history. The function get reads one message from the stream's leader.
@@ -51,35 +51,35 @@ func (j *Judge) Verdict(ctx context.Context, known History, sample Sample,
 	get func(context.Context, uint64) (jsapi.Message, error)) (Verdict, error) {
 	if sample.Created.After(known.Created) {
 		j.olderSince = time.Time{}
-		return Other, nil
+		return OtherHistory, nil
 	}
 	if sample.Created.Before(known.Created) || sample.LastSeq < known.Read {
-		return j.older(sample), nil
+		return j.judgeOlder(sample), nil
 	}
 	j.olderSince = time.Time{}
 	if known.Read == 0 || known.Read < sample.FirstSeq {
-		return Same, nil
+		return SameHistory, nil
 	}
 	m, err := get(ctx, known.Read)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return Same, nil
+		return SameHistory, nil
 	case err != nil:
-		return Unsure, err
+		return UnsureHistory, err
 	case !m.Time.Equal(known.At):
-		return Other, nil
+		return OtherHistory, nil
 	}
-	return Same, nil
+	return SameHistory, nil
 }
 
-// older returns the verdict on a sample that is older or shorter than the known history.
-func (j *Judge) older(sample Sample) Verdict {
+// judgeOlder returns the verdict on a sample that is older or shorter than the known history.
+func (j *Judge) judgeOlder(sample Sample) Verdict {
 	if j.olderSince.IsZero() {
 		j.olderSince = sample.Received
 	}
-	if sample.Received.Sub(j.olderSince) < staleFor || !sample.Quorate {
-		return Unsure
+	if sample.Received.Sub(j.olderSince) < quorumTimeout || !sample.Quorate {
+		return UnsureHistory
 	}
 	j.olderSince = time.Time{}
-	return Other
+	return OtherHistory
 }

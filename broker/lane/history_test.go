@@ -34,14 +34,14 @@ func TestResumesAfterRestart(t *testing.T) {
 		defer o.mu.Unlock()
 		for _, e := range o.epochs[1:] {
 			if e.NewHistory {
-				t.Errorf("epoch %d is of another history after a restart", e.Number)
+				t.Errorf("after a restart, epoch %d has another history", e.Number)
 			}
 		}
 	})
 }
 
-// TestResumesBehindAPurge: all messages that were read are purged. The reader resumes after the last of them.
-func TestResumesBehindAPurge(t *testing.T) {
+// TestResumesAfterPurge: all messages that were read are purged. The reader resumes after the last of them.
+func TestResumesAfterPurge(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		o := r.read(s.Connect(), 0)
@@ -99,17 +99,17 @@ func TestAnotherHistory(t *testing.T) {
 	}
 }
 
-func numbers(from, to int) (all []string) {
-	for i := from; i <= to; i++ {
-		all = append(all, fmt.Sprint(i))
+func numbers(first, last int) (bodies []string) {
+	for i := first; i <= last; i++ {
+		bodies = append(bodies, fmt.Sprint(i))
 	}
-	return all
+	return bodies
 }
 
-// TestHistoryCutBack: the stream is truncated, as after a loss of power: the test restores an earlier copy. The message
-// with the sequence read last has another timestamp, or is missing. The reader notices this, and reads the new
-// messages.
-func TestHistoryCutBack(t *testing.T) {
+// TestTruncatedHistory: the stream is truncated, as after a loss of power: the test restores an earlier copy. The
+// message with the sequence read last has another timestamp, or is missing. The reader notices the truncation, and
+// reads the new messages.
+func TestTruncatedHistory(t *testing.T) {
 	for _, rewritten := range []int{0, 5, 10, 20} {
 		t.Run(fmt.Sprint(rewritten), func(t *testing.T) {
 			dir, old := natstest.Dir(t), natstest.Dir(t)
@@ -147,8 +147,8 @@ func TestHistoryCutBack(t *testing.T) {
 	}
 }
 
-// TestAnotherHistoryIsNotForgotten: the first attempt to read a truncated stream fails. The owner must still learn that
-// the stream has another history. Otherwise, the owner would purge by a cursor of the old history.
+// TestAnotherHistoryIsNotForgotten: the first attempt to read a truncated stream fails. The next epoch must still
+// report another history. Otherwise, the owner would purge by a cursor of the old history.
 func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 	dir, old := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
@@ -174,15 +174,15 @@ func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if !o.epochs[1].NewHistory {
-			t.Error("the first epoch after the truncation is not fresh")
+			t.Error("the first epoch after the truncation has the same history")
 		}
 	})
 }
 
-// failingConsumers is a JetStream that fails to create the next consumers, as often as times says.
+// failingConsumers is a JetStream that fails to create consumers.
 type failingConsumers struct {
 	jetstream.JetStream
-	times int
+	times int // number of the next requests to fail
 }
 
 func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string,
@@ -194,9 +194,9 @@ func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string,
 	return f.JetStream.CreateConsumer(ctx, stream, cfg)
 }
 
-// TestBlockedReaderSeesTheLoss: the connection is lost while the owner takes nothing. The owner must not commit its
+// TestBlockedReaderSeesLoss: the connection is lost while the owner takes nothing. The owner must not commit its
 // messages any more, because the server may come back with another history.
-func TestBlockedReaderSeesTheLoss(t *testing.T) {
+func TestBlockedReaderSeesLoss(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		r.burst(1, 2000)
@@ -210,7 +210,7 @@ func TestBlockedReaderSeesTheLoss(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := o.Live(); got == 1 {
-			t.Error("the first epoch is still believed alive after a restart")
+			t.Error("after a restart, the first epoch is still live")
 		}
 		go o.take(1 << 30)
 		time.Sleep(time.Minute)
@@ -229,8 +229,8 @@ func TestBacksOff(t *testing.T) {
 		go o.take(1 << 30)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if most := int64(40); counting.made > most {
-			t.Errorf("%d consumers in a minute, want at most %d", counting.made, most)
+		if limit := 40; counting.consumers > limit {
+			t.Errorf("%d consumers in a minute, want at most %d", counting.consumers, limit)
 		}
 	})
 }
@@ -238,12 +238,12 @@ func TestBacksOff(t *testing.T) {
 // shortLived is a JetStream whose consumers disappear as soon as they are created.
 type shortLived struct {
 	jetstream.JetStream
-	made int64
+	consumers int // number of created consumers
 }
 
 func (f *shortLived) CreateConsumer(ctx context.Context, stream string,
 	cfg jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-	f.made++
+	f.consumers++
 	c, err := f.JetStream.CreateConsumer(ctx, stream, cfg)
 	if err == nil {
 		err = f.JetStream.DeleteConsumer(ctx, stream, cfg.Name)
@@ -251,13 +251,13 @@ func (f *shortLived) CreateConsumer(ctx context.Context, stream string,
 	return c, err
 }
 
-// copyDir replaces the directory to with a copy of from.
-func copyDir(t *testing.T, to, from string) {
+// copyDir replaces the directory target with a copy of source.
+func copyDir(t *testing.T, target, source string) {
 	t.Helper()
-	if err := os.RemoveAll(to); err != nil {
+	if err := os.RemoveAll(target); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+	if err := os.CopyFS(target, os.DirFS(source)); err != nil {
 		t.Fatal(err)
 	}
 }

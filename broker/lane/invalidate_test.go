@@ -8,8 +8,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestInvalidate: the owner reports that the stream was replaced, while the reader reads, and while the reader waits
-// for its owner. The reader starts again at the first message, once, and ignores a report about an older epoch.
+// TestInvalidate: the owner calls Invalidate while the reader reads, or while the reader waits for its owner. The
+// reader starts again at the first message, once, and ignores a call for an older epoch.
 func TestInvalidate(t *testing.T) {
 	for name, burst := range map[string]int{"reading": 10, "waiting for its owner": 2000} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestInvalidate(t *testing.T) {
 				go o.take(1 << 30)
 				time.Sleep(time.Minute)
 				if got := o.last(burst); !slices.Equal(got, numbers(1, burst)) {
-					t.Errorf("after Invalidate it read %s, want all %d", brief(got), burst)
+					t.Errorf("after Invalidate, the reader read %s, want all %d", brief(got), burst)
 				}
 			})
 		})

@@ -52,10 +52,10 @@ func (r *rig) create() {
 	}
 }
 
-// publish stores messages with the bodies from to to, both included.
-func (r *rig) publish(from, to int) {
+// publish stores messages with the numbers from first to last as bodies.
+func (r *rig) publish(first, last int) {
 	r.t.Helper()
-	for i := from; i <= to; i++ {
+	for i := first; i <= last; i++ {
 		r.store(&nats.Msg{Subject: "delay.30m.x", Data: fmt.Append(nil, i)})
 	}
 }
@@ -68,9 +68,9 @@ func (r *rig) store(m *nats.Msg) {
 }
 
 // burst stores messages so quickly that the first is delivered before the last is stored.
-func (r *rig) burst(from, to int) {
+func (r *rig) burst(first, last int) {
 	r.t.Helper()
-	for i := from; i <= to; i++ {
+	for i := first; i <= last; i++ {
 		if err := r.nc.Publish("delay.30m.x", fmt.Append(nil, i)); err != nil {
 			r.t.Fatalf("publish: %v", err)
 		}
@@ -121,7 +121,7 @@ func (r *rig) replace() {
 	r.create()
 }
 
-// retry publishes a message again and again, until the server accepts it.
+// retry publishes a message repeatedly, until the server accepts it.
 func (r *rig) retry(m *nats.Msg) {
 	for {
 		if _, err := r.js.PublishMsg(context.Background(), m); err == nil {
@@ -138,12 +138,12 @@ type owner struct {
 	stop context.CancelFunc
 
 	mu     sync.Mutex
-	got    []string // bodies in order
+	got    []string // bodies, in the order of the reader
 	epochs []Epoch
 	stored []Message
 }
 
-// read starts a reader, and an owner that takes everything immediately.
+// read starts a reader, and an owner that takes all items immediately.
 func (r *rig) read(nc *nats.Conn, from uint64) *owner {
 	r.t.Helper()
 	o := r.reader(nc, from)
@@ -151,7 +151,7 @@ func (r *rig) read(nc *nats.Conn, from uint64) *owner {
 	return o
 }
 
-// reader starts a reader whose owner takes nothing yet.
+// reader starts a reader whose owner takes no items.
 func (r *rig) reader(nc *nats.Conn, from uint64) *owner {
 	r.t.Helper()
 	return r.readerOf(ReaderConfig{Conn: nc, JetStream: r.server.JetStream(nc), From: from})
@@ -185,7 +185,7 @@ func (o *owner) adopt(done <-chan struct{}) {
 	}
 }
 
-// take takes at most n items. It also ends when the reader has been stopped.
+// take takes at most n items. It also ends when the reader stops.
 func (o *owner) take(n int) {
 	for range n {
 		it, ok := <-o.Items()
@@ -200,14 +200,10 @@ func (o *owner) take(n int) {
 	}
 }
 
-// check checks that the owner has read exactly the messages with the bodies from to to, in order.
-func (o *owner) check(from, to int) {
+// check checks that the owner has taken exactly the messages from first to last, in order.
+func (o *owner) check(first, last int) {
 	o.t.Helper()
-	var want []string
-	for i := from; i <= to; i++ {
-		want = append(want, fmt.Sprint(i))
-	}
-	o.checkBodies(want...)
+	o.checkBodies(numbers(first, last)...)
 }
 
 func (o *owner) checkBodies(want ...string) {
@@ -220,7 +216,7 @@ func (o *owner) checkBodies(want ...string) {
 	}
 }
 
-// checkEpochs checks the epochs so far: "fresh" for an epoch with another history, and "same" otherwise.
+// checkEpochs checks the epochs so far: "fresh" for an epoch with a new history, and "same" otherwise.
 func (o *owner) checkEpochs(want ...string) {
 	o.t.Helper()
 	synctest.Wait()
@@ -238,9 +234,10 @@ func (o *owner) checkEpochs(want ...string) {
 	}
 }
 
-func brief(all []string) string {
-	if len(all) <= 12 {
-		return fmt.Sprintf("[%s]", strings.Join(all, " "))
+// brief formats a list, and abbreviates a long one.
+func brief(list []string) string {
+	if len(list) <= 12 {
+		return fmt.Sprint(list)
 	}
-	return fmt.Sprintf("%d: [%s … %s]", len(all), strings.Join(all[:5], " "), strings.Join(all[len(all)-5:], " "))
+	return fmt.Sprintf("%d: [%s … %s]", len(list), strings.Join(list[:5], " "), strings.Join(list[len(list)-5:], " "))
 }

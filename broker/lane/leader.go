@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// requestState requests the state of the stream from its leader. Stream caches the same state.
+// requestState requests the state of the stream from its leader, as a sample and in the cache of stream.
 func (r *Reader) requestState(ctx context.Context) (stream jetstream.Stream, sample Sample, err error) {
 	err = r.request(ctx, func(ctx context.Context) error {
 		if stream, err = r.cfg.JetStream.Stream(ctx, r.cfg.Stream); err != nil {
@@ -24,11 +24,11 @@ func (r *Reader) requestState(ctx context.Context) (stream jetstream.Stream, sam
 	return stream, sample, err
 }
 
-// listDeleted requests the deleted sequences in the middle of the stream from its leader. It returns an empty list if
-// the cached state has none, or if the lane is only a part of the stream: then the list may be too large for an answer,
-// because it contains the deleted messages of other parts.
-func (r *Reader) listDeleted(ctx context.Context, stream jetstream.Stream) (d deleted, err error) {
-	if stream.CachedInfo().State.NumDeleted == 0 || r.cfg.Filter != everything {
+// listDeleted requests the deleted sequences in the middle of the stream from its leader. The list is empty if the
+// cached state has none. It is also empty if the lane is only a part of the stream: with the deleted messages of other
+// parts, the list could be too large for an answer.
+func (r *Reader) listDeleted(ctx context.Context, stream jetstream.Stream) (deleted runs, err error) {
+	if stream.CachedInfo().State.NumDeleted == 0 || r.cfg.Filter != allSubjects {
 		return nil, nil
 	}
 	err = r.request(ctx, func(ctx context.Context) error {
@@ -36,10 +36,10 @@ func (r *Reader) listDeleted(ctx context.Context, stream jetstream.Stream) (d de
 		if err != nil {
 			return fmt.Errorf("list the deleted messages: %w", err)
 		}
-		d = deletedOf(info.State.Deleted)
+		deleted = runsOf(info.State.Deleted)
 		return nil
 	})
-	return d, err
+	return deleted, err
 }
 
 // message requests one message from the stream's leader.
@@ -51,10 +51,10 @@ func (r *Reader) message(ctx context.Context, sequence uint64) (m jsapi.Message,
 	return m, err
 }
 
-// more asks the stream's leader whether it has a message after the last message read. A sample does not show this,
+// hasMore asks the stream's leader whether it has a message after the last message read. A sample does not show this,
 // because the message with the sample's last sequence may have been deleted. A direct get does not show it either,
 // because any replica may answer.
-func (r *Reader) more(ctx context.Context) (bool, error) {
+func (r *Reader) hasMore(ctx context.Context) (bool, error) {
 	err := r.request(ctx, func(ctx context.Context) error {
 		_, err := r.api.Next(ctx, r.cfg.Stream, r.knowledge.next, r.cfg.Filter)
 		return err
@@ -66,20 +66,20 @@ func (r *Reader) more(ctx context.Context) (bool, error) {
 }
 
 // request calls send, which sends a request to the JetStream API. If the connection is lost, request returns errOffline
-// immediately: no answer can come, and to wait for the timeout would make messages late.
+// immediately: no answer can come, and a wait for the timeout would make messages late.
 func (r *Reader) request(ctx context.Context, send func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, jsapi.Timeout)
 	defer cancel()
-	answered := make(chan error, 1)
-	go func() { answered <- send(ctx) }()
+	result := make(chan error, 1)
+	go func() { result <- send(ctx) }()
 	for {
 		select {
-		case err := <-answered:
+		case err := <-result:
 			return err
 		case s := <-r.status:
 			if s != nats.CONNECTED {
 				cancel()
-				<-answered
+				<-result
 				return errOffline
 			}
 		}

@@ -24,24 +24,24 @@ type Message struct {
 	Undecodable bool // the message has headers that cannot be decoded
 	Data        []byte
 	Size        int    // bytes on the wire: subject, headers and body
-	Behind      uint64 // messages after this one in the stream when the server sent it
+	Pending     uint64 // number of messages after this one in the stream when the server sent it
 
-	consumer uint64 // the consumer's number of the message, counted from one
+	number uint64 // the consumer's number of the message, counted from one
 }
 
 // Incoming returns the message in the form that package message parses. A caller that read only the headers must set
 // HeadersOnly.
-func (s Message) Incoming(stream string) message.Incoming {
+func (m Message) Incoming(stream string) message.Incoming {
 	return message.Incoming{
-		Stream: stream, Sequence: s.Sequence, At: s.At, Subject: s.Subject, Header: s.Header,
-		Undecodable: s.Undecodable, Data: s.Data,
+		Stream: stream, Sequence: m.Sequence, At: m.At, Subject: m.Subject, Header: m.Header,
+		Undecodable: m.Undecodable, Data: m.Data,
 	}
 }
 
 // BodySize returns the size of the body, in bytes, of a message that was read without its body. The server appends a
-// header with the size to the headers of the message. A client may have set the same header, so the last one counts.
-func (s Message) BodySize() int {
-	sizes := s.Header[sizeHeader]
+// header with the size to the headers of the message. A client may have set the same header, so the last value counts.
+func (m Message) BodySize() int {
+	sizes := m.Header[sizeHeader]
 	if len(sizes) == 0 {
 		return 0
 	}
@@ -52,8 +52,8 @@ func (s Message) BodySize() int {
 	return int(n)
 }
 
-// parseStored parses a message that arrived at the reader's inbox as a stored message. It returns false if the message
-// is not a stored message of the consumer. A stored message meets two conditions:
+// parseStored parses a message that arrived at the reader's inbox as a stored message. Ok is false if the message is
+// not a stored message of the consumer. A stored message meets two conditions:
 //
 //   - Its subject is not below the inbox. Clients can publish to an inbox, but only the server delivers messages with
 //     another subject to the inbox.
@@ -105,5 +105,5 @@ func parseReply(reply string) (source, Message, bool) {
 		}
 		n[i], reply = v, rest
 	}
-	return from, Message{Sequence: n[0], consumer: n[1], At: time.Unix(0, int64(n[2])).UTC(), Behind: n[3]}, true
+	return from, Message{Sequence: n[0], number: n[1], At: time.Unix(0, int64(n[2])).UTC(), Pending: n[3]}, true
 }

@@ -11,7 +11,7 @@ import (
 // TestParseReply parses the reply subjects of all server versions, and subjects that are not reply subjects.
 func TestParseReply(t *testing.T) {
 	const nanos = 1732060800123456789
-	want := Message{Sequence: 42, consumer: 7, At: time.Unix(0, nanos).UTC(), Behind: 3}
+	want := Message{Sequence: 42, number: 7, At: time.Unix(0, nanos).UTC(), Pending: 3}
 	for _, tt := range []struct {
 		name  string
 		reply string
@@ -20,7 +20,7 @@ func TestParseReply(t *testing.T) {
 		{"9 tokens", "DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3", true},
 		{"11 tokens: domain and account", "hub.ACCHASH.DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3", true},
 		{"11 tokens: no domain", "_.ACCHASH.DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3", true},
-		{"12 tokens: a random one at the end", "_.ACCHASH.DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3.rnd", true},
+		{"12 tokens: a random last token", "_.ACCHASH.DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3.rnd", true},
 		{"a later version", "_.ACCHASH.DELAY_30m.delaybroker-x.1.42.7.1732060800123456789.3.a.b.c", true},
 
 		{"empty", "", false},
@@ -38,8 +38,8 @@ func TestParseReply(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, ok, tt.ok)
 			continue
 		}
-		if ok && (got.Sequence != want.Sequence || got.consumer != want.consumer || !got.At.Equal(want.At) ||
-			got.Behind != want.Behind) {
+		if ok && (got.Sequence != want.Sequence || got.number != want.number || !got.At.Equal(want.At) ||
+			got.Pending != want.Pending) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, want)
 		}
 		if ok && from != (source{"DELAY_30m", "delaybroker-x"}) {
@@ -60,25 +60,25 @@ func FuzzReply(f *testing.F) {
 		if !ok {
 			return
 		}
-		if s.At.UnixNano() < 0 || s.Sequence > 1<<63-1 || s.consumer > 1<<63-1 {
+		if s.At.UnixNano() < 0 || s.Sequence > 1<<63-1 || s.number > 1<<63-1 {
 			t.Fatalf("%q gives %+v", reply, s)
 		}
-		for _, written := range []string{
-			fmt.Sprintf("S.c.1.%d.%d.%d.%d", s.Sequence, s.consumer, s.At.UnixNano(), s.Behind),
-			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d", s.Sequence, s.consumer, s.At.UnixNano(), s.Behind),
-			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d.rnd", s.Sequence, s.consumer, s.At.UnixNano(), s.Behind),
+		for _, rewritten := range []string{
+			fmt.Sprintf("S.c.1.%d.%d.%d.%d", s.Sequence, s.number, s.At.UnixNano(), s.Pending),
+			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d", s.Sequence, s.number, s.At.UnixNano(), s.Pending),
+			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d.rnd", s.Sequence, s.number, s.At.UnixNano(), s.Pending),
 		} {
-			_, again, ok := parseReply(written)
-			if !ok || again.Sequence != s.Sequence || again.consumer != s.consumer || !again.At.Equal(s.At) ||
-				again.Behind != s.Behind {
-				t.Fatalf("%q gives %+v, but written as %q it gives %+v, %v", reply, s, written, again, ok)
+			_, again, ok := parseReply(rewritten)
+			if !ok || again.Sequence != s.Sequence || again.number != s.number || !again.At.Equal(s.At) ||
+				again.Pending != s.Pending {
+				t.Fatalf("%q is parsed to %+v, but %q to %+v, %v", reply, s, rewritten, again, ok)
 			}
 		}
 	})
 }
 
-// TestParseStored: a message is a stored message only by its reply subject, and not if its subject is below the inbox.
-// The headers do not matter.
+// TestParseStored: a stored message has a reply subject of the consumer, and a subject outside of the inbox. The
+// headers do not matter.
 func TestParseStored(t *testing.T) {
 	const inbox = "_INBOX.x."
 	const stored = "$JS.ACK.S.c.1.42.7.1732060800123456789.3"
@@ -98,7 +98,7 @@ func TestParseStored(t *testing.T) {
 		{"a heartbeat", inbox + "0.7", "", nats.Header{"Status": {"100"}}, false},
 		{"without a reply", "delay.30m.x", "", nil, false},
 		{"another reply", "delay.30m.x", "_INBOX.a.b", nil, false},
-		{"an almost right one", "delay.30m.x", "$JS.ACK.S.c", nil, false},
+		{"an incomplete reply", "delay.30m.x", "$JS.ACK.S.c", nil, false},
 		{"another prefix", "delay.30m.x", "$JS.ACKS.c.1.42.7.1732060800123456789.3", nil, false},
 	} {
 		m := &nats.Msg{Subject: tt.subject, Reply: tt.reply, Header: tt.header}
@@ -112,8 +112,8 @@ func TestParseStored(t *testing.T) {
 	}
 }
 
-// TestBodySizeIsTheServers: BodySize uses the server's header, and not a client's header of the same name.
-func TestBodySizeIsTheServers(t *testing.T) {
+// TestBodySizeOfServer: BodySize uses the server's header, even if a client has set a header of the same name.
+func TestBodySizeOfServer(t *testing.T) {
 	for want, sizes := range map[int][]string{
 		0:   nil,
 		12:  {"12"},

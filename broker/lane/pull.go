@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// behindFor is the time for which a consumer may lack a message that the leader has. After that time, the reader
-	// replaces the consumer. nats-server places a consumer without replicas on a random server. If that server is cut off
-	// from the leader, the consumer lacks new messages, and still sends heartbeats.
-	behindFor = 2 * time.Second
-	// compareEvery is the interval at which a reader at the tail asks the leader for messages that the consumer may lack.
-	// While the consumer lacks a message, the reader asks at every heartbeat.
-	compareEvery = 5 * time.Second
+	// lagTimeout is the maximum time for which a consumer may lack a message that the leader has. After that time, the
+	// reader replaces the consumer. nats-server places a consumer without replicas on a random server. If that server is
+	// cut off from the leader, the consumer lacks new messages, but still sends heartbeats.
+	lagTimeout = 2 * time.Second
+	// compareInterval is the interval at which a reader at the tail asks the leader for messages that the consumer may
+	// lack. While the consumer lacks a message, the reader asks at every heartbeat.
+	compareInterval = 5 * time.Second
 	// ConsumerPrefix is the prefix of the names of the brokers' consumers.
 	ConsumerPrefix = "delaybroker-"
 )
@@ -29,19 +29,20 @@ type pull struct {
 	r         *Reader
 	name      string // of the consumer
 	start     uint64 // the consumer's first sequence
-	clustered bool   // the stream's leader can be lost without an event on the connection: see separate
-	largest   int    // bytes of a request that has room for any message of the stream
+	clustered bool   // the stream's leader can be lost without an event on the connection: see leaderIsRemote
 	msgs      chan *nats.Msg
 	requests  requests
 
-	consumer      uint64    // the consumer's number of its last message
-	large         bool      // the next message does not fit into the reader's buffer
+	maxMessageBytes int // bytes of a request that has room for any message of the stream
+
+	lastNumber    uint64    // the consumer's number of its last message
+	nextIsLarge   bool      // the next message does not fit into the reader's buffer
 	tail          bool      // no message follows the last one in the stream
 	pending       uint64    // number of messages that follow the last one in the stream
 	inBatchWindow bool      // messages collect at the tail: the reader sends no request until the window ends
 	hasAnswered   bool      // the consumer has answered, so that a request with a slow heartbeat may follow
-	compared      time.Time // when the reader last asked the leader for messages that the consumer lacks
-	lackingSince  time.Time // since when the consumer has lacked a message of the leader; zero if it lacks none
+	comparedAt    time.Time // when the reader last asked the leader for messages that the consumer lacks
+	lackingSince  time.Time // the time since which the consumer has lacked a message; zero if it lacks none
 }
 
 func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
@@ -50,17 +51,18 @@ func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
 		maxMsg = int(r.cfg.Conn.MaxPayload())
 	}
 	return &pull{
-		r: r, name: ConsumerPrefix + rand.Text(), start: start, clustered: separate(info, r.cfg.Conn.ConnectedServerName()),
-		largest: maxMsg + 8<<10,
-		msgs:    make(chan *nats.Msg, (maxRequests+1)*pullBatch), // all requested messages, and control messages
-		tail:    info.State.LastSeq < r.knowledge.next || info.State.Msgs == 0,
+		r: r, name: ConsumerPrefix + rand.Text(), start: start,
+		clustered:       leaderIsRemote(info, r.cfg.Conn.ConnectedServerName()),
+		maxMessageBytes: maxMsg + 8<<10,
+		msgs:            make(chan *nats.Msg, (maxRequests+1)*pullBatch), // all requested messages, and control messages
+		tail:            info.State.LastSeq < r.knowledge.next || info.State.Msgs == 0,
 	}
 }
 
-// separate reports whether the stream's leader can be lost while the reader's connection stays up. This is so in a
+// leaderIsRemote reports whether the stream's leader can be lost while the reader's connection to server stays up: in a
 // cluster, and behind a leaf node. A single server reports itself as the leader.
-func separate(info *jetstream.StreamInfo, connected string) bool {
-	return info.Cluster != nil && (info.Cluster.Name != "" || info.Cluster.Leader != connected)
+func leaderIsRemote(info *jetstream.StreamInfo, server string) bool {
+	return info.Cluster != nil && (info.Cluster.Name != "" || info.Cluster.Leader != server)
 }
 
 // open subscribes to the inbox and creates the consumer.
@@ -87,10 +89,10 @@ func (p *pull) open(ctx context.Context) error {
 	})
 }
 
-// filters returns the filters of the consumer. A single filter is a list, too: with the API's field for a single
-// filter, the request needs another permission.
+// filters returns the filters of the consumer. A single filter is also a list, because the API's field for a single
+// filter needs another permission.
 func (p *pull) filters() []string {
-	if p.r.cfg.Filter == everything {
+	if p.r.cfg.Filter == allSubjects {
 		return nil
 	}
 	return []string{p.r.cfg.Filter}
@@ -112,9 +114,9 @@ func (p *pull) run(ctx context.Context) error {
 	if err := p.ask(); err != nil {
 		return err
 	}
-	received := time.Now()
-	armed := p.silenceTimeout()
-	silence := time.NewTimer(armed)
+	receivedAt := time.Now()
+	timeout := p.silenceTimeout() // of the timer
+	silence := time.NewTimer(timeout)
 	defer silence.Stop()
 	windowEnd := time.NewTimer(0)
 	defer windowEnd.Stop()
@@ -126,16 +128,16 @@ func (p *pull) run(ctx context.Context) error {
 			if s != nats.CONNECTED {
 				return errOffline
 			}
-		case <-p.r.probed:
+		case <-p.r.probeSignal:
 			p.hasAnswered, p.inBatchWindow = false, false
-			p.requests.forget()
+			p.requests.endAll()
 			if err := p.ask(); err != nil {
 				return err
 			}
-			received, armed = time.Now(), p.silenceTimeout()
-			silence.Reset(armed)
-		case epoch := <-p.r.invalidated:
-			if epoch == p.r.number {
+			receivedAt, timeout = time.Now(), p.silenceTimeout()
+			silence.Reset(timeout)
+		case epoch := <-p.r.invalidEpochs:
+			if epoch == p.r.epoch {
 				return p.r.forget()
 			}
 		case <-windowEnd.C:
@@ -151,31 +153,31 @@ func (p *pull) run(ctx context.Context) error {
 			if p.inBatchWindow && !inWindow {
 				windowEnd.Reset(p.r.cfg.BatchWindow)
 			}
-			received = time.Now() // after receive, which may have waited for the owner
-			if timeout := p.silenceTimeout(); timeout < armed {
-				armed = timeout
-				silence.Reset(armed)
+			receivedAt = time.Now() // after receive, which may have waited for the owner
+			if d := p.silenceTimeout(); d < timeout {
+				timeout = d
+				silence.Reset(timeout)
 			}
 		case <-silence.C:
-			if time.Since(received) >= p.silenceTimeout() && len(p.msgs) == 0 {
+			if time.Since(receivedAt) >= p.silenceTimeout() && len(p.msgs) == 0 {
 				return errSilent
 			}
-			armed = max(p.silenceTimeout()-time.Since(received), time.Millisecond)
-			silence.Reset(armed)
+			timeout = max(p.silenceTimeout()-time.Since(receivedAt), time.Millisecond)
+			silence.Reset(timeout)
 		}
 	}
 }
 
-// silenceTimeout returns the time after which a consumer without a message or a heartbeat counts as lost. This time
-// depends on the position in the stream and not on the last request: if several requests are open, a request with a
-// quick heartbeat may end before a request with a slow heartbeat.
+// silenceTimeout returns the time after which a consumer without a message or a heartbeat counts as lost. It depends on
+// the position in the stream and not on the last request: if several requests are open, a request with a quick
+// heartbeat may end before a request with a slow heartbeat.
 func (p *pull) silenceTimeout() time.Duration {
 	heartbeat, _ := p.watch()
 	return heartbeat * 5 / 2
 }
 
-// watch returns the heartbeat and the lifetime of the next request. The server does not answer a request for which the
-// user lacks the permission, and the reader notices this only when the request's lifetime ends. So requests are short
+// watch returns the heartbeat and the lifetime of the next request. The server does not answer a request without
+// permission, and the reader notices the missing answer only when the request's lifetime ends. So requests are short
 // until a message or a heartbeat has arrived from the consumer.
 func (p *pull) watch() (heartbeat, expires time.Duration) {
 	if !p.hasAnswered {
@@ -185,11 +187,11 @@ func (p *pull) watch() (heartbeat, expires time.Duration) {
 }
 
 // ask sends a request for another batch, if a request is needed. Near the tail of a lane with a batch window, only one
-// request at a time is open, and the server ends the request when it has sent all stored messages.
+// request at a time is open, and the server ends it after the stored messages.
 func (p *pull) ask() error {
 	noWait := p.hasAnswered && p.r.cfg.BatchWindow > 0 && p.pending < pullBatch
-	place, ok := p.requests.needed(p.tail, p.large)
-	if !ok || p.inBatchWindow || p.requests.covers(p.pending) || noWait && p.requests.open() {
+	place, ok := p.requests.nextPlace(p.tail, p.nextIsLarge)
+	if !ok || p.inBatchWindow || p.requests.covers(p.pending) || noWait && p.requests.anyOpen() {
 		return nil
 	}
 	heartbeat, expires := p.watch()
@@ -200,8 +202,8 @@ func (p *pull) ask() error {
 // bytes returns the maximum number of bytes of the next request. If the next message with its headers is larger, the
 // server answers 409 and sends no message.
 func (p *pull) bytes() int {
-	if p.large {
-		return max(p.largest, p.r.cfg.Buffer)
+	if p.nextIsLarge {
+		return max(p.maxMessageBytes, p.r.cfg.Buffer)
 	}
 	return p.r.cfg.Buffer
 }
@@ -213,14 +215,14 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	if !ok {
 		return p.control(ctx, q, m)
 	}
-	if s.consumer != p.consumer+1 {
+	if s.number != p.lastNumber+1 {
 		return errLost
 	}
-	p.consumer = s.consumer
+	p.lastNumber = s.number
 	p.hasAnswered = true
-	p.large = p.large && s.Size > p.r.cfg.Buffer/2
+	p.nextIsLarge = p.nextIsLarge && s.Size > p.r.cfg.Buffer/2
 	p.lackingSince = time.Time{}
-	p.tail, p.pending = s.Behind == 0, s.Behind
+	p.tail, p.pending = s.Pending == 0, s.Pending
 	q.messagesLeft--
 	q.bytesLeft -= m.Size()
 	if err := p.ask(); err != nil {
@@ -229,25 +231,26 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	return p.r.accept(ctx, s)
 }
 
-// control handles a control message for a request. The message may be forged. Control ignores a message for an earlier
-// request in the same place.
+// control handles a control message for a request, which may be forged. It ignores a message for an earlier request in
+// the same place.
 func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	if m.Subject != q.reply {
 		return nil
 	}
 	c := parseControl(m.Header)
 	switch {
-	case c.kind == nothing:
+	case c.kind == noControl:
 		return nil
-	case c.kind == heartbeat && c.counted && c.last != p.consumer:
+	case c.kind == heartbeat && c.numberValid && c.lastNumber != p.lastNumber:
 		return errLost
 	case c.kind == heartbeat:
 		p.hasAnswered = true
-		return p.compare(ctx, c.passed >= p.r.knowledge.next)
-	case c.kind == requestFull && (c.bytesLeft == 0 || c.bytesLeft >= p.largest):
+		return p.compare(ctx, c.position >= p.r.knowledge.next)
+	case c.kind == requestFull && (c.bytesLeft == 0 || c.bytesLeft >= p.maxMessageBytes):
 		return errTooSmall // the next epoch reads the stream's limit again
 	case c.kind == requestFull:
-		p.large = p.large || c.bytesLeft >= p.r.cfg.Buffer // if fewer bytes were left, another request may have room
+		// If fewer bytes were left, another request may have room.
+		p.nextIsLarge = p.nextIsLarge || c.bytesLeft >= p.r.cfg.Buffer
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server ended the consumer: %s", c.status)
 	}
@@ -258,44 +261,43 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 
 // mustCompare reports whether the reader must ask the leader, after a heartbeat, whether the consumer lacks a message.
 //
-// It must ask if the consumer is past sequences that the reader has not read. Either those messages were deleted, or
-// the server created the consumer again, the first messages were lost on the wire, and the count matches by chance. In
-// a cluster, it must also ask if the consumer is idle although messages follow the last one and, at the tail, every
-// compareEvery.
-func (p *pull) mustCompare(past bool, now time.Time) bool {
-	return past || p.clustered && (!p.tail || !p.lackingSince.IsZero() || now.Sub(p.compared) >= compareEvery)
+// It must ask if the consumer has skipped sequences: its position is after sequences that the reader has not read.
+// Either those messages were deleted, or the server created the consumer again, the first messages were lost on the
+// wire, and the count matches by chance. In a cluster, the reader must also ask if the consumer is idle although
+// messages follow the last one. At the tail of a cluster's lane, it must ask every compareInterval.
+func (p *pull) mustCompare(skipped bool, now time.Time) bool {
+	return skipped || p.clustered && (!p.tail || !p.lackingSince.IsZero() || now.Sub(p.comparedAt) >= compareInterval)
 }
 
-// compare handles a heartbeat. It asks the leader, if it must, whether the consumer lacks a message. Past is true if
-// the consumer is past sequences that the reader has not read.
-func (p *pull) compare(ctx context.Context, past bool) error {
+// compare handles a heartbeat: it asks the leader, if necessary, whether the consumer lacks a message.
+func (p *pull) compare(ctx context.Context, skipped bool) error {
 	now := time.Now()
-	if !p.mustCompare(past, now) {
+	if !p.mustCompare(skipped, now) {
 		return nil
 	}
-	p.compared = now
-	more, err := p.r.more(ctx)
+	p.comparedAt = now
+	lacking, err := p.r.hasMore(ctx)
 	if err != nil {
 		return err
 	}
 	switch {
-	case more && past:
+	case lacking && skipped:
 		return errLost
-	case p.lags(more, time.Now()):
+	case p.lags(lacking, time.Now()):
 		return errBehind
 	}
 	return nil
 }
 
-// lags records whether the leader has more messages than the consumer has sent. It reports whether the consumer has
-// lacked a message for behindFor.
-func (p *pull) lags(more bool, now time.Time) bool {
-	if !more {
+// lags records whether the consumer lacks a message of the leader. It reports whether the consumer has lacked a message
+// for lagTimeout.
+func (p *pull) lags(lacking bool, now time.Time) bool {
+	if !lacking {
 		p.lackingSince = time.Time{}
 		return false
 	}
 	if p.lackingSince.IsZero() {
 		p.lackingSince = now
 	}
-	return now.Sub(p.lackingSince) >= behindFor
+	return now.Sub(p.lackingSince) >= lagTimeout
 }

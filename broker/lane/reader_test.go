@@ -34,8 +34,8 @@ func TestReadsInOrder(t *testing.T) {
 				t.Fatalf("message %d has sequence %d, subject %s", i+1, m.Sequence, m.Subject)
 			}
 		}
-		if last := o.stored[len(o.stored)-1]; !last.At.Equal(time.Now()) || last.Behind != 0 {
-			t.Errorf("the last is stored at %s with %d behind it, want %s and 0", last.At, last.Behind, time.Now())
+		if last := o.stored[len(o.stored)-1]; !last.At.Equal(time.Now()) || last.Pending != 0 {
+			t.Errorf("the last message is stored at %s with %d pending, want %s and 0", last.At, last.Pending, time.Now())
 		}
 	})
 }
@@ -62,8 +62,8 @@ func TestOneConsumerIsEnough(t *testing.T) {
 	}
 }
 
-// TestFrom: the reader starts at the first message of the stream, whatever the previous owner's cursor is: the leader
-// does not have the committed messages any more. A cursor above the leader's last sequence is of another history.
+// TestFrom: the reader starts at the first message of the stream, for any cursor of the previous owner, because the
+// leader has purged the committed messages. A cursor above the leader's last sequence is of another history.
 func TestFrom(t *testing.T) {
 	for _, from := range []uint64{0, 1, 4, 5, 10, 11, 12, 1000} {
 		t.Run(fmt.Sprint(from), func(t *testing.T) {
@@ -80,9 +80,9 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// TestFromDropsWhatWasCommitted: the reader drops messages below the previous owner's cursor, which a lagging replica
-// still returns.
-func TestFromDropsWhatWasCommitted(t *testing.T) {
+// TestFromDropsCommitted: the reader drops messages below the previous owner's cursor, which a lagging replica still
+// returns.
+func TestFromDropsCommitted(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 7})
 	for seq := range uint64(10) {
 		if err := r.accept(t.Context(), Message{Sequence: seq + 1}); err != nil {
@@ -90,13 +90,13 @@ func TestFromDropsWhatWasCommitted(t *testing.T) {
 		}
 	}
 	if got := len(r.items); got != 4 {
-		t.Errorf("%d of 10 are handed over, want those from 7 on", got)
+		t.Errorf("%d of 10 are handed over, want the 4 from sequence 7 on", got)
 	}
 }
 
-// TestFromCutBack: the reader ignores the previous owner's cursor after the stream was restored. The restored stream
-// has the same creation time, and new messages have the sequences of committed messages.
-func TestFromCutBack(t *testing.T) {
+// TestFromOfTruncatedHistory: the reader ignores the previous owner's cursor after the stream was restored. The
+// restored stream has the same creation time, and new messages have the sequences of committed messages.
+func TestFromOfTruncatedHistory(t *testing.T) {
 	dir, old := natstest.Dir(t), natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -122,7 +122,7 @@ func TestFromCutBack(t *testing.T) {
 	})
 }
 
-// TestLive: an epoch is not live any more when its consumer has ended, because a later purge may affect another
+// TestLive: when its consumer has ended, an epoch is not live any more, because a purge may then affect another
 // history.
 func TestLive(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -131,7 +131,7 @@ func TestLive(t *testing.T) {
 		o := r.read(nc, 0)
 		synctest.Wait()
 		if got, want := o.Live(), uint64(1); got != want {
-			t.Errorf("Live = %d while it reads, want %d", got, want)
+			t.Errorf("Live = %d while the reader reads, want %d", got, want)
 		}
 		s.Stop()
 		synctest.Wait()
@@ -182,7 +182,7 @@ func TestSlowOwner(t *testing.T) {
 				o := r.reader(s.Connect(), 0)
 				time.Sleep(time.Hour)
 				if n := len(r.consumers()); count > 2*bufferItems && n > 0 {
-					t.Errorf("%d consumers after an hour in which nothing was taken, want none", n)
+					t.Errorf("%d consumers after an hour without a taken item, want none", n)
 				}
 				go o.take(1 << 30)
 				time.Sleep(5 * time.Second)
@@ -202,14 +202,14 @@ func TestStopsBlocked(t *testing.T) {
 		r.burst(1, 1000)
 		o := r.reader(s.Connect(), 0)
 		time.Sleep(time.Second)
-		before := time.Now()
+		start := time.Now()
 		o.stop()
 		o.stop = func() {}
-		if took := time.Since(before); took != 0 {
-			t.Errorf("stopping took %s, want none", took)
+		if took := time.Since(start); took != 0 {
+			t.Errorf("the stop took %s, want 0s", took)
 		}
 		if got := r.consumers(); len(got) > 0 {
-			t.Errorf("a clean stop leaves consumers %v", got)
+			t.Errorf("after a clean stop, the consumers are %v, want none", got)
 		}
 	})
 }

@@ -21,16 +21,16 @@ const (
 // requests are the open requests of one consumer.
 //
 // The reader receives messages only while a request is open. The server reports the end of a request, except in one
-// case: a request whose bytes are used up exactly ends without a report, even if more messages were requested
-// (nats-server, consumer.nextWaiting). A reader that relied on the server's reports would then wait for messages that
-// never come. At the tail of a lane it would wait for 25 minutes, until heartbeats are missed.
+// case: if messages use up the bytes of a request exactly, the request ends without a report, even if more messages
+// were requested (nats-server, consumer.nextWaiting). A reader that relied on the server's reports would then wait for
+// messages that never come. At the tail of a lane, the reader would miss heartbeats only after 25 minutes.
 //
 // The server distributes the messages over its open requests in turn. So each request has its own subscription, which
 // identifies the request of a message. The reader counts the messages and bytes of each request as the server does.
 type requests struct {
-	inbox string // with the final dot; each request appends its place and its number
-	all   [maxRequests]request
-	last  int // the number of the last request
+	inbox      string // with the final dot; each request appends its place and its number
+	places     [maxRequests]request
+	lastNumber int // of the last request
 }
 
 // request is a place for one request at a time.
@@ -41,16 +41,15 @@ type request struct {
 	bytesRequested int
 	bytesLeft      int  // bytes that may still arrive
 	quick          bool // the request has quickHeartbeat
-	// noWait means that the server ends the request when it has sent at least one message and no further one is stored.
-	noWait bool
+	noWait         bool // see body
 }
 
 // open reports whether another message may arrive for the request.
 func (q *request) open() bool { return q.messagesLeft > 0 && q.bytesLeft > 0 }
 
-// half reports whether at least half of the request is used. If large is true, the request has room for only one
+// halfUsed reports whether at least half of the request is used. If large is true, the request has room for only one
 // message, and its bytes do not count.
-func (q *request) half(large bool) bool {
+func (q *request) halfUsed(large bool) bool {
 	return q.messagesLeft <= pullBatch/2 || !large && q.bytesLeft <= q.bytesRequested/2
 }
 
@@ -59,18 +58,18 @@ func (q *request) end() { q.messagesLeft = 0 }
 // subscribe subscribes to the replies of all requests. The messages go to one channel, so they keep the server's order.
 func (rs *requests) subscribe(nc *nats.Conn, prefix string, msgs chan *nats.Msg) error {
 	rs.inbox = prefix + "." + rand.Text() + "."
-	for i := range rs.all {
+	for i := range rs.places {
 		sub, err := nc.ChanSubscribe(rs.inbox+strconv.Itoa(i)+".*", msgs)
 		if err != nil {
 			return fmt.Errorf("subscribe to the inbox: %w", err)
 		}
-		rs.all[i].sub = sub
+		rs.places[i].sub = sub
 	}
 	return nil
 }
 
 func (rs *requests) unsubscribe() {
-	for _, q := range rs.all {
+	for _, q := range rs.places {
 		if q.sub != nil {
 			_ = q.sub.Unsubscribe() // fails only on a closed connection
 		}
@@ -79,32 +78,31 @@ func (rs *requests) unsubscribe() {
 
 // lookup returns the request for which a message arrived.
 func (rs *requests) lookup(m *nats.Msg) *request {
-	for i := range rs.all {
-		if rs.all[i].sub == m.Sub {
-			return &rs.all[i]
+	for i := range rs.places {
+		if rs.places[i].sub == m.Sub {
+			return &rs.places[i]
 		}
 	}
 	panic("bug: a message arrived for no request")
 }
 
-// forget ends all requests, because their consumer may be gone.
-func (rs *requests) forget() {
-	for i := range rs.all {
-		rs.all[i].end()
+func (rs *requests) endAll() {
+	for i := range rs.places {
+		rs.places[i].end()
 	}
 }
 
-// needed returns a free place if the reader should send a request now. If it should not, ok is false. The reader should
-// send a request in three cases: no request is open, the only open request is half used or, before the tail, no open
-// request has a quick heartbeat.
-func (rs *requests) needed(tail, large bool) (place int, ok bool) {
-	open, fresh, quick := 0, false, tail
+// nextPlace returns a free place for a request. Ok is false if the reader should not send a request now. The reader
+// should send a request in three cases: no request is open, the only open request is half used or, before the tail, no
+// open request has a quick heartbeat.
+func (rs *requests) nextPlace(tail, large bool) (place int, ok bool) {
+	open, fresh, quick := 0, false, tail // fresh: an open request is not half used
 	place = -1
-	for i := range rs.all {
-		switch q := &rs.all[i]; {
+	for i := range rs.places {
+		switch q := &rs.places[i]; {
 		case q.open():
 			open++
-			fresh = fresh || !q.half(large)
+			fresh = fresh || !q.halfUsed(large)
 			quick = quick || q.quick
 		case place < 0:
 			place = i
@@ -113,24 +111,22 @@ func (rs *requests) needed(tail, large bool) (place int, ok bool) {
 	return place, place >= 0 && (!quick || !fresh && open < maxRequests-1)
 }
 
-// open reports whether any request is open.
-func (rs *requests) open() bool {
-	return slices.ContainsFunc(rs.all[:], func(q request) bool { return q.open() })
+func (rs *requests) anyOpen() bool {
+	return slices.ContainsFunc(rs.places[:], func(q request) bool { return q.open() })
 }
 
-// covers reports whether one open request, which the server ends after the stored messages, has room for this number of
-// messages.
+// covers reports whether an open request with noWait has room for this number of messages.
 func (rs *requests) covers(messages uint64) bool {
-	return slices.ContainsFunc(rs.all[:], func(q request) bool {
+	return slices.ContainsFunc(rs.places[:], func(q request) bool {
 		return q.open() && q.noWait && messages < uint64(q.messagesLeft)
 	})
 }
 
 // send sends a request on the subject of the consumer, and records it in a place.
 func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error {
-	rs.last++
-	q := &rs.all[place]
-	q.reply = rs.inbox + strconv.Itoa(place) + "." + strconv.Itoa(rs.last)
+	rs.lastNumber++
+	q := &rs.places[place]
+	q.reply = rs.inbox + strconv.Itoa(place) + "." + strconv.Itoa(rs.lastNumber)
 	if err := b.send(nc, subject, q.reply); err != nil {
 		return err
 	}
@@ -143,14 +139,13 @@ func (rs *requests) send(nc *nats.Conn, subject string, place int, b body) error
 type body struct {
 	Batch    int `json:"batch"`
 	MaxBytes int `json:"max_bytes"`
-	// NoWait makes the server end the request after the stored messages. If Expires is set and no message is stored, the
+	// NoWait makes the server end the request after the stored messages. If no message is stored, and Expires is set, the
 	// server ends the request after the next message.
 	NoWait    bool          `json:"no_wait,omitempty"`
 	Expires   time.Duration `json:"expires,omitempty"`
 	Heartbeat time.Duration `json:"idle_heartbeat,omitempty"`
 }
 
-// send publishes the request on the subject of a consumer.
 func (b body) send(nc *nats.Conn, subject, reply string) error {
 	data, err := json.Marshal(b)
 	if err != nil {

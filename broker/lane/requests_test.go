@@ -14,11 +14,11 @@ import (
 )
 
 // TestRequestsUsedUpExactly: a reader continues after messages have used up the bytes of a request exactly. Nats-server
-// ends such a request without a report. The test covers the middle of a lane and the tail, where nothing else would
-// wake the reader for 25 minutes. The buffers of the readers differ by one byte each, over a range larger than a
+// ends such a request without a report. The test covers the middle of a lane, and the tail, where the reader would
+// otherwise wait for 25 minutes. The buffers of the readers differ by one byte each, over a range larger than a
 // message, so the messages use up some requests exactly.
 func TestRequestsUsedUpExactly(t *testing.T) {
-	const stored, later = 20, 15           // messages
+	const stored, added = 20, 15           // messages
 	const minBuffer, maxBuffer = 900, 1020 // bytes
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -34,7 +34,7 @@ func TestRequestsUsedUpExactly(t *testing.T) {
 			o.check(1, stored)
 		}
 		time.Sleep(time.Minute)
-		for i := range later {
+		for i := range added {
 			r.publish(stored+i+1, stored+i+1)
 			time.Sleep(50 * time.Millisecond)
 			for _, o := range readers {
@@ -65,7 +65,7 @@ func TestFewRequestsWait(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := c.CachedInfo().NumWaiting; got > maxRequests {
-				t.Fatalf("%d requests wait after %d messages, want %d at most", got, last, maxRequests)
+				t.Fatalf("after %d messages, %d requests wait, want %d at most", last, got, maxRequests)
 			}
 		}
 		o.check(1, last)
@@ -73,8 +73,8 @@ func TestFewRequestsWait(t *testing.T) {
 	})
 }
 
-// TestNeeded: the remaining messages and bytes of the open requests determine whether another request is needed.
-func TestNeeded(t *testing.T) {
+// TestNextPlace: the remaining messages and bytes of the open requests determine whether another request is needed.
+func TestNextPlace(t *testing.T) {
 	const size = 1000
 	fresh := request{messagesLeft: pullBatch, bytesRequested: size, bytesLeft: size}
 	used := request{messagesLeft: pullBatch / 2, bytesRequested: size, bytesLeft: size}
@@ -86,26 +86,26 @@ func TestNeeded(t *testing.T) {
 	quickUsed.quick = true
 	for _, tt := range []struct {
 		name        string
-		all         [maxRequests]request
+		places      [maxRequests]request
 		tail, large bool
 		place       int // of the next request, or -1 for none
 	}{
-		{"none yet", [maxRequests]request{}, true, false, 0},
-		{"none open", [maxRequests]request{over, exact, over}, false, false, 0},
-		{"a fresh one at the tail", [maxRequests]request{fresh}, true, false, -1},
-		{"a used one at the tail", [maxRequests]request{over, used}, true, false, 0},
-		{"its bytes are used", [maxRequests]request{full}, true, false, 1},
-		{"its bytes are used by a large one", [maxRequests]request{full}, true, true, -1},
-		{"two used ones", [maxRequests]request{used, full}, true, false, -1},
-		{"a slow one in the middle", [maxRequests]request{fresh}, false, false, 1},
-		{"two slow ones in the middle", [maxRequests]request{used, over, fresh}, false, false, 1},
-		{"a quick one in the middle", [maxRequests]request{quick}, false, false, -1},
-		{"a used quick one in the middle", [maxRequests]request{quickUsed}, false, false, 1},
-		{"a slow and a used quick one", [maxRequests]request{used, quickUsed}, false, false, -1},
-		{"all", [maxRequests]request{used, used, used}, false, false, -1},
+		{"no request", [maxRequests]request{}, true, false, 0},
+		{"no open request", [maxRequests]request{over, exact, over}, false, false, 0},
+		{"fresh at the tail", [maxRequests]request{fresh}, true, false, -1},
+		{"half used at the tail", [maxRequests]request{over, used}, true, false, 0},
+		{"half of the bytes used", [maxRequests]request{full}, true, false, 1},
+		{"half of the bytes used, large", [maxRequests]request{full}, true, true, -1},
+		{"two half used", [maxRequests]request{used, full}, true, false, -1},
+		{"slow, not at the tail", [maxRequests]request{fresh}, false, false, 1},
+		{"two slow, not at the tail", [maxRequests]request{used, over, fresh}, false, false, 1},
+		{"quick, not at the tail", [maxRequests]request{quick}, false, false, -1},
+		{"half used and quick, not at the tail", [maxRequests]request{quickUsed}, false, false, 1},
+		{"slow, and half used and quick", [maxRequests]request{used, quickUsed}, false, false, -1},
+		{"all places taken", [maxRequests]request{used, used, used}, false, false, -1},
 	} {
-		rs := requests{all: tt.all}
-		place, ok := rs.needed(tt.tail, tt.large)
+		rs := requests{places: tt.places}
+		place, ok := rs.nextPlace(tt.tail, tt.large)
 		if ok != (tt.place >= 0) || ok && place != tt.place {
 			t.Errorf("%s: %d, %v, want %d", tt.name, place, ok, tt.place)
 		}
@@ -136,7 +136,7 @@ func TestScanUsedUpExactly(t *testing.T) {
 			t.Errorf("got %d messages and %v, want 6", len(got), err)
 		}
 		if took := time.Since(start); took != 0 {
-			t.Errorf("took %s", took)
+			t.Errorf("the scan took %s, want 0s", took)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestScanUsedUpExactly(t *testing.T) {
 func (r *rig) sizeOf(count int) (size int) {
 	r.t.Helper()
 	c, err := r.js.CreateConsumer(context.Background(), r.spec.Stream, jetstream.ConsumerConfig{
-		Name: r.scan().For + "-" + rand.Text(), AckPolicy: jetstream.AckNonePolicy,
+		Name: r.scan().Observer + "-" + rand.Text(), AckPolicy: jetstream.AckNonePolicy,
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -176,7 +176,7 @@ func TestRequestsOverlap(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()          // until the server knows the subscription
-		r.reader(s.Connect(), 0) // its owner takes nothing
+		r.reader(s.Connect(), 0) // with an owner that takes no items
 		synctest.Wait()
 		if got, _, err := sub.Pending(); err != nil || got != 2 {
 			t.Errorf("%d requests while %d of %d messages are read, want 2 (%v)", got, bufferItems, pullBatch, err)
@@ -189,12 +189,12 @@ func TestRequestsOverlap(t *testing.T) {
 func TestControlOfEarlierRequest(t *testing.T) {
 	for subject, want := range map[string]bool{"_INBOX.x.0.7": true, "_INBOX.x.0.8": false} {
 		p := &pull{r: NewReader(ReaderConfig{}), tail: true}
-		all := &p.requests.all
-		all[0] = request{reply: "_INBOX.x.0.8", messagesLeft: 5, bytesRequested: 5, bytesLeft: 5}
-		all[1] = request{messagesLeft: pullBatch, bytesRequested: 5, bytesLeft: 5} // so that no other request is needed
+		places := &p.requests.places
+		places[0] = request{reply: "_INBOX.x.0.8", messagesLeft: 5, bytesRequested: 5, bytesLeft: 5}
+		places[1] = request{messagesLeft: pullBatch, bytesRequested: 5, bytesLeft: 5} // so that no other request is needed
 		timeout := &nats.Msg{Subject: subject, Header: nats.Header{"Status": {"408"}}}
-		if err := p.control(t.Context(), &all[0], timeout); err != nil || all[0].open() != want {
-			t.Errorf("after a timeout on %s: open is %v, want %v (%v)", subject, all[0].open(), want, err)
+		if err := p.control(t.Context(), &places[0], timeout); err != nil || places[0].open() != want {
+			t.Errorf("after a timeout on %s: open is %v, want %v (%v)", subject, places[0].open(), want, err)
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 
 // Sample is the state of a stream as its leader reports it.
 type Sample struct {
-	ServerTime time.Time // the leader's clock when it answered
-	Received   time.Time // the local clock when the answer arrived
+	ServerTime time.Time // of the answer, by the leader's clock
+	Received   time.Time // by the local clock
 	Leader     string    // empty on a single server
 	Quorate    bool      // the leader has recently heard from a majority of the stream's replicas, itself included
-	Created    time.Time // creation time of the stream, which distinguishes two streams of one name
+	Created    time.Time // creation time of the stream, which distinguishes streams of one name
 	FirstSeq   uint64
 	LastSeq    uint64
 	Messages   uint64
@@ -34,13 +34,13 @@ func SampleOf(info *jetstream.StreamInfo, received time.Time) Sample {
 	return s
 }
 
-// quorate reports whether an answer is from a leader that has recently heard from a majority of the replicas. Then
+// quorate reports whether an answer is from a leader that has recently heard from a majority of the replicas, so that
 // there is no other leader. While a stream has no leader, nats-server lets any replica answer.
 func quorate(c *jetstream.ClusterInfo) bool {
 	heard := 1
 	for _, peer := range c.Replicas {
 		// Active is also zero if the leader has never heard from the peer.
-		if !peer.Offline && peer.Active < staleFor && (peer.Current || peer.Active > 0) {
+		if !peer.Offline && peer.Active < quorumTimeout && (peer.Current || peer.Active > 0) {
 			heard++
 		}
 	}

@@ -17,23 +17,23 @@ import (
 )
 
 func (r *rig) scan() Scan {
-	return Scan{Conn: r.nc, JetStream: r.js, APIPrefix: "$JS.API", Stream: r.spec.Stream, For: "test"}
+	return Scan{Conn: r.nc, JetStream: r.js, APIPrefix: "$JS.API", Stream: r.spec.Stream, Observer: "test"}
 }
 
 // scanned returns the sequences of a scan.
 func (r *rig) scanned(s Scan) ([]uint64, error) {
 	r.t.Helper()
-	var all []uint64
+	var sequences []uint64
 	for m, err := range s.All(context.Background()) {
 		if err != nil {
-			return all, err
+			return sequences, err
 		}
 		if got, want := m.Subject, "delay.30m.x"; got != want {
 			r.t.Errorf("sequence %d is on %s, want %s", m.Sequence, got, want)
 		}
-		all = append(all, m.Sequence)
+		sequences = append(sequences, m.Sequence)
 	}
-	return all, nil
+	return sequences, nil
 }
 
 func TestScan(t *testing.T) {
@@ -67,13 +67,13 @@ func TestScan(t *testing.T) {
 			}
 		}
 		for m, err := range r.scan().All(context.Background()) {
-			if err != nil || m.Sequence != 1 || m.Behind != 4 {
+			if err != nil || m.Sequence != 1 || m.Pending != 4 {
 				t.Errorf("the first: got %+v and %v", m, err)
 			}
 			break
 		}
-		if kept := r.consumers(); len(kept) > 0 {
-			t.Errorf("consumers are not deleted: %v", kept)
+		if names := r.consumers(); len(names) > 0 {
+			t.Errorf("consumers are not deleted: %v", names)
 		}
 	})
 }
@@ -99,10 +99,10 @@ func TestScanInBatches(t *testing.T) {
 	})
 }
 
-// TestScanBelievesTheServerAlone: a scan is not ended by stored messages that look like control messages, by forged
-// control messages in its inbox, or by control messages for another batch. Forged stored messages need no test:
-// nats-server accepts no $JS.ACK reply from a client.
-func TestScanBelievesTheServerAlone(t *testing.T) {
+// TestScanIgnoresForgedMessages: three kinds of messages do not end a scan: stored messages that look like control
+// messages, forged control messages in its inbox, and control messages for another batch. Forged stored messages need
+// no test: nats-server accepts no $JS.ACK reply from a client.
+func TestScanIgnoresForgedMessages(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		for _, status := range []string{"100", "404", "408", "409", "503"} {
@@ -131,24 +131,24 @@ func TestScanBelievesTheServerAlone(t *testing.T) {
 	})
 }
 
-// TestScanBeforeItsConsumerIsKnown: on a cluster, the server of the connection answers requests with 503 until it knows
+// TestScanBeforeConsumerIsKnown: on a cluster, the server of the connection answers requests with 503 until it knows
 // the consumer on another server.
-func TestScanBeforeItsConsumerIsKnown(t *testing.T) {
+func TestScanBeforeConsumerIsKnown(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		unknown time.Duration
 		want    error
 	}{
-		{"for a moment", time.Second, nil},
-		{"for ever", time.Hour, errNobody},
+		{"for a second", time.Second, nil},
+		{"forever", time.Hour, errNoServer},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 				r := newRig(t, s)
 				r.publish(1, 5)
-				began := time.Now()
+				start := time.Now()
 				natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
-					unknown := strings.HasPrefix(question, "CONSUMER.MSG.NEXT.") && time.Since(began) < tt.unknown
+					unknown := strings.HasPrefix(question, "CONSUMER.MSG.NEXT.") && time.Since(start) < tt.unknown
 					if unknown {
 						if err := r.nc.PublishMsg(&nats.Msg{Subject: m.Reply, Header: nats.Header{"Status": {"503"}}}); err != nil {
 							t.Error(err)
@@ -162,17 +162,17 @@ func TestScanBeforeItsConsumerIsKnown(t *testing.T) {
 				if !errors.Is(err, tt.want) || err == nil && !slices.Equal(got, []uint64{1, 2, 3, 4, 5}) {
 					t.Errorf("got %v and %v, want %v", got, err, tt.want)
 				}
-				if took := time.Since(began); took < min(tt.unknown, scanTimeout) || took > scanTimeout+time.Second {
-					t.Errorf("it took %v", took)
+				if took := time.Since(start); took < min(tt.unknown, scanTimeout) || took > scanTimeout+time.Second {
+					t.Errorf("the scan took %v", took)
 				}
 			})
 		})
 	}
 }
 
-// TestScanWhoseConsumerIsUnanswered: a scan repeats the request to create its consumer if the request is not answered.
-// On a cluster, a leader that steps down may not answer.
-func TestScanWhoseConsumerIsUnanswered(t *testing.T) {
+// TestScanRepeatsCreation: a scan repeats the request to create its consumer if the request is not answered. On a
+// cluster, a leader that steps down may not answer.
+func TestScanRepeatsCreation(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		r.publish(1, 5)
@@ -187,18 +187,18 @@ func TestScanWhoseConsumerIsUnanswered(t *testing.T) {
 		if scan.JetStream, err = jetstream.NewWithAPIPrefix(r.nc, natstest.ProxyAPI); err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
+		start := time.Now()
 		if got, err := r.scanned(scan); err != nil || !slices.Equal(got, []uint64{1, 2, 3, 4, 5}) {
 			t.Errorf("got %v and %v, want 1 to 5", got, err)
 		}
-		if took := time.Since(began); took != createTimeout || !lost {
-			t.Errorf("it took %v, want %v; a request was lost: %t", took, createTimeout, lost)
+		if took := time.Since(start); took != createTimeout || !lost {
+			t.Errorf("the scan took %v, want %v; a request was lost: %t", took, createTimeout, lost)
 		}
 	})
 }
 
-// TestScanSaysWhenItFails: a scan that does not reach the end returns an error.
-func TestScanSaysWhenItFails(t *testing.T) {
+// TestScanFails: a scan that does not reach the end returns an error.
+func TestScanFails(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		r.burst(1, scanBatch+1)
@@ -214,22 +214,22 @@ func TestScanSaysWhenItFails(t *testing.T) {
 			}
 		}
 		if failed == nil || n != scanBatch {
-			t.Errorf("without its consumer: got %d and %v, want an error after %d", n, failed, scanBatch)
+			t.Errorf("without a consumer: got %d and %v, want an error after %d", n, failed, scanBatch)
 		}
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
-		why := errors.New("enough")
+		cause := errors.New("enough")
 		n = 0
 		for _, err := range r.scan().All(ctx) {
 			if failed = err; err != nil {
 				break
 			}
 			if n++; n == 1 {
-				cancel(why)
+				cancel(cause)
 			}
 		}
-		if !errors.Is(failed, why) {
-			t.Errorf("interrupted: got %v, want %v", failed, why)
+		if !errors.Is(failed, cause) {
+			t.Errorf("interrupted: got %v, want %v", failed, cause)
 		}
 		missing := r.scan()
 		missing.Stream = "DELAY_99m"
@@ -256,8 +256,8 @@ func TestScanCounts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, gone := range []uint64{2, 5} {
-			if err := st.DeleteMsg(context.Background(), gone); err != nil {
+		for _, seq := range []uint64{2, 5} {
+			if err := st.DeleteMsg(context.Background(), seq); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -280,8 +280,8 @@ func TestScanCounts(t *testing.T) {
 				t.Errorf("%s: got %d and %v, want %d", tt.name, got, err, tt.want)
 			}
 		}
-		if kept := r.consumers(); len(kept) > 0 {
-			t.Errorf("consumers are not deleted: %v", kept)
+		if names := r.consumers(); len(names) > 0 {
+			t.Errorf("consumers are not deleted: %v", names)
 		}
 		missing := r.scan()
 		missing.Stream = "DELAY_99m"

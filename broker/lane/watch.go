@@ -10,7 +10,7 @@ const quickHeartbeat = time.Second
 //
 // Before the tail of a lane, the next message may be due at any moment. At the tail, no message can be due before the
 // lane's delay has passed, so the heartbeat may be a fraction of the delay. A heartbeat every second on each of forty
-// idle lanes would be a measurable idle load. On a single server, a consumer rarely disappears silently: if the server
+// idle lanes would be a measurable load. On a single server, a consumer rarely disappears silently: if the server
 // stops, the connection is lost, and if the server deletes the consumer, it reports the deletion. So on a single
 // server, a heartbeat every ten minutes is enough. If only JetStream restarts, the next request of any part of the
 // broker notices the restart: see [Reader.Probe].

@@ -40,50 +40,50 @@ func TestWatch(t *testing.T) {
 // TestLags: only a consumer that has lacked a message of the leader for two seconds lags.
 func TestLags(t *testing.T) {
 	start := time.Unix(1000, 0)
-	type look struct {
-		after time.Duration
-		more  bool // the leader has a message that the consumer lacks
-		want  bool
+	type answer struct {
+		after   time.Duration
+		lacking bool // the leader has a message that the consumer lacks
+		want    bool
 	}
 	for _, tt := range []struct {
-		name  string
-		looks []look
+		name    string
+		answers []answer
 	}{
-		{"all read", []look{{0, false, false}, {time.Hour, false, false}}},
-		{"behind", []look{{0, true, false}, {2*time.Second - 1, true, false}, {2 * time.Second, true, true}}},
+		{"no message lacks", []answer{{0, false, false}, {time.Hour, false, false}}},
+		{"a message lacks", []answer{{0, true, false}, {2*time.Second - 1, true, false}, {2 * time.Second, true, true}}},
 		{"deleted in between",
-			[]look{{0, true, false}, {time.Second, false, false}, {2 * time.Second, true, false},
+			[]answer{{0, true, false}, {time.Second, false, false}, {2 * time.Second, true, false},
 				{4 * time.Second, true, true}}},
 	} {
 		p := new(pull)
-		for i, l := range tt.looks {
-			if got := p.lags(l.more, start.Add(l.after)); got != l.want {
-				t.Errorf("%s, look %d: %v, want %v", tt.name, i, got, l.want)
+		for i, a := range tt.answers {
+			if got := p.lags(a.lacking, start.Add(a.after)); got != a.want {
+				t.Errorf("%s, answer %d: %v, want %v", tt.name, i, got, a.want)
 			}
 		}
 	}
 }
 
-// TestMustCompare: some heartbeats make a reader ask the leader for messages that the consumer lacks. Without this, a
-// reader whose consumer was on a lagging replica waited for as long as the replica lagged.
+// TestMustCompare: some heartbeats make a reader ask the leader for messages that the consumer lacks. Without these
+// requests, a reader with a consumer on a lagging replica would wait for as long as the replica lags.
 func TestMustCompare(t *testing.T) {
 	now := time.Unix(1000, 0)
-	long, lately := now.Add(-compareEvery), now.Add(1-compareEvery)
+	old, recent := now.Add(-compareInterval), now.Add(1-compareInterval)
 	for _, tt := range []struct {
-		name string
-		p    pull
-		past bool
-		want bool
+		name    string
+		p       pull
+		skipped bool
+		want    bool
 	}{
-		{"one server, at the tail", pull{tail: true, compared: long}, false, false},
-		{"one server, not at the tail", pull{compared: long}, false, false},
-		{"one server, past messages", pull{tail: true, compared: lately}, true, true},
-		{"a cluster, at the tail", pull{clustered: true, tail: true, compared: long}, false, true},
-		{"a cluster, at the tail, asked lately", pull{clustered: true, tail: true, compared: lately}, false, false},
-		{"a cluster, lacking one", pull{clustered: true, tail: true, compared: lately, lackingSince: lately}, false, true},
-		{"a cluster, not at the tail", pull{clustered: true, compared: lately}, false, true},
+		{"one server, at the tail", pull{tail: true, comparedAt: old}, false, false},
+		{"one server, not at the tail", pull{comparedAt: old}, false, false},
+		{"one server, skipped sequences", pull{tail: true, comparedAt: recent}, true, true},
+		{"a cluster, at the tail", pull{clustered: true, tail: true, comparedAt: old}, false, true},
+		{"a cluster, at the tail, asked recently", pull{clustered: true, tail: true, comparedAt: recent}, false, false},
+		{"a cluster, lacking one", pull{clustered: true, tail: true, comparedAt: recent, lackingSince: recent}, false, true},
+		{"a cluster, not at the tail", pull{clustered: true, comparedAt: recent}, false, true},
 	} {
-		if got := tt.p.mustCompare(tt.past, now); got != tt.want {
+		if got := tt.p.mustCompare(tt.skipped, now); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
@@ -104,17 +104,17 @@ func TestBytesOfARequest(t *testing.T) {
 		p := newPull(&Reader{cfg: ReaderConfig{Buffer: tt.buffer}},
 			&jetstream.StreamInfo{Config: jetstream.StreamConfig{MaxMsgSize: tt.max}}, 1)
 		got := p.bytes()
-		p.large = true
+		p.nextIsLarge = true
 		if large := p.bytes(); got != tt.want || large != tt.large {
-			t.Errorf("messages of up to %d bytes, a buffer of %d: asks for %d bytes and then %d, want %d and %d", tt.max,
-				tt.buffer, got, large, tt.want, tt.large)
+			t.Errorf("messages of up to %d bytes, a buffer of %d: %d bytes, and %d if the next is large; want %d and %d",
+				tt.max, tt.buffer, got, large, tt.want, tt.large)
 		}
 	}
 }
 
-// TestSeparate distinguishes a leader that is the connection's own server from a leader that can stop without an event
-// on the connection.
-func TestSeparate(t *testing.T) {
+// TestLeaderIsRemote distinguishes a leader that is the connection's own server from a leader that can stop without an
+// event on the connection.
+func TestLeaderIsRemote(t *testing.T) {
 	for _, test := range []struct {
 		cluster *jetstream.ClusterInfo
 		want    bool
@@ -124,8 +124,8 @@ func TestSeparate(t *testing.T) {
 		{&jetstream.ClusterInfo{Leader: "behind a leaf node"}, true},
 		{&jetstream.ClusterInfo{Name: "C", Leader: "ours"}, true},
 	} {
-		if got := separate(&jetstream.StreamInfo{Cluster: test.cluster}, "ours"); got != test.want {
-			t.Errorf("%+v: separate %v, want %v", test.cluster, got, test.want)
+		if got := leaderIsRemote(&jetstream.StreamInfo{Cluster: test.cluster}, "ours"); got != test.want {
+			t.Errorf("%+v: remote %v, want %v", test.cluster, got, test.want)
 		}
 	}
 }

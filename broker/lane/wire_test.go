@@ -26,7 +26,7 @@ type wire struct {
 
 func (w *wire) set(lose func(head, body string) bool) { w.lose.Store(&lose) }
 
-// readOver starts a reader whose connection is the wire, and an owner that takes everything immediately.
+// readOver starts a reader over the wire, and an owner that takes all items immediately.
 func (r *rig) readOver(w *wire) *owner {
 	r.t.Helper()
 	return r.read(r.server.Connect(nats.SetCustomDialer(w)), 0)
@@ -75,7 +75,7 @@ func (w *wire) filter(down io.Writer, up io.Reader) {
 	}
 }
 
-// isStored reports whether a protocol line is that of a stored message.
+// isStored reports whether a protocol line belongs to a stored message.
 func isStored(head string) bool { return strings.Contains(head, "$JS.ACK.") }
 
 // TestLostInTheMiddle: messages in the middle get lost. The gap in the consumer's numbers shows the loss immediately.
@@ -83,8 +83,8 @@ func TestLostInTheMiddle(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		w := &wire{server: s}
-		var first string // consumer
-		var again bool
+		var first string // name of the first consumer
+		var lostAgain bool
 		w.set(func(head, body string) bool {
 			if !isStored(head) {
 				return false
@@ -96,8 +96,8 @@ func TestLostInTheMiddle(t *testing.T) {
 			if consumer == first {
 				return body == "5\r\n" || body == "6\r\n"
 			}
-			lost := body == "100\r\n" && !again
-			again = again || lost
+			lost := body == "100\r\n" && !lostAgain
+			lostAgain = lostAgain || lost
 			return lost
 		})
 		o := r.readOver(w)
@@ -107,21 +107,21 @@ func TestLostInTheMiddle(t *testing.T) {
 		o.check(1, 400)
 		o.checkEpochs("fresh", "same", "same")
 		if took := time.Since(start); took > time.Second {
-			t.Errorf("took %s", took)
+			t.Errorf("the reader took %s, want at most a second", took)
 		}
 	})
 }
 
-// TestHeartbeatAhead: the last stored message gets lost. The next heartbeat shows the loss.
-func TestHeartbeatAhead(t *testing.T) {
+// TestHeartbeatShowsLoss: the last stored message gets lost. The next heartbeat shows the loss.
+func TestHeartbeatShowsLoss(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
 		r.burst(1, 10)
 		w := &wire{server: s}
-		var once bool
+		var done bool
 		w.set(func(head, body string) bool {
-			lost := isStored(head) && body == "10\r\n" && !once
-			once = once || lost
+			lost := isStored(head) && body == "10\r\n" && !done
+			done = done || lost
 			return lost
 		})
 		o := r.readOver(w)
@@ -135,7 +135,7 @@ func TestHeartbeatAhead(t *testing.T) {
 }
 
 // TestLostAfterIdling: after an idle hour, a message arrives that announces more messages, and then all messages and
-// heartbeats get lost. The reader must notice this soon: the slow heartbeat of an idle lane ends with the first
+// heartbeats get lost. The reader must notice the loss soon: the slow heartbeat of an idle lane ends with the first
 // message.
 func TestLostAfterIdling(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -159,7 +159,7 @@ func TestLostAfterIdling(t *testing.T) {
 		if !lost {
 			t.Fatal("nothing was lost")
 		}
-		time.Sleep(1 + backoffLow)
+		time.Sleep(1 + minBackoff)
 		o.check(1, 2000)
 		o.checkEpochs("fresh", "same")
 	})
@@ -184,7 +184,7 @@ func TestSilence(t *testing.T) {
 		o.check(1, 4)
 		o.checkEpochs("fresh", "same")
 		if got, want := time.Since(start), 25*time.Minute+51*time.Millisecond-1; got != want {
-			t.Errorf("took %s, want %s", got, want)
+			t.Errorf("the reader took %s, want %s", got, want)
 		}
 	})
 }

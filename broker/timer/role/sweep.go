@@ -113,7 +113,7 @@ type Overdue struct {
 func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) (end Pass) {
 	start, waited := time.Now(), time.Duration(0) // waited is the time of waits, in which a pass costs nothing
 	scan := s.Scan
-	scan.Stream, scan.For, scan.HeadersOnly = s.Name(), "sweep", true
+	scan.Stream, scan.Observer, scan.HeadersOnly = s.Name(), "sweep", true
 	scan.Filters = []string{s.Policy.Names.TimerFilter()}
 	b := newBatch()
 	for m, err := range scan.All(ctx) {

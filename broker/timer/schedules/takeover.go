@@ -76,7 +76,7 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Result) e
 		return fmt.Errorf("read the state of %s: %w", stream, err)
 	}
 	scan := o.Store.Scan
-	scan.Stream, scan.For, scan.HeadersOnly, scan.To = stream, "schedules", true, info.LastSeq
+	scan.Stream, scan.Observer, scan.HeadersOnly, scan.To = stream, "schedules", true, info.LastSeq
 	for m, err := range scan.All(ctx) {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", stream, err)

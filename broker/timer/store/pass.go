@@ -72,7 +72,7 @@ func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Se
 		var ahead []*head
 		for _, p := range f.passes(t.Policy.Names) {
 			scan := t.Scan
-			scan.Stream, scan.For, scan.HeadersOnly = t.Policy.Names.TimersStream(), "timers", true
+			scan.Stream, scan.Observer, scan.HeadersOnly = t.Policy.Names.TimersStream(), "timers", true
 			scan.From, scan.To, scan.Filters = from, to, []string{p.filter}
 			next, stop := iter.Pull2(scan.All(ctx))
 			defer stop()
