@@ -82,14 +82,14 @@ func New(links Links, cfg Config) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create the JetStream client of the control connection: %w", err)
 	}
-	reading, err := jetstream.NewWithAPIPrefix(links.Read, cfg.APIPrefix)
+	readJS, err := jetstream.NewWithAPIPrefix(links.Read, cfg.APIPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("create the JetStream client of the read connection: %w", err)
 	}
 	b := &Broker{
 		cfg: cfg, names: streams.Policy().Names, keys: streams.Keys(), streams: streams.On(links.Control, js),
 		connections: connections{
-			links: links, linkStates: link.NewStates(links), readJetStream: reading,
+			links: links, linkStates: link.NewStates(links), readJetStream: readJS,
 			jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
 		},
 		users: links.Users(), log: cfg.Log, started: time.Now(), tally: stats.NewTally(cfg.Rates),
@@ -100,7 +100,7 @@ func New(links Links, cfg Config) (*Broker, error) {
 	b.id = instanceOf(b.leaser)
 	b.engine = engine.New(engine.Config{
 		Settings: cfg, Keys: b.keys, JetStream: b.jetstream, Links: b.linkStates, Leaser: b.leaser, Pauses: b.pauses.Keeper,
-		Tally: b.tally, Read: links.Read, Reading: reading,
+		Tally: b.tally, Read: links.Read, Reading: readJS,
 	})
 	return b, nil
 }

@@ -28,9 +28,9 @@ func (b *Broker) startServices(ctx context.Context, lanes []streams.Spec, s *rol
 	if _, ok := streams.SpecOfKind(lanes, streams.Timers); !ok && len(cfg.Calls) == 0 {
 		return func() {}
 	}
-	named := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
+	timers := &store.Timers{Policy: s.Policy, API: s.API, Publish: s.Publish, Scan: s.Scan}
 	requests := service.NewService(service.Config{
-		Conn: b.links.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id, Timers: named,
+		Conn: b.links.Control, Calls: cfg.Calls, ReplyPrefixes: cfg.ReplyPrefixes, Instance: b.id, Timers: timers,
 		Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
 	})
 	var answering sync.WaitGroup
@@ -38,7 +38,7 @@ func (b *Broker) startServices(ctx context.Context, lanes []streams.Spec, s *rol
 	if len(cfg.Schedules) > 0 {
 		scheduler := schedules.NewService(schedules.Config{
 			Conn: b.links.Control, Rules: cfg.Schedules, ReplyPrefixes: cfg.ReplyPrefixes,
-			Store: schedules.Store{Timers: named}, Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
+			Store: schedules.Store{Timers: timers}, Grace: config.AnswerTimeout(cfg.ShutdownGrace), Log: b.log,
 		})
 		answering.Go(func() { scheduler.Run(ctx) })
 	}
@@ -53,7 +53,7 @@ func (b *Broker) timers(write *acks.Inbox) *role.Stream {
 		API: b.jetstream.API, Copies: jsapi.Client{Conn: b.links.Read, API: b.cfg.APIPrefix},
 		Sample: b.jetstream.Sample, Publish: publishAndWait(write, names.TimersStream()),
 		Scan:         lane.Scan{Conn: b.links.Read, JetStream: b.readJetStream, APIPrefix: b.cfg.APIPrefix},
-		ClaimTimeout: b.claimTimeout, ReadKeys: func(local time.Time) { keys.ReadSince(local, local) },
+		ClaimTimeout: b.claimTimeout, ReadKeys: func(now time.Time) { keys.ReadSince(now, now) },
 	})
 }
 

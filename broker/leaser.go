@@ -54,8 +54,8 @@ func (b *Broker) claimTimeout(instance string) time.Duration {
 
 // instanceOf returns the name of this instance. It is random if the leaser does not name instances.
 func instanceOf(o lease.Leaser) string {
-	if named, ok := o.(interface{ Instance() string }); ok {
-		return named.Instance()
+	if namer, ok := o.(interface{ Instance() string }); ok {
+		return namer.Instance()
 	}
 	return nuid.Next()
 }

@@ -63,8 +63,8 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 // not log its end.
 func (b *Broker) logPauses(l *pause.List) {
 	for _, p := range l.Pauses {
-		last, known := b.pauses.loggedStates[p.ID]
-		if last == p.State {
+		lastState, known := b.pauses.loggedStates[p.ID]
+		if lastState == p.State {
 			continue
 		}
 		b.pauses.loggedStates[p.ID] = p.State

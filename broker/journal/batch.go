@@ -52,18 +52,18 @@ type batch struct {
 // body appends the body of the batch's message to a buffer.
 func (b batch) body(h head, buffer []byte) []byte {
 	h.Version, h.Records, h.First, h.Last = Version, b.span.Records, b.span.First, b.span.Last
-	first, err := json.Marshal(h)
+	headLine, err := json.Marshal(h)
 	if err != nil {
 		panic(fmt.Sprintf("bug: encode the head of a batch: %v", err))
 	}
-	buffer = append(append(buffer, first...), '\n')
+	buffer = append(append(buffer, headLine...), '\n')
 	return append(buffer, b.lines...)
 }
 
 // parseHead parses the first line of a batch, and returns the other lines.
 func parseHead(body []byte) (h head, lines []byte, err error) {
-	first, lines, _ := bytes.Cut(body, []byte("\n"))
-	if err := json.Unmarshal(first, &h); err != nil {
+	headLine, lines, _ := bytes.Cut(body, []byte("\n"))
+	if err := json.Unmarshal(headLine, &h); err != nil {
 		return h, nil, fmt.Errorf("decode the head of a batch: %w", err)
 	}
 	if h.Version > Version {

@@ -111,6 +111,6 @@ func parseRecord(b []byte) (Record, error) {
 
 // hasPrefix reports whether one of the lines has a field whose value begins with a text.
 func hasPrefix(lines []byte, name, text string) bool {
-	wanted := appendText([]byte(`"`+name+`":`), text)
-	return bytes.Contains(lines, wanted[:len(wanted)-1])
+	pattern := appendText([]byte(`"`+name+`":`), text)
+	return bytes.Contains(lines, pattern[:len(pattern)-1])
 }

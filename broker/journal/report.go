@@ -73,13 +73,13 @@ func newRuns() runs { return runs{byStart: make(map[start]*run)} }
 // batch with the same number was read before, the batch is a copy.
 func (r *runs) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 	key := start{h.Instance, h.Start}
-	known := r.byStart[key]
-	if known != nil && h.Number <= known.number {
+	current := r.byStart[key]
+	if current != nil && h.Number <= current.number {
 		return false
 	}
-	r.recordGap(known, storedAt, hole)
-	if known != nil && h.Previous > known.number {
-		hole(Hole{Instance: h.Instance, From: known.completeUntil, To: storedAt,
+	r.recordGap(current, storedAt, hole)
+	if current != nil && h.Previous > current.number {
+		hole(Hole{Instance: h.Instance, From: current.completeUntil, To: storedAt,
 			Reason: "batches were removed, or a server lost them"})
 	}
 	if l := h.Lost; l != nil {
@@ -87,25 +87,25 @@ func (r *runs) addBatch(h head, storedAt time.Time, hole func(Hole)) bool {
 			Reason: "dropped: the journal's stream stored nothing, or too little"})
 	}
 	r.lastStored = storedAt
-	if known == nil {
+	if current == nil {
 		r.makeRoom(hole)
-		known = new(run)
-		r.byStart[key] = known
+		current = new(run)
+		r.byStart[key] = current
 	}
-	*known = run{number: h.Number, lastStored: storedAt, completeUntil: h.completeUntil(storedAt), end: h.End}
+	*current = run{number: h.Number, lastStored: storedAt, completeUntil: h.completeUntil(storedAt), end: h.End}
 	return true
 }
 
 // recordGap processes the interval between the previous batch and a batch that was stored at storedAt. If the interval
 // is longer than the interval of heartbeats, no instance could write in it. An instance that wrote before and after the
-// interval reports its own losses. An instance that never writes again may have run in the interval. Known is the run
+// interval reports its own losses. An instance that never writes again may have run in the interval. Current is the run
 // to which the new batch belongs, or nil if the batch is the first of its start.
-func (r *runs) recordGap(known *run, storedAt time.Time, hole func(Hole)) {
+func (r *runs) recordGap(current *run, storedAt time.Time, hole func(Hole)) {
 	gap := storedAt.Sub(r.lastStored)
 	if r.lastStored.IsZero() || gap <= heartbeatInterval+flushInterval {
 		return
 	}
-	if known == nil {
+	if current == nil {
 		if gap > deadAfter {
 			hole(Hole{From: r.lastStored, To: storedAt, Reason: "no instance wrote: none ran, or none kept a journal"})
 		}
@@ -138,8 +138,8 @@ func (r *runs) makeRoom(hole func(Hole)) {
 // completeUntil returns the time up to which all records of the start are in this batch or in an earlier batch. The
 // batch was stored at storedAt.
 func (h head) completeUntil(storedAt time.Time) time.Time {
-	if last := timeOf(h.Last); h.Records > 0 && last.Before(storedAt) {
-		storedAt = last
+	if lastRecord := timeOf(h.Last); h.Records > 0 && lastRecord.Before(storedAt) {
+		storedAt = lastRecord
 	}
 	return storedAt.Add(-maxStoreDelay)
 }
@@ -149,10 +149,10 @@ func (h head) completeUntil(storedAt time.Time) time.Time {
 func (r *runs) reportSilent(now time.Time, states []State, hole func(Hole)) {
 	var holes []Hole
 	for key, run := range r.byStart {
-		running := slices.ContainsFunc(states, func(s State) bool { return s.belongsTo(key) })
+		isRunning := slices.ContainsFunc(states, func(s State) bool { return s.belongsTo(key) })
 		silence := now.Sub(run.lastStored)
 		switch {
-		case run.end, running:
+		case run.end, isRunning:
 		case silence > deadAfter:
 			holes = append(holes, run.killed(key.instance))
 		case states != nil && silence > maxStoreDelay:

@@ -83,13 +83,13 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 		s.Holes = append(s.Holes, Hole{From: s.OldestBatch, To: s.OldestBatch,
 			Reason: "the journal no longer has the place to continue from"})
 	}
-	until, batches := s.SearchedAt, uint64(0)
+	end, batches := s.SearchedAt, uint64(0)
 	for m, err := range scan.All(ctx) {
 		if err != nil {
 			return s.Report, fmt.Errorf("read %s: %w", j.stream, err)
 		}
 		if !q.Until.IsZero() && m.At.After(q.Until.Add(maxRecordAge)) {
-			until = m.At
+			end = m.At
 			break
 		}
 		if batches++; q.Progress != nil {
@@ -103,7 +103,7 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 			return s.Report, err
 		}
 	}
-	s.conclude(until)
+	s.conclude(end)
 	return s.Report, nil
 }
 
@@ -205,12 +205,12 @@ func (s *search) hole(h Hole) {
 }
 
 // conclude reports the holes at the end of the interval, and the hole before the journal's oldest batch.
-func (s *search) conclude(until time.Time) {
+func (s *search) conclude(end time.Time) {
 	states := s.cfg.States
-	if until.Before(s.SearchedAt) {
+	if end.Before(s.SearchedAt) {
 		states = nil // they describe a time after the interval of the query
 	}
-	s.runs.reportSilent(until, states, s.hole)
+	s.runs.reportSilent(end, states, s.hole)
 	if !s.Since.IsZero() && s.From.Sequence == 0 && (s.OldestBatch.IsZero() || s.Since.Before(s.OldestBatch)) {
 		h := Hole{From: s.Since, To: s.OldestBatch, Reason: "the journal begins later"}
 		if s.OldestBatch.IsZero() {

@@ -24,8 +24,8 @@ func (w *Writer) State() *State {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	unstored := w.lost.union(w.sending).union(w.open.span)
-	for _, b := range w.full {
+	unstored := w.lostSpan.union(w.sendingSpan).union(w.openBatch.span)
+	for _, b := range w.fullBatches {
 		unstored = unstored.union(b.span)
 	}
 	s := &State{Instance: w.cfg.Instance, Start: w.start, Unstored: unstored.Records}

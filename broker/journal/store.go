@@ -32,7 +32,7 @@ type Publisher interface {
 
 // store stores one batch, or drops it after maxBatchAge. Only one call runs at a time, so the numbers in the stream
 // rise.
-func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
+func (w *Writer) store(ctx context.Context, publisher Publisher, b batch, end bool) {
 	w.number++
 	h := head{Instance: w.cfg.Instance, Start: w.start, Number: w.number, Previous: w.previous, End: end}
 	lost := w.takeLost()
@@ -43,7 +43,7 @@ func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 	w.buffer = b.body(h, w.buffer[:0])
 	header := nats.Header{message.HeaderSeal: {w.cfg.Seal(w.cfg.Subject, w.buffer)}, "Nats-Msg-Id": {rand.Text()}}
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		err := w.publish(ctx, to, &nats.Msg{Subject: w.cfg.Subject, Header: header, Data: w.buffer})
+		err := w.publish(ctx, publisher, &nats.Msg{Subject: w.cfg.Subject, Header: header, Data: w.buffer})
 		if err == nil {
 			w.previous = w.number
 			w.cfg.Counts.Stored.Add(uint64(b.span.Records))
@@ -63,9 +63,9 @@ func (w *Writer) store(ctx context.Context, to Publisher, b batch, end bool) {
 }
 
 // publish publishes a batch once. It returns nil if the stream has stored the batch.
-func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
+func (w *Writer) publish(ctx context.Context, publisher Publisher, m *nats.Msg) error {
 	result := make(chan error, 1)
-	to.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (again bool) {
+	publisher.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (again bool) {
 		reply, ok := jsapi.ReplyOf(answer, err, w.cfg.Stream)
 		if !ok {
 			return true
@@ -88,10 +88,10 @@ func (w *Writer) publish(ctx context.Context, to Publisher, m *nats.Msg) error {
 func (w *Writer) release(b batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting -= len(b.lines)
-	w.sending = span{}
+	w.waitingBytes -= len(b.lines)
+	w.sendingSpan = span{}
 	if full := w.fullBytes + lineRoom; cap(b.lines) >= full && cap(b.lines) <= 2*full {
-		w.free = b.lines[:0]
+		w.freeBuffer = b.lines[:0]
 	}
 }
 
@@ -99,8 +99,8 @@ func (w *Writer) release(b batch) {
 func (w *Writer) takeLost() span {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	lost := w.lost
-	w.sending, w.lost = w.sending.union(lost), span{}
+	lost := w.lostSpan
+	w.sendingSpan, w.lostSpan = w.sendingSpan.union(lost), span{}
 	return lost
 }
 
@@ -108,7 +108,7 @@ func (w *Writer) takeLost() span {
 // batch would have reported.
 func (w *Writer) drop(b batch, reported span, err error) {
 	w.mu.Lock()
-	w.lost = w.lost.union(reported).union(b.span)
+	w.lostSpan = w.lostSpan.union(reported).union(b.span)
 	w.mu.Unlock()
 	w.cfg.Counts.Dropped.Add(uint64(b.span.Records))
 	w.warn(err)

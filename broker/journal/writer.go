@@ -63,15 +63,15 @@ type Writer struct {
 	wake      chan struct{} // wakes Run; capacity 1; never closed
 	logLimit  ratelog.Limit
 
-	mu       sync.Mutex // guards the fields below; held while one line is encoded
-	open     batch      // the batch to which Add appends
-	full     []batch    // batches to store, in order
-	waiting  int        // bytes of open, full and sending
-	free     []byte     // memory of a stored batch, for reuse; nil if there is none
-	sending  span       // records taken from the queue and not yet stored
-	lost     span       // records dropped and not yet reported
-	deadline time.Time  // local time at which a stop must end; zero before BeginStop
-	closed   bool       // Add drops all records
+	mu           sync.Mutex // guards the fields below; held while one line is encoded
+	openBatch    batch      // the batch to which Add appends
+	fullBatches  []batch    // batches to store, in order
+	waitingBytes int        // bytes of openBatch, fullBatches and the batch that is being stored
+	freeBuffer   []byte     // memory of a stored batch, for reuse; nil if there is none
+	sendingSpan  span       // records taken from the queue and not yet stored
+	lostSpan     span       // records dropped and not yet reported
+	deadline     time.Time  // local time at which a stop must end; zero before BeginStop
+	closed       bool       // Add drops all records
 
 	series
 }
@@ -99,24 +99,24 @@ func (w *Writer) Add(r Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	single := span{1, ended, ended}
-	if w.waiting >= w.cfg.MaxWaiting || w.closed {
-		w.lost = w.lost.union(single)
+	if w.waitingBytes >= w.cfg.MaxWaiting || w.closed {
+		w.lostSpan = w.lostSpan.union(single)
 		w.cfg.Counts.Dropped.Add(1)
 		return
 	}
-	if w.open.span.Records == 0 {
-		w.open.firstAdded = now
+	if w.openBatch.span.Records == 0 {
+		w.openBatch.firstAdded = now
 		w.signal()
 	}
-	before := len(w.open.lines)
-	w.open.lines = r.append(w.open.lines)
-	w.open.span = w.open.span.union(single)
-	w.waiting += len(w.open.lines) - before
-	if len(w.open.lines) >= w.fullBytes {
-		w.full = append(w.full, w.open)
-		w.open, w.free = batch{lines: w.free}, nil
-		if w.open.lines == nil {
-			w.open.lines = make([]byte, 0, w.fullBytes+lineRoom)
+	size := len(w.openBatch.lines)
+	w.openBatch.lines = r.append(w.openBatch.lines)
+	w.openBatch.span = w.openBatch.span.union(single)
+	w.waitingBytes += len(w.openBatch.lines) - size
+	if len(w.openBatch.lines) >= w.fullBytes {
+		w.fullBatches = append(w.fullBatches, w.openBatch)
+		w.openBatch, w.freeBuffer = batch{lines: w.freeBuffer}, nil
+		if w.openBatch.lines == nil {
+			w.openBatch.lines = make([]byte, 0, w.fullBytes+lineRoom)
 		}
 		w.signal()
 	}
@@ -145,7 +145,7 @@ func (w *Writer) BeginStop() {
 
 // Run stores batches until ctx ends, and then stores the waiting records for at most maxFlush. The last batch marks the
 // end of this start.
-func (w *Writer) Run(ctx context.Context, to Publisher) {
+func (w *Writer) Run(ctx context.Context, publisher Publisher) {
 	// work ends later than ctx: see remaining.
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -157,7 +157,7 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 	for ctx.Err() == nil {
 		b, wait, ok := w.take(time.Now(), lastWrite, false)
 		if ok {
-			w.store(work, to, b, false)
+			w.store(work, publisher, b, false)
 			lastWrite = time.Now()
 			continue
 		}
@@ -171,16 +171,16 @@ func (w *Writer) Run(ctx context.Context, to Publisher) {
 	for end := false; !end; {
 		b, _, ok := w.take(time.Now(), lastWrite, true)
 		end = !ok || w.closeIfEmpty()
-		w.store(work, to, b, end)
+		w.store(work, publisher, b, end)
 	}
 }
 
 // take returns the next batch to store, or the time until there is one. The batch is full, or its first record has
 // waited for flushInterval, or it is an empty heartbeat. If flush is set, take returns any waiting records.
 func (w *Writer) take(now, lastWrite time.Time, flush bool) (b batch, wait time.Duration, ok bool) {
-	if full := w.takeFull(); len(full) > 0 {
-		b = full[0]
-		for _, next := range full[1:] {
+	if batches := w.takeFull(); len(batches) > 0 {
+		b = batches[0]
+		for _, next := range batches[1:] {
 			b.lines, b.span = append(b.lines, next.lines...), b.span.union(next.span)
 		}
 		return b, 0, true
@@ -188,11 +188,11 @@ func (w *Writer) take(now, lastWrite time.Time, flush bool) (b batch, wait time.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wait = lastWrite.Add(heartbeatInterval).Sub(now)
-	if w.open.span.Records > 0 {
-		wait = min(wait, w.open.firstAdded.Add(flushInterval).Sub(now))
+	if w.openBatch.span.Records > 0 {
+		wait = min(wait, w.openBatch.firstAdded.Add(flushInterval).Sub(now))
 		if flush || wait <= 0 {
-			b, w.open = w.open, batch{}
-			w.sending = b.span
+			b, w.openBatch = w.openBatch, batch{}
+			w.sendingSpan = b.span
 			return b, 0, true
 		}
 	}
@@ -204,23 +204,23 @@ func (w *Writer) takeFull() []batch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n, bytes := 0, 0
-	for n < len(w.full) && (n == 0 || bytes+len(w.full[n].lines) <= w.maxBytes) {
-		bytes += len(w.full[n].lines)
+	for n < len(w.fullBatches) && (n == 0 || bytes+len(w.fullBatches[n].lines) <= w.maxBytes) {
+		bytes += len(w.fullBatches[n].lines)
 		n++
 	}
-	taken := w.full[:n:n]
-	w.full = w.full[n:]
-	for _, b := range taken {
-		w.sending = w.sending.union(b.span)
+	batches := w.fullBatches[:n:n]
+	w.fullBatches = w.fullBatches[n:]
+	for _, b := range batches {
+		w.sendingSpan = w.sendingSpan.union(b.span)
 	}
-	return taken
+	return batches
 }
 
 // closeIfEmpty makes Add drop all further records if no record waits, and reports whether it did.
 func (w *Writer) closeIfEmpty() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.closed = len(w.full) == 0 && w.open.span.Records == 0
+	w.closed = len(w.fullBatches) == 0 && w.openBatch.span.Records == 0
 	return w.closed
 }
 

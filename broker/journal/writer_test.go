@@ -69,8 +69,8 @@ func TestRoomIsBounded(t *testing.T) {
 		began := time.Now().UTC()
 		for n := range many {
 			w.Add(record(n))
-			if w.waiting > k.room+1024 {
-				t.Fatalf("%d bytes wait, want at most %d", w.waiting, k.room+1024)
+			if w.waitingBytes > k.room+1024 {
+				t.Fatalf("%d bytes wait, want at most %d", w.waitingBytes, k.room+1024)
 			}
 			time.Sleep(time.Millisecond)
 		}

@@ -105,10 +105,10 @@ func AckOf(m *nats.Msg, stream string) (ack Ack, ok bool) {
 // time.
 func parsePlain(data []byte) (Ack, bool) {
 	rest, ok := bytes.CutPrefix(data, []byte(`{"stream":"`))
-	name, rest, found := bytes.Cut(rest, []byte(`",`))
-	digits, numbered := bytes.CutPrefix(bytes.TrimPrefix(rest, []byte(" ")), []byte(`"seq":`))
-	digits, closed := bytes.CutSuffix(digits, []byte(`}`))
-	if !ok || !found || !numbered || !closed || !plainName(name) || len(digits) > 1 && digits[0] == '0' {
+	name, rest, hasName := bytes.Cut(rest, []byte(`",`))
+	digits, hasSequence := bytes.CutPrefix(bytes.TrimPrefix(rest, []byte(" ")), []byte(`"seq":`))
+	digits, hasEnd := bytes.CutSuffix(digits, []byte(`}`))
+	if !ok || !hasName || !hasSequence || !hasEnd || !plainName(name) || len(digits) > 1 && digits[0] == '0' {
 		return Ack{}, false
 	}
 	sequence, err := strconv.ParseUint(string(digits), 10, 64)

@@ -88,11 +88,11 @@ func (c Client) direct(
 			return fmt.Errorf("ask %s: %w", subject, ctx.Err())
 		case m = <-answers:
 		}
-		in, stored := parseDirect(m, stream)
+		in, isStored := parseDirect(m, stream)
 		switch status := m.Header.Get("Status"); {
-		case stored && !take(in):
+		case isStored && !take(in):
 			return nil
-		case stored:
+		case isStored:
 		case status == "204", status == "404":
 			return nil
 		default:

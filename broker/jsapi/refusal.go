@@ -34,8 +34,8 @@ func RefusedSubject(err error) (subject string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	subject, unquoted := strconv.Unquote(quoted)
-	return subject, unquoted == nil
+	subject, unquoteErr := strconv.Unquote(quoted)
+	return subject, unquoteErr == nil
 }
 
 // refusalPollInterval is the interval at which WatchRefusal checks for a refusal.

@@ -35,7 +35,7 @@ type Keeper struct {
 	cfg            Config
 	rateLog        *ratelog.Logger
 	appliedVersion atomic.Int64  // the version that was applied last
-	waiting        atomic.Uint64 // messages that wait, when last counted
+	parkedMessages atomic.Uint64 // number of parked messages at the last count
 	wake           chan struct{} // capacity 1; wakes Run, which applies the list; never closed
 	refresh        atomic.Bool   // Run must also read the record
 
@@ -94,7 +94,7 @@ func (k *Keeper) ListAt(local time.Time) *List {
 func (k *Keeper) Applied() int64 { return k.appliedVersion.Load() }
 
 // Waiting returns the number of parked messages, as of the last reading of the record.
-func (k *Keeper) Waiting() uint64 { return k.waiting.Load() }
+func (k *Keeper) Waiting() uint64 { return k.parkedMessages.Load() }
 
 // Record returns the sealed list, for the answers to operators. It is empty if no list is known.
 func (k *Keeper) Record() Record {
@@ -232,19 +232,19 @@ func (k *Keeper) apply(ctx context.Context) {
 	k.appliedVersion.Store(l.Version)
 }
 
-// SetState changes the state of a pause, if the pause is in the state from, and stores the list, which the other
-// instances read within busyInterval. If the list cannot be stored, this instance applies it nevertheless and stores it
-// later. Until then, a restarted instance has the earlier state.
-func (k *Keeper) SetState(ctx context.Context, id string, from, to State) {
+// SetState changes the state of a pause, if the pause is in oldState, and stores the list, which the other instances
+// read within busyInterval. If the list cannot be stored, this instance applies it nevertheless and stores it later.
+// Until then, a restarted instance has the earlier state.
+func (k *Keeper) SetState(ctx context.Context, id string, oldState, newState State) {
 	for range maxSetAttempts {
 		result, err := k.cfg.Store.Read(ctx)
 		if err == nil && result.List != nil {
 			k.adopt(result.List)
 		}
-		if p, ok := k.List().Get(id); !ok || p.State != from {
+		if p, ok := k.List().Get(id); !ok || p.State != oldState {
 			return
 		}
-		next := k.List().Set(id, to, time.Now())
+		next := k.List().Set(id, newState, time.Now())
 		if err == nil {
 			result.Sequence, err = k.cfg.Store.Write(ctx, next, result)
 			result.hasEarlier, result.foreignSequences = true, nil

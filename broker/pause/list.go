@@ -100,11 +100,11 @@ func (l *List) Patterns() (patterns []string) {
 // PauseOf returns the oldest pause that matches a target, and its state, or Over if no pause matches. So all messages
 // for a target wait in one lane, in the order of their due times, even if patterns overlap.
 //
-// Own is the pause in whose lane the message has waited, or empty. PauseOf ignores this pause, and older pauses that
-// are being resumed, because the messages in the lanes of those pauses were due later. Otherwise messages of pauses
-// that are resumed together could move from one lane to another and back.
-func (l *List) PauseOf(target, own string) (id string, state State) {
-	ownIndex := slices.IndexFunc(l.All(), func(p Pause) bool { return p.ID == own })
+// OwnID is the id of the pause in whose lane the message has waited, or empty. PauseOf ignores this pause, and older
+// pauses that are being resumed, because the messages in the lanes of those pauses were due later. Otherwise messages
+// of pauses that are resumed together could move from one lane to another and back.
+func (l *List) PauseOf(target, ownID string) (id string, state State) {
+	ownIndex := slices.IndexFunc(l.All(), func(p Pause) bool { return p.ID == ownID })
 	for i, p := range l.All() {
 		if p.State != Over && i != ownIndex && (p.State == Paused || i > ownIndex) && message.Match(p.Pattern, target) {
 			return p.ID, p.State
@@ -217,11 +217,11 @@ func (l *List) Set(id string, state State, now time.Time) *List {
 
 // nextPruned returns a copy of the list in its next version, without the pauses that were over long ago.
 func (l *List) nextPruned(now time.Time) *List {
-	next := &List{Version: now.UnixNano()}
+	pruned := &List{Version: now.UnixNano()}
 	if l == nil {
-		return next
+		return pruned
 	}
-	next.Version = max(next.Version, l.Version+1)
+	pruned.Version = max(pruned.Version, l.Version+1)
 	var ended []Pause // the pause that ended last comes first
 	for _, p := range l.Pauses {
 		if p.State == Over {
@@ -234,7 +234,7 @@ func (l *List) nextPruned(now time.Time) *List {
 		if p.State == Over && (now.Sub(p.Changed) > keepOver || !slices.Contains(ended, p)) {
 			continue
 		}
-		next.Pauses = append(next.Pauses, p)
+		pruned.Pauses = append(pruned.Pauses, p)
 	}
-	return next
+	return pruned
 }

@@ -15,10 +15,10 @@ import (
 // purged or deleted, or a change could not be stored.
 func (k *Keeper) read(ctx context.Context) error {
 	result, err := k.cfg.Store.Read(ctx)
-	known := k.List()
+	list := k.List()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		k.waiting.Store(0)
-		if len(known.Present()) == 0 {
+		k.parkedMessages.Store(0)
+		if len(list.Present()) == 0 {
 			return nil
 		}
 		if k.cfg.Create == nil {
@@ -32,14 +32,14 @@ func (k *Keeper) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.logUnopened(result, known)
+	k.logUnopened(result, list)
 	switch {
-	case known == nil && result.List == nil:
+	case list == nil && result.List == nil:
 		k.writeFirst(ctx, result)
-	case result.List != nil && (known == nil || result.List.Version > known.Version):
+	case result.List != nil && (list == nil || result.List.Version > list.Version):
 		k.adopt(result.List)
-	case known != nil && (result.List == nil || result.List.Version < known.Version):
-		if _, err := k.cfg.Store.Write(ctx, known, result); err != nil && !errors.Is(err, ErrConflict) {
+	case list != nil && (result.List == nil || result.List.Version < list.Version):
+		if _, err := k.cfg.Store.Write(ctx, list, result); err != nil && !errors.Is(err, ErrConflict) {
 			return err
 		}
 	case result.untidy():
@@ -49,27 +49,27 @@ func (k *Keeper) read(ctx context.Context) error {
 	}
 	k.reseal(ctx, result)
 	if len(k.List().Present()) == 0 {
-		k.waiting.Store(0)
+		k.parkedMessages.Store(0)
 		return nil
 	}
 	n, err := k.cfg.Count(ctx)
 	if err == nil {
-		k.waiting.Store(n - min(n, 1)) // the record does not count
+		k.parkedMessages.Store(n - min(n, 1)) // the record does not count
 	}
 	return err
 }
 
 // logUnopened logs that there is a list that this instance cannot open.
-func (k *Keeper) logUnopened(result ReadResult, known *List) {
+func (k *Keeper) logUnopened(result ReadResult, list *List) {
 	if len(result.UnopenedList.Present()) == 0 {
 		return
 	}
 	const problem = "the list of paused targets is sealed with a secret that DELAY_SECRET does not name; "
-	next := "its targets stay paused until an operator resumes them"
-	if known != nil {
-		next = "this instance keeps its own list, and writes it back"
+	consequence := "its targets stay paused until an operator resumes them"
+	if list != nil {
+		consequence = "this instance keeps its own list, and writes it back"
 	}
-	k.rateLog.Log(slog.LevelError, problem+next,
+	k.rateLog.Log(slog.LevelError, problem+consequence,
 		"stream", k.cfg.Store.Names.PausedStream(), "patterns", result.UnopenedList.Patterns())
 }
 
@@ -91,12 +91,12 @@ func (k *Keeper) writeFirst(ctx context.Context, result ReadResult) {
 // remove the record's key. While instances differ about the first key, each of them reseals at most once per
 // idleInterval.
 func (k *Keeper) reseal(ctx context.Context, result ReadResult) {
-	known := k.List()
-	if result.Key != message.LaterKey || known == nil || known.Version != result.List.Version ||
+	list := k.List()
+	if result.Key != message.LaterKey || list == nil || list.Version != result.List.Version ||
 		!k.resealTime.IsZero() && time.Since(k.resealTime) < idleInterval {
 		return
 	}
-	next := known.nextVersion()
+	next := list.nextVersion()
 	switch _, err := k.cfg.Store.Write(ctx, next, result); {
 	case err == nil:
 		k.resealTime = time.Now()

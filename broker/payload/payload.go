@@ -34,14 +34,14 @@ func Render(body []byte, limit int) View {
 	if limit < 1 {
 		limit = MaxShown
 	}
-	shown := body[:min(len(body), limit)]
-	if len(shown) < len(body) {
-		shown = wholeCharacters(shown)
+	textPart := body[:min(len(body), limit)]
+	if len(textPart) < len(body) {
+		textPart = wholeCharacters(textPart)
 	}
-	dumped := body[:min(len(body), limit, max(limit/dumpShare, minDump))]
-	v := View{Size: len(body), Shown: len(shown), Dumped: len(dumped), Hex: hex.Dump(dumped)}
-	if isText(shown) {
-		v.Text = string(shown)
+	dumpPart := body[:min(len(body), limit, max(limit/dumpShare, minDump))]
+	v := View{Size: len(body), Shown: len(textPart), Dumped: len(dumpPart), Hex: hex.Dump(dumpPart)}
+	if isText(textPart) {
+		v.Text = string(textPart)
 	}
 	return v
 }
@@ -57,8 +57,8 @@ func (v View) Truncated() bool {
 // wholeCharacters removes an incomplete UTF-8 character from the end of truncated text.
 func wholeCharacters(text []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
+		if tail := text[len(text)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
 				return text[:len(text)-n]
 			}
 			break

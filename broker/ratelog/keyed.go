@@ -42,23 +42,23 @@ func NewKeyed(log *slog.Logger, interval time.Duration, maxKeys int) *Keyed {
 
 // Log logs msg with the attributes of args, unless it has logged a line for the key within the interval.
 func (k *Keyed) Log(key string, level slog.Level, msg string, args ...any) {
-	more, others, ok := k.allow(key)
+	suppressed, otherLines, ok := k.allow(key)
 	if !ok {
 		return
 	}
 	args = args[:len(args):len(args)]
-	if more > 0 {
-		args = append(args, "more", more)
+	if suppressed > 0 {
+		args = append(args, "more", suppressed)
 	}
-	if others > 0 {
-		args = append(args, "others", others)
+	if otherLines > 0 {
+		args = append(args, "others", otherLines)
 	}
 	k.log.Log(context.Background(), level, msg, args...)
 }
 
-// allow reports whether a line for the key may be logged now. If so, more and others are the numbers of suppressed
-// lines to report in it.
-func (k *Keyed) allow(key string) (more, others int, ok bool) {
+// allow reports whether a line for the key may be logged now. If so, suppressed and otherLines are the numbers of
+// suppressed lines to report.
+func (k *Keyed) allow(key string) (suppressed, otherLines int, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -68,9 +68,9 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 			s.suppressed++
 			return 0, 0, false
 		}
-		more, s.suppressed, s.lastTime = s.suppressed, 0, now
+		suppressed, s.suppressed, s.lastTime = s.suppressed, 0, now
 		k.order.MoveToBack(e)
-		return more, 0, true
+		return suppressed, 0, true
 	}
 	switch {
 	case k.makeRoom(now):
@@ -81,8 +81,8 @@ func (k *Keyed) allow(key string) (more, others int, ok bool) {
 		k.otherLines++
 		return 0, 0, false
 	}
-	others, k.otherLines = k.otherLines, 0
-	return 0, others, true
+	otherLines, k.otherLines = k.otherLines, 0
+	return 0, otherLines, true
 }
 
 // makeRoom reports whether there is room for another entry. If there are maxKeys entries, it removes the entry that was

@@ -28,38 +28,38 @@ const (
 // A delivery with due > ts − (a − s) was early. Of all deliveries between two readings, only the one with the largest
 // due − s is kept. So the counts are of readings, and not of deliveries. The count of early readings must stay zero.
 type EarlyCheck struct {
-	maxLead time.Duration // maximum of due − s since the last reading; both are relative to base
-	first   time.Time     // local time of the first delivery since the last reading; zero if there is none
-	asked   time.Time     // local time at which the current reading began; zero if the reading cannot judge
-	judged  time.Duration // maxLead at the beginning of the reading
-	leader  string        // the leader at the beginning of the reading
+	maxLead      time.Duration // maximum of due − s since the last reading; both are relative to base
+	firstSent    time.Time     // local time of the first delivery since the last reading; zero if there is none
+	readingStart time.Time     // local time at which the current reading began; zero if the reading cannot judge
+	judgedLead   time.Duration // maxLead at the beginning of the reading
+	leader       string        // the leader at the beginning of the reading
 }
 
 // Sent records a delivery at a local time, which has a monotonic reading.
 func (e *EarlyCheck) Sent(base, due, local time.Time) {
 	lead := due.Sub(base.Round(0)) - local.Sub(base)
-	if e.first.IsZero() || lead > e.maxLead {
+	if e.firstSent.IsZero() || lead > e.maxLead {
 		e.maxLead = lead
 	}
-	if e.first.IsZero() {
-		e.first = local
+	if e.firstSent.IsZero() {
+		e.firstSent = local
 	}
 }
 
 // Begin records the beginning of a reading.
 func (e *EarlyCheck) Begin(leader string, local time.Time) {
-	e.asked = time.Time{}
-	if !e.first.IsZero() && local.Sub(e.first) <= maxJudgeDelay {
-		e.asked, e.judged, e.leader = local, e.maxLead, leader
+	e.readingStart = time.Time{}
+	if !e.firstSent.IsZero() && local.Sub(e.firstSent) <= maxJudgeDelay {
+		e.readingStart, e.judgedLead, e.leader = local, e.maxLead, leader
 	}
-	e.first = time.Time{}
+	e.firstSent = time.Time{}
 }
 
 // Judge reports whether the reading can judge the deliveries before it, and whether one of them was early.
 func (e *EarlyCheck) Judge(base time.Time, s lane.Sample) (judged, wasEarly bool) {
-	if e.asked.IsZero() || s.Leader != e.leader {
+	if e.readingStart.IsZero() || s.Leader != e.leader {
 		return false, false
 	}
-	limit := s.ServerTime.Sub(base.Round(0)) - e.asked.Sub(base)
-	return true, e.judged-limit >= earlyBy
+	limit := s.ServerTime.Sub(base.Round(0)) - e.readingStart.Sub(base)
+	return true, e.judgedLead-limit >= earlyBy
 }

@@ -49,7 +49,7 @@ func TestEarly(t *testing.T) {
 		}
 	}
 	var idle EarlyCheck
-	if idle.Begin("a", at(0)); idle.asked != (time.Time{}) {
+	if idle.Begin("a", at(0)); idle.readingStart != (time.Time{}) {
 		t.Error("a reading without an earlier delivery can judge")
 	}
 }

@@ -31,13 +31,13 @@ func (s Status) HistoryCounts() history.Counts {
 		if kind == streams.Retry || kind == streams.Paused { // a wait for the target is no lateness of the broker
 			continue
 		}
-		var before uint64
+		var below uint64
 		h := s.Lateness[kind]
 		for i, bucket := range h.Buckets {
-			c.Late[i] += bucket.Count - before
-			before = bucket.Count
+			c.Late[i] += bucket.Count - below
+			below = bucket.Count
 		}
-		c.Late[len(latenessBounds)] += h.Count - before
+		c.Late[len(latenessBounds)] += h.Count - below
 	}
 	return c
 }

@@ -61,15 +61,15 @@ func CompareLanes(a, b Spec) int {
 
 // SpecOf returns the specification of a stream.
 func SpecOf(specs []Spec, stream string) (Spec, bool) {
-	return first(specs, func(s Spec) bool { return s.Stream == stream })
+	return find(specs, func(s Spec) bool { return s.Stream == stream })
 }
 
 // SpecOfKind returns the specification of the first stream of a kind.
 func SpecOfKind(specs []Spec, kind Kind) (Spec, bool) {
-	return first(specs, func(s Spec) bool { return s.Kind == kind })
+	return find(specs, func(s Spec) bool { return s.Kind == kind })
 }
 
-func first(specs []Spec, match func(Spec) bool) (Spec, bool) {
+func find(specs []Spec, match func(Spec) bool) (Spec, bool) {
 	if i := slices.IndexFunc(specs, match); i >= 0 {
 		return specs[i], true
 	}

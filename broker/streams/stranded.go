@@ -25,13 +25,13 @@ func (s Stranded) String() string {
 // lane. A broker has none only while the next message of each lane is due much later.
 func FindStranded(prefix string, infos map[string]*jetstream.StreamInfo) []Stranded {
 	found := make(map[string]*Stranded)
-	read := make(map[string]bool)
+	served := make(map[string]bool)
 	for name, info := range infos {
 		otherPrefix := info.Config.Metadata[metaPrefix]
 		if otherPrefix == prefix || !Kind(info.Config.Metadata[metaKind]).IsLane() {
 			continue
 		}
-		read[otherPrefix] = read[otherPrefix] || info.State.Consumers > 0
+		served[otherPrefix] = served[otherPrefix] || info.State.Consumers > 0
 		waiting := info.State.Msgs
 		if Kind(info.Config.Metadata[metaKind]) == Paused && waiting > 0 {
 			waiting-- // one of these messages is the list of pauses
@@ -48,7 +48,7 @@ func FindStranded(prefix string, infos map[string]*jetstream.StreamInfo) []Stran
 	}
 	var stranded []Stranded
 	for otherPrefix, s := range found {
-		if !read[otherPrefix] {
+		if !served[otherPrefix] {
 			slices.Sort(s.Streams)
 			stranded = append(stranded, *s)
 		}

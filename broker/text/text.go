@@ -59,10 +59,10 @@ func Printable(s string, maxChars int) string {
 }
 
 // ShortList lists at most 14 names, and the number of the other names.
-func ShortList(all []string) string {
-	const shown = 14 // enough for the patterns of a permission
-	if len(all) <= shown {
-		return strings.Join(all, ", ")
+func ShortList(names []string) string {
+	const maxNames = 14 // enough for the patterns of a permission
+	if len(names) <= maxNames {
+		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more", strings.Join(all[:shown], ", "), len(all)-shown)
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), len(names)-maxNames)
 }

@@ -19,10 +19,10 @@ type queue struct {
 	wake  chan struct{} // wakes Run; capacity 1; never closed
 
 	mu         sync.Mutex // guards the fields below; held only while one message is copied
-	queued     []pendingSpan
-	waiting    int           // number of messages that are not sent yet, including the messages that Run has taken
+	pending    []pendingSpan
+	unsent     int           // number of messages that are not sent yet, including the messages that Run has taken
 	firstAdded time.Time     // local time at which the first message of queued was added
-	free       []pendingSpan // a slice for reuse, empty or nil
+	freeSlice  []pendingSpan // a slice for reuse, empty or nil
 }
 
 // pendingSpan is a message that waits for its span.
@@ -36,17 +36,17 @@ type pendingSpan struct {
 func (q *queue) add(e pendingSpan, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting >= q.room {
+	if q.unsent >= q.room {
 		return false
 	}
-	if len(q.queued) == 0 {
+	if len(q.pending) == 0 {
 		q.firstAdded = now
 		q.signal()
 	}
 	e.state = strings.Clone(e.state)
-	q.queued = append(q.queued, e)
-	q.waiting++
-	if len(q.queued) == q.batch {
+	q.pending = append(q.pending, e)
+	q.unsent++
+	if len(q.pending) == q.batch {
 		q.signal()
 	}
 	return true
@@ -64,13 +64,13 @@ func (q *queue) signal() {
 func (q *queue) take(now time.Time, flush bool) (batch []pendingSpan, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.queued) == 0 {
+	if len(q.pending) == 0 {
 		return nil, math.MaxInt64
 	}
-	if wait = q.firstAdded.Add(q.delay).Sub(now); wait > 0 && len(q.queued) < q.batch && !flush {
+	if wait = q.firstAdded.Add(q.delay).Sub(now); wait > 0 && len(q.pending) < q.batch && !flush {
 		return nil, wait
 	}
-	batch, q.queued, q.free = q.queued, q.free[:0], nil
+	batch, q.pending, q.freeSlice = q.pending, q.freeSlice[:0], nil
 	return batch, 0
 }
 
@@ -78,7 +78,7 @@ func (q *queue) take(now time.Time, flush bool) (batch []pendingSpan, wait time.
 func (q *queue) release(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting -= n
+	q.unsent -= n
 }
 
 // recycle accepts a slice from take for reuse.
@@ -86,5 +86,5 @@ func (q *queue) recycle(batch []pendingSpan) {
 	clear(batch)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.free = batch[:0]
+	q.freeSlice = batch[:0]
 }

@@ -61,7 +61,7 @@ func (t *Tracer) span(e *pendingSpan) {
 }
 
 func (e *pendingSpan) attributes() []attribute.KeyValue {
-	all := []attribute.KeyValue{
+	attributes := []attribute.KeyValue{
 		semconv.MessagingSystemKey.String("nats"),
 		semconv.MessagingOperationName(spanName),
 		semconv.MessagingOperationTypeSend,
@@ -72,12 +72,12 @@ func (e *pendingSpan) attributes() []attribute.KeyValue {
 		keyLane.String(e.Lane),
 	}
 	if e.Target != "" {
-		all = append(all, semconv.MessagingDestinationName(validUTF8(e.Target)))
+		attributes = append(attributes, semconv.MessagingDestinationName(validUTF8(e.Target)))
 	}
 	if !e.Due.IsZero() {
-		all = append(all, keyDelay.Float64(e.Due.Sub(e.Accepted).Seconds()), keyLate.Float64(e.Late.Seconds()))
+		attributes = append(attributes, keyDelay.Float64(e.Due.Sub(e.Accepted).Seconds()), keyLate.Float64(e.Late.Seconds()))
 	}
-	return all
+	return attributes
 }
 
 // event is an event in the life of a message.
@@ -90,22 +90,22 @@ type event struct {
 // events returns the events in the order of their times. If a refusal and the hop that it caused have the same time,
 // the refusal comes first.
 func (e *pendingSpan) events() []event {
-	var all []event
+	var events []event
 	if !e.Due.IsZero() {
-		all = append(all, event{eventDue, e.Due, nil})
+		events = append(events, event{eventDue, e.Due, nil})
 	}
 	if e.Refused > 1 && !e.FirstRefusal.IsZero() {
-		all = append(all, event{eventRefused, e.FirstRefusal, []attribute.KeyValue{keyAttempt.Int(1)}})
+		events = append(events, event{eventRefused, e.FirstRefusal, []attribute.KeyValue{keyAttempt.Int(1)}})
 	}
 	if e.Refused > 0 && !e.LastRefusal.IsZero() {
-		all = append(all, event{eventRefused, e.LastRefusal,
+		events = append(events, event{eventRefused, e.LastRefusal,
 			[]attribute.KeyValue{keyAttempt.Int(e.Refused), keyReason.String(validUTF8(e.Reason))}})
 	}
 	if e.Hops > 0 {
-		all = append(all, event{eventHop, e.Stored, []attribute.KeyValue{keyHops.Int(e.Hops), keyLane.String(e.Lane)}})
+		events = append(events, event{eventHop, e.Stored, []attribute.KeyValue{keyHops.Int(e.Hops), keyLane.String(e.Lane)}})
 	}
-	slices.SortStableFunc(all, func(a, b event) int { return a.at.Compare(b.at) })
-	return all
+	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	return events
 }
 
 // validUTF8 returns s as valid UTF-8. A reason may quote a server or a service, so it may contain any bytes.
@@ -116,9 +116,9 @@ type collectedSpans struct{ spans []sdk.ReadOnlySpan }
 
 // take returns the collected spans and clears the collection.
 func (m *collectedSpans) take() []sdk.ReadOnlySpan {
-	all := m.spans
+	spans := m.spans
 	m.spans = nil
-	return all
+	return spans
 }
 
 // OnStart does nothing.

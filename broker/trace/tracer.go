@@ -136,8 +136,8 @@ func (t *Tracer) Run(ctx context.Context) {
 }
 
 // send makes the spans, and sends them in batches.
-func (t *Tracer) send(ctx context.Context, all []pendingSpan) {
-	for batch := range slices.Chunk(all, t.queue.batch) {
+func (t *Tracer) send(ctx context.Context, pending []pendingSpan) {
+	for batch := range slices.Chunk(pending, t.queue.batch) {
 		for i := range batch {
 			t.span(&batch[i])
 		}
@@ -146,7 +146,7 @@ func (t *Tracer) send(ctx context.Context, all []pendingSpan) {
 		}
 		t.queue.release(len(batch))
 	}
-	t.queue.recycle(all)
+	t.queue.recycle(pending)
 }
 
 // export sends one batch. If the collector is busy, the exporter retries until the timeout.

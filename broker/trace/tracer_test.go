@@ -132,8 +132,8 @@ func TestSampling(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() { tr.Ended(e) }); n != 0 {
 		t.Errorf("an unsampled message costs %v allocations, want none", n)
 	}
-	if tr.queue.waiting != 0 {
-		t.Errorf("%d unsampled messages take room", tr.queue.waiting)
+	if tr.queue.unsent != 0 {
+		t.Errorf("%d unsampled messages take room", tr.queue.unsent)
 	}
 }
 
@@ -246,8 +246,8 @@ func BenchmarkEnded(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				tr.Ended(e)
-				if len(tr.queue.queued) == tr.queue.room {
-					tr.queue.queued, tr.queue.waiting = tr.queue.queued[:0], 0
+				if len(tr.queue.pending) == tr.queue.room {
+					tr.queue.pending, tr.queue.unsent = tr.queue.pending[:0], 0
 				}
 			}
 		})

@@ -47,7 +47,7 @@ func (b *Book) Add(now time.Time, c Counts) {
 		if i < len(b.lastCounts.Late) {
 			n = increase(b.lastCounts.Late[i], n)
 		}
-		s.late = append(s.late, n)
+		s.lateness = append(s.lateness, n)
 	}
 	b.lastCounts = c
 	middle := now.Add(-FineStep / 2) // in the right step, even if the call is slightly late or early
@@ -80,7 +80,7 @@ type step struct {
 	number             int64 // number of steps since 1970
 	delivered, refused uint64
 	pending            uint64   // pending messages at the end of the step
-	late               []uint64 // deliveries by bucket of lateness
+	lateness           []uint64 // deliveries by bucket of lateness
 }
 
 // A ring has the most recent steps of one length. Step n is at index n modulo the size. If an older step is still at
@@ -98,13 +98,13 @@ func (r *ring) add(t time.Time, s step) {
 	s.number = r.number(t)
 	sum := &r.steps[s.number%int64(len(r.steps))]
 	if sum.number != s.number {
-		*sum = step{number: s.number, late: make([]uint64, len(s.late))}
+		*sum = step{number: s.number, lateness: make([]uint64, len(s.lateness))}
 	}
 	sum.delivered += s.delivered
 	sum.refused += s.refused
 	sum.pending = s.pending
-	for i, n := range s.late {
-		sum.late[i] += n
+	for i, n := range s.lateness {
+		sum.lateness[i] += n
 	}
 }
 
@@ -115,16 +115,16 @@ func (r *ring) read(now time.Time) Series {
 	if size == 0 {
 		return Series{}
 	}
-	first := r.number(now) - size
+	firstStep := r.number(now) - size
 	if r.length > FineStep {
-		first++
+		firstStep++
 	}
-	s := newSeries(r.length, first, len(r.steps))
+	s := newSeries(r.length, firstStep, len(r.steps))
 	for i := range r.steps {
-		n := first + int64(i)
+		n := firstStep + int64(i)
 		if sum := &r.steps[n%size]; sum.number == n {
 			s.Delivered[i], s.Refused[i] = int64(sum.delivered), int64(sum.refused)
-			s.Pending[i], s.Late[i] = int64(sum.pending), slices.Clone(sum.late)
+			s.Pending[i], s.Late[i] = int64(sum.pending), slices.Clone(sum.lateness)
 		}
 	}
 	return s

@@ -23,9 +23,9 @@ type Series struct {
 	Late      [][]uint64 `json:"late"`    // deliveries by bucket of lateness; null for an unknown step
 }
 
-func newSeries(length time.Duration, first int64, steps int) Series {
+func newSeries(length time.Duration, firstStep int64, steps int) Series {
 	s := Series{
-		Step: int(length / time.Second), From: first * int64(length/time.Second),
+		Step: int(length / time.Second), From: firstStep * int64(length/time.Second),
 		Delivered: make([]int64, steps), Refused: make([]int64, steps), Pending: make([]int64, steps),
 		Late: make([][]uint64, steps),
 	}

@@ -201,14 +201,14 @@ func (b *Builder) selectLanes(found []streams.Spec) []streams.Spec {
 // Configs returns the current configurations of all streams with clients' messages, including dead letters. The streams
 // of the owners and of the journal have no such messages.
 func (b *Builder) Configs(ctx context.Context) ([]jetstream.StreamConfig, error) {
-	found, all, err := b.Provisioner(b.js).Find(ctx)
+	found, infos, err := b.Provisioner(b.js).Find(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var configs []jetstream.StreamConfig
 	for _, s := range found {
 		if s.Kind != streams.Owners && s.Kind != streams.Journal {
-			configs = append(configs, all[s.Stream].Config)
+			configs = append(configs, infos[s.Stream].Config)
 		}
 	}
 	return configs, nil

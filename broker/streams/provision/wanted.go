@@ -36,56 +36,56 @@ func (s Streams) specs(maxPayload int64, replicas int) []streams.Spec {
 		}
 	}
 	n, maxSize := s.names, int32(maxPayload-LevelReserve)
-	all := s.laneSpecs(spec, maxSize)
+	specs := s.laneSpecs(spec, maxSize)
 	intake := spec(streams.Intake, n.IntakeStream(), n.InFilter(), n.AtFilter())
 	intake.MaxMsgSize = int32(maxPayload - intakeReserve)
 	intake.MaxMsgs, intake.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
-	for _, plain := range s.cfg.IntakeDurations {
-		if _, isLevel := s.cfg.Ladder.Lookup(plain); !isLevel {
-			intake.Subjects = append(intake.Subjects, s.clientSubjects(plain)...)
+	for _, duration := range s.cfg.IntakeDurations {
+		if _, isLevel := s.cfg.Ladder.Lookup(duration); !isLevel {
+			intake.Subjects = append(intake.Subjects, s.clientSubjects(duration)...)
 		}
 	}
 	timers := spec(streams.Timers, n.TimersStream(), n.TimerFilter(), n.TimersCursor())
 	timers.MaxMsgSize, timers.Duplicates = maxSize, timersDuplicates
-	all = append(all, intake, spec(streams.Dead, n.DeadStream(), n.DeadFilter()))
+	specs = append(specs, intake, spec(streams.Dead, n.DeadStream(), n.DeadFilter()))
 	if s.cfg.Timers && !s.cfg.TimersOptional {
-		all = append(all, timers)
+		specs = append(specs, timers)
 	}
 	if s.cfg.MaxOwners > 0 {
-		all = append(all, spec(streams.Owners, n.OwnersStream(), n.OwnersFilter()))
+		specs = append(specs, spec(streams.Owners, n.OwnersStream(), n.OwnersFilter()))
 	}
 	if s.cfg.Journal > 0 {
 		journal := spec(streams.Journal, n.JournalStream(), n.JournalSubject())
 		journal.MaxAge, journal.MaxBytes = s.cfg.Journal, s.cfg.JournalBytes
 		journal.Duplicates = min(s.cfg.Journal, journalDuplicates) // the server refuses a window that is longer than max_age
-		all = append(all, journal)
+		specs = append(specs, journal)
 	}
 	paused := spec(streams.Paused, n.PausedStream(), n.PausedStreamFilter(), n.PausesRecord())
 	paused.MaxMsgSize = maxSize
-	all = append(all, paused) // after the required streams, which then exist even if JetStream runs out of room
+	specs = append(specs, paused) // after the required streams, which then exist even if JetStream runs out of room
 	if s.cfg.Timers && s.cfg.TimersOptional {
-		all = append(all, timers)
+		specs = append(specs, timers)
 	}
-	return all
+	return specs
 }
 
 // laneSpecs returns the streams of the levels and of the retry lanes.
 func (s Streams) laneSpecs(
 	spec func(kind streams.Kind, stream string, subjects ...string) streams.Spec, maxSize int32,
-) (all []streams.Spec) {
+) (specs []streams.Spec) {
 	for _, l := range s.cfg.Ladder.Levels() {
 		level := spec(streams.Level, s.names.LevelStream(l.Name),
 			append(s.clientSubjects(l.Name), s.names.HopFilter(l.Name))...)
 		level.Name, level.Delay, level.MaxMsgSize = l.Name, l.Delay, maxSize
 		level.MaxMsgs, level.MaxBytes = s.cfg.MaxPending, s.cfg.MaxPendingBytes
-		all = append(all, level)
+		specs = append(specs, level)
 	}
 	for _, l := range s.lanes.Levels() {
 		retry := spec(streams.Retry, s.names.RetryStream(l.Name), s.names.RetryFilter(l.Name))
 		retry.Name, retry.Delay, retry.MaxMsgSize = l.Name, l.Delay, maxSize
-		all = append(all, retry)
+		specs = append(specs, retry)
 	}
-	return all
+	return specs
 }
 
 // clientSubjects returns the subjects on which clients publish for one level or plain duration.
