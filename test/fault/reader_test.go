@@ -152,7 +152,7 @@ func TestCleanStopBehindALaggingReplica(t *testing.T) {
 	}
 	dir, c, js := newClusterOf(t)
 	leadCluster(t, c[0])
-	seen := harness.Connected(t, js.Conn()).Tally("orders.>")
+	seen := harness.WrapConn(t, js.Conn()).Tally("orders.>")
 	published := 0
 	for round := range rounds {
 		b := atServer(t, dir, 2*round+1, c, c[0], "10s,1m")

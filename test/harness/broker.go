@@ -180,8 +180,8 @@ func Ladder(t testing.TB, spec string) levels.Ladder {
 	return l
 }
 
-// Owns returns the leaser of an instance that owns these lanes and no others.
-func Owns(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
+// StaticLeaser returns the leaser of an instance that owns these lanes and no others.
+func StaticLeaser(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
 
 // OwnedLanes returns the names of the lanes that an instance owns, separated by spaces.
 func OwnedLanes(i *Instance) string {

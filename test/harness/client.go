@@ -53,8 +53,8 @@ func NewClient(t testing.TB, s *natstest.Server) *Client {
 	return &Client{T: t, NC: nc, JS: s.JetStream(nc)}
 }
 
-// Connected returns a client on an existing connection.
-func Connected(t testing.TB, nc *nats.Conn) *Client {
+// WrapConn returns a client on an existing connection.
+func WrapConn(t testing.TB, nc *nats.Conn) *Client {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatalf("JetStream: %v", err)
@@ -62,8 +62,9 @@ func Connected(t testing.TB, nc *nats.Conn) *Client {
 	return &Client{T: t, NC: nc, JS: js}
 }
 
-// Reconnecting returns a client of the server at an address. The client reconnects when the test restarts the server.
-func Reconnecting(t testing.TB, address string) *Client {
+// NewReconnectingClient returns a client of the server at an address. The client reconnects when the test restarts the
+// server.
+func NewReconnectingClient(t testing.TB, address string) *Client {
 	t.Helper()
 	natstest.DropTimers()
 	nc, err := nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond),
@@ -72,7 +73,7 @@ func Reconnecting(t testing.TB, address string) *Client {
 		t.Fatalf("connect: %v", err)
 	}
 	t.Cleanup(nc.Close)
-	return Connected(t, nc)
+	return WrapConn(t, nc)
 }
 
 // NewMsg returns a message. The headers are names, each followed by its value.
@@ -100,8 +101,8 @@ func (c *Client) Store(m *nats.Msg) *jetstream.PubAck {
 	return ack
 }
 
-// Many publishes messages with numbers as bodies and waits until they are stored.
-func (c *Client) Many(subject string, count int, headers ...string) {
+// PublishMany publishes messages with numbers as bodies and waits until they are stored.
+func (c *Client) PublishMany(subject string, count int, headers ...string) {
 	c.T.Helper()
 	var last jetstream.PubAckFuture
 	for i := range count {

@@ -53,51 +53,59 @@ func CheckOwned(t *testing.T, want []int, all ...*Instance) {
 	}
 }
 
-// Fickle is a leaser that grants every lane. A test can put the lease of one lane in doubt.
-type Fickle struct {
+// UncertainLeaser is a leaser that grants every lane. A test can put the lease of one lane in doubt.
+type UncertainLeaser struct {
 	lease.Static
-	Of    string
-	Held  atomic.Bool
-	Lease chan *FickleLease // each that was acquired of that lane
+	lane   string
+	Valid  atomic.Bool          // false: the lease of that lane is in doubt
+	Leases chan *UncertainLease // each acquired lease of that lane
 }
 
-// FickleLease is the lease of that lane. The test sends its beats, ends it, and receives the cursor of its release.
-type FickleLease struct {
-	of   *Fickle
-	Beat chan struct{}
-	Lost chan struct{}
-	from lease.Cursor
-	Left chan lease.Cursor
+// NewUncertainLeaser returns a leaser whose lease of a lane is valid at first.
+func NewUncertainLeaser(lane string) *UncertainLeaser {
+	f := &UncertainLeaser{lane: lane, Leases: make(chan *UncertainLease, 10)}
+	f.Valid.Store(true)
+	return f
 }
 
-func (f *Fickle) Acquire(ctx context.Context, lane string, waiting func()) (lease.Lease, error) {
-	if lane != f.Of {
+// UncertainLease is the lease of that lane. The test sends its beats, ends it, and receives the cursor of its release.
+type UncertainLease struct {
+	leaser   *UncertainLeaser
+	Beat     chan struct{}
+	Lost     chan struct{}
+	Released chan lease.Cursor
+}
+
+func (f *UncertainLeaser) Acquire(ctx context.Context, lane string, waiting func()) (lease.Lease, error) {
+	if lane != f.lane {
 		return f.Static.Acquire(ctx, lane, waiting)
 	}
-	l := &FickleLease{of: f, Beat: make(chan struct{}), Lost: make(chan struct{}), Left: make(chan lease.Cursor, 1)}
-	f.Lease <- l
+	l := &UncertainLease{
+		leaser: f, Beat: make(chan struct{}), Lost: make(chan struct{}), Released: make(chan lease.Cursor, 1),
+	}
+	f.Leases <- l
 	return l, nil
 }
 
-func (l *FickleLease) Cursor() lease.Cursor { return l.from }
+func (l *UncertainLease) Cursor() lease.Cursor { return lease.Cursor{} }
 
-func (l *FickleLease) Held() bool { return l.of.Held.Load() }
+func (l *UncertainLease) Held() bool { return l.leaser.Valid.Load() }
 
-func (l *FickleLease) Beats() <-chan struct{} { return l.Beat }
+func (l *UncertainLease) Beats() <-chan struct{} { return l.Beat }
 
-func (l *FickleLease) Done() <-chan struct{} { return l.Lost }
+func (l *UncertainLease) Done() <-chan struct{} { return l.Lost }
 
-func (l *FickleLease) Decline() {}
+func (l *UncertainLease) Decline() {}
 
-func (l *FickleLease) Release(_ context.Context, at lease.Cursor) error {
-	l.Left <- at
+func (l *UncertainLease) Release(_ context.Context, at lease.Cursor) error {
+	l.Released <- at
 	return nil
 }
 
-// Doubting is a leaser that counts the requests of the broker to check the ownership of lanes.
-type Doubting struct {
+// ProbeCounter is a leaser that counts the requests of the broker to check the ownership of lanes.
+type ProbeCounter struct {
 	lease.Static
-	Told atomic.Int64
+	Probes atomic.Int64
 }
 
-func (d *Doubting) Probe() { d.Told.Add(1) }
+func (d *ProbeCounter) Probe() { d.Probes.Add(1) }

@@ -98,5 +98,5 @@ func (l *LineLog) Check(t *testing.T, want ...string) {
 	}
 }
 
-// Quiet discards the log of a broker that can store nothing for hours. TestDeadLettersFull checks such a log.
-var Quiet = slog.New(slog.DiscardHandler)
+// NoLog discards the log of a broker that can store nothing for hours. TestDeadLettersFull checks such a log.
+var NoLog = slog.New(slog.DiscardHandler)

@@ -51,16 +51,16 @@ func MustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 	}
 }
 
-// MustWanted parses an id, or fails the test.
-func MustWanted(t *testing.T, id string) inspect.MessageRef {
+// MustMessageRef parses an id, or fails the test.
+func MustMessageRef(t *testing.T, id string) inspect.MessageRef {
 	t.Helper()
 	w, err := inspect.ParseMessageRef(id)
 	natstest.NoError(t, err)
 	return w
 }
 
-// Box returns the store of dead letters, on the connection of the client.
-func (c *Client) Box() *deadletter.Store {
+// LetterStore returns the store of dead letters, on the connection of the client.
+func (c *Client) LetterStore() *deadletter.Store {
 	c.T.Helper()
 	return deadletter.New(deadletter.Config{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API",
 		Policy: c.Policy("delay"), Lane: "1s"})

@@ -20,9 +20,9 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Rounds checks that the rounds of a series have arrived at these durations after a time: each once, in order, with its
-// number and its series.
-func (in *Inbox) Rounds(t *testing.T, series uint64, since time.Time, want ...time.Duration) {
+// CheckRounds checks that the rounds of a series have arrived at these durations after a time: each once, in order,
+// with its number and its series.
+func (in *Inbox) CheckRounds(t *testing.T, series uint64, since time.Time, want ...time.Duration) {
 	t.Helper()
 	synctest.Wait()
 	got := in.All()
@@ -57,16 +57,16 @@ func Times(first, every time.Duration, n int) (all []time.Duration) {
 // Fire stores the firing of the timer that is the last entry of a subject, as an instance does before it delivers.
 func (c *Client) Fire(subject, instance string) {
 	c.T.Helper()
-	c.Decide(subject, func(r entry.Pending, generation uint64) message.Header {
+	c.ReplaceEntry(subject, func(r entry.Pending, generation uint64) message.Header {
 		return r.FiredHeader(generation, instance)
 	})
 }
 
-// Decide replaces the last entry of a timer's subject, as an instance does. The function returns the header of the new
-// entry.
-func (c *Client) Decide(subject string, header func(r entry.Pending, generation uint64) message.Header) {
+// ReplaceEntry replaces the last entry of a timer's subject, as an instance does. The function returns the header of
+// the new entry.
+func (c *Client) ReplaceEntry(subject string, header func(r entry.Pending, generation uint64) message.Header) {
 	c.T.Helper()
-	policy, m := c.Policy("delay"), c.Last(subject)
+	policy, m := c.Policy("delay"), c.LastEntry(subject)
 	for _, name := range []string{"Nats-Stream", "Nats-Sequence", "Nats-Time-Stamp", "Nats-Subject"} { // of the answer
 		delete(m.Header, name)
 	}
@@ -79,8 +79,8 @@ func (c *Client) Decide(subject string, header func(r entry.Pending, generation 
 	c.Store(&nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
 }
 
-// AsWritten returns the headers of an entry, except for the headers of the server.
-func AsWritten(h nats.Header) nats.Header {
+// WrittenHeaders returns the headers of an entry, except for the headers of the server.
+func WrittenHeaders(h nats.Header) nats.Header {
 	written := make(nats.Header, len(h))
 	for name, values := range h {
 		if !strings.HasPrefix(name, "Nats-") {
@@ -90,22 +90,22 @@ func AsWritten(h nats.Header) nats.Header {
 	return written
 }
 
-// TimersOn returns the configuration of a broker with named timers, which keeps no outcome of a timer.
-func TimersOn(t testing.TB) broker.Config {
+// TimerConfig returns the configuration of a broker with named timers, which keeps no outcome of a timer.
+func TimerConfig(t testing.TB) broker.Config {
 	return broker.Config{Ladder: Ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true, TimerHistory: -1}
 }
 
-// Expect publishes on a timer's subject, on condition that a generation is the last entry. It returns the sequence of
-// the new entry, or zero if another entry is the last one.
-func (c *Client) Expect(generation uint64, subject, body string, headers ...string) uint64 {
+// PublishIf publishes on a timer's subject, on condition that a generation is the last entry. It returns the sequence
+// of the new entry, or zero if another entry is the last one.
+func (c *Client) PublishIf(generation uint64, subject, body string, headers ...string) uint64 {
 	c.T.Helper()
 	m := NewMsg(subject, body, headers...)
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(generation, 10))
-	return c.Ask(m)
+	return c.StoreIf(m)
 }
 
-// Ask publishes a message that may have a condition. It returns the sequence, or zero if the condition does not hold.
-func (c *Client) Ask(m *nats.Msg) uint64 {
+// StoreIf stores a message that may have a condition. It returns the sequence, or zero if the condition does not hold.
+func (c *Client) StoreIf(m *nats.Msg) uint64 {
 	c.T.Helper()
 	ack, err := c.JS.PublishMsg(context.Background(), m, jetstream.WithRetryAttempts(0))
 	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.ErrorCode == 10071 {
@@ -118,8 +118,8 @@ func (c *Client) Ask(m *nats.Msg) uint64 {
 	return ack.Sequence
 }
 
-// Last returns the last entry of a timer's subject, or nil if there is none.
-func (c *Client) Last(subject string) *jetstream.RawStreamMsg {
+// LastEntry returns the last entry of a timer's subject, or nil if there is none.
+func (c *Client) LastEntry(subject string) *jetstream.RawStreamMsg {
 	c.T.Helper()
 	m, err := c.Stream("DELAY_TIMERS").GetLastMsgForSubject(context.Background(), subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -148,9 +148,9 @@ func (c *Client) CheckNoTimersBut(streams ...string) {
 	c.CheckEmptyBut(append(streams, "DELAY_TIMERS")...)
 }
 
-// SchedulesOn returns the configuration of a broker that serves schedules for orders and mail.
-func SchedulesOn(t testing.TB) broker.Config {
-	cfg := TimersOn(t)
+// ScheduleConfig returns the configuration of a broker that serves schedules for orders and mail.
+func ScheduleConfig(t testing.TB) broker.Config {
+	cfg := TimerConfig(t)
 	cfg.Schedules = message.ParseScheduleRules("schedules.orders.>=orders.>,schedules.mail.>=mail.>", nil)
 	return cfg
 }
@@ -162,11 +162,11 @@ func (c *Client) Schedule(
 ) (seq uint64, code jetstream.ErrorCode) {
 	c.T.Helper()
 	m := NewMsg(subject, body, append([]string{"Nats-Schedule", when, "Nats-Schedule-Target", target}, headers...)...)
-	return c.Plan(m)
+	return c.TrySchedule(m)
 }
 
-// Plan is like Schedule, but takes a message.
-func (c *Client) Plan(m *nats.Msg) (seq uint64, code jetstream.ErrorCode) {
+// TrySchedule is like Schedule, but takes a message.
+func (c *Client) TrySchedule(m *nats.Msg) (seq uint64, code jetstream.ErrorCode) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

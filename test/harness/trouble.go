@@ -18,12 +18,12 @@ import (
 // A Listener calls a function for each log line with a phrase.
 type Listener struct {
 	Phrase string
-	Heard  func()
+	Notify func()
 }
 
 func (l Listener) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte(l.Phrase)) {
-		l.Heard()
+		l.Notify()
 	}
 	return len(line), nil
 }
@@ -60,8 +60,8 @@ func (c *Client) SlowService(subject string, perSecond int) {
 	}()
 }
 
-// Silent subscribes to a subject, and never acknowledges.
-func (c *Client) Silent(subject string) {
+// SilentTarget subscribes to a subject, and never acknowledges.
+func (c *Client) SilentTarget(subject string) {
 	c.T.Helper()
 	natstest.Handle(c.T, c.NC, subject, func(*nats.Msg) {})
 }
@@ -70,11 +70,11 @@ func (c *Client) Silent(subject string) {
 // with a text. It fails the test if there is no such request.
 func Mute(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string) *atomic.Bool {
 	t.Helper()
-	return Meddle(t, s, cfg, begins, func(*nats.Msg) {})
+	return Intercept(t, s, cfg, begins, func(*nats.Msg) {})
 }
 
-// Meddle is like Mute, but answers these requests.
-func Meddle(
+// Intercept is like Mute, but answers these requests.
+func Intercept(
 	t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, answer func(m *nats.Msg),
 ) *atomic.Bool {
 	t.Helper()

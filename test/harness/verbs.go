@@ -19,8 +19,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// AnswersSchedules serves requests for schedules, with the timers and the clock of c, until the test ends.
-func (c *TimerClient) AnswersSchedules(t *testing.T) {
+// ServeSchedules serves requests for schedules, with the timers and the clock of c, until the test ends.
+func (c *TimerClient) ServeSchedules(t *testing.T) {
 	service := schedules.NewService(schedules.Config{
 		Conn: c.NC, Rules: message.ParseScheduleRules("schedules.orders.>=orders.>", nil),
 		Store: schedules.Store{Timers: c.Timers},
@@ -89,8 +89,8 @@ func CopyTimers(t *store.Timers) *store.Timers {
 	return &store.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish, Scan: t.Scan}
 }
 
-// Holds sets the secrets for a client's requests about series.
-func (c *TimerClient) Holds(secrets ...string) {
+// SetSecrets sets the secrets for a client's requests about series.
+func (c *TimerClient) SetSecrets(secrets ...string) {
 	c.T.Helper()
 	streams, err := broker.StreamsOf(broker.Config{Prefix: "delay", Secrets: secrets})
 	if err == nil {

@@ -72,7 +72,8 @@ func TestLatenessOfCoreSubscribers(t *testing.T) { // not in parallel: see natst
 		if count, sum := got["lateness_seconds level count"], got["lateness_seconds level sum"]; count != 2 || sum != 0 {
 			t.Errorf("metrics: %v deliveries were late by %v s in all, want 2 and 0", count, sum)
 		}
-		w, err := harness.Inspect(t, s, cfg).Where(t.Context(), harness.MustWanted(t, ids[1]), 100, func(uint64, uint64) {})
+		ref := harness.MustMessageRef(t, ids[1])
+		w, err := harness.Inspect(t, s, cfg).Where(t.Context(), ref, 100, func(uint64, uint64) {})
 		if err != nil || !w.Delivered.Equal(want[1].Due) || w.Late != 0 || !strings.Contains(w.Answer, "on time") {
 			t.Errorf("where: %+v, %v, want it delivered on time", w, err)
 		}

@@ -139,9 +139,9 @@ func TestJournalOfTwoInstances(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour}
-		cfg.Leaser = harness.Owns("DELAY_1s")
+		cfg.Leaser = harness.StaticLeaser("DELAY_1s")
 		first := harness.StartBroker(t, s, cfg)
-		cfg.Leaser = harness.Owns("DELAY_5s")
+		cfg.Leaser = harness.StaticLeaser("DELAY_5s")
 		second, c := harness.Start(t, s, cfg)
 		c.Target("ORDERS", "orders.>")
 		began := time.Now()

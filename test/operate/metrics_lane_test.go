@@ -55,21 +55,20 @@ func TestMetricsOfFullLane(t *testing.T) {
 func TestMetricsOfUncertainLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		f := &harness.Fickle{Of: "DELAY_INTAKE", Lease: make(chan *harness.FickleLease, 10)}
-		f.Held.Store(true)
+		f := harness.NewUncertainLeaser("DELAY_INTAKE")
 		i := harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s"), Leaser: f})
-		lease := <-f.Lease
+		lease := <-f.Leases
 		c := harness.NewClient(t, s)
 		c.Publish("delayin.500ms.orders.x", "x")
 		time.Sleep(100 * time.Millisecond)
-		f.Held.Store(false)
+		f.Valid.Store(false)
 		time.Sleep(time.Minute)
 		got := scrape(t, i)
 		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 1 ||
 			overdue < 59.5 || overdue > 59.6 {
 			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.5 to 59.6", doubt, overdue)
 		}
-		f.Held.Store(true)
+		f.Valid.Store(true)
 		lease.Beat <- struct{}{}
 		time.Sleep(time.Second)
 		got = scrape(t, i)
@@ -83,7 +82,7 @@ func TestMetricsOfUncertainLane(t *testing.T) {
 // TestMetricsOfForeignLanes: of a lane that another instance owns, the only metric is lane_owned, with the value 0.
 func TestMetricsOfForeignLanes(t *testing.T) {
 	t.Parallel()
-	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Leaser: harness.Owns("DELAY_5s")}
+	cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Leaser: harness.StaticLeaser("DELAY_5s")}
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, i *harness.Instance) {
 		c.Publish("delay.1s.orders.a", "x")
 		c.Publish("delay.5s.orders.a", "x")
@@ -124,7 +123,7 @@ func TestMetricsOfDeferredDeliveries(t *testing.T) {
 		})
 		c := harness.NewClient(t, s)
 		c.Target("SLOW", "slow.>")
-		c.Many("delay.1s.slow.a", 3)
+		c.PublishMany("delay.1s.slow.a", 3)
 		time.Sleep(2500 * time.Millisecond)
 		wantValues(t, "while a message waits for its turn", scrape(t, i), map[string]float64{
 			"deliveries_total delivered": 2, "deliveries_total paced": 2, "lane_pending_messages DELAY_1s": 1,
@@ -138,7 +137,7 @@ func TestMetricsOfDeferredDeliveries(t *testing.T) {
 
 		const share, more = 4096, 7 // the maximum number of unanswered messages to one target, and the messages behind
 		c.Subscribe("service")
-		c.Many("delay.1s.service", share+more)
+		c.PublishMany("delay.1s.service", share+more)
 		time.Sleep(1500 * time.Millisecond) // the messages behind are deferred
 		wantValues(t, "with a silent service", scrape(t, i), map[string]float64{
 			"deliveries_total refused": 0, "deliveries_total stalled": more, "lane_retries_total DELAY_1s": more,

@@ -75,7 +75,7 @@ func TestCommandsAtTheTerminal(t *testing.T) {
 	nc, err := nats.Connect("nats://" + address)
 	natstest.NoError(t, err)
 	defer nc.Close()
-	c := harness.Connected(t, nc)
+	c := harness.WrapConn(t, nc)
 	for _, subject := range []string{"delayin.soon.orders.x", "delayin.500d.orders.x", "delayin.500d.orders.x",
 		"delayin.1s.$SYS.x"} {
 		c.Publish(subject, "")
@@ -203,7 +203,7 @@ func TestCommandsWithAnotherPrefix(t *testing.T) {
 	nc, err := nats.Connect(url)
 	natstest.NoError(t, err)
 	defer nc.Close()
-	harness.Connected(t, nc).Publish("later.7s.orders.x", "")
+	harness.WrapConn(t, nc).Publish("later.7s.orders.x", "")
 	stored := []string{"no broker answers: the message is stored", "LATER_7s-2-"}
 	line{args: "pub orders.x y --level 7s", says: stored}.check(t, env)
 	bare := env[:2]

@@ -180,7 +180,7 @@ func TestLostConnectionIsLoggedOnce(t *testing.T) { // not in parallel: see nats
 		cfg := harness.Member(t, 3)
 		var interrupted atomic.Int64
 		listener := harness.Listener{
-			Phrase: "reading the lane was interrupted", Heard: func() { interrupted.Add(1) },
+			Phrase: "reading the lane was interrupted", Notify: func() { interrupted.Add(1) },
 		}
 		cfg.Log = slog.New(slog.NewTextHandler(listener, nil))
 		harness.StartBroker(t, s, cfg)

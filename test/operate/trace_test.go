@@ -169,9 +169,9 @@ func TestSpanAcrossInstances(t *testing.T) {
 		one, stopOne := startTracing(t, first)
 		two, stopTwo := startTracing(t, last)
 		cfg := broker.Config{Ladder: harness.Ladder(t, "5s 10s")}
-		cfg.Leaser, cfg.Ended = harness.Owns("DELAY_INTAKE", "DELAY_5s"), one.Ended
+		cfg.Leaser, cfg.Ended = harness.StaticLeaser("DELAY_INTAKE", "DELAY_5s"), one.Ended
 		harness.StartBroker(t, s, cfg)
-		cfg.Leaser, cfg.Ended = harness.Owns("DELAY_10s"), two.Ended
+		cfg.Leaser, cfg.Ended = harness.StaticLeaser("DELAY_10s"), two.Ended
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>")
 		began := time.Now()

@@ -140,23 +140,23 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 		began := time.Now()
 		key := func(name string) string { return fmt.Sprintf("delaytimer.%s-%d.orders.x", name, i) }
 		set := func(name, header, value string, more ...string) uint64 {
-			return c.Expect(0, key(name), name, append(more, header, value)...)
+			return c.PublishIf(0, key(name), name, append(more, header, value)...)
 		}
 		arrives := func(name string) { want = append(want, fmt.Sprint(name, " ", 0)) }
 		set("armed", "Delay-For", "5s")
 		arrives("armed")
-		if g := set("moved", "Delay-For", "1h"); c.Expect(g, key("moved"), "moved", "Delay-For", "5s") == 0 {
+		if g := set("moved", "Delay-For", "1h"); c.PublishIf(g, key("moved"), "moved", "Delay-For", "5s") == 0 {
 			t.Error("a pending timer cannot be moved")
 		}
 		arrives("moved")
 		set("replaced", "Delay-For", "1h")
 		c.Publish(key("replaced"), "replaced", "Delay-For", "5s")
 		arrives("replaced")
-		if g := set("cancelled", "Delay-For", "5s"); c.Expect(g, key("cancelled"), "", "Delay-Cancel", "x") == 0 {
+		if g := set("cancelled", "Delay-For", "5s"); c.PublishIf(g, key("cancelled"), "", "Delay-Cancel", "x") == 0 {
 			t.Error("a pending timer cannot be cancelled")
 		}
 		late := set("late", "Delay-For", "12s")
-		c.Expect(0, fmt.Sprintf("delaytimer.refused-%d.later.%d", i, i), "refused",
+		c.PublishIf(0, fmt.Sprintf("delaytimer.refused-%d.later.%d", i, i), "refused",
 			"Delay-For", "1s", "Delay-Deliver", "stream")
 		want = append(want, "refused 0")
 		set("series", "Delay-Every", "2s", "Delay-Rounds", "4", "Delay-Missed-Rounds", "all")
@@ -188,7 +188,7 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 		arrives("alone")
 		stream, subject := fmt.Sprint("LATER", i), fmt.Sprintf("later.%d", i)
 		settle = func() {
-			if c.Expect(late, key("late"), "", "Delay-Cancel", "x") == 0 {
+			if c.PublishIf(late, key("late"), "", "Delay-Cancel", "x") == 0 {
 				t.Error("a pending timer of the previous version cannot be cancelled")
 			}
 			change(c, "resume", target("paused"), "{}")

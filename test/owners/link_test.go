@@ -170,7 +170,7 @@ func TestEmbeddedShares(t *testing.T) {
 	t.Parallel()
 	address := natstest.FreeAddress(t)
 	natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+natstest.Dir(t), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
-	c := harness.Reconnecting(t, address)
+	c := harness.NewReconnectingClient(t, address)
 	other := natstest.StartBroker(t, "NATS_URL=nats://"+address)
 	checkEachOnce(c, 80, 100*time.Millisecond)
 	other.Terminate()

@@ -23,7 +23,7 @@ func TestFullAccountDrains(t *testing.T) {
 		for _, restart := range []bool{false, true} {
 			name := fmt.Sprintf("%d instances, restart %t", n, restart)
 			natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-				cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 10m"), MaxOwners: 3, Log: harness.Quiet}
+				cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 1m 10m"), MaxOwners: 3, Log: harness.NoLog}
 				all := harness.StartBrokers(t, s, n, cfg)
 				time.Sleep(12 * time.Second)
 				c := harness.NewClient(t, s)
@@ -95,7 +95,7 @@ func TestOwnersGone(t *testing.T) {
 		harness.StartBroker(t, s, harness.Member(t, 3)).Stop() // makes the streams
 		verify := func() *harness.Instance {
 			cfg := harness.Member(t, 3)
-			cfg.Log = harness.Quiet
+			cfg.Log = harness.NoLog
 			return harness.LaunchVerifying(t, s, cfg)
 		}
 		a, b := verify(), verify()

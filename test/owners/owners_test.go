@@ -52,9 +52,9 @@ func TestOwnersShareLanes(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		l := harness.Ladder(t, "1s 10s 1m 10m")
 		a := harness.StartBroker(t, s,
-			broker.Config{Ladder: l, Leaser: harness.Owns("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
+			broker.Config{Ladder: l, Leaser: harness.StaticLeaser("DELAY_INTAKE", "DELAY_10s", "DELAY_10m")})
 		b := harness.StartBroker(t, s, broker.Config{Ladder: l,
-			Leaser: harness.Owns("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
+			Leaser: harness.StaticLeaser("DELAY_1s", "DELAY_1m", "DELAY_RETRY_1s", "DELAY_RETRY_5s", "DELAY_RETRY_30s")})
 		const want = "DELAY_INTAKE DELAY_10s DELAY_10m | " +
 			"DELAY_1s DELAY_1m DELAY_RETRY_1s DELAY_RETRY_5s DELAY_RETRY_30s"
 		if got := harness.OwnedLanes(a) + " | " + harness.OwnedLanes(b); got != want {
@@ -77,7 +77,7 @@ func TestOwnersShareLanes(t *testing.T) {
 		c.Publish("delay.1s.orders.x", "orphan")
 		time.Sleep(time.Hour)
 		harness.CheckBodies(t, in.All(), "chained second")
-		harness.StartBroker(t, s, broker.Config{Ladder: l, Leaser: harness.Owns("DELAY_1s")})
+		harness.StartBroker(t, s, broker.Config{Ladder: l, Leaser: harness.StaticLeaser("DELAY_1s")})
 		synctest.Wait()
 		harness.CheckBodies(t, in.All(), "chained orphan second")
 	})
@@ -189,15 +189,14 @@ func TestRollingRestart(t *testing.T) {
 func TestUncertainOwnerStops(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		f := &harness.Fickle{Of: "DELAY_INTAKE", Lease: make(chan *harness.FickleLease, 10)}
-		f.Held.Store(true)
+		f := harness.NewUncertainLeaser("DELAY_INTAKE")
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s"), Leaser: f})
-		lease := <-f.Lease
+		lease := <-f.Leases
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>")
 		c.Publish("delayin.500ms.orders.x", "held in memory")
 		time.Sleep(100 * time.Millisecond)
-		f.Held.Store(false)
+		f.Valid.Store(false)
 		c.Publish("delayin.500ms.orders.x", "unread")
 		c.Publish("delayin.5s.orders.x", "far")
 		time.Sleep(100 * time.Millisecond)
@@ -206,16 +205,16 @@ func TestUncertainOwnerStops(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		harness.CheckBodies(t, in.All(), "")
-		f.Held.Store(true)
+		f.Valid.Store(true)
 		lease.Beat <- struct{}{}
 		synctest.Wait()
 		harness.CheckBodies(t, in.All(), "far held in memory unread")
-		f.Held.Store(false) // before the commit
+		f.Valid.Store(false) // before the commit
 		time.Sleep(time.Minute)
 		if n := harness.Pending(c, "DELAY_INTAKE"); n != 3 {
 			t.Errorf("the lane has %d messages, want 3: it was not ours to commit", n)
 		}
-		f.Held.Store(true)
+		f.Valid.Store(true)
 		lease.Beat <- struct{}{}
 		time.Sleep(time.Second)
 		if n := harness.Pending(c, "DELAY_INTAKE"); n != 0 {
@@ -223,10 +222,10 @@ func TestUncertainOwnerStops(t *testing.T) {
 		}
 		for round := range uint64(3) {
 			close(lease.Lost)
-			if left := <-lease.Left; left.Next != 4+round || left.Created.IsZero() {
-				t.Errorf("left off at %+v, want %d", left, 4+round)
+			if cursor := <-lease.Released; cursor.Next != 4+round || cursor.Created.IsZero() {
+				t.Errorf("cursor off at %+v, want %d", cursor, 4+round)
 			}
-			lease = <-f.Lease
+			lease = <-f.Leases
 			c.Publish("delayin.500ms.orders.x", fmt.Sprint("again ", round))
 			time.Sleep(time.Second)
 		}

@@ -80,7 +80,7 @@ func TestNothingSentAfterPause(t *testing.T) {
 	bubble(t, broker.Config{HoldMessages: 1024}, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
 		c.SlowService("svc.x", 300)
 		in := c.Subscribe("svc.x")
-		c.Many("delay.1s.svc.x", 3000, message.HeaderDeliver, "request")
+		c.PublishMany("delay.1s.svc.x", 3000, message.HeaderDeliver, "request")
 		time.Sleep(1500 * time.Millisecond) // it takes 600 more within the time that pause waits for answers
 		harness.MustPause(t, o, "svc.>")
 		synctest.Wait()
@@ -153,8 +153,8 @@ func TestPausedCountsNoAttempts(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond) // nobody listens, and it waits for its second attempt
 		harness.MustPause(t, o, "orders.>")
 		time.Sleep(time.Hour)
-		w, err := o.Where(context.Background(), harness.MustWanted(t, fmt.Sprintf("%s-%d", ack.Stream, ack.Sequence)), 100,
-			func(uint64, uint64) {})
+		ref := harness.MustMessageRef(t, fmt.Sprintf("%s-%d", ack.Stream, ack.Sequence))
+		w, err := o.Where(context.Background(), ref, 100, func(uint64, uint64) {})
 		if err != nil || w.Stream != "DELAY_PAUSED" || w.Attempts != 1 || !strings.Contains(w.Answer, "paused since") {
 			t.Errorf("after an hour, the message is %+v, %v; want one attempt, in DELAY_PAUSED", w, err)
 		}
@@ -190,12 +190,12 @@ func TestPausedExpires(t *testing.T) {
 // is cancelled before it is due never does.
 func TestTimersOfPausedTarget(t *testing.T) {
 	t.Parallel()
-	bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
+	bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
 		c.Publish("delaytimer.far.orders.x", "000001", "Delay-For", "10m")
-		cancelled := c.Expect(0, "delaytimer.gone.orders.x", "never", "Delay-For", "10m")
+		cancelled := c.PublishIf(0, "delaytimer.gone.orders.x", "never", "Delay-For", "10m")
 		harness.MustPause(t, o, "orders.>")
 		c.Publish("delaytimer.near.orders.x", "000000", "Delay-For", "2s")
-		if c.Expect(cancelled, "delaytimer.gone.orders.x", "", "Delay-Cancel", "paid") == 0 {
+		if c.PublishIf(cancelled, "delaytimer.gone.orders.x", "", "Delay-Cancel", "paid") == 0 {
 			t.Error("a timer for a paused target cannot be cancelled before it is due")
 		}
 		time.Sleep(20 * time.Minute)

@@ -53,7 +53,7 @@ func TestPausedStreamTroubles(t *testing.T) {
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			harness.StartBroker(t, s, broker.Config{}).Stop() // makes the streams
-			b := harness.LaunchVerifying(t, s, broker.Config{Log: harness.Quiet, Provision: name == "deleted"})
+			b := harness.LaunchVerifying(t, s, broker.Config{Log: harness.NoLog, Provision: name == "deleted"})
 			<-b.Broker.Ready()
 			c, o := harness.NewClient(t, s), harness.Operator(t, s)
 			c.Target("ORDERS", "orders.>")
@@ -116,10 +116,10 @@ func TestPausedStreamPurged(t *testing.T) {
 func TestResumedInFullAccount(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c, o := start(t, s, broker.Config{Log: harness.Quiet})
+		c, o := start(t, s, broker.Config{Log: harness.NoLog})
 		in := c.Subscribe("ui.>")
 		harness.MustPause(t, o, "ui.>")
-		c.Many("delay.1s.ui.x", 100)
+		c.PublishMany("delay.1s.ui.x", 100)
 		time.Sleep(time.Minute)
 		account := harness.AccountStorage(c, s)
 		account.Fill()

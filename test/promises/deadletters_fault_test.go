@@ -48,7 +48,7 @@ func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 	c.Target("ORDERS", "orders.>")
 	pass := s.Connect(nats.Name("pass"))
 	var cfg broker.Config
-	on := harness.Meddle(t, s, &cfg, request, func(m *nats.Msg) {
+	on := harness.Intercept(t, s, &cfg, request, func(m *nats.Msg) {
 		question := strings.TrimPrefix(m.Subject, natstest.ProxyAPI+".")
 		switch how {
 		case "done":

@@ -42,7 +42,7 @@ func impatient(t *testing.T) broker.Config {
 func TestResentKeepsItsID(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, impatient(t), func(t *testing.T, c *harness.Client) {
-		box := c.Box()
+		box := c.LetterStore()
 		start := time.Now()
 		c.Publish("delay.10s.orders.expire", "body", "X-Order", "42", "Nats-Msg-Id", "order-42")
 		time.Sleep(time.Hour)
@@ -78,7 +78,7 @@ func TestResentKeepsItsID(t *testing.T) {
 func TestResentHasAllItsRetries(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, impatient(t), func(t *testing.T, c *harness.Client) {
-		box := c.Box()
+		box := c.LetterStore()
 		c.Publish("delayin.0s.orders.expire", "body")
 		time.Sleep(time.Minute)
 		first := letter(c, box)
@@ -108,16 +108,17 @@ func TestResentOnce(t *testing.T) {
 		c.Create(jetstream.StreamConfig{
 			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // less than between the resends
 		})
-		cut := harness.Connected(t, s.Connect(nats.UserInfo(natstest.Tried, natstest.Tried)))
-		l := letter(c, c.Box())
-		if err := cut.Box().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
+		cut := harness.WrapConn(t, s.Connect(nats.UserInfo(natstest.Tried, natstest.Tried)))
+		l := letter(c, c.LetterStore())
+		if err := cut.LetterStore().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
 			errors.Is(err, deadletter.ErrNotResendable) {
 			t.Fatalf("cut off: got %v", err)
 		}
 		synctest.Wait()
 		harness.CheckCount(t, in.All(), 1)
 		time.Sleep(10 * time.Second)
-		natstest.NoError(t, c.Box().Resend(context.Background(), letter(c, c.Box()), deadletter.Change{}, time.Now()))
+		box := c.LetterStore()
+		natstest.NoError(t, box.Resend(context.Background(), letter(c, box), deadletter.Change{}, time.Now()))
 		time.Sleep(time.Hour)
 		harness.CheckCount(t, in.All(), 1)
 		c.CheckEmpty()
@@ -149,7 +150,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			tenants[name] = harness.Connected(t, s.Connect(nats.UserInfo(name, name), nats.CustomInboxPrefix("_INBOX_"+name)))
+			tenants[name] = harness.WrapConn(t, s.Connect(nats.UserInfo(name, name), nats.CustomInboxPrefix("_INBOX_"+name)))
 			live[name] = tenants[name].Subscribe("delaydead.*." + name + ".>")
 		}
 		others := []*harness.Inbox{ // refused, and so silent
@@ -177,7 +178,7 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 				t.Errorf("orders reached payments with %q, on %s", m.Body, m.Subject)
 			}
 		}
-		if left := operator.Letters(operator.Box()); len(left) != 4 {
+		if left := operator.Letters(operator.LetterStore()); len(left) != 4 {
 			t.Errorf("%d letters, want 4: reading removes none", len(left))
 		}
 	})

@@ -45,15 +45,15 @@ func numberedSubjects(format string) func(int) string {
 
 var troubles = map[string]trouble{
 	"silent, 32 KB": func(c *harness.Client) {
-		c.Silent("heavy.x")
+		c.SilentTarget("heavy.x")
 		floodWith(c, 400, 32<<10, oneSubject("delay.1s.heavy.x"))
 	},
 	"silent, 900 KB": func(c *harness.Client) {
-		c.Silent("huge.x")
+		c.SilentTarget("huge.x")
 		floodWith(c, 20, 900_000, oneSubject("delay.1s.huge.x"))
 	},
 	"silent, many subjects of one prefix": func(c *harness.Client) {
-		c.Silent("silent.>")
+		c.SilentTarget("silent.>")
 		floodWith(c, 5*maxHeld/2, 1, numberedSubjects("delay.1s.silent.%d"))
 	},
 	"silent, many subjects of one stream": func(c *harness.Client) {
@@ -65,7 +65,7 @@ var troubles = map[string]trouble{
 	},
 	"a service that takes 1,000 a second": func(c *harness.Client) {
 		c.SlowService("svc.x", 1000)
-		c.Many("delay.1s.svc.x", 5*maxHeld/2, message.HeaderDeliver, "request")
+		c.PublishMany("delay.1s.svc.x", 5*maxHeld/2, message.HeaderDeliver, "request")
 	},
 }
 
@@ -150,7 +150,7 @@ func TestSlowTargetIsBusy(t *testing.T) {
 		c.SlowService("svc.x", rate)
 		due := time.Now().Add(time.Second)
 		for range count / 1000 {
-			c.Many("delay.1s.svc.x", 1000, message.HeaderDeliver, "request")
+			c.PublishMany("delay.1s.svc.x", 1000, message.HeaderDeliver, "request")
 		}
 		time.Sleep(time.Minute)
 		var last time.Duration

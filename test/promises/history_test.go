@@ -312,7 +312,7 @@ func TestPurgeOfReplacedStream(t *testing.T) {
 				if _, err := c.JS.CreateStream(context.Background(), stream.CachedInfo().Config); err != nil {
 					t.Errorf("create again: %v", err)
 				}
-				c.Many("delay.10s.orders.new", 60)
+				c.PublishMany("delay.10s.orders.new", 60)
 				time.Sleep(3 * time.Second)
 				_ = m.Respond(answer.Data)
 			}()
@@ -320,7 +320,7 @@ func TestPurgeOfReplacedStream(t *testing.T) {
 		})
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m"), APIPrefix: natstest.ProxyAPI})
 		in := c.Subscribe("orders.>")
-		c.Many("delay.10s.orders.old", 50)
+		c.PublishMany("delay.10s.orders.old", 50)
 		time.Sleep(9 * time.Second)
 		armed.Store(true)
 		time.Sleep(6 * time.Second)

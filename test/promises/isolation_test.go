@@ -22,10 +22,10 @@ func TestSilentTargetSlowsNobody(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	harness.Bubble(t, broker.Config{HoldMessages: 2 << 10}, func(t *testing.T, c *harness.Client) {
-		c.Silent("silent.x")
+		c.SilentTarget("silent.x")
 		c.Target("ORDERS", "orders.>")
 		for range 30 { // in 3 s; the first refusal comes after 5 s
-			c.Many("delayin.100ms.silent.x", 500, message.HeaderDeliver, "stream")
+			c.PublishMany("delayin.100ms.silent.x", 500, message.HeaderDeliver, "stream")
 			time.Sleep(100 * time.Millisecond)
 		}
 		start := time.Now()
@@ -50,8 +50,8 @@ func TestTroubleBesideHealthy(t *testing.T) {
 		c.Target("ORDERS", "orders.>")
 		c.Create(jetstream.StreamConfig{
 			Name: "FULL", Subjects: []string{"full.>"}, Discard: jetstream.DiscardNew, MaxMsgs: room})
-		c.Silent("silent.x")
-		c.Silent("mute.x")
+		c.SilentTarget("silent.x")
+		c.SilentTarget("mute.x")
 		for i := range count {
 			c.Publish("delay.1s.orders.x", fmt.Sprint(i))
 			c.Publish("delay.1s.full.x", fmt.Sprint(i))
@@ -100,11 +100,11 @@ func TestCrashRepeatsLittle(t *testing.T) {
 		natstest.Subtest(t, fmt.Sprint(rate, " a second"), func(t *testing.T, s *natstest.Server) {
 			const seconds = 14 // for as long as the first message is stuck
 			b, c := harness.Start(t, s, broker.Config{})
-			c.Silent("silent.x")
+			c.SilentTarget("silent.x")
 			in := c.Subscribe("orders.>")
 			c.Publish("delayin.100ms.silent.x", "stuck", message.HeaderDeliver, "stream")
 			for range 10 * seconds {
-				c.Many("delayin.10ms.orders.x", rate/10)
+				c.PublishMany("delayin.10ms.orders.x", rate/10)
 				time.Sleep(100 * time.Millisecond)
 			}
 			b.Crash()
@@ -125,9 +125,9 @@ func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstes
 		b, c := harness.Start(t, s, broker.Config{})
 		in := c.Subscribe("orders.>")
 		start := time.Now()
-		c.Many("delay.1h.orders.a", 300)
+		c.PublishMany("delay.1h.orders.a", 300)
 		time.Sleep(30 * time.Minute)
-		c.Many("delay.1h.orders.b", 700)
+		c.PublishMany("delay.1h.orders.b", 700)
 		time.Sleep(time.Minute)
 		s.Restart(time.Second)
 		time.Sleep(time.Until(start.Add(time.Hour + 10*time.Minute)))
@@ -176,7 +176,7 @@ func TestDeadLettersFull(t *testing.T) {
 		}
 		hold(1)
 		const bad = 500
-		c.Many("delayin.soon.orders.x", bad)
+		c.PublishMany("delayin.soon.orders.x", bad)
 		time.Sleep(time.Minute)
 		if got := log.Of(""); got > 100 {
 			t.Errorf("%d lines in a minute, want few", got)

@@ -48,7 +48,7 @@ func TestNothingLostOnKillEmbedded(t *testing.T) {
 	address := natstest.FreeAddress(t)
 	env := []string{"DELAY_EMBEDDED_DIR=" + natstest.Dir(t), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL="}
 	p := natstest.StartBroker(t, env...)
-	c := harness.Reconnecting(t, address)
+	c := harness.NewReconnectingClient(t, address)
 	c.Target("ORDERS", "orders.>")
 	const kills = 3
 	p, l := restartUnderLoad(t, p, c.NC, kills, (*natstest.Process).Crash, env)

@@ -28,7 +28,7 @@ func TestFloodOfOneTarget(t *testing.T) {
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		slow, fast := c.Subscribe("slow.>"), c.Subscribe("orders.>")
 		due := time.Now().Add(10 * time.Second)
-		c.Many("delay.10s.slow.x", flood)
+		c.PublishMany("delay.10s.slow.x", flood)
 		for i := range others {
 			c.Publish("delay.10s.orders.x", strconv.Itoa(i))
 			c.Publish(fmt.Sprintf("delayin.%dms.orders.y", 10_000+997*i), strconv.Itoa(i))
@@ -120,7 +120,7 @@ func TestRateAfterOutage(t *testing.T) {
 			}
 			_ = m.Respond([]byte(answer))
 		})
-		c.Many("delay.10s.slow.x", flood)
+		c.PublishMany("delay.10s.slow.x", flood)
 		time.Sleep(20 * time.Minute) // more than the outage and 400 s at the rate
 		for second, n := range asked {
 			if n > rate {

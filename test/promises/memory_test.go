@@ -55,7 +55,7 @@ func TestMemoryOfABacklog(t *testing.T) {
 			natstest.StartBroker(t, env...).Terminate()
 			c := harness.NewClient(t, s)
 			c.Target("ORDERS", "orders.>")
-			c.Silent("silent.>")
+			c.SilentTarget("silent.>")
 			refusing := jetstream.StreamConfig{Name: "FULL", Subjects: []string{"full.>"}, MaxMsgs: 1,
 				Discard: jetstream.DiscardNew}
 			c.Create(refusing)

@@ -236,13 +236,13 @@ func (m *month) order() {
 	due := time.Now().Add(30 * time.Minute)
 	switch n := m.random.IntN(20); {
 	case n < 16: // paid
-		if m.Expect(g, subject, "", "Delay-Cancel", "paid") == 0 {
+		if m.PublishIf(g, subject, "", "Delay-Cancel", "paid") == 0 {
 			m.T.Errorf("%s: a cancel half an hour before it is due is refused", id)
 		}
 		m.cancelled[id] = true
 		return
 	case n < 18: // the customer asks for more time
-		if m.Expect(g, subject, id, "Delay-For", "45m") == 0 {
+		if m.PublishIf(g, subject, id, "Delay-For", "45m") == 0 {
 			m.T.Errorf("%s: a move half an hour before it is due is refused", id)
 		}
 		due = time.Now().Add(45 * time.Minute)

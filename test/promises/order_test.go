@@ -140,7 +140,7 @@ func TestSpillMakesNothingLate(t *testing.T) {
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1m 10m 1h"), HoldMessages: 512}
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
-		c.Many("delay.1m.orders.level", 1000) // so that the level, which holds 256, reads no further
+		c.PublishMany("delay.1m.orders.level", 1000) // so that the level, which holds 256, reads no further
 		time.Sleep(time.Second)
 		const count = 2000
 		for i := range count {

@@ -17,7 +17,7 @@ import (
 func rated(t *testing.T, s *natstest.Server, instances, rate int) (*harness.Client, []*harness.Instance) {
 	t.Helper()
 	all := harness.StartBrokers(t, s, instances, broker.Config{
-		MaxOwners: 3, Log: harness.Quiet, Timers: true,
+		MaxOwners: 3, Log: harness.NoLog, Timers: true,
 		Rates:      deliver.Rates{{Pattern: "slow.>", Value: rate}},
 		RatesByKey: deliver.Rates{{Pattern: "keyed.>", Value: rate}},
 	})
@@ -71,7 +71,7 @@ func TestRateWithInstances(t *testing.T) {
 					in[target] = c.Subscribe(target)
 					for _, lane := range lanes {
 						if lane != "delaytimer" {
-							c.Many(lane+"."+target, flood)
+							c.PublishMany(lane+"."+target, flood)
 							continue
 						}
 						for i := range flood {
@@ -104,7 +104,7 @@ func TestRateByKey(t *testing.T) {
 				c.Publish(subject, tenant, "Delay-Rate-Key", tenant)
 			}
 		}
-		c.Many("delay.10s.keyed.c", flood) // without a key, and so without a rate
+		c.PublishMany("delay.10s.keyed.c", flood) // without a key, and so without a rate
 		time.Sleep(2 * time.Minute)
 		by := make(map[string][]harness.Arrival)
 		for _, a := range in.All() {
@@ -176,7 +176,7 @@ func TestRateWithUnequalInstances(t *testing.T) {
 		rates := deliver.Rates{{Pattern: "slow.>", Value: rate}}
 		for _, byKey := range []deliver.Rates{nil, rates} {
 			harness.StartBroker(t, s, broker.Config{
-				MaxOwners: 2, Log: harness.Quiet, Rates: rates, RatesByKey: byKey,
+				MaxOwners: 2, Log: harness.NoLog, Rates: rates, RatesByKey: byKey,
 			})
 		}
 		time.Sleep(12 * time.Second) // they share the lanes

@@ -18,7 +18,7 @@ import (
 func TestRateAfterServerOutage(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, flood = 10, 200
-		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, Log: harness.Quiet})
+		harness.StartBroker(t, s, broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, Log: harness.NoLog})
 		c := harness.NewClient(t, s)
 		c.Target("SLOW", "slow.>")
 		for i := range flood {
@@ -39,10 +39,10 @@ func TestRateAfterServerOutage(t *testing.T) { // not in parallel: see natstest.
 func TestSilenceOfRatedTargetCounts(t *testing.T) {
 	t.Parallel()
 	const flood = 20
-	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}}, Attempts: 1, Log: harness.Quiet}
+	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}}, Attempts: 1, Log: harness.NoLog}
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
-		c.Silent("slow.>")
-		c.Many("delay.1s.slow.x", flood, message.HeaderDeliver, "stream")
+		c.SilentTarget("slow.>")
+		c.PublishMany("delay.1s.slow.x", flood, message.HeaderDeliver, "stream")
 		time.Sleep(time.Minute)
 		harness.CheckCount(t, c.Dead()[string(message.Undelivered)], flood)
 	})
@@ -57,7 +57,7 @@ func TestRateAfterKills(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, flood, kills, away = 20, 1200, 8, 300 * time.Millisecond
 		cfg := broker.Config{
-			Ladder: harness.Ladder(t, "1s 3s 5s 7s 1m"), Instance: "one", Log: harness.Quiet,
+			Ladder: harness.Ladder(t, "1s 3s 5s 7s 1m"), Instance: "one", Log: harness.NoLog,
 			Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}},
 		}
 		c := harness.NewClient(t, s)
@@ -104,7 +104,7 @@ func TestPausedAgainAtItsRate(t *testing.T) {
 	} {
 		for resumptions := 1; resumptions <= 4; resumptions++ {
 			natstest.Subtest(t, fmt.Sprintf("%s, resumed %d times", name, resumptions), func(t *testing.T, s *natstest.Server) {
-				harness.StartBroker(t, s, broker.Config{Timers: true, Log: harness.Quiet,
+				harness.StartBroker(t, s, broker.Config{Timers: true, Log: harness.NoLog,
 					Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}})
 				c, o := harness.NewClient(t, s), harness.Operator(t, s)
 				c.Target("SLOW", "slow.>")

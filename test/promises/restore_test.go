@@ -19,17 +19,17 @@ func TestRestoredWhileReaderPauses(t *testing.T) {
 	t.Parallel()
 	forEachBackup(t, func(t *testing.T, s *natstest.Server, c *harness.Client, backUp backupKind) {
 		start := time.Now()
-		c.Many("delay.1h.orders.before", 50)
+		c.PublishMany("delay.1h.orders.before", 50)
 		time.Sleep(time.Second)
 		backup := backUp(s, c, "DELAY_1h")
-		c.Many("delay.1h.orders.forgotten", 50)
+		c.PublishMany("delay.1h.orders.forgotten", 50)
 		time.Sleep(30 * time.Minute)
-		c.Many("delay.1h.orders.forgotten", 900) // more than are read half an hour ahead
+		c.PublishMany("delay.1h.orders.forgotten", 900) // more than are read half an hour ahead
 		time.Sleep(time.Minute)
 		c.Remove("DELAY_1h")
 		natstest.Restore(t, c.NC, backup)
 		const later = 1000
-		c.Many("delay.1h.orders.new", later)
+		c.PublishMany("delay.1h.orders.new", later)
 		time.Sleep(time.Until(start.Add(3 * time.Hour)))
 		count := make(map[string]int)
 		for _, a := range c.Arrivals("ORDERS") {

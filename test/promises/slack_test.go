@@ -63,7 +63,7 @@ func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const slack, count, rate = 20 * time.Millisecond, 1000, 100
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.Slack, cfg.Rates = slack, deliver.Rates{{Pattern: "slow.>", Value: rate}}
 		harness.StartBroker(t, s, cfg)
 		c, o := harness.NewClient(t, s), harness.Operator(t, s)

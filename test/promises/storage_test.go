@@ -86,11 +86,11 @@ func TestStorageFullAtDue(t *testing.T) {
 	}
 	for name, tt := range tests {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			c := harness.StartBroker(t, s, broker.Config{Log: harness.Quiet}).NewClient()
+			c := harness.StartBroker(t, s, broker.Config{Log: harness.NoLog}).NewClient()
 			c.Target("ORDERS", "orders.>")
 			account := harness.AccountStorage(c, s)
 			start := time.Now()
-			c.Many(tt.subject, count)
+			c.PublishMany(tt.subject, count)
 			time.Sleep(time.Until(start.Add(tt.full)))
 			account.Fill()
 			checkFull(c, account)
@@ -114,7 +114,7 @@ func TestStorageFullUntilDue(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := harness.StartBroker(t, s, broker.Config{Log: harness.Quiet}).NewClient()
+		c := harness.StartBroker(t, s, broker.Config{Log: harness.NoLog}).NewClient()
 		c.Target("ORDERS", "orders.>")
 		account := harness.AccountStorage(c, s)
 		const first, step, count = 150 * time.Second, 20 * time.Millisecond, 200
@@ -154,18 +154,18 @@ func TestStorageOfServerFull(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{JetStreamMaxStore: 1 << 20}, func(t *testing.T, s *natstest.Server) {
-		first, c := harness.Start(t, s, broker.Config{Log: harness.Quiet})
+		first, c := harness.Start(t, s, broker.Config{Log: harness.NoLog})
 		c.Target("ORDERS", "orders.>")
 		disk := serverStorage(c)
 		const count = 20
-		c.Many("delay.10s.orders.x", count/2)
-		c.Many("delayin.2m30s.orders.x", count/2)
+		c.PublishMany("delay.10s.orders.x", count/2)
+		c.PublishMany("delayin.2m30s.orders.x", count/2)
 		time.Sleep(5 * time.Second)
 		disk.Fill()
 		checkFull(c, disk)
 		time.Sleep(outage)
 		first.Stop()
-		harness.StartBroker(t, s, broker.Config{Log: harness.Quiet})
+		harness.StartBroker(t, s, broker.Config{Log: harness.NoLog})
 		time.Sleep(outage)
 		checkStored(c, count)
 		disk.Lift()
@@ -182,7 +182,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		first, c := harness.Start(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})
+		first, c := harness.Start(t, s, broker.Config{Attempts: 3, Log: harness.NoLog})
 		c.Target("ORDERS", "orders.>")
 		account := harness.AccountStorage(c, s)
 		c.Publish("delay.10s.orders.x", "late", message.HeaderExpires, "1m")
@@ -193,7 +193,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 		first.Stop()
 		c.Publish("delayin.soon.orders.x", "bad")
 		account.Fill()
-		harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet})
+		harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.NoLog})
 		time.Sleep(outage)
 		checkStored(c, 4)
 		account.Lift()
@@ -214,11 +214,11 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 func TestTargetHasNoRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := harness.StartBroker(t, s, broker.Config{Log: harness.Quiet}).NewClient()
+		c := harness.StartBroker(t, s, broker.Config{Log: harness.NoLog}).NewClient()
 		memoryTarget(c, "ORDERS", "orders.>")
 		memory := accountMemory(c, s)
 		const count = 20
-		c.Many("delay.10s.orders.x", count)
+		c.PublishMany("delay.10s.orders.x", count)
 		memory.Fill()
 		checkFull(c, memory)
 		time.Sleep(outage)
@@ -243,10 +243,10 @@ func TestRetriesHaveNoRoom(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.Quiet}).NewClient()
+		c := harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.NoLog}).NewClient()
 		account := harness.AccountStorage(c, s)
 		const count = 20
-		c.Many("delay.10s.orders.x", count)
+		c.PublishMany("delay.10s.orders.x", count)
 		account.Fill()
 		time.Sleep(outage)
 		memoryTarget(c, "ORDERS", "orders.>")

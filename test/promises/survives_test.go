@@ -193,7 +193,7 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 	dir := natstest.Dir(t)
 	natstest.BubbleWith(t, server.Options{StoreDir: dir}, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()
-		owners := &harness.Doubting{}
+		owners := &harness.ProbeCounter{}
 		harness.StartBroker(t, s,
 			broker.Config{Ladder: harness.Ladder(t, "1s 10s 1m 10m"), Leaser: owners, Log: slog.New(log)})
 		c := harness.NewClient(t, s)
@@ -215,7 +215,7 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 		}
 		natstest.NoError(t, s.Server().EnableJetStream(&server.JetStreamConfig{StoreDir: dir + "/jetstream"}))
 		c.CheckArrive("ORDERS", time.Now().Add(15*time.Second), "a", "b", "c", "d")
-		if owners.Told.Load() == 0 {
+		if owners.Probes.Load() == 0 {
 			t.Error("the broker did not check meanwhile whether other instances own its lanes")
 		}
 		c.CheckArrive("ORDERS", start.Add(15*time.Minute-1), "a", "b", "c", "d")

@@ -209,7 +209,7 @@ func TestForbiddenToTheBroker(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{Attempts: 2}, nats.UserInfo("broker", "b"))
-		c := harness.Connected(t, s.Connect(nats.UserInfo("client", "c")))
+		c := harness.WrapConn(t, s.Connect(nats.UserInfo("client", "c")))
 		secret, open := c.Subscribe("secret.>"), c.Subscribe("open.>")
 		c.Target("SECRETS", "secret.stored.>")
 		modes := []string{"auto", "core", "stream", "request"}
@@ -241,7 +241,7 @@ func TestForbiddenWithSlowHandler(t *testing.T) {
 	natstest.BubbleWith(t, secretTargets(), func(t *testing.T, s *natstest.Server) {
 		slow := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { time.Sleep(200 * time.Millisecond) })
 		harness.StartBroker(t, s, broker.Config{Attempts: 1}, nats.UserInfo("broker", "b"), slow)
-		c := harness.Connected(t, s.Connect(nats.UserInfo("client", "c")))
+		c := harness.WrapConn(t, s.Connect(nats.UserInfo("client", "c")))
 		c.Subscribe("secret.>")
 		const many = 20
 		for i := range many {

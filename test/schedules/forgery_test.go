@@ -17,7 +17,7 @@ import (
 // ends their schedules, and nothing else.
 func TestScheduleOfOtherSubjects(t *testing.T) {
 	t.Parallel()
-	cfg := harness.SchedulesOn(t)
+	cfg := harness.ScheduleConfig(t)
 	cfg.Targets = []string{"orders.open.>", "mail.>"}
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe(">")
@@ -38,7 +38,7 @@ func TestScheduleOfOtherSubjects(t *testing.T) {
 			harness.NewMsg("schedules.orders.x", "", "Nats-Scheduler", "schedules.mail.*", "Nats-Schedule-Next", "purge"),
 			harness.NewMsg("schedules.orders.x", "", "Nats-Scheduler", "mail.x", "Nats-Schedule-Next", "purge"),
 		} {
-			if seq, code := c.Plan(m); code != 10212 {
+			if seq, code := c.TrySchedule(m); code != 10212 {
 				t.Errorf("to end %s the answer is %d, %d, want 10212", m.Header.Get("Nats-Scheduler"), seq, code)
 			}
 		}
@@ -70,11 +70,11 @@ func TestScheduleOfOtherSubjects(t *testing.T) {
 // a client, no copy of an entry on another subject or with another body, and no redirected answer of the server.
 func TestForgedSchedules(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("*.x")
 		soon := time.Now().Add(time.Minute)
 		c.Schedule("schedules.orders.a", "orders.x", harness.At(soon), "good")
-		entry := c.Last("delaytimer._schedule.schedules.orders.a")
+		entry := c.LastEntry("delaytimer._schedule.schedules.orders.a")
 		const root = "delaytimer._schedule.schedules.orders."
 		c.Publish(root+"b", "bad", "Delay-Target", "mail.x", "Delay-Until", soon.Format(time.RFC3339Nano))
 		c.Publish(root+"c", "bad", "Delay-Target", "mail.x", "Delay-For", "1m", "Delay-Seal",
@@ -82,7 +82,7 @@ func TestForgedSchedules(t *testing.T) {
 		for _, copied := range []struct{ subject, body, target string }{
 			{root + "d", "good", "orders.x"}, {root + "a", "bad", "orders.x"}, {root + "e", "good", "mail.x"},
 		} {
-			m := &nats.Msg{Subject: copied.subject, Data: []byte(copied.body), Header: harness.AsWritten(entry.Header)}
+			m := &nats.Msg{Subject: copied.subject, Data: []byte(copied.body), Header: harness.WrittenHeaders(entry.Header)}
 			m.Header.Set("Delay-Target", copied.target)
 			if _, err := c.JS.PublishMsg(context.Background(), m); err != nil {
 				t.Fatal(err)
@@ -110,7 +110,7 @@ func TestForgedSchedules(t *testing.T) {
 // request.
 func TestRelayedScheduleRequests(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in, acted := c.Subscribe("orders.>"), c.Subscribe("delay.>")
 		c.Create(jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
 			AllowMsgSchedules: true})
@@ -139,7 +139,7 @@ func TestRelayedScheduleRequests(t *testing.T) {
 			t.Errorf("%q arrived, and %q at the broker itself", a, b)
 		}
 		for _, name := range []string{"a", "b", "c", "d"} {
-			if last := c.Last("delaytimer._schedule.schedules.orders." + name); last != nil {
+			if last := c.LastEntry("delaytimer._schedule.schedules.orders." + name); last != nil {
 				t.Errorf("stored for %s: %+v", name, last)
 			}
 		}

@@ -23,7 +23,7 @@ import (
 // or at core subscribers, to the nanosecond, with all headers of a schedule's message.
 func TestScheduleByNATSClient(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		c.Create(jetstream.StreamConfig{Name: "MAIL", Subjects: []string{"mail.>"}, AllowMsgTTL: true, AllowRollup: true})
 		c.Publish("mail.a", "before")
@@ -85,7 +85,7 @@ func TestSchedulerHeadersAreRefused(t *testing.T) {
 // last attempt, its dead letter names the schedule.
 func TestScheduleIsRetried(t *testing.T) {
 	t.Parallel()
-	cfg := harness.SchedulesOn(t)
+	cfg := harness.ScheduleConfig(t)
 	cfg.Attempts = 3
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		start := time.Now()
@@ -112,7 +112,7 @@ func TestScheduleIsRetried(t *testing.T) {
 // finds the target in the entry, and delivers.
 func TestScheduleOfADeadInstance(t *testing.T) {
 	t.Parallel()
-	cfg := harness.SchedulesOn(t)
+	cfg := harness.ScheduleConfig(t)
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, first *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		due := time.Now().Add(time.Hour)
@@ -139,7 +139,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.SchedulesOn(t)
+		cfg := harness.ScheduleConfig(t)
 		cfg.MaxOwners = 2
 		first := harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
@@ -205,7 +205,7 @@ func TestScheduleThatRepeats(t *testing.T) {
 func TestScheduleAnsweredOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.SchedulesOn(t)
+		cfg := harness.ScheduleConfig(t)
 		cfg.MaxOwners = 2
 		harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
@@ -227,14 +227,14 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 // broker looks the entry up. If the entry cannot be found, there is no answer.
 func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		soon := harness.At(time.Now().Add(time.Minute))
 		change := func(edit func(*jetstream.StreamConfig)) { c.Reconfigure("DELAY_TIMERS", edit) }
 		c.Schedule("schedules.orders.z", "orders.x", harness.At(time.Now().Add(time.Hour)), "another")
 		change(func(cfg *jetstream.StreamConfig) { cfg.NoAck = true })
 		seq, code := c.Schedule("schedules.orders.a", "orders.x", soon, "found")
-		if last := c.Last("delaytimer._schedule.schedules.orders.a"); last == nil || last.Sequence != seq {
+		if last := c.LastEntry("delaytimer._schedule.schedules.orders.a"); last == nil || last.Sequence != seq {
 			t.Fatalf("the answer is %d, %d, and stored is %+v", seq, code, last)
 		}
 		again, _ := c.Schedule("schedules.orders.b", "orders.x", soon, "once", "Nats-Msg-Id", "1")
@@ -262,7 +262,7 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 // TestSchedulesFlood: a request beyond the length of the queue is refused immediately, and is not stored.
 func TestSchedulesFlood(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		answers := c.Subscribe("_INBOX.me")
 		due := harness.At(time.Now().Add(time.Hour))
 		const n = 400

@@ -18,8 +18,8 @@ import (
 // subjects do not show it. A schedule on a subject below orders and a timer have the target mail.
 func planned(t *testing.T, s *natstest.Server) (c *harness.TimerClient) {
 	t.Helper()
-	cfg := harness.SchedulesOn(t)
-	cfg.Schedules = append(cfg.Schedules, harness.SchedulesOn(t).Schedules[1])
+	cfg := harness.ScheduleConfig(t)
+	cfg.Schedules = append(cfg.Schedules, harness.ScheduleConfig(t).Schedules[1])
 	cfg.Schedules[2].Subjects = "orders.plan.>" // to mail
 	harness.StartBroker(t, s, cfg)
 	c = harness.NewSeriesClient(harness.NewClient(t, s))
@@ -54,7 +54,7 @@ func TestSchedulesByTarget(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := planned(t, s)
-		i := harness.Inspect(t, s, harness.SchedulesOn(t))
+		i := harness.Inspect(t, s, harness.ScheduleConfig(t))
 		for target, want := range map[string]int{"": 6, "orders.>": 4, "orders.expire": 4, "mail.>": 2, "other.>": 0} {
 			l, err := i.Pending(t.Context(), inspect.PendingQuery{Target: target, Limit: 100, MaxRead: 1000})
 			if err != nil || len(l.Messages) != want || l.More {
@@ -121,11 +121,11 @@ func TestSchedulesByTarget(t *testing.T) {
 func TestForecastOfFewSchedules(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := harness.StartBroker(t, s, harness.SchedulesOn(t)).NewClient()
+		c := harness.StartBroker(t, s, harness.ScheduleConfig(t)).NewClient()
 		for n := range 400 {
 			c.Schedule(fmt.Sprintf("schedules.orders.%d", n), "orders.x", harness.At(time.Now().Add(time.Hour)), "s")
 		}
-		i := harness.Inspect(t, s, harness.SchedulesOn(t))
+		i := harness.Inspect(t, s, harness.ScheduleConfig(t))
 		look := inspect.ForecastQuery{Length: 24 * time.Hour, Step: time.Hour, Target: "other.>", Sample: 20}
 		f, err := i.Forecast(t.Context(), look)
 		if err != nil || f.Exact || f.Pending != 0 {

@@ -44,7 +44,7 @@ func expecting(sequence uint64) []string {
 // client gets the answers that the server gives after another client has replaced or ended a schedule.
 func TestVerbsOnSchedules(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		ask := func(name string, wait time.Duration, headers ...string) (uint64, jetstream.ErrorCode) {
@@ -101,7 +101,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 // the schedule any more.
 func TestMovedScheduleIsNotItsID(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		ask := func(wait time.Duration, body string) uint64 {
@@ -126,7 +126,7 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 func TestVerbsOnRepeatingSchedules(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		c.Create(jetstream.StreamConfig{Name: "MAIL", Subjects: []string{"mail.>"}, AllowRollup: true})
 		in := c.Subscribe("mail.>")
 		start := time.Now()
@@ -197,7 +197,7 @@ func TestScheduleWithAnotherTarget(t *testing.T) {
 // without the broker's seal.
 func TestForgedDelivery(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		c.Publish("delaytimer.fire-1.orders.x", "x", "Delay-For", "1s", "Delay-Scheduler", "schedules.orders.x",
 			"Delay-Rollup", "sub")
@@ -213,7 +213,7 @@ func TestForgedDelivery(t *testing.T) {
 // refused, as by the server. If the account has no stream for the target, the schedule is stored.
 func TestScheduleThatItsTargetRefuses(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.SchedulesOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		c.Create(jetstream.StreamConfig{Name: "PLAIN", Subjects: []string{"orders.plain.>"}})
 		c.Create(jetstream.StreamConfig{
 			Name: "FULL", Subjects: []string{"orders.full.>"}, AllowMsgTTL: true, AllowRollup: true,

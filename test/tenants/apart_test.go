@@ -28,7 +28,7 @@ type tenant struct {
 func connect(t *testing.T, s *natstest.Server, name string, opts ...nats.Option) *harness.Client {
 	t.Helper()
 	opts = append(opts, nats.UserInfo(name, name[:1]), nats.CustomInboxPrefix("_INBOX_"+name))
-	return harness.Connected(t, s.Connect(opts...))
+	return harness.WrapConn(t, s.Connect(opts...))
 }
 
 // tenantsOn starts a server with a configuration, and one broker for each tenant.

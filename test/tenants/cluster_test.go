@@ -72,7 +72,8 @@ func runReader(t *testing.T, url, reader string, anew func()) {
 	t.Helper()
 	cfg, err := (&stage{}).config()
 	natstest.NoError(t, err)
-	cfg.Log = slog.New(slog.NewTextHandler(harness.Listener{Phrase: "reading the lane was interrupted", Heard: anew}, nil))
+	lines := harness.Listener{Phrase: "reading the lane was interrupted", Notify: anew}
+	cfg.Log = slog.New(slog.NewTextHandler(lines, nil))
 	_, stop, err := runLinks(broker.Links{
 		Read: dial(t, url, reader, "r"), Write: dial(t, url, "delay-write", "w"),
 		Deliver: dial(t, url, "delay-deliver", "d"), Control: dial(t, url, "delay-control", "c"),

@@ -32,7 +32,7 @@ func asAll(t *testing.T, s *natstest.Server, ladderOf string) *harness.Client {
 	t.Helper()
 	cfg := broker.Config{Ladder: harness.Ladder(t, ladderOf), MaxOwners: 3}
 	harness.StartBroker(t, s, cfg, nats.UserInfo("all", "a")).Stop()
-	return harness.Connected(t, s.Connect(nats.UserInfo("all", "a")))
+	return harness.WrapConn(t, s.Connect(nats.UserInfo("all", "a")))
 }
 
 // TestRightsToCreateAreNotNeeded: a broker whose configuration lets it create streams, and whose user has no right to,

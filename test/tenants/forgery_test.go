@@ -39,7 +39,7 @@ func asTenants(
 	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		cfg.Ladder, cfg.Attempts = harness.Ladder(t, "1s 3s 5s 1m"), 3
 		harness.StartBroker(t, s, cfg, natstest.Everything())
-		f(t, harness.Connected(t, s.Connect(natstest.Everything())), connect(t, s, "orders"), connect(t, s, "payments"))
+		f(t, harness.WrapConn(t, s.Connect(natstest.Everything())), connect(t, s, "orders"), connect(t, s, "payments"))
 	})
 }
 
@@ -49,7 +49,7 @@ func asTenants(
 func TestForgedAckLosesNothing(t *testing.T) {
 	t.Parallel()
 	asTenants(t, broker.Config{}, nil, func(t *testing.T, admin, orders, payments *harness.Client) {
-		payments.Silent("payments.capture")
+		payments.SilentTarget("payments.capture")
 		var reply string
 		natstest.Handle(t, orders.NC, "orders.>", func(m *nats.Msg) { reply = m.Reply })
 		payments.Publish("delay.5s.payments.capture", "victim", message.HeaderDeliver, "stream")
@@ -168,7 +168,7 @@ func TestRelayedMessagesAreUnproven(t *testing.T) {
 // checkUnproven wants no dead letter to be resent, because none is a broker's, and returns the number of dead letters.
 func checkUnproven(c *harness.Client) int {
 	c.T.Helper()
-	box := c.Box()
+	box := c.LetterStore()
 	all := c.Letters(box)
 	for _, l := range all {
 		if err := box.Resend(context.Background(), l, deadletter.Change{DeliverNow: true},

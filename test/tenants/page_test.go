@@ -271,7 +271,7 @@ func (v viewer) carryOut(ticket string) error {
 func TestTicketActsOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		b, c := harness.Start(t, s, cfg)
 		in := c.Subscribe("orders.>")
 		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1d")

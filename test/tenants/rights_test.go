@@ -62,7 +62,7 @@ func (r revocation) try(t *testing.T) {
 		log := harness.NewCountingLog()
 		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s 1m 5m"), Log: slog.New(log)},
 			nats.UserInfo("broker", "b"))
-		c := harness.Connected(t, s.Connect(nats.UserInfo("client", "c")))
+		c := harness.WrapConn(t, s.Connect(nats.UserInfo("client", "c")))
 		c.Target("ORDERS", "orders.>")
 		var want []string
 		ask := func(when string) {
@@ -125,7 +125,7 @@ func TestOnlyGrantedTargets(t *testing.T) {
 	opts := natstest.Options(t, tenantsConf)
 	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{HeaderTargets: []string{"public.>"}}, natstest.Everything())
-		admin := harness.Connected(t, s.Connect(natstest.Everything()))
+		admin := harness.WrapConn(t, s.Connect(natstest.Everything()))
 		all := admin.Subscribe(">")
 
 		tenants := map[string]string{"orders": "payments", "payments": "orders"}

@@ -58,10 +58,10 @@ func TestSecretIsChanged(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.SchedulesOn(t)
+		cfg := harness.ScheduleConfig(t)
 		b := harness.StartBroker(t, s, withSecrets(cfg, secretA))
 		c := harness.NewTimerClient(harness.NewClient(t, s))
-		c.Holds(secretA)
+		c.SetSecrets(secretA)
 		start, in := time.Now(), make(map[string]*harness.Inbox)
 		for _, target := range []string{"daily", "moved", "paused", "once", "rare", "plain"} {
 			in[target] = c.Subscribe("orders." + target)
@@ -110,7 +110,7 @@ func TestSecretIsChanged(t *testing.T) {
 			t.Errorf("with the new secret behind the old one, the moved series is %+v, want it untouched: %+v", now, moved)
 		}
 		change(secretB, secretA)
-		c.Holds(secretB, secretA)
+		c.SetSecrets(secretB, secretA)
 		if now := of(timer.Get, "moved"); now.Generation <= moved.Generation || !now.Due.Equal(moved.Due) {
 			t.Errorf("resealed, the moved series is %+v, want a later generation than %d, due %s", now, moved.Generation,
 				moved.Due)
@@ -132,7 +132,7 @@ func TestSecretIsChanged(t *testing.T) {
 			t.Errorf("doctor says %s", said)
 		}
 		change(secretB)
-		c.Holds(secretB)
+		c.SetSecrets(secretB)
 		operator = operatorWith(t, s, secretB)
 		c.Publish("delay.1s.news.x", "news")
 		time.Sleep(time.Minute)
@@ -148,10 +148,10 @@ func TestSecretIsChanged(t *testing.T) {
 			t.Errorf("of the paused targets arrived %q", got)
 		}
 		const day = 24 * time.Hour
-		in["daily"].Rounds(t, series["daily"], start, harness.Times(day, day, 4)...)
-		movedTo := moved.Due.Sub(start)
-		in["moved"].Rounds(t, series["moved"], start, append([]time.Duration{movedTo}, harness.Times(2*day, day, 3)...)...)
-		in["paused"].Rounds(t, series["paused"], start, harness.Times(2*day, day, 3)...)
+		in["daily"].CheckRounds(t, series["daily"], start, harness.Times(day, day, 4)...)
+		rounds := append([]time.Duration{moved.Due.Sub(start)}, harness.Times(2*day, day, 3)...)
+		in["moved"].CheckRounds(t, series["moved"], start, rounds...)
+		in["paused"].CheckRounds(t, series["paused"], start, harness.Times(2*day, day, 3)...)
 		for name, after := range map[string]time.Duration{"once": 40 * time.Hour, "rare": 72 * time.Hour,
 			"plain": 20 * time.Hour} {
 			if all := in[name].All(); len(all) != 1 || all[0].Body != name || all[0].At.Sub(start).Round(time.Second) != after {
@@ -168,7 +168,7 @@ func TestSecretIsChanged(t *testing.T) {
 func TestUnknownSecretIsReported(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		b := harness.StartBroker(t, s, withSecrets(cfg, secretA))
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		in, held, junk := c.Subscribe("orders.>"), c.Subscribe("mail.>"), c.Subscribe("timer")
@@ -204,7 +204,7 @@ func TestUnknownSecretIsReported(t *testing.T) {
 		if all, err := o.Pauses(context.Background()); err != nil || len(all) != 1 || !all[0].Unproven {
 			t.Errorf("paused is %+v, %v, want mail.>, unproven", all, err)
 		}
-		c.Holds(secretB)
+		c.SetSecrets(secretB)
 		rows := 0
 		for r, err := range c.Timers.Recurs(context.Background(), store.Filter{}) {
 			if rows++; err != nil || !r.Unopened {

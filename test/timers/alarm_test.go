@@ -19,7 +19,7 @@ import (
 // cancels and refusals.
 func TestAlarmClock(t *testing.T) {
 	t.Parallel()
-	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
+	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		ctx := context.Background()
 		delays, err := asking.New(c.JS, asking.Config{})
 		natstest.NoError(t, err)

@@ -119,7 +119,7 @@ func TestClocksOfServersApart(t *testing.T) {
 		stamps, levels := ahead[0], ahead[1]
 		name := fmt.Sprintf("due by %+d s, levels by %+d s", stamps/time.Second, levels/time.Second)
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			startApart(t, s, harness.TimersOn(t), func(stream string) time.Duration {
+			startApart(t, s, harness.TimerConfig(t), func(stream string) time.Duration {
 				switch stream {
 				case "DELAY_INTAKE", "DELAY_TIMERS", "DELAY_PAUSED":
 					return stamps

@@ -25,7 +25,7 @@ import (
 // simulates this clock: it shifts the server's time in each answer of JetStream. No broker fires the stored timers.
 func wrongClock(t *testing.T, s *natstest.Server, slow time.Duration) *harness.TimerClient {
 	t.Helper()
-	harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
+	harness.StartBroker(t, s, harness.TimerConfig(t)).Stop()
 	c := harness.NewSeriesClient(harness.NewClient(t, s))
 	asker := s.Connect(nats.Name("asker"))
 	c.Timers.API.API = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
@@ -121,13 +121,13 @@ func TestVerbsByTheServersClock(t *testing.T) {
 func TestSchedulesByTheServersClock(t *testing.T) {
 	t.Parallel()
 	withWrongClocks(t, func(t *testing.T, c *harness.TimerClient, now time.Time) {
-		c.AnswersSchedules(t)
+		c.ServeSchedules(t)
 		const subject = "schedules.orders.a"
 		first, code := c.Schedule(subject, "orders.x", "@every 3s", "hi", "Nats-TTL", "20s", "Nats-Msg-Id", "1")
 		if code != 0 {
 			t.Fatalf("the schedule is refused: %d", code)
 		}
-		if got, want := c.Last("delaytimer._schedule."+subject).Header.Get("Delay-Last"),
+		if got, want := c.LastEntry("delaytimer._schedule."+subject).Header.Get("Delay-Last"),
 			now.Add(20*time.Second).UTC().Format(time.RFC3339Nano); got != want {
 			t.Errorf("the schedule ends at %s, want %s", got, want)
 		}
@@ -173,7 +173,7 @@ func TestApplyByTheServersClock(t *testing.T) {
 func TestNothingWithoutTheServersClock(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
+		harness.StartBroker(t, s, harness.TimerConfig(t)).Stop()
 		c := harness.NewSeriesClient(harness.NewClient(t, s))
 		natstest.Proxy(t, s, func(question string, m *nats.Msg) bool { return strings.HasPrefix(question, "STREAM.INFO.") })
 		c.Timers.API.API = natstest.ProxyAPI

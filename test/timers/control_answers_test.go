@@ -37,7 +37,7 @@ func lossy(c *harness.TimerClient, lose *atomic.Int32) *harness.TimerClient {
 // moved, fired or set, and not a conflict, even if the timer has fired meanwhile.
 func TestLostAcknowledgements(t *testing.T) {
 	t.Parallel()
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = time.Minute
 	harness.Bubble(t, cfg, func(t *testing.T, client *harness.Client) {
 		plain := harness.NewTimerClient(client)
@@ -89,7 +89,7 @@ func TestLostAcknowledgements(t *testing.T) {
 // and then another one replaces that timer. The timer that is the last one fires, and nothing else.
 func TestExtraDeliveryBecomesMove(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		plain := harness.NewSeriesClient(c)
 		in := c.Subscribe("orders.>")
 		replace := func(body string) { c.Publish("delaytimer.k.orders.x", body, "Delay-For", "1h") }
@@ -116,7 +116,7 @@ func TestExtraDeliveryBecomesMove(t *testing.T) {
 // the last round of the series fires before the next try. The outcome is fired, and the delivery is made once.
 func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
 	t.Parallel()
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = time.Minute
 	harness.Bubble(t, cfg, func(t *testing.T, client *harness.Client) {
 		plain := harness.NewSeriesClient(client)
@@ -140,7 +140,7 @@ var refusedAsLast = jsapi.Reply{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Code: jsa
 func TestRefusedByOldLeader(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		b := harness.StartBroker(t, s, harness.TimerConfig(t))
 		b.Stop()
 		plain := harness.NewTimerClient(harness.NewClient(t, s))
 		stored := func(m *nats.Msg) {
@@ -212,7 +212,7 @@ func TestRefusedByOldLeader(t *testing.T) {
 func TestRefusedUntilTimeout(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
+		harness.StartBroker(t, s, harness.TimerConfig(t)).Stop()
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		c.Publish("delaytimer.k.orders.x", "x", "Delay-For", "10m")
 		asked := 0
@@ -234,7 +234,7 @@ func TestRefusedUntilTimeout(t *testing.T) {
 func TestSilenceIsUnknown(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t)) // without history
+		harness.StartBroker(t, s, harness.TimerConfig(t)) // without history
 		plain := harness.NewTimerClient(harness.NewClient(t, s))
 		var lose atomic.Int32
 		c := lossy(plain, &lose)
@@ -274,7 +274,7 @@ func TestSilenceIsUnknown(t *testing.T) {
 func TestOldLeaderProvesNothing(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
+		harness.StartBroker(t, s, harness.TimerConfig(t))
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		var follow atomic.Bool
 		c.Timers.API.API = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {

@@ -56,7 +56,7 @@ func TestFutureGenerationIsUnknown(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		var asked atomic.Int64
 		cfg.APIPrefix = natstest.Proxy(t, s, func(question string, _ *nats.Msg) bool {
 			asked.Add(1)
@@ -93,7 +93,7 @@ func TestFutureGenerationIsUnknown(t *testing.T) {
 func TestTenantsTakeTurns(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		var silent atomic.Bool
 		cfg.APIPrefix = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
 			return silent.Load() && strings.Contains(string(m.Data), ".att")
@@ -134,7 +134,7 @@ func TestManyConcurrentCancels(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		silent := harness.Mute(t, s, &cfg, "STREAM.MSG.GET.")
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		const clients = 500
@@ -196,7 +196,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 			}
 			return false
 		})
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.APIPrefix = natstest.ProxyAPI
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		var want []string
@@ -261,7 +261,7 @@ func TestOneFilterForEachScan(t *testing.T) {
 func TestOperationsOfVerbs(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t)).Stop()
+		harness.StartBroker(t, s, harness.TimerConfig(t)).Stop()
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		var reads atomic.Int64
 		publishes := 0

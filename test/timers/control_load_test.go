@@ -28,7 +28,7 @@ import (
 func TestHugeAndManyRequests(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
 		var got any
 		huge := `{"generation":1,"word":"` + strings.Repeat("x", 9000) + `"}`
@@ -77,7 +77,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 func TestControlMany(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		var in []*harness.Inbox
 		for _, targets := range []string{"orders", "orders.>", "ordersx", "payments.>"} {
 			in = append(in, c.Subscribe(targets))
@@ -153,7 +153,7 @@ func TestControlCalls(t *testing.T) {
 	t.Parallel()
 	for name, timers := range map[string]bool{"with timers": true, "without": false} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			cfg := harness.TimersOn(t)
+			cfg := harness.TimerConfig(t)
 			cfg.Timers = timers
 			c := harness.StartBroker(t, s, answering(s, cfg)).NewClient()
 			for _, wait := range []string{"1m", "1h", "1h"} {
@@ -197,7 +197,7 @@ func TestControlCalls(t *testing.T) {
 func TestListAfterElection(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.TimersOn(t))
+		harness.StartBroker(t, s, harness.TimerConfig(t))
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		began := time.Now()
 		c.Timers.API.API = natstest.Proxy(t, s, func(question string, m *nats.Msg) bool {
@@ -224,7 +224,7 @@ func TestFullStreamOfTimers(t *testing.T) {
 		"messages": func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = 1 },
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			harness.StartBroker(t, s, harness.SchedulesOn(t))
+			harness.StartBroker(t, s, harness.ScheduleConfig(t))
 			c := harness.NewSeriesClient(harness.NewClient(t, s))
 			asks, err := asking.New(c.JS, asking.Config{})
 			natstest.NoError(t, err)

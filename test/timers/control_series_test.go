@@ -20,7 +20,7 @@ import (
 func TestControlServiceOfSeries(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = time.Hour
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
@@ -96,7 +96,7 @@ func checkListsSeries(t *testing.T, c *harness.Client) {
 func TestRecursDuringFirings(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
 		c := harness.NewTimerClient(plain)
 		const n = store.MaxLimit + 20 // more than a page
 		for i := range n {
@@ -124,7 +124,7 @@ func TestRecursDuringFirings(t *testing.T) {
 // would replace the series and be invalid.
 func TestNoBrokerEntryWithoutSecret(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
 		c := harness.NewTimerClient(plain)
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
 		for _, keys := range []*message.Keys{nil, {}} {
@@ -141,7 +141,7 @@ func TestNoBrokerEntryWithoutSecret(t *testing.T) {
 // TestControlRefusalsOfSeries: each bad request is refused, and changes nothing.
 func TestControlRefusalsOfSeries(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		last := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m").Sequence
 		once := c.Publish("delaytimer.once.orders.x", "once", "Delay-For", "1h").Sequence
 		for _, tt := range []struct{ subject, body string }{

@@ -29,7 +29,7 @@ func checkRefused(c *harness.Client, subject, body string) {
 // checkLast expects the last entry of a timer's subject to be this one.
 func checkLast(c *harness.Client, subject string, generation uint64) {
 	c.T.Helper()
-	if m := c.Last(subject); m == nil || m.Sequence != generation {
+	if m := c.LastEntry(subject); m == nil || m.Sequence != generation {
 		c.T.Errorf("the last entry of %s is %+v, want generation %d", subject, m, generation)
 	}
 }
@@ -38,7 +38,7 @@ func checkLast(c *harness.Client, subject string, generation uint64) {
 func TestControlService(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = time.Hour
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
@@ -90,7 +90,7 @@ func TestControlService(t *testing.T) {
 // TestControlRefusals: each bad request is refused with a code and a sentence, and changes nothing.
 func TestControlRefusals(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
 		for _, tt := range []struct{ subject, body string }{
 			{"timer.cancel._k.orders.x", ""},
@@ -141,7 +141,7 @@ func TestControlRefusals(t *testing.T) {
 func TestServiceAnswersInboxesOnly(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.ReplyPrefixes = []string{"_INBOX_orders"}
 		log := harness.NewLineLog("DELAY_REPLY_PREFIXES")
 		cfg.Log = log.Logger()
@@ -180,7 +180,7 @@ func TestServiceAnswersInboxesOnly(t *testing.T) {
 		}
 		own := s.Connect(nats.CustomInboxPrefix("_INBOX_orders"))
 		var got store.Answer
-		if code := harness.Connected(t, own).CallService(&got, "delayctl.timer.cancel.k.orders.x", ""); code != "" ||
+		if code := harness.WrapConn(t, own).CallService(&got, "delayctl.timer.cancel.k.orders.x", ""); code != "" ||
 			got.Outcome != timer.Cancelled {
 			t.Errorf("the one with its prefix is answered %q %+v", code, got)
 		}
@@ -193,7 +193,7 @@ func TestControlWithInstances(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.MaxOwners = 2
 		first := harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()

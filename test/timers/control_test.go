@@ -26,7 +26,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 	t.Parallel()
 	for _, down := range []bool{false, true} {
 		natstest.Subtest(t, fmt.Sprint("down ", down), func(t *testing.T, s *natstest.Server) {
-			cfg := harness.TimersOn(t)
+			cfg := harness.TimerConfig(t)
 			cfg.TimerHistory = time.Hour
 			b := harness.StartBroker(t, s, cfg)
 			c := harness.NewTimerClient(harness.NewClient(t, s))
@@ -107,7 +107,7 @@ func TestVerbsWithBrokerAndWithout(t *testing.T) {
 func TestOutcomeAfterReplacement(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.TimerHistory = time.Hour
 		b := harness.StartBroker(t, s, cfg)
 		c := harness.NewTimerClient(harness.NewClient(t, s))
@@ -142,7 +142,7 @@ func TestOutcomesAroundDue(t *testing.T) {
 	t.Parallel()
 	for _, history := range []time.Duration{-1, time.Minute} {
 		natstest.Subtest(t, history.String(), func(t *testing.T, s *natstest.Server) {
-			cfg := harness.TimersOn(t)
+			cfg := harness.TimerConfig(t)
 			cfg.TimerHistory = history
 			harness.StartBroker(t, s, cfg)
 			c := harness.NewTimerClient(harness.NewClient(t, s))
@@ -187,7 +187,7 @@ func TestOutcomesAroundDue(t *testing.T) {
 // stream, where the server acknowledges the move as a duplicate and stores nothing. It keeps the id.
 func TestMoveKeepsMessageID(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
 		c := harness.NewTimerClient(plain)
 		in := c.Subscribe("orders.>")
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m", "Nats-Msg-Id", "mine").Sequence
@@ -207,7 +207,7 @@ func TestMoveKeepsMessageID(t *testing.T) {
 func TestListShowsLastEntries(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		b := harness.StartBroker(t, s, harness.TimersOn(t))
+		b := harness.StartBroker(t, s, harness.TimerConfig(t))
 		b.Stop()
 		c := harness.NewTimerClient(harness.NewClient(t, s))
 		var want uint64
@@ -248,7 +248,7 @@ func TestListShowsLastEntries(t *testing.T) {
 func TestBulk(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
 		c := harness.NewTimerClient(plain)
 		in := c.Subscribe("orders.>")
 		c.Subscribe("payments.>")

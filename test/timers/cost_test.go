@@ -25,7 +25,7 @@ type operations struct {
 
 func countOperations(c *harness.Client) operations {
 	c.T.Helper()
-	if c.Last("delaysys.armed") == nil {
+	if c.LastEntry("delaysys.armed") == nil {
 		c.T.Fatal("there is no cursor yet: the first one removes nothing")
 	}
 	return operations{
@@ -64,7 +64,7 @@ func (o operations) check(t *testing.T, name, want string) {
 
 // oneHop returns a configuration with one level for the markers of a minute.
 func oneHop(t *testing.T) broker.Config {
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.Ladder, cfg.TimerHistory = harness.Ladder(t, "1s 58s"), time.Minute
 	return cfg
 }
@@ -80,7 +80,7 @@ func TestOperationsOfTimers(t *testing.T) {
 		o := countOperations(c)
 		due := time.Now().Add(69 * time.Second).UTC().Format(time.RFC3339Nano)
 		for i := range 100 {
-			c.Expect(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Until", due)
+			c.PublishIf(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Until", due)
 		}
 		time.Sleep(75 * time.Second)
 		o.check(t, "timers", // of the entries, 100 are those of the client
@@ -96,7 +96,7 @@ func TestOperationsOfRounds(t *testing.T) {
 	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
 		for i := range 20 {
-			c.Expect(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Cron", "0 * * * * *")
+			c.PublishIf(0, fmt.Sprintf("delaytimer.%d.orders.x", i), "body", "Delay-Cron", "0 * * * * *")
 		}
 		time.Sleep(90 * time.Second) // before the first round fires, the worker reads the entries before it
 		o := countOperations(c)
@@ -135,7 +135,7 @@ func TestOperationsOfCancels(t *testing.T) {
 			}
 			time.Sleep(tt.wait)
 			for i, set := range sets {
-				c.Expect(set, fmt.Sprintf("delaytimer.%d.orders.x", i), "", "Delay-Cancel", "x")
+				c.PublishIf(set, fmt.Sprintf("delaytimer.%d.orders.x", i), "", "Delay-Cancel", "x")
 			}
 			time.Sleep(5 * time.Second)
 			o.check(t, tt.name, tt.want)
@@ -172,11 +172,11 @@ func TestTimerChangedAfterItWasRead(t *testing.T) {
 		moved := c.Publish("delaytimer.moved.orders.x", "old", "Delay-For", "1m").Sequence
 		c.Publish("delaytimer.replaced.orders.x", "older", "Delay-For", "1m")
 		time.Sleep(time.Minute - 10*time.Millisecond)
-		if c.Expect(cancelled, "delaytimer.cancelled.orders.x", "", "Delay-Cancel", "x") == 0 {
+		if c.PublishIf(cancelled, "delaytimer.cancelled.orders.x", "", "Delay-Cancel", "x") == 0 {
 			t.Error("a timer cannot be cancelled after it was read")
 		}
 		again := time.Now()
-		if c.Expect(moved, "delaytimer.moved.orders.x", "new", "Delay-For", "5m") == 0 {
+		if c.PublishIf(moved, "delaytimer.moved.orders.x", "new", "Delay-For", "5m") == 0 {
 			t.Error("a timer cannot be moved after it was read")
 		}
 		c.Publish("delaytimer.replaced.orders.x", "newer", "Delay-For", "10m")

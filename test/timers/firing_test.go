@@ -21,7 +21,7 @@ import (
 // forgetCursor removes the cursor of the timers' stream.
 func forgetCursor(c *harness.Client) {
 	c.T.Helper()
-	if m := c.Last("delaysys.armed"); m == nil {
+	if m := c.LastEntry("delaysys.armed"); m == nil {
 		c.T.Error("there is no cursor")
 	} else if err := c.Stream("DELAY_TIMERS").DeleteMsg(context.Background(), m.Sequence); err != nil {
 		c.T.Fatal(err)
@@ -46,7 +46,7 @@ func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.
 func TestCrashAfterOutcome(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.TimerHistory = time.Minute
 		stuck := harness.Mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
 		b, c := harness.Start(t, s, cfg)
@@ -57,7 +57,7 @@ func TestCrashAfterOutcome(t *testing.T) {
 		time.Sleep(time.Second)
 		b.Crash()
 		stuck.Store(false)
-		if m := c.Last("delaytimer.k.orders.x"); m == nil || m.Header.Get("Delay-Over") == "" {
+		if m := c.LastEntry("delaytimer.k.orders.x"); m == nil || m.Header.Get("Delay-Over") == "" {
 			t.Fatalf("the last entry is %+v, want the outcome delivered", m)
 		}
 		again := time.Now()
@@ -103,7 +103,7 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 	} {
 		for _, history := range []time.Duration{-1, time.Minute} {
 			natstest.Subtest(t, fmt.Sprintf("%s, history %s", name, history), func(t *testing.T, s *natstest.Server) {
-				cfg := harness.TimersOn(t)
+				cfg := harness.TimerConfig(t)
 				cfg.TimerHistory = history
 				b, c := harness.Start(t, s, cfg)
 				in := c.Subscribe("orders.>")
@@ -141,7 +141,7 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 func TestTimerFiringIsSwept(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
+	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "10m")
@@ -177,7 +177,7 @@ func TestFiringKeptUntilSettled(t *testing.T) {
 			for _, history := range []time.Duration{-1, time.Minute} {
 				t.Run(fmt.Sprintf("%s, %s, history %s", wait, over, history), func(t *testing.T) {
 					t.Parallel()
-					cfg := harness.TimersOn(t)
+					cfg := harness.TimerConfig(t)
 					cfg.TimerHistory, cfg.Leaser = history, lease.Static{}
 					harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 						in := c.Subscribe("orders.>")
@@ -203,12 +203,11 @@ func TestFiringKeptUntilSettled(t *testing.T) {
 func TestFiringAfterLostLease(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		f := &harness.Fickle{Of: "DELAY_TIMERS", Lease: make(chan *harness.FickleLease, 10)}
-		f.Held.Store(true)
-		cfg := harness.TimersOn(t)
+		f := harness.NewUncertainLeaser("DELAY_TIMERS")
+		cfg := harness.TimerConfig(t)
 		cfg.Leaser = f
 		harness.StartBroker(t, s, cfg)
-		lease := <-f.Lease
+		lease := <-f.Leases
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>") // a core subscriber does not acknowledge
 		c.Publish("delaytimer.k.orders.x", "old", "Delay-For", "1500ms", "Delay-Deliver", "stream")
@@ -217,8 +216,8 @@ func TestFiringAfterLostLease(t *testing.T) {
 		time.Sleep(1200 * time.Millisecond)
 		harness.CheckBodies(t, in.All(), "old")
 		close(lease.Lost)
-		<-lease.Left
-		<-f.Lease
+		<-lease.Released
+		<-f.Leases
 		time.Sleep(100 * time.Millisecond)
 		harness.CheckBodies(t, in.All(), "old×2")
 	})
@@ -230,7 +229,7 @@ func TestTimerWithTwoOwners(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.Leaser = lease.Static{}
 		harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
@@ -254,7 +253,7 @@ func TestTimerWithTwoOwners(t *testing.T) {
 func TestTimerWithoutRoom(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
+		c := harness.StartBroker(t, s, harness.TimerConfig(t)).NewClient()
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "1m")
@@ -266,7 +265,7 @@ func TestTimerWithoutRoom(t *testing.T) {
 			t.Errorf("%d arrived although the stream stores nothing", got)
 		}
 		bound(c, "DELAY_TIMERS", -1)
-		if c.Expect(g, "delaytimer.b.orders.x", "", "Delay-Cancel", "x") == 0 {
+		if c.PublishIf(g, "delaytimer.b.orders.x", "", "Delay-Cancel", "x") == 0 {
 			t.Log("timer b fired before its cancel")
 		}
 		time.Sleep(10 * time.Second)

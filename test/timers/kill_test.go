@@ -28,7 +28,7 @@ func TestTimersOnKill(t *testing.T) {
 	env := []string{"DELAY_EMBEDDED_DIR=" + natstest.Dir(t), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL=",
 		"DELAY_TIMERS=on", "DELAY_TIMER_HISTORY=none", "DELAY_LEVELS=1s,5s"}
 	p := natstest.StartBroker(t, env...)
-	c := harness.Reconnecting(t, address)
+	c := harness.NewReconnectingClient(t, address)
 	c.Target("ORDERS", "orders.>")
 	fates := &fates{Client: c, of: make(map[string]fate)}
 	ctx, stop := context.WithCancel(t.Context())
@@ -186,8 +186,8 @@ func TestCleanStopSettlesTimers(t *testing.T) {
 		"never":     {[]string{"Delay-For", "2s"}, time.Minute, broker.ErrGrace},
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			cfg := harness.TimersOn(t)
-			refusing := harness.Meddle(t, s, &cfg, "STREAM.MSG.DELETE.", func(m *nats.Msg) {
+			cfg := harness.TimerConfig(t)
+			refusing := harness.Intercept(t, s, &cfg, "STREAM.MSG.DELETE.", func(m *nats.Msg) {
 				_ = m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`))
 			})
 			b, c := harness.Start(t, s, cfg)

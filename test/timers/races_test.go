@@ -25,7 +25,7 @@ func TestTimerRaces(t *testing.T) {
 	t.Parallel()
 	for name, history := range map[string]time.Duration{"without history": -1, "with history": 30 * time.Second} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			cfg := harness.TimersOn(t)
+			cfg := harness.TimerConfig(t)
 			cfg.TimerHistory = history
 			harness.StartBroker(t, s, cfg)
 			race(t, s, 1000)
@@ -41,7 +41,7 @@ func TestManyTimerRaces(t *testing.T) {
 		n = 300
 	}
 	s := natstest.RunListening(t)
-	harness.StartBroker(t, s, harness.TimersOn(t))
+	harness.StartBroker(t, s, harness.TimerConfig(t))
 	race(t, s, n)
 }
 
@@ -158,7 +158,7 @@ func (r *racer) do(kind linear.Kind, expects int64, wait time.Duration) uint64 {
 		m.Header.Set("Delay-For", fmt.Sprintf("%dms", wait.Milliseconds()))
 	}
 	o := linear.Op{Kind: kind, Expects: expects, Result: linear.Done, Call: time.Now()}
-	o.Sequence = r.Ask(m)
+	o.Sequence = r.StoreIf(m)
 	o.Return = time.Now()
 	if o.Sequence == 0 {
 		o.Result = linear.Refused

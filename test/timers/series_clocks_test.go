@@ -35,7 +35,7 @@ func TestSeriesThroughChangesOfClocks(t *testing.T) {
 			dir := natstest.Dir(t)
 			natstest.DropTimers()
 			synctest.Test(t, func(t *testing.T) {
-				cfg := harness.TimersOn(t)
+				cfg := harness.TimerConfig(t)
 				if cfg.MaxOwners = 2; seed%2 == 1 {
 					cfg.MaxOwners, cfg.Leaser = 0, lease.Static{}
 				}

@@ -22,7 +22,7 @@ import (
 // fireRound stores that an instance has fired the pending round of a series, as that instance would before it delivers.
 func fireRound(c *harness.Client, subject, instance string) {
 	c.T.Helper()
-	c.Decide(subject, func(r entry.Pending, generation uint64) message.Header {
+	c.ReplaceEntry(subject, func(r entry.Pending, generation uint64) message.Header {
 		series, round := r.Round()
 		table := r.Recurs.Table
 		return r.RoundHeader(generation, entry.Next{
@@ -51,7 +51,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 		"apart":              {every: 10 * time.Minute, leaser: lease.Static{}, late: 6 * time.Second},
 		"its marker is lost": {every: 10 * time.Minute, lose: true},
 		"cancelled": {every: 10 * time.Minute, over: func(c *harness.Client) {
-			c.Expect(c.Last(recurring).Sequence, recurring, "", "Delay-Cancel", "x")
+			c.PublishIf(c.LastEntry(recurring).Sequence, recurring, "", "Delay-Cancel", "x")
 		}},
 		"cancelled blindly": {every: 10 * time.Minute, lose: true, over: func(c *harness.Client) {
 			c.Publish(recurring, "", "Delay-Cancel", "x")
@@ -61,7 +61,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 		}},
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			cfg := harness.TimersOn(t)
+			cfg := harness.TimerConfig(t)
 			cfg.Leaser = tt.leaser
 			b, c := harness.Start(t, s, cfg)
 			in := c.Subscribe("orders.>")
@@ -111,7 +111,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		silent := harness.Mute(t, s, &cfg, "STREAM.MSG.DELETE.DELAY_TIMERS")
 		b, c := harness.Start(t, s, cfg)
 		c.Target("ORDERS", "orders.>")
@@ -138,7 +138,7 @@ func TestRoundDeliveredAndNotRemoved(t *testing.T) {
 // its time, and the series goes on.
 func TestRoundFoundBySweep(t *testing.T) {
 	t.Parallel()
-	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
+	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "30m")
@@ -163,7 +163,7 @@ func TestRoundFoundBySweep(t *testing.T) {
 // a retry lane, and not before, although it is due. Of several rounds that are due meanwhile, one comes late.
 func TestRoundWaitsForPrevious(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>") // without answers
 		start := time.Now()
 		c.Publish(recurring, "body", "Delay-Every", "1s", "Delay-Deliver", "request", "Delay-Rounds", "4")
@@ -185,7 +185,7 @@ func TestRoundWaitsForPrevious(t *testing.T) {
 // cancelled. The previous round is retried, the cancelled one is removed, and neither is left in memory or in a stream.
 func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 	t.Parallel()
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.Ladder = harness.Ladder(t, "1s 5s")
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>") // without answers
@@ -219,12 +219,12 @@ func TestForgedRounds(t *testing.T) {
 		"stored anew":    func(h nats.Header) nats.Header { return h }, // by a client that has read it
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
+			c := harness.StartBroker(t, s, harness.TimerConfig(t)).NewClient()
 			in := c.Subscribe("orders.>")
 			c.Publish(recurring, "body", "Delay-Every", "10m")
 			time.Sleep(15 * time.Minute)
-			m := c.Last(recurring)
-			c.Store(&nats.Msg{Subject: recurring, Header: forge(harness.AsWritten(m.Header)), Data: m.Data})
+			m := c.LastEntry(recurring)
+			c.Store(&nats.Msg{Subject: recurring, Header: forge(harness.WrittenHeaders(m.Header)), Data: m.Data})
 			time.Sleep(time.Hour)
 			if got := in.All(); len(got) != 1 {
 				t.Errorf("%+v arrived", got[1:])
@@ -242,7 +242,7 @@ func TestForgedRounds(t *testing.T) {
 func TestRoundWithTwoOwners(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.Leaser = lease.Static{}
 		harness.StartBroker(t, s, cfg)
 		c := harness.StartBroker(t, s, cfg).NewClient()
@@ -252,8 +252,8 @@ func TestRoundWithTwoOwners(t *testing.T) {
 		short := c.Publish("delaytimer.k.short.x", "body", "Delay-Every", "3s", "Delay-Rounds", "5").Sequence
 		others := c.Subscribe("short.>")
 		time.Sleep(35 * time.Minute)
-		in.Rounds(t, g, start, harness.Times(10*time.Minute, 10*time.Minute, 3)...)
-		others.Rounds(t, short, start, harness.Times(3*time.Second, 3*time.Second, 5)...)
+		in.CheckRounds(t, g, start, harness.Times(10*time.Minute, 10*time.Minute, 3)...)
+		others.CheckRounds(t, short, start, harness.Times(3*time.Second, 3*time.Second, 5)...)
 	})
 }
 
@@ -261,7 +261,7 @@ func TestRoundWithTwoOwners(t *testing.T) {
 func TestLargeSeries(t *testing.T) {
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{MaxPayload: 64 << 10}, func(t *testing.T, s *natstest.Server) {
-		c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
+		c := harness.StartBroker(t, s, harness.TimerConfig(t)).NewClient()
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		headers := []string{"Delay-Cron", "*/10 * * * *", "Delay-Time-Zone", "America/Argentina/ComodRivadavia",

@@ -37,26 +37,26 @@ func TestChangedRoundWaitsForPrevious(t *testing.T) {
 	move := func(c *harness.TimerClient, after string) {
 		w := harness.NewChange(timer.Move, "k", 0)
 		w.For = after
-		c.Check(w, timer.Moved, c.Last(recurring).Sequence+1)
+		c.Check(w, timer.Moved, c.LastEntry(recurring).Sequence+1)
 	}
 	for name, change := range map[string]func(c *harness.TimerClient){
 		"moved":       func(c *harness.TimerClient) { move(c, "1s") },
 		"moved twice": func(c *harness.TimerClient) { move(c, "1h"); move(c, "1s") },
 		"resumed": func(c *harness.TimerClient) {
-			c.Check(harness.NewChange(timer.Pause, "k", 0), timer.Paused, c.Last(recurring).Sequence+1)
+			c.Check(harness.NewChange(timer.Pause, "k", 0), timer.Paused, c.LastEntry(recurring).Sequence+1)
 			time.Sleep(time.Second)
-			c.Check(harness.NewChange(timer.Resume, "k", 0), timer.Pending, c.Last(recurring).Sequence+1)
+			c.Check(harness.NewChange(timer.Resume, "k", 0), timer.Pending, c.LastEntry(recurring).Sequence+1)
 		},
 		"retimed": func(c *harness.TimerClient) {
 			table, err := timetable.Parse(timetable.Words{Every: "3s", Rounds: "2"})
 			natstest.NoError(c.T, err)
 			w := harness.NewChange(timer.Retime, "k", 0)
 			w.Table = &table
-			c.Check(w, timer.Moved, c.Last(recurring).Sequence+1)
+			c.Check(w, timer.Moved, c.LastEntry(recurring).Sequence+1)
 		},
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			plain := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
+			plain := harness.StartBroker(t, s, harness.TimerConfig(t)).NewClient()
 			c := harness.NewSeriesClient(plain)
 			in := c.Subscribe("orders.>") // without answers
 			start := time.Now()
@@ -79,7 +79,7 @@ func TestChangedRoundWaitsForPrevious(t *testing.T) {
 func TestRoundFromMarkerWaitsForPrevious(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.Leaser = lease.Static{} // an instance leaves the firing of another one to it for a while
 		harness.StartBroker(t, s, cfg).Stop()
 		c := harness.NewClient(t, s)
@@ -112,7 +112,7 @@ func TestBoundOfSeries(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.SchedulesOn(t)
+		cfg := harness.ScheduleConfig(t)
 		cfg.MaxDelay = 24 * time.Hour
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		in := c.Subscribe("orders.>")
@@ -159,7 +159,7 @@ func TestBoundOfSeries(t *testing.T) {
 				t.Errorf("%s is answered %d, %d", when, seq, code)
 			}
 		}
-		c.Plan(harness.NewMsg("schedules.orders.a", ""))
+		c.TrySchedule(harness.NewMsg("schedules.orders.a", ""))
 		time.Sleep(36 * time.Hour)
 		ask("retime", "day", `{"cron":"0 0 29 2 *"}`, timer.Moved, time.Date(2000, 2, 29, 0, 0, 0, 0, time.UTC))
 		harness.CheckBodies(t, in.All(), "cron day")
@@ -173,7 +173,7 @@ func TestFireIsRepeated(t *testing.T) {
 	t.Parallel()
 	for name, history := range map[string]time.Duration{"none": -1, "1m": time.Minute, "10m": 10 * time.Minute} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			cfg := harness.TimersOn(t)
+			cfg := harness.TimerConfig(t)
 			cfg.TimerHistory = history
 			c := harness.StartBroker(t, s, cfg).NewClient()
 			in := c.Subscribe("orders.>")

@@ -35,14 +35,14 @@ func TestSeriesFires(t *testing.T) {
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			time.Sleep(time.Until(time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)))
-			c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
+			c := harness.StartBroker(t, s, harness.TimerConfig(t)).NewClient()
 			in := c.Subscribe("orders.>")
 			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
 			start := time.Now()
 			headers := append(tt.headers, "X-Mine", "yes", "Delay-Expires", "5m")
 			g := c.Publish("delaytimer.k.orders.x", "body", headers...).Sequence
 			time.Sleep(tt.first + time.Duration(tt.rounds-1)*tt.every + 30*time.Minute)
-			in.Rounds(t, g, start, harness.Times(tt.first, tt.every, tt.rounds)...)
+			in.CheckRounds(t, g, start, harness.Times(tt.first, tt.every, tt.rounds)...)
 			for _, a := range in.All() {
 				if a.Body != "body" || a.Header.Get("X-Mine") != "yes" || !a.Due.Equal(a.At) ||
 					a.Header.Get("Delay-Every") != "" || a.Header.Get("Delay-First") != "" {
@@ -60,19 +60,19 @@ func TestSeriesFires(t *testing.T) {
 func TestSeriesIsStopped(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h").Sequence
 		time.Sleep(150 * time.Minute)
-		if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") > 0 {
+		if c.PublishIf(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") > 0 {
 			t.Error("the first round is cancelled although it has fired")
 		}
-		if c.Expect(c.Last("delaytimer.k.orders.x").Sequence, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") == 0 {
+		if c.PublishIf(c.LastEntry("delaytimer.k.orders.x").Sequence, "delaytimer.k.orders.x", "", "Delay-Cancel", "x") == 0 {
 			t.Error("the pending round cannot be cancelled")
 		}
 		time.Sleep(2 * time.Hour)
-		in.Rounds(t, g, start, time.Hour, 2*time.Hour)
+		in.CheckRounds(t, g, start, time.Hour, 2*time.Hour)
 		c.CheckNoTimers()
 
 		blind := c.Subscribe("blind.>")
@@ -81,7 +81,7 @@ func TestSeriesIsStopped(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		c.Publish("delaytimer.k.blind.x", "", "Delay-Cancel", "x")
 		time.Sleep(2 * time.Hour)
-		blind.Rounds(t, g, start, 10*time.Second, 20*time.Second)
+		blind.CheckRounds(t, g, start, 10*time.Second, 20*time.Second)
 		c.CheckNoTimers()
 	})
 }
@@ -97,7 +97,7 @@ func TestMissedRounds(t *testing.T) {
 		"all":  {10 * m, 20 * m, back, back + 100*time.Millisecond, back + 200*time.Millisecond, 60 * m, 70 * m},
 	} {
 		natstest.Subtest(t, missed, func(t *testing.T, s *natstest.Server) {
-			b, c := harness.Start(t, s, harness.TimersOn(t))
+			b, c := harness.Start(t, s, harness.TimerConfig(t))
 			in := c.Subscribe("orders.>")
 			start := time.Now()
 			g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "10m", "Delay-Missed-Rounds", missed,
@@ -105,9 +105,9 @@ func TestMissedRounds(t *testing.T) {
 			time.Sleep(25 * m)
 			b.Stop()
 			time.Sleep(time.Until(start.Add(back)))
-			b = harness.StartBroker(t, s, harness.TimersOn(t))
+			b = harness.StartBroker(t, s, harness.TimerConfig(t))
 			time.Sleep(time.Until(start.Add(75 * m)))
-			in.Rounds(t, g, start, want...)
+			in.CheckRounds(t, g, start, want...)
 			if got, want := b.Broker.Status().MissedRounds, uint64(7-len(want)); got != want {
 				t.Errorf("%d were missed, want %d", got, want)
 			}
@@ -119,7 +119,7 @@ func TestMissedRounds(t *testing.T) {
 // round is left.
 func TestMissedRoundIsRemoved(t *testing.T) {
 	t.Parallel()
-	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
+	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish(recurring, "body", "Delay-Every", "4s", "Delay-Missed-Rounds", "skip", "Delay-Deliver",
@@ -140,7 +140,7 @@ func TestMissedRoundIsRemoved(t *testing.T) {
 			t.Errorf("there are %d entries, want that of the next round alone", entries)
 		}
 		time.Sleep(2*time.Second + time.Millisecond)
-		in.Rounds(t, g, start, 4*time.Second, 16*time.Second)
+		in.CheckRounds(t, g, start, 4*time.Second, 16*time.Second)
 	})
 }
 
@@ -148,7 +148,7 @@ func TestMissedRoundIsRemoved(t *testing.T) {
 // outcome is kept for a while.
 func TestMissedLastRound(t *testing.T) {
 	t.Parallel()
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = 10 * time.Minute
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
@@ -160,7 +160,7 @@ func TestMissedLastRound(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		b = b.Replace()
 		time.Sleep(time.Minute)
-		in.Rounds(t, g, start, 10*time.Minute, 20*time.Minute)
+		in.CheckRounds(t, g, start, 10*time.Minute, 20*time.Minute)
 		if got := b.Broker.Status().MissedRounds; got != 1 {
 			t.Errorf("%d were missed, want the last", got)
 		}

@@ -20,7 +20,7 @@ func everyHour(t *testing.T, s *natstest.Server, headers ...string) (
 	c *harness.TimerClient, in *harness.Inbox, start time.Time, generation uint64,
 ) {
 	t.Helper()
-	harness.StartBroker(t, s, harness.TimersOn(t))
+	harness.StartBroker(t, s, harness.TimerConfig(t))
 	c = harness.NewSeriesClient(harness.NewClient(t, s))
 	in = c.Subscribe("orders.>")
 	start = time.Now()
@@ -35,7 +35,7 @@ func TestSeriesIsMoved(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := everyHour(t, s, "X-Mine", "yes")
 		time.Sleep(90 * time.Minute)
-		second := c.Last("delaytimer.k.orders.x").Sequence
+		second := c.LastEntry("delaytimer.k.orders.x").Sequence
 		w := harness.NewChange(timer.Move, "k", second)
 		w.For = "10m"
 		a := c.Do(w)
@@ -46,7 +46,7 @@ func TestSeriesIsMoved(t *testing.T) {
 		w.By = time.Hour
 		c.Check(w, timer.TooLate, g) // its round has fired, wherever the next was moved to
 		time.Sleep(3 * time.Hour)
-		in.Rounds(t, g, start, time.Hour, 100*time.Minute, 3*time.Hour, 4*time.Hour)
+		in.CheckRounds(t, g, start, time.Hour, 100*time.Minute, 3*time.Hour, 4*time.Hour)
 		for _, m := range in.All() {
 			if m.Body != "body" || m.Header.Get("X-Mine") != "yes" {
 				t.Errorf("%q %v arrived", m.Body, m.Header)
@@ -59,21 +59,21 @@ func TestSeriesIsMoved(t *testing.T) {
 // TestSeriesIsCancelled: a cancel that names the series ends it, whichever round is pending, and its outcome is final.
 func TestSeriesIsCancelled(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
 		c := harness.NewSeriesClient(plain)
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		g := c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1s", "Delay-Expires", "1m").Sequence
 		time.Sleep(5500 * time.Millisecond)
-		c.Check(harness.NewChange(timer.Cancel, "k", g), timer.Conflict, c.Last("delaytimer.k.orders.x").Sequence)
+		c.Check(harness.NewChange(timer.Cancel, "k", g), timer.Conflict, c.LastEntry("delaytimer.k.orders.x").Sequence)
 		other := harness.NewChange(timer.Cancel, "k", 0)
 		other.Series = g + 1
-		c.Check(other, timer.Conflict, c.Last("delaytimer.k.orders.x").Sequence)
+		c.Check(other, timer.Conflict, c.LastEntry("delaytimer.k.orders.x").Sequence)
 		this := harness.NewChange(timer.Cancel, "k", 0)
 		this.Series = g
-		c.Check(this, timer.Cancelled, c.Last("delaytimer.k.orders.x").Sequence)
+		c.Check(this, timer.Cancelled, c.LastEntry("delaytimer.k.orders.x").Sequence)
 		time.Sleep(time.Minute)
-		in.Rounds(t, g, start, harness.Times(time.Second, time.Second, 5)...)
+		in.CheckRounds(t, g, start, harness.Times(time.Second, time.Second, 5)...)
 		c.CheckNoTimers()
 	})
 }
@@ -87,7 +87,7 @@ func TestSeriesIsPaused(t *testing.T) {
 		"one":  {10 * m, 20 * m, 55 * m, 60 * m, 70 * m},
 	} {
 		natstest.Subtest(t, missed, func(t *testing.T, s *natstest.Server) {
-			b := harness.StartBroker(t, s, harness.TimersOn(t))
+			b := harness.StartBroker(t, s, harness.TimerConfig(t))
 			c := harness.NewSeriesClient(harness.NewClient(t, s))
 			in := c.Subscribe("orders.>")
 			start := time.Now()
@@ -101,13 +101,13 @@ func TestSeriesIsPaused(t *testing.T) {
 			c.Check(harness.NewChange(timer.Pause, "k", 0), timer.Paused, paused.Generation)
 			c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
 			b.Stop() // a pause is kept in the stream
-			harness.StartBroker(t, s, harness.TimersOn(t))
+			harness.StartBroker(t, s, harness.TimerConfig(t))
 			time.Sleep(time.Until(start.Add(55 * m)))
 			if a := c.Do(harness.NewChange(timer.Resume, "k", paused.Generation)); a.Outcome != timer.Pending {
 				t.Errorf("it is %+v", a)
 			}
 			time.Sleep(time.Until(start.Add(75 * m)))
-			in.Rounds(t, g, start, want...)
+			in.CheckRounds(t, g, start, want...)
 			c.CheckNoDead()
 			c.Do(harness.NewChange(timer.Cancel, "k", 0))
 			time.Sleep(20 * m)
@@ -131,7 +131,7 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 			t.Errorf("it is %+v, due after %s", a, a.Due.Sub(start))
 		}
 		time.Sleep(time.Hour)
-		in.Rounds(t, g, start, time.Hour, 110*time.Minute, 135*time.Minute)
+		in.CheckRounds(t, g, start, time.Hour, 110*time.Minute, 135*time.Minute)
 	})
 }
 
@@ -140,7 +140,7 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 func TestSeriesFiresExtra(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = 0
 	harness.Bubble(t, cfg, func(t *testing.T, plain *harness.Client) {
 		c := harness.NewSeriesClient(plain)
@@ -176,7 +176,7 @@ func TestSeriesFiresExtra(t *testing.T) {
 // TestOnlySeriesArePaused: a timer that fires once cannot be paused, and a client without the secrets writes no round.
 func TestOnlySeriesArePaused(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, plain *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
 		c := harness.NewSeriesClient(plain)
 		c.Publish("delaytimer.once.orders.x", "body", "Delay-For", "1h")
 		c.Publish("delaytimer.k.orders.x", "body", "Delay-Every", "1h")
@@ -189,7 +189,7 @@ func TestOnlySeriesArePaused(t *testing.T) {
 		if a, err := stranger.Timers.Do(t.Context(), harness.NewChange(timer.Pause, "k", 0)); err == nil {
 			t.Errorf("without the secrets: %+v", a)
 		}
-		c.Check(harness.NewChange(timer.Get, "k", 0), timer.Pending, c.Last("delaytimer.k.orders.x").Sequence)
+		c.Check(harness.NewChange(timer.Get, "k", 0), timer.Pending, c.LastEntry("delaytimer.k.orders.x").Sequence)
 	})
 }
 
@@ -225,7 +225,7 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 			t.Errorf("it is %+v", a)
 		}
 		time.Sleep(time.Hour)
-		in.Rounds(t, g, start, 90*time.Minute, 2*time.Hour)
+		in.CheckRounds(t, g, start, 90*time.Minute, 2*time.Hour)
 	})
 }
 
@@ -244,6 +244,6 @@ func TestResumeWithoutPause(t *testing.T) {
 		}
 		c.Check(harness.NewChange(timer.Resume, "k", g), timer.Conflict, moved.Generation)
 		time.Sleep(2 * time.Hour)
-		in.Rounds(t, g, start, 50*time.Minute, 2*time.Hour)
+		in.CheckRounds(t, g, start, 50*time.Minute, 2*time.Hour)
 	})
 }

@@ -23,7 +23,7 @@ import (
 func TestTimerWhoseLevelIsPurged(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
+	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		for i := range 600 { // more than a pass handles together
@@ -57,7 +57,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 		"found timers cannot be read": "STREAM.MSG.GET.DELAY_TIMERS",
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			cfg := harness.TimersOn(t)
+			cfg := harness.TimerConfig(t)
 			trouble := harness.Mute(t, s, &cfg, silent)
 			b, c := harness.Start(t, s, cfg)
 			in := c.Subscribe("orders.>")
@@ -82,7 +82,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 // timer that an instance had fired and not delivered. It removes a cancel.
 func TestTimerFoundAtTakeOver(t *testing.T) {
 	t.Parallel()
-	harness.BubbleWithBroker(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
+	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "30m")
 		c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "30m")
@@ -115,7 +115,7 @@ func TestTimerCursor(t *testing.T) {
 		"gone":           {forgetCursor, 40},
 		"garbage":        {func(c *harness.Client) { c.Publish("delaysys.armed", "armed") }, 40},
 		"forged": {func(c *harness.Client) {
-			words := strings.Fields(string(c.Last("delaysys.armed").Data))
+			words := strings.Fields(string(c.LastEntry("delaysys.armed").Data))
 			for range 30 {
 				c.Publish("delaytimer.z.orders.x", "", "Delay-Cancel", "1")
 			}
@@ -123,7 +123,7 @@ func TestTimerCursor(t *testing.T) {
 			c.Publish("delaysys.armed", "armed 52 "+words[2])
 		}, 40},
 		"relayed": {func(c *harness.Client) {
-			m := c.Last("delaysys.armed")
+			m := c.LastEntry("delaysys.armed")
 			for range 30 {
 				c.Publish("delaytimer.z.orders.x", "", "Delay-Cancel", "1")
 			}
@@ -134,7 +134,7 @@ func TestTimerCursor(t *testing.T) {
 		}, 40},
 	} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
-			b, c := harness.Start(t, s, harness.TimersOn(t))
+			b, c := harness.Start(t, s, harness.TimerConfig(t))
 			in := c.Subscribe("orders.>")
 			start := time.Now()
 			for i := range 20 {
@@ -144,7 +144,7 @@ func TestTimerCursor(t *testing.T) {
 			b.Stop()
 			tt.spoil(c)
 			c.Publish("delaytimer.new.orders.x", "new", "Delay-For", "2s")
-			harness.StartBroker(t, s, harness.TimersOn(t))
+			harness.StartBroker(t, s, harness.TimerConfig(t))
 			time.Sleep(3 * time.Second)
 			if got := harness.Pending(c, "DELAY_10m") + harness.Pending(c, "DELAY_1m"); got != tt.markers {
 				t.Errorf("there are %d markers, want %d", got, tt.markers)
@@ -167,7 +167,7 @@ func TestTimerCursor(t *testing.T) {
 func TestTimerResetByHeartbeats(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in, markers := c.Subscribe("orders.>"), c.Subscribe("delaysys.hop.>")
 		var last time.Time
 		for i := range 1800 {
@@ -197,7 +197,7 @@ func TestTimerSetAgainAndAgain(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		resets, _ := strconv.Atoi(os.Getenv("TIMER_RESETS"))
 		resets = cmp.Or(resets, 3000)
-		c := harness.StartBroker(t, s, harness.TimersOn(t)).NewClient()
+		c := harness.StartBroker(t, s, harness.TimerConfig(t)).NewClient()
 		in := c.Subscribe("orders.>")
 		var last time.Time
 		for i := range resets {
@@ -240,7 +240,7 @@ func lastSequence(c *harness.Client, stream string) uint64 {
 // afterwards fire.
 func TestTimersStreamRecreated(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		for i := range 50 {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), "old", "Delay-For", "10m")
@@ -260,7 +260,7 @@ func TestTimersStreamRecreated(t *testing.T) {
 func TestNoSweepWithoutOverdue(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in, passes := c.Subscribe("orders.>"), c.Subscribe("$JS.API.CONSUMER.CREATE.DELAY_TIMERS.*")
 		start := time.Now()
 		c.Publish("delaytimer.key.orders.x", "x", "Delay-For", "5h")

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { harness.Main(m) }
 // TestTimerFires: a timer fires exactly when it is due, near or far, and leaves no entry.
 func TestTimerFires(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		for n, wait := range []time.Duration{0, 1, 999 * time.Millisecond, 2 * time.Second, 3051 * time.Millisecond,
 			4 * time.Second, time.Minute, 2 * time.Hour} {
@@ -49,7 +49,7 @@ func TestTimerFires(t *testing.T) {
 // fires once, with the last body at the last time.
 func TestTimerIsReplaced(t *testing.T) {
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		c.Publish("delaytimer.a.orders.x", "old", "Delay-For", "2s")
@@ -60,13 +60,13 @@ func TestTimerIsReplaced(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		harness.CheckBodies(t, in.All(), "a")
 		c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "5m")
-		if c.Expect(g+1000, "delaytimer.c.orders.x", "wrong", "Delay-For", "1s") != 0 {
+		if c.PublishIf(g+1000, "delaytimer.c.orders.x", "wrong", "Delay-For", "1s") != 0 {
 			t.Error("a set that expects another generation is stored")
 		}
-		if c.Expect(0, "delaytimer.c.orders.x", "wrong", "Delay-For", "1s") != 0 {
+		if c.PublishIf(0, "delaytimer.c.orders.x", "wrong", "Delay-For", "1s") != 0 {
 			t.Error("a set that expects none is stored")
 		}
-		if c.Expect(g, "delaytimer.c.orders.x", "c", "Delay-For", "20m") == 0 {
+		if c.PublishIf(g, "delaytimer.c.orders.x", "c", "Delay-For", "20m") == 0 {
 			t.Error("a set that expects the generation is not stored")
 		}
 		time.Sleep(time.Until(start.Add(time.Hour)))
@@ -81,17 +81,17 @@ func TestTimerIsReplaced(t *testing.T) {
 func TestTimerIsCancelled(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	harness.Bubble(t, harness.TimersOn(t), func(t *testing.T, c *harness.Client) {
+	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
 		for _, when := range []time.Duration{0, 500 * time.Millisecond, time.Minute, 10*time.Minute - 1} {
 			g := c.Publish("delaytimer.k.orders.x", "no", "Delay-For", "10m").Sequence
 			near := c.Publish("delaytimer.near.orders.x", "no", "Delay-Until",
 				time.Now().Add(when+time.Second).UTC().Format(time.RFC3339Nano))
 			time.Sleep(when)
-			if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") == 0 {
+			if c.PublishIf(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") == 0 {
 				t.Errorf("after %s the timer cannot be cancelled", when)
 			}
-			if c.Expect(near.Sequence, "delaytimer.near.orders.x", "", "Delay-Cancel", "1") == 0 {
+			if c.PublishIf(near.Sequence, "delaytimer.near.orders.x", "", "Delay-Cancel", "1") == 0 {
 				t.Errorf("after %s the near timer cannot be cancelled", when)
 			}
 			time.Sleep(time.Hour)
@@ -103,7 +103,7 @@ func TestTimerIsCancelled(t *testing.T) {
 		c.CheckNoDead()
 		g := c.Publish("delaytimer.k.orders.x", "yes", "Delay-For", "1s").Sequence
 		time.Sleep(2 * time.Second)
-		if c.Expect(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") != 0 || harness.Bodies(in.All()) != "yes" {
+		if c.PublishIf(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") != 0 || harness.Bodies(in.All()) != "yes" {
 			t.Errorf("the timer was cancelled after its firing; %q arrived", harness.Bodies(in.All()))
 		}
 	})
@@ -113,7 +113,7 @@ func TestTimerIsCancelled(t *testing.T) {
 // that there is no entry is refused.
 func TestTimerHistory(t *testing.T) {
 	t.Parallel()
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = 10 * time.Minute
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
@@ -130,17 +130,17 @@ func TestTimerHistory(t *testing.T) {
 			g := c.Publish(subject, tt.key, tt.headers...).Sequence
 			over := g
 			if tt.cancel {
-				over = c.Expect(g, subject, "", "Delay-Cancel", "mine")
+				over = c.PublishIf(g, subject, "", "Delay-Cancel", "mine")
 			}
 			time.Sleep(time.Hour + time.Second)
 			if tt.key == "delivered" || tt.cancel {
 				g = c.Publish(subject, tt.key, tt.headers...).Sequence // the first is forgotten by now
 				if over = g; tt.cancel {
-					over = c.Expect(g, subject, "", "Delay-Cancel", "mine")
+					over = c.PublishIf(g, subject, "", "Delay-Cancel", "mine")
 				}
 				time.Sleep(2 * time.Second)
 			}
-			m := c.Last(subject)
+			m := c.LastEntry(subject)
 			if m == nil {
 				t.Errorf("%s: there is no last entry", tt.key)
 				continue
@@ -152,7 +152,7 @@ func TestTimerHistory(t *testing.T) {
 			if got != want || len(m.Data) > 0 || m.Sequence < over {
 				t.Errorf("%s: it says %q with a body of %d, want %q", tt.key, got, len(m.Data), want)
 			}
-			if c.Expect(0, subject, "", "Delay-For", "1s") != 0 {
+			if c.PublishIf(0, subject, "", "Delay-For", "1s") != 0 {
 				t.Errorf("%s: it can be set as if there had been none", tt.key)
 			}
 		}
@@ -167,7 +167,7 @@ func TestTimerHistory(t *testing.T) {
 func TestTimerBodiesAreBounded(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
-	cfg := harness.TimersOn(t)
+	cfg := harness.TimerConfig(t)
 	cfg.HoldBytes = 8 << 20
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")

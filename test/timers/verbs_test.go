@@ -22,7 +22,7 @@ import (
 func TestTimersInCommands(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.TimerHistory = 10 * time.Minute
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		c.Target("ORDERS", "orders.>")
@@ -61,7 +61,7 @@ func TestTimersInCommands(t *testing.T) {
 		if got := where(g); !strings.HasPrefix(got, "waiting, due in ") {
 			t.Errorf("a pending one is %q", got)
 		}
-		cancel := c.Expect(g, "delaytimer.a.orders.x", "", "Delay-Cancel", "1")
+		cancel := c.PublishIf(g, "delaytimer.a.orders.x", "", "Delay-Cancel", "1")
 		time.Sleep(2 * time.Minute)
 		if got := where(g); !strings.Contains(got, "cancelled or replaced") {
 			t.Errorf("a cancelled one is %q", got)
@@ -74,7 +74,7 @@ func TestTimersInCommands(t *testing.T) {
 		}
 		c.Publish("delaytimer.c.orders.x", "c", "Delay-Every", "1h")
 		time.Sleep(90 * time.Minute)
-		round := c.Last("delaytimer.c.orders.x").Sequence
+		round := c.LastEntry("delaytimer.c.orders.x").Sequence
 		if got := where(round); got != "waiting, due in 30m; every 1h, round 2" {
 			t.Errorf("a round is %q", got)
 		}
@@ -91,7 +91,7 @@ func TestTimersInCommands(t *testing.T) {
 func TestTimersAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		cfg.TimerHistory = 10 * time.Hour
 		b, c := harness.Start(t, s, cfg)
 		c.Target("ORDERS", "orders.>")
@@ -167,7 +167,7 @@ func TestTimersAreCountedOnce(t *testing.T) {
 func TestPausedIsPending(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.TimersOn(t)
+		cfg := harness.TimerConfig(t)
 		c := harness.StartBroker(t, s, cfg).NewClient()
 		harness.MustPause(t, harness.Operator(t, s), "orders.>")
 		c.Publish("delay.1s.orders.x", "x")
