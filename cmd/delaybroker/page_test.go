@@ -95,7 +95,8 @@ func TestPageActsOnServerSchedules(t *testing.T) {
 		{"pause", `"key":"_schedule.schedules.every","target":"orders.x"`, "1 timer: _schedule", "paused: "},
 		{"resume", `"key":"_schedule.schedules.every","target":"orders.x"`, "1 timer: _sched", "resumed: "},
 		{"move", `"all":true,"target":"orders.>","by":"+5m"`, "3 timers", "3 of 3 timers moved"},
-		{"cancel", `"all":true,"target":"orders.>"`, "3 timers", "3 of 3 timers cancelled"},
+		{"cancel", `"all":true,"target":"orders.>","once":true`, "2 timers", "2 of 2 timers cancelled"}, // not every
+		{"cancel", `"all":true,"target":"orders.>"`, "1 timer", "1 of 1 timer cancelled"},
 	} {
 		plan, result := actOnPage(t, address, `{"verb":"`+tt.verb+`",`+tt.about+`}`)
 		if !strings.HasPrefix(plan, tt.verb+" "+tt.plan) || !strings.HasPrefix(result, tt.done) {

@@ -22,6 +22,7 @@ import (
 type timerSelection struct {
 	target, key    string
 	dueFrom, dueTo time.Time
+	once           bool
 	all, dryRun    bool
 	state          string
 	after          uint64
@@ -34,6 +35,7 @@ func (o *timerSelection) addFlags(c *cobra.Command) {
 	f.StringVar(&o.key, "key", "", "only with this key; * for any characters, as in 'order-*'")
 	addTimeFlag(f, &o.dueFrom, "due-from", "only due at this time or later: RFC 3339")
 	addTimeFlag(f, &o.dueTo, "due-to", "only due before this time: RFC 3339")
+	f.BoolVar(&o.once, "once", false, "only timers that fire once, no recurring timers")
 }
 
 func (o *timerSelection) addBulkFlags(c *cobra.Command) {
@@ -44,7 +46,7 @@ func (o *timerSelection) addBulkFlags(c *cobra.Command) {
 
 // filter returns the filter of the flags.
 func (o timerSelection) filter() store.Filter {
-	f := store.Filter{Key: o.key, DueFrom: o.dueFrom, DueTo: o.dueTo}
+	f := store.Filter{Key: o.key, DueFrom: o.dueFrom, DueTo: o.dueTo, Once: o.once}
 	if o.target != "" {
 		f.Targets = []string{o.target}
 	}
@@ -134,8 +136,8 @@ func (o timerSelection) selectsMany(args []string) (all bool, err error) {
 		return false, fmt.Errorf("%w: --all needs --target and excludes KEY TARGET; '>' means every target", errUsage)
 	case len(args) != 2:
 		return false, fmt.Errorf("%w: want KEY TARGET, or --all --target PATTERN", errUsage)
-	case o.target != "" || o.key != "" || !o.dueFrom.IsZero() || !o.dueTo.IsZero() || o.dryRun:
-		return false, fmt.Errorf("%w: --target, --key, --due-from, --due-to and --dry-run need --all", errUsage)
+	case o.target != "" || o.key != "" || !o.dueFrom.IsZero() || !o.dueTo.IsZero() || o.once || o.dryRun:
+		return false, fmt.Errorf("%w: --target, --key, --due-from, --due-to, --once and --dry-run need --all", errUsage)
 	}
 	return false, nil
 }

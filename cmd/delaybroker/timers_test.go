@@ -68,14 +68,18 @@ func (o *testServer) manyTimersWithoutBroker() {
 	if len(all) != 4 || all[0].Key != "bulk-0" || all[0].Target != "orders.x" || all[0].Size != 4 {
 		t.Errorf("ls --json prints %+v", all)
 	}
+	o.must("schedules", "add", "bulk-series", "--every", "1h", "--target", "orders.x", "body")
 	bulk := []string{"--all", "--target", "orders.>", "--key", "bulk-*"}
+	once := append(bulk, "--once")
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
-		{append([]string{"cancel", "--dry-run"}, bulk...), "3 timers would be cancelled\n"},
-		{append([]string{"move", "--by", "+5m"}, bulk...), "3 timers: 3 moved\n"},
-		{append([]string{"cancel"}, bulk...), "3 timers: 3 cancelled\n"},
+		{append([]string{"cancel", "--dry-run"}, bulk...), "4 timers would be cancelled\n"},
+		{append([]string{"cancel", "--dry-run"}, once...), "3 timers would be cancelled\n"},
+		{append([]string{"move", "--by", "+5m"}, once...), "3 timers: 3 moved\n"},
+		{append([]string{"cancel"}, once...), "3 timers: 3 cancelled\n"},
+		{append([]string{"cancel"}, bulk...), "1 timer: 1 cancelled\n"},
 		{append([]string{"cancel"}, bulk...), "0 timers: none\n"},
 	} {
 		if got := o.must(append([]string{"timers"}, tt.args...)...); got != tt.want {

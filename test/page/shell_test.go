@@ -53,6 +53,7 @@ func shellCommands(t *testing.T, _ context.Context, c *scene) {
 		`{"verb":"resume","key":"pulse","target":"reports.pulse"}`,
 		`{"verb":"move","key":"pulse","target":"reports.pulse","by":"+5m"}`,
 		`{"verb":"cancel","all":true,"target":"orders.shown","key":"sh*","due_before":"3h"}`,
+		`{"verb":"cancel","all":true,"target":"orders.shown","once":true}`,
 		`{"verb":"move","all":true,"target":"orders.shown","by":"-5m"}`,
 		`{"verb":"resend","number":1,"to":"x.y","now":true,"drop_expiry":true,"unsealed":true}`,
 		`{"verb":"resend","code":"bad_time","target":"orders.>","since":"2h"}`,

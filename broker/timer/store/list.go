@@ -42,6 +42,7 @@ type Filter struct {
 	State   timer.Outcome `json:"state,omitempty"` // Pending, Paused, Fired or Cancelled; empty for all
 
 	Recurring bool   `json:"recurring,omitempty"` // only timers that recur
+	Once      bool   `json:"once,omitempty"`      // only timers that fire once
 	Set       string `json:"set,omitempty"`       // only timers of this set of schedules; empty for all
 }
 
@@ -282,6 +283,7 @@ func (f Filter) matches(r Row) bool {
 		(f.Key == "" || matchKey(f.Key, r.Key)) &&
 		(len(f.Targets) == 0 || slices.ContainsFunc(f.Targets, func(p string) bool { return message.Match(p, r.Target) })) &&
 		(!f.Recurring || r.Recurring != nil) &&
+		(!f.Once || r.Recurring == nil) &&
 		(f.Set == "" || r.Recurring != nil && r.Recurring.Set == f.Set) &&
 		(f.DueFrom.IsZero() || !r.Due.Before(f.DueFrom)) &&
 		(f.DueTo.IsZero() || !r.Due.IsZero() && r.Due.Before(f.DueTo))

@@ -37,10 +37,11 @@ type action struct {
 // timerChoice selects one timer by its key, several timers in a list, or all timers that match. It also has the new
 // time of a move.
 type timerChoice struct {
-	All        bool       `json:"all,omitempty"`        // all timers that match Target, Key, DueAfter and DueBefore
+	All        bool       `json:"all,omitempty"`        // all timers that match Target, Key, Once, DueAfter and DueBefore
 	Timers     []timerRef `json:"timers,omitempty"`     // the selected timers, if there are several
 	Key        string     `json:"key,omitempty"`        // of one timer; with All, a pattern
 	Generation uint64     `json:"generation,omitempty"` // of one timer; zero for any
+	Once       bool       `json:"once,omitempty"`       // with All: only timers that fire once
 	DueAfter   string     `json:"due_after,omitempty"`
 	DueBefore  string     `json:"due_before,omitempty"`
 	In         string     `json:"in,omitempty"` // new time: a duration from now

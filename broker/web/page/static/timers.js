@@ -48,8 +48,8 @@ export const timers = rowsView({
     ["kind", "Kind", "", ["once", "all"]], limitField],
   draw(d, params, again) {
     const request = { all: true, key: params.key, target: params.target, due_after: params.due_after,
-      due_before: params.due_before };
-    const rows = params.kind === "all" ? d.timers : d.timers.filter((t) => !t.recurring);
+      due_before: params.due_before, once: params.kind !== "all" };
+    const rows = request.once ? d.timers.filter((t) => !t.recurring) : d.timers;
     return [
       params.target && (params.state ?? "pending") === "pending" && access.actions
         && el("p", { class: "acts" }, "All timers that match: ", buttons(["cancel",
