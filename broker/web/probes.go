@@ -16,8 +16,7 @@ import (
 	"delaybroker/broker/stats/metrics"
 )
 
-// aliveTimeout is the time after which a loop of the engine counts as stuck. An iteration of a loop takes far less
-// time.
+// aliveTimeout is the time after which a loop of the engine counts as stuck. Usually, an iteration takes far less.
 const aliveTimeout = 2 * time.Second
 
 // maxNewerOverdue is the time after which /readyz reports overdue messages that only a newer broker can read. Usually,
@@ -36,10 +35,10 @@ type Engine interface {
 
 // Source has the sources of the responses.
 type Source struct {
-	Engine   Engine
-	Down     func() map[string]string // returns the reasons why links are not connected, by the name of the link
-	Storage  func() []stats.Check     // returns the checks of the embedded server's storage; nil without such a server
-	Stopping <-chan struct{}          // closed when the broker begins to stop
+	Engine     Engine
+	LinkErrors func() map[string]string // returns the reasons why links are not connected, by the name of the link
+	Storage    func() []stats.Check     // returns the checks of the embedded server's storage; nil without such a server
+	Stopping   <-chan struct{}          // closed when the broker begins to stop
 	// Durability describes the durability of an acknowledged message. The pointer contains nil until it is known.
 	Durability *atomic.Pointer[string]
 	// Traces returns the numbers of sent and dropped spans. It is nil without tracing.
@@ -73,7 +72,7 @@ func (s Source) probes() *http.ServeMux {
 		writeJSON(w, http.StatusOK, s.Engine.Status())
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.New(metrics.Source{
-		Status: s.Engine.Status, Ready: func() bool { return Fine(s.Checks()) },
+		Status: s.Engine.Status, Ready: func() bool { return AllPass(s.Checks()) },
 		Traces: s.Traces, Version: s.Version, Revision: s.Revision, GoVersion: s.GoVersion,
 	}), promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	return mux
@@ -103,17 +102,17 @@ func (s Source) Checks() []stats.Check {
 	if !isClosed(s.Engine.Ready()) {
 		started = "not all lanes are read yet"
 	}
-	all := []stats.Check{
+	checks := []stats.Check{
 		check("serving", serving), check("nats", s.linkProblem()), check("started", started),
 		check("lanes", laneProblem(status)),
 	}
 	if s.Storage != nil {
-		all = append(all, s.Storage()...)
+		checks = append(checks, s.Storage()...)
 	}
 	if meaning := s.Durability.Load(); meaning != nil {
-		all = append(all, stats.Check{Name: "durability", OK: true, Detail: *meaning})
+		checks = append(checks, stats.Check{Name: "durability", OK: true, Detail: *meaning})
 	}
-	return all
+	return checks
 }
 
 // check returns a check with a problem. The check passes if the problem is empty.
@@ -124,7 +123,7 @@ func check(name, problem string) stats.Check {
 // linkProblem lists the links that are not connected, grouped by the reason. It returns "" if all links are connected.
 func (s Source) linkProblem() string {
 	links := make(map[string][]string) // by reason
-	for name, reason := range s.Down() {
+	for name, reason := range s.LinkErrors() {
 		links[reason] = append(links[reason], name)
 	}
 	var down []string
@@ -169,8 +168,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Fine reports whether all checks pass.
-func Fine(checks []stats.Check) bool {
+// AllPass reports whether all checks pass.
+func AllPass(checks []stats.Check) bool {
 	return !slices.ContainsFunc(checks, func(c stats.Check) bool { return !c.OK })
 }
 
@@ -183,7 +182,7 @@ type Answer struct {
 // writeChecks responds with 200 if all checks pass, and with 503 otherwise.
 func writeChecks(w http.ResponseWriter, checks []stats.Check) {
 	status, code := "ok", http.StatusOK
-	if !Fine(checks) {
+	if !AllPass(checks) {
 		status, code = "unavailable", http.StatusServiceUnavailable
 	}
 	writeJSON(w, code, Answer{status, checks})

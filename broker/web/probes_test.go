@@ -44,8 +44,8 @@ func newSource() (fakeEngine, Source) {
 		}},
 	}
 	s := Source{
-		Down:     func() map[string]string { return nil },
-		Stopping: make(chan struct{}), Durability: new(atomic.Pointer[string]),
+		LinkErrors: func() map[string]string { return nil },
+		Stopping:   make(chan struct{}), Durability: new(atomic.Pointer[string]),
 	}
 	return e, s
 }
@@ -71,7 +71,7 @@ func TestProbes(t *testing.T) {
 		{"not started", func(e *fakeEngine, _ *Source) { e.ready = make(chan struct{}) }, 200, 503,
 			"started: not all lanes are read yet"},
 		{"disconnected", func(_ *fakeEngine, s *Source) {
-			s.Down = func() map[string]string { return map[string]string{"control": "not connected"} }
+			s.LinkErrors = func() map[string]string { return map[string]string{"control": "not connected"} }
 		}, 200, 503, "nats: not connected: control"},
 		{"lane not read", func(e *fakeEngine, _ *Source) { e.status.Lanes[1].Live = false }, 200, 503,
 			"lanes: no longer read: DELAY_5s"},

@@ -14,8 +14,8 @@ import (
 const (
 	// closeTimeout is the time that Close gives responses in progress.
 	closeTimeout = time.Second
-	// askTimeout is the timeout of Ask. It is longer than aliveTimeout, because the handler of /healthz may wait so long.
-	askTimeout = aliveTimeout + 2*time.Second
+	// getTimeout is the timeout of Get. It is longer than aliveTimeout, because the handler of /healthz may wait so long.
+	getTimeout = aliveTimeout + 2*time.Second
 )
 
 // NewServer returns an HTTP server without a handler. Its timeouts and limits bound the memory and the goroutines that
@@ -48,10 +48,10 @@ func Close(web *http.Server, log *slog.Logger) {
 	}
 }
 
-// Ask requests the URL of a broker's probe: /healthz, /livez or /readyz. It returns an error if it receives no answer
-// in the broker's format. A failed check is not an error of Ask.
-func Ask(ctx context.Context, url string) (Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// Get requests the URL of a broker's probe: /healthz, /livez or /readyz. It returns an error if it receives no answer
+// in the broker's format. A failed check is not an error of Get.
+func Get(ctx context.Context, url string) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -79,7 +79,7 @@ func (a *app) gather(ctx context.Context) (doctor.Facts, error) {
 	host := doctor.Host{
 		Version: build.name(), Client: orUnknown(build.natsGo), Memory: settings.ReadMemory(),
 		Sync: cfg.Embedded.Durability(), ExposedAddress: cfg.Embedded.ExposedAddress(), LoginSetting: cfg.Access.LoginAdvice,
-		Probe: web.Look(ctx, cfg.ProbeURL()),
+		Probe: web.ProbeBroker(ctx, cfg.ProbeURL()),
 	}
 	for _, u := range settings.Unknown() {
 		host.UnknownSettings = append(host.UnknownSettings, u.String())

@@ -38,7 +38,7 @@ func (a *app) healthcheck(ctx context.Context, ready bool) error {
 		path = "/readyz"
 	}
 	url := host + path
-	h, err := web.Ask(ctx, url)
+	h, err := web.Get(ctx, url)
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", url, err)
 	}

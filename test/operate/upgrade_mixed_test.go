@@ -103,7 +103,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 		}
 		stopping := make(chan struct{})
 		ready := web.Source{
-			Engine: a.Broker, Down: func() map[string]string { return nil }, Stopping: stopping,
+			Engine: a.Broker, LinkErrors: func() map[string]string { return nil }, Stopping: stopping,
 			Durability: new(atomic.Pointer[string]),
 		}.Checks()
 		if !slices.ContainsFunc(ready, func(c stats.Check) bool {

@@ -94,7 +94,7 @@ func (c *scene) serve(
 	durability.Store(new("acknowledged means written to a file by one server: a crash of the server loses nothing"))
 	ctx, cancel := context.WithCancel(context.Background())
 	source := web.Source{
-		Engine: b, Down: func() map[string]string { return nil }, Stopping: ctx.Done(), Durability: &durability,
+		Engine: b, LinkErrors: func() map[string]string { return nil }, Stopping: ctx.Done(), Durability: &durability,
 	}
 	p := page.New(page.Config{
 		Engine: b, Checks: source.Checks, History: pastHour(time.Now()), Durability: &durability,

@@ -25,8 +25,8 @@ type Access struct {
 // Token is the secret that authenticates a person. Name is the person's name in the log.
 type Token struct{ Name, Secret string }
 
-// wrongDelay is the delay of the response to a wrong token. It slows down guessing.
-const wrongDelay = 200 * time.Millisecond
+// guessDelay is the delay of the response to a wrong token.
+const guessDelay = 200 * time.Millisecond
 
 // allowsHost reports whether a request may have a Host: an IP address, localhost, or a name in Hosts. It does not allow
 // other names, because an attacker's name may resolve to this host.
@@ -125,7 +125,7 @@ func (p *Page) refuse(w http.ResponseWriter, r *http.Request) {
 			p.cfg.Log.Warn("the page refused a wrong token", "from", clientAddress(r), "more", more)
 		}
 		select {
-		case <-time.After(wrongDelay):
+		case <-time.After(guessDelay):
 		case <-r.Context().Done():
 		}
 	}

@@ -54,27 +54,27 @@ func operationFor(a action) (operation, error) {
 func counted(n uint64, noun string) string { return english.Plural(int(n), noun, "") }
 
 // change returns the change of one timer that an action requests.
-func (a action) change() (w store.Change, err error) {
-	w = store.Change{Key: a.Key, Target: a.Target}
-	w.Verb, w.Generation, w.ID = timer.Verb(a.Verb), a.Generation, a.IdempotencyKey
-	if w.Verb != timer.Move {
-		return w, nil
+func (a action) change() (c store.Change, err error) {
+	c = store.Change{Key: a.Key, Target: a.Target}
+	c.Verb, c.Generation, c.ID = timer.Verb(a.Verb), a.Generation, a.IdempotencyKey
+	if c.Verb != timer.Move {
+		return c, nil
 	}
 	switch {
 	case a.In != "" && a.At == "" && a.By == "":
-		w.For = a.In
+		c.For = a.In
 		_, err = levels.ParseDuration(a.In)
 	case a.At != "" && a.In == "" && a.By == "":
-		w.Until, err = time.Parse(time.RFC3339Nano, a.At)
+		c.Until, err = time.Parse(time.RFC3339Nano, a.At)
 	case a.By != "" && a.In == "" && a.At == "":
-		w.By, err = store.ParseShift(a.By)
+		c.By, err = store.ParseShift(a.By)
 	default:
-		return w, fmt.Errorf("%w: move: want exactly one of in, at and by", errRequest)
+		return c, fmt.Errorf("%w: move: want exactly one of in, at and by", errRequest)
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: %w", errRequest, err)
 	}
-	return w, err
+	return c, err
 }
 
 // moveFlags appends the flags for the new time of a move.
@@ -87,7 +87,7 @@ func (a action) moveFlags(line shell) shell {
 
 // planTimers plans an action on one timer, or on all timers that match.
 func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
-	w, err := a.change()
+	c, err := a.change()
 	if err != nil {
 		return plan{}, err
 	}
@@ -98,7 +98,7 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 	if err != nil {
 		return plan{}, err
 	}
-	if w.Generation > 0 && w.Generation != got.Generation {
+	if c.Generation > 0 && c.Generation != got.Generation {
 		return plan{Sentence: "the timer was set again after the page had read its row: update the rows"}, nil
 	}
 	if got.Outcome != timer.Pending && got.Outcome != timer.Paused {
@@ -127,7 +127,7 @@ func (a action) timerLine(got store.Answer) string {
 	return shell{"schedules", name}.flag("--target", a.Target).words(a.Key).String()
 }
 
-// bulk returns the change of many timers that an action requests, and the equivalent shell command.
+// bulk returns the change of all timers that match, and the equivalent shell command.
 func (a action) bulk() (b store.Bulk, line shell, err error) {
 	b = store.Bulk{Verb: timer.Verb(a.Verb), Page: store.Page{UpTo: a.UpTo, Limit: store.MaxLimit}}
 	if b.Verb == timer.Move {
@@ -145,8 +145,8 @@ func (a action) bulk() (b store.Bulk, line shell, err error) {
 }
 
 // doTimer reads or changes one timer. It returns an error if a permission is missing.
-func doTimer(ctx context.Context, i *inspect.Inspector, w store.Change) (store.Answer, error) {
-	got, err := i.Timers().Do(ctx, w)
+func doTimer(ctx context.Context, i *inspect.Inspector, c store.Change) (store.Answer, error) {
+	got, err := i.Timers().Do(ctx, c)
 	if err == nil && got.Outcome == timer.Unknown {
 		err = inspect.RefusalOf(ctx)
 	}
@@ -170,16 +170,16 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan,
 	// A relative bound, such as 5m, becomes a time now, so the action has the same bounds as the plan.
 	a.DueAfter, a.DueBefore = exactTime(b.Filter.DueFrom), exactTime(b.Filter.DueTo)
 	b.DryRun = true
-	all, err := bulkPages(ctx, i.Timers(), b)
+	total, err := bulkPages(ctx, i.Timers(), b)
 	if err != nil {
 		return plan{}, err
 	}
-	a.UpTo, a.Count, a.Shell = all.UpTo, uint64(all.Matched-all.Refused), line.String()
-	made := plan{Sentence: a.Verb + " " + counted(a.Count, "timer")}
-	if all.Refused > 0 {
-		made.Notes = append(made.Notes, refusalNote(all))
+	a.UpTo, a.Count, a.Shell = total.UpTo, uint64(total.Matched-total.Refused), line.String()
+	p := plan{Sentence: a.Verb + " " + counted(a.Count, "timer")}
+	if total.Refused > 0 {
+		p.Notes = append(p.Notes, refusalNote(total))
 	}
-	return made, nil
+	return p, nil
 }
 
 // exactTime formats a time with full precision. It returns "" for the zero time.
@@ -191,18 +191,18 @@ func exactTime(t time.Time) string {
 }
 
 // bulkPages repeats a change of many timers for each page of their list, until the last page or the end of ctx.
-func bulkPages(ctx context.Context, timers *store.Timers, b store.Bulk) (all store.BulkResult, err error) {
+func bulkPages(ctx context.Context, timers *store.Timers, b store.Bulk) (total store.BulkResult, err error) {
 	for {
 		page, err := timers.Bulk(ctx, b)
 		if err != nil {
-			return all, err
+			return total, err
 		}
-		all.Add(page)
+		total.Add(page)
 		if refused := inspect.RefusalOf(ctx); refused != nil {
-			return all, refused
+			return total, refused
 		}
 		if page.Next == 0 || ctx.Err() != nil {
-			return all, nil
+			return total, nil
 		}
 		b.Page.After, b.Page.UpTo = page.Next, page.UpTo
 	}
@@ -215,29 +215,29 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 		if err != nil {
 			return result{}, err
 		}
-		all, err := bulkPages(ctx, i.Timers(), b)
-		if err != nil && (all.Matched == 0 || all.Outcomes[timer.Unknown] == all.Matched) {
+		total, err := bulkPages(ctx, i.Timers(), b)
+		if err != nil && (total.Matched == 0 || total.Outcomes[timer.Unknown] == total.Matched) {
 			return result{}, err
 		}
-		return bulkResult(a, all, err), nil
+		return bulkResult(a, total, err), nil
 	}
-	w, err := a.change()
+	c, err := a.change()
 	if err != nil {
 		return result{}, err
 	}
-	got, err := doTimer(ctx, i, w)
+	got, err := doTimer(ctx, i, c)
 	if err != nil {
 		return result{}, err
 	}
-	done := result{Sentence: map[timer.Outcome]string{
+	r := result{Sentence: map[timer.Outcome]string{
 		timer.Paused:    "paused: the timer does not fire until it is resumed",
 		timer.Pending:   "resumed: due " + text.Moment(got.Due),
 		timer.Cancelled: "cancelled: the timer will not be delivered",
 		timer.Moved:     "moved: due " + text.Moment(got.Due),
 		timer.Fired:     "fired: the timer is delivered now",
 	}[got.Outcome]}
-	if done.Good = done.Sentence != ""; !done.Good {
-		done.Sentence = cmp.Or(map[timer.Outcome]string{
+	if r.Good = r.Sentence != ""; !r.Good {
+		r.Sentence = cmp.Or(map[timer.Outcome]string{
 			timer.TooLate:  "too late: the timer has fired",
 			timer.NotFound: "not changed: the timer has ended",
 			timer.Conflict: "not changed: the timer was set again after the plan: plan the action again",
@@ -245,38 +245,38 @@ func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, err
 		}[got.Outcome], string(got.Outcome))
 	}
 	if got.Why != "" {
-		done.Notes = append(done.Notes, got.Why)
+		r.Notes = append(r.Notes, got.Why)
 	}
-	return done, nil
+	return r, nil
 }
 
 // refusalNote formats the number of refused changes, and the reason of the first refusal.
-func refusalNote(all store.BulkResult) string {
-	return text.Printable(fmt.Sprintf("%d refused; the reason of the first: %s", all.Refused, all.Why), 600)
+func refusalNote(total store.BulkResult) string {
+	return text.Printable(fmt.Sprintf("%d refused; the reason of the first: %s", total.Refused, total.Why), 600)
 }
 
 // bulkResult returns the result of a change of many timers. If err is not nil, the change has stopped early.
-func bulkResult(a action, all store.BulkResult, err error) result {
-	good := timer.Outcome(participles[a.Verb])
-	done := result{
-		Sentence: fmt.Sprintf("%d of %s %s", all.Outcomes[good], counted(a.Count, "timer"), good),
-		Good:     err == nil && uint64(all.Outcomes[good]) == a.Count,
+func bulkResult(a action, total store.BulkResult, err error) result {
+	success := timer.Outcome(participles[a.Verb])
+	r := result{
+		Sentence: fmt.Sprintf("%d of %s %s", total.Outcomes[success], counted(a.Count, "timer"), success),
+		Good:     err == nil && uint64(total.Outcomes[success]) == a.Count,
 	}
-	for _, outcome := range slices.Sorted(maps.Keys(all.Outcomes)) {
-		if outcome != good {
-			done.Notes = append(done.Notes, fmt.Sprintf("%d %s", all.Outcomes[outcome], outcome))
+	for _, outcome := range slices.Sorted(maps.Keys(total.Outcomes)) {
+		if outcome != success {
+			r.Notes = append(r.Notes, fmt.Sprintf("%d %s", total.Outcomes[outcome], outcome))
 		}
 	}
-	if all.Refused > 0 {
-		done.Notes = append(done.Notes, refusalNote(all))
+	if total.Refused > 0 {
+		r.Notes = append(r.Notes, refusalNote(total))
 	}
 	if err != nil {
-		done.Notes = append(done.Notes, "stopped by an error: "+err.Error())
-	} else if all.Next > 0 {
-		done.Notes = append(done.Notes, "stopped by a timeout: plan the action again for the other timers")
+		r.Notes = append(r.Notes, "stopped by an error: "+err.Error())
+	} else if total.Next > 0 {
+		r.Notes = append(r.Notes, "stopped by a timeout: plan the action again for the other timers")
 	}
-	for n, note := range done.Notes {
-		done.Notes[n] = text.Printable(strings.TrimSpace(note), 600)
+	for n, note := range r.Notes {
+		r.Notes[n] = text.Printable(strings.TrimSpace(note), 600)
 	}
-	return done
+	return r
 }

@@ -14,8 +14,8 @@ import (
 	"delaybroker/broker/text"
 )
 
-// letterWork returns the work for an action on dead letters, and the equivalent command. A dry work only reports what
-// it would change.
+// letterWork returns the work for an action on dead letters, and the equivalent command. If dry is set, the work only
+// reports its effects, and changes nothing.
 func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.LetterWork, shell, error) {
 	v := url.Values{"target": {a.Target}, "code": {a.Code}, "since": {a.Since}}
 	for _, n := range append([]uint64{a.Number}, a.Numbers...) {
@@ -33,7 +33,7 @@ func (a *action) letterWork(letters *inspect.Letters, dry bool) (*inspect.Letter
 	if !a.Edit.IsZero() && (a.Number == 0 || a.Verb != "resend") {
 		return nil, nil, fmt.Errorf("%w: edit: want a single letter, and the verb resend", errRequest)
 	}
-	f.Until = a.Before
+	f.Until = a.Cutoff
 	if a.Verb == "remove" {
 		return letters.Removing(f, dry), append(shell{"dead", "rm"}, line...), nil
 	}
@@ -70,7 +70,7 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 	if problem := i.Policy().CheckTarget(a.To); a.To != "" && problem != nil {
 		return plan{}, fmt.Errorf("%w: to: %s", errRequest, problem.Sentence)
 	}
-	a.Before = letters.Opened.UTC()
+	a.Cutoff = letters.Opened.UTC()
 	w, line, err := a.letterWork(letters, true)
 	if err != nil {
 		return plan{}, err
@@ -85,10 +85,10 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 }
 
 // countOutcomes returns the number of letters with the outcome did, and a note about each other outcome.
-func countOutcomes(all []inspect.LetterOutcome, did string) (n uint64, notes []string) {
-	for _, o := range all {
+func countOutcomes(outcomes []inspect.LetterOutcome, success string) (n uint64, notes []string) {
+	for _, o := range outcomes {
 		switch {
-		case o.Outcome == did:
+		case o.Outcome == success:
 			n += uint64(o.Letters)
 		case o.Reason != "":
 			notes = append(notes, fmt.Sprintf("%d %s: %s", o.Letters, o.Outcome, text.Printable(o.Reason, 600)))
@@ -114,12 +114,12 @@ func actLetters(ctx context.Context, i *inspect.Inspector, a action) (result, er
 	if err != nil && n == 0 {
 		return result{}, err
 	}
-	done := result{
+	r := result{
 		Sentence: fmt.Sprintf("%d of %s %s", n, counted(a.Count, "dead letter"), w.Outcome), Notes: notes,
 		Good: err == nil && n == a.Count,
 	}
 	if err != nil {
-		done.Notes = append(done.Notes, "stopped by an error: "+text.Printable(err.Error(), 600))
+		r.Notes = append(r.Notes, "stopped by an error: "+text.Printable(err.Error(), 600))
 	}
-	return done, nil
+	return r, nil
 }

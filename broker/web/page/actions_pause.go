@@ -18,20 +18,20 @@ func planPause(ctx context.Context, i *inspect.Inspector, a *action) (plan, erro
 		return plan{}, err
 	}
 	a.Shell = shell{a.Verb}.words(a.Target).String()
-	all, err := i.Pauses(ctx)
+	pauses, err := i.Pauses(ctx)
 	if err != nil {
 		return plan{}, err
 	}
-	at := slices.IndexFunc(all, func(p inspect.Pause) bool { return p.Pattern == a.Target })
+	index := slices.IndexFunc(pauses, func(p inspect.Pause) bool { return p.Pattern == a.Target })
 	if a.Verb == "resume" {
-		if at < 0 || all[at].State != pause.Paused {
+		if index < 0 || pauses[index].State != pause.Paused {
 			return plan{Sentence: "the pattern is not paused: resume exactly a pattern that was paused"}, nil
 		}
 		a.Count = 1
 		return plan{Sentence: fmt.Sprintf("resume %s: %s now waiting will be delivered", a.Target,
-			counted(*all[at].Waiting, "message"))}, nil
+			counted(*pauses[index].Waiting, "message"))}, nil
 	}
-	if at >= 0 && all[at].State == pause.Paused {
+	if index >= 0 && pauses[index].State == pause.Paused {
 		return plan{Sentence: "the pattern is already paused"}, nil
 	}
 	f, err := i.Forecast(ctx, inspect.ForecastQuery{
@@ -55,13 +55,13 @@ func actPause(ctx context.Context, i *inspect.Inspector, a action) (result, erro
 	if err != nil && !errors.Is(err, inspect.ErrUnconfirmed) {
 		return result{}, err
 	}
-	done := result{
+	r := result{
 		Sentence: fmt.Sprintf("%s is %s; confirmed by %d of %s", a.Target, state, len(c.Confirmed),
 			counted(uint64(len(c.Confirmed)+len(c.Unconfirmed)), "instance")),
 		Good: err == nil && c.NotStored == "",
 	}
 	if c.NotStored != "" {
-		done.Notes = append(done.Notes, "the change is not stored yet: "+text.Printable(c.NotStored, 300))
+		r.Notes = append(r.Notes, "the change is not stored yet: "+text.Printable(c.NotStored, 300))
 	}
-	return done, nil
+	return r, nil
 }

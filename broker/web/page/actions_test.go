@@ -46,7 +46,7 @@ func TestTicketHolds(t *testing.T) {
 	all := timerChoice{All: true}
 	d := action{
 		Verb: "cancel", Target: "orders.>", timerChoice: all,
-		planData: planData{UpTo: 7, Count: 3, Until: now.Add(planLifetime)},
+		planData: planData{UpTo: 7, Count: 3, Expiry: now.Add(planLifetime)},
 	}
 	ticket, err := seal(d, ann)
 	if err != nil {
@@ -55,7 +55,7 @@ func TestTicketHolds(t *testing.T) {
 	if got, err := unseal(ticket, ann, now); err != nil || got.Target != d.Target || got.UpTo != d.UpTo {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	other, err := seal(action{Verb: "cancel", Target: ">", timerChoice: all, planData: planData{Until: d.Until}}, bob)
+	other, err := seal(action{Verb: "cancel", Target: ">", timerChoice: all, planData: planData{Expiry: d.Expiry}}, bob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestLogWithoutHeaderValues(t *testing.T) {
 	p := newPage(Access{Tokens: []Token{ann}, Actions: true})
 	var log strings.Builder
 	p.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
-	a := action{Verb: "resend", planData: planData{Until: time.Now().Add(planLifetime)}}
+	a := action{Verb: "resend", planData: planData{Expiry: time.Now().Add(planLifetime)}}
 	a.Number, a.Edit.Set = 1, message.Header{"Authorization": {"Basic it's", "plain"}, "X": {""}}
 	_, line, err := a.letterWork(&inspect.Letters{}, true)
 	if err != nil {

@@ -31,7 +31,7 @@ var mimeTypes = map[string]string{
 
 // embeddedFiles returns the embedded files by name.
 func embeddedFiles() map[string]file {
-	all := make(map[string]file)
+	files := make(map[string]file)
 	entries, err := fs.ReadDir(static, "static")
 	for _, e := range entries {
 		var data []byte
@@ -39,12 +39,12 @@ func embeddedFiles() map[string]file {
 			break
 		}
 		sum := sha256.Sum256(data)
-		all[e.Name()] = file{data, mimeTypes[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
+		files[e.Name()] = file{data, mimeTypes[path.Ext(e.Name())], `"` + hex.EncodeToString(sum[:8]) + `"`}
 	}
 	if err != nil {
 		panic("bug: cannot read the embedded files: " + err.Error())
 	}
-	return all
+	return files
 }
 
 // index responds with the page, or with plain text if the client does not accept HTML.

@@ -109,16 +109,16 @@ func locate(ctx context.Context, i *inspect.Inspector, v url.Values) (stream str
 
 // headersOf returns the headers of a message, without the broker's seal. Each value is one printable line.
 func headersOf(h message.Header) map[string][]string {
-	all := make(map[string][]string)
+	shown := make(map[string][]string)
 	for name, values := range h {
-		if name == message.HeaderSeal || len(all) == maxHeaders {
+		if name == message.HeaderSeal || len(shown) == maxHeaders {
 			continue
 		}
-		shown := []string{}
+		printable := []string{}
 		for _, value := range values[:min(len(values), maxHeaders)] {
-			shown = append(shown, text.Printable(value, maxValue))
+			printable = append(printable, text.Printable(value, maxValue))
 		}
-		all[text.Printable(name, 200)] = shown
+		shown[text.Printable(name, 200)] = printable
 	}
-	return all
+	return shown
 }

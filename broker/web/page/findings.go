@@ -80,10 +80,10 @@ func countsOf(f Findings) counts {
 // findings responds with the findings of the last successful check.
 func (p *Page) findings(w http.ResponseWriter, _ *http.Request) {
 	f := Findings{Findings: []doctor.Finding{}}
-	if watched := p.watched.Load(); watched != nil {
-		watched.mu.Lock()
-		f = watched.found
-		watched.mu.Unlock()
+	if watch := p.watch.Load(); watch != nil {
+		watch.mu.Lock()
+		f = watch.found
+		watch.mu.Unlock()
 	}
 	writeJSON(w, http.StatusOK, f)
 }

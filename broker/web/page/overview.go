@@ -90,10 +90,10 @@ type laneReport struct {
 	stats.LaneAnswer
 }
 
-// combine builds the overview from the reports of all instances. Before has the totals of the previous call: combine
+// combine builds the overview from the reports of all instances. Previous has the totals of the last call: combine
 // replaces them with the new totals.
 func combine(
-	status broker.Status, own broker.Answer, others []inspect.Member, before lastTotals, now time.Time,
+	status broker.Status, own broker.Answer, others []inspect.Member, previous lastTotals, now time.Time,
 ) Overview {
 	o := Overview{Time: now.UTC(), Failing: []stats.Check{}}
 	reports := make(map[string]laneReport) // by lane
@@ -103,7 +103,7 @@ func combine(
 	}
 	for _, m := range fleetOf(own, others) {
 		known[m.Instance] = true
-		o.Instances = append(o.Instances, o.Numbers.addInstance(m, retries, before, now))
+		o.Instances = append(o.Instances, o.Numbers.addInstance(m, retries, previous, now))
 		o.Instances[len(o.Instances)-1].Self = m.Instance == own.Instance
 		if !m.Proven {
 			continue
@@ -114,7 +114,7 @@ func combine(
 			}
 		}
 	}
-	maps.DeleteFunc(before, func(name string, _ snapshot) bool { return !known[name] })
+	maps.DeleteFunc(previous, func(name string, _ snapshot) bool { return !known[name] })
 	slices.SortFunc(o.Instances, func(a, b Instance) int { return strings.Compare(a.Name, b.Name) })
 	for _, l := range status.Lanes {
 		report := reports[l.Stream]
@@ -132,7 +132,7 @@ func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
 
 // addInstance adds the rates of an instance to the totals, and returns the row of the instance. A message in a retry
 // lane does not count as overdue, because its target has refused it.
-func (n *Numbers) addInstance(m inspect.Member, retries map[string]bool, before lastTotals, now time.Time) Instance {
+func (n *Numbers) addInstance(m inspect.Member, retries map[string]bool, previous lastTotals, now time.Time) Instance {
 	i := Instance{
 		Name: m.Instance, Ready: m.Ready, Draining: m.Draining, Unproven: !m.Proven, Older: m.Totals == nil,
 		Lanes: len(m.Lanes), Version: text.Printable(m.Version, 100), Format: m.Format,
@@ -147,21 +147,21 @@ func (n *Numbers) addInstance(m inspect.Member, retries map[string]bool, before 
 		return i
 	}
 	i.Started = m.Totals.Started
-	last, seen := before[m.Instance]
-	before[m.Instance] = snapshot{now, *m.Totals}
-	passed := now.Sub(last.at).Seconds()
-	if !seen || passed <= 0 || !last.Started.Equal(m.Totals.Started) {
+	last, seen := previous[m.Instance]
+	previous[m.Instance] = snapshot{now, *m.Totals}
+	elapsed := now.Sub(last.at).Seconds()
+	if !seen || elapsed <= 0 || !last.Started.Equal(m.Totals.Started) {
 		return i
 	}
-	i.Delivered = new(perSecond(m.Totals.Delivered, last.Delivered, passed))
-	i.Refused = new(perSecond(m.Totals.Refused, last.Refused, passed))
+	i.Delivered = new(perSecond(m.Totals.Delivered, last.Delivered, elapsed))
+	i.Refused = new(perSecond(m.Totals.Refused, last.Refused, elapsed))
 	n.Delivered, n.Refused = sum(n.Delivered, i.Delivered), sum(n.Refused, i.Refused)
 	return i
 }
 
 // perSecond returns the rate at which a counter increased in the passed seconds.
-func perSecond(now, before uint64, passed float64) float64 {
-	return float64(increase(now, before)) / passed
+func perSecond(now, previous uint64, elapsed float64) float64 {
+	return float64(increase(now, previous)) / elapsed
 }
 
 // sum returns the sum of two numbers. A nil number counts as zero, but b must not be nil.

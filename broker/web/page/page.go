@@ -63,7 +63,7 @@ type Page struct {
 	questions   chan struct{} // a slot for each question in progress
 	origins     *http.CrossOriginProtection
 	stopped     chan struct{} // closed when Run ends
-	watched     atomic.Pointer[watch]
+	watch       atomic.Pointer[watch]
 	wrongTokens ratelog.Limit // limits the log of wrong tokens
 }
 

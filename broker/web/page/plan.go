@@ -72,9 +72,9 @@ type letterChoice struct {
 // planData has the fields that the page sets when it makes a plan. The client cannot set them.
 type planData struct {
 	UpTo           uint64    `json:"up_to,omitempty"` // the last sequence of the listed timers
-	Before         time.Time `json:"before,omitzero"` // the letters must have become dead letters before this time
+	Cutoff         time.Time `json:"before,omitzero"` // the letters must have become dead letters before this time
 	Count          uint64    `json:"count,omitempty"` // the number of counted objects
-	Until          time.Time `json:"until,omitzero"`  // when the plan expires
+	Expiry         time.Time `json:"until,omitzero"`  // when the plan expires
 	IdempotencyKey string    `json:"word,omitempty"`  // idempotency key: a repeated action has no further effect
 	Shell          string    `json:"shell,omitempty"` // the equivalent shell command
 }
@@ -106,7 +106,7 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, token Token) {
 		}
 		made.Shell, made.Count = a.Shell, a.Count
 		if a.Count > 0 {
-			a.Until, a.IdempotencyKey = time.Now().Add(planLifetime), rand.Text()
+			a.Expiry, a.IdempotencyKey = time.Now().Add(planLifetime), rand.Text()
 			made.Ticket, err = seal(a, token)
 		}
 		return made, err
@@ -197,7 +197,7 @@ func unseal(ticket string, token Token, now time.Time) (a action, err error) {
 	text, textErr := code.DecodeString(body)
 	mac, macErr := code.DecodeString(sum)
 	if textErr != nil || macErr != nil || !hmac.Equal(mac, sum256(text, token)) || json.Unmarshal(text, &a) != nil ||
-		now.After(a.Until) {
+		now.After(a.Expiry) {
 		return action{}, errTicket
 	}
 	return a, nil

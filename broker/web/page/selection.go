@@ -17,8 +17,8 @@ var participles = map[string]string{
 	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
 }
 
-// single returns the action for one of the selected timers.
-func (a action) single(t timerRef) action {
+// actionOn returns the action for one of the selected timers.
+func (a action) actionOn(t timerRef) action {
 	a.Timers, a.Key, a.Target, a.Generation = nil, t.Key, t.Target, t.Generation
 	return a
 }
@@ -28,25 +28,25 @@ func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, e
 	if len(a.Timers) > maxRows || a.All {
 		return plan{}, fmt.Errorf("%w: select at most %d timers", errRequest, maxRows)
 	}
-	var made plan
+	var p plan
 	var kept []timerRef
 	var lines []string
 	for _, t := range a.Timers {
-		one := a.single(t)
-		p, err := planTimers(ctx, i, &one)
+		one := a.actionOn(t)
+		planned, err := planTimers(ctx, i, &one)
 		if err != nil {
 			return plan{}, err
 		}
 		if one.Count == 0 {
-			made.note(t.Key + ": " + p.Sentence)
+			p.note(t.Key + ": " + planned.Sentence)
 			continue
 		}
 		kept = append(kept, timerRef{t.Key, t.Target, one.Generation})
 		lines = append(lines, one.Shell)
 	}
 	a.Timers, a.Count, a.Shell = kept, uint64(len(kept)), strings.Join(lines, "\n")
-	made.Sentence = a.Verb + " " + counted(a.Count, "timer")
-	return made, nil
+	p.Sentence = a.Verb + " " + counted(a.Count, "timer")
+	return p, nil
 }
 
 // actSelected executes a plan for selected timers, one timer after the other. It stops at the first error. Then the
@@ -55,7 +55,7 @@ func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, e
 	var made plan // only its notes
 	n := 0
 	for _, t := range a.Timers {
-		one, err := actTimers(ctx, i, a.single(t))
+		one, err := actTimers(ctx, i, a.actionOn(t))
 		if err != nil && n == 0 {
 			return result{}, err
 		}

@@ -52,9 +52,9 @@ func (p *Page) targets(ctx context.Context, i *inspect.Inspector, _ url.Values) 
 	if err != nil {
 		return nil, err
 	}
-	all := Targets{Time: r.Time, Targets: p.retryingTargets(r, paused), Paused: append([]inspect.Pause{}, paused...)}
-	all.Flows, all.Silent = p.flows(members, paused)
-	return answer{shell{"pause"}.String(), all}, nil
+	t := Targets{Time: r.Time, Targets: p.retryingTargets(r, paused), Paused: append([]inspect.Pause{}, paused...)}
+	t.Flows, t.Silent = p.flows(members, paused)
+	return answer{shell{"pause"}.String(), t}, nil
 }
 
 // flows returns the sums of the reports of all instances, and the number of instances without an authenticated report.
@@ -88,19 +88,19 @@ func (p *Page) flows(members []inspect.Member, paused []inspect.Pause) (flows []
 
 // retryingTargets returns the targets of the messages in the retry lanes, at most maxRows.
 func (p *Page) retryingTargets(r inspect.RetryReport, paused []inspect.Pause) []*Target {
-	all, byName := []*Target{}, make(map[string]*Target)
+	targets, byName := []*Target{}, make(map[string]*Target)
 	for _, g := range r.Groups {
 		t := byName[g.Target]
 		if t == nil {
-			if len(all) == maxRows {
+			if len(targets) == maxRows {
 				break
 			}
 			t = &Target{Target: g.Target, Rate: p.rateOf(g.Target), Paused: pauseOf(g.Target, paused)}
-			byName[g.Target], all = t, append(all, t)
+			byName[g.Target], targets = t, append(targets, t)
 		}
 		t.Groups = append(t.Groups, *g)
 	}
-	return all
+	return targets
 }
 
 // rateOf returns the maximum rate of a target, with the first pattern in DELAY_RATE that matches. It returns "" if no

@@ -29,7 +29,7 @@ func (p *Page) text(w http.ResponseWriter, r *http.Request) {
 // latestOverview returns the latest overview that was made for viewers. If there are no viewers, it makes a new
 // overview.
 func (p *Page) latestOverview(ctx context.Context) Overview {
-	if w := p.watched.Load(); w != nil {
+	if w := p.watch.Load(); w != nil {
 		w.mu.Lock()
 		o := w.latest
 		w.mu.Unlock()
@@ -39,7 +39,7 @@ func (p *Page) latestOverview(ctx context.Context) Overview {
 	}
 	ctx, cancel := context.WithTimeout(ctx, textTimeout)
 	defer cancel()
-	w := &watch{Page: p, before: make(lastTotals)}
+	w := &watch{Page: p, previous: make(lastTotals)}
 	select {
 	case p.questions <- struct{}{}:
 		defer func() { <-p.questions }()
@@ -53,7 +53,7 @@ func (p *Page) latestOverview(ctx context.Context) Overview {
 	w.scan(ctx, &s)
 	h := w.lastHour(time.Now(), members)
 	o := w.overview(time.Now(), members, trouble)
-	o.Numbers.Delivered, o.Numbers.Refused = last(h.Delivered), last(h.Refused)
+	o.Numbers.Delivered, o.Numbers.Refused = newestValue(h.Delivered), newestValue(h.Refused)
 	return o
 }
 

@@ -22,9 +22,9 @@ const (
 type viewers struct {
 	arrived chan struct{} // capacity 1: signals a new viewer
 
-	mu   sync.Mutex // guards the fields below
-	all  map[*viewer]bool
-	last map[string][]byte // the latest frame of each kind, for new viewers
+	mu     sync.Mutex // guards the fields below
+	open   map[*viewer]bool
+	latest map[string][]byte // the latest frame of each kind, for new viewers
 }
 
 // A viewer is an open event stream. It has at most one unsent frame of each kind.
@@ -36,34 +36,34 @@ type viewer struct {
 }
 
 func newViewers() viewers {
-	return viewers{arrived: make(chan struct{}, 1), all: make(map[*viewer]bool), last: make(map[string][]byte)}
+	return viewers{arrived: make(chan struct{}, 1), open: make(map[*viewer]bool), latest: make(map[string][]byte)}
 }
 
 // add returns a new viewer, or nil if there are maxViewers already. The caller must remove the viewer.
 func (v *viewers) add() *viewer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if len(v.all) >= maxViewers {
+	if len(v.open) >= maxViewers {
 		return nil
 	}
-	added := &viewer{wake: make(chan struct{}, 1), frames: maps.Clone(v.last)}
-	signal(added.wake)
-	v.all[added] = true
+	client := &viewer{wake: make(chan struct{}, 1), frames: maps.Clone(v.latest)}
+	signal(client.wake)
+	v.open[client] = true
 	signal(v.arrived)
-	return added
+	return client
 }
 
-func (v *viewers) remove(removed *viewer) {
+func (v *viewers) remove(client *viewer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	delete(v.all, removed)
+	delete(v.open, client)
 }
 
 // number returns the number of viewers.
 func (v *viewers) number() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return len(v.all)
+	return len(v.open)
 }
 
 // send gives an encoded frame to all viewers. It does not wait for a viewer.
@@ -71,8 +71,8 @@ func (v *viewers) send(kind string, data []byte) {
 	frame := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.last[kind] = frame
-	for receiver := range v.all {
+	v.latest[kind] = frame
+	for receiver := range v.open {
 		receiver.mu.Lock()
 		receiver.frames[kind] = frame
 		receiver.mu.Unlock()
@@ -80,11 +80,11 @@ func (v *viewers) send(kind string, data []byte) {
 	}
 }
 
-// forget drops the latest frames. A later viewer must not get old frames.
-func (v *viewers) forget() {
+// dropFrames drops the latest frames. A later viewer must not get old frames.
+func (v *viewers) dropFrames() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	clear(v.last)
+	clear(v.latest)
 }
 
 // signal sends on a channel of capacity 1, unless the channel already has a value.

@@ -64,15 +64,15 @@ func TestOneProducerForAll(t *testing.T) {
 			}
 			p.viewers.remove(all[n])
 		}
-		time.Sleep(linger + 2*time.Second)
+		time.Sleep(idleTimeout + 2*time.Second)
 		before := requests.Load()
 		time.Sleep(time.Hour)
 		if n := requests.Load(); n != before {
 			t.Errorf("after the last viewer has left, the page sent %d requests, want 0", n-before)
 		}
 		synctest.Wait()
-		if len(p.viewers.last) != 0 {
-			t.Errorf("got %d old frames, want none", len(p.viewers.last))
+		if len(p.viewers.latest) != 0 {
+			t.Errorf("got %d old frames, want none", len(p.viewers.latest))
 		}
 	})
 }

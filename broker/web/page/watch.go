@@ -17,9 +17,9 @@ import (
 const (
 	// stateInterval is the time between two frames of the state.
 	stateInterval = time.Second
-	// linger is the time for which the page keeps its connections after the last viewer has left. It is longer than the
-	// time in which a browser reloads the page.
-	linger = 5 * time.Second
+	// idleTimeout is the time after which a page without viewers closes its connections. It is longer than the time in
+	// which a browser reloads the page.
+	idleTimeout = 5 * time.Second
 	// A scan reads the streams. The pause after a scan is its duration times scanPauseFactor, but at least minScanPause.
 	scanPauseFactor = 100
 	minScanPause    = time.Minute
@@ -37,13 +37,13 @@ type watch struct {
 	recheck chan struct{} // capacity 1: requests a check after an action
 
 	// Only the goroutine that makes the overviews uses these fields.
-	before  lastTotals
-	lateP50 *float64 // lateness in the overview, in milliseconds
-	lateP99 *float64
+	previous lastTotals
+	lateP50  *float64 // lateness in the overview, in milliseconds
+	lateP99  *float64
 
 	mu        sync.Mutex // guards the fields below
 	latest    Overview
-	ahead     *inspect.Forecast // of the last scan; nil before the first
+	forecast  *inspect.Forecast // of the last scan; nil before the first
 	dead      *uint64           // number of dead letters in the stream at the last scan; nil before the first
 	written   uint64            // number of dead letters that the running instances had written before the last scan
 	scanError string            // why the last scan failed; empty if it succeeded
@@ -51,12 +51,12 @@ type watch struct {
 	found     Findings
 }
 
-// produce makes frames until ctx ends, or until there has been no viewer for linger.
+// produce makes frames until ctx ends, or until there has been no viewer for idleTimeout.
 func (p *Page) produce(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watch{Page: p, before: make(lastTotals), rescan: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
+	w := &watch{Page: p, previous: make(lastTotals), rescan: make(chan struct{}, 1), recheck: make(chan struct{}, 1)}
 	w.found.Findings = []doctor.Finding{}
-	p.watched.Store(w)
+	p.watch.Store(w)
 	var running sync.WaitGroup
 	running.Go(func() {
 		w.repeat(ctx, w.rescan, func(ctx context.Context, s *session) time.Duration {
@@ -72,28 +72,28 @@ func (p *Page) produce(ctx context.Context) {
 		})
 	})
 	defer func() {
-		p.watched.Store(nil)
+		p.watch.Store(nil)
 		cancel()
 		running.Wait()
-		p.viewers.forget()
+		p.viewers.dropFrames()
 	}()
 	s := session{open: p.cfg.Open}
 	defer s.close()
 	tick := time.NewTicker(stateInterval)
 	defer tick.Stop()
-	var interval, lastViewer time.Time
+	var intervalStart, lastViewer time.Time
 	self := p.cfg.Engine.Instance()
 	w.send("state", w.overview(time.Now(), nil, ""))
 	for {
 		now := time.Now()
 		if w.viewers.number() > 0 {
 			lastViewer = now
-		} else if now.Sub(lastViewer) > linger {
+		} else if now.Sub(lastViewer) > idleTimeout {
 			return
 		}
 		query := broker.QueryOptions{Except: self}
-		if at := now.Truncate(history.FineStep); !at.Equal(interval) {
-			interval, query.History = at, historyHour
+		if at := now.Truncate(history.FineStep); !at.Equal(intervalStart) {
+			intervalStart, query.History = at, historyHour
 		}
 		members, trouble := s.fleet(ctx, query)
 		now = time.Now()
@@ -120,7 +120,7 @@ func (w *watch) send(kind string, shown any) {
 func (w *watch) overview(now time.Time, others []inspect.Member, trouble string) Overview {
 	status := w.cfg.Engine.Status()
 	own := w.cfg.Engine.AnswerOf(status)
-	o := combine(status, own, others, w.before, now)
+	o := combine(status, own, others, w.previous, now)
 	w.describeSelf(&o, trouble)
 	o.Numbers.P50, o.Numbers.P99 = w.lateP50, w.lateP99
 	w.mu.Lock()
@@ -131,11 +131,11 @@ func (w *watch) overview(now time.Time, others []inspect.Member, trouble string)
 	if w.dead != nil {
 		o.Numbers.DeadLetters = new(*w.dead + increase(deadLetters(own, others), w.written))
 	}
-	if w.ahead != nil {
-		o.Numbers.DueNextMinute = new(dueWithin(*w.ahead, now, time.Minute))
+	if w.forecast != nil {
+		o.Numbers.DueNextMinute = new(dueWithin(*w.forecast, now, time.Minute))
 		o.Numbers.Overdue = new(uint64(0))
 		if o.Numbers.MaxOverdue >= 1 { // a message that is overdue by less than a second is in delivery
-			o.Numbers.Overdue = new(w.ahead.Overdue.Messages)
+			o.Numbers.Overdue = new(w.forecast.Overdue.Messages)
 		}
 	}
 	w.latest = o
@@ -205,7 +205,7 @@ func (w *watch) scan(ctx context.Context, s *session) {
 		return
 	}
 	w.mu.Lock()
-	w.ahead, w.scanError = &f, ""
+	w.forecast, w.scanError = &f, ""
 	w.mu.Unlock()
 	w.send("ahead", f)
 }
@@ -220,7 +220,7 @@ func (w *watch) scanFailed(s *session, err error) {
 
 // refresh requests a scan and a check without the usual pause, because an action may have changed the streams.
 func (p *Page) refresh() {
-	w := p.watched.Load()
+	w := p.watch.Load()
 	if w == nil {
 		return
 	}

@@ -205,8 +205,8 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 	return nil
 }
 
-// Disconnected returns the links that are not connected, by name, with the reason.
-func (l Set) Disconnected() map[string]string {
+// Errors returns the reasons why links are not connected, by the name of the link.
+func (l Set) Errors() map[string]string {
 	disconnected := make(map[string]string)
 	for _, link := range l {
 		if !link.conn.IsConnected() || link.login.rejected() {

@@ -106,7 +106,7 @@ func (p Process) Run(parent context.Context) (err error) {
 	var durability atomic.Pointer[string]
 	if listener != nil {
 		source := web.Source{
-			Engine: b, Down: set.Disconnected, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
+			Engine: b, LinkErrors: set.Errors, Storage: storage, Stopping: ctx.Done(), Durability: &durability,
 			Traces: p.spans, Version: p.Version, Revision: p.Revision, GoVersion: p.GoVersion,
 		}
 		statusPage := p.page(b, dialer, source)
@@ -205,7 +205,7 @@ func (p Process) explainPortInUse(ctx context.Context, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	if _, askErr := web.Ask(ctx, p.Config.ProbeURL()+"/healthz"); askErr != nil {
+	if _, askErr := web.Get(ctx, p.Config.ProbeURL()+"/healthz"); askErr != nil {
 		return err
 	}
 	who := "delaybroker"

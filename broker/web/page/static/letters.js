@@ -10,8 +10,8 @@ import { table } from "./table.js";
 import { withContent } from "./content.js";
 
 const noun = "dead letter";
-const letterButtons = (verbs, rest, again) => el("span", { class: "acts" },
-  buttons(verbs.map((verb) => ({ verb, noun, ...rest })), again));
+const letterButtons = (verbs, rest, reload) => el("span", { class: "acts" },
+  buttons(verbs.map((verb) => ({ verb, noun, ...rest })), reload));
 const repairs = () => (access.bodies ? ["resend", "edit", "remove"] : ["resend", "remove"]);
 
 const chip = (code) => el("code", { class: "chip" }, code);
@@ -20,7 +20,7 @@ export const dead = rowsView({
   title: "Dead letters", about: "Messages that could not be delivered, in groups. The largest group is first.",
   path: "dead",
   fields: [targetField, ["by", "Group by", "", ["code,target,reason", "code,target", "code", "target", "reason"]]],
-  draw: (d, params, again) => [
+  draw: (d, params, reload) => [
     table({
       rows: d.groups, nothing: "No dead letters.", id: (g) => `${g.code} ${g.target} ${g.reason}`,
         label: (g) => `${g.code} ${g.target}`,
@@ -34,7 +34,7 @@ export const dead = rowsView({
         { name: "Newest", kind: "tight", sort: (g) => g.newest,
           cell: (g) => el("a", { href: `#/letter?number=${g.number}` }, timeCell(g.newest)) },
         { name: "", kind: "act", cell: (g) => g.code && targetOf(g) && letterButtons(["resend", "remove"],
-          { n: g.letters, name: "", request: { code: g.code, target: targetOf(g) } }, again) },
+          { n: g.letters, name: "", request: { code: g.code, target: targetOf(g) } }, reload) },
       ],
     }),
     el("p", { class: "quiet" }, `${counted(d.letters, "letter")} in ${counted(d.kinds, "group")}`
@@ -45,10 +45,10 @@ export const dead = rowsView({
 
 const targetOf = (g, params = {}) => (g.target === "-" ? "" : g.target ?? params.target);
 
-export const letterTable = (rows, nothing, again) => table({
+export const letterTable = (rows, nothing, reload) => table({
   rows, nothing, id: (l) => String(l.number), label: (l) => `dead letter ${l.number}`,
   bulk: access.actions && ((picked) => buttons(["resend", "remove"].map((verb) =>
-    ({ verb, noun, n: picked.length, request: { numbers: picked.map((l) => l.number) } })), again)),
+    ({ verb, noun, n: picked.length, request: { numbers: picked.map((l) => l.number) } })), reload)),
   columns: [
     { name: "Number", kind: "tight", sort: (l) => l.number,
       cell: (l) => linkTo(String(l.number), "letter", { number: l.number }) },
@@ -57,7 +57,7 @@ export const letterTable = (rows, nothing, again) => table({
     { name: "Target", cell: (l) => el("span", { class: "wide" }, tokens(l.target || "–")), sort: (l) => l.target },
     { name: "Reason", cell: (l) => el("span", { class: "wide" }, l.reason || "–"), sort: (l) => l.reason },
     { name: "", kind: "act", cell: (l) => letterButtons(repairs(),
-      { name: String(l.number), request: { number: l.number } }, again) },
+      { name: String(l.number), request: { number: l.number } }, reload) },
   ],
 });
 
@@ -65,12 +65,12 @@ export const letters = rowsView({
   title: "Dead letters, one by one", about: "The oldest dead letter is first.", path: "letters",
   fields: [["find", "Id, Nats-Msg-Id or reason", ""], ["code", "Code", "undelivered"], targetField,
     ["since", "Since", "2h, or a time"], limitField],
-  draw(d, params, again) {
+  draw(d, params, reload) {
     const request = { code: params.code, target: params.target, since: params.since };
     return [
       (params.code || params.target || params.since) && !params.find && access.actions
-        && el("p", {}, "All dead letters that match: ", letterButtons(["resend", "remove"], { all: true, request }, again)),
-      letterTable(d.letters, "No dead letter matches.", again),
+        && el("p", {}, "All dead letters that match: ", letterButtons(["resend", "remove"], { all: true, request }, reload)),
+      letterTable(d.letters, "No dead letter matches.", reload),
       d.more && el("p", { class: "quiet" }, "There are more dead letters. Choose a time, or use the command."),
     ];
   },
@@ -78,7 +78,7 @@ export const letters = rowsView({
 
 export const letter = withContent(rowsView({
   title: "One dead letter", about: "Why one message could not be delivered.", path: "letter",
-  draw: (l, _, again) => (l === null ? el("p", { class: "none" },
+  draw: (l, _, reload) => (l === null ? el("p", { class: "none" },
     "There is no such letter. It may have been resent or removed.")
     : el("div", { class: "card" }, facts([
     ["Number", String(l.number)], ["Dead since", exactTime(l.dead_since)], ["Code", chip(l.code)], ["Reason", l.reason],
@@ -88,5 +88,5 @@ export const letter = withContent(rowsView({
     ["Accepted", exactTime(l.accepted)], ["Due", exactTime(l.due)], ["Expires", exactTime(l.expires)],
     ["Refused", l.attempts > 0 && counted(l.attempts, "time")], ["Size", bytes(l.size)],
     ["Headers", Object.entries(l.headers).map(([name, size]) => `${name} (${bytes(size)})`).join(", ")],
-  ]), letterButtons(repairs(), { name: String(l.number), request: { number: l.number } }, again))),
+  ]), letterButtons(repairs(), { name: String(l.number), request: { number: l.number } }, reload))),
 }), (params) => ({ number: params.number }));

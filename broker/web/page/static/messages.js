@@ -56,7 +56,7 @@ export const find = rowsView({
   title: "Search", about: "Search lanes, timers and dead letters for a Delay-Id, a key, a target or a Nats-Msg-Id.",
   path: "find",
   fields: [["find", "Search for", "order-42"]],
-  draw(d, params, again) {
+  draw(d, params, reload) {
     const text = params.find, some = d.pending.length + d.timers.length + d.letters.length > 0 || d.message?.found;
     return [
       d.trouble.length > 0 && el("p", { class: "warn" }, "A part of the search failed: " + d.trouble.join("; ")),
@@ -66,9 +66,9 @@ export const find = rowsView({
         el("a", { href: link("timers", { target: text }) }, "timers"), " · ",
           el("a", { href: link("letters", { target: text }) }, "dead letters"), " · ",
         el("a", { href: link("retrying", { target: text }) }, "retrying")),
-      d.timers.length > 0 && [el("h2", {}, "Timers"), timerTable(d.timers, "", again)],
+      d.timers.length > 0 && [el("h2", {}, "Timers"), timerTable(d.timers, "", reload)],
       d.pending.length > 0 && [el("h2", {}, "Pending"), pendingTable(d.pending, "")],
-      d.letters.length > 0 && [el("h2", {}, "Dead letters"), letterTable(d.letters, "", again)],
+      d.letters.length > 0 && [el("h2", {}, "Dead letters"), letterTable(d.letters, "", reload)],
       !some && el("p", { class: "none" }, `No match for ${text}. A delivered message has a match only `
         + "for its Delay-Id, and only if the broker has a journal."),
       d.partial && el("p", { class: "quiet" }, "There may be more matches. Search in one of the tables."),

@@ -8,15 +8,15 @@ import { timeCell } from "./time.js";
 import { rowsView, targetField } from "./view.js";
 import { table } from "./table.js";
 
-const actionButton = (verb, target, again) => el("span", { class: "acts" },
-  buttons([{ verb, noun: "target", name: target, request: { target } }], again));
-const pauseColumn = (again) => ({ name: "", kind: "act", cell: (t) =>
-  (t.target && !t.paused ? actionButton("pause", t.target, again) : "") });
+const actionButton = (verb, target, reload) => el("span", { class: "acts" },
+  buttons([{ verb, noun: "target", name: target, request: { target } }], reload));
+const pauseColumn = (reload) => ({ name: "", kind: "act", cell: (t) =>
+  (t.target && !t.paused ? actionButton("pause", t.target, reload) : "") });
 
 export const retrying = rowsView({
   title: "Retrying", about: "Refused messages, their reasons and next attempts. The largest group is first.",
     path: "retrying", fields: [targetField],
-  draw: (d, params, again) => [
+  draw: (d, params, reload) => [
     table({
       rows: d.groups, nothing: "No message waits in the retry lanes.", id: (g) => `${g.target} ${g.state} ${g.id}`,
         label: (g) => g.target,
@@ -30,7 +30,7 @@ export const retrying = rowsView({
           cell: (g) => (g.attempts_allowed ? `${g.attempts} of ${g.attempts_allowed}` : count(g.attempts)) },
         { name: "Next", kind: "tight", cell: (g) => timeCell(g.next_attempt), sort: (g) => g.next_attempt },
         { name: "Example", cell: (g) => (g.id ? linkTo(g.id, "where", { id: g.id }) : "–") },
-        pauseColumn(again),
+        pauseColumn(reload),
       ],
     }),
     d.messages < d.waiting && el("p", { class: "quiet" }, `The groups are incomplete: ${count(d.messages)} of `
@@ -39,12 +39,12 @@ export const retrying = rowsView({
 });
 
 const parts = {
-  paused: (d, again) => [
+  paused: (d, reload) => [
     access.can_act && el("form", {
       class: "search", onsubmit: (e) => {
         e.preventDefault();
         const target = new FormData(e.target).get("pattern").trim();
-        buttons([{ verb: "pause", noun: "target", name: target, request: { target } }], again)[0].props.onclick();
+        buttons([{ verb: "pause", noun: "target", name: target, request: { target } }], reload)[0].props.onclick();
       },
     }, el("label", {}, "Target, or a pattern", el("input", { name: "pattern", placeholder: "orders.>",
       autocomplete: "off" })), el("button", {}, "Pause target")),
@@ -55,11 +55,11 @@ const parts = {
         { name: "State", kind: "tight", cell: (p) => p.state, sort: (p) => p.state },
         { name: "Since", kind: "tight", cell: (p) => timeCell(p.since), sort: (p) => p.since },
         { name: "Waiting", kind: "n", cell: (p) => count(p.waiting), sort: (p) => p.waiting },
-        { name: "", kind: "act", cell: (p) => (p.state === "paused" ? actionButton("resume", p.pattern, again) : "") },
+        { name: "", kind: "act", cell: (p) => (p.state === "paused" ? actionButton("resume", p.pattern, reload) : "") },
       ],
     }),
   ],
-  refusing: (d, again) => table({
+  refusing: (d, reload) => table({
     rows: d.targets, nothing: "No target refuses messages.", id: (t) => t.target, label: (t) => t.target,
     columns: [
       { name: "Target", sort: (t) => t.target,
@@ -69,10 +69,10 @@ const parts = {
         t.retrying[0].last_reason || t.retrying[0].state) },
       { name: "Rate", kind: "tight", cell: (t) => t.rate ?? "–" },
       { name: "Paused", cell: (t) => t.paused ?? "–" },
-      pauseColumn(again),
+      pauseColumn(reload),
     ],
   }),
-  delivered: (d, again) => [
+  delivered: (d, reload) => [
     table({
       rows: d.flows, nothing: "No message was delivered yet.", id: (f) => f.target, label: (f) => f.target,
       columns: [
@@ -83,7 +83,7 @@ const parts = {
         { name: "Limit", kind: "n", sort: (f) => f.limit_per_second ?? 0,
           cell: (f) => (f.limit_per_second ? el("span", { title: f.rate }, count(f.limit_per_second) + "/s") : "–") },
         { name: "Paused", cell: (f) => f.paused ?? "–" },
-        pauseColumn(again),
+        pauseColumn(reload),
       ],
     }),
     el("p", { class: "quiet" }, "Targets are grouped by their first two tokens. Rates are averages of the last ten seconds. Totals count from the start of the instances. A limit applies to each target, for all instances together."),
@@ -97,11 +97,11 @@ const total = (perSec, n) => el("span", {}, perSecond(perSec), el("span", { clas
 
 export const targets = rowsView({
   title: "Targets", about: "Deliveries, refusals and pauses, by target.", path: "targets",
-  draw(d, params, again) {
+  draw(d, params, reload) {
     const part = parts[params.show] ? params.show : d.targets.length > 0 ? "refusing" : "delivered";
     const names = [["delivered", `Delivered (${d.flows.length})`], ["refusing", `Refusing (${d.targets.length})`],
       ["paused", `Paused (${d.paused.length})`]];
     return [choice("Which targets", names, part, (show) => { location.hash = "#/targets?show=" + show; }),
-      el("div", { class: "stack", key: part }, parts[part](d, again))];
+      el("div", { class: "stack", key: part }, parts[part](d, reload))];
   },
 });

@@ -13,22 +13,22 @@ const noun = (t) => (t.recurring ? "schedule" : "timer");
 const stateOf = (t) => t.state ?? t.outcome;
 const ref = (t) => ({ key: t.key, target: t.target, generation: t.generation });
 
-function timerButtons(t, again) {
+function timerButtons(t, reload) {
   const can = { pending: ["cancel", "move", "fire", ...(t.recurring ? ["pause"] : [])],
     paused: ["cancel", "resume"] }[stateOf(t)] ?? [];
   return el("span", { class: "acts" }, buttons(can.map((verb) => ({ verb, noun: noun(t), name: t.key, request: ref(t) })),
-    again));
+    reload));
 }
 
 // Actions for the selected rows.
-const bulk = (verbs, again) => (rows) => buttons(verbs.map((verb) =>
-  ({ verb, noun: noun(rows[0]), n: rows.length, request: { timers: rows.map(ref) } })), again);
+const bulk = (verbs, reload) => (rows) => buttons(verbs.map((verb) =>
+  ({ verb, noun: noun(rows[0]), n: rows.length, request: { timers: rows.map(ref) } })), reload);
 
 const recurs = (t) => t.recurring && `${t.recurring.table}, round ${t.recurring.round}`;
 
-export const timerTable = (rows, nothing, again) => table({
+export const timerTable = (rows, nothing, reload) => table({
   rows, nothing, id: (t) => `${t.key} ${t.target}`, label: (t) => t.key,
-    bulk: access.actions && bulk(["cancel", "move"], again),
+    bulk: access.actions && bulk(["cancel", "move"], reload),
   columns: [
     { name: "Key", cell: (t) => linkTo(t.key, "timer", { key: t.key, target: t.target }), sort: (t) => t.key },
     { name: "Target", sort: (t) => t.target,
@@ -37,7 +37,7 @@ export const timerTable = (rows, nothing, again) => table({
     { name: "Due", kind: "tight", cell: (t) => timeCell(t.due), sort: (t) => t.due },
     { name: "State", kind: "tight", cell: (t) => t.became || stateOf(t), sort: (t) => t.became || stateOf(t) },
     { name: "Bytes", kind: "n", cell: (t) => count(t.size), sort: (t) => t.size },
-    { name: "", kind: "act", cell: (t) => timerButtons(t, again) },
+    { name: "", kind: "act", cell: (t) => timerButtons(t, reload) },
   ],
 });
 
@@ -46,15 +46,15 @@ export const timers = rowsView({
   fields: [["key", "Key", "order-*"], targetField, ...dueFields,
     ["state", "State", "", ["pending", "paused", "fired", "cancelled", "all"]],
     ["kind", "Kind", "", ["once", "all"]], limitField],
-  draw(d, params, again) {
+  draw(d, params, reload) {
     const request = { all: true, key: params.key, target: params.target, due_after: params.due_after,
       due_before: params.due_before, once: params.kind !== "all" };
     const rows = request.once ? d.timers.filter((t) => !t.recurring) : d.timers;
     return [
       params.target && (params.state ?? "pending") === "pending" && access.actions
         && el("p", { class: "acts" }, "All timers that match: ", buttons(["cancel",
-          "move"].map((verb) => ({ verb, noun: "timer", all: true, request })), again)),
-      timerTable(rows, "No timer matches.", again),
+          "move"].map((verb) => ({ verb, noun: "timer", all: true, request })), reload)),
+      timerTable(rows, "No timer matches.", reload),
       rows.length < d.timers.length && el("p", { class: "quiet" },
         `Recurring timers (${count(d.timers.length - rows.length)}) are in the view Schedules.`),
       d.next && more("timers", { ...params, after: d.next }),
@@ -65,10 +65,10 @@ export const timers = rowsView({
 export const schedules = rowsView({
   title: "Schedules", about: "Recurring timers, in the order in which their entries were set.", path: "schedules",
   fields: [["key", "Name", "night*"], targetField, limitField],
-  draw: (d, params, again) => [
+  draw: (d, params, reload) => [
     table({
       rows: d.schedules, nothing: "No schedule matches.", id: (t) => `${t.key} ${t.target}`, label: (t) => t.key,
-      bulk: access.actions && bulk(["cancel", "pause", "resume"], again),
+      bulk: access.actions && bulk(["cancel", "pause", "resume"], reload),
       columns: [
         { name: "Name", cell: (t) => linkTo(t.key, "timer", { key: t.key, target: t.target }), sort: (t) => t.key },
         { name: "Target", cell: (t) => el("span", { class: "wide" }, tokens(t.target)), sort: (t) => t.target },
@@ -78,7 +78,7 @@ export const schedules = rowsView({
         { name: "Round", kind: "n", cell: (t) => count(t.recurring.round), sort: (t) => t.recurring.round },
         { name: "Due", kind: "tight", cell: (t) => (t.recurring.paused ? "paused" : timeCell(t.due)), sort: (t) => t.due },
         { name: "Then", kind: "then", cell: (t) => el("span", {}, t.next.map(next)) },
-        { name: "", kind: "act", cell: (t) => timerButtons(t, again) },
+        { name: "", kind: "act", cell: (t) => timerButtons(t, reload) },
       ],
     }),
     d.next && more("schedules", { ...params, after: d.next }),
@@ -106,11 +106,11 @@ const runs = (t) => [el("h2", {}, "Last runs"), t.trouble ? el("p", { class: "qu
 
 export const timer = withContent(rowsView({
   title: "One timer", about: "The state of a timer. An ended timer is shown while its history is kept.", path: "timer",
-  draw: (t, _, again) => [el("div", { class: "card" }, facts([
+  draw: (t, _, reload) => [el("div", { class: "card" }, facts([
     ["Key", t.key], ["Target", t.target], ["State", t.became ? `${t.outcome} (${t.became})` : t.outcome],
       ["Due", exactTime(t.due)],
     ["Recurs", recurs(t)], ["Generation", t.generation && String(t.generation)], ["Reason", t.why],
       ["As of", fullTime(t.at)],
-  ]), timerButtons(t, again)), t.recurring && runs(t)],
+  ]), timerButtons(t, reload)), t.recurring && runs(t)],
 }), (params) => ({ key: params.key, target: params.target }));
 

@@ -19,7 +19,7 @@ export const limitField = ["limit", "Rows", "", ["50", "100", "200"]];
 export function rowsView({ title, about, path, fields = [], draw }) {
   return (params, { redraw, go }) => {
     const view = location.hash.slice(2).split("?")[0], stopped = new AbortController();
-    let answer = null, error = null, asked = 0, busy = true;
+    let answer = null, error = null, loadedAt = 0, busy = true;
 
     async function load() {
       busy = true;
@@ -27,7 +27,7 @@ export function rowsView({ title, about, path, fields = [], draw }) {
       try {
         answer = await get(path, params, stopped.signal);
         error = null;
-        asked = Date.now();
+        loadedAt = Date.now();
         if (answer.data?.time ?? answer.data?.at) setClock(answer.data.time ?? answer.data.at);
       } catch (err) {
         if (err.name === "AbortError") return;
@@ -36,9 +36,9 @@ export function rowsView({ title, about, path, fields = [], draw }) {
       busy = false;
       redraw();
     }
-    const wanted = () => refreshing && !busy && !document.hidden && !$("dialog").open
+    const mayReload = () => refreshing && !busy && !document.hidden && !$("dialog").open
       && !document.querySelector(".bulk");
-    const timer = setInterval(() => { if (wanted()) load(); }, refreshInterval);
+    const timer = setInterval(() => { if (mayReload()) load(); }, refreshInterval);
 
     function search(e) {
       e.preventDefault();
@@ -54,7 +54,7 @@ export function rowsView({ title, about, path, fields = [], draw }) {
 
     const age = () => el("div", { class: "age" },
       el("span", { class: "quiet" }, busy && !answer ? "loading…"
-        : `updated ${relativeTime(asked + (serverNow() - Date.now()))}`),
+        : `updated ${relativeTime(loadedAt + (serverNow() - Date.now()))}`),
       el("button", { type: "button", class: "small", disabled: busy, "aria-label": "Update the rows", onclick: load },
         "Update"),
       el("label", { class: "check" }, el("input", {

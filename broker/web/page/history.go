@@ -59,7 +59,7 @@ func quotient(n int64, seconds int) *float64 {
 	if n == history.Unknown {
 		return nil
 	}
-	return new(rounded(float64(n) / float64(seconds)))
+	return new(round(float64(n) / float64(seconds)))
 }
 
 // quantile returns a quantile of the lateness, in milliseconds, or nil if there is no data. Q is between 0 and 1.
@@ -68,21 +68,21 @@ func quantile(late []uint64, bounds []time.Duration, q float64) *float64 {
 	if !ok {
 		return nil
 	}
-	return new(rounded(d.Seconds() * 1000))
+	return new(round(d.Seconds() * 1000))
 }
 
-// rounded returns a number with two decimals.
-func rounded(f float64) float64 { return math.Round(f*100) / 100 }
+// round rounds a number to two decimals.
+func round(f float64) float64 { return math.Round(f*100) / 100 }
 
 // lastHour returns the history of all instances for the last hour. It also sets the lateness in the overview.
 func (w *watch) lastHour(now time.Time, members []inspect.Member) History {
 	h := newHistory(w.fleetHistory(historyHour, now, members))
-	w.lateP50, w.lateP99 = last(h.P50), last(h.P99)
+	w.lateP50, w.lateP99 = newestValue(h.P50), newestValue(h.P99)
 	return h
 }
 
-// last returns the newest known value of the last minute, or nil if no value is known.
-func last(column []*float64) *float64 {
+// newestValue returns the newest known value of the last minute, or nil if no value is known.
+func newestValue(column []*float64) *float64 {
 	for i := len(column) - 1; i >= max(0, len(column)-6); i-- { // an interval has ten seconds
 		if column[i] != nil {
 			return column[i]
