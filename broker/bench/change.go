@@ -79,15 +79,15 @@ func (l Load) change(n Names, number int) *nats.Msg {
 			due = due.Add(postponement)
 		}
 	}
-	when := due.UTC().Format(time.RFC3339Nano)
+	dueText := due.UTC().Format(time.RFC3339Nano)
 	switch {
 	case l.Side == Scheduler:
-		m.Header.Set("Nats-Schedule", cmp.Or(l.Cron, "@at "+when))
+		m.Header.Set("Nats-Schedule", cmp.Or(l.Cron, "@at "+dueText))
 		m.Header.Set("Nats-Schedule-Target", n.firing(target))
 	case l.Cron != "":
 		m.Header.Set(message.HeaderCron, l.Cron)
 	default:
-		m.Header.Set(message.HeaderUntil, when)
+		m.Header.Set(message.HeaderUntil, dueText)
 	}
 	m.Data = Stamp{Turn: l.Turn, Number: uint32(number), Due: due}.Payload(l.Size)
 	return m

@@ -12,7 +12,7 @@ func (t *turn) flow(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	before, err := t.usage()
+	start, err := t.usage()
 	if err != nil {
 		return Result{}, err
 	}
@@ -30,7 +30,7 @@ func (t *turn) flow(ctx context.Context) (result Result, err error) {
 			return Result{}, err
 		}
 	}
-	ledger, cost, err := t.collect(ctx, before, loaded.Last.Add(t.plan.maxDelay()))
+	ledger, cost, err := t.collect(ctx, start, loaded.Last.Add(t.plan.maxDelay()))
 	if err != nil {
 		return Result{}, err
 	}
@@ -44,9 +44,9 @@ func (t *turn) flow(ctx context.Context) (result Result, err error) {
 }
 
 // collect waits for all messages. It returns the ledger, and the cost since the earlier usage.
-func (t *turn) collect(ctx context.Context, before usage, due time.Time) (l *Ledger, cost *Cost, err error) {
+func (t *turn) collect(ctx context.Context, start usage, due time.Time) (l *Ledger, cost *Cost, err error) {
 	w := Wait{Target: t.target, Count: t.plan.Count, Due: due, Complete: func() (err error) {
-		cost, err = t.cost(before, t.plan.Count)
+		cost, err = t.cost(start, t.plan.Count)
 		return err
 	}}
 	l, err = t.await(ctx, w)

@@ -26,7 +26,6 @@ type Tally struct {
 	Unknown int `json:"unknown"` // arrivals of cancelled timers, or of messages from another publisher
 }
 
-// add adds another tally.
 func (t *Tally) add(other Tally) {
 	t.Count += other.Count
 	t.Lost += other.Lost
@@ -54,12 +53,12 @@ func (t Tally) Err() error {
 
 // A Ledger counts the arrivals of accepted messages. It is not safe for concurrent use.
 type Ledger struct {
-	tally      Tally
-	clockError time.Duration // see NewLedger
-	seen       []bool        // by number
-	arrived    int           // number of true values in seen
-	first      time.Time     // time of the first arrival
-	last       time.Time     // time of the last arrival, duplicates excluded
+	tally        Tally
+	clockError   time.Duration // see NewLedger
+	seen         []bool        // by number
+	arrived      int           // number of true values in seen
+	firstArrival time.Time     // time of the first arrival
+	lastArrival  time.Time     // time of the last arrival, duplicates excluded
 	// Late has the lateness relative to Arrival.Due, and Promised the lateness relative to Arrival.Promised, both
 	// without duplicates.
 	Late, Promised *Lateness
@@ -94,11 +93,11 @@ func (l *Ledger) Note(a Arrival) {
 	}
 	l.seen[a.Number] = true
 	l.arrived++
-	if l.arrived == 1 || a.At.Before(l.first) {
-		l.first = a.At
+	if l.arrived == 1 || a.At.Before(l.firstArrival) {
+		l.firstArrival = a.At
 	}
-	if a.At.After(l.last) {
-		l.last = a.At
+	if a.At.After(l.lastArrival) {
+		l.lastArrival = a.At
 	}
 	late := l.Late
 	if l.Plain > 0 && int(a.Number) >= l.Plain {
@@ -125,7 +124,7 @@ func (l *Ledger) Arrived() int { return l.arrived }
 
 // Rate returns the average number of arrivals per second.
 func (l *Ledger) Rate() float64 {
-	if elapsed := l.last.Sub(l.first); elapsed > 0 {
+	if elapsed := l.lastArrival.Sub(l.firstArrival); elapsed > 0 {
 		return float64(l.arrived-1) / elapsed.Seconds()
 	}
 	return 0

@@ -171,7 +171,7 @@ func (l Load) publisher(
 	}
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("listen for answers: %w", err)
+		return nil, fmt.Errorf("subscribe to the answers: %w", err)
 	}
 	return p, nil
 }

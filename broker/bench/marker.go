@@ -57,7 +57,6 @@ func (s site) create(ctx context.Context, cfg jetstream.StreamConfig) (jetstream
 	return stream, nil
 }
 
-// heartbeat publishes a heartbeat to the run marker.
 func (s site) heartbeat(ctx context.Context) error {
 	_, err := s.js.Publish(ctx, s.names.markerSubject(), nil)
 	return err
@@ -105,11 +104,11 @@ func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	if err != nil || !runPrefix.MatchString(prefix) || info.Config.Name != names.runStream() {
 		return Names{}, false
 	}
-	last := info.Created
-	if info.State.LastTime.After(last) {
-		last = info.State.LastTime
+	lastHeartbeat := info.Created
+	if info.State.LastTime.After(lastHeartbeat) {
+		lastHeartbeat = info.State.LastTime
 	}
-	return names, info.TimeStamp.Sub(last) > heartbeatTimeout // both times are by the server's clock
+	return names, info.TimeStamp.Sub(lastHeartbeat) > heartbeatTimeout // both times are by the server's clock
 }
 
 // remove deletes all streams of the run, the run marker last. If another stream remains, the run marker remains too.

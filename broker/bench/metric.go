@@ -96,10 +96,10 @@ func (r *Report) RatiosToBroker() []Ratio {
 			return nil
 		}
 		for _, broker := range r.resultsOf(Broker) {
-			for _, other := range r.resultsOf(side) {
+			for _, result := range r.resultsOf(side) {
 				a, ok := m.Value(broker)
-				b, okOther := m.Value(other)
-				if ok && okOther && broker.Round == other.Round {
+				b, okOther := m.Value(result)
+				if ok && okOther && broker.Round == result.Round {
 					pairs = append(pairs, [2]float64{a, b})
 				}
 			}

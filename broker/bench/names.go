@@ -25,7 +25,7 @@ type Names struct {
 func NewNames(prefix string) (Names, error) {
 	broker, err := message.NewNames(prefix)
 	if err != nil {
-		return Names{}, fmt.Errorf("names of the run: %w", err)
+		return Names{}, fmt.Errorf("derive the names of the run: %w", err)
 	}
 	return Names{prefix: prefix, broker: broker}, nil
 }

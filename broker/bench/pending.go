@@ -11,7 +11,7 @@ const idleTime = 3 * time.Second
 // ingest publishes without a rate. No message becomes due during the publishing, so at its end all accepted messages
 // must be in the streams.
 func (t *turn) ingest(ctx context.Context) (result Result, err error) {
-	before, err := t.usage()
+	start, err := t.usage()
 	if err != nil {
 		return Result{}, err
 	}
@@ -19,7 +19,7 @@ func (t *turn) ingest(ctx context.Context) (result Result, err error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if result.Cost, err = t.cost(before, t.plan.Count); err != nil {
+	if result.Cost, err = t.cost(start, t.plan.Count); err != nil {
 		return Result{}, err
 	}
 	result.Published, result.Acks = loaded.Rate, loaded.Acks
@@ -54,7 +54,7 @@ func (t *turn) pending(ctx context.Context) (result Result, err error) {
 	if err := t.becomeIdle(ctx); err != nil {
 		return Result{}, err
 	}
-	before, err := t.usage()
+	start, err := t.usage()
 	if err != nil {
 		return Result{}, err
 	}
@@ -65,28 +65,28 @@ func (t *turn) pending(ctx context.Context) (result Result, err error) {
 	if err := t.becomeIdle(ctx); err != nil {
 		return Result{}, err
 	}
-	after, err := t.usage()
+	end, err := t.usage()
 	if err != nil {
 		return Result{}, err
 	}
 	count := float64(t.plan.Count)
-	idle := &IdleCost{
-		ServerBytes:  float64(after.server.Memory-before.server.Memory) / count,
-		SidecarBytes: float64(after.sidecar.Memory-before.sidecar.Memory) / count,
+	cost := &IdleCost{
+		ServerBytes:  float64(end.server.Memory-start.server.Memory) / count,
+		SidecarBytes: float64(end.sidecar.Memory-start.sidecar.Memory) / count,
 	}
-	result.Published, result.Idle = loaded.Rate, idle
+	result.Published, result.Idle = loaded.Rate, cost
 	if t.side == Broker {
 		t.sidecar.Kill()
 		began := time.Now()
 		if err := t.startSidecar(ctx); err != nil {
 			return Result{}, err
 		}
-		idle.ReadyMS = milliseconds(time.Since(began))
+		cost.ReadyMS = milliseconds(time.Since(began))
 		if err := sleep(ctx, idleTime); err != nil {
 			return Result{}, err
 		}
 	}
-	if err := t.measureIdle(ctx, idle); err != nil {
+	if err := t.measureIdle(ctx, cost); err != nil {
 		return Result{}, err
 	}
 	result.Tally, err = t.countPending(ctx)
@@ -108,9 +108,9 @@ func (t *turn) becomeIdle(ctx context.Context) error {
 }
 
 // measureIdle measures the CPU time of the idle processes for the duration of the plan.
-func (t *turn) measureIdle(ctx context.Context, idle *IdleCost) error {
+func (t *turn) measureIdle(ctx context.Context, cost *IdleCost) error {
 	t.show("measuring the idle processes")
-	before, err := t.usage()
+	start, err := t.usage()
 	if err != nil {
 		return err
 	}
@@ -119,11 +119,11 @@ func (t *turn) measureIdle(ctx context.Context, idle *IdleCost) error {
 		return err
 	}
 	elapsed := time.Since(began)
-	after, err := t.usage()
+	end, err := t.usage()
 	if err != nil {
 		return err
 	}
-	idle.ServerIdle = float64(after.server.CPU-before.server.CPU) / float64(elapsed)
-	idle.SidecarIdle = float64(after.sidecar.CPU-before.sidecar.CPU) / float64(elapsed)
+	cost.ServerIdle = float64(end.server.CPU-start.server.CPU) / float64(elapsed)
+	cost.SidecarIdle = float64(end.sidecar.CPU-start.sidecar.CPU) / float64(elapsed)
 	return nil
 }

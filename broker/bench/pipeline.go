@@ -28,12 +28,12 @@ type pipeline struct {
 	Core   bool          `json:"core,omitempty"`   // deliver to plain subscribers, which do not answer
 	Offset time.Duration `json:"offset,omitempty"` // lower bound of the server's clock minus the local clock
 
-	names     Names
-	conn      *nats.Conn
-	inbox     string // subject of the answers
-	source    jetstream.Stream
-	sent      chan uint64   // source sequences of the unanswered publishes; the capacity bounds their number
-	delivered atomic.Uint64 // all messages up to this source sequence have arrived
+	names      Names
+	conn       *nats.Conn
+	inbox      string // subject of the answers
+	source     jetstream.Stream
+	unanswered chan uint64   // source sequences of the unanswered publishes; the capacity bounds their number
+	delivered  atomic.Uint64 // all messages up to this source sequence have arrived
 }
 
 func (p *pipeline) run(ctx context.Context, dialer Dialer, ready func() error) (err error) {
@@ -57,7 +57,7 @@ func (p *pipeline) run(ctx context.Context, dialer Dialer, ready func() error) (
 	defer running.Wait()
 	defer fail(nil)
 	if err := p.listen(fail); err != nil {
-		return fmt.Errorf("listen for answers: %w", err)
+		return fmt.Errorf("subscribe to the answers: %w", err)
 	}
 	queue := make(chan jetstream.Msg, readAhead)
 	reader, err := p.read(ctx, queue)
@@ -80,13 +80,13 @@ func (p *pipeline) run(ctx context.Context, dialer Dialer, ready func() error) (
 
 // listen subscribes to the answers, which arrive in the order of the publishes.
 func (p *pipeline) listen(fail func(error)) error {
-	p.sent, p.inbox = make(chan uint64, maxOutstanding), p.conn.NewInbox()
+	p.unanswered, p.inbox = make(chan uint64, maxOutstanding), p.conn.NewInbox()
 	sub, err := p.conn.Subscribe(p.inbox, func(m *nats.Msg) {
 		if _, err := parseAck(m); err != nil {
 			fail(fmt.Errorf("%w: %w", ErrRefused, err))
 			return
 		}
-		p.delivered.Store(<-p.sent)
+		p.delivered.Store(<-p.unanswered)
 	})
 	if err != nil {
 		return err
@@ -141,7 +141,7 @@ func (p *pipeline) forward(ctx context.Context, queue <-chan jetstream.Msg) erro
 		}
 		out.Reply = p.inbox
 		select {
-		case p.sent <- meta.Sequence.Stream:
+		case p.unanswered <- meta.Sequence.Stream:
 		case <-ctx.Done():
 			return nil
 		}
@@ -176,7 +176,7 @@ func (p *pipeline) publishCore(m *nats.Msg, sequence uint64, flush bool) error {
 	}
 	if flush || sequence%(maxOutstanding/4) == 0 {
 		if err := p.conn.Flush(); err != nil {
-			return fmt.Errorf("flush: %w", err)
+			return fmt.Errorf("flush the deliveries: %w", err)
 		}
 		p.delivered.Store(sequence)
 	}

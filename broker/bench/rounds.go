@@ -31,7 +31,7 @@ func (t *turn) recurring(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	before, err := t.usage()
+	start, err := t.usage()
 	if err != nil {
 		return Result{}, err
 	}
@@ -40,7 +40,7 @@ func (t *turn) recurring(ctx context.Context) (Result, error) {
 	t.target = recurringTarget{t.target.(Stored), t.plan.Count, rounds, interval} // this scenario has no plain subscribers
 	ledger, err := t.await(ctx, Wait{Target: t.target, Count: count, Due: last, Complete: func() (err error) {
 		end := last.Add(interval - prepareTime).Add(-t.report.Clock)
-		result.Cost, err = t.costWhenIdle(ctx, before, count, end)
+		result.Cost, err = t.costWhenIdle(ctx, start, count, end)
 		return err
 	}})
 	if err != nil {

@@ -95,7 +95,6 @@ func Run(ctx context.Context, host Host, plan Plan) (report *Report, err error) 
 	return report, r.runRounds(ctx)
 }
 
-// runRounds runs the turns of all rounds, and adds their results to the report.
 func (r *run) runRounds(ctx context.Context) error {
 	for round := range r.plan.Rounds {
 		for _, side := range r.plan.Sides {
@@ -130,14 +129,14 @@ func (r *run) readClock(ctx context.Context) error {
 		return fmt.Errorf("read the server's clock: %w", err)
 	}
 	for attempt := range attempts {
-		sent := time.Now()
+		sendTime := time.Now()
 		info, err := stream.Info(ctx)
 		if err != nil {
 			return fmt.Errorf("read the server's clock: %w", err)
 		}
-		half := time.Since(sent) / 2
+		half := time.Since(sendTime) / 2
 		if attempt == 0 || half < r.report.ClockError {
-			r.report.Clock, r.report.ClockError = info.TimeStamp.Sub(sent.Add(half)), half
+			r.report.Clock, r.report.ClockError = info.TimeStamp.Sub(sendTime.Add(half)), half
 		}
 	}
 	return nil
@@ -188,5 +187,4 @@ func (r *run) load(side Side, due time.Time) Load {
 	return l
 }
 
-// serverTime returns the time by the server's clock.
 func (r *run) serverTime() time.Time { return time.Now().Add(r.report.Clock) }

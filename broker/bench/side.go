@@ -73,11 +73,11 @@ func ReadStamp(data []byte) (s Stamp, ok bool) {
 
 // plainDurations returns the set of levels.PlainDurations.
 var plainDurations = sync.OnceValue(func() map[string]bool {
-	all := make(map[string]bool)
+	set := make(map[string]bool)
 	for _, name := range levels.PlainDurations() {
-		all[name] = true
+		set[name] = true
 	}
-	return all
+	return set
 })
 
 // Message returns a message of the load. Its delay begins at now, a time by the server's clock.

@@ -50,7 +50,6 @@ func cron(every time.Duration) string {
 	return fmt.Sprintf("*/%d * * * * *", int(every.Seconds()))
 }
 
-// checkTimers checks a plan with named timers.
 func (p Plan) checkTimers(problems *problems) {
 	problems.checkRange("size", p.Size, MinSize, maxTimerSize)
 	problems.addIf(slices.Contains(p.Sides, Pipeline), "beside %s: the pipeline has no timers; want %s", Pipeline,
@@ -90,13 +89,13 @@ func (t *turn) timers(ctx context.Context) (result Result, err error) {
 	if err := t.sleepUntil(ctx, due.Add(-prepareTime)); err != nil {
 		return Result{}, err
 	}
-	before, err := t.usage()
+	start, err := t.usage()
 	if err != nil {
 		return Result{}, err
 	}
 	remaining := t.plan.Count - t.plan.cancelled()
 	ledger, err := t.await(ctx, Wait{Target: t.target, Count: remaining, Due: due, Complete: func() (err error) {
-		result.Cost, err = t.costWhenIdle(ctx, before, remaining, time.Now().Add(maxCleanUp))
+		result.Cost, err = t.costWhenIdle(ctx, start, remaining, time.Now().Add(maxCleanUp))
 		return err
 	}})
 	if err != nil {
@@ -149,7 +148,7 @@ func (t *turn) setAndChange(ctx context.Context, due time.Time) (result Result, 
 // numbers.
 func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 	const margin, sets, delay = 3 * time.Second, 5_000, time.Second // a slow machine sets 5,000 timers per second
-	timers, plain := t.plan.evenTimers(), t.plan.plainMessages()
+	timers, plainCount := t.plan.evenTimers(), t.plan.plainMessages()
 	t.turnNumber++
 	target := t.target.(Stored) // no plain subscribers in this scenario
 	if err := target.Stream.Purge(ctx); err != nil {
@@ -161,7 +160,7 @@ func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 	}
 	target.Others = int(info.State.LastSeq)
 	if t.side == Scheduler {
-		target.Others += timers + plain
+		target.Others += timers + plainCount
 	}
 	t.target = target
 	due := t.serverTime().Add(margin + time.Duration(timers)*time.Second/sets).Truncate(time.Millisecond)
@@ -174,18 +173,18 @@ func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 	if err != nil {
 		return err
 	}
-	if plain > 0 {
+	if plainCount > 0 {
 		if err := t.sleepUntil(ctx, due.Add(-delay)); err != nil {
 			return err
 		}
 		l := t.load(t.side, time.Time{})
-		l.First, l.Count, l.Delays = timers, plain, []Delay{{Duration: delay}}
+		l.First, l.Count, l.Delays = timers, plainCount, []Delay{{Duration: delay}}
 		if _, err = t.publish(ctx, l); err != nil {
 			return err
 		}
 	}
 	ledger, err := t.await(ctx, Wait{
-		Target: target, Count: timers + plain, Plain: timers, Due: due.Add(t.plan.Duration + delay),
+		Target: target, Count: timers + plainCount, Plain: timers, Due: due.Add(t.plan.Duration + delay),
 	})
 	if err != nil {
 		return err
@@ -196,14 +195,14 @@ func (t *turn) evenPhase(ctx context.Context, result *Result) error {
 }
 
 // sleepUntil sleeps until a time by the server's clock.
-func (t *turn) sleepUntil(ctx context.Context, at time.Time) error {
+func (t *turn) sleepUntil(ctx context.Context, end time.Time) error {
 	t.show("waiting for the due time")
-	return sleep(ctx, at.Sub(t.serverTime()))
+	return sleep(ctx, end.Sub(t.serverTime()))
 }
 
 // costWhenIdle waits until the processes are idle, at most until end, and returns the cost. After its deliveries, a
 // broker still deletes entries.
-func (t *turn) costWhenIdle(ctx context.Context, before usage, count int, end time.Time) (*Cost, error) {
+func (t *turn) costWhenIdle(ctx context.Context, start usage, count int, end time.Time) (*Cost, error) {
 	// The unit of CPU time in /proc is 10 ms, so maxCPU allows one unit.
 	const interval, maxCPU = 500 * time.Millisecond, 15 * time.Millisecond
 	t.show("waiting until the processes are idle")
@@ -222,5 +221,5 @@ func (t *turn) costWhenIdle(ctx context.Context, before usage, count int, end ti
 	if err != nil {
 		return nil, err
 	}
-	return t.cost(before, count)
+	return t.cost(start, count)
 }

@@ -138,7 +138,7 @@ func (t *turn) usage() (u usage, err error) {
 }
 
 // cost returns the CPU time per message since an earlier usage, and the peak memory.
-func (t *turn) cost(before usage, count int) (*Cost, error) {
+func (t *turn) cost(start usage, count int) (*Cost, error) {
 	now, err := t.usage()
 	if err != nil {
 		return nil, err
@@ -147,8 +147,8 @@ func (t *turn) cost(before usage, count int) (*Cost, error) {
 		return float64(d) / float64(time.Microsecond) / float64(max(1, count))
 	}
 	return &Cost{
-		Server:  perMessage(now.server.CPU - before.server.CPU),
-		Sidecar: perMessage(now.sidecar.CPU - before.sidecar.CPU),
+		Server:  perMessage(now.server.CPU - start.server.CPU),
+		Sidecar: perMessage(now.sidecar.CPU - start.sidecar.CPU),
 		Peak:    float64(now.sidecar.Peak) / 1e6,
 	}, nil
 }

@@ -36,8 +36,8 @@ func UsageOf(pid int) (u Usage, err error) {
 	}
 	for line := range strings.Lines(string(status)) {
 		for name, destination := range map[string]*int64{"VmRSS:": &u.Memory, "VmHWM:": &u.Peak} {
-			if rest, ok := strings.CutPrefix(line, name); ok {
-				kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			if value, ok := strings.CutPrefix(line, name); ok {
+				kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
 				if err != nil {
 					return Usage{}, fmt.Errorf("read the usage of a process: %w", err)
 				}

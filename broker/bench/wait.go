@@ -81,7 +81,6 @@ func (w Wait) await(ctx context.Context, want int) (arrived int, timedOut bool, 
 	}
 }
 
-// sleep sleeps for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -44,12 +44,12 @@ func (c *Client) Fire(ctx context.Context, key, target string) error {
 // time. A negative duration makes the timer due earlier. The timer keeps its body. Postpone needs a running broker,
 // unlike [Client.MovePending]. ErrConflict means that no timer is pending. For permissions see Pause. After
 // ErrUnanswered the outcome is unknown: [Client.Timer] returns the due time.
-func (c *Client) Postpone(ctx context.Context, key, target string, by time.Duration) (due time.Time, err error) {
+func (c *Client) Postpone(ctx context.Context, key, target string, shift time.Duration) (due time.Time, err error) {
 	sign := ""
-	if by < 0 {
-		sign, by = "-", -by
+	if shift < 0 {
+		sign, shift = "-", -shift
 	}
-	a, err := c.request(ctx, "move", key, target, "moved", map[string]string{"by": sign + levels.FormatDuration(by)})
+	a, err := c.request(ctx, "move", key, target, "moved", map[string]string{"by": sign + levels.FormatDuration(shift)})
 	return a.Due, err
 }
 

@@ -56,8 +56,8 @@ func (c *Client) In(
 
 // At publishes a message that is delivered to target at a time, by the clock of the server, and waits until the message
 // is stored. At rounds the time up to a millisecond. If the time has passed, the message is due immediately.
-func (c *Client) At(ctx context.Context, target string, at time.Time, body []byte, opts ...Option) (Receipt, error) {
-	return c.publish(ctx, c.at(target, at), body, opts)
+func (c *Client) At(ctx context.Context, target string, due time.Time, body []byte, opts ...Option) (Receipt, error) {
+	return c.publish(ctx, c.at(target, due), body, opts)
 }
 
 // Level publishes a message that is delivered to target after the delay of the named level, such as "30m". If no level
@@ -67,7 +67,6 @@ func (c *Client) Level(ctx context.Context, target, level string, body []byte, o
 	return c.publish(ctx, c.level(target, level), body, opts)
 }
 
-// publish publishes a request and waits for the answer.
 func (c *Client) publish(ctx context.Context, a address, body []byte, opts []Option) (Receipt, error) {
 	d, err := c.draft(a, body, opts)
 	if err != nil {
@@ -97,7 +96,7 @@ func (c *Client) receipt(d *draft, ack *jetstream.PubAck, err error) (Receipt, e
 	case err != nil:
 		return Receipt{}, explain(d, err, c.store.Refusal)
 	case ack.Sequence == 0 || !c.policy.Names.OwnsStream(ack.Stream):
-		return Receipt{}, fmt.Errorf("%w: the stream %q took %s", ErrForeign, ack.Stream, d.msg.Subject)
+		return Receipt{}, fmt.Errorf("%w: the stream %q stored %s", ErrForeign, ack.Stream, d.msg.Subject)
 	case d.timer && !d.answeredBy(ack):
 		return Receipt{}, fmt.Errorf("%w: the acknowledgement of %s is %+v", ErrForeign, d.msg.Subject, *ack)
 	}

@@ -52,9 +52,9 @@ func (c Config) check() (message.Names, levels.Ladder, error) {
 	if err != nil {
 		refuse("Prefix", err)
 	}
-	var known levels.Ladder
+	var ladder levels.Ladder
 	if c.Levels != "" {
-		if known, err = levels.Parse(c.Levels); err != nil {
+		if ladder, err = levels.Parse(c.Levels); err != nil {
 			refuse("Levels", err)
 		}
 	}
@@ -73,7 +73,7 @@ func (c Config) check() (message.Names, levels.Ladder, error) {
 		refuse("Timeout", fmt.Errorf("%s: want more than 0s", c.Timeout))
 	}
 	if len(problems) > 0 {
-		return names, known, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
+		return names, ladder, fmt.Errorf("%w: %w", ErrConfig, errors.Join(problems...))
 	}
-	return names, known, nil
+	return names, ladder, nil
 }

@@ -22,7 +22,7 @@ type address struct {
 	stableSubject string // the subject for a message with an ID, which depends only on the delay
 	token         string // the guessed level in subject; empty if the level was not guessed
 	delay         string // the delay as a header value; empty if the field when is set
-	when          time.Time
+	due           time.Time
 	byLevel       bool // the caller named the level
 	schedule      bool // the timetable of a series determines the due time
 	err           error
@@ -49,10 +49,10 @@ func (c *Client) in(target string, delay time.Duration) address {
 
 // at returns the address for a time. A level with Delay-Until would save a hop, but the message may become a dead
 // letter: see the package comment.
-func (c *Client) at(target string, at time.Time) address {
-	a := address{target: target, subject: c.policy.Names.At(message.TimeToken(at), target), when: at}
+func (c *Client) at(target string, due time.Time) address {
+	a := address{target: target, subject: c.policy.Names.At(message.TimeToken(due), target), due: due}
 	a.stableSubject = a.subject
-	if at.IsZero() {
+	if due.IsZero() {
 		a.err = fmt.Errorf("%w: the time is zero: set it", ErrBadTime)
 	}
 	return a

@@ -70,12 +70,12 @@ func ID(id string) Option {
 }
 
 // Expires makes the message a dead letter if it is not delivered within a time after its due time.
-func Expires(after time.Duration) Option {
+func Expires(wait time.Duration) Option {
 	return func(o *options) {
-		if after < 0 {
-			o.refuse("Expires %s: want a positive duration", after)
+		if wait < 0 {
+			o.refuse("Expires %s: want a positive duration", wait)
 		}
-		o.brokerHeader.Set(message.HeaderExpires, levels.FormatDuration(after))
+		o.brokerHeader.Set(message.HeaderExpires, levels.FormatDuration(wait))
 	}
 }
 

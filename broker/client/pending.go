@@ -148,7 +148,6 @@ func (c *Client) readLast(ctx context.Context, subject string) (lastEntry, error
 	return lastEntry{in: in, entry: entry.Parse(c.policy, in)}, nil
 }
 
-// checkName returns an error if the key or the target of a timer is invalid.
 func (c *Client) checkName(key, target string) error {
 	if problem := entry.ParseKey(key); problem != nil {
 		return problemError(problem)

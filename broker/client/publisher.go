@@ -47,9 +47,9 @@ func (p *Publisher) In(
 
 // At publishes a message like Client.At, and does not wait for the answer: see In.
 func (p *Publisher) At(
-	ctx context.Context, target string, at time.Time, body []byte, opts ...Option,
+	ctx context.Context, target string, due time.Time, body []byte, opts ...Option,
 ) (*Pending, error) {
-	return p.publish(ctx, p.client.at(target, at), body, opts)
+	return p.publish(ctx, p.client.at(target, due), body, opts)
 }
 
 // Level publishes a message like Client.Level, and does not wait for the answer: see In.
@@ -77,7 +77,7 @@ func (p *Publisher) publish(ctx context.Context, a address, body []byte, opts []
 	return pending, nil
 }
 
-// enter takes a slot. If the window is full, it waits for one.
+// acquire takes a slot, and waits for one if the window is full.
 func (p *Publisher) acquire(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -152,18 +152,18 @@ func (p *Publisher) drain(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	taken := 0
+	count := 0
 	defer func() {
-		for range taken {
+		for range count {
 			<-p.slots
 		}
 		<-p.flushLock
 	}()
-	for ; taken < cap(p.slots); taken++ {
+	for ; count < cap(p.slots); count++ {
 		select {
 		case p.slots <- struct{}{}:
 		case <-ctx.Done():
-			return fmt.Errorf("%d messages have no answer yet: %w", cap(p.slots)-taken, ctx.Err())
+			return fmt.Errorf("%d messages have no answer yet: %w", cap(p.slots)-count, ctx.Err())
 		}
 	}
 	return nil

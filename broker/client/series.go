@@ -90,7 +90,6 @@ var seriesHeaders = []string{
 	message.HeaderMissed,
 }
 
-// firstSeriesHeader returns the name of the first series header in h, or "".
 func firstSeriesHeader(h nats.Header) string {
 	for _, name := range seriesHeaders {
 		if _, ok := h[name]; ok {

@@ -47,26 +47,19 @@ func newJetStream(js jetstream.JetStream, timeout time.Duration) (Store, error) 
 	if js == nil || js.Conn() == nil {
 		return nil, fmt.Errorf("%w: New needs JetStream on a connection", ErrConfig)
 	}
-	opts := []jetstream.JetStreamOpt{
-		jetstream.WithPublishAsyncMaxPending(math.MaxInt32), jetstream.WithPublishAsyncTimeout(timeout),
-	}
-	var created jetstream.JetStream
-	var err error
 	s := jetStream{api: "$JS.API"}
 	switch o := js.Options(); {
 	case o.APIPrefix != "":
 		s.api = strings.TrimSuffix(o.APIPrefix, ".")
-		created, err = jetstream.NewWithAPIPrefix(js.Conn(), o.APIPrefix, opts...)
 	case o.Domain != "":
 		s.api = "$JS." + o.Domain + ".API"
-		created, err = jetstream.NewWithDomain(js.Conn(), o.Domain, opts...)
-	default:
-		created, err = jetstream.New(js.Conn(), opts...)
 	}
+	var err error
+	s.JetStream, err = jetstream.NewWithAPIPrefix(js.Conn(), s.api,
+		jetstream.WithPublishAsyncMaxPending(math.MaxInt32), jetstream.WithPublishAsyncTimeout(timeout))
 	if err != nil {
 		return nil, fmt.Errorf("use JetStream: %w", err)
 	}
-	s.JetStream = created
 	return s, nil
 }
 

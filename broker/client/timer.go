@@ -94,7 +94,7 @@ func (c *Client) timer(a address, o *options) address {
 		if a.delay != "" {
 			o.brokerHeader.Set(message.HeaderFor, a.delay)
 		} else if !a.schedule {
-			o.brokerHeader.Set(message.HeaderUntil, a.when.UTC().Format(time.RFC3339Nano))
+			o.brokerHeader.Set(message.HeaderUntil, a.due.UTC().Format(time.RFC3339Nano))
 		}
 		o.expect(n.expected)
 		return address{target: a.target, subject: c.policy.Names.Timer(n.key, a.target)}

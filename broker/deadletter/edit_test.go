@@ -17,7 +17,7 @@ func TestResendEdited(t *testing.T) {
 		change := Change{Edit: Edit{Body: []byte("other"), HeaderEdit: message.HeaderEdit{
 			Drop: []string{"X-Order"}, Set: message.Header{"X-New": {"1", "2"}, "Delay-Expires": {"10m"}},
 		}}}
-		l := k.one(Query{})
+		l := k.onlyLetter(Query{})
 		if err := k.DryRun(k.ctx(), l, change, time.Now()); err != nil {
 			t.Fatal(err)
 		}

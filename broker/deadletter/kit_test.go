@@ -110,7 +110,7 @@ func (k *kit) list(q Query) []Letter {
 	return letters
 }
 
-func (k *kit) one(q Query) Letter {
+func (k *kit) onlyLetter(q Query) Letter {
 	k.t.Helper()
 	letters := k.list(q)
 	if len(letters) != 1 {
@@ -123,7 +123,7 @@ func (k *kit) one(q Query) Letter {
 func (k *kit) newLetter() Letter {
 	k.t.Helper()
 	k.undelivered(1, "orders.expire", "body")
-	return k.one(Query{})
+	return k.onlyLetter(Query{})
 }
 
 func (k *kit) resend(l Letter, c Change) error {

@@ -17,7 +17,7 @@ import (
 func TestResend(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
-		if err := k.resend(k.one(Query{}), Change{}); err != nil {
+		if err := k.resend(k.onlyLetter(Query{}), Change{}); err != nil {
 			t.Fatal(err)
 		}
 		want := r
@@ -60,7 +60,7 @@ func TestResendTwice(t *testing.T) {
 func TestResendIsNoDuplicate(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		r := k.undelivered(1, "orders.expire", "body")
-		l := k.one(Query{})
+		l := k.onlyLetter(Query{})
 		// The duplicate window has a hop of the message.
 		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire", Header: nats.Header(r.HopHeader())})
 		// A client with a broker's permissions uses the first part of the id that the resend will have.
@@ -83,7 +83,7 @@ func TestForgedResendID(t *testing.T) {
 			Header: nats.Header(r.DeadHeader(message.Problemf(message.Undelivered, "no")))}
 		k.policy.Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
 		k.store(m)
-		l := k.one(Query{})
+		l := k.onlyLetter(Query{})
 		k.store(&nats.Msg{Subject: "delaysys.retry.1s.orders.expire",
 			Header: nats.Header{"Nats-Msg-Id": l.ResentHeader()["Nats-Msg-Id"]}})
 		k.purge("DELAY_RETRY_1s")
@@ -123,7 +123,7 @@ func TestDeadAgain(t *testing.T) {
 		if err := k.Remove(k.ctx(), l); err != nil {
 			t.Fatal(err)
 		}
-		if got := k.one(Query{}); got.ID != l.ID || got.Sentence != "again" {
+		if got := k.onlyLetter(Query{}); got.ID != l.ID || got.Sentence != "again" {
 			t.Errorf("the remaining letter is %+v, want the second", got)
 		}
 	})

@@ -264,7 +264,7 @@ func (s *Store) info(ctx context.Context, name string) (*jetstream.StreamInfo, e
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, fmt.Errorf("%w: %s", ErrNoStream, name)
 	case err != nil:
-		return nil, fmt.Errorf("state of %s: %w", name, err)
+		return nil, fmt.Errorf("request the state of %s: %w", name, err)
 	}
 	return stream.CachedInfo(), nil
 }

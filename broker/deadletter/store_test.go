@@ -37,11 +37,11 @@ func TestLetterIsComplete(t *testing.T) {
 			Data: []byte("body"),
 		}
 		want.RetryAt, want.LastError = time.Time{}, "" // a letter has a sentence instead
-		if got := k.one(Query{}); !reflect.DeepEqual(got, want) {
+		if got := k.onlyLetter(Query{}); !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 		want.Data = nil
-		if got := k.one(Query{HeadersOnly: true}); !reflect.DeepEqual(got, want) {
+		if got := k.onlyLetter(Query{HeadersOnly: true}); !reflect.DeepEqual(got, want) {
 			t.Errorf("headers only: got  %+v\nwant %+v", got, want)
 		}
 		if now, err := k.Now(k.ctx()); err != nil || !now.Equal(time.Now()) {
@@ -150,7 +150,8 @@ func TestRemove(t *testing.T) {
 		if got, want := numbersOf(k.list(Query{})), []uint64{3}; !slices.Equal(got, want) {
 			t.Errorf("the remaining letters are %v, want %v", got, want)
 		}
-		if err := k.resend(k.one(Query{HeadersOnly: true}), Change{}); err == nil || !strings.Contains(err.Error(), "bug") {
+		err := k.resend(k.onlyLetter(Query{HeadersOnly: true}), Change{})
+		if err == nil || !strings.Contains(err.Error(), "bug") {
 			t.Errorf("a letter without its body: got %v", err)
 		}
 	})

@@ -157,17 +157,17 @@ func TestDoctorAsAnother(t *testing.T) {
 	} {
 		situation{name: tt.name, rights: tt.rights, user: natstest.Tried, set: func(sc *scene) {
 			sc.serve(nats.UserInfo(tt.brokerUser, tt.brokerUser))
-		}}.play(t, func(t *testing.T, found []Finding) {
-			has := false
-			for _, f := range found {
-				has = has || f.Check == "rights" && f.Severity == tt.state && strings.Contains(f.Detail, tt.detail) &&
+		}}.play(t, func(t *testing.T, findings []Finding) {
+			found := false
+			for _, f := range findings {
+				found = found || f.Check == "rights" && f.Severity == tt.state && strings.Contains(f.Detail, tt.detail) &&
 					f.Advice == tt.advice
 				if f.Severity > max(tt.state, Fine) {
 					t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
 				}
 			}
-			if !has {
-				t.Errorf("no finding %s with %q and %q in %+v", tt.state, tt.detail, tt.advice, found)
+			if !found {
+				t.Errorf("no finding %s with %q and %q in %+v", tt.state, tt.detail, tt.advice, findings)
 			}
 		})
 	}

@@ -95,22 +95,22 @@ func checkOwners(f Facts) []Finding {
 // checkConflicts looks for two instances that deliver from the same lanes. Two instances divide the lanes between them
 // only if both are configured for several instances, and each accepts the seals of the other.
 func (f Facts) checkConflicts() []Finding {
-	one, other, lanes := f.instances.DoubleOwners()
+	first, second, lanes := f.instances.DoubleOwners()
 	if len(lanes) == 0 {
 		return nil
 	}
 	advice := "set the same DELAY_SECRET for both: each rejects the other's seals"
 	switch {
-	case one.Alone && other.Alone:
+	case first.Alone && second.Alone:
 		advice = "restart both with DELAY_MAX_OWNERS=3: each is configured as the only instance"
-	case one.Alone || other.Alone:
-		alone := one
-		if other.Alone {
-			alone = other
+	case first.Alone || second.Alone:
+		alone := first
+		if second.Alone {
+			alone = second
 		}
 		advice = fmt.Sprintf("restart %s with DELAY_MAX_OWNERS=3: it is configured as the only instance",
 			text.Printable(alone.Instance, maxDetail))
 	}
 	return finding(Critical, advice, "%s and %s both deliver from %s, so every message is delivered twice",
-		text.Printable(one.Instance, maxDetail), text.Printable(other.Instance, maxDetail), text.ShortList(lanes))
+		text.Printable(first.Instance, maxDetail), text.Printable(second.Instance, maxDetail), text.ShortList(lanes))
 }

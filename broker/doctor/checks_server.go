@@ -140,7 +140,6 @@ func checkServer(f Facts) []Finding {
 	return finding(Fine, "", "%s", detail)
 }
 
-// unproven returns the instances without a sealed answer.
 func (f Facts) unproven() []string {
 	return f.instances.Names(func(a stats.Answer) bool {
 		return !slices.ContainsFunc(f.instances.Proven, func(p stats.Answer) bool { return p.Instance == a.Instance })

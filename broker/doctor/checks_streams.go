@@ -105,11 +105,11 @@ func checkDrift(f Facts) []Finding {
 			advice = fmt.Sprintf("an edit cannot correct this; when its messages are no longer needed, run nats stream rm %s"+
 				" and delaybroker provision", d.Stream)
 		}
-		one := finding(state, advice, "%s", d)
+		consequence := finding(state, advice, "%s", d)
 		if d.Fix == streams.FixByProvision {
-			one = consequenceOf(one, "streams")
+			consequence = consequenceOf(consequence, "streams")
 		}
-		findings = append(findings, one...)
+		findings = append(findings, consequence...)
 	}
 	if findings == nil {
 		return finding(Fine, "", "none")

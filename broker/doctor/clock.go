@@ -49,13 +49,13 @@ func (i gatherer) readClock(ctx context.Context, stream string) (best clock, ok 
 	const attempts = 3
 	for range attempts {
 		_ = i.Ask(ctx, func(ctx context.Context) error { // the next request may succeed
-			sent := time.Now()
+			sendTime := time.Now()
 			s, err := i.JetStream.Stream(ctx, stream)
 			if err != nil {
 				return err
 			}
-			if half := time.Since(sent) / 2; !ok || half < best.maxError {
-				best.offset, best.maxError, ok = s.CachedInfo().TimeStamp.Sub(sent.Add(half)), half, true
+			if half := time.Since(sendTime) / 2; !ok || half < best.maxError {
+				best.offset, best.maxError, ok = s.CachedInfo().TimeStamp.Sub(sendTime.Add(half)), half, true
 			}
 			return nil
 		})

@@ -137,7 +137,6 @@ func (d Durability) meaning(minReplicas, maxReplicas int, memory, async bool) st
 		" a power cut loses the messages since the last fsync; a failed disk loses all messages", d.Sync, facts)
 }
 
-// finding returns the durability of an acknowledged message and the weaknesses as one finding.
 func (d Durability) finding() Finding {
 	meaning, weaknesses := d.Describe()
 	f := Finding{Detail: meaning}

@@ -118,11 +118,11 @@ func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links 
 		f.account, err = i.JetStream.AccountInfo(ctx)
 		return err
 	})
-	var listed inspect.StreamList
-	listed, f.findErr = i.listSettled(ctx)
+	var list inspect.StreamList
+	list, f.findErr = i.listSettled(ctx)
 	if f.findErr == nil {
-		f.StreamList = listed
-		i.gatherLanes(ctx, &f, listed, links)
+		f.StreamList = list
+		i.gatherLanes(ctx, &f, list, links)
 	}
 	f.refused = i.Refusals()
 	for _, l := range links {
@@ -133,34 +133,33 @@ func Gather(ctx context.Context, inspector *inspect.Inspector, host Host, links 
 
 // listSettled returns the streams of the account. A new broker may still be creating its streams. So while streams are
 // missing, listSettled repeats the request until no stream was created for the time inspect.MaxHandover.
-func (i gatherer) listSettled(ctx context.Context) (listed inspect.StreamList, err error) {
+func (i gatherer) listSettled(ctx context.Context) (list inspect.StreamList, err error) {
 	missing := 0
 	for created := time.Now(); ; {
 		if err := i.Ask(ctx, func(ctx context.Context) (err error) {
-			listed, err = i.Streams(ctx)
+			list, err = i.Streams(ctx)
 			return err
 		}); err != nil {
-			return listed, err
+			return list, err
 		}
 		previous := missing
-		missing = len(streams.Compare(i.Wanted(), listed.Infos).Missing) - len(listed.Leaderless)
+		missing = len(streams.Compare(i.Wanted(), list.Infos).Missing) - len(list.Leaderless)
 		if missing < previous {
 			created = time.Now()
 		}
 		if missing <= 0 || !i.Config().Provision || time.Since(created) >= inspect.MaxHandover {
-			return listed, nil
+			return list, nil
 		}
 		select {
 		case <-ctx.Done():
-			return listed, ctx.Err()
+			return list, ctx.Err()
 		case <-time.After(listInterval):
 		}
 	}
 }
 
-// gatherLanes gathers the facts about the listed streams.
-func (i gatherer) gatherLanes(ctx context.Context, f *Facts, listed inspect.StreamList, links []Link) {
-	f.lanes, f.instances = i.SettledLanes(ctx, listed)
+func (i gatherer) gatherLanes(ctx context.Context, f *Facts, list inspect.StreamList, links []Link) {
+	f.lanes, f.instances = i.SettledLanes(ctx, list)
 	i.sampleLanes(ctx, f)
 	f.clocks = i.readClocks(ctx, f.lanes)
 	f.keys, f.sealCounts = i.Policy().Keys.IDs(), i.countKeys(ctx, f.Found)

@@ -51,7 +51,6 @@ func (i gatherer) sample(ctx context.Context, l inspect.Lane) (requests []messag
 	return requests
 }
 
-// countCodes counts dead letters by their subjects.
 func (i gatherer) countCodes(ctx context.Context, stream string) map[message.Code]uint64 {
 	codes := make(map[message.Code]uint64)
 	_ = i.Ask(ctx, func(ctx context.Context) error { // after an error the codes are unknown

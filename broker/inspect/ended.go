@@ -17,7 +17,7 @@ const maxFlush = 300 * time.Millisecond
 // journalRecords has the result of a search for one message in the journal.
 type journalRecords struct {
 	hasJournal bool          // an instance keeps a journal
-	last       journal.Entry // the last delivery; without a delivery, the last dead letter
+	lastEntry  journal.Entry // the last delivery; without a delivery, the last dead letter
 	delivered  int           // number of deliveries
 	report     JournalReport
 }
@@ -27,12 +27,12 @@ type journalRecords struct {
 // a dead letter.
 func (s *search) findRecords(ctx context.Context, w journalWriters) (journalRecords, error) {
 	records := journalRecords{hasJournal: true}
-	var since, from time.Time
+	var since, earliest time.Time
 	if !s.Partial {
 		since = s.ID.At
-		from = since.Add(-leaderSkew)
+		earliest = since.Add(-leaderSkew)
 	}
-	q := journal.Query{IDs: []string{s.name()}, Since: from, Progress: func(read, total uint64) {
+	q := journal.Query{IDs: []string{s.name()}, Since: earliest, Progress: func(read, total uint64) {
 		if _, ok := s.progressed.Allow(ProgressInterval); ok {
 			s.progress(read, total)
 		}
@@ -43,7 +43,7 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 			records.delivered++
 		}
 		if found.Code == "" || records.delivered == 0 {
-			records.last = found
+			records.lastEntry = found
 			s.match(found.ID) // completes a partial reference
 		}
 		return nil
@@ -57,7 +57,7 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 
 // describeRecord describes a message from its journal records: a delivery, or a dead letter that was removed or resent.
 func (s *search) describeRecord(records journalRecords) Whereabouts {
-	r := records.last
+	r := records.lastEntry
 	w := Whereabouts{
 		ID: r.ID, Found: true, Searched: s.searched, Accepted: s.ID.At, Due: r.Due, Target: r.Target,
 		Retries: Retries{Attempts: r.Refused, LastError: r.Reason}, Delivery: Delivery{Instance: r.Instance},

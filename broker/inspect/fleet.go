@@ -28,7 +28,7 @@ func (i *Inspector) Fleet(ctx context.Context, options broker.QueryOptions) ([]M
 	_, err := i.askAll(ctx, func(reply string) error {
 		return i.Conn.PublishMsg(&nats.Msg{Subject: i.names.StatusCall(), Reply: reply, Header: options.Header()})
 	}, func(m Member) (more bool) {
-		if previous, known := members[m.Instance]; !known || m.Proven || !previous.Proven {
+		if previous, ok := members[m.Instance]; !ok || m.Proven || !previous.Proven {
 			members[m.Instance] = m
 		}
 		return true

@@ -156,7 +156,6 @@ func (f *forecast) run(ctx context.Context, v Lanes) error {
 	return f.estimate(ctx, segments[small:])
 }
 
-// slot returns the slot of a message.
 func (f *forecast) slot(r message.Request, problem *message.Problem) int {
 	if problem != nil {
 		return f.slots.unreadableSlot()
@@ -164,7 +163,6 @@ func (f *forecast) slot(r message.Request, problem *message.Problem) int {
 	return f.slots.slotOf(r.NextAttempt())
 }
 
-// finish converts the tally into a Forecast.
 func (f *forecast) finish() Forecast {
 	report := f.report
 	report.Overdue = f.tally[0].round()

@@ -138,7 +138,6 @@ func (f *forecast) sample(ctx context.Context, segment *segment) error {
 // share returns the beginning of part k of n.
 func share(span, k, n uint64) uint64 { return span/n*k + span%n*k/n }
 
-// classify adds one message to the sample.
 func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 	l, a := segment.Lane, f.names.Parse(in.Subject)
 	switch {

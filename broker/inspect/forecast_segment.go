@@ -87,7 +87,6 @@ func (f *forecast) segments(l Lane) []*segment {
 	}
 }
 
-// wholeLane returns one segment for each pass of a lane.
 func (f *forecast) wholeLane(l Lane) (segments []*segment) {
 	for _, p := range passesOf(f.names, l, f.query.Target) {
 		segments = append(segments, &segment{Lane: l, pass: p})
@@ -95,7 +94,6 @@ func (f *forecast) wholeLane(l Lane) (segments []*segment) {
 	return segments
 }
 
-// count requests the number of messages in each segment from the server.
 func (f *forecast) count(ctx context.Context, segments []*segment) error {
 	for _, s := range segments {
 		if f.report.CountRequests++; s.hasMarkers {

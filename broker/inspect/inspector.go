@@ -32,7 +32,6 @@ func Open(conn *nats.Conn, cfg broker.Config) (*Inspector, error) {
 	return i, err
 }
 
-// configure derives the names and the streams from cfg.
 func (i *Inspector) configure() (err error) {
 	i.streams, err = broker.StreamsOf(i.cfg)
 	i.names = i.streams.Policy().Names

@@ -66,23 +66,23 @@ func (n Instances) owner(stream string) (answer stats.Answer, lane stats.LaneAns
 
 // DoubleOwners returns two instances that both claim to deliver from one lane, and all lanes with two such claims.
 // Unproven answers count: two brokers with different secrets are one cause of this fault.
-func (n Instances) DoubleOwners() (one, other stats.Answer, lanes []string) {
-	first := make(map[string]stats.Answer)
+func (n Instances) DoubleOwners() (first, second stats.Answer, lanes []string) {
+	owners := make(map[string]stats.Answer)
 	for _, a := range n.Latest {
 		for _, l := range a.Lanes {
 			if l.InDoubt || a.Draining {
 				continue
 			}
-			if b, taken := first[l.Stream]; !taken {
-				first[l.Stream] = a
+			if b, taken := owners[l.Stream]; !taken {
+				owners[l.Stream] = a
 			} else if b.Instance != a.Instance {
-				one, other = b, a
+				first, second = b, a
 				lanes = append(lanes, l.Stream)
 			}
 		}
 	}
 	slices.Sort(lanes)
-	return one, other, slices.Compact(lanes)
+	return first, second, slices.Compact(lanes)
 }
 
 // Names returns the names of the instances with a matching answer, without duplicates.
@@ -105,7 +105,6 @@ func (n Instances) unreadLanes(streams []string) []string {
 	})
 }
 
-// unownedLanes returns the streams that no instance owns.
 func (n Instances) unownedLanes(streams []string) []string {
 	return slices.DeleteFunc(slices.Clone(streams), func(s string) bool { _, _, ok := n.owner(s); return ok })
 }

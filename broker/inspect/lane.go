@@ -154,7 +154,6 @@ func (i *Inspector) formatOf(in message.Incoming) int {
 	return format
 }
 
-// pauseRecords returns the number of lists of pauses in the stream of the paused messages.
 func (i *Inspector) pauseRecords(ctx context.Context, s jetstream.Stream) uint64 {
 	subject := i.names.PausesRecord()
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(subject))

@@ -41,13 +41,13 @@ type StreamList struct {
 
 // Streams lists the streams. It requests the names of the streams without a leader only if one of the broker's streams
 // is missing.
-func (i *Inspector) Streams(ctx context.Context) (listed StreamList, err error) {
-	listed.Found, listed.Infos, err = i.streams.Provisioner(i.JetStream).Find(ctx)
-	if err != nil || len(streams.Compare(i.Wanted(), listed.Infos).Missing) == 0 {
-		return listed, err
+func (i *Inspector) Streams(ctx context.Context) (list StreamList, err error) {
+	list.Found, list.Infos, err = i.streams.Provisioner(i.JetStream).Find(ctx)
+	if err != nil || len(streams.Compare(i.Wanted(), list.Infos).Missing) == 0 {
+		return list, err
 	}
-	_, listed.Leaderless, err = i.api.Streams(ctx)
-	return listed, err
+	_, list.Leaderless, err = i.api.Streams(ctx)
+	return list, err
 }
 
 // Lanes returns a snapshot of all lanes. During a handover between two instances, a lane has no owner. So while a lane
@@ -57,34 +57,34 @@ func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, e
 	defer cancelTimeout()
 	listCtx, cancelList := i.WithRefusal(listCtx)
 	defer cancelList()
-	listed, err := i.Streams(listCtx)
+	list, err := i.Streams(listCtx)
 	if err != nil {
 		return Lanes{}, Cause(listCtx, err)
 	}
-	_ = i.streams.Learn(listed.Found)       // without a secret, answers count as proven
+	_ = i.streams.Learn(list.Found)         // without a secret, answers count as proven
 	askCtx, cancelAsk := i.WithRefusal(ctx) // a user without permission for this request may still read the streams
-	instances, err := i.askInstances(askCtx, lanesOf(listed.Found), handover, false)
+	instances, err := i.askInstances(askCtx, lanesOf(list.Found), handover, false)
 	if err != nil {
 		instances.Refused = Cause(askCtx, err)
 	}
 	cancelAsk()
 	readCtx, cancelRead := i.WithRefusal(ctx)
 	defer cancelRead()
-	v := i.readLanes(readCtx, listed, instances)
+	v := i.readLanes(readCtx, list, instances)
 	// One refusal fails the call: an incomplete result would mislead.
 	return v, Cause(readCtx, context.Cause(readCtx))
 }
 
 // SettledLanes returns a snapshot of all lanes, and the answers of the instances. Before the snapshot, it repeats the
 // request to the instances until each lane has one owner that reads it, for at most maxConflict.
-func (i *Inspector) SettledLanes(ctx context.Context, listed StreamList) (v Lanes, n Instances) {
-	_ = i.streams.Learn(listed.Found) // without a secret, answers count as proven
+func (i *Inspector) SettledLanes(ctx context.Context, list StreamList) (v Lanes, n Instances) {
+	_ = i.streams.Learn(list.Found) // without a secret, answers count as proven
 	refusal := i.request(ctx, maxConflict+jsapi.Timeout, func(ctx context.Context) (err error) {
-		n, err = i.askInstances(ctx, lanesOf(listed.Found), maxTakeover, true)
+		n, err = i.askInstances(ctx, lanesOf(list.Found), maxTakeover, true)
 		return err
 	})
 	n.Refused = refusal
-	return i.readLanes(ctx, listed, n), n
+	return i.readLanes(ctx, list, n), n
 }
 
 // lanesOf returns the streams that need an owner. The lane of a pause has no reader while the pause lasts.
@@ -104,28 +104,27 @@ func lanesOf(found []streams.Spec) []string {
 
 // readLanes reads the state of the listed streams, and adds the missing streams. It needs the secrets of the streams:
 // without a secret, no seal is checked, and doctor reports that.
-func (i *Inspector) readLanes(ctx context.Context, listed StreamList, instances Instances) Lanes {
+func (i *Inspector) readLanes(ctx context.Context, list StreamList, instances Instances) Lanes {
 	want := i.Wanted()
-	lanes := existingLanes(want, listed.Found)
+	lanes := existingLanes(want, list.Found)
 	var filling sync.WaitGroup
 	for n := range lanes {
 		filling.Go(func() { i.fill(ctx, &lanes[n], instances) })
 	}
-	table, err := i.table(ctx, listed.Found)
+	table, err := i.table(ctx, list.Found)
 	read, _ := i.pauseStore().Read(ctx) // without the list, only the lanes are shown
 	filling.Wait()
 	for n := range lanes {
 		lanes[n].setInstance(table, err)
 	}
 	resolveUnknown(lanes)
-	lanes = append(lanes, missingLanes(want, listed)...)
+	lanes = append(lanes, missingLanes(want, list)...)
 	slices.SortFunc(lanes, func(a, b Lane) int { return streams.CompareLanes(a.spec, b.spec) })
 	v := newLanes(lanes)
 	v.Paused, v.list, v.Unopened = pausesOf(read.List), read.List, read.UnopenedList
 	return v
 }
 
-// existingLanes returns the lanes of the broker's streams.
 func existingLanes(want, found []streams.Spec) []Lane {
 	var lanes []Lane
 	for _, s := range found {
@@ -147,13 +146,13 @@ func existingLanes(want, found []streams.Spec) []Lane {
 }
 
 // missingLanes returns the lanes whose stream is missing, foreign or without a leader.
-func missingLanes(want []streams.Spec, listed StreamList) []Lane {
+func missingLanes(want []streams.Spec, list StreamList) []Lane {
 	var lanes []Lane
-	c := streams.Compare(want, listed.Infos)
+	c := streams.Compare(want, list.Infos)
 	for _, w := range want {
-		_, found := streams.SpecOf(listed.Found, w.Stream)
+		_, found := streams.SpecOf(list.Found, w.Stream)
 		switch {
-		case slices.Contains(listed.Leaderless, w.Stream):
+		case slices.Contains(list.Leaderless, w.Stream):
 			l := newLane(w, Silent)
 			l.Error = noLeader
 			lanes = append(lanes, l)
@@ -166,7 +165,6 @@ func missingLanes(want []streams.Spec, listed StreamList) []Lane {
 	return lanes
 }
 
-// newLanes returns a snapshot with the totals of these lanes.
 func newLanes(lanes []Lane) Lanes {
 	v := Lanes{Time: time.Now(), Lanes: lanes}
 	for _, l := range lanes {

@@ -44,7 +44,6 @@ type groupKey struct{ code, target, reason string }
 
 var numbers = regexp.MustCompile(`[0-9]+`)
 
-// keyOf returns the properties of a letter that are listed in by.
 func keyOf(l deadletter.Letter, by []string) (k groupKey) {
 	if slices.Contains(by, ByCode) {
 		k.code = string(l.Code)

@@ -65,7 +65,9 @@ func (l *Letters) ResendingEach(
 		do = l.DryRun
 	}
 	return &LetterWork{Query: deadletter.Query{Filter: f}, Outcome: "resent",
-		Do: func(ctx context.Context, one deadletter.Letter) error { return do(ctx, one, change(one), l.Time()) }}
+		Do: func(ctx context.Context, letter deadletter.Letter) error {
+			return do(ctx, letter, change(letter), l.Time())
+		}}
 }
 
 // Removing returns the work that removes letters. If dry is set, the work only reports the outcomes.
@@ -135,8 +137,8 @@ func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.outcomes, func(other LetterOutcome) bool {
-		return other.Outcome == o.Outcome && other.Reason == o.Reason
+	i := slices.IndexFunc(w.outcomes, func(existing LetterOutcome) bool {
+		return existing.Outcome == o.Outcome && existing.Reason == o.Reason
 	})
 	if i < 0 {
 		i = len(w.outcomes)

@@ -110,7 +110,6 @@ func (m *merge) first() *source {
 	return first
 }
 
-// setCursor sets the cursor for the next query.
 func (m *merge) setCursor() {
 	m.result.More, m.result.Cursor = true, m.query.Cursor.String()
 	if n := len(m.result.Messages); n > 0 {
@@ -126,7 +125,6 @@ func (m *merge) list(w PendingMessage) {
 	}
 }
 
-// readOne reads the next header of a lane.
 func (m *merge) readOne(s *source) error {
 	stored, err, ok := s.next()
 	if !ok || err != nil {

@@ -30,7 +30,7 @@ func list(t *testing.T, i *Inspector, query PendingQuery) PendingList {
 }
 
 // pages lists all messages page by page. It calls between after each page except the last.
-func pages(t *testing.T, i *Inspector, query PendingQuery, between func()) (all []PendingMessage) {
+func pages(t *testing.T, i *Inspector, query PendingQuery, afterPage func()) (all []PendingMessage) {
 	t.Helper()
 	for {
 		l := list(t, i, query)
@@ -42,7 +42,7 @@ func pages(t *testing.T, i *Inspector, query PendingQuery, between func()) (all 
 		if query.Cursor, err = ParseCursor(l.Cursor); err != nil {
 			t.Fatal(err)
 		}
-		between()
+		afterPage()
 	}
 }
 

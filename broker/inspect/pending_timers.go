@@ -59,7 +59,6 @@ func (p pass) excludes(names message.Names, subject string) bool {
 	return p.skipsSchedules && names.Parse(subject).IsSchedule()
 }
 
-// markers requests the number of markers in a segment from the server.
 func (f *forecast) markers(ctx context.Context, s *segment) (uint64, error) {
 	scan := f.scan(s)
 	// The second subject has no messages: see subjectsOf.

@@ -45,12 +45,12 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 	if err != nil {
 		return result, err
 	}
-	r := &recorder{Streams: i.JetStream, before: infos, dry: dry}
+	r := &recorder{Streams: i.JetStream, infos: infos, dry: dry}
 	p := i.streams.Provisioner(r)
 	p.MayCreate, p.ChangeTimeout = true, changeTimeout
 	_, drift, err := p.Provision(ctx, want)
 	if dry && (err == nil || errors.Is(err, streams.ErrMissingStreams)) { // nothing was created, so streams are missing
-		drift, err = append(streams.Compare(want, r.before).Drift, streams.UnwantedJournal(want, found)...), nil
+		drift, err = append(streams.Compare(want, r.infos).Drift, streams.UnwantedJournal(want, found)...), nil
 	}
 	result.Changes, result.Drift = append(result.Changes, r.changes...), append(result.Drift, drift...)
 	result.Complete = err == nil
@@ -60,7 +60,7 @@ func (i *Inspector) Provision(ctx context.Context, dry bool) (Provisioned, error
 // A recorder records the changes that Provision makes, or would make in a dry run.
 type recorder struct {
 	streams.Streams
-	before  map[string]*jetstream.StreamInfo // the streams before Provision, updated with each change
+	infos   map[string]*jetstream.StreamInfo // the streams before Provision, updated with each change
 	dry     bool
 	changes []Change
 }
@@ -72,7 +72,7 @@ func (r *recorder) CreateStream(ctx context.Context, cfg jetstream.StreamConfig)
 		s, err = r.Streams.CreateStream(ctx, cfg)
 	}
 	if err == nil {
-		r.before[cfg.Name] = &jetstream.StreamInfo{Config: cfg}
+		r.infos[cfg.Name] = &jetstream.StreamInfo{Config: cfg}
 		detail := fmt.Sprintf("replicas %d, %s", cfg.Replicas, subjects(cfg.Subjects))
 		r.changes = append(r.changes, Change{cfg.Name, "created", detail})
 	}
@@ -89,7 +89,7 @@ func (r *recorder) UpdateStream(ctx context.Context, cfg jetstream.StreamConfig)
 	}
 	var subjectsBefore []string
 	var detail []string
-	if info := r.before[cfg.Name]; info != nil {
+	if info := r.infos[cfg.Name]; info != nil {
 		subjectsBefore = info.Config.Subjects
 		if len(cfg.Metadata) > len(info.Config.Metadata) { // without the value: it may be a secret
 			detail = append(detail, "marked for sealed messages")

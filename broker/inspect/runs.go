@@ -52,10 +52,10 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 		if span > 0 {
 			q.Since = now.Add(-span)
 		}
-		last := make([]Run, 0, limit+1)
+		lastRuns := make([]Run, 0, limit+1)
 		j, err := i.searchJournal(ctx, q, w, func(e journal.Entry) error {
-			if last = append(last, runOf(e)); len(last) > limit {
-				last = slices.Delete(last, 0, 1)
+			if lastRuns = append(lastRuns, runOf(e)); len(lastRuns) > limit {
+				lastRuns = slices.Delete(lastRuns, 0, 1)
 			}
 			return nil
 		})
@@ -63,12 +63,12 @@ func (i *Inspector) Runs(ctx context.Context, series uint64, limit int) (Runs, e
 			return runs, Cause(ctx, err)
 		}
 		var oldest time.Time
-		if len(last) == limit {
-			oldest = last[0].At
+		if len(lastRuns) == limit {
+			oldest = lastRuns[0].At
 		}
-		slices.Reverse(last)
-		runs = Runs{Runs: last, Complete: j.completeSince(oldest)}
-		if len(last) == limit {
+		slices.Reverse(lastRuns)
+		runs = Runs{Runs: lastRuns, Complete: j.completeSince(oldest)}
+		if len(lastRuns) == limit {
 			break
 		}
 	}

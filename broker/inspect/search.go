@@ -173,7 +173,7 @@ func (s *search) notFound(
 			return Whereabouts{}, err
 		}
 	}
-	if records.delivered > 0 || records.last.Code != "" {
+	if records.delivered > 0 || records.lastEntry.Code != "" {
 		return s.describeRecord(records), nil
 	}
 	return Whereabouts{ID: s.name(), Searched: s.searched, Answer: s.explainAbsence(origin, records)}, nil

@@ -54,7 +54,6 @@ func (s *search) describe(in message.Incoming, accepted, due time.Time, target s
 	}
 }
 
-// describeStored describes a message that is stored in a lane.
 func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	now := v.Time
 	if in.Stream == s.names.TimersStream() {
@@ -101,7 +100,6 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 	return w
 }
 
-// explainNewer explains the wait of a message with a newer format.
 func (l Lane) explainNewer(format int) string {
 	if l.Format == 0 {
 		return newerMessage

@@ -53,7 +53,7 @@ type answer struct {
 }
 
 // execute executes a request. For a move, by is the shift. Refusal is the reason of a bad request, or empty.
-func (f *Fake) execute(verb, subject, by string) (reply answer, refusal string) {
+func (f *Fake) execute(verb, subject, shiftText string) (reply answer, refusal string) {
 	lastEntry, _ := f.lastEntry(subject)
 	e := entry.Parse(f.policy, lastEntry.Incoming)
 	switch {
@@ -62,7 +62,7 @@ func (f *Fake) execute(verb, subject, by string) (reply answer, refusal string) 
 	case e.Kind != entry.Set && e.Kind != entry.Paused:
 		return answer{Outcome: "too_late"}, ""
 	case verb == "move":
-		return f.postpone(lastEntry.Incoming, e, by)
+		return f.postpone(lastEntry.Incoming, e, shiftText)
 	case verb == "fire":
 		return answer{Outcome: "fired"}, f.fireNow(lastEntry.Incoming, e)
 	case e.Recurs == nil:
@@ -72,9 +72,8 @@ func (f *Fake) execute(verb, subject, by string) (reply answer, refusal string) 
 	return reply, ""
 }
 
-// postpone moves a timer, or the pending round of a series.
-func (f *Fake) postpone(last message.Incoming, e entry.Entry, by string) (reply answer, refusal string) {
-	text, negative := strings.CutPrefix(by, "-")
+func (f *Fake) postpone(last message.Incoming, e entry.Entry, shiftText string) (reply answer, refusal string) {
+	text, negative := strings.CutPrefix(shiftText, "-")
 	shift, err := levels.ParseDuration(text)
 	if err != nil {
 		return reply, err.Error()
@@ -102,7 +101,6 @@ func (f *Fake) postpone(last message.Incoming, e entry.Entry, by string) (reply 
 	return reply, ""
 }
 
-// changeSeries pauses or resumes a series.
 func (f *Fake) changeSeries(verb string, last message.Incoming, e entry.Entry) (outcome string) {
 	series, round := e.Round()
 	next := entry.Next{Round: round, Table: e.Recurs.Table, First: series.First}

@@ -113,7 +113,6 @@ func (f *Fake) accept(st *stream, in message.Incoming) {
 	f.requests = append(f.requests, f.addPending(in, parsed))
 }
 
-// addPending adds a message to the pending messages.
 func (f *Fake) addPending(in message.Incoming, parsed entry.Pending) Request {
 	if latest := f.timers[in.Subject].runStart.Add(parsed.MaxWait); parsed.MaxWait > 0 && latest.Before(parsed.Due) {
 		parsed.Due = latest

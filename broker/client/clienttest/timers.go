@@ -86,7 +86,6 @@ func (f *Fake) fire(r Request) bool {
 	return fires
 }
 
-// nextRound stores the next round of a series.
 func (f *Fake) nextRound(r Request, d timetable.Decision) {
 	next := entry.Next{
 		Round: d.Next, Wait: d.Wait, Table: r.parsed.Recurs.Table, First: r.parsed.Recurs.First, Word: r.parsed.Word,
