@@ -53,19 +53,6 @@ func TestParseAck(t *testing.T) {
 	}
 }
 
-// TestFull: an outcome is Full if the account, the server or the stream has reached a limit. It is LimitReached only
-// for a limit of the account or the server.
-func TestFull(t *testing.T) {
-	for code, want := range map[int]struct{ full, limitReached bool }{
-		codeAccountFull: {true, true}, codeServerFull: {true, true}, codeMemoryFull: {true, true},
-		CodeStorageFull: {true, true}, CodeNotStored: {true, false}, CodeTooLarge: {}, CodeWrongLast: {}, 0: {},
-	} {
-		if o := (Ack{Code: code}).Outcome(); o.Full() != want.full || (o == LimitReached) != want.limitReached {
-			t.Errorf("%d: full is %v, limit reached %v", code, o.Full(), o == LimitReached)
-		}
-	}
-}
-
 // TestAckOf: AckOf accepts the answers of the given stream, and refusals of the server.
 func TestAckOf(t *testing.T) {
 	for data, want := range map[string]bool{

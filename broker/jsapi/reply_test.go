@@ -19,6 +19,7 @@ func TestOutcome(t *testing.T) {
 		err       error
 		want      Outcome
 		notStored bool
+		full      bool // a limit of the stream, the account or the server is reached
 		foreign   bool
 	}{
 		{name: "stored", answer: reply(`{"stream":"S","seq":7}`), want: Stored},
@@ -28,11 +29,11 @@ func TestOutcome(t *testing.T) {
 		{name: "another message of the subject is being stored", answer: refusal("10164"), want: Undecided, notStored: true},
 		{name: "another message with the id is being stored", answer: refusal("10158"), want: Busy},
 		{name: "the stream's queue is full", answer: refusal("10167"), want: Busy},
-		{name: "stream full", answer: refusal("10077"), want: StreamFull, notStored: true},
-		{name: "account full", answer: refusal("10002"), want: LimitReached, notStored: true},
-		{name: "server full", answer: refusal("10023"), want: LimitReached, notStored: true},
-		{name: "memory full", answer: refusal("10028"), want: LimitReached, notStored: true},
-		{name: "storage full", answer: refusal("10047"), want: LimitReached, notStored: true},
+		{name: "stream full", answer: refusal("10077"), want: StreamFull, notStored: true, full: true},
+		{name: "account full", answer: refusal("10002"), want: LimitReached, notStored: true, full: true},
+		{name: "server full", answer: refusal("10023"), want: LimitReached, notStored: true, full: true},
+		{name: "memory full", answer: refusal("10028"), want: LimitReached, notStored: true, full: true},
+		{name: "storage full", answer: refusal("10047"), want: LimitReached, notStored: true, full: true},
 		{name: "too large for the stream", answer: refusal("10054"), want: TooLarge, notStored: true},
 		{name: "too large for the server", err: nats.ErrMaxPayload, want: TooLarge, notStored: true},
 		{name: "nobody listens", err: nats.ErrNoResponders, want: Unavailable, notStored: true},
@@ -52,8 +53,9 @@ func TestOutcome(t *testing.T) {
 			continue
 		}
 		got := r.Outcome()
-		if got != tt.want || got.NotStored() != tt.notStored {
-			t.Errorf("%s: got outcome %d, not stored %t; want %d, %t", tt.name, got, got.NotStored(), tt.want, tt.notStored)
+		if got != tt.want || got.NotStored() != tt.notStored || got.Full() != tt.full {
+			t.Errorf("%s: got outcome %d, not stored %t, full %t; want %d, %t, %t", tt.name, got, got.NotStored(), got.Full(),
+				tt.want, tt.notStored, tt.full)
 		}
 		if stored := got == Stored || got == Duplicate; (r.Failure() == nil) != stored {
 			t.Errorf("%s: got the problem %v", tt.name, r.Failure())

@@ -34,14 +34,6 @@ func paced(r message.Request) message.Request {
 	return r
 }
 
-// TestRefusalEndsReservation: a message has no reserved send time after a refusal.
-func TestRefusalEndsReservation(t *testing.T) {
-	r := paced(mustParse(t, "delay.1h.x"))
-	if got := r.WithRefusal(at, at.Add(2*time.Hour), "no stock").Reservation; got != "" {
-		t.Errorf("got the reservation %q, want none", got)
-	}
-}
-
 func TestHopRoundTrip(t *testing.T) {
 	requests := map[string]message.Request{
 		"plain":   mustParse(t, "delay.1h.orders.expire"),
@@ -113,7 +105,7 @@ func TestReasonsTravel(t *testing.T) {
 }
 
 // TestDeferredOrRefused: a deferral does not count as an attempt, and keeps the reason of the last refusal. A refusal
-// removes the reason of a deferral.
+// removes the reason of a deferral, and the reserved send time.
 func TestDeferredOrRefused(t *testing.T) {
 	refused := mustParse(t, "delay.1s.x").WithRefusal(at, at.Add(time.Second), "no stock")
 	deferred := paced(refused).WithDeferral(at.Add(time.Minute), "much\nwaits")
@@ -121,8 +113,8 @@ func TestDeferredOrRefused(t *testing.T) {
 		deferred.Reservation != "" || !deferred.NextAttempt().Equal(at.Add(time.Minute)) {
 		t.Errorf("deferred after a refusal: got %+v", deferred)
 	}
-	again := deferred.WithRefusal(at.Add(time.Minute), at.Add(time.Hour), "still none")
-	if again.Attempts != 2 || again.LastError != "still none" || again.DeferralReason != "" {
+	again := paced(deferred).WithRefusal(at.Add(time.Minute), at.Add(time.Hour), "still none")
+	if again.Attempts != 2 || again.LastError != "still none" || again.DeferralReason != "" || again.Reservation != "" {
 		t.Errorf("refused after the deferral: got %+v", again)
 	}
 }

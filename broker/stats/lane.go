@@ -14,21 +14,33 @@ type LaneStatus struct {
 	Kind   string        `json:"kind"`
 	Level  string        `json:"level,omitempty"`
 	Delay  time.Duration `json:"delay"`
-	Ownership
-	Memory
-	Reading
-	Age
-	Room
-	Clock
-	Moves
-}
 
-// Ownership is the ownership of a lane.
-type Ownership struct {
 	Owned   bool   `json:"owned"`
 	Owner   string `json:"owner,omitempty"` // the owning instance, if several share the work
 	InDoubt bool   `json:"in_doubt"`        // ownership is uncertain, so nothing is delivered
 	Live    bool   `json:"live"`            // the lane's consumer is probably alive
+
+	Memory
+
+	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
+	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
+	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
+	// Unopened is the number of timer entries that are sealed with an unknown key, by the last sweep.
+	Unopened int `json:"unopened,omitempty"`
+
+	Overdue   time.Duration `json:"overdue"` // the time since the oldest message should have left
+	NextDue   time.Time     `json:"next_due,omitzero"`
+	Newer     int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
+	Waiting   int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
+	CommitAge time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery
+
+	Bytes    uint64 `json:"bytes"`     // size of the stream when it was last read
+	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less is no limit
+
+	ClockKnown  bool          `json:"clock_known"`  // the leader returned its time recently
+	ClockOffset time.Duration `json:"clock_offset"` // the leader's clock minus the local clock
+
+	Moves
 }
 
 // Memory is a lane's use of memory.
@@ -37,36 +49,6 @@ type Memory struct {
 	HeldBytes int  `json:"held_bytes"` // the size of their bodies
 	Span      int  `json:"span"`       // messages between cursor and read
 	Full      bool `json:"full"`       // reading continues when messages leave
-}
-
-// Reading is the position up to which a lane was read.
-type Reading struct {
-	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
-	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
-	// Unopened is the number of timer entries that are sealed with an unknown key, by the last sweep.
-	Unopened int `json:"unopened,omitempty"`
-}
-
-// Age describes the oldest and the next message of a lane.
-type Age struct {
-	Overdue   time.Duration `json:"overdue"` // the time since the oldest message should have left
-	NextDue   time.Time     `json:"next_due,omitzero"`
-	Newer     int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
-	Waiting   int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
-	CommitAge time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery
-}
-
-// Room compares the size of a lane's stream with its limit.
-type Room struct {
-	Bytes    uint64 `json:"bytes"`     // size of the stream when it was last read
-	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less is no limit
-}
-
-// Clock compares the clock of a lane's leader with the local clock.
-type Clock struct {
-	ClockKnown  bool          `json:"clock_known"`  // the leader returned its time recently
-	ClockOffset time.Duration `json:"clock_offset"` // the leader's clock minus the local clock
 }
 
 // Moves counts the messages that have left a lane.

@@ -18,13 +18,10 @@ func TestStatusIsAnInterface(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	ours := stats.LaneStatus{
 		Stream: "DELAY_1s", Kind: "level", Level: "1s", Delay: time.Second,
-		Ownership: stats.Ownership{Owned: true, Owner: "a", InDoubt: true, Live: true},
-		Memory:    stats.Memory{Held: 1, HeldBytes: 2, Span: 3, Full: true},
-		Reading:   stats.Reading{Read: 4, ResumesAt: at, Pending: 5},
-		Age:       stats.Age{Overdue: 6 * time.Second, NextDue: at, Waiting: 7, CommitAge: 8 * time.Second},
-		Room:      stats.Room{Bytes: 9, MaxBytes: 10},
-		Clock:     stats.Clock{ClockKnown: true, ClockOffset: -11 * time.Second},
-		Moves:     stats.Moves{Delivered: 12, Hops: 13, Retries: 14, Repeats: 15},
+		Owned: true, Owner: "a", InDoubt: true, Live: true, Read: 4, ResumesAt: at, Pending: 5, Overdue: 6 * time.Second,
+		NextDue: at, Waiting: 7, CommitAge: 8 * time.Second, Bytes: 9, MaxBytes: 10, ClockKnown: true,
+		ClockOffset: -11 * time.Second, Memory: stats.Memory{Held: 1, HeldBytes: 2, Span: 3, Full: true},
+		Moves: stats.Moves{Delivered: 12, Hops: 13, Retries: 14, Repeats: 15},
 	}
 	got, err := json.Marshal(stats.Status{
 		Ready: true, Draining: true, Lanes: []stats.LaneStatus{ours, {}},

@@ -35,12 +35,11 @@ func closedChannel() chan struct{} {
 
 // newSource returns the engine and the other sources of a healthy broker.
 func newSource() (fakeEngine, Source) {
-	owned := stats.Ownership{Owned: true, Live: true}
 	e := fakeEngine{
 		ready: closedChannel(),
 		alive: func(context.Context) error { return nil },
 		status: stats.Status{Ready: true, Lanes: []stats.LaneStatus{
-			{Stream: "DELAY_1s", Ownership: owned}, {Stream: "DELAY_5s", Ownership: owned},
+			{Stream: "DELAY_1s", Owned: true, Live: true}, {Stream: "DELAY_5s", Owned: true, Live: true},
 		}},
 	}
 	s := Source{

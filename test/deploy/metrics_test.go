@@ -193,8 +193,7 @@ func exportedMetrics(t *testing.T) map[string][]string {
 	registry := metrics.New(metrics.Source{Ready: ready, Traces: traces, Status: func() broker.Status {
 		return broker.Status{
 			Lanes: []broker.LaneStatus{{
-				Stream: "DELAY_1s", Kind: "level", Ownership: stats.Ownership{Owned: true},
-				Clock: stats.Clock{ClockKnown: true}, Age: stats.Age{NextDue: time.Now()}, Room: stats.Room{MaxBytes: 1},
+				Stream: "DELAY_1s", Kind: "level", Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1,
 			}},
 			Links: []link.Status{{Name: "read"}},
 			Counts: stats.Counts{

@@ -32,9 +32,7 @@ func busy(t *testing.T) Source {
 	for _, w := range created.Wanted(1<<20, true) {
 		if w.Kind != streams.Dead {
 			s.Lanes = append(s.Lanes, stats.LaneStatus{
-				Stream: w.Stream, Kind: string(w.Kind), Ownership: stats.Ownership{Owned: true},
-				Clock: stats.Clock{ClockKnown: true}, Age: stats.Age{NextDue: time.Now()},
-				Room: stats.Room{MaxBytes: 1 << 30},
+				Stream: w.Stream, Kind: string(w.Kind), Owned: true, ClockKnown: true, NextDue: time.Now(), MaxBytes: 1 << 30,
 			})
 		}
 	}
