@@ -11,20 +11,21 @@ import (
 )
 
 const (
-	// stableAfter is the time for which the set of instances must be unchanged before a lane moves between live instances.
-	stableAfter = 5 * time.Second
+	// stabilityTime is the time for which the set of instances must not change before a lane moves between live
+	// instances.
+	stabilityTime = 5 * time.Second
 	// maxWrites is the maximum number of attempts to write the table in one round. An attempt fails if another message is
 	// stored first, and a client may store a hundred messages a second on the table's subject.
 	maxWrites = 30
 )
 
-// agree ends the leases that the table contradicts, writes this instance's changes into the table, and then grants the
+// agree ends the leases that contradict the table, writes this instance's changes into the table, and then grants the
 // lanes that the table gives to this instance.
 func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 	for range maxWrites {
 		s.reconcile(sent)
 		s.checkIdentities()
-		if !s.view.known && !s.createTable() {
+		if !s.view.hasTable && !s.createTable() {
 			s.ask(time.Now())
 			return nil
 		}
@@ -63,15 +64,15 @@ func (s *Shared) rereadTable(ctx context.Context) error {
 // reconcile ends the leases of lanes that the table gives to another instance. Then it renews the grace, and sends a
 // beat to the workers. Sent is the time at which this instance sent its own beat.
 func (s *Shared) reconcile(sent time.Time) {
-	before := s.grace.Load()
+	previous := s.grace.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for lane, l := range s.local.leases {
+	for lane, l := range s.state.leases {
 		c, known := s.view.table.Lanes[lane]
-		if l.fromCalls {
+		if l.provisional {
 			switch {
 			case c.Instance == s.self.id:
-				l.fromCalls, l.epoch = false, c.Epoch
+				l.provisional, l.epoch = false, c.Epoch
 			case s.view.liveness.alive(c.Instance, time.Now()) && !s.disowns(c.Instance, lane):
 				s.log.Warn("gave up a lane taken in the outage; another live instance owns it",
 					"stream", lane, "instance", c.Instance)
@@ -87,9 +88,9 @@ func (s *Shared) reconcile(sent time.Time) {
 		}
 	}
 	now := s.at(time.Now())
-	lapsed := !before.permits(now, true)
-	s.grace.Store(&grace{since: s.at(sent)})
-	for lane, l := range s.local.leases {
+	lapsed := !previous.permits(now, true)
+	s.grace.Store(&grace{beatSentAt: s.at(sent)})
+	for lane, l := range s.state.leases {
 		if l.stuck(now) {
 			s.log.Error("the worker of a lane is stuck; gave up the lane", "stream", lane)
 			s.revoke(l)
@@ -101,25 +102,25 @@ func (s *Shared) reconcile(sent time.Time) {
 	}
 }
 
-// disowns reports whether an instance, which owns the lane in the table, has sent a call within lostAfter that does not
-// list the lane. The caller holds the lock.
+// disowns reports whether an instance, which owns the lane in the table, has sent a call within livenessTimeout that
+// does not list the lane. The caller holds the lock.
 func (s *Shared) disowns(id, lane string) bool {
-	c, known := s.local.calls[id]
-	_, has := c.Owns[lane]
-	return known && !has && time.Since(c.at) < lostAfter
+	c, known := s.state.calls[id]
+	_, listed := c.OwnedLanes[lane]
+	return known && !listed && time.Since(c.at) < livenessTimeout
 }
 
-// revoke ends a lease: its lane is free, or belongs to another instance. The caller holds the lock.
+// revoke ends a lease whose lane is free, or belongs to another instance. The caller holds the lock.
 func (s *Shared) revoke(l *sharedLease) {
 	l.lost.Store(true)
 	l.end()
-	delete(s.local.leases, l.lane)
+	delete(s.state.leases, l.lane)
 }
 
 // hasPeers reports whether other instances may run.
 func (s *Shared) hasPeers() bool {
-	return len(s.others(s.view.table)) > 0 || !s.rounds.sweepAt.IsZero() ||
-		time.Since(s.self.base)-time.Duration(s.received.call.Load()) < lostAfter
+	return len(s.otherMembers(s.view.table)) > 0 || !s.rounds.sweepAt.IsZero() ||
+		time.Since(s.self.base)-time.Duration(s.callState.last.Load()) < livenessTimeout
 }
 
 // write replaces the table and announces the change.
@@ -136,7 +137,7 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	if err != nil {
 		return err
 	}
-	for _, id := range s.others(s.view.table) {
+	for _, id := range s.otherMembers(s.view.table) {
 		if _, stays := t.Instances[id]; !stays {
 			s.log.Warn("an instance has stopped; others take over its lanes", "instance", id,
 				"silent_for", s.view.liveness.unchangedFor(id).Round(time.Millisecond))
@@ -148,36 +149,36 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 	return nil
 }
 
-// endReleased ends the leases of these releases. The other instances can now read, in the table or in a call, that the
-// lanes are free.
+// endReleased ends the leases of releases. The other instances can now read, in the table or in a call, that the lanes
+// are free.
 func (s *Shared) endReleased(released []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range released {
-		if s.local.leases[r.lease.lane] == r.lease {
+		if s.state.leases[r.lease.lane] == r.lease {
 			s.revoke(r.lease)
 		}
 		close(r.done)
 	}
-	s.local.releases = slices.DeleteFunc(s.local.releases, func(r *release) bool { return slices.Contains(released, r) })
+	s.state.releases = slices.DeleteFunc(s.state.releases, func(r *release) bool { return slices.Contains(released, r) })
 }
 
 // grant creates leases for the lanes that the table gives to this instance. For a lane that another instance owns, it
 // calls the waiter's callback.
 func (s *Shared) grant() {
-	var waiting []func()
+	var callbacks []func()
 	s.mu.Lock()
-	for lane, w := range s.local.waiters {
+	for lane, w := range s.state.waiters {
 		switch c := s.view.table.Lanes[lane]; {
-		case c.Instance == s.self.id && s.local.leases[lane] == nil:
+		case c.Instance == s.self.id && s.state.leases[lane] == nil:
 			s.newLease(lane, w)
 		case s.view.liveness.everAlive(c.Instance):
-			waiting = append(waiting, w.waiting)
+			callbacks = append(callbacks, w.onStandby)
 		}
 	}
 	s.mu.Unlock()
-	for _, f := range waiting {
-		f()
+	for _, callback := range callbacks {
+		callback()
 	}
 }
 
@@ -185,32 +186,32 @@ func (s *Shared) grant() {
 func (s *Shared) newLease(lane string, w *waiter) *sharedLease {
 	c := s.view.table.Lanes[lane]
 	l := &sharedLease{
-		shared: s, lane: lane, from: Cursor{Next: c.Next, Created: c.Created}, epoch: c.Epoch,
+		shared: s, lane: lane, cursor: Cursor{Next: c.Next, Created: c.Created}, epoch: c.Epoch,
 		beats: make(chan struct{}, 1), done: make(chan struct{}),
 	}
-	s.local.leases[lane] = l
-	w.got <- l
-	delete(s.local.waiters, lane)
+	s.state.leases[lane] = l
+	w.lease <- l
+	delete(s.state.waiters, lane)
 	return l
 }
 
 // handOver asks the workers to release the lanes that belong to another instance's share. A lane stays with this
 // instance until its worker releases it.
 func (s *Shared) handOver(now time.Time) {
-	if now.Sub(s.view.membersChanged) < stableAfter {
+	if now.Sub(s.view.membersChanged) < stabilityTime {
 		return
 	}
-	share, moving := shares(s.view.table, s.cfg.MaxOwners), 0
+	share, moves := shares(s.view.table, s.cfg.MaxOwners), 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for lane, l := range s.local.leases {
-		if to := share[lane]; to != s.self.id && s.view.liveness.alive(to, now) && !l.ended && !l.fromCalls {
-			s.log.Debug("handing a lane over", "stream", lane, "to", to)
+	for lane, l := range s.state.leases {
+		if owner := share[lane]; owner != s.self.id && s.view.liveness.alive(owner, now) && !l.ended && !l.provisional {
+			s.log.Debug("handing a lane over", "stream", lane, "to", owner)
 			l.end()
-			moving++
+			moves++
 		}
 	}
-	if moving > 0 {
-		s.log.Info("handing lanes over to other instances", "lanes", moving, "keeping", len(s.local.leases)-moving)
+	if moves > 0 {
+		s.log.Info("handing lanes over to other instances", "lanes", moves, "keeping", len(s.state.leases)-moves)
 	}
 }

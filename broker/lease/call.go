@@ -7,18 +7,19 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// call is a message between instances that no stream stores. It announces a change of the table, asks which instances
-// are alive, or answers that question. A call proves that its sender is alive, even if a client's message hides the
-// sender's counter. A call also lists the sender's lanes: while the stream is unusable, the instances divide the lanes
-// by these lists.
+// call is a message between instances that no stream stores. A call announces a change of the table, asks which
+// instances are alive, or answers that question. It proves that its sender is alive, even if a client's message hides
+// the sender's counter. A call also lists the sender's lanes: while the stream is unusable, the instances divide the
+// lanes by these lists.
 type call struct {
-	ID     string            `json:"id"`
-	Beat   uint64            `json:"beat"`             // the sender's counter
-	Ask    bool              `json:"ask,omitempty"`    // a question: every live instance must answer
-	Answer bool              `json:"answer,omitempty"` // the answer to a question; the table has not changed
-	Knows  bool              `json:"knows,omitempty"`  // the sender has read or created a valid table
-	Owns   map[string]uint64 `json:"owns,omitempty"`   // the sender's lanes, with the claims' epochs; zero for no claim
-	Wants  []string          `json:"wants,omitempty"`  // the lanes that the sender can own
+	ID       string `json:"id"`
+	Beat     uint64 `json:"beat"`             // the sender's counter
+	Question bool   `json:"ask,omitempty"`    // every live instance must answer
+	Answer   bool   `json:"answer,omitempty"` // the answer to a question; the table has not changed
+	HasTable bool   `json:"knows,omitempty"`  // the sender has read or created a valid table
+
+	OwnedLanes    map[string]uint64 `json:"owns,omitempty"`  // with the claims' epochs; zero for no claim
+	EligibleLanes []string          `json:"wants,omitempty"` // the lanes that the sender can own
 }
 
 // lastCall is the last call of another instance, with the time of its arrival.
@@ -40,24 +41,24 @@ func (s *Shared) receive(m *nats.Msg) {
 		return
 	}
 	now := time.Now()
-	s.received.call.Store(int64(now.Sub(s.self.base)))
+	s.callState.last.Store(int64(now.Sub(s.self.base)))
 	mustRead := !c.Answer
 	if c.ID != "" {
 		s.mu.Lock()
-		before, known := s.local.calls[c.ID]
-		if known && c.Beat <= before.Beat { // a repeated call
+		previous, known := s.state.calls[c.ID]
+		if known && c.Beat <= previous.Beat { // a repeated call
 			s.mu.Unlock()
 			return
 		}
-		s.local.calls[c.ID] = lastCall{call: c, at: now}
+		s.state.calls[c.ID] = lastCall{call: c, at: now}
 		s.mu.Unlock()
-		mustRead = mustRead || !known || now.Sub(before.at) > lostAfter
+		mustRead = mustRead || !known || now.Sub(previous.at) > livenessTimeout
 	}
-	if c.Knows {
-		s.received.informed.Store(int64(now.Sub(s.self.base)))
+	if c.HasTable {
+		s.callState.lastInformed.Store(int64(now.Sub(s.self.base)))
 	}
-	if c.Ask {
-		s.received.question.Store(true)
+	if c.Question {
+		s.callState.question.Store(true)
 	}
 	if mustRead {
 		s.wake()
@@ -68,17 +69,17 @@ func (s *Shared) receive(m *nats.Msg) {
 // instances are alive, takeCalls answers.
 func (s *Shared) takeCalls(now time.Time) {
 	s.mu.Lock()
-	for id, c := range s.local.calls {
-		if now.Sub(c.at) > forgetAfter {
-			delete(s.local.calls, id)
+	for id, c := range s.state.calls {
+		if now.Sub(c.at) > callLifetime {
+			delete(s.state.calls, id)
 			continue
 		}
-		if _, there := s.view.table.Instances[id]; there {
+		if _, ok := s.view.table.Instances[id]; ok {
 			s.view.liveness.record(id, c.Beat, true, c.at)
 		}
 	}
 	s.mu.Unlock()
-	if s.received.question.Swap(false) {
+	if s.callState.question.Swap(false) {
 		s.call(call{Answer: true})
 	}
 }
@@ -88,21 +89,21 @@ func (s *Shared) announce() { s.call(call{}) }
 
 // ask asks which instances are alive, at most once per beatInterval.
 func (s *Shared) ask(now time.Time) {
-	if now.Sub(s.rounds.asked) >= beatInterval {
-		s.rounds.asked = now
-		s.call(call{Ask: true})
+	if now.Sub(s.rounds.askedAt) >= beatInterval {
+		s.rounds.askedAt = now
+		s.call(call{Question: true})
 	}
 }
 
 // call adds this instance's id, counter and lanes to a call, and sends the call.
 func (s *Shared) call(c call) {
-	s.rounds.beats++
-	c.ID, c.Beat, c.Knows, c.Owns = s.self.id, s.rounds.beats, s.view.known, make(map[string]uint64)
+	s.rounds.counter++
+	c.ID, c.Beat, c.HasTable, c.OwnedLanes = s.self.id, s.rounds.counter, s.view.hasTable, make(map[string]uint64)
 	s.mu.Lock()
-	for lane, l := range s.local.leases {
-		c.Owns[lane] = l.epoch
+	for lane, l := range s.state.leases {
+		c.OwnedLanes[lane] = l.epoch
 	}
-	c.Wants = s.wants()
+	c.EligibleLanes = s.eligibleLanes()
 	s.mu.Unlock()
 	body, err := json.Marshal(c)
 	if err == nil {

@@ -14,47 +14,45 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// The conformance suite checks the contract of Leaser and Lease, for every kind of leaser.
-
 // kind is a kind of leaser.
 type kind struct {
-	// agrees is true if the instances communicate, and take over each other's lanes with their cursors.
-	agrees bool
+	// shared is true if the instances communicate, and take over each other's lanes with their cursors.
+	shared bool
 	// start starts a leaser that runs until stop is called, or the test ends. The leaser owns the given lanes, unless
-	// agrees is true.
+	// shared is true.
 	start func(lanes ...string) (l Leaser, stop func())
 }
 
-// conform runs a test for each kind of leaser, in a bubble.
+// conform runs a test of the contract of Leaser and Lease for each kind of leaser, in a bubble.
 func conform(t *testing.T, f func(t *testing.T, k kind)) {
 	t.Helper()
 	t.Run("Static", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f(t, kind{start: func(lanes ...string) (Leaser, func()) {
 				l := Static{Lanes: lanes}
-				return l, running(t, l)
+				return l, startLeaser(t, l)
 			}})
 		})
 	})
 	t.Run("Shared", func(t *testing.T) {
 		withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-			f(t, kind{agrees: true, start: func(...string) (Leaser, func()) {
-				l := NewShared(conforming(t, s))
-				return l, running(t, l)
+			f(t, kind{shared: true, start: func(...string) (Leaser, func()) {
+				l := NewShared(conformConfig(t, s))
+				return l, startLeaser(t, l)
 			}})
 		})
 	})
 }
 
-func conforming(t *testing.T, s *natstest.Server) SharedConfig {
+func conformConfig(t *testing.T, s *natstest.Server) SharedConfig {
 	return SharedConfig{
 		Conn: s.Connect(nats.ReconnectBufSize(-1)), APIPrefix: "$JS.API", Subjects: testSubjects, MaxOwners: 1, Host: "h",
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 }
 
-// running starts a leaser. Stop ends it; otherwise, the end of the test does.
-func running(t *testing.T, l Leaser) (stop func()) {
+// startLeaser runs a leaser until stop is called, or the test ends.
+func startLeaser(t *testing.T, l Leaser) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -64,10 +62,9 @@ func running(t *testing.T, l Leaser) (stop func()) {
 	return stop
 }
 
-// acquire acquires a free lane, within the given time.
-func acquire(t *testing.T, l Leaser, lane string, within time.Duration) Lease {
+func acquire(t *testing.T, l Leaser, lane string, timeout time.Duration) Lease {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), within)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	got, err := l.Acquire(ctx, lane, func() {})
 	if err != nil {

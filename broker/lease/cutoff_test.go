@@ -20,7 +20,7 @@ func TestServerAway(t *testing.T) {
 		a, b := startPeer(t, s, lanes(4)), startPeer(t, s, lanes(4))
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "2 2", a, b)
-		kept := leasesOf(a)
+		leases := leasesOf(a)
 		s.Stop()
 		time.Sleep(6 * time.Second)
 		checkHolds(t, "0 0", a, b)
@@ -28,7 +28,7 @@ func TestServerAway(t *testing.T) {
 		s.Start()
 		time.Sleep(500 * time.Millisecond)
 		checkHolds(t, "2 2", a, b)
-		checkKept(t, kept)
+		checkKept(t, leases)
 	})
 }
 
@@ -69,24 +69,24 @@ func withGate(g *gate) option {
 	}
 }
 
-// TestAloneIsCutOff: an instance that was alone and lost its connection, however briefly, reads the table before it
-// continues. If another instance has taken over meanwhile, no lane ever has two owners.
+// TestAloneIsCutOff: an instance that was alone and lost its connection, even briefly, reads the table before it
+// continues. If another instance has taken over, no lane ever has two owners.
 func TestAloneIsCutOff(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		g := &gate{Server: s}
 		a := startPeer(t, s, lanes(4), withGate(g))
 		time.Sleep(10 * time.Second)
-		lease := a.all()["L0"]
-		before := lastSequence(t, js)
+		lease := a.currentLeases()["L0"]
+		sequence := lastSequence(t, js)
 		g.set(true)
 		time.Sleep(50 * time.Millisecond)
 		checkHolds(t, "0", a)
 		g.set(false)
 		time.Sleep(100 * time.Millisecond)
 		checkHolds(t, "4", a)
-		if got := lastSequence(t, js) - before; got != 1 || a.all()["L0"] != lease {
-			t.Errorf("after 50ms without a connection: %d requests, want 1; the same lease: %t", got,
-				a.all()["L0"] == lease)
+		if got := lastSequence(t, js) - sequence; got != 1 || a.currentLeases()["L0"] != lease {
+			t.Errorf("after 50ms without a connection: %d requests, want 1; the same lease: %t, want true", got,
+				a.currentLeases()["L0"] == lease)
 		}
 
 		g.set(true)
@@ -120,24 +120,24 @@ func TestBackWhileFull(t *testing.T) {
 // TestAloneIsCutOffUnanswered: an instance that is alone stops immediately if it loses its connection while it waits
 // for an answer of the leader. It does not act again until it has read the table.
 func TestAloneIsCutOffUnanswered(t *testing.T) {
-	for _, away := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
+	for _, cut := range []time.Duration{50 * time.Millisecond, 10 * time.Second} {
 		withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
-			g, m := &gate{Server: s}, &muted{}
+			g, m := &gate{Server: s}, &mutableAPI{}
 			a := startPeer(t, s, lanes(4), withGate(g), m.option(t, s), withKeys)
 			time.Sleep(pollInterval - signInterval/2)
 			m.Store(true)
 			time.Sleep(signInterval)
 			checkHolds(t, "4", a)
-			before := lastSequence(t, js)
+			sequence := lastSequence(t, js)
 			g.set(true)
 			time.Sleep(50 * time.Millisecond)
-			checkEvery(t, 50*time.Millisecond, away, "0", a)
+			checkEvery(t, 50*time.Millisecond, cut, "0", a)
 			m.Store(false)
 			g.set(false)
 			time.Sleep(100 * time.Millisecond)
 			checkHolds(t, "4", a)
-			if got := lastSequence(t, js) - before; got != 1 {
-				t.Errorf("after %s without a connection: stored %d counters before it continued, want 1", away, got)
+			if got := lastSequence(t, js) - sequence; got != 1 {
+				t.Errorf("after %s without a connection: stored %d counters before it continued, want 1", cut, got)
 			}
 		})
 	}
@@ -149,10 +149,10 @@ func TestFailedOffline(t *testing.T) {
 		for _, connected := range []bool{true, false} {
 			a := NewShared(SharedConfig{Conn: s.Connect(), APIPrefix: "$JS.API", Subjects: testSubjects,
 				Connected: func() bool { return connected }, Log: slog.New(slog.DiscardHandler)})
-			a.grace.Store(&grace{since: a.now(), alone: true})
+			a.grace.Store(&grace{beatSentAt: a.now(), alone: true})
 			a.handleFailure(t.Context(), time.Now(), errStale)
 			if got := a.grace.Load().permits(a.now(), connected); got != connected {
-				t.Errorf("connected %t: the instance may act: %t", connected, got)
+				t.Errorf("connected %t: the instance may act: %t, want %t", connected, got, connected)
 			}
 		}
 	})
@@ -184,18 +184,18 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// TestAloneFindsOut: an instance that is alone, and whose connection never breaks, does not receive the calls of
-// another instance that takes over. It reads the table every ten seconds, and immediately after Probe. So two instances
-// own the lanes for a bounded time.
-func TestAloneFindsOut(t *testing.T) {
+// TestAloneDetectsPeer: an instance that is alone, and stays connected, does not receive the calls of another instance
+// that takes over. It reads the table every ten seconds, and immediately after Probe. So two instances own the lanes
+// for a bounded time.
+func TestAloneDetectsPeer(t *testing.T) {
 	for _, probed := range []bool{false, true} {
 		for phase := time.Duration(0); phase < pollInterval; phase += 1700 * time.Millisecond {
 			withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 				a := startPeer(t, s, lanes(4), withoutCalls)
 				time.Sleep(time.Minute + phase)
 				b := startPeer(t, s, lanes(4), withoutCalls)
-				for begun := time.Now(); len(b.holds()) == 0; time.Sleep(time.Millisecond) {
-					if time.Since(begun) > 2*pollInterval {
+				for start := time.Now(); len(b.holds()) == 0; time.Sleep(time.Millisecond) {
+					if time.Since(start) > 2*pollInterval {
 						t.Fatal("the other instance takes over no lane")
 					}
 				}
@@ -204,8 +204,8 @@ func TestAloneFindsOut(t *testing.T) {
 					a.Probe()
 					limit = maxHandover
 				}
-				for begun := time.Now(); len(a.holds())+len(b.holds()) > 4; time.Sleep(time.Millisecond) {
-					if time.Since(begun) > limit {
+				for start := time.Now(); len(a.holds())+len(b.holds()) > 4; time.Sleep(time.Millisecond) {
+					if time.Since(start) > limit {
 						t.Fatalf("lanes have two owners after %s", limit)
 					}
 				}

@@ -11,8 +11,8 @@
 //	counter   one message for each instance, which holds a number
 //	beat      an instance's raise of its own counter, once a second
 //	call      a message on a plain subject, which no stream stores
-//	round     the unit of work: beat, read the table and the counters, write the table, announce the change
-//	liveness  whether another instance is alive, inferred from its counter and its calls
+//	round     a beat, a read of the table and the counters, a write of the table, and the announcement of the change
+//	liveness  the state of another instance, alive or dead, inferred from its counter and its calls
 //	grace     the time for which an instance may act after its last good round
 //	share     the lanes that an instance should own
 //
@@ -24,9 +24,9 @@
 // has in flight is sent under the same id. The previous owner's cursor is valid only in the stream for which it was
 // stored. The time of creation identifies that stream.
 //
-// So a lease need not be exclusive at every moment. No lease can be: a process may be suspended between the check of
-// its lease and the publish that follows. Two requirements remain. Duplicates must be rare, and no lane may stay
-// without an owner.
+// So a lease need not be exclusive at every moment. No lease can be exclusive at every moment: a process may be
+// suspended between the check of its lease and the next publish. Two requirements remain. Duplicates must be rare, and
+// no lane may stay without an owner.
 //
 // # How instances agree
 //
@@ -46,7 +46,8 @@
 //     instance also reads the table after an outage of JetStream (Probe) or of its connection.
 //   - Shares are even, among at most MaxOwners instances, with the fewest moves. Every instance computes all shares
 //     from the table (see shares), and acts only on its own share: it claims the free lanes of its share, and gives up
-//     lanes of other shares. So no instance leads the others, and an instance with an outdated table does no harm.
+//     lanes of other shares. So there is no leader among the instances, and an instance with an outdated table does no
+//     harm.
 //   - An instance that reads a message of a newer format than its own declines the lane. As long as an instance of a
 //     newer format can own the lane, the share of the older instance does not contain the lane.
 //   - After an instance has joined, no lane moves until the set of instances has been the same for 5 s. An instance
@@ -54,39 +55,39 @@
 //     owner starts immediately at that cursor.
 //   - An instance is dead if an observer has read its counter, and a round that begins 5 s later shows the same
 //     counter. The observer's monotonic clock measures the 5 s. If the observer's own rounds fail, the observer starts
-//     the measurement again, because the other instance may have been unable to raise its counter, too.
+//     the measurement again, because the other instance may also have been unable to raise its counter.
 //
 // # Forged messages
 //
-// A client may not publish below delaysys. But the server publishes the acknowledgement of a client's message on the
-// subject that the client names, and that can be the table's subject. So every message has a seal (message.Keys). Of a
-// message without a valid seal, instances use only the sequence, which the next write has to name. They keep the last
-// good table, and write it back. An instance that did not read the last good table writes back an older table. So if an
-// instance knows newer claims, with higher epochs than the table has, it keeps these claims, and writes them back. Thus
-// no working owner loses a lane. (In a test without this rule, a client hid every table during 30 restarts in turn, and
+// A client may not publish below delaysys. But the server publishes the acknowledgement of a client's message on any
+// subject that the client names, even on the table's subject. So every message has a seal (message.Keys). Of a message
+// without a valid seal, instances use only the sequence, which the next write has to name. They keep the last good
+// table, and write it back. An instance that did not read the last good table writes back an older table. So if an
+// instance has newer claims, with higher epochs than the table's claims, it keeps these claims, and writes them back.
+// Thus no working owner loses a lane. (In a test without this rule, a client hid every table during 30 restarts, and
 // owners lost five lanes.)
 //
 // A forged counter hides the real counter. Then the other instances ask the instance of that counter by a call, and the
 // answer is a sign of life. Instances read messages by their subjects, so messages on other subjects cost nothing. If a
-// client stores an old sealed table or counter again, instances recognize that it is old. A counter and the version of
+// client stores an old sealed table or counter again, instances recognize the old message: a counter and the version of
 // the table only rise, the version is at least the writer's time, and each table contains the sequence of the message
 // that it replaced.
 //
 // If an instance starts and finds no table in a stream that has stored messages before, it waits 5 s for an instance
-// that knows the table. Then it creates a new table. This takes no lane from an owner: owners enter their lanes in the
-// new table, and a lane that is not in the table is free only when the set of instances has not changed for 5 s.
+// that has the table. Then it creates a new table. The new table takes no lane from an owner: owners enter their lanes
+// in it, and a lane that is not in the table is free only when the set of instances has not changed for 5 s.
 //
 // # When an owner may no longer act
 //
 // An instance stops acting on its lanes 5 s after it sent its last good beat: Held returns false. Another instance
-// takes over 5 s after it read that beat, which is later. The instance measures with the monotonic clock and with the
-// wall clock, and uses the longer time, because the monotonic clock stops while a machine is suspended.
+// takes over 5 s after it read that beat, which is later. The instance measures the 5 s with the monotonic clock and
+// with the wall clock, and uses the longer time, because the monotonic clock stops while a machine is suspended.
 //
-// But ownership must not stop delivery. An instance whose beats fail may act for longer on three conditions: its
-// grace has never ended since the last good beat, the connection is up, and the instance continues to try. Usually the
-// other instances cannot write either, and so cannot replace this instance. If only this instance has lost the stream,
-// a lane may have two owners until this instance reads the table again. If the leader has no room for a beat, but shows
-// a table in which the lane belongs to the instance, no other owner can exist.
+// But ownership must not stop delivery. An instance whose beats fail may act for longer on three conditions: its grace
+// has never ended since the last good beat, the connection is up, and the instance continues to try. Usually the other
+// instances also cannot write, and so cannot replace this instance. If only this instance has lost the stream, a lane
+// may have two owners until this instance reads the table again. If the leader has no room for a beat, but shows a
+// table in which the lane belongs to the instance, no other owner can exist.
 //
 // While rounds fail, instances list their lanes in calls. After 15 s, which is longer than an election, or after 5 s of
 // errFull, they use these lists in place of the table. Each instance keeps its lanes. A lane that no call lists goes to
@@ -94,41 +95,40 @@
 // a full account delivers, although it cannot enter itself in the table. Without deliveries the account would stay
 // full. The instance enters such a lane as soon as it can write the table and the table has no live owner of the lane.
 //
-// A lease does not end when Held returns false. If the instance can beat again and is still the owner in the table, it
-// continues with all its messages in flight, and delivers none of them twice. Only the table, or in an outage the call
-// of another instance, ends a lease (Done).
+// A lease does not end when Held returns false. If the instance can beat again, and is still the owner in the table, it
+// continues with all its messages in flight, and causes no duplicates. Only the table, or in an outage the call of
+// another instance, ends a lease (Done).
 //
-// After every good round, each worker must also receive from a channel (Beats). A worker that does not receive within
-// 5 s loses its lane, even if the rest of the process runs. A separate goroutine would keep the lane of a stuck worker.
-// After Held has returned false, the next value of the channel shows that Held returns true again.
+// After every good round, each worker must also receive from a channel (Beats). A worker that does not receive within 5
+// s loses its lane, even if the rest of the process runs. A separate goroutine for the beats would keep the lane of a
+// stuck worker. After Held has returned false, the next value of the channel shows that Held returns true again.
 //
 // An instance that is alone does not raise its counter. It renews a sign of life every 2 s, in memory only. It acts
-// only while it is connected and this sign is less than 4 s old. If one of these conditions fails, it may have missed a
-// call, so it reads the table before it acts again.
+// only while it is connected and this sign is less than 4 s old. Otherwise it may have missed a call, so it reads the
+// table before it acts again.
 //
 // # Instances that restart
 //
 // A killed instance stays in the table. Its next run has the same name or the same place, and sends a call. If the
 // earlier run does not answer within 300 ms, the new run takes over. If the new run has locked the place, the earlier
 // run has ended, and the new run takes over immediately. The operator chooses the name. The broker derives the place
-// from the host's name and an address. Two instances have the same place by mistake if their hosts have the same name
-// and the address is local to each host.
+// from the host's name and an address. If two hosts have the same name, and the address is local to each host, two
+// instances have the same place by mistake.
 //
-// If both instances are alive, the younger yields: it stops if both have the same name, and continues without a place
-// if only their places are equal. Each instance detects the other by a call, or by a change of the other's counter. If
-// no call arrived at the start, the elder detects the younger when the elder next reads the table. Until then both own
-// the lanes.
+// If both instances are alive, the younger stops if they have the same name, and continues without a place if only
+// their places are equal. Each instance detects the other by a call, or by a change of the other's counter. If no call
+// arrived at the start, the elder detects the younger in its next read of the table. Until then both own the lanes.
 //
 // # The situations
 //
 // Each situation, its outcome, and the test that shows it.
 //
-//	an instance alone      owns all lanes, one request every 10 s         TestAloneCostsLittle, TestDeniedIsToldWhenHeld
-//	  joined, no call      two owners, for 10 s or until a call           TestAloneFindsOut, test/TestTwoOwnersEnd
+//	an instance alone      owns all lanes, one request every 10 s         TestAloneCostsLittle, TestDeniedWorkerGetsBeat
+//	  joined, no call      two owners, for 10 s or until a call           TestAloneDetectsPeer, test/TestTwoOwnersEnd
 //	  cut off, back        stops; reads the table first                   TestAloneIsCutOff, TestAloneIsCutOffUnanswered
 //	  killed, back         resumes in 300 ms; if locked, immediately      TestPlaceIsResumed, TestNameIsResumed
-//	several instances      even shares, fewest moves                      TestJoinWaitsAndMovesFewest, TestStartAtOnce
-//	  one stops            its lanes move immediately, with the cursors   TestStopHandsOverAtOnce
+//	several instances      even shares, fewest moves                      TestJoinWaitsAndMovesFewest, TestParallelStart
+//	  one stops            its lanes move immediately, with the cursors   TestStopHandsOver
 //	  one dies             its lanes move within 5.5 s                    TestCrashIsNoticed
 //	  one hangs            loses the lanes whose workers are stuck        TestStuckLoopLosesItsLane
 //	  one is cut off       stops before its lanes move; later shares      TestCutOff
@@ -149,24 +149,24 @@
 //	stream purged          no change: an instance writes the table back   TestPurged, test/TestOwnersPurgedThenCrash
 //	forged table           no change: an instance writes the table back   TestForgedTable, TestOldTable,
 //	                                                                      TestLostClaimIsKept, TestRestartsUnderForgery,
-//	                                                                      TestForgedBeforeAnybody
-//	forged counters        no change                                      TestForgedCounter, TestForgedElsewhere,
+//	                                                                      TestForgedBeforeTable
+//	forged counters        no change                                      TestForgedCounter, TestForgedInstances,
 //	                                                                      TestForgedCalls
 //
 // When the stream is usable again, every instance keeps its lanes, and soon the shares are even.
 //
 // # Tried and rejected
 //
-//   - Leases that expire by a TTL. A key with a per-key TTL never expires once it has been updated. A bucket's TTL
-//     expires claims without an event, by each server's own wall clock. A replicated bucket does not answer for 7 s
-//     after its leader dies, so every owner would stop, and all lanes would move, for no reason.
+//   - Leases that expire by a TTL. A key with a per-key TTL never expires after an update. A bucket's TTL expires
+//     claims without an event, by each server's own wall clock. A replicated bucket does not answer for 7 s after its
+//     leader dies, so every owner would stop, and all lanes would move, for no reason.
 //   - A KV bucket. The stream is configured like a bucket, under another name. But nats-server denies $KV.> across a
 //     leaf node, behind which brokers with DELAY_JS_DOMAIN run, and any replica may answer reads of a bucket. The
 //     broker already has permission to publish below delaysys.
-//   - An answer to a call as the only sign of life. A counter also proves that its owner can write. Calls count too,
+//   - An answer to a call as the only sign of life. A counter also proves that its owner can write. Calls also count,
 //     for a hidden counter and for times when no instance can write.
 //   - Reading all messages of the stream in order. A client that stores many messages could delay the reader forever.
 //   - Stopping after 15 s without a successful write. In a full account, two or more instances would wait forever.
-//   - DELAY_OWNERS in memory. After a restart of the servers the cursors are lost, and memory can be full, too.
+//   - DELAY_OWNERS in memory. After a restart of the servers the cursors are lost, and memory can also be full.
 //   - One key for each claim. Whether the shares are even depends on all claims together.
 package lease

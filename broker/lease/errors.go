@@ -7,12 +7,12 @@ import "errors"
 var ErrNameInUse = errors.New("another instance has the same name")
 
 var (
-	// errConflict is returned when the last message of a subject is not the one that the write should replace.
+	// errConflict is returned when the last message of a subject is not the message that the write should replace.
 	errConflict = errors.New("another instance wrote first")
 	// errStale is returned when an answer does not show a message that was stored before the request.
 	errStale = errors.New("a server returned an outdated state")
 	// errFull is returned when a leader has no room in the stream, the account, the server's memory or its disk. The
-	// leader then refuses the writes of all other instances, too.
+	// leader then also refuses the writes of all other instances.
 	errFull = errors.New("no room")
 	// errCutOff is returned when the connection's state changed during a request.
 	errCutOff = errors.New("the connection was lost")

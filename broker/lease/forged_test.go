@@ -20,7 +20,7 @@ import (
 const acknowledgement = `{"stream":"DELAY_10m", "seq":7}`
 
 // flood stores messages on subjects at an interval, until stop is called or the test ends.
-func flood(t *testing.T, s *natstest.Server, subject func() string, every time.Duration) (stop func()) {
+func flood(t *testing.T, s *natstest.Server, subject func() string, interval time.Duration) (stop func()) {
 	t.Helper()
 	nc := s.Connect()
 	end, done := make(chan struct{}), make(chan struct{})
@@ -30,7 +30,7 @@ func flood(t *testing.T, s *natstest.Server, subject func() string, every time.D
 			select {
 			case <-end:
 				return
-			case <-time.After(every + rand.N(every/10)):
+			case <-time.After(interval + rand.N(interval/10)):
 				if err := nc.Publish(subject(), []byte(acknowledgement)); err != nil {
 					t.Errorf("flood: %v", err)
 				}
@@ -42,21 +42,21 @@ func flood(t *testing.T, s *natstest.Server, subject func() string, every time.D
 	return stop
 }
 
-func onTable() string { return testSubjects.Table }
+func tableSubject() string { return testSubjects.Table }
 
 // TestForgedTable: a client stores messages on the table's subject. No lane moves, and instances can still join, leave,
 // and take over from a dead instance.
 func TestForgedTable(t *testing.T) {
 	natstest.Long(t)
-	for _, every := range []time.Duration{time.Second, 10 * time.Millisecond} {
-		t.Run(every.String(), func(t *testing.T) {
+	for _, interval := range []time.Duration{time.Second, 10 * time.Millisecond} {
+		t.Run(interval.String(), func(t *testing.T) {
 			withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 				a, b := startPeer(t, s, lanes(6), withKeys), startPeer(t, s, lanes(6), withKeys)
 				time.Sleep(10 * time.Second)
-				kept := leasesOf(a, b)
-				stop := flood(t, s, onTable, every)
+				leases := leasesOf(a, b)
+				stop := flood(t, s, tableSubject, interval)
 				checkFor(t, 2*time.Minute, "3 3", a, b)
-				checkKept(t, kept)
+				checkKept(t, leases)
 
 				c := startPeer(t, s, lanes(6), withKeys)
 				time.Sleep(20 * time.Second)
@@ -75,16 +75,16 @@ func TestForgedTable(t *testing.T) {
 	}
 }
 
-// TestForgedBeforeAnybody: a forged table is stored, and no instance knows a valid table. Two instances that start wait
-// 5 s and create a new table. They do not take the same lanes.
-func TestForgedBeforeAnybody(t *testing.T) {
+// TestForgedBeforeTable: a forged table is stored, and no instance has a valid table. Two instances that start wait 5 s
+// and create a new table. They do not take the same lanes.
+func TestForgedBeforeTable(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
-		stop := flood(t, s, onTable, 10*time.Millisecond)
+		stop := flood(t, s, tableSubject, 10*time.Millisecond)
 		time.Sleep(time.Second)
 		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
-		time.Sleep(stableAfter - maxHandover)
+		time.Sleep(stabilityTime - maxHandover)
 		checkHolds(t, "0 0", a, b)
-		awaitHolds(t, 2*stableAfter, 4, a, b)
+		awaitHolds(t, 2*stabilityTime, 4, a, b)
 		time.Sleep(10 * time.Second)
 		checkFor(t, time.Minute, "2 2", a, b)
 		stop()
@@ -97,29 +97,29 @@ func TestForgedCounter(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
 		time.Sleep(10 * time.Second)
-		kept := leasesOf(a, b)
+		leases := leasesOf(a, b)
 		n := 0
 		subject := func() string { n++; return testSubjects.Beat + []*peer{a, b}[n%2].Instance() }
 		stop := flood(t, s, subject, 5*time.Millisecond)
 		checkFor(t, time.Minute, "2 2", a, b)
-		checkKept(t, kept)
+		checkKept(t, leases)
 		stop()
 		time.Sleep(3 * time.Second)
 
-		m, _, err := b.store.last(context.Background(), testSubjects.Beat+a.Instance())
+		m, _, err := b.store.lastMessage(context.Background(), testSubjects.Beat+a.Instance())
 		if err != nil {
 			t.Fatal(err)
 		}
 		a.crash()
 		nc := s.Connect()
-		again := &nats.Msg{Subject: m.Subject, Data: m.Data,
+		repeated := &nats.Msg{Subject: m.Subject, Data: m.Data,
 			Header: nats.Header{message.HeaderSeal: {keys.Seal(m.Subject, m.Data)}}}
 		crashed := time.Now()
 		for len(b.holds()) < 4 {
 			if time.Since(crashed) > 6*time.Second {
 				t.Fatalf("after %s, the dead instance still counts as alive", time.Since(crashed))
 			}
-			if err := nc.PublishMsg(again); err != nil {
+			if err := nc.PublishMsg(repeated); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -127,12 +127,12 @@ func TestForgedCounter(t *testing.T) {
 	})
 }
 
-// TestOldTable: a client stores an old table, with its valid seal, again. This has no effect.
+// TestOldTable: an old table with its valid seal, which a client stores again, has no effect.
 func TestOldTable(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6), withKeys)
 		time.Sleep(10 * time.Second)
-		m, ours, err := a.store.last(context.Background(), testSubjects.Table)
+		m, ours, err := a.store.lastMessage(context.Background(), testSubjects.Table)
 		if err != nil || !ours {
 			t.Fatalf("the table: ours: %t, %v", ours, err)
 		}
@@ -143,7 +143,7 @@ func TestOldTable(t *testing.T) {
 		b := startPeer(t, s, lanes(6), withKeys)
 		time.Sleep(20 * time.Second)
 		checkHolds(t, "3 3", a, b)
-		kept := leasesOf(a, b)
+		leases := leasesOf(a, b)
 		nc := s.Connect()
 		for range 100 {
 			if err := nc.PublishMsg(&nats.Msg{Subject: m.Subject, Data: m.Data,
@@ -153,25 +153,25 @@ func TestOldTable(t *testing.T) {
 			time.Sleep(97 * time.Millisecond)
 			checkHolds(t, "3 3", a, b)
 		}
-		checkKept(t, kept)
+		checkKept(t, leases)
 		c := startPeer(t, s, lanes(6), withKeys)
 		time.Sleep(20 * time.Second)
 		checkHolds(t, "2 2 2", a, b, c)
 	})
 }
 
-// TestForgedElsewhere: a client stores messages under the names of many instances that do not exist. Live instances
-// send no further messages because of them, and remove them together with a dead instance's counter.
-func TestForgedElsewhere(t *testing.T) {
+// TestForgedInstances: a client stores messages under the names of many instances that do not exist. Live instances
+// ignore these messages, and remove them together with a dead instance's counter.
+func TestForgedInstances(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
 		time.Sleep(10 * time.Second)
 		n := 0
 		stop := flood(t, s, func() string { n++; return fmt.Sprint(testSubjects.Beat, n) }, time.Millisecond)
-		before, begun := a.nc.Stats().OutMsgs, time.Now()
+		sent, start := a.nc.Stats().OutMsgs, time.Now()
 		checkFor(t, 30*time.Second, "2 2", a, b)
 		stop()
-		if got := float64(a.nc.Stats().OutMsgs-before) / time.Since(begun).Seconds(); got > 10 {
+		if got := float64(a.nc.Stats().OutMsgs-sent) / time.Since(start).Seconds(); got > 10 {
 			t.Errorf("an instance sends %.1f messages a second, want at most 10", got)
 		}
 		b.crash()
@@ -187,11 +187,11 @@ func TestForgedCalls(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4), withKeys)
 		time.Sleep(10 * time.Second)
-		before := lastSequence(t, js)
+		sequence := lastSequence(t, js)
 		stop := flood(t, s, func() string { return testSubjects.Call }, time.Millisecond)
 		time.Sleep(10 * time.Second)
 		stop()
-		if got := lastSequence(t, js) - before; got != 0 {
+		if got := lastSequence(t, js) - sequence; got != 0 {
 			t.Errorf("the instance stored %d messages, want none", got)
 		}
 		checkHolds(t, "4", a)
@@ -204,8 +204,8 @@ func TestLostClaimIsKept(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a, b := startPeer(t, s, lanes(4), withKeys), startPeer(t, s, lanes(4), withKeys)
 		time.Sleep(10 * time.Second)
-		kept := leasesOf(a, b)
-		m, _, err := a.store.last(context.Background(), testSubjects.Table)
+		leases := leasesOf(a, b)
+		m, _, err := a.store.lastMessage(context.Background(), testSubjects.Table)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestLostClaimIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for lane, c := range old.Lanes { // the claims from before the present ones
+		for lane, c := range old.Lanes { // the claims before the present claims
 			old.Lanes[lane] = Claim{Epoch: c.Epoch - 1, Next: c.Next, Created: c.Created}
 		}
 		old.Version, old.Replaces = old.Version+uint64(time.Hour/time.Millisecond), m.Sequence
@@ -225,15 +225,15 @@ func TestLostClaimIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkFor(t, 10*time.Second, "2 2", a, b)
-		checkKept(t, kept)
-		if m, _, err = b.store.last(context.Background(), testSubjects.Table); err != nil {
+		checkKept(t, leases)
+		if m, _, err = b.store.lastMessage(context.Background(), testSubjects.Table); err != nil {
 			t.Fatal(err)
 		}
-		now, err := ParseTable(m.Data)
+		restored, err := ParseTable(m.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for lane, c := range now.Lanes {
+		for lane, c := range restored.Lanes {
 			if c.Instance != a.Instance() && c.Instance != b.Instance() {
 				t.Errorf("the table has the owner %q for %s, want one of the two instances", c.Instance, lane)
 			}
@@ -250,7 +250,7 @@ func TestRestartsUnderForgery(t *testing.T) {
 			peers = append(peers, startPeer(t, s, lanes(6), withKeys))
 		}
 		time.Sleep(20 * time.Second)
-		flood(t, s, onTable, 5*time.Millisecond)
+		flood(t, s, tableSubject, 5*time.Millisecond)
 		lost := 0
 		for round := range 30 {
 			n := round % len(peers)

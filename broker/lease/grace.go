@@ -5,16 +5,16 @@ import "time"
 const (
 	// beatInterval is the interval at which an instance that is not alone raises its counter.
 	beatInterval = time.Second
-	// lostAfter is the time for which an instance may act after it sent its last good beat. After the same time without a
-	// change of the counter, other instances take over. They count from the time at which they read the counter, which is
-	// later. So the instance stops before it is replaced.
-	lostAfter = 5 * time.Second
-	// silentAfter is the time for which the instances change nothing while the stream refuses or ignores their writes.
-	// After that time they continue without the stream: see divideByCalls. An election takes at most 9 s.
-	silentAfter = 15 * time.Second
+	// livenessTimeout is the time for which an instance may act after it sent its last good beat. After the same time
+	// without a change of the counter, other instances take over. They count from the time at which they read the
+	// counter, which is later. So the instance stops before it is replaced.
+	livenessTimeout = 5 * time.Second
+	// outageTimeout is the time for which the instances wait for a stream that refuses or ignores their writes. After
+	// that time they continue without the stream: see divideByCalls. An election takes at most 9 s.
+	outageTimeout = 15 * time.Second
 	// signInterval is the interval at which an instance that is alone renews its own sign of life.
 	signInterval = 2 * time.Second
-	// maxSignAge is the age at which such a sign of life expires. If the sign is older, the instance was suspended.
+	// maxSignAge is the age at which such a sign of life expires, because the instance must have been suspended.
 	maxSignAge = 4 * time.Second
 )
 
@@ -31,11 +31,11 @@ func (i instant) elapsed(now instant) time.Duration {
 
 // grace determines how long an instance may act on its leases without a new good round.
 type grace struct {
-	since instant // when the last good beat was sent; if alone, time of the last sign of life
-	alone bool
-	// unanswered is the start of the last attempt to beat. It is nil if that attempt succeeded, or if the grace has ended
-	// meanwhile.
-	unanswered *instant
+	beatSentAt instant // time of the last good beat; if alone, of the last sign of life
+	alone      bool
+	// attemptStart is the start of the last attempt to beat. It is nil if the attempt succeeded, or if the grace has
+	// ended since the last good beat.
+	attemptStart *instant
 }
 
 // permits reports whether the instance may act now.
@@ -43,12 +43,12 @@ func (g *grace) permits(now instant, connected bool) bool {
 	if g == nil {
 		return false
 	}
-	passed := g.since.elapsed(now)
+	age := g.beatSentAt.elapsed(now)
 	switch {
 	case g.alone:
-		return passed < maxSignAge && connected
-	case passed < lostAfter:
+		return age < maxSignAge && connected
+	case age < livenessTimeout:
 		return true
 	}
-	return g.unanswered != nil && connected && g.unanswered.elapsed(now) < lostAfter
+	return g.attemptStart != nil && connected && g.attemptStart.elapsed(now) < livenessTimeout
 }

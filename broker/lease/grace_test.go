@@ -15,7 +15,7 @@ func TestGrace(t *testing.T) {
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(mono, wall time.Duration) instant { return instant{wall: start.Add(wall), mono: mono} }
 	both := func(d time.Duration) instant { return at(d, d) }
-	silent := func(d time.Duration) *instant { i := both(d); return &i }
+	attempt := func(d time.Duration) *instant { return new(both(d)) }
 	const ms, offline = time.Millisecond, false
 	for _, test := range []struct {
 		name      string
@@ -25,24 +25,27 @@ func TestGrace(t *testing.T) {
 		want      bool
 	}{
 		{"no grace", nil, both(0), true, false},
-		{"a beat within 5 s", &grace{since: both(0)}, both(5000*ms - 1), true, true},
-		{"no beat within 5 s", &grace{since: both(0)}, both(5000 * ms), true, false},
-		{"a beat within 5 s, and offline", &grace{since: both(0)}, both(5000*ms - 1), offline, true},
-		{"suspended", &grace{since: both(0)}, at(100*ms, 5000*ms), true, false},
-		{"the wall clock set back", &grace{since: both(0)}, at(100*ms, -time.Hour), true, true},
-		{"no beat within 5 s, and the wall clock set back", &grace{since: both(0)}, at(5000*ms, -time.Hour), true, false},
-		{"an attempt within 5 s", &grace{since: both(0), unanswered: silent(14000 * ms)}, both(15000*ms - 1), true, true},
-		{"attempts for an hour", &grace{since: both(0), unanswered: silent(time.Hour - time.Second)}, both(time.Hour),
+		{"a beat within 5 s", &grace{beatSentAt: both(0)}, both(5000*ms - 1), true, true},
+		{"no beat within 5 s", &grace{beatSentAt: both(0)}, both(5000 * ms), true, false},
+		{"a beat within 5 s, and offline", &grace{beatSentAt: both(0)}, both(5000*ms - 1), offline, true},
+		{"suspended", &grace{beatSentAt: both(0)}, at(100*ms, 5000*ms), true, false},
+		{"the wall clock set back", &grace{beatSentAt: both(0)}, at(100*ms, -time.Hour), true, true},
+		{"no beat within 5 s, wall clock set back", &grace{beatSentAt: both(0)}, at(5000*ms, -time.Hour), true, false},
+		{"an attempt within 5 s", &grace{beatSentAt: both(0), attemptStart: attempt(14000 * ms)}, both(15000*ms - 1),
 			true, true},
-		{"no attempt within 5 s", &grace{since: both(0), unanswered: silent(2000 * ms)}, both(7000 * ms), true, false},
-		{"an attempt, and offline", &grace{since: both(0), unanswered: silent(4000 * ms)}, both(5000 * ms), offline, false},
-		{"alone", &grace{since: both(0), alone: true}, both(4000*ms - 1), true, true},
-		{"alone, and an old sign of life", &grace{since: both(0), alone: true}, both(4000 * ms), true, false},
-		{"alone and suspended", &grace{since: both(0), alone: true}, at(0, 4000*ms), true, false},
-		{"alone and offline", &grace{since: both(0), alone: true}, both(1), offline, false},
+		{"attempts for an hour", &grace{beatSentAt: both(0), attemptStart: attempt(time.Hour - time.Second)}, both(time.Hour),
+			true, true},
+		{"no attempt within 5 s", &grace{beatSentAt: both(0), attemptStart: attempt(2000 * ms)}, both(7000 * ms),
+			true, false},
+		{"an attempt, and offline", &grace{beatSentAt: both(0), attemptStart: attempt(4000 * ms)}, both(5000 * ms),
+			offline, false},
+		{"alone", &grace{beatSentAt: both(0), alone: true}, both(4000*ms - 1), true, true},
+		{"alone, and an old sign of life", &grace{beatSentAt: both(0), alone: true}, both(4000 * ms), true, false},
+		{"alone and suspended", &grace{beatSentAt: both(0), alone: true}, at(0, 4000*ms), true, false},
+		{"alone and offline", &grace{beatSentAt: both(0), alone: true}, both(1), offline, false},
 	} {
 		if got := test.grace.permits(test.now, test.connected); got != test.want {
-			t.Errorf("%s: got %t", test.name, got)
+			t.Errorf("%s: got %t, want %t", test.name, got, test.want)
 		}
 	}
 }
@@ -52,11 +55,11 @@ func TestGrace(t *testing.T) {
 func TestLiveness(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	r := liveness{seen: make(map[string]sighting)}
-	check := func(what string, unchanged time.Duration, alive bool) {
+	r := liveness{sightings: make(map[string]sighting)}
+	check := func(name string, unchanged time.Duration, alive bool) {
 		t.Helper()
 		if got := r.unchangedFor("a"); got != unchanged || r.everAlive("a") != alive {
-			t.Errorf("%s: unchanged for %s, alive %t; want %s, %t", what, got, r.everAlive("a"), unchanged, alive)
+			t.Errorf("%s: unchanged for %s, alive %t; want %s, %t", name, got, r.everAlive("a"), unchanged, alive)
 		}
 	}
 	check("unknown", 0, false)
@@ -85,9 +88,9 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// TestDeniedIsToldWhenHeld: if Held returned false to a worker, the worker gets a beat when Held would return true
+// TestDeniedWorkerGetsBeat: if Held returned false to a worker, the worker gets a beat when Held would return true
 // again, even if the instance itself did not notice the gap.
-func TestDeniedIsToldWhenHeld(t *testing.T) {
+func TestDeniedWorkerGetsBeat(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, nil)
 		lease, err := a.Acquire(t.Context(), "L", func() {})
@@ -98,12 +101,12 @@ func TestDeniedIsToldWhenHeld(t *testing.T) {
 		for len(lease.Beats()) > 0 {
 			<-lease.Beats()
 		}
-		trusted := a.grace.Load()
-		a.grace.Store(&grace{since: a.at(time.Now().Add(-maxSignAge)), alone: true})
+		valid := a.grace.Load()
+		a.grace.Store(&grace{beatSentAt: a.at(time.Now().Add(-maxSignAge)), alone: true})
 		if lease.Held() {
 			t.Fatal("the lease is held without a sign of life")
 		}
-		a.grace.Store(trusted) // as if the instance had renewed its sign of life in time
+		a.grace.Store(valid) // as if the instance had renewed its sign of life in time
 		time.Sleep(maxHandover)
 		select {
 		case <-lease.Beats():

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// takeoverAfter is the time after which this run takes over from an earlier run of this instance, provided that the
-// earlier run's counter has not changed. If the earlier run were alive, it would answer a call within this time.
-const takeoverAfter = 300 * time.Millisecond
+// takeoverTimeout is the time after which this run takes over from an earlier run of this instance, if the earlier
+// run's counter has not changed. A live earlier run would answer a call within this time.
+const takeoverTimeout = 300 * time.Millisecond
 
 // sharesIdentity reports whether an instance has this instance's name or place.
 func (s *Shared) sharesIdentity(i Instance) bool {
@@ -23,16 +23,16 @@ func (s *Shared) isDead(id string, i Instance) bool {
 
 // timeout returns the time after which an instance counts as dead if its counter has not changed.
 func (s *Shared) timeout(id string, i Instance) time.Duration {
-	own, in := s.view.table.Instances[s.self.id]
-	earlier := i.Started <= s.self.started && (!in || i.Joined < own.Joined)
+	own, joined := s.view.table.Instances[s.self.id]
+	earlier := i.Started <= s.self.started && (!joined || i.Joined < own.Joined)
 	if earlier && s.sharesIdentity(i) && !s.view.liveness.everAlive(id) {
-		return takeoverAfter
+		return takeoverTimeout
 	}
-	return lostAfter
+	return livenessTimeout
 }
 
-// checkIdentities checks for live instances with this instance's name or place. The younger of two yields: it stops if
-// they share a name, and continues without a place if they share a place.
+// checkIdentities checks for live instances with this instance's name or place. The younger of the two stops if they
+// share a name, and continues without a place if they share a place.
 func (s *Shared) checkIdentities() {
 	for id, i := range s.view.table.Instances {
 		if id == s.self.id || !s.sharesIdentity(i) || !s.view.liveness.everAlive(id) {
@@ -40,20 +40,20 @@ func (s *Shared) checkIdentities() {
 		}
 		switch younger := i.Started < s.self.started || i.Started == s.self.started && id < s.self.id; {
 		case !younger:
-			if !s.logged.youngerExists {
+			if !s.logState.youngerExists {
 				s.log.Error("a younger instance has the same name; the younger stops", "instance", id, "name", i.Name,
 					"place", i.Place)
 			}
-			s.logged.youngerExists = true
+			s.logState.youngerExists = true
 		case i.Place != "":
 			s.log.Warn("another instance runs at the same place (host name and address), so a restart of this instance "+
 				"after a crash waits 5s for its lanes; set DELAY_INSTANCE to a unique name for each instance",
 				"instance", id, "place", i.Place)
 			s.self.place = ""
-		case !s.logged.olderExists:
-			s.logged.olderExists = true
+		case !s.logState.olderExists:
+			s.logState.olderExists = true
 			s.mu.Lock()
-			s.local.leaving = true
+			s.state.leaving = true
 			s.mu.Unlock()
 			if s.cfg.Fail != nil {
 				since := time.Unix(0, i.Started).UTC().Format(time.RFC3339)

@@ -12,14 +12,14 @@ import (
 )
 
 // TestPlaceIsResumed: an instance that starts at the place of a dead instance takes over when its call has had no
-// answer for takeoverAfter, and immediately if the place is locked.
+// answer for takeoverTimeout, and immediately if the place is locked.
 func TestPlaceIsResumed(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		place option
 		limit time.Duration
 	}{
-		{"address", withPlace("h 127.0.0.1:8422"), takeoverAfter + maxHandover},
+		{"address", withPlace("h 127.0.0.1:8422"), takeoverTimeout + maxHandover},
 		{"directory", withLockedPlace("h /data"), maxHandover},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -49,15 +49,15 @@ func TestSameNameStops(t *testing.T) {
 				others = append(others, startPeer(t, s, lanes(4), withKeys))
 			}
 			time.Sleep(10 * time.Second)
-			kept := leasesOf(a)
-			var why atomic.Value
-			b := startPeer(t, s, lanes(4), withName("one"), withKeys, withFail(func(err error) { why.Store(err) }))
+			leases := leasesOf(a)
+			var failure atomic.Value
+			b := startPeer(t, s, lanes(4), withName("one"), withKeys, withFail(func(err error) { failure.Store(err) }))
 			time.Sleep(time.Second)
-			if err, _ := why.Load().(error); !errors.Is(err, ErrNameInUse) {
+			if err, _ := failure.Load().(error); !errors.Is(err, ErrNameInUse) {
 				t.Errorf("the younger: got %v, want ErrNameInUse", err)
 			}
 			checkHolds(t, "0", b)
-			checkKept(t, kept)
+			checkKept(t, leases)
 			b.stop()
 			checkFor(t, time.Minute, map[bool]string{true: "4", false: "2 2"}[alone], append([]*peer{a}, others...)...)
 		})
@@ -90,7 +90,7 @@ func TestSamePlaceByMistake(t *testing.T) {
 		fail := withFail(func(err error) { t.Errorf("stopped by %v", err) })
 		a := startPeer(t, s, lanes(4), withPlace("localhost 127.0.0.1:8422"), fail)
 		time.Sleep(time.Minute)
-		alone := len(a.all())
+		count := len(a.currentLeases())
 		b := startPeer(t, s, lanes(4), withPlace("localhost 127.0.0.1:8422"), fail)
 		for range 4 {
 			time.Sleep(time.Second)
@@ -98,22 +98,23 @@ func TestSamePlaceByMistake(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "2 2", a, b)
-		if alone != 4 {
-			t.Errorf("alone it owned %d lanes, want 4", alone)
+		if count != 4 {
+			t.Errorf("alone, the elder owned %d lanes, want 4", count)
 		}
 		a.crash()
 		awaitHolds(t, 6*time.Second, 4, b)
 	})
 }
 
-// TestNameIsResumed: an instance takes over from an earlier run with its name that has not answered for takeoverAfter.
+// TestNameIsResumed: an instance takes over from an earlier run with its name that has not answered for
+// takeoverTimeout.
 func TestNameIsResumed(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4), withName("one"))
 		time.Sleep(time.Minute)
 		a.crash()
 		b := startPeer(t, s, lanes(4), withName("one"))
-		time.Sleep(takeoverAfter - time.Millisecond)
+		time.Sleep(takeoverTimeout - time.Millisecond)
 		checkHolds(t, "0", b)
 		time.Sleep(maxHandover)
 		checkHolds(t, "4", b)

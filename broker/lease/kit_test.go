@@ -21,10 +21,11 @@ const maxHandover = 20 * time.Millisecond
 var testSubjects = Subjects{Stream: "OWNERS", All: "sys.owners.>", Table: "sys.owners.table", Beat: "sys.owners.beat.",
 	Call: "ctl.owners"}
 
-// muted is a proxy to JetStream's API. While it is true, the proxy does not answer, like a stream without a leader.
-type muted struct{ atomic.Bool }
+// mutableAPI is a proxy to JetStream's API. While it is true, the proxy does not answer, like a stream without a
+// leader.
+type mutableAPI struct{ atomic.Bool }
 
-func (m *muted) option(t *testing.T, s *natstest.Server) option {
+func (m *mutableAPI) option(t *testing.T, s *natstest.Server) option {
 	nc := s.Connect()
 	if _, err := nc.Subscribe("mutable.>", func(q *nats.Msg) {
 		if m.Load() {
@@ -59,7 +60,7 @@ func checkFor(t *testing.T, duration time.Duration, want string, peers ...*peer)
 	checkEvery(t, time.Second, duration, want, peers...)
 }
 
-// checkEvery is checkFor with another interval.
+// checkEvery calls checkHolds at an interval, for a duration.
 func checkEvery(t *testing.T, interval, duration time.Duration, want string, peers ...*peer) {
 	t.Helper()
 	for range int(duration / interval) {
@@ -96,20 +97,20 @@ func awaitHolds(t *testing.T, limit time.Duration, n int, peers ...*peer) time.D
 
 // leasesOf returns the present leases of some peers.
 func leasesOf(peers ...*peer) map[*peer]map[string]Lease {
-	all := make(map[*peer]map[string]Lease)
+	leases := make(map[*peer]map[string]Lease)
 	for _, p := range peers {
-		all[p] = p.all()
+		leases[p] = p.currentLeases()
 	}
-	return all
+	return leases
 }
 
 // checkKept fails if a peer has lost one of its earlier leases.
 func checkKept(t *testing.T, earlier map[*peer]map[string]Lease) {
 	t.Helper()
 	for p, leases := range earlier {
-		now := p.all()
+		current := p.currentLeases()
 		for lane, l := range leases {
-			if now[lane] != l {
+			if current[lane] != l {
 				t.Errorf("%s has lost its lease of %s", p.Instance(), lane)
 			}
 		}
@@ -122,12 +123,11 @@ func makeStream(js jetstream.JetStream) error {
 	return err
 }
 
-func lanes(n int) []string {
-	var all []string
+func lanes(n int) (names []string) {
 	for i := range n {
-		all = append(all, fmt.Sprintf("L%d", i))
+		names = append(names, fmt.Sprintf("L%d", i))
 	}
-	return all
+	return names
 }
 
 // checkHolds compares the number of lanes that each peer holds, such as "2 2" for two peers, and fails if two peers

@@ -8,32 +8,32 @@ import (
 
 // sharedLease implements Lease for one lane of a Shared leaser.
 type sharedLease struct {
-	shared *Shared
-	lane   string
-	from   Cursor
-	beats  chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
-	sent   atomic.Pointer[instant] // time of the beat in the channel
-	done   chan struct{}           // closed by end
-	lost   atomic.Bool             // the lease has ended: see revoke
+	shared     *Shared
+	lane       string
+	cursor     Cursor
+	beats      chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
+	beatSentAt atomic.Pointer[instant] // time of the beat in the channel
+	done       chan struct{}           // closed by end
+	lost       atomic.Bool             // the lease has ended: see revoke
 	// denied is set when Held returned false although the lease has not ended. The worker then waits for a beat before it
 	// calls Held again.
 	denied atomic.Bool
 
 	// Only Run uses the fields below.
-	epoch     uint64 // the epoch of the claim in the table; zero if fromCalls
-	fromCalls bool   // taken in an outage, without the table: see divideByCalls
-	ended     bool
+	epoch       uint64 // the epoch of the claim in the table; zero if provisional
+	provisional bool   // taken in an outage, without the table: see divideByCalls
+	ended       bool   // end was called
 }
 
-func (l *sharedLease) Cursor() Cursor         { return l.from }
+func (l *sharedLease) Cursor() Cursor         { return l.cursor }
 func (l *sharedLease) Beats() <-chan struct{} { return l.beats }
 func (l *sharedLease) Done() <-chan struct{}  { return l.done }
 
 // Decline takes effect in the next round.
 func (l *sharedLease) Decline() {
 	l.shared.mu.Lock()
-	first := !l.shared.local.declined[l.lane]
-	l.shared.local.declined[l.lane] = true
+	first := !l.shared.state.declined[l.lane]
+	l.shared.state.declined[l.lane] = true
 	l.shared.mu.Unlock()
 	if first {
 		l.shared.wake()
@@ -55,19 +55,19 @@ func (l *sharedLease) Held() bool {
 
 // Release passes the release to Run, and waits until the other instances can read that the lane is free. It returns
 // immediately if the lease has ended.
-func (l *sharedLease) Release(ctx context.Context, at Cursor) error {
-	s, r := l.shared, &release{lease: l, at: at, done: make(chan struct{})}
+func (l *sharedLease) Release(ctx context.Context, cursor Cursor) error {
+	s, r := l.shared, &release{lease: l, cursor: cursor, done: make(chan struct{})}
 	s.mu.Lock()
-	if s.local.leases[l.lane] != l {
+	if s.state.leases[l.lane] != l {
 		s.mu.Unlock()
 		return nil
 	}
 	select {
 	case <-l.done:
 	default:
-		s.local.leaving = true // Run did not ask for the release, so this instance is stopping
+		s.state.leaving = true // Run did not ask for the release, so this instance is stopping
 	}
-	s.local.releases = append(s.local.releases, r)
+	s.state.releases = append(s.state.releases, r)
 	s.mu.Unlock()
 	s.wake()
 	select {
@@ -78,13 +78,13 @@ func (l *sharedLease) Release(ctx context.Context, at Cursor) error {
 	}
 }
 
-// stuck reports whether the worker has left a beat in the channel for too long.
+// stuck reports whether the worker has left a beat in the channel for livenessTimeout.
 func (l *sharedLease) stuck(now instant) bool {
 	if len(l.beats) == 0 {
 		return false
 	}
-	sent := l.sent.Load()
-	return sent != nil && sent.elapsed(now) >= lostAfter
+	sentAt := l.beatSentAt.Load()
+	return sentAt != nil && sentAt.elapsed(now) >= livenessTimeout
 }
 
 // beat sends the worker a beat, unless the last beat is still in the channel.
@@ -92,7 +92,7 @@ func (l *sharedLease) beat(now instant) {
 	if len(l.beats) > 0 {
 		return
 	}
-	l.sent.Store(&now)
+	l.beatSentAt.Store(&now)
 	l.beats <- struct{}{} // does not block: the channel is empty, and only Run sends
 }
 

@@ -11,9 +11,9 @@ type Leaser interface {
 	// called. The workers must release their leases before ctx ends.
 	Run(ctx context.Context)
 	// Acquire waits until this instance owns the lane, or returns the error of ctx if ctx ends first. If another instance
-	// owns the lane, Acquire calls waiting, at most once. This instance is then a standby, and counts as ready.
-	Acquire(ctx context.Context, lane string, waiting func()) (Lease, error)
-	// Owner returns the instance that owns a lane, as far as this instance knows. It returns "" if the lane is free, or if
+	// owns the lane, Acquire calls onStandby, at most once. This instance is then a standby, and counts as ready.
+	Acquire(ctx context.Context, lane string, onStandby func()) (Lease, error)
+	// Owner returns the instance that owns a lane, by this instance's knowledge. It returns "" if the lane is free, or if
 	// the instances do not communicate.
 	Owner(lane string) string
 	// Probe must be called after an outage of JetStream, in which lanes may have changed their owners.
@@ -25,21 +25,21 @@ type Lease interface {
 	// Cursor returns the position at which the previous owner stopped.
 	Cursor() Cursor
 	// Held reports whether this instance owns the lane now. The worker calls Held in its loop, before each delivery and
-	// each commit. Held may return false and later true again, if the connection was lost and no other instance took over
-	// meanwhile.
+	// each commit. If the connection was lost, and no other instance has taken over, Held may return false and later true
+	// again.
 	Held() bool
 	// Beats returns a channel that has a value about once a second while there are other instances. The worker must
-	// receive the values in its loop: a worker that does not is stuck, and loses its lane. The channel is never closed. It
-	// is nil if no other instance can take over.
+	// receive the values in its loop; a worker that receives none counts as stuck, and loses its lane. The channel is
+	// never closed. It is nil if no other instance can take over.
 	Beats() <-chan struct{}
 	// Done returns a channel that is closed when the worker must stop. Either another instance already owns the lane, and
-	// Held is false; or another instance will own it after the release.
+	// Held returns false. Or another instance will own the lane after the release.
 	Done() <-chan struct{}
 	// Decline reports that the lane contains a message of a newer format, which this instance cannot read. If a live
 	// instance of a newer format can own the lane, that instance becomes the owner. Otherwise, nothing changes.
 	Decline()
 	// Release gives up the lane and passes on the cursor. No message of the lane may be in flight any more.
-	Release(ctx context.Context, at Cursor) error
+	Release(ctx context.Context, cursor Cursor) error
 }
 
 // Cursor is the position in a lane up to which an owner has worked.

@@ -14,17 +14,17 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestConformFreeLane: a free lane is granted immediately, and waiting is not called. The lease is held, and begins at
-// the stream's first message. Owner returns the owner if the instances communicate.
+// TestConformFreeLane: a free lane is granted immediately, and onStandby is not called. The lease is held, and begins
+// at the stream's first message. Owner returns the owner if the instances communicate.
 func TestConformFreeLane(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		l, _ := k.start("L", "M")
-		begun := time.Now()
-		got, err := l.Acquire(t.Context(), "L", func() { t.Error("waiting was called for a free lane") })
+		start := time.Now()
+		got, err := l.Acquire(t.Context(), "L", func() { t.Error("onStandby was called for a free lane") })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begun); took != 0 {
+		if took := time.Since(start); took != 0 {
 			t.Errorf("acquired after %s, want immediately", took)
 		}
 		if !got.Held() || isDone(got) || got.Cursor() != (Cursor{}) {
@@ -32,7 +32,7 @@ func TestConformFreeLane(t *testing.T) {
 				got.Cursor())
 		}
 		want := ""
-		if k.agrees {
+		if k.shared {
 			want = l.(*Shared).Instance()
 		}
 		if owner := l.Owner("L"); owner != want {
@@ -44,8 +44,8 @@ func TestConformFreeLane(t *testing.T) {
 	})
 }
 
-// TestConformLaneOfAnother: if another instance owns the lane, Acquire calls waiting once, and returns the error of its
-// context when the context ends.
+// TestConformLaneOfAnother: if another instance owns the lane, Acquire calls onStandby once, and returns the error of
+// its context when the context ends.
 func TestConformLaneOfAnother(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
@@ -54,16 +54,16 @@ func TestConformLaneOfAnother(t *testing.T) {
 		b, _ := k.start("M")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		begun, waiting := time.Now(), 0
-		_, err := b.Acquire(ctx, "L", func() { waiting++ })
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Minute {
-			t.Errorf("ended with %v after %s, want the context's error after 1m", err, time.Since(begun))
+		start, calls := time.Now(), 0
+		_, err := b.Acquire(ctx, "L", func() { calls++ })
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
+			t.Errorf("ended with %v after %s, want the context's error after 1m", err, time.Since(start))
 		}
-		if waiting != 1 {
-			t.Errorf("waiting was called %d times, want once", waiting)
+		if calls != 1 {
+			t.Errorf("onStandby was called %d times, want once", calls)
 		}
 		if !got.Held() || isDone(got) {
-			t.Errorf("the owner's lease: held %t, done %t", got.Held(), isDone(got))
+			t.Errorf("the owner's lease: held %t, done %t; want true, false", got.Held(), isDone(got))
 		}
 	})
 }
@@ -79,17 +79,19 @@ func TestConformWithoutRun(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		begun := time.Now()
+		start := time.Now()
 		_, err := l.Acquire(ctx, "L", func() {})
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Hour {
-			t.Errorf("ended with %v after %s, want the context's error after 1h", err, time.Since(begun))
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Hour {
+			t.Errorf("ended with %v after %s, want the context's error after 1h", err, time.Since(start))
 		}
 	}
 	t.Run("Static", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { check(t, Static{Lanes: []string{"M"}}) })
 	})
 	t.Run("Shared", func(t *testing.T) {
-		withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) { check(t, NewShared(conforming(t, s))) })
+		withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
+			check(t, NewShared(conformConfig(t, s)))
+		})
 	})
 }
 
@@ -101,36 +103,36 @@ func TestConformRelease(t *testing.T) {
 		b, _ := k.start("L")
 		first := acquire(t, a, "L", time.Minute)
 		receiveBeats(t, first)
-		released := Cursor{Next: 4711, Created: time.Now().UTC()}
+		cursor := Cursor{Next: 4711, Created: time.Now().UTC()}
 		next := make(chan Lease, 1)
-		if k.agrees { // the other instance already waits
+		if k.shared { // the other instance already waits
 			go func() { next <- acquire(t, b, "L", time.Hour) }()
 			time.Sleep(20 * time.Second)
 			if len(next) > 0 {
 				t.Fatal("two instances own the lane")
 			}
 		}
-		begun := time.Now()
+		start := time.Now()
 		for range 2 {
-			if err := first.Release(t.Context(), released); err != nil {
+			if err := first.Release(t.Context(), cursor); err != nil {
 				t.Errorf("release: %v", err)
 			}
 		}
-		if !k.agrees {
+		if !k.shared {
 			next <- acquire(t, b, "L", time.Minute)
 		}
 		second := <-next
-		if took := time.Since(begun); took > roundPause {
+		if took := time.Since(start); took > roundPause {
 			t.Errorf("the next owner has the lane after %s, want at most %s", took, roundPause)
 		}
 		want := Cursor{}
-		if k.agrees {
-			want = released
+		if k.shared {
+			want = cursor
 		}
 		if got := second.Cursor(); got.Next != want.Next || !got.Created.Equal(want.Created) {
 			t.Errorf("the next owner begins at %+v, want %+v", got, want)
 		}
-		if !second.Held() || isDone(second) || k.agrees && first.Held() {
+		if !second.Held() || isDone(second) || k.shared && first.Held() {
 			t.Errorf("first held %t, second held %t, done %t", first.Held(), second.Held(), isDone(second))
 		}
 	})
@@ -145,7 +147,7 @@ func TestConformStop(t *testing.T) {
 			names = append(names, fmt.Sprint("L", n))
 		}
 		a, stop := k.start(names...)
-		all := func(l Leaser) []Lease {
+		acquireAll := func(l Leaser) []Lease {
 			leases := make([]Lease, len(names))
 			var workers sync.WaitGroup
 			for n, lane := range names {
@@ -155,27 +157,27 @@ func TestConformStop(t *testing.T) {
 			return leases
 		}
 		var workers sync.WaitGroup
-		for _, l := range all(a) {
+		for _, l := range acquireAll(a) {
 			workers.Go(func() {
 				if err := l.Release(t.Context(), Cursor{Next: 7}); err != nil {
 					t.Errorf("release: %v", err)
 				}
 			})
 		}
-		begun := time.Now()
+		start := time.Now()
 		workers.Wait()
 		stop()
-		if took := time.Since(begun); took > 4*roundPause {
+		if took := time.Since(start); took > 4*roundPause {
 			t.Errorf("stopped after %s, want at most %s", took, 4*roundPause)
 		}
 		b, _ := k.start(names...)
-		begun = time.Now()
-		for n, l := range all(b) {
+		start = time.Now()
+		for n, l := range acquireAll(b) {
 			if !l.Held() {
 				t.Errorf("%s is not held", names[n])
 			}
 		}
-		if took := time.Since(begun); took > 4*roundPause {
+		if took := time.Since(start); took > 4*roundPause {
 			t.Errorf("the next instance owns all lanes after %s, want at most %s", took, 4*roundPause)
 		}
 	})
@@ -189,7 +191,7 @@ func TestConformBeats(t *testing.T) {
 		a, _ := k.start("L")
 		l := acquire(t, a, "L", time.Minute)
 		k.start("M") // another instance
-		if !k.agrees {
+		if !k.shared {
 			time.Sleep(time.Hour)
 			if l.Beats() != nil || !l.Held() || isDone(l) {
 				t.Errorf("beats %t, held %t, done %t; want false, true, false", l.Beats() != nil, l.Held(), isDone(l))
@@ -203,23 +205,23 @@ func TestConformBeats(t *testing.T) {
 				t.Errorf("the next beat came after %s, open: %t; want %s", time.Since(last), open, beatInterval)
 			}
 		}
-		taken := time.Now()
+		received := time.Now()
 		for l.Held() {
 			time.Sleep(time.Millisecond)
 		}
-		if got := time.Since(taken); got != beatInterval+lostAfter {
-			t.Errorf("held for %s after the worker received its last beat, want %s", got, beatInterval+lostAfter)
+		if got := time.Since(received); got != beatInterval+livenessTimeout {
+			t.Errorf("held for %s after the worker received its last beat, want %s", got, beatInterval+livenessTimeout)
 		}
 		<-l.Done()
-		if got := time.Since(taken); got > beatInterval+lostAfter+beatInterval {
-			t.Errorf("done after %s, want %s", got, beatInterval+lostAfter+beatInterval)
+		if got := time.Since(received); got > beatInterval+livenessTimeout+beatInterval {
+			t.Errorf("done after %s, want %s", got, beatInterval+livenessTimeout+beatInterval)
 		}
 		if l.Held() {
 			t.Error("the lease is held after its end")
 		}
-		begun := time.Now()
-		if err := l.Release(t.Context(), Cursor{Next: 9}); err != nil || time.Since(begun) != 0 {
-			t.Errorf("release after the end of the lease: %v after %s, want nil immediately", err, time.Since(begun))
+		start := time.Now()
+		if err := l.Release(t.Context(), Cursor{Next: 9}); err != nil || time.Since(start) != 0 {
+			t.Errorf("release after the end of the lease: %v after %s, want nil immediately", err, time.Since(start))
 		}
 	})
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// handleFailure handles a failed round. If the grace has not ended yet, the instance keeps its grace and tries again.
-// While its writes fail, the writes of other instances usually fail, too. If only this instance has lost the stream, a
+// handleFailure handles a failed round. If the grace has not ended yet, the instance keeps its grace and tries again:
+// while its writes fail, the writes of other instances usually also fail. If only this instance has lost the stream, a
 // lane may have two owners, which is better than no owner.
 func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
-	if s.outage.since.IsZero() {
-		s.outage.since = sent
+	if s.outage.start.IsZero() {
+		s.outage.start = sent
 	}
 	g := s.grace.Load()
 	switch {
@@ -27,17 +27,17 @@ func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the table.
 		if g.permits(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
 			unanswered := s.at(sent)
-			s.grace.Store(&grace{since: g.since, unanswered: &unanswered})
+			s.grace.Store(&grace{beatSentAt: g.beatSentAt, attemptStart: &unanswered})
 		}
 	}
 	now := time.Now()
 	s.ask(now)
-	lasted := now.Sub(s.outage.since)
-	if lasted >= lostAfter {
+	duration := now.Sub(s.outage.start)
+	if duration >= livenessTimeout {
 		s.endReleased(s.pendingReleases()) // the other instances learn from calls that the lanes are free
 	}
 	// A leader that reports "no room" was elected, so there is no need to wait for an election.
-	if lasted >= silentAfter || errors.Is(err, errFull) && lasted >= lostAfter {
+	if duration >= outageTimeout || errors.Is(err, errFull) && duration >= livenessTimeout {
 		s.divideByCalls(now)
 	}
 	s.recreate(ctx)
@@ -45,14 +45,14 @@ func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 
 // seesTable reads the table again, and reports whether it is valid.
 func (s *Shared) seesTable(ctx context.Context) bool {
-	return s.readTable(ctx, false) == nil && s.view.known
+	return s.readTable(ctx, false) == nil && s.view.hasTable
 }
 
 // pendingReleases returns the releases in progress.
 func (s *Shared) pendingReleases() []*release {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.local.releases)
+	return slices.Clone(s.state.releases)
 }
 
 // recreate creates the stream if the stream is missing and this instance may create it.
@@ -70,23 +70,23 @@ func (s *Shared) recreate(ctx context.Context) {
 	s.log.Warn("the stream of the lanes' owners was missing; created it again", "stream", s.store.Stream)
 }
 
-// divideByCalls divides the lanes without the stream, after the stream was unusable for silentAfter, or full for
-// lostAfter. Every instance announces its lanes in calls, and keeps them. A lane that no call names goes to one of the
-// instances whose calls arrive, by the usual shares, which all instances compute alike. Two instances that do not
-// receive each other's calls own the same lanes. Two owners are better than no owner: two owners deliver duplicates
-// under one id, and without an owner no message is delivered.
+// divideByCalls divides the lanes without the stream, after the stream was unusable for outageTimeout, or full for
+// livenessTimeout. Every instance announces its lanes in calls, and keeps them. A lane that no call names goes to one
+// of the instances whose calls arrive, by the usual shares. Two instances that do not receive each other's calls own
+// the same lanes. Two owners are better than no owner: two owners deliver duplicates under one id, and without an owner
+// no message is delivered.
 func (s *Shared) divideByCalls(now time.Time) {
 	t := s.tableFromCalls(now)
 	share := shares(t, s.cfg.MaxOwners)
-	if _, ok := s.outage.logged.Allow(alertInterval); ok {
+	if _, ok := s.outage.logLimit.Allow(alertInterval); ok {
 		s.log.Error("the stream of the lanes' owners is unusable; instances divide the lanes by direct messages, and "+
 			"messages may be delivered twice, under one id, until the stream is usable",
-			"stream", s.store.Stream, "since", s.outage.since.UTC(), "instances", len(t.Instances))
+			"stream", s.store.Stream, "since", s.outage.start.UTC(), "instances", len(t.Instances))
 	}
-	s.grace.Store(&grace{since: s.at(now)})
-	var waiting []func()
+	s.grace.Store(&grace{beatSentAt: s.at(now)})
+	var callbacks []func()
 	s.mu.Lock()
-	for lane, l := range s.local.leases {
+	for lane, l := range s.state.leases {
 		if owner := t.Lanes[lane].Instance; owner != s.self.id {
 			s.log.Warn("another instance claims a lane of this one", "stream", lane, "instance", owner)
 			s.revoke(l)
@@ -95,18 +95,18 @@ func (s *Shared) divideByCalls(now time.Time) {
 		l.denied.Store(false)
 		l.beat(s.at(now))
 	}
-	for lane, w := range s.local.waiters {
+	for lane, w := range s.state.waiters {
 		switch owner := t.Lanes[lane].Instance; {
 		case owner != "":
-			waiting = append(waiting, w.waiting)
-		case share[lane] == s.self.id && !s.local.leaving:
+			callbacks = append(callbacks, w.onStandby)
+		case share[lane] == s.self.id && !s.state.leaving:
 			l := s.newLease(lane, w)
-			l.fromCalls, l.epoch = true, 0
+			l.provisional, l.epoch = true, 0
 		}
 	}
 	s.mu.Unlock()
-	for _, f := range waiting {
-		f()
+	for _, callback := range callbacks {
+		callback()
 	}
 }
 
@@ -116,23 +116,23 @@ func (s *Shared) tableFromCalls(now time.Time) Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, epochs := Table{}.clone(), make(map[string]uint64)
-	enter := func(id string, wants []string) {
-		t.Instances[id] = Instance{Joined: s.view.table.Instances[id].Joined, Lanes: wants}
+	enter := func(id string, lanes []string) {
+		t.Instances[id] = Instance{Joined: s.view.table.Instances[id].Joined, Lanes: lanes}
 	}
 	claim := func(id, lane string, epoch uint64) {
-		owner, before := t.Lanes[lane].Instance, epochs[lane]
-		if owner == "" || epoch > before || epoch == before && id < owner {
+		owner, ownerEpoch := t.Lanes[lane].Instance, epochs[lane]
+		if owner == "" || epoch > ownerEpoch || epoch == ownerEpoch && id < owner {
 			t.Lanes[lane], epochs[lane] = Claim{Instance: id}, epoch
 		}
 	}
-	enter(s.self.id, s.wants())
-	for lane, l := range s.local.leases {
+	enter(s.self.id, s.eligibleLanes())
+	for lane, l := range s.state.leases {
 		claim(s.self.id, lane, l.epoch)
 	}
-	for id, w := range s.local.calls {
-		if now.Sub(w.at) < lostAfter {
-			enter(id, w.Wants)
-			for lane, epoch := range w.Owns {
+	for id, c := range s.state.calls {
+		if now.Sub(c.at) < livenessTimeout {
+			enter(id, c.EligibleLanes)
+			for lane, epoch := range c.OwnedLanes {
 				claim(id, lane, epoch)
 			}
 		}

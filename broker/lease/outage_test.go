@@ -22,7 +22,7 @@ type outageKind struct {
 
 func outages(t *testing.T, s *natstest.Server, js jetstream.JetStream) map[string]outageKind {
 	t.Helper()
-	m := &muted{}
+	m := &mutableAPI{}
 	return map[string]outageKind{
 		"full": {begin: func() { setFull(t, js, true) }, end: func() { setFull(t, js, false) }},
 		"gone": {
@@ -59,12 +59,12 @@ func TestAloneInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a := start(4)
 		time.Sleep(10 * time.Second)
-		kept := leasesOf(a)
+		leases := leasesOf(a)
 		begin()
 		checkFor(t, outageTime, "4", a)
 		end()
 		checkFor(t, time.Minute, "4", a)
-		checkKept(t, kept)
+		checkKept(t, leases)
 	})
 }
 
@@ -74,12 +74,12 @@ func TestSeveralInOutage(t *testing.T) {
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b := start(6), start(6)
 		time.Sleep(10 * time.Second)
-		kept := leasesOf(a, b)
+		leases := leasesOf(a, b)
 		begin()
 		checkFor(t, outageTime, "3 3", a, b)
 		end()
 		checkFor(t, time.Minute, "3 3", a, b)
-		checkKept(t, kept)
+		checkKept(t, leases)
 	})
 }
 
@@ -125,8 +125,8 @@ func TestStartInOutage(t *testing.T) {
 		begin()
 		a.crash()
 		b := start(4)
-		awaitHolds(t, silentAfter+5*time.Second, 4, b)
-		c := start(4) // it receives the call of b, and does not take the lanes of b
+		awaitHolds(t, outageTimeout+5*time.Second, 4, b)
+		c := start(4) // c receives the call of b, and does not take the lanes of b
 		time.Sleep(time.Minute)
 		checkHolds(t, "4 0", b, c)
 		end()
@@ -148,7 +148,7 @@ func TestPurged(t *testing.T) {
 				time.Sleep(10 * time.Second)
 			}
 			checkHolds(t, want, peers...)
-			kept := leasesOf(a)
+			leases := leasesOf(a)
 			st, err := js.Stream(context.Background(), testSubjects.Stream)
 			if err != nil {
 				t.Fatal(err)
@@ -157,7 +157,7 @@ func TestPurged(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkFor(t, time.Minute, want, peers...)
-			checkKept(t, kept)
+			checkKept(t, leases)
 			if list := subjects(t, js); list[testSubjects.Table] != 1 {
 				t.Errorf("a minute after the purge, the stream has %v, want a table", list)
 			}
@@ -174,25 +174,25 @@ func TestPurged(t *testing.T) {
 }
 
 // TestStreamDeleted: if the instances may create the stream, they create it again, and every instance keeps its lanes.
-// If they may not, every instance keeps its lanes until and after an operator creates the stream.
+// Otherwise, every instance keeps its lanes until and after an operator creates the stream.
 func TestStreamDeleted(t *testing.T) {
 	natstest.Long(t)
-	for _, may := range []bool{true, false} {
+	for _, allowed := range []bool{true, false} {
 		withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 			var options []option
-			if may {
+			if allowed {
 				options = append(options, withCreate(js))
 			}
 			a, b := startPeer(t, s, lanes(4), options...), startPeer(t, s, lanes(4), options...)
 			time.Sleep(10 * time.Second)
 			checkHolds(t, "2 2", a, b)
-			kept := leasesOf(a)
+			leases := leasesOf(a)
 			if err := js.DeleteStream(context.Background(), testSubjects.Stream); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(13 * time.Second)
 			checkHolds(t, "2 2", a, b)
-			if !may {
+			if !allowed {
 				checkFor(t, outageTime, "2 2", a, b)
 				if err := makeStream(js); err != nil {
 					t.Fatal(err)
@@ -200,7 +200,7 @@ func TestStreamDeleted(t *testing.T) {
 			}
 			time.Sleep(20 * time.Second)
 			checkHolds(t, "2 2", a, b)
-			checkKept(t, kept)
+			checkKept(t, leases)
 		})
 	}
 }

@@ -19,16 +19,17 @@ import (
 // peer is an instance whose workers only hold their leases.
 type peer struct {
 	*Shared
-	t      *testing.T
-	nc     *nats.Conn
-	stop   func() // stops the instance cleanly
-	crash  func() // stops the instance without a connection
-	mu     sync.Mutex
-	leases map[string]Lease
-	ready  map[string]bool
-	stuck  map[string]bool // lanes whose workers receive no beats
-	lost   int             // number of leases that ended while the worker ran
-	next   uint64          // the cursor at which the workers release
+	t     *testing.T
+	nc    *nats.Conn
+	stop  func() // stops the instance cleanly
+	crash func() // stops the instance without a connection
+
+	mu              sync.Mutex // guards the fields below
+	leases          map[string]Lease
+	readyLanes      map[string]bool
+	stuckLanes      map[string]bool // their workers receive no beats
+	lostLeases      int             // number of leases that ended while the worker ran
+	releaseSequence uint64          // the cursor at which the workers release
 }
 
 type option func(*SharedConfig)
@@ -66,8 +67,8 @@ func startPeer(t *testing.T, s *natstest.Server, lanes []string, options ...opti
 		o(&cfg)
 	}
 	nc := cfg.Conn
-	p := &peer{Shared: NewShared(cfg), t: t, nc: nc, leases: make(map[string]Lease), ready: make(map[string]bool),
-		stuck: make(map[string]bool)}
+	p := &peer{Shared: NewShared(cfg), t: t, nc: nc, leases: make(map[string]Lease), readyLanes: make(map[string]bool),
+		stuckLanes: make(map[string]bool)}
 	working, stop := context.WithCancel(context.Background())
 	base, end := context.WithCancel(context.Background())
 	var loops, run sync.WaitGroup
@@ -87,20 +88,20 @@ func startPeer(t *testing.T, s *natstest.Server, lanes []string, options ...opti
 	return p
 }
 
-// own is the worker of a lane: it acquires the lane again and again.
+// own is the worker of a lane: it acquires the lane again after each end of the lease.
 func (p *peer) own(ctx context.Context, lane string) {
 	for {
-		lease, err := p.Acquire(ctx, lane, func() { p.mu.Lock(); p.ready[lane] = true; p.mu.Unlock() })
+		lease, err := p.Acquire(ctx, lane, func() { p.mu.Lock(); p.readyLanes[lane] = true; p.mu.Unlock() })
 		if err != nil {
 			return
 		}
 		p.mu.Lock()
-		p.leases[lane], p.ready[lane] = lease, true
+		p.leases[lane], p.readyLanes[lane] = lease, true
 		p.mu.Unlock()
 		for working := true; working; {
 			p.mu.Lock()
 			beats := lease.Beats()
-			if p.stuck[lane] {
+			if p.stuckLanes[lane] {
 				beats = nil
 			}
 			p.mu.Unlock()
@@ -113,9 +114,9 @@ func (p *peer) own(ctx context.Context, lane string) {
 			}
 		}
 		p.mu.Lock()
-		stuck := p.stuck[lane]
+		stuck := p.stuckLanes[lane]
 		if ctx.Err() == nil && !lease.Held() {
-			p.lost++
+			p.lostLeases++
 		}
 		p.mu.Unlock()
 		if stuck { // a stuck worker does not release its lease, and acquires no other
@@ -124,10 +125,10 @@ func (p *peer) own(ctx context.Context, lane string) {
 		}
 		p.mu.Lock()
 		delete(p.leases, lane)
-		at := Cursor{Next: p.next}
+		cursor := Cursor{Next: p.releaseSequence}
 		p.mu.Unlock()
-		giveUp, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		if err := lease.Release(giveUp, at); err != nil && p.nc.IsConnected() {
+		releaseCtx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		if err := lease.Release(releaseCtx, cursor); err != nil && p.nc.IsConnected() {
 			p.t.Errorf("release %s: %v", lane, err)
 		}
 		cancel()
@@ -138,18 +139,17 @@ func (p *peer) own(ctx context.Context, lane string) {
 func (p *peer) holds() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []string
+	var lanes []string
 	for lane, l := range p.leases {
 		if l.Held() {
-			all = append(all, lane)
+			lanes = append(lanes, lane)
 		}
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(lanes)
+	return lanes
 }
 
-// all returns the leases of a peer.
-func (p *peer) all() map[string]Lease {
+func (p *peer) currentLeases() map[string]Lease {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.leases)
@@ -158,5 +158,5 @@ func (p *peer) all() map[string]Lease {
 func (p *peer) losses() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lost
+	return p.lostLeases
 }

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -19,8 +20,8 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 	if err := s.readTable(ctx, fresh); err != nil {
 		return err
 	}
-	for _, id := range s.others(s.view.table) {
-		m, ours, err := s.store.last(ctx, s.store.Beat+id)
+	for _, id := range s.otherMembers(s.view.table) {
+		m, ours, err := s.store.lastMessage(ctx, s.store.Beat+id)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue
 		}
@@ -40,10 +41,10 @@ func (s *Shared) read(ctx context.Context, fresh bool) error {
 // readTable reads the table. If the stored message is not a table, or is an old table, readTable uses only the sequence
 // of the message, which the next write must name. The last good table stays the current one.
 func (s *Shared) readTable(ctx context.Context, fresh bool) error {
-	m, ours, err := s.store.last(ctx, s.store.Table)
+	m, ours, err := s.store.lastMessage(ctx, s.store.Table)
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		s.view.sequence, s.view.needsRewrite = 0, s.view.known // the table is gone: the stream was purged
+		s.view.sequence, s.view.needsRewrite = 0, s.view.hasTable // the table is gone: the stream was purged
 		return nil
 	case err != nil:
 		return err
@@ -59,32 +60,32 @@ func (s *Shared) readTable(ctx context.Context, fresh bool) error {
 	if ours && s.store.keys == nil && err == nil && t.Version == 0 {
 		t.Version, t.Replaces = s.view.table.Version+1, s.view.table.Replaces // written by an older broker
 	}
-	if !ours || err != nil || s.view.known && !t.supersedes(s.view.table) {
-		s.view.needsRewrite = s.view.known
+	if !ours || err != nil || s.view.hasTable && !t.supersedes(s.view.table) {
+		s.view.needsRewrite = s.view.hasTable
 		s.reject(m.Sequence, ours, err)
 		return nil
 	}
 	lost := false
-	if s.view.known {
+	if s.view.hasTable {
 		t, lost = t.merge(s.view.table)
 	}
-	s.view.known, s.view.needsRewrite = true, lost // lost claims are written back
+	s.view.hasTable, s.view.needsRewrite = true, lost // lost claims are written back
 	s.adopt(t, time.Now())
 	return nil
 }
 
 // reject logs that the stored message is not a valid table, at most once per ratelog.Interval.
 func (s *Shared) reject(sequence uint64, sealed bool, err error) {
-	if _, ok := s.logged.table.Allow(ratelog.Interval); ok {
+	if _, ok := s.logState.table.Allow(ratelog.Interval); ok {
 		s.log.Warn("the stored table of lanes is not valid; writing the last good one back. "+
 			"A client, or a broker with another secret, wrote it",
 			"stream", s.store.Stream, "sequence", sequence, "sealed", sealed, "err", err)
 	}
 }
 
-// resetSequences forgets the sequences of a stream that was created again, or restored. The table stays valid.
+// resetSequences resets the sequences after the stream was created again, or restored. The table stays valid.
 func (s *Shared) resetSequences() {
-	s.view.sequence, s.view.needsRewrite, s.view.rewritten = 0, s.view.known, true
+	s.view.sequence, s.view.needsRewrite, s.view.rewritten = 0, s.view.hasTable, true
 	s.view.table.Replaces = 0
 }
 
@@ -95,20 +96,19 @@ func (s *Shared) adopt(t Table, now time.Time) {
 	}
 	for id := range s.view.table.Instances {
 		if _, stays := t.Instances[id]; !stays && id != s.self.id {
-			s.rounds.sweepBelow, s.rounds.sweepAt = 0, now.Add(sweepAfter)
+			s.rounds.sweepSequence, s.rounds.sweepAt = 0, now.Add(sweepDelay)
 		}
 	}
-	for id := range s.view.liveness.seen {
-		if _, there := t.Instances[id]; !there {
-			delete(s.view.liveness.seen, id)
-		}
-	}
+	maps.DeleteFunc(s.view.liveness.sightings, func(id string, _ sighting) bool {
+		_, ok := t.Instances[id]
+		return !ok
+	})
 	s.view.table = t
-	owned := make(map[string]string, len(t.Lanes))
+	owners := make(map[string]string, len(t.Lanes))
 	for lane, c := range t.Lanes {
-		owned[lane] = c.Instance
+		owners[lane] = c.Instance
 	}
 	s.mu.Lock()
-	s.local.owners = owned
+	s.state.owners = owners
 	s.mu.Unlock()
 }

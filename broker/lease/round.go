@@ -7,36 +7,35 @@ import (
 	"time"
 )
 
-// sweepAfter is the time from an instance's death to the removal of its counter.
-const sweepAfter = 10 * time.Second
+// sweepDelay is the time from an instance's death to the removal of its counter.
+const sweepDelay = 10 * time.Second
 
 // round raises the counter, reads the table and the other counters, and acts on them. It trusts a server only if the
-// server shows this instance's own beat (checkFresh): neither a replica that lags nor a deposed leader can show this
-// beat.
+// server shows this instance's own beat (checkFresh): neither a replica that lags nor a deposed leader can show it.
 func (s *Shared) round(ctx context.Context, sent time.Time) error {
-	s.rounds.last = sent
-	s.rounds.beats++
-	seq, err := s.store.put(ctx, s.store.Beat+s.self.id, strconv.AppendUint(nil, s.rounds.beats, 10))
+	s.rounds.lastStart = sent
+	s.rounds.counter++
+	seq, err := s.store.put(ctx, s.store.Beat+s.self.id, strconv.AppendUint(nil, s.rounds.counter, 10))
 	if err == nil {
-		if seq <= s.rounds.stored {
+		if seq <= s.rounds.beatSequence {
 			s.resetSequences()
 		}
-		s.rounds.stored = seq
+		s.rounds.beatSequence = seq
 		err = s.store.checkFresh(ctx, seq)
 	}
 	if err == nil {
 		err = s.read(ctx, true)
 	}
 	if err == nil {
-		s.view.liveness.recordSuccess(sent, time.Now(), s.others(s.view.table))
+		s.view.liveness.recordSuccess(sent, time.Now(), s.otherMembers(s.view.table))
 		err = s.agree(ctx, sent)
 	}
 	if err != nil {
 		s.handleFailure(ctx, sent, err)
 		return err
 	}
-	s.outage.since = time.Time{}
-	s.outage.logged.Reset()
+	s.outage.start = time.Time{}
+	s.outage.logLimit.Reset()
 	s.plan(ctx, sent)
 	return nil
 }
@@ -44,21 +43,21 @@ func (s *Shared) round(ctx context.Context, sent time.Time) error {
 // plan sets the time at which the next round must begin. If this instance is alone, no round is needed.
 func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	s.sweep(ctx)
-	if s.view.known && !s.hasPeers() && !s.awaitsLane() {
-		s.rounds.polled = sent
-		s.grace.Store(&grace{since: s.at(time.Now()), alone: true})
+	if s.view.hasTable && !s.hasPeers() && !s.awaitsLane() {
+		s.rounds.polledAt = sent
+		s.grace.Store(&grace{beatSentAt: s.at(time.Now()), alone: true})
 		return
 	}
-	s.rounds.next = sent.Add(beatInterval)
+	s.rounds.nextStart = sent.Add(beatInterval)
 	schedule := func(t time.Time) { // moves the next round to t, if that is earlier
-		if t.After(sent) && t.Before(s.rounds.next) {
-			s.rounds.next = t
+		if t.After(sent) && t.Before(s.rounds.nextStart) {
+			s.rounds.nextStart = t
 		}
 	}
-	schedule(s.view.membersChanged.Add(stableAfter))
+	schedule(s.view.membersChanged.Add(stabilityTime))
 	schedule(s.rounds.sweepAt)
-	for _, id := range s.others(s.view.table) {
-		schedule(s.view.liveness.seen[id].first.Add(s.timeout(id, s.view.table.Instances[id])))
+	for _, id := range s.otherMembers(s.view.table) {
+		schedule(s.view.liveness.sightings[id].firstRead.Add(s.timeout(id, s.view.table.Instances[id])))
 		if !s.view.liveness.everAlive(id) {
 			s.ask(sent) // the other instance may believe that it is alone, and then beats only after a call
 		}
@@ -69,7 +68,7 @@ func (s *Shared) plan(ctx context.Context, sent time.Time) {
 func (s *Shared) awaitsLane() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for lane := range s.local.waiters {
+	for lane := range s.state.waiters {
 		if s.view.table.Lanes[lane].Instance == "" {
 			return true
 		}
@@ -81,14 +80,14 @@ func (s *Shared) awaitsLane() bool {
 func (s *Shared) sweep(ctx context.Context) {
 	switch now := time.Now(); {
 	case s.rounds.sweepAt.IsZero():
-	case s.rounds.sweepBelow == 0:
-		s.rounds.sweepBelow = s.rounds.stored
+	case s.rounds.sweepSequence == 0:
+		s.rounds.sweepSequence = s.rounds.beatSequence
 	case !now.Before(s.rounds.sweepAt):
-		err := s.store.sweep(ctx, s.rounds.sweepBelow)
+		err := s.store.sweep(ctx, s.rounds.sweepSequence)
 		if err != nil {
 			s.log.Debug("cannot remove the counters of dead instances", "err", err)
 		}
-		s.rounds.sweepBelow, s.rounds.sweepAt = 0, time.Time{}
+		s.rounds.sweepSequence, s.rounds.sweepAt = 0, time.Time{}
 	}
 }
 
@@ -97,7 +96,7 @@ func (s *Shared) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*storeTimeout)
 	defer cancel()
 	for range maxWrites {
-		if _, in := s.view.table.Instances[s.self.id]; !in {
+		if _, joined := s.view.table.Instances[s.self.id]; !joined {
 			break
 		}
 		t := s.view.table.clone()
@@ -112,7 +111,7 @@ func (s *Shared) leave() {
 			return
 		}
 	}
-	if s.rounds.stored == 0 {
+	if s.rounds.beatSequence == 0 {
 		return
 	}
 	if err := s.store.remove(ctx, s.store.Beat+s.self.id); err != nil {

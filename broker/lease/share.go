@@ -47,17 +47,17 @@ func shares(t Table, maxOwners int) map[string]string {
 		if len(eligible) == 0 {
 			eligible = candidates[lane] // during an upgrade, possibly only standby instances can own the lane
 		}
-		// The instance with the fewest lanes gets the lane. If several have equally few, and the current owner is one of
-		// them, the current owner keeps the lane. So the lane does not move back and forth.
+		// The instance with the fewest lanes gets the lane. If the current owner has equally few, it keeps the lane, so
+		// that the lane does not move back and forth.
 		owner := t.Lanes[lane].Instance
-		to := eligible[0]
+		best := eligible[0]
 		for _, id := range eligible[1:] {
-			if count[id] < count[to] || count[id] == count[to] && id == owner {
-				to = id
+			if count[id] < count[best] || count[id] == count[best] && id == owner {
+				best = id
 			}
 		}
-		share[lane] = to
-		count[to]++
+		share[lane] = best
+		count[best]++
 	}
 	return share
 }
@@ -71,8 +71,7 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 		return share, count
 	}
 	// If the lanes do not divide evenly, the instances that already have one lane more keep it. An instance with still
-	// more lanes has not released its surplus yet, and ranks no higher. If it ranked higher, these lanes would move while
-	// other lanes move.
+	// more lanes has not released its surplus yet. If it ranked higher, the remainder would move again after the release.
 	base, remainder := lanes/len(chosen), lanes%len(chosen)
 	rank := func(id string) int { return min(len(owned[id]), base+1) }
 	slices.SortFunc(chosen, func(a, b string) int {
@@ -92,8 +91,8 @@ func keepOwned(t Table, chosen []string, owned map[string][]string, lanes int) (
 	return share, count
 }
 
-// laneHash returns the hash by which lanes are sorted. Lanes with similar names often have similar load. In the order
-// of their hashes, such lanes go to different instances.
+// laneHash returns the hash by which lanes are sorted. Lanes with similar names often have similar load. The order of
+// the hashes spreads such lanes over the instances.
 func laneHash(lane string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(lane))

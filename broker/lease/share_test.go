@@ -69,8 +69,8 @@ func TestSharesAreEven(t *testing.T) {
 				t.Fatalf("%s owns %d of %d lanes among %d", id, n, lanes, owners)
 			}
 		}
-		if got, least := moves(w, share), fewestMoves(w, lanes, owners); got != least {
-			t.Fatalf("%d moves, want %d: %v to %v", got, least, w.Lanes, share)
+		if got, want := moves(w, share), minMoves(w, lanes, owners); got != want {
+			t.Fatalf("%d moves, want %d: %v to %v", got, want, w.Lanes, share)
 		}
 		if !maps.Equal(share, shares(w.clone(), maxOwners)) {
 			t.Fatal("two calls with the same table returned different shares")
@@ -78,9 +78,8 @@ func TestSharesAreEven(t *testing.T) {
 	}
 }
 
-// fewestMoves returns the minimum number of moves: the instances with the most lanes keep as many as an even share
-// allows.
-func fewestMoves(t Table, lanes, owners int) int {
+// minMoves returns the minimum number of moves: the instances with the most lanes keep as many as an even share allows.
+func minMoves(t Table, lanes, owners int) int {
 	owned := make(map[string]int)
 	total := 0
 	for _, c := range t.Lanes {
@@ -110,7 +109,7 @@ func TestSharesSettle(t *testing.T) {
 	for range 2000 {
 		instances, maxOwners := 1+r.IntN(5), 1+r.IntN(4)
 		w := randomTable(r, instances, r.IntN(30))
-		least, moved := moves(w, shares(w, maxOwners)), 0
+		want, moved := moves(w, shares(w, maxOwners)), 0
 		ending := make(map[string]bool) // lanes that their owners have decided to release
 		settled := func() bool {
 			share := shares(w, maxOwners)
@@ -122,13 +121,13 @@ func TestSharesSettle(t *testing.T) {
 			if step == 10_000 {
 				t.Fatal("after 10,000 steps, the shares still change")
 			}
-			me := fmt.Sprintf("i%d", r.IntN(instances))
+			self := fmt.Sprintf("i%d", r.IntN(instances))
 			for lane, id := range shares(w, maxOwners) {
 				switch owner := w.Lanes[lane].Instance; {
-				case owner == me && id != me:
+				case owner == self && id != self:
 					ending[lane] = true
-				case owner == "" && id == me:
-					w.claim(lane, me)
+				case owner == "" && id == self:
+					w.claim(lane, self)
 				}
 			}
 			for _, lane := range slices.Sorted(maps.Keys(ending)) {
@@ -139,15 +138,15 @@ func TestSharesSettle(t *testing.T) {
 				}
 			}
 		}
-		if moved != least {
-			t.Fatalf("%d lanes moved, want %d", moved, least)
+		if moved != want {
+			t.Fatalf("%d lanes moved, want %d", moved, want)
 		}
 	}
 }
 
-// TestSharesOfUnlike: during an upgrade, not every instance can own every lane. Each lane goes to an instance that can
-// own the lane, even to a standby. A lane that no instance can own has no owner.
-func TestSharesOfUnlike(t *testing.T) {
+// TestSharesDuringUpgrade: during an upgrade, not every instance can own every lane. Each lane goes to an instance that
+// can own the lane, even to a standby. A lane that no instance can own has no owner.
+func TestSharesDuringUpgrade(t *testing.T) {
 	w := Table{}.clone()
 	w.join("old", Instance{Lanes: []string{"A", "B", "C", "D"}})
 	w.join("new", Instance{Lanes: []string{"A", "B", "C", "D", "E"}})

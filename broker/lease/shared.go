@@ -21,23 +21,23 @@ import (
 // Shared divides the lanes evenly among the running instances, and takes over from instances that die. The package
 // documentation has the protocol.
 type Shared struct {
-	store    store
-	cfg      SharedConfig
-	log      *slog.Logger
-	self     self
-	grace    atomic.Pointer[grace] // nil while this instance must not act
-	received received
-	wakeups  chan struct{} // capacity 1: a value makes Run start a turn immediately
+	store      store
+	cfg        SharedConfig
+	log        *slog.Logger
+	self       self
+	grace      atomic.Pointer[grace] // nil while this instance must not act
+	callState  callState
+	wakeSignal chan struct{} // capacity 1: a value makes Run start a turn immediately
 
-	mu    sync.Mutex // guards local
-	local local
+	mu    sync.Mutex // guards state
+	state state
 
 	// Only Run uses the fields below.
-	status <-chan nats.Status // the states of the connection
-	view   view
-	rounds rounds
-	outage outage
-	logged logged
+	status   <-chan nats.Status // the states of the connection
+	view     view
+	rounds   rounds
+	outage   outage
+	logState logState
 }
 
 // self identifies this instance.
@@ -48,31 +48,31 @@ type self struct {
 	place   string    // see SharedConfig; only Run uses it
 }
 
-// received describes the received calls. The times are durations since self.base.
-type received struct {
-	call     atomic.Int64 // the last call
-	informed atomic.Int64 // the last call of an instance that knows the table
-	question atomic.Bool  // an instance asked which instances are alive, and this one has not answered
+// callState describes the received calls. The times are durations since self.base.
+type callState struct {
+	last         atomic.Int64 // time of the last call
+	lastInformed atomic.Int64 // time of the last call of an instance that has the table
+	question     atomic.Bool  // an instance asked which instances are alive, and this one has not answered
 }
 
-// local is this instance's own state: its leases, and the requests of its workers. Shared.mu guards it.
-type local struct {
+// state is this instance's own state: its leases, and the requests of its workers. Shared.mu guards it.
+type state struct {
 	waiters  map[string]*waiter
 	leases   map[string]*sharedLease
 	releases []*release
 	leaving  bool                // this instance is stopping, and claims no lane
 	owners   map[string]string   // owner of each lane in the table, for Owner
-	calls    map[string]lastCall // the last calls of other instances, at most forgetAfter old
+	calls    map[string]lastCall // the last call of each other instance, at most callLifetime old
 	declined map[string]bool     // lanes with a message of a newer format
 }
 
 // view is this instance's knowledge of the table and of the other instances.
 type view struct {
 	table        Table  // the last valid table
-	known        bool   // the table was read or created
+	hasTable     bool   // the table was read or created
 	sequence     uint64 // sequence of the last message on the table's subject; zero if there is none
 	needsRewrite bool   // the last message on the subject is not the last valid table
-	rewritten    bool   // other instances may own lanes that the table lacks: it was lost, and created again
+	rewritten    bool   // the table was lost and created again, so other instances may own lanes that it lacks
 	liveness     liveness
 	// membersChanged is the time of the last change of the set of instances.
 	membersChanged time.Time
@@ -80,30 +80,30 @@ type view struct {
 
 // rounds has the times of past rounds and of the next one.
 type rounds struct {
-	beats   uint64    // this instance's counter
-	stored  uint64    // sequence of the counter's message
-	last    time.Time // when the last round began
-	next    time.Time // when the next round must begin
-	polled  time.Time // when this instance, alone, last read the table
-	asked   time.Time // when this instance last asked which instances are alive
-	pending bool      // a read or a round has been requested, and has not run yet
+	counter      uint64    // this instance's counter
+	beatSequence uint64    // sequence of the counter's message
+	lastStart    time.Time // when the last round began
+	nextStart    time.Time // when the next round must begin
+	polledAt     time.Time // when this instance, alone, last read the table
+	askedAt      time.Time // when this instance last asked which instances are alive
+	pending      bool      // a read or a round has been requested, and has not run yet
 
-	sweepBelow uint64    // counters with lower sequences belong to dead instances; zero if not determined yet
-	sweepAt    time.Time // when to remove these counters; zero if there are none
+	sweepSequence uint64    // counters with lower sequences belong to dead instances; zero if not determined yet
+	sweepAt       time.Time // when to remove these counters; zero if there are none
 }
 
 // outage is a period in which rounds fail. The zero value means no outage.
 type outage struct {
-	since  time.Time
-	logged ratelog.Limit // limits the line which says that the instances continue without the stream
+	start    time.Time
+	logLimit ratelog.Limit // of the message that the instances continue without the stream
 }
 
-// logged limits lines in the log.
-type logged struct {
+// logState limits log messages.
+type logState struct {
 	rounds        failureLog
-	table         ratelog.Limit // limits the line which says that the stored table is not valid
-	olderExists   bool          // it is logged that an older instance has the same name, so this instance stops
-	youngerExists bool          // it is logged that a younger instance has the same name
+	table         ratelog.Limit // of the message that the stored table is not valid
+	olderExists   bool          // logged: an older instance has the same name, so this instance stops
+	youngerExists bool          // logged: a younger instance has the same name
 }
 
 // SharedConfig is the configuration of Shared.
@@ -117,7 +117,7 @@ type SharedConfig struct {
 	MaxOwners int
 	// Format is the newest format of messages that this instance reads.
 	Format int
-	// Name is the operator's name for this instance. It is unique, and the same after a restart. If it is empty, Host
+	// Name is the operator's name for this instance. It is unique, and the same after a restart. If Name is empty, Host
 	// becomes part of the instance's id.
 	Name, Host string
 	// Place identifies where the instance runs, such as a host and an address on which the instance listens. It is set
@@ -139,18 +139,18 @@ type SharedConfig struct {
 
 // waiter is an Acquire in progress.
 type waiter struct {
-	got     chan *sharedLease // capacity 1
-	waiting func()
+	lease     chan *sharedLease // capacity 1
+	onStandby func()            // called when another instance owns the lane
 }
 
 // release is a Release in progress.
 type release struct {
-	lease *sharedLease
-	at    Cursor
-	done  chan struct{} // closed by Run when the other instances can read that the lane is free
+	lease  *sharedLease
+	cursor Cursor
+	done   chan struct{} // closed by Run when the other instances can read that the lane is free
 }
 
-// NewShared returns the leaser of one instance. It does nothing before Run.
+// NewShared returns the leaser of one instance. The leaser does nothing before Run.
 func NewShared(cfg SharedConfig) *Shared {
 	if cfg.Connected == nil {
 		cfg.Connected = cfg.Conn.IsConnected
@@ -167,19 +167,19 @@ func NewShared(cfg SharedConfig) *Shared {
 			conn: cfg.Conn, keys: cfg.Keys, Subjects: cfg.Subjects,
 			api: jsapi.Client{Conn: cfg.Conn, API: cfg.APIPrefix, Timeout: storeTimeout},
 		},
-		cfg: cfg, log: cfg.Log, wakeups: make(chan struct{}, 1),
+		cfg: cfg, log: cfg.Log, wakeSignal: make(chan struct{}, 1),
 		self: self{id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano()},
-		local: local{
+		state: state{
 			waiters: make(map[string]*waiter), leases: make(map[string]*sharedLease), calls: make(map[string]lastCall),
 			declined: make(map[string]bool),
 		},
-		view: view{liveness: liveness{seen: make(map[string]sighting)}, table: Table{}.clone()},
+		view: view{liveness: liveness{sightings: make(map[string]sighting)}, table: Table{}.clone()},
 	}
 	if cfg.Name == "" {
 		s.self.place = cfg.Place
 	}
-	s.received.call.Store(int64(-lostAfter))
-	s.received.informed.Store(int64(-stableAfter))
+	s.callState.last.Store(int64(-livenessTimeout))
+	s.callState.lastInformed.Store(int64(-stabilityTime))
 	return s
 }
 
@@ -204,9 +204,8 @@ func (s *Shared) Run(ctx context.Context) {
 		woken := false
 		select {
 		case <-ctx.Done():
-			s.leave()
-			return
-		case <-s.wakeups:
+			continue
+		case <-s.wakeSignal:
 			woken = true
 		case _, open := <-s.status:
 			s.connectionChanged(open)
@@ -219,22 +218,22 @@ func (s *Shared) Run(ctx context.Context) {
 }
 
 // Acquire waits until this instance owns the lane.
-func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Lease, error) {
-	w := &waiter{got: make(chan *sharedLease, 1), waiting: sync.OnceFunc(waiting)}
+func (s *Shared) Acquire(ctx context.Context, lane string, onStandby func()) (Lease, error) {
+	w := &waiter{lease: make(chan *sharedLease, 1), onStandby: sync.OnceFunc(onStandby)}
 	s.mu.Lock()
-	s.local.waiters[lane] = w
+	s.state.waiters[lane] = w
 	s.mu.Unlock()
 	s.wake()
 	select {
-	case l := <-w.got:
+	case l := <-w.lease:
 		return l, nil
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
-	delete(s.local.waiters, lane)
+	delete(s.state.waiters, lane)
 	s.mu.Unlock()
 	select {
-	case l := <-w.got: // Run granted the lease while ctx ended; the caller must release it
+	case l := <-w.lease: // Run granted the lease while ctx ended; the caller must release it
 		return l, nil
 	default:
 		return nil, ctx.Err()
@@ -245,7 +244,7 @@ func (s *Shared) Acquire(ctx context.Context, lane string, waiting func()) (Leas
 func (s *Shared) Owner(lane string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.local.owners[lane]
+	return s.state.owners[lane]
 }
 
 // Probe makes Run read the table immediately.
@@ -254,7 +253,7 @@ func (s *Shared) Probe() { s.wake() }
 // wake makes Run start a turn immediately.
 func (s *Shared) wake() {
 	select {
-	case s.wakeups <- struct{}{}:
+	case s.wakeSignal <- struct{}{}:
 	default:
 	}
 }

@@ -19,15 +19,15 @@ func TestAloneCostsLittle(t *testing.T) {
 		time.Sleep(maxHandover)
 		checkHolds(t, "24", a)
 		sent := func() uint64 { return a.nc.Stats().OutMsgs }
-		before, stored := sent(), lastSequence(t, js)
-		if before > 20 {
-			t.Errorf("at its start, the instance sent %d messages, want at most 20", before)
+		sentAtStart, sequence := sent(), lastSequence(t, js)
+		if sentAtStart > 20 {
+			t.Errorf("at its start, the instance sent %d messages, want at most 20", sentAtStart)
 		}
 		time.Sleep(time.Hour)
-		if got := sent() - before; got > 360 {
+		if got := sent() - sentAtStart; got > 360 {
 			t.Errorf("in an hour, the instance sent %d messages, want at most 360", got)
 		}
-		if got := lastSequence(t, js) - stored; got != 0 {
+		if got := lastSequence(t, js) - sequence; got != 0 {
 			t.Errorf("in an hour, the instance stored %d messages, want none", got)
 		}
 		checkHolds(t, "24", a)
@@ -44,19 +44,19 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 		checkHolds(t, "10 0", a, b)
 		time.Sleep(maxHandover)
 		checkHolds(t, "5 5", a, b)
-		kept := b.holds()
+		earlier := b.holds()
 		c := startPeer(t, s, lanes(10))
 		time.Sleep(maxHandover) // so that c joins before d
 		d := startPeer(t, s, lanes(10))
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "4 3 3 0", a, b, c, d)
 		for _, lane := range b.holds() {
-			if !slices.Contains(kept, lane) {
-				t.Errorf("%s has moved without need", lane)
+			if !slices.Contains(earlier, lane) {
+				t.Errorf("%s has moved to b, want only moves to c", lane)
 			}
 		}
 		d.mu.Lock()
-		ready := len(d.ready)
+		ready := len(d.readyLanes)
 		d.mu.Unlock()
 		if ready != 10 {
 			t.Errorf("the standby is ready for %d of 10 lanes", ready)
@@ -67,23 +67,23 @@ func TestJoinWaitsAndMovesFewest(t *testing.T) {
 	})
 }
 
-// TestStopHandsOverAtOnce: after a clean stop of an instance, its lanes immediately have another owner, which begins at
-// the cursors of the stopped instance.
-func TestStopHandsOverAtOnce(t *testing.T) {
+// TestStopHandsOver: after a clean stop of an instance, its lanes immediately have another owner, which begins at the
+// cursors of the stopped instance.
+func TestStopHandsOver(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 		a := startPeer(t, s, lanes(6))
 		b := startPeer(t, s, lanes(6))
 		time.Sleep(10 * time.Second)
 		checkHolds(t, "3 3", a, b)
-		gone := a.holds()
+		moved := a.holds()
 		a.mu.Lock()
-		a.next = 4711
+		a.releaseSequence = 4711
 		a.mu.Unlock()
 		a.stop()
 		time.Sleep(maxHandover)
 		checkHolds(t, "6", b)
-		for _, lane := range gone {
-			if got := b.all()[lane].Cursor().Next; got != 4711 {
+		for _, lane := range moved {
+			if got := b.currentLeases()[lane].Cursor().Next; got != 4711 {
 				t.Errorf("%s begins at %d, want 4711", lane, got)
 			}
 		}
@@ -139,8 +139,8 @@ func TestStuckLoopLosesItsLane(t *testing.T) {
 		checkHolds(t, "2 2", a, b)
 		lane := a.holds()[0]
 		a.mu.Lock()
-		a.stuck[lane] = true
-		lease := a.local.leases[lane]
+		a.stuckLanes[lane] = true
+		lease := a.state.leases[lane]
 		a.mu.Unlock()
 		for ; lease.Held(); time.Sleep(time.Millisecond) {
 		}
@@ -153,9 +153,9 @@ func TestStuckLoopLosesItsLane(t *testing.T) {
 	})
 }
 
-// TestStartAtOnce: several instances start at the same time and compete for the table. No lane ever has two owners, and
-// in the end every lane has one.
-func TestStartAtOnce(t *testing.T) {
+// TestParallelStart: several instances start at the same time and compete for the table. No lane ever has two
+// owners, and in the end every lane has one.
+func TestParallelStart(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		var peers []*peer
 		for range 6 {

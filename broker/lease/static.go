@@ -16,9 +16,9 @@ type Static struct {
 func (s Static) Run(ctx context.Context) { <-ctx.Done() }
 
 // Acquire returns immediately for a lane of the set, and waits for the end of ctx for any other.
-func (s Static) Acquire(ctx context.Context, lane string, waiting func()) (Lease, error) {
+func (s Static) Acquire(ctx context.Context, lane string, onStandby func()) (Lease, error) {
 	if s.Lanes != nil && !slices.Contains(s.Lanes, lane) {
-		waiting()
+		onStandby()
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

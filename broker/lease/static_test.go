@@ -8,10 +8,10 @@ import (
 )
 
 // TestStatic: Acquire immediately returns a permanent lease of a lane in the set; without a set, of any lane. For any
-// other lane, it calls waiting once and waits until the context ends.
+// other lane, it calls onStandby once and waits until the context ends.
 func TestStatic(t *testing.T) {
-	for _, all := range []Static{{}, {Lanes: []string{"A", "B"}}} {
-		lease, err := all.Acquire(context.Background(), "B", func() { t.Error("waiting was called for B") })
+	for _, leaser := range []Static{{}, {Lanes: []string{"A", "B"}}} {
+		lease, err := leaser.Acquire(context.Background(), "B", func() { t.Error("onStandby was called for B") })
 		if err != nil || lease.Cursor() != (Cursor{}) || !lease.Held() {
 			t.Errorf("B: got %v, %v; want a lease that is held, with the zero cursor", lease, err)
 		}
@@ -21,14 +21,14 @@ func TestStatic(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
-		waiting, ended := 0, make(chan error, 1)
+		calls, ended := 0, make(chan error, 1)
 		go func() {
-			_, err := Static{Lanes: []string{"A"}}.Acquire(ctx, "B", func() { waiting++ })
+			_, err := Static{Lanes: []string{"A"}}.Acquire(ctx, "B", func() { calls++ })
 			ended <- err
 		}()
 		synctest.Wait()
-		if waiting != 1 || len(ended) != 0 {
-			t.Errorf("waiting was called %d times and Acquire ended %d times, want 1 and 0", waiting, len(ended))
+		if calls != 1 || len(ended) != 0 {
+			t.Errorf("onStandby was called %d times and Acquire ended %d times, want 1 and 0", calls, len(ended))
 		}
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {

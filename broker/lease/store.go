@@ -39,10 +39,11 @@ func (s store) put(ctx context.Context, subject string, body []byte) (uint64, er
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
 }
 
-// swap stores a message if the last message of the subject has the given sequence, or if last is zero and the subject
-// has no message. Otherwise, swap returns errConflict. After any other error, the message may or may not be stored.
-func (s store) swap(ctx context.Context, subject string, body []byte, last uint64) (uint64, error) {
-	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(last, 10)}}
+// swap stores a message if the last message of the subject has the given sequence. The sequence zero means that the
+// subject must have no message. Otherwise, swap returns errConflict. After any other error, the message may or may not
+// be stored.
+func (s store) swap(ctx context.Context, subject string, body []byte, sequence uint64) (uint64, error) {
+	header := nats.Header{jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(sequence, 10)}}
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: header})
 }
 
@@ -61,9 +62,9 @@ func (s store) publish(ctx context.Context, m *nats.Msg) (uint64, error) {
 	return 0, fmt.Errorf("write to %s: %w", s.Stream, reply.Failure())
 }
 
-// last reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns
+// lastMessage reads the last message of a subject, and reports whether an instance of this broker wrote it. It returns
 // jetstream.ErrMsgNotFound if there is none.
-func (s store) last(ctx context.Context, subject string) (m jsapi.Message, ours bool, err error) {
+func (s store) lastMessage(ctx context.Context, subject string) (m jsapi.Message, ours bool, err error) {
 	if m, err = s.api.Last(ctx, s.Stream, subject); err != nil {
 		return m, false, err
 	}
@@ -92,14 +93,13 @@ func (s store) exists(ctx context.Context) error {
 	return err
 }
 
-// remove removes the message of a subject.
 func (s store) remove(ctx context.Context, subject string) error {
 	return s.api.PurgeSubject(ctx, s.Stream, subject)
 }
 
-// sweep removes all counters that were stored below a sequence.
-func (s store) sweep(ctx context.Context, below uint64) error {
-	return s.api.PurgeBelow(ctx, s.Stream, s.Beat+"*", below)
+// sweep removes all counters below a sequence.
+func (s store) sweep(ctx context.Context, sequence uint64) error {
+	return s.api.PurgeBelow(ctx, s.Stream, s.Beat+"*", sequence)
 }
 
 // send sends a call.
@@ -109,16 +109,15 @@ func (s store) send(body []byte) error {
 	return s.conn.PublishMsg(m)
 }
 
-// seal adds the seal to a message. A client cannot publish to these subjects. But a client chooses the subject of the
-// acknowledgement of its message, which may be one of these subjects.
+// seal adds the seal to a message. See "Forged messages" in the package documentation.
 func (s store) seal(m *nats.Msg) {
 	if seal := s.keys.Seal(m.Subject, m.Data); seal != "" {
 		m.Header.Set(message.HeaderSeal, seal)
 	}
 }
 
-// sealed reports whether an instance of this broker wrote a message. Until the start of sealing it also trusts messages
-// without a seal, which older brokers write.
+// sealed reports whether an instance of this broker wrote a message. Until the start of sealing, it also trusts
+// messages without a seal, which older brokers write.
 func (s store) sealed(subject string, body []byte, header nats.Header) bool {
 	note := message.Note{Subject: subject, Body: body, Seal: header.Get(message.HeaderSeal)}
 	return s.keys.Trusts(note, message.SealedSince)

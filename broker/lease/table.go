@@ -9,7 +9,7 @@ import (
 )
 
 // Table is the state that all instances agree on: the running instances, and the owner of each lane. It is stored as
-// one message. A write replaces the whole message, on condition that the stored message is still the one that was read.
+// one message. A write replaces the whole message, on condition that the stored message has not changed since the read.
 type Table struct {
 	// Version rises with every change, and is at least the writer's time in milliseconds since 1970. So a table that was
 	// created again has a higher version than the lost one. A table that is written back unchanged keeps its version.
@@ -97,8 +97,8 @@ func (t Table) equal(other Table) bool {
 
 // join adds an instance, or updates its entry.
 func (t Table) join(id string, entry Instance) {
-	if before, in := t.Instances[id]; in {
-		entry.Joined = before.Joined
+	if previous, ok := t.Instances[id]; ok {
+		entry.Joined = previous.Joined
 	} else {
 		for _, other := range t.Instances {
 			entry.Joined = max(entry.Joined, other.Joined)
@@ -118,12 +118,12 @@ func (t Table) drop(id string) {
 	}
 }
 
-// free ends a claim. If at is zero, the claim keeps the previous cursor, which is lower and so still correct.
-func (t Table) free(lane string, at Cursor) {
+// free ends a claim. If cursor is zero, the claim keeps the previous cursor, which is lower and so still correct.
+func (t Table) free(lane string, cursor Cursor) {
 	c := t.Lanes[lane]
 	c.Instance = ""
-	if at.Next > 0 {
-		c.Next, c.Created = at.Next, at.Created
+	if cursor.Next > 0 {
+		c.Next, c.Created = cursor.Next, cursor.Created
 	}
 	t.Lanes[lane] = c
 }

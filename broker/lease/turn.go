@@ -14,31 +14,31 @@ import (
 const (
 	// roundPause is the minimum time between two rounds, even with many calls.
 	roundPause = 2 * time.Millisecond
-	// readInterval is the interval at which an instance reads the counters. It is shorter than the interval of the beats:
-	// the sooner an instance reads a beat, the sooner it detects that the next beat is missing.
+	// readInterval is the interval at which an instance reads the counters. It is shorter than beatInterval: the sooner
+	// an instance reads a beat, the sooner it detects that the next beat is missing.
 	readInterval = beatInterval / 2
 	// retryInterval is the pause after a round that failed.
 	retryInterval = 250 * time.Millisecond
-	// offlineInterval is the interval at which an instance without a connection checks the connection, in case nats.go did
-	// not report that the connection is up again.
+	// offlineInterval is the interval at which an instance without a connection checks the connection, in case nats.go
+	// does not report that the connection is up again.
 	offlineInterval = 5 * time.Second
 	// pollInterval is the interval at which an instance that is alone reads the table from the leader. A call does not
 	// cross a leaf node whose link is down, even if the instance's own connection is up.
 	pollInterval = 10 * time.Second
-	// forgetAfter is the time after which an instance drops the last call of another instance from memory.
-	forgetAfter = time.Minute
+	// callLifetime is the time after which an instance drops the last call of another instance from memory.
+	callLifetime = time.Minute
 	// alertInterval is the interval at which the log reports an unusable stream.
 	alertInterval = time.Minute
 )
 
-// turn is one iteration of Run. It renews the sign of life, reads, or has a round, whichever is due. It returns the
-// maximum time until the next turn.
+// turn is one iteration of Run. It renews the sign of life, reads, or has a round, as necessary. It returns the maximum
+// time until the next turn.
 func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 	now := time.Now()
 	s.rounds.pending = s.rounds.pending || woken
 	s.takeCalls(now)
 	if g := s.grace.Load(); !s.rounds.pending && g != nil && g.alone && g.permits(s.at(now), s.store.conn.IsConnected()) {
-		s.grace.Store(&grace{since: s.at(now), alone: true})
+		s.grace.Store(&grace{beatSentAt: s.at(now), alone: true})
 		switch changed, err := s.pollTable(ctx, now); {
 		case errors.Is(err, errCutOff):
 			s.rounds.pending = true
@@ -51,20 +51,20 @@ func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 			return signInterval
 		}
 	}
-	if soon := s.rounds.last.Add(roundPause).Sub(now); soon > 0 {
-		return soon
+	if wait := s.rounds.lastStart.Add(roundPause).Sub(now); wait > 0 {
+		return wait
 	}
 	if !s.store.conn.IsConnected() {
 		s.view.liveness.recordFailure()
-		s.outage.since = time.Time{} // without a connection, no call can arrive and no message can be delivered
+		s.outage.start = time.Time{} // without a connection, no call can arrive and no message can be delivered
 		return offlineInterval       // a change of the connection starts a turn earlier
 	}
 	var err error
-	if s.rounds.next.After(now) && !s.rounds.pending {
-		before := s.view.sequence
+	if s.rounds.nextStart.After(now) && !s.rounds.pending {
+		sequence := s.view.sequence
 		err = s.read(ctx, false)
-		s.rounds.pending = s.view.sequence != before
-		s.rounds.last = now
+		s.rounds.pending = s.view.sequence != sequence
+		s.rounds.lastStart = now
 	} else {
 		s.rounds.pending = false
 		err = s.round(ctx, now)
@@ -76,11 +76,11 @@ func (s *Shared) turn(ctx context.Context, woken bool) time.Duration {
 	if s.rounds.pending {
 		return roundPause
 	}
-	s.logged.rounds.report(s.log, nil)
+	s.logState.rounds.report(s.log, nil)
 	if g := s.grace.Load(); g != nil && g.alone {
 		return signInterval
 	}
-	return min(readInterval, max(time.Until(s.rounds.next), 0))
+	return min(readInterval, max(time.Until(s.rounds.nextStart), 0))
 }
 
 // retryIn logs an error, and returns the time until the next attempt.
@@ -88,7 +88,7 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	s.logged.rounds.report(s.log, err)
+	s.logState.rounds.report(s.log, err)
 	if errors.Is(err, errFull) {
 		return beatInterval // the leader is reachable, so the next attempt can wait
 	}
@@ -98,12 +98,12 @@ func (s *Shared) retryIn(ctx context.Context, err error) time.Duration {
 // pollTable requests the sequence of the table from the leader, at most once per pollInterval, and reports whether the
 // sequence has changed. Only an instance that is alone calls pollTable.
 func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, err error) {
-	if now.Sub(s.rounds.polled) < pollInterval {
+	if now.Sub(s.rounds.polledAt) < pollInterval {
 		return false, nil
 	}
 	var sequence uint64
 	err = s.whileConnected(ctx, func(ctx context.Context) error {
-		m, _, err := s.store.last(ctx, s.store.Table)
+		m, _, err := s.store.lastMessage(ctx, s.store.Table)
 		sequence = m.Sequence
 		return err
 	})
@@ -113,7 +113,7 @@ func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, er
 	case err != nil:
 		return false, err
 	}
-	s.rounds.polled = now
+	s.rounds.polledAt = now
 	return sequence != s.view.sequence, nil
 }
 
@@ -122,42 +122,42 @@ func (s *Shared) pollTable(ctx context.Context, now time.Time) (changed bool, er
 func (s *Shared) whileConnected(ctx context.Context, request func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answered := make(chan error, 1)
-	go func() { answered <- request(ctx) }()
+	result := make(chan error, 1)
+	go func() { result <- request(ctx) }()
 	select {
-	case err := <-answered:
+	case err := <-result:
 		return err
 	case _, open := <-s.status:
 		s.connectionChanged(open)
 		cancel()
-		<-answered
+		<-result
 		return errCutOff
 	}
 }
 
 // failureLog logs a series of failed rounds: at its start, at intervals, and at its end.
 type failureLog struct {
-	since  time.Time // time of the first failure; zero while rounds succeed
-	logged ratelog.Limit
+	start    time.Time // time of the first failure; zero while rounds succeed
+	logLimit ratelog.Limit
 }
 
 // report logs the result of a round.
 func (f *failureLog) report(log *slog.Logger, err error) {
 	if err == nil {
-		if f.logged.Reset() {
-			log.Info("instances agree on the owners of lanes again", "after", time.Since(f.since).Round(time.Millisecond))
+		if f.logLimit.Reset() {
+			log.Info("instances agree on the owners of lanes again", "after", time.Since(f.start).Round(time.Millisecond))
 		}
-		f.since = time.Time{}
+		f.start = time.Time{}
 		return
 	}
-	if f.since.IsZero() {
-		f.since = time.Now()
+	if f.start.IsZero() {
+		f.start = time.Now()
 	}
-	every := ratelog.Interval
-	if time.Since(f.since) > alertInterval {
-		every = alertInterval
+	interval := ratelog.Interval
+	if time.Since(f.start) > alertInterval {
+		interval = alertInterval
 	}
-	if _, ok := f.logged.Allow(every); ok {
-		log.Warn("instances cannot agree on the owners of lanes; will retry", "err", err, "since", f.since.UTC())
+	if _, ok := f.logLimit.Allow(interval); ok {
+		log.Warn("instances cannot agree on the owners of lanes; will retry", "err", err, "since", f.start.UTC())
 	}
 }
