@@ -57,8 +57,8 @@ type Ledger struct {
 	clockError   time.Duration // see NewLedger
 	seen         []bool        // by number
 	arrived      int           // number of true values in seen
-	firstArrival time.Time     // time of the first arrival
-	lastArrival  time.Time     // time of the last arrival, duplicates excluded
+	firstArrival time.Time
+	lastArrival  time.Time // without duplicates
 	// Late has the lateness relative to Arrival.Due, and Promised the lateness relative to Arrival.Promised, both
 	// without duplicates.
 	Late, Promised *Lateness

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxOutstanding is the maximum number of unanswered publishes. It bounds the queue of a slow server, which lowers
-	// the achieved rate.
+	// maxOutstanding is the maximum number of unanswered publishes. It bounds the queue of a server that is too slow for
+	// Load.Rate.
 	maxOutstanding = 20_000
 	// publishInterval is the interval between two batches of a publisher with a rate.
 	publishInterval = time.Millisecond

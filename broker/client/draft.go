@@ -21,7 +21,7 @@ type address struct {
 	fallback      string // an equivalent subject of the intake, or empty
 	stableSubject string // the subject for a message with an ID, which depends only on the delay
 	token         string // the guessed level in subject; empty if the level was not guessed
-	delay         string // the delay as a header value; empty if the field when is set
+	delay         string // the delay as a header value; empty if due is set
 	due           time.Time
 	byLevel       bool // the caller named the level
 	schedule      bool // the timetable of a series determines the due time

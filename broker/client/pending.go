@@ -43,8 +43,8 @@ func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 // whether the cancel was in time. True means that the pending timer will never be delivered. False means that no timer
 // was pending: it has fired, was cancelled, or was never set.
 //
-// CancelPending needs no running broker. It needs the permission that [Client.Timer] needs. It reads and publishes
-// again until the outcome is certain or ctx ends. After ErrUnanswered the outcome is unknown: call CancelPending again.
+// CancelPending needs no running broker, and the permission of [Client.Timer]. It reads and publishes again until the
+// outcome is certain or ctx ends. After ErrUnanswered the outcome is unknown: call CancelPending again.
 func (c *Client) CancelPending(ctx context.Context, key, target string) (cancelled bool, err error) {
 	return c.tryUntilCertain(ctx, key, target, 0, c.cancelEntry)
 }

@@ -25,7 +25,7 @@ func Key(key string) Option {
 }
 
 // IfAbsent sets a timer only if no timer with its key and target exists. If such a timer exists, the error is
-// ErrConflict. A timer that has ended exists until its history is removed.
+// ErrConflict. An ended timer exists until its history is removed.
 func IfAbsent() Option { return ifGeneration(0) }
 
 // IfGeneration replaces a timer only if the timer has this generation and is pending. Then the old generation will

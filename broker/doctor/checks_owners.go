@@ -80,8 +80,8 @@ func checkOwners(f Facts) []Finding {
 	detail := fmt.Sprintf("%d lanes, %d messages pending", lanes, f.lanes.Totals.Pending)
 	if len(unknown) > 0 {
 		reason := "no instance answered"
-		if f.instances.Refused != nil {
-			reason = fmt.Sprintf("this user may not send the request: %v", f.instances.Refused)
+		if f.instances.Refusal != nil {
+			reason = fmt.Sprintf("this user may not send the request: %v", f.instances.Refusal)
 		}
 		lanesText := text.ShortList(unknown)
 		if len(unknown) > maxUnknown {

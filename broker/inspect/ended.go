@@ -33,7 +33,7 @@ func (s *search) findRecords(ctx context.Context, w journalWriters) (journalReco
 		earliest = since.Add(-leaderSkew)
 	}
 	q := journal.Query{IDs: []string{s.name()}, Since: earliest, Progress: func(read, total uint64) {
-		if _, ok := s.progressed.Allow(ProgressInterval); ok {
+		if _, ok := s.progressLimit.Allow(ProgressInterval); ok {
 			s.progress(read, total)
 		}
 	}}

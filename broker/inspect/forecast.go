@@ -28,7 +28,7 @@ type ForecastQuery struct {
 	// counts the others by their order, or samples them.
 	MaxRead uint64
 
-	draw    func(n uint64) uint64 // returns a number below n; if nil, a random number
+	draw    func(n uint64) uint64 // returns a number below n; nil for rand.Uint64N
 	maxCuts int                   // maximum number of count requests; if zero, the constant maxCuts
 }
 
@@ -111,7 +111,7 @@ func (i *Inspector) Forecast(ctx context.Context, query ForecastQuery) (Forecast
 type forecast struct {
 	*Inspector
 	query  ForecastQuery
-	reader reader
+	parser parser
 	slots  slots
 	tally  tally
 	budget uint64 // messages that may still be read
@@ -125,7 +125,7 @@ type forecast struct {
 func (f *forecast) run(ctx context.Context, v Lanes) error {
 	var lanes []Lane
 	lanes, f.report.Silent, f.report.HeaderTargets = f.lanesToRead(v)
-	f.reader = reader{f.parsePolicy(f.report.HeaderTargets), f.query.Target}
+	f.parser = parser{f.parsePolicy(f.report.HeaderTargets), f.query.Target}
 	slices.SortFunc(lanes, func(a, b Lane) int { return cmp.Compare(a.Pending, b.Pending) })
 	var segments []*segment
 	for _, l := range lanes {

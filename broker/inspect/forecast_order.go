@@ -11,10 +11,10 @@ import (
 // bucket begins.
 const maxCuts = 300
 
-// An order has, for each cut (the time at which a bucket begins or ends), the number of a level's messages that leave
-// the level at the cut or later. In a level all messages wait equally long, so a message that leaves at a time was
-// stored at that time minus the delay. The server can count the messages stored since then. Such a count is exact, even
-// if some messages were deleted, provided that the clocks of the stream's leaders agreed.
+// A cut is the time at which a bucket begins or ends. An order has, for each cut, the number of a level's messages that
+// leave the level at the cut or later. In a level all messages wait equally long, so these messages were stored at the
+// cut minus the delay, or later. The server counts the messages stored since a time. The count is exact, even if some
+// messages were deleted, provided that the clocks of the stream's leaders agreed.
 //
 //	remaining[0]      all messages
 //	remaining[n+1]    messages that leave at cuts[n] or later

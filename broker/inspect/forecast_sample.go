@@ -26,7 +26,7 @@ type sample struct {
 	unrelated uint64   // messages without a target, such as the list of pauses, or for another target
 }
 
-// A sampleKey is a stream, or only the schedules in it. It identifies a sample.
+// A sampleKey identifies a sample of a stream, or of only the schedules in the stream.
 type sampleKey struct {
 	stream        string
 	onlySchedules bool
@@ -148,7 +148,7 @@ func (f *forecast) classify(s *sample, segment *segment, in message.Incoming) {
 		s.unrelated++
 		return
 	}
-	r, problem, ok := f.reader.pending(l, in)
+	r, problem, ok := f.parser.pending(l, in)
 	switch client := l.Kind == streams.Level && a.Form == message.FormLevel; {
 	case !ok && l.Kind == streams.Level: // markers do not count
 	case !ok:

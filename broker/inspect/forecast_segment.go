@@ -135,7 +135,7 @@ func (f *forecast) read(ctx context.Context, s *segment) error {
 			f.tally[slot].number--
 			n--
 		}
-		r, problem, ok := f.reader.pending(s.Lane, incoming(s.Stream, m))
+		r, problem, ok := f.parser.pending(s.Lane, incoming(s.Stream, m))
 		if !ok {
 			continue
 		}

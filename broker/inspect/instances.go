@@ -41,10 +41,10 @@ const (
 )
 
 // Instances has the answers of the running instances. Any client that may publish on the reply subject can forge an
-// answer. So only a proven answer can show that a lane is read. An unproven answer can raise an alarm, and cannot hide
-// one.
+// answer. So only a proven answer shows that a lane has a reader. An unproven answer can cause a finding of doctor, and
+// suppresses none.
 type Instances struct {
-	Refused error          // why the server refused the request; if set, there are no answers
+	Refusal error          // the server's refusal of the request; if set, there are no answers
 	Answers []stats.Answer // to all requests, the newest first
 	Latest  []stats.Answer // to the last request
 	// Proven has the newest sealed answer of each instance. Only a holder of a known secret can write one.

@@ -163,13 +163,13 @@ func (i *Inspector) pauseRecords(ctx context.Context, s jetstream.Stream) uint64
 	return info.State.Subjects[subject]
 }
 
-// IsFull reports whether a stream is at one of its own limits.
+// IsFull reports whether a stream has reached FullShare of one of its own limits.
 func IsFull(info *jetstream.StreamInfo) bool {
 	limit := info.Config.MaxMsgs
 	return limit > 0 && float64(info.State.Msgs) >= FullShare*float64(limit) || IsFullOfBytes(info)
 }
 
-// IsFullOfBytes reports whether a stream is at its byte limit.
+// IsFullOfBytes reports whether a stream has reached FullShare of its byte limit.
 func IsFullOfBytes(info *jetstream.StreamInfo) bool {
 	limit := info.Config.MaxBytes
 	return limit > 0 && float64(info.State.Bytes) >= FullShare*float64(limit)

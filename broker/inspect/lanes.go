@@ -65,7 +65,7 @@ func (i *Inspector) Lanes(ctx context.Context, handover time.Duration) (Lanes, e
 	askCtx, cancelAsk := i.WithRefusal(ctx) // a user without permission for this request may still read the streams
 	instances, err := i.askInstances(askCtx, lanesOf(list.Found), handover, false)
 	if err != nil {
-		instances.Refused = Cause(askCtx, err)
+		instances.Refusal = Cause(askCtx, err)
 	}
 	cancelAsk()
 	readCtx, cancelRead := i.WithRefusal(ctx)
@@ -83,7 +83,7 @@ func (i *Inspector) SettledLanes(ctx context.Context, list StreamList) (v Lanes,
 		n, err = i.askInstances(ctx, lanesOf(list.Found), maxTakeover, true)
 		return err
 	})
-	n.Refused = refusal
+	n.Refusal = refusal
 	return i.readLanes(ctx, list, n), n
 }
 

@@ -119,7 +119,7 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
 }
 
-// note counts the outcome of a letter. It returns an error only if err does not concern this letter alone.
+// note counts the outcome of a letter. It returns an error only if err may concern other letters too.
 func (w *LetterWork) note(l deadletter.Letter, err error) error {
 	o := LetterOutcome{Outcome: w.Outcome}
 	switch {

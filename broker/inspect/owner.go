@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxIdle is the maximum time since the last delivery of a consumer that counts as reading without a waiting pull.
+	// maxIdle is the time after its last delivery for which a consumer without a waiting pull counts as reading.
 	maxIdle = 5 * time.Second
-	// minWait is the minimum time until an owner resumes reading at which its lane counts as waiting: clocks differ.
+	// minWait is the minimum wait of a lane that counts as waiting. A shorter wait may be a difference of clocks.
 	minWait = time.Second
 )
 
@@ -49,7 +49,7 @@ func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 		l.Error = err.Error()
 	case isRead(l.Info.TimeStamp, consumers):
 		l.Owner = OwnerReads
-	case n.Refused != nil, len(n.Proven) == 0:
+	case n.Refusal != nil, len(n.Proven) == 0:
 		l.Owner = OwnerUnknown // see resolveUnknown
 	default:
 		l.Owner = NoOwner

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// confirmTimeout is the timeout for the instances' confirmations of a new list. A dead instance is no longer in the
-	// table of owners before this time has passed.
+	// confirmTimeout is the timeout for the instances' confirmations of a new list. Within this time, a dead instance
+	// leaves the table of owners.
 	confirmTimeout = 12 * time.Second
 	// maxChanges is the maximum number of attempts to change the list while other clients change it.
 	maxChanges = 10

@@ -147,7 +147,7 @@ func (i *Inspector) Pending(ctx context.Context, query PendingQuery) (PendingLis
 	}
 	var lanes []Lane
 	lanes, m.result.Silent, m.result.HeaderTargets = i.lanesToRead(v)
-	m.reader = reader{i.parsePolicy(m.result.HeaderTargets), query.Target}
+	m.parser = parser{i.parsePolicy(m.result.HeaderTargets), query.Target}
 	for _, l := range lanes {
 		m.add(ctx, l)
 	}

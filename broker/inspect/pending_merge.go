@@ -35,7 +35,7 @@ type source struct {
 type merge struct {
 	*Inspector
 	query         PendingQuery
-	reader        reader
+	parser        parser
 	after, before time.Time // zero for no bound
 	sources       []*source
 	unlisted      pendingHeap       // messages that were read, and not yet listed
@@ -159,7 +159,7 @@ func (m *merge) readOne(s *source) error {
 // parse returns the message as a row of the list. Ok is false if the message is not pending, or its target does not
 // match the pattern.
 func (m *merge) parse(s *source, stored lane.Message) (w PendingMessage, ok bool) {
-	r, problem, ok := m.reader.pending(s.Lane, incoming(s.Stream, stored))
+	r, problem, ok := m.parser.pending(s.Lane, incoming(s.Stream, stored))
 	if !ok {
 		return w, false
 	}

@@ -12,31 +12,31 @@ import (
 // if its timer was cancelled. So lists and forecasts ignore markers. In the stream of the timers, only the last entry
 // of a subject can be a pending timer. The message of a fired timer counts in its lane, for example a retry lane.
 
-// reader selects the pending messages of all lanes.
-type reader struct {
+// parser selects and parses the pending messages of all lanes.
+type parser struct {
 	policy message.Policy
 	target string // a pattern; empty for all
 }
 
 // pending parses a message of a lane. Ok is false if the message is not pending, or its target does not match the
 // pattern.
-func (r reader) pending(l Lane, in message.Incoming) (req message.Request, problem *message.Problem, ok bool) {
+func (p parser) pending(l Lane, in message.Incoming) (req message.Request, problem *message.Problem, ok bool) {
 	switch {
-	case in.Subject == r.policy.Names.PausesRecord():
+	case in.Subject == p.policy.Names.PausesRecord():
 		return req, nil, false
 	case l.Kind != streams.Timers:
-		t, problem := entry.ParseAny(r.policy, in)
-		return t.Request, problem, problem != nil || !entry.IsMarker(r.policy.Names, in)
+		t, problem := entry.ParseAny(p.policy, in)
+		return t.Request, problem, problem != nil || !entry.IsMarker(p.policy.Names, in)
 	}
-	e := entry.Parse(r.policy, in)
-	ok = e.Kind == entry.Set && (r.target == "" || message.Match(r.target, e.Request.Target))
+	e := entry.Parse(p.policy, in)
+	ok = e.Kind == entry.Set && (p.target == "" || message.Match(p.target, e.Request.Target))
 	return e.Request, e.Problem, ok
 }
 
 // pass is one scan of a lane.
 type pass struct {
 	filters        []string // subjects; empty for the whole lane
-	skipsSchedules bool     // only timers that have their target in the subject
+	skipsSchedules bool     // only timers with their target in the subject
 	onlySchedules  bool     // only schedules of nats-server's format
 }
 

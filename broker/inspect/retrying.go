@@ -87,7 +87,7 @@ func (i *Inspector) Retrying(ctx context.Context, query RetryQuery) (RetryReport
 	}
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	c.progressed.Allow(ProgressInterval)
+	c.progressLimit.Allow(ProgressInterval)
 	for _, l := range lanes {
 		if err := c.count(ctx, l); err != nil {
 			return RetryReport{}, Cause(ctx, scanError(l.Stream, err))
@@ -120,10 +120,10 @@ type retryKey struct {
 // A retryCount is the state of one call of Retrying.
 type retryCount struct {
 	*Inspector
-	query      RetryQuery
-	report     RetryReport
-	groups     map[retryKey]*RetryGroup
-	progressed ratelog.Limit
+	query         RetryQuery
+	report        RetryReport
+	groups        map[retryKey]*RetryGroup
+	progressLimit ratelog.Limit
 }
 
 // count counts the messages of one lane. It reads only the broker's own subjects.
@@ -150,7 +150,7 @@ func (c *retryCount) count(ctx context.Context, l Lane) error {
 		if c.report.Messages%searchBatch != 0 {
 			continue
 		}
-		if _, ok := c.progressed.Allow(ProgressInterval); ok {
+		if _, ok := c.progressLimit.Allow(ProgressInterval); ok {
 			c.query.Progress(c.report.Messages, c.report.Waiting)
 		}
 	}

@@ -81,7 +81,7 @@ func (i *Inspector) Where(
 	ctx context.Context, r MessageRef, maxRead uint64, progress func(searched, pending uint64),
 ) (Whereabouts, error) {
 	s := search{Inspector: i, MessageRef: r, maxRead: maxRead, progress: progress}
-	s.progressed.Allow(ProgressInterval) // the first report comes after one interval
+	s.progressLimit.Allow(ProgressInterval) // the first report comes after one interval
 	v, err := i.Lanes(ctx, MaxHandover)
 	if err != nil {
 		return Whereabouts{}, err
@@ -100,7 +100,7 @@ type search struct {
 	progress func(searched, pending uint64)
 
 	searched, pending uint64        // number of messages
-	progressed        ratelog.Limit // of the reports of progress
+	progressLimit     ratelog.Limit // of the reports of progress
 }
 
 func (s *search) find(ctx context.Context, v Lanes) (Whereabouts, error) {
@@ -233,7 +233,7 @@ func (s *search) count() {
 	if s.searched++; s.searched%searchBatch != 0 {
 		return
 	}
-	if _, ok := s.progressed.Allow(ProgressInterval); ok {
+	if _, ok := s.progressLimit.Allow(ProgressInterval); ok {
 		s.progress(s.searched, s.pending)
 	}
 }

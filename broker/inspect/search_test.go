@@ -13,7 +13,7 @@ func TestSearchReportsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reported []uint64
 		s := search{progress: func(searched, _ uint64) { reported = append(reported, searched) }}
-		s.progressed.Allow(ProgressInterval)
+		s.progressLimit.Allow(ProgressInterval)
 		for range searchBatch {
 			s.count()
 		}

@@ -46,7 +46,7 @@ type Delivery struct {
 	Instance  string    `json:"instance,omitempty"` // the instance that wrote the record
 }
 
-// describe returns the common fields of a message that was found.
+// describe returns the common fields of a found message.
 func (s *search) describe(in message.Incoming, accepted, due time.Time, target string) Whereabouts {
 	return Whereabouts{
 		ID: s.ID.String(), Found: true, Stream: in.Stream, Sequence: in.Sequence, Searched: s.searched,

@@ -24,7 +24,7 @@ const (
 
 // A stream is a stream of the broker.
 type stream struct {
-	lastSequence uint64                      // the last sequence
+	lastSequence uint64
 	ids          map[string]publish          // the last publish with each Nats-Msg-Id
 	messages     map[uint64]message.Incoming // the pending messages, by sequence
 }

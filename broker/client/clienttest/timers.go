@@ -20,8 +20,8 @@ const timerHistory = time.Minute // DELAY_TIMER_HISTORY
 // A state is the last message of a timer's subject.
 type state struct {
 	message.Incoming
-	until    time.Time // when the entry is removed; zero while the timer is pending
-	runStart time.Time // when the first set of the debounced run was stored; zero if the timer is not debounced
+	until    time.Time // time of the entry's removal; zero while the timer is pending
+	runStart time.Time // time of storage of the first set of a debounced run; zero for other timers
 }
 
 // lastEntry returns the last entry of a timer. Ok is false if the timer has no entry.
@@ -63,8 +63,8 @@ func (f *Fake) setLast(in message.Incoming) entry.Entry {
 	return e
 }
 
-// fire stores the result of a due timer: the end of the timer, or the next round. It reports whether r is delivered. A
-// missed round is not, and a message without a timer is.
+// fire stores the result of a due timer: the end of the timer, or the next round. It returns false for a missed round,
+// and otherwise true. For a message without a timer, it only returns true.
 func (f *Fake) fire(r Request) bool {
 	if _, ok := f.timers[r.Subject]; !ok {
 		return true
