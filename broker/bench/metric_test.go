@@ -26,7 +26,7 @@ func find(t *testing.T, ratios []Ratio, side Side, metric string) Ratio {
 	t.Helper()
 	i := slices.IndexFunc(ratios, func(r Ratio) bool { return r.Side == side && r.Metric == metric })
 	if i < 0 {
-		t.Fatalf("got no %s of %s in %+v", metric, side, ratios)
+		t.Fatalf("got %+v, want %s of %s in it", ratios, metric, side)
 	}
 	return ratios[i]
 }

@@ -28,7 +28,7 @@ func TestRandomDelayOfMessage(t *testing.T) {
 	for n := range 1000 {
 		got := d.forMessage(n)
 		if got < time.Millisecond || got > time.Minute || got%time.Millisecond != 0 || got != d.forMessage(n) {
-			t.Fatalf("message %d: got %s", n, got)
+			t.Fatalf("message %d: got %s, want a constant delay of 1ms to 1m", n, got)
 		}
 		quarters[(got-1)/(15*time.Second)]++
 	}

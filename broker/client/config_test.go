@@ -54,7 +54,7 @@ func TestConfigIsTheBrokers(t *testing.T) {
 	wantError(t, err, client.ErrBadOption)
 	r, err := c.In(t.Context(), "shop.x", time.Hour, nil, client.MaxAttempts(5))
 	if err != nil || r.Stream != "LATER_INTAKE" {
-		t.Errorf("got %+v, %v", r, err)
+		t.Errorf("got %+v, %v, want the message in LATER_INTAKE", r, err)
 	}
 	if n := len(fake.Requests()); n != 1 {
 		t.Errorf("%d requests were published, want the valid one", n)
@@ -86,7 +86,7 @@ func TestOptionsSayEverything(t *testing.T) {
 	}
 	for _, row := range rows {
 		if row[1] != message.HeaderTarget && sent.Get(row[1]) == "" {
-			t.Errorf("no option sets %s: %v", row[1], sent)
+			t.Errorf("no option sets %s: got %v", row[1], sent)
 		}
 	}
 	messages := fake.Advance(2 * time.Minute)
@@ -128,7 +128,7 @@ func TestMistakesFailAtTheCall(t *testing.T) {
 		{"too many headers", client.Headers(nats.Header{"a": make([]string, 65)}), client.ErrBadHeaders},
 	} {
 		if _, err := c.In(t.Context(), "shop.x", time.Minute, nil, tt.opt); err == nil {
-			t.Errorf("%s: got no error", tt.name)
+			t.Errorf("%s: got nil, want %v", tt.name, tt.want)
 		} else {
 			wantError(t, err, tt.want)
 		}

@@ -48,7 +48,7 @@ func debounces(t *testing.T, c *client.Client, _ *diary, pass func(time.Duration
 	pass(time.Minute)
 	call(2)
 	if moved, err := c.MovePending(t.Context(), "a", "shop.a", time.Hour); !moved || err != nil {
-		t.Errorf("moved %t, %v", moved, err)
+		t.Errorf("moved %t, %v, want true", moved, err)
 	}
 	pass(2 * time.Hour)
 }

@@ -27,7 +27,7 @@ func TestGuessesAreAsLong(t *testing.T) {
 	}
 	for _, level := range levels.Default().Levels() {
 		if guess, _ := l.token(level.Delay, now); guess != level.Name {
-			t.Errorf("%s: got %q", level.Name, guess)
+			t.Errorf("%s: got %q, want the default level", level.Name, guess)
 		}
 	}
 	for _, d := range []time.Duration{1, 1234 * time.Millisecond, 2500 * time.Second, 1<<63 - 1} {

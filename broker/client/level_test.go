@@ -212,7 +212,7 @@ func TestTargetThatLooksLikeATime(t *testing.T) {
 	t.Parallel()
 	c, fake := onFake(t)
 	if r, err := c.In(t.Context(), "5s.shop", time.Minute, nil); err != nil || r.Stream != "DELAY_1m" {
-		t.Errorf("a level: got %+v, %v", r, err)
+		t.Errorf("a level: got %+v, %v, want the message in DELAY_1m", r, err)
 	}
 	_, err := c.In(t.Context(), "5s.shop", 1234*time.Millisecond, nil)
 	wantError(t, err, client.ErrBadTime)
@@ -222,6 +222,6 @@ func TestTargetThatLooksLikeATime(t *testing.T) {
 		t.Errorf("got %d arrivals, want one at 5s.shop", len(got))
 	}
 	if got := fake.Letters(); len(got) > 0 {
-		t.Errorf("dead letters: %v", got)
+		t.Errorf("got the dead letters %v, want none", got)
 	}
 }

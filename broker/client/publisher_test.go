@@ -44,7 +44,7 @@ func TestPublisherKeepsOrder(t *testing.T) {
 				t.Fatalf("message %d is not answered after Flush", i)
 			}
 			if r, err := pending.Wait(t.Context()); err != nil || r.Sequence != uint64(i+1) || r.Stream != "DELAY_1m" {
-				t.Fatalf("message %d: got %+v, %v", i, r, err)
+				t.Fatalf("message %d: got %+v, %v, want sequence %d of DELAY_1m", i, r, err, i+1)
 			}
 		}
 	})

@@ -226,7 +226,7 @@ func TestTimerMistakesFailAtTheCall(t *testing.T) {
 		"a cancel by hand":         {client.Key("k"), client.Header("Delay-Cancel", "1")},
 	} {
 		if _, err := c.In(t.Context(), "shop.x", time.Hour, nil, opts...); err == nil {
-			t.Errorf("%s: got no error", name)
+			t.Errorf("%s: got nil, want an error", name)
 		}
 	}
 	_, err := c.In(t.Context(), "x", time.Hour, nil, client.Key("k.shop"))

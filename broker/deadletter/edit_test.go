@@ -35,7 +35,7 @@ func TestResendEdited(t *testing.T) {
 			t.Errorf("got %+v, want the headers %v", got[0], want)
 		}
 		if got := string(k.bodies()[0]); got != "other" {
-			t.Errorf("got the body %q", got)
+			t.Errorf("got the body %q, want other", got)
 		}
 		k.wantCount("DELAY_DEAD", 0)
 	})

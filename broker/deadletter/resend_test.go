@@ -141,7 +141,7 @@ func TestRefusedByTheLane(t *testing.T) {
 		natstest.Reconfigure(k.t, k.js, "DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.MaxBytes = 10 })
 		if err := k.resend(letters[1], Change{}); err == nil || errors.Is(err, ErrNotResendable) ||
 			!strings.Contains(err.Error(), "maximum bytes exceeded") {
-			t.Errorf("a full lane: got %v", err)
+			t.Errorf("a full lane: got %v, want the answer of the stream", err)
 		}
 		if err := k.js.DeleteStream(k.ctx(), "DELAY_RETRY_1s"); err != nil {
 			t.Fatal(err)

@@ -85,7 +85,7 @@ func TestNothingStopsTheList(t *testing.T) {
 			}
 			for i, l := range letters {
 				if l.Sequence != uint64(i+1) || (l.Problem == nil) != (l.Sequence == total) {
-					t.Fatalf("number %d is %+v", i, l)
+					t.Fatalf("got %+v, want number %d, readable only if it is the last", l, i+1)
 				}
 			}
 			if err := k.resend(letters[0], Change{}); !errors.Is(err, ErrUnreadable) || !errors.Is(err, ErrNotResendable) {
@@ -103,7 +103,7 @@ func TestNothingStopsTheList(t *testing.T) {
 func TestListEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, k *kit) {
 		if got := k.list(Query{}); got != nil {
-			t.Errorf("an empty stream: got %v", got)
+			t.Errorf("an empty stream: got %v, want no letter", got)
 		}
 		for n := range uint64(5) {
 			k.undelivered(n, "orders.x", "old")
@@ -152,7 +152,7 @@ func TestRemove(t *testing.T) {
 		}
 		err := k.resend(k.onlyLetter(Query{HeadersOnly: true}), Change{})
 		if err == nil || !strings.Contains(err.Error(), "bug") {
-			t.Errorf("a letter without its body: got %v", err)
+			t.Errorf("a letter without its body: got %v, want a bug", err)
 		}
 	})
 }

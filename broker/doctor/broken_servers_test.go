@@ -163,7 +163,7 @@ func TestDoctorAsAnother(t *testing.T) {
 				found = found || f.Check == "rights" && f.Severity == tt.state && strings.Contains(f.Detail, tt.detail) &&
 					f.Advice == tt.advice
 				if f.Severity > max(tt.state, Fine) {
-					t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
+					t.Errorf("got %s %s: %s; want no finding worse than %s", f.Severity, f.Check, f.Detail, tt.state)
 				}
 			}
 			if !found {

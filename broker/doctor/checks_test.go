@@ -179,7 +179,7 @@ func TestChecks(t *testing.T) {
 func TestChecksWithoutFacts(t *testing.T) {
 	for _, f := range (Facts{ConnectErr: nats.ErrNoServers}).Findings() {
 		if f.Check != "connection" && f.Check != "memory" {
-			t.Errorf("got %+v without facts", f)
+			t.Errorf("without facts: got %+v, want no finding of this check", f)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func TestForgedAnswerIsNotBelieved(t *testing.T) {
 		reported := false
 		for _, f := range found {
 			if strings.Contains(f.Detail, "orders.lie") || f.Severity > Fine {
-				t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
+				t.Errorf("got %s %s: %s; want no effect of the forged answer", f.Severity, f.Check, f.Detail)
 			}
 			reported = reported || f.Check == "versions" && strings.HasSuffix(f.Detail, "have no valid seal: liar")
 		}

@@ -56,7 +56,7 @@ func TestForgedUserIsNotBelieved(t *testing.T) {
 	}}.play(t, func(t *testing.T, found []Finding) {
 		for _, f := range found {
 			if strings.Contains(f.Detail, "liar") || strings.Contains(f.Detail, "another user") {
-				t.Errorf("got %s %s: %s", f.Severity, f.Check, f.Detail)
+				t.Errorf("got %s %s: %s; want no effect of the forged answer", f.Severity, f.Check, f.Detail)
 			}
 		}
 	})

@@ -128,7 +128,7 @@ func TestForecastIsWhatFires(t *testing.T) {
 				len(sampled.Buckets))
 		}
 		if sampled.Exact || sampled.Ordered == 0 || sampled.Unplaced != 0 || fired < 400 || deviation > fired/3 {
-			t.Errorf("sampled: the error is %d of %d messages, %d were counted by order, %d have no due time",
+			t.Errorf("sampled: the error is %d of %d messages, %d by order, %d without a due time; want less than a third",
 				deviation, fired, sampled.Ordered, sampled.Unplaced)
 		}
 	})

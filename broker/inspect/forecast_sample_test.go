@@ -88,11 +88,11 @@ func TestForecastOfMany(t *testing.T) {
 		f := forecastOf(t, i, query)
 		check(f, "")
 		if slices.ContainsFunc(f.Buckets, func(b Bucket) bool { return b.MaxError > messagesPerHour/10 }) {
-			t.Errorf("a maximum error is larger than a tenth of the messages: %+v", f.Buckets)
+			t.Errorf("a maximum error is larger than a tenth of the messages of an hour: %+v", f.Buckets)
 		}
 		if f.Pending != busyHours*messagesPerHour || f.Ordered != busyHours*direct || f.Read != 0 ||
 			f.Sampled > 2*maxSample || f.CountRequests > busyHours+10 {
-			t.Errorf("got %d pending, and %+v", f.Pending, f.Work)
+			t.Errorf("got %d pending, and %+v, want all messages counted by their order", f.Pending, f.Work)
 		}
 		query.maxCuts = 5
 		coarse := forecastOf(t, i, query)
@@ -108,7 +108,7 @@ func TestForecastOfMany(t *testing.T) {
 		check(whole, "mill.b")
 		const rare = busyHours * messagesPerHour / 52
 		if sampled.Exact || !whole.Exact || whole.Pending != rare || sampled.Pending != rare {
-			t.Errorf("for one target: got %+v sampled, and %+v read", sampled.Parts, whole.Parts)
+			t.Errorf("for one target: got %+v sampled, and %+v read, want only the second exact", sampled.Parts, whole.Parts)
 		}
 		if count := consumersOf(t, i, "DELAY_1d"); count != 0 {
 			t.Errorf("%d consumers remain, want none", count)
@@ -153,7 +153,7 @@ func TestForecastOfDelayUntil(t *testing.T) {
 		storeAll(t, i, newHop(i, "1h", "mill.rare", 1, time.Now().Add(2*time.Hour)))
 		rare := forecastOf(t, i, ForecastQuery{Length: 3 * time.Hour, Step: time.Hour, Target: "mill.*", Sample: 50})
 		if rare.Pending != 1 || rare.Unplaced != 1 || rare.Exact {
-			t.Errorf("an empty sample: the due times of %d of %d messages are unknown, exact is %v",
+			t.Errorf("an empty sample: the due times of %d of %d messages are unknown, exact is %v; want 1 of 1, false",
 				rare.Unplaced, rare.Pending, rare.Exact)
 		}
 	})

@@ -82,7 +82,7 @@ func TestForecastOfNothing(t *testing.T) {
 		for _, name := range []string{"no streams", "empty streams"} {
 			f := forecastOf(t, i, ForecastQuery{Length: 90 * time.Minute, Step: time.Hour})
 			if !f.Exact || f.Pending != 0 || len(f.Buckets) != 2 || f.CountRequests != 0 || f.Later != (Amount{}) {
-				t.Errorf("%s: got %+v", name, f)
+				t.Errorf("%s: got %+v, want an exact forecast of no messages", name, f)
 			}
 			provision(t, s, cfg)
 		}
@@ -122,7 +122,7 @@ func TestTargetsInHeaders(t *testing.T) {
 		f := forecastOf(t, i, ForecastQuery{Length: 2 * time.Hour, Step: time.Hour, MaxRead: 10})
 		l := list(t, i, PendingQuery{})
 		if f.Buckets[1].Messages != 1 || !f.Exact || len(l.Messages) != 1 || l.Messages[0].Target != "shop.a" {
-			t.Errorf("got %+v and %+v", f, l)
+			t.Errorf("got %+v and %+v, want the message to shop.a in both", f, l)
 		}
 		f = forecastOf(t, i, ForecastQuery{Length: 2 * time.Hour, Step: time.Hour, MaxRead: 10, Target: "shop.>"})
 		l = list(t, i, PendingQuery{Target: "shop.>"})
@@ -147,7 +147,7 @@ func TestForecastNeedsItsRights(t *testing.T) {
 			_, listErr := i.Pending(t.Context(), PendingQuery{Limit: 10, MaxRead: 100})
 			for _, err := range []error{err, listErr} {
 				if !errors.Is(err, nats.ErrPermissionViolation) {
-					t.Errorf("without %s: got %v", refused, err)
+					t.Errorf("without %s: got %v, want %v", refused, err, nats.ErrPermissionViolation)
 				}
 			}
 			if elapsed := time.Since(began); elapsed > 2*time.Second {

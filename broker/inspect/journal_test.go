@@ -95,7 +95,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		w, err := i.Where(t.Context(), MessageRef{ID: id(1)}, 1000, func(uint64, uint64) {})
 		if err != nil || w.LastError != "no stock" || w.Attempts != 1 || w.Late != 0.003 || w.Instance != "kitchen" ||
 			!w.Due.Equal(at) || !w.Accepted.Equal(began) {
-			t.Errorf("got %+v, %v", w, err)
+			t.Errorf("got %+v, %v, want the first record", w, err)
 		}
 
 		wantResentInItsLane(t, i, id(2), began, at)
@@ -104,7 +104,7 @@ func TestWhereAsksTheJournal(t *testing.T) {
 		time.Sleep(time.Hour)
 		if w, err := i.Where(t.Context(), MessageRef{ID: id(4)}, 1000, func(uint64, uint64) {}); err != nil || w.Found ||
 			!strings.Contains(w.Answer, "the journal is incomplete (no instance wrote") {
-			t.Errorf("got %+v, %v", w, err)
+			t.Errorf("got %+v, %v, want an incomplete journal", w, err)
 		}
 	})
 }
@@ -139,7 +139,7 @@ func wantResentInItsLane(t *testing.T, i *Inspector, id message.ID, accepted, du
 	}
 	if w, err := i.Where(t.Context(), MessageRef{ID: id}, 1000, func(uint64, uint64) {}); err != nil ||
 		w.Stream != "DELAY_RETRY_1s" || w.Code != "" {
-		t.Errorf("resent: got %+v, %v", w, err)
+		t.Errorf("resent: got %+v, %v, want DELAY_RETRY_1s", w, err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestJournalIsNoLane(t *testing.T) {
 			}
 			for _, l := range v.Lanes {
 				if l.Stream == "DELAY_JOURNAL" {
-					t.Errorf("the journal is listed as %+v", l)
+					t.Errorf("the journal is listed as %+v, want no lane", l)
 				}
 			}
 		}

@@ -96,6 +96,6 @@ func TestRates(t *testing.T) {
 	}
 	single := snapshot(0, 1, 1)
 	if single.SetRates(Lanes{}); single.Lanes[0].InRate != nil {
-		t.Error("got a rate from one snapshot")
+		t.Error("got a rate from one snapshot, want none")
 	}
 }

@@ -157,13 +157,13 @@ func TestPendingIsBounded(t *testing.T) {
 		all := list(t, i, PendingQuery{})
 		first := list(t, i, PendingQuery{MaxRead: 20})
 		if len(first.Messages) != 0 || !first.Truncated || !first.More || first.Cursor != "" || first.Read != 20 {
-			t.Errorf("after 20 headers: %d listed, truncated is %v, cursor %q", len(first.Messages),
+			t.Errorf("after 20 headers: %d listed, truncated is %v, cursor %q; want 0, true, no cursor", len(first.Messages),
 				first.Truncated, first.Cursor)
 		}
 		second := list(t, i, PendingQuery{MaxRead: uint64(stored) - 60})
 		n := len(second.Messages)
 		if n == 0 || n == stored || !second.Truncated || !slices.Equal(second.Messages, all.Messages[:n]) {
-			t.Errorf("after most headers: listed %d of %d", n, stored)
+			t.Errorf("after most headers: listed %d of %d, want the beginning of the complete list", n, stored)
 		}
 		cursor, err := ParseCursor(second.Cursor)
 		if err != nil {
@@ -209,7 +209,7 @@ func TestPendingWhileMessagesMove(t *testing.T) {
 		}
 		for id, n := range listings {
 			if n != 1 {
-				t.Errorf("%s was listed %d times", id, n)
+				t.Errorf("%s was listed %d times, want once", id, n)
 			}
 		}
 		if len(listings) != len(messages) || moved == 0 {
@@ -226,7 +226,7 @@ func TestPendingListsOnce(t *testing.T) {
 		m.list(w)
 	}
 	if got := m.result.Messages; len(got) != 2 || got[0].Stream != "DELAY_1h" || got[1].ID != "b" {
-		t.Errorf("listed %+v", got)
+		t.Errorf("listed %+v, want a and b, each once", got)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestDeletingIsNotCancelling(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := i.Message(t.Context(), "DELAY_1h", 1); !errors.Is(err, jetstream.ErrMsgNotFound) {
-			t.Errorf("deleted: got %v", err)
+			t.Errorf("deleted: got %v, want %v", err, jetstream.ErrMsgNotFound)
 		}
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()

@@ -110,7 +110,7 @@ func TestRetryingIsBounded(t *testing.T) {
 				break
 			}
 			if first, err = ParseMessageRef(r.NextPosition); err != nil || !first.Partial {
-				t.Fatalf("%s: %v", r.NextPosition, err)
+				t.Fatalf("%s: got %v, want a partial reference", r.NextPosition, err)
 			}
 		}
 		const want = "2 of 7 DELAY_RETRY_2s-3, 2 of 7 DELAY_RETRY_9s-2, 2 of 7 DELAY_RETRY_9s-4, 1 of 7 "

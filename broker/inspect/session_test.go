@@ -103,6 +103,6 @@ func TestNoJetStreamInWords(t *testing.T) {
 		}
 	}
 	if got := Cause(t.Context(), nats.ErrTimeout); errors.Is(got, ErrNoJetStream) {
-		t.Errorf("got %v for a timeout", got)
+		t.Errorf("a timeout: got %v, want no %v", got, ErrNoJetStream)
 	}
 }
