@@ -16,6 +16,14 @@ type HeaderEdit struct {
 // editable are the request headers that an operator may set on a dead letter. All but HeaderUntil may be dropped.
 var editableHeaders = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
 
+// optionCopiers copy the value of one editable header, except HeaderUntil, from one request to another.
+var optionCopiers = map[string]func(dst *Request, src Request){
+	HeaderExpires:     func(dst *Request, src Request) { dst.Expires = src.Expires },
+	HeaderDeliver:     func(dst *Request, src Request) { dst.Mode = src.Mode },
+	HeaderTTL:         func(dst *Request, src Request) { dst.TTL = src.TTL },
+	HeaderMaxAttempts: func(dst *Request, src Request) { dst.MaxAttempts = src.MaxAttempts },
+}
+
 // Edit returns a dead letter with changed headers. The bounds for the headers of clients apply. The editable request
 // headers have the same meaning as in a request, with two exceptions: Delay-Until may be in the past, and a duration in
 // Delay-Expires counts from now if the message was due before. A change of any other header of the broker or of the
@@ -53,7 +61,8 @@ func (p Policy) Edit(l Letter, edit HeaderEdit, now time.Time) (Letter, *Problem
 	if _, problem := SplitHeader(l.User, true); problem != nil { // the bounds apply to all headers together
 		return l, problem
 	}
-	return l, p.editOptions(&l, b, now)
+	problem = p.editOptions(&l, b, now)
+	return l, problem
 }
 
 // checkEdit returns a problem if an operator must not change the header. An unknown Delay-* header is allowed, so that
@@ -68,18 +77,13 @@ func checkEdit(name string) *Problem {
 }
 
 func (l *Letter) drop(name string) *Problem {
-	switch CanonicalName(name) {
-	case HeaderUntil:
+	canonical := CanonicalName(name)
+	if canonical == HeaderUntil {
 		return Problemf(BadOption, "Delay-Until cannot be dropped: set another time, or deliver the message immediately")
-	case HeaderExpires:
-		l.Expires = time.Time{}
-	case HeaderDeliver:
-		l.Mode = ""
-	case HeaderTTL:
-		l.TTL = ""
-	case HeaderMaxAttempts:
-		l.MaxAttempts = 0
-	default:
+	}
+	if copyOption := optionCopiers[canonical]; copyOption != nil {
+		copyOption(&l.Request, Request{})
+	} else {
 		l.dropUser(name)
 	}
 	return nil
@@ -112,20 +116,16 @@ func (p Policy) editOptions(l *Letter, b Block, now time.Time) *Problem {
 		base.Due = now
 	}
 	edited, problem := base.options(b)
+	if problem == nil {
+		edited.MaxAttempts, problem = p.maxAttempts(l.Target, b)
+	}
 	if problem != nil {
 		return problem
 	}
-	if b.Delay[HeaderExpires] != nil {
-		l.Expires = edited.Expires
+	for header, copyOption := range optionCopiers {
+		if b.Delay[header] != nil {
+			copyOption(&l.Request, edited)
+		}
 	}
-	if b.Delay[HeaderDeliver] != nil {
-		l.Mode = edited.Mode
-	}
-	if b.Delay[HeaderTTL] != nil {
-		l.TTL = edited.TTL
-	}
-	if b.Delay[HeaderMaxAttempts] != nil {
-		l.MaxAttempts, problem = p.maxAttempts(l.Target, b)
-	}
-	return problem
+	return nil
 }

@@ -1,9 +1,7 @@
 package message
 
 import (
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -28,30 +26,19 @@ func (f *Fields) Text(name string) string {
 	return v
 }
 
-// Token returns a short token that a broker wrote, or "" if it is missing.
-func (f *Fields) Token(name string) string {
-	const maxToken = 32 // bytes
+// checked returns the value of a header, or "" if it is missing. It refuses a value that is not valid.
+func (f *Fields) checked(name string, valid func(v string) bool) string {
 	v := f.Text(name)
-	if len(v) > maxToken {
+	if !valid(v) {
 		f.Refuse(name, Excerpt(v))
 	}
 	return v
 }
 
-func (f *Fields) rateKey() string {
-	v := f.Text(HeaderRateKey)
-	if v != "" && !validRateKey(v) {
-		f.Refuse(HeaderRateKey, Excerpt(v))
-	}
-	return v
-}
-
-func (f *Fields) id() string {
-	v := f.Text(HeaderID)
-	if _, err := ParseID(v); err != nil {
-		f.Refuse(HeaderID, Excerpt(v))
-	}
-	return v
+// Token returns a short token that a broker wrote, or "" if it is missing.
+func (f *Fields) Token(name string) string {
+	const maxToken = 32 // bytes
+	return f.checked(name, func(v string) bool { return len(v) <= maxToken })
 }
 
 // Moment parses a time. It returns the zero time if the header is missing and not required.
@@ -65,25 +52,6 @@ func (f *Fields) Moment(name string, required bool) time.Time {
 		f.Refuse(name, Excerpt(v))
 	}
 	return t
-}
-
-// mode returns the mode, or "" if the request had no mode.
-func (f *Fields) mode() Mode {
-	v := Mode(f.Text(HeaderDeliver))
-	if v != "" && !slices.Contains(Modes(), v) {
-		f.Refuse(HeaderDeliver, Excerpt(string(v)))
-	}
-	return v
-}
-
-// ttl returns the TTL, or "" if the request had no TTL. It accepts only results of parseTTL, since the target gets the
-// TTL unchanged.
-func (f *Fields) ttl() string {
-	v := f.Text(HeaderTTL)
-	if v != "never" && (len(v) > len("3153600000") || strings.Trim(v, "0123456789") != "") {
-		f.Refuse(HeaderTTL, Excerpt(v))
-	}
-	return v
 }
 
 // Count parses a number of at least one. It returns zero if the header is missing and not required.

@@ -80,6 +80,11 @@ func parseTTL(ttl string) (string, *Problem) {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10), nil
 }
 
+// validTTL reports whether a TTL is a result of parseTTL. The target gets the TTL unchanged.
+func validTTL(ttl string) bool {
+	return ttl == "never" || len(ttl) <= len("3153600000") && strings.Trim(ttl, "0123456789") == ""
+}
+
 // maxAttempts returns the client's limit of refusals, or zero. The limit must not exceed the limit in the settings for
 // the target.
 func (p Policy) maxAttempts(target string, b Block) (int, *Problem) {

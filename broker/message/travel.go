@@ -3,6 +3,7 @@ package message
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -91,16 +92,16 @@ func (r *Request) putKept(h Header) {
 
 // parseKept parses the headers that Identify and putKept write.
 func (f *Fields) parseKept(r *Request) {
-	r.ID = f.id()
+	r.ID = f.checked(HeaderID, func(v string) bool { _, err := ParseID(v); return err == nil })
 	r.Subject = truncateEscaped(f.Text(HeaderSubject))
 	r.Accepted = f.Moment(HeaderAccepted, Required)
 	r.Due = f.Moment(HeaderDue, Required)
-	r.Mode = f.mode()
+	r.Mode = Mode(f.checked(HeaderDeliver, func(v string) bool { return v == "" || slices.Contains(Modes(), Mode(v)) }))
 	r.Expires = f.Moment(HeaderExpires, Optional)
-	r.TTL = f.ttl()
+	r.TTL = f.checked(HeaderTTL, validTTL)
 	r.MsgID = f.Text(HeaderMsgID)
 	r.MaxAttempts = f.Count(HeaderMaxAttempts, Optional)
-	r.RateKey = f.rateKey()
+	r.RateKey = f.checked(HeaderRateKey, func(v string) bool { return v == "" || validRateKey(v) })
 	r.Attempts = f.Count(HeaderAttempts, Optional)
 	r.FirstFailure = f.Moment(HeaderFirstFailure, Optional)
 	r.LastFailure = f.Moment(HeaderLastFailure, Optional)

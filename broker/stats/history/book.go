@@ -69,12 +69,6 @@ func (b *Book) Hour(now time.Time) Series { return b.read(&b.hour, now) }
 // Day returns the last day in steps of five minutes, including the current step.
 func (b *Book) Day(now time.Time) Series { return b.read(&b.day, now) }
 
-func (b *Book) read(r *ring, now time.Time) Series {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return r.read(now)
-}
-
 // A step has the counts of one step.
 type step struct {
 	number             int64 // number of steps since 1970
@@ -108,9 +102,11 @@ func (r *ring) add(t time.Time, s step) {
 	}
 }
 
-// read returns the complete steps. In the day's ring it adds the current step, because otherwise up to five minutes
-// would be missing.
-func (r *ring) read(now time.Time) Series {
+// read returns the complete steps of a ring. In the day's ring it adds the current step, because otherwise up to five
+// minutes would be missing.
+func (b *Book) read(r *ring, now time.Time) Series {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	size := int64(len(r.steps))
 	if size == 0 {
 		return Series{}
