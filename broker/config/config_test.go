@@ -74,7 +74,7 @@ func TestCompleteNamesTheField(t *testing.T) {
 // TestCompleteReportsAllProblems: the error has all problems, so that an operator can correct them before one restart.
 func TestCompleteReportsAllProblems(t *testing.T) {
 	if _, err := (Config{Ladder: mustLadder(t, "1s")}).Complete(); err != nil {
-		t.Fatalf("got %v for a valid configuration", err)
+		t.Fatalf("a valid configuration: got %v, want no error", err)
 	}
 	_, err := Config{
 		Prefix:        "No",
@@ -86,7 +86,7 @@ func TestCompleteReportsAllProblems(t *testing.T) {
 	all, _ := errors.AsType[FieldErrors](err)
 	for _, field := range []string{"Prefix", "Attempts", "ReplyTimeout", "ShutdownGrace", "Targets"} {
 		if !all.Has(field) {
-			t.Errorf("got no problem with %s in %v", field, err)
+			t.Errorf("got %v, want a problem with %s", err, field)
 		}
 	}
 	if len(all) != 6 {

@@ -17,14 +17,14 @@ func TestNewerBatchesAreAHole(t *testing.T) {
 		k.create()
 		k.store([]byte(`{"v":2,"b":"newer"}`))
 		if _, r := k.search(Query{}); len(r.Holes) != 1 || !strings.Contains(r.Holes[0].Reason, "newer") {
-			t.Errorf("holes %+v", r.Holes)
+			t.Errorf("holes %+v, want one, which names the newer broker", r.Holes)
 		}
 	})
 }
 
-// TestUnsealedIsNotBelieved: with a secret, a batch without a seal does not count, not even during an upgrade in which
-// messages between lanes count without a seal: every version with a journal seals. Without a secret, all batches count.
-func TestUnsealedIsNotBelieved(t *testing.T) {
+// TestUnsealedBatch: with a secret, a batch without a seal does not count, not even during an upgrade in which messages
+// between lanes count without a seal: every version with a journal seals. Without a secret, all batches count.
+func TestUnsealedBatch(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.create()
@@ -35,14 +35,14 @@ func TestUnsealedIsNotBelieved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, r := k.search(Query{}); (r.Unproven > 0) != (secrets != nil) {
-				t.Errorf("with the secrets %q: %d batches do not count", secrets, r.Unproven)
+				t.Errorf("with the secrets %q: %d batches do not count, want some only with a secret", secrets, r.Unproven)
 			}
 		}
 	})
 }
 
-// TestOldBatchStoredAgain: a search recognizes the late copy of a batch that is older than the interval of the search.
-func TestOldBatchStoredAgain(t *testing.T) {
+// TestLateCopyOfBatch: a search recognizes the late copy of a batch that is older than the interval of the search.
+func TestLateCopyOfBatch(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.create()
@@ -60,9 +60,9 @@ func TestOldBatchStoredAgain(t *testing.T) {
 	})
 }
 
-// TestHolesThatReachIn: if an instance was killed shortly before the interval of the query, records may be missing in
+// TestHoleBeforeInterval: if an instance was killed shortly before the interval of the query, records may be missing in
 // the interval.
-func TestHolesThatReachIn(t *testing.T) {
+func TestHoleBeforeInterval(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.create()

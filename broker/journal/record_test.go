@@ -9,8 +9,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestRecordAsItIsWritten: records have this encoding, since a reader must also read the records of older brokers.
-func TestRecordAsItIsWritten(t *testing.T) {
+// TestRecordEncoding: records have this encoding, since a reader must also read the records of older brokers.
+func TestRecordEncoding(t *testing.T) {
 	due := time.Unix(0, 1795222624918700000).UTC()
 	for _, test := range []struct {
 		record Record
@@ -49,11 +49,11 @@ func TestRecordAsItIsWritten(t *testing.T) {
 	}
 }
 
-// TestLaterNamesAreLeftOut: a reader ignores unknown fields, and refuses a newer version.
-func TestLaterNamesAreLeftOut(t *testing.T) {
+// TestUnknownFields: a reader ignores unknown fields, and refuses a newer version.
+func TestUnknownFields(t *testing.T) {
 	r, err := parseRecord([]byte(`{"i":"x-1-1","w":5,"new":{"a":[1]}}`))
 	if err != nil || r.ID != "x-1-1" || r.At.UnixNano() != 5 {
-		t.Errorf("got %+v, %v", r, err)
+		t.Errorf("got %+v, %v, want the id x-1-1 and the time 5", r, err)
 	}
 	if _, _, err := parseHead([]byte(`{"v":2,"b":"x"}`)); err != errNewer {
 		t.Errorf("a newer version: got %v, want %v", err, errNewer)

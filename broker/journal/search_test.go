@@ -17,8 +17,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestSearchChooses: each filter selects its records, alone and with others.
-func TestSearchChooses(t *testing.T) {
+// TestSearchFilters: each filter selects its records, alone and with others.
+func TestSearchFilters(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.create()
@@ -96,9 +96,9 @@ func (k *kit) wantFound(q Query, want []Record) {
 	}
 }
 
-// TestSearchStopsAndGoesOn: a limit ends a search, which returns the position of the next one. Successive searches
-// return each record once, with any limit.
-func TestSearchStopsAndGoesOn(t *testing.T) {
+// TestSearchContinues: a limit ends a search, which returns the position of the next one. Successive searches return
+// each record once, with any limit.
+func TestSearchContinues(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		k.create()
@@ -123,15 +123,15 @@ func TestSearchStopsAndGoesOn(t *testing.T) {
 				}
 				if from = r.ContinueAt; from.Sequence == 0 {
 					if !r.Complete() {
-						t.Errorf("limit %d: the last search has holes %+v", limit, r.Holes)
+						t.Errorf("limit %d: the last search has holes %+v, want none", limit, r.Holes)
 					}
 					break
 				}
 				if r.Complete() || len(found) != limit {
-					t.Fatalf("limit %d: stopped after %d, complete %v", limit, len(found), r.Complete())
+					t.Fatalf("limit %d: stopped after %d, complete %v; want the limit, and false", limit, len(found), r.Complete())
 				}
 				if back, err := ParsePlace(from.String()); err != nil || back != from {
-					t.Fatalf("%s is read as %s, %v", from, back, err)
+					t.Fatalf("%s is parsed as %s, %v", from, back, err)
 				}
 			}
 			if got != want || searches != (want-1)/limit {
@@ -158,11 +158,11 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		found, r := k.search(Query{Since: hour(3), Until: hour(4)})
 		if len(found) != 59 || r.Read > 59+10 || len(r.Holes) != 1 ||
 			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-maxStoreDelay)) {
-			t.Errorf("found %d of %d read, holes %+v", len(found), r.Read, r.Holes)
+			t.Errorf("found %d of %d read, holes %+v; want 59 of at most 69, and one hole", len(found), r.Read, r.Holes)
 		}
 		found, r = k.search(Query{Since: hour(3), Until: hour(3).Add(20 * time.Minute)})
 		if len(found) != 20 || !r.Complete() {
-			t.Errorf("beside the hole: found %d, holes %+v", len(found), r.Holes)
+			t.Errorf("beside the hole: found %d, holes %+v; want 20, and no hole", len(found), r.Holes)
 		}
 		before := Hole{From: began.Add(-time.Hour), To: began, Reason: "the journal begins later"}
 		_, r = k.search(Query{Since: before.From, Until: hour(0).Add(time.Minute)})
@@ -187,7 +187,7 @@ func TestSearchEnds(t *testing.T) {
 		}
 		k.create()
 		if _, r := k.search(Query{Since: time.Now().Add(-time.Hour)}); r.Complete() {
-			t.Errorf("an empty journal is complete: %+v", r)
+			t.Errorf("an empty journal is complete, want a hole: %+v", r)
 		}
 		k.put(head{Instance: "kitchen", Start: "1", Number: 1}, record(1), record(2))
 		stop := errors.New("no more")
@@ -198,14 +198,14 @@ func TestSearchEnds(t *testing.T) {
 		}
 		st, err := k.js.Stream(context.Background(), k.policy.Names.JournalStream())
 		if err != nil || st.CachedInfo().State.Consumers != 0 {
-			t.Errorf("the search has left a consumer: %v, %+v", err, st.CachedInfo().State)
+			t.Errorf("after the search: %v, %+v; want no consumer", err, st.CachedInfo().State)
 		}
 	})
 }
 
-// TestSearchOfASilentStream: a search fails if JetStream does not answer the request for the stream's state, for a
-// consumer, or for messages.
-func TestSearchOfASilentStream(t *testing.T) {
+// TestSearchTimeout: a search fails if JetStream does not answer the request for the stream's state, for a consumer, or
+// for messages.
+func TestSearchTimeout(t *testing.T) {
 	for _, request := range []string{"STREAM.INFO.", "CONSUMER.CREATE.", "CONSUMER.MSG.NEXT."} {
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 			k := newKit(t, s)
@@ -235,7 +235,7 @@ func TestSearchOfASilentStream(t *testing.T) {
 func TestParsePlaceRefuses(t *testing.T) {
 	for _, s := range []string{"", "1", "0.1", "1.", ".1", "1.2.3", "-1.2", "1.-2", "a.b", "1.4294967296"} {
 		if p, err := ParsePlace(s); err == nil {
-			t.Errorf("%q is %v", s, p)
+			t.Errorf("%q is parsed as %v, want an error", s, p)
 		}
 	}
 }

@@ -37,12 +37,12 @@ func TestBatches(t *testing.T) {
 			after, records = append(after, times[i].Sub(began)), append(records, h.Records)
 			if h.Instance != "kitchen" || h.Number != uint64(i+1) || h.Previous != uint64(i) || h.Lost != nil ||
 				h.End != (i == len(heads)-1) || h.Start != heads[0].Start {
-				t.Errorf("batch %d: got %+v", i+1, h)
+				t.Errorf("batch %d: got %+v, want the next number, no loss, and an end only in the last batch", i+1, h)
 			}
 		}
 		filled := time.Second + flushInterval - 1 + time.Second
 		if len(records) > 2 && (records[2] < 700 || sizes[2] < fullBatch || sizes[2] > fullBatch+1024) {
-			t.Errorf("the full batch has %d records, %d bytes", records[2], sizes[2])
+			t.Errorf("the full batch has %d records, %d bytes; want some %d bytes", records[2], sizes[2], fullBatch)
 		}
 		want := []time.Duration{0, time.Second + flushInterval, filled, filled + flushInterval}
 		want = append(want, want[3]+heartbeatInterval, filled+2*time.Minute)
@@ -76,7 +76,7 @@ func TestRoomIsBounded(t *testing.T) {
 		}
 		dropped := int(k.counts.Dropped.Load())
 		if dropped < many/2 || dropped > many-1000 {
-			t.Errorf("%d of %d records were dropped", dropped, many)
+			t.Errorf("%d of %d records were dropped, want at least half, and not the last 1000", dropped, many)
 		}
 		k.create()
 		time.Sleep(time.Minute)
@@ -126,8 +126,8 @@ func TestStopWithoutAStream(t *testing.T) {
 	}
 }
 
-// TestAnotherStreamIsNoProof: a batch does not count as stored if another stream acknowledges it.
-func TestAnotherStreamIsNoProof(t *testing.T) {
+// TestAcknowledgementOfAnotherStream: a batch does not count as stored if another stream acknowledges it.
+func TestAcknowledgementOfAnotherStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		k := newKit(t, s)
 		sub, err := k.conn.SubscribeSync(k.policy.Names.JournalSubject())

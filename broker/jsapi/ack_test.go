@@ -48,7 +48,7 @@ func TestParseAck(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 		if ok && got.Refused() != (tt.want.Code != 0) {
-			t.Errorf("%s: refused is %v", tt.name, got.Refused())
+			t.Errorf("%s: refused %v, want %v", tt.name, got.Refused(), !got.Refused())
 		}
 	}
 }

@@ -15,7 +15,7 @@ func TestAnswersOfLeaders(t *testing.T) {
 		nc, ctx := s.Connect(), t.Context()
 		l := Client{Conn: nc, API: "$JS.API"}
 		if _, err := l.Message(ctx, "A", 1); !errors.Is(err, jetstream.ErrStreamNotFound) {
-			t.Errorf("no stream: got %v", err)
+			t.Errorf("no stream: got %v, want %v", err, jetstream.ErrStreamNotFound)
 		}
 		fill(t, s.JetStream(nc))
 		m, err := l.Message(ctx, "A", 2)

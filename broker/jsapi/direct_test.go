@@ -33,7 +33,7 @@ func TestDirect(t *testing.T) {
 			}
 		}
 		if found, err := l.LastOfEach(ctx, "A", []string{"a.9"}, 1<<20); err != nil || len(found) != 0 {
-			t.Errorf("an unused subject: %+v, %v", found, err)
+			t.Errorf("an unused subject: %+v, %v; want no message and no error", found, err)
 		}
 		if first, err := l.FirstOf(ctx, "A", "a.1", 1); err != nil || first.Sequence != 1 {
 			t.Errorf("the first message of a.1: %+v, %v; want 1", first, err)

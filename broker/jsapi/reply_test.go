@@ -58,10 +58,10 @@ func TestOutcome(t *testing.T) {
 				tt.want, tt.notStored, tt.full)
 		}
 		if stored := got == Stored || got == Duplicate; (r.Failure() == nil) != stored {
-			t.Errorf("%s: got the problem %v", tt.name, r.Failure())
+			t.Errorf("%s: got the failure %v, want none only for a stored message", tt.name, r.Failure())
 		}
 		if tt.want == Unknown && !errors.Is(r.Failure(), tt.err) {
-			t.Errorf("%s: got the problem %v, want %v", tt.name, r.Failure(), tt.err)
+			t.Errorf("%s: got the failure %v, want %v", tt.name, r.Failure(), tt.err)
 		}
 	}
 }

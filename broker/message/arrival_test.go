@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestArrivalIsWhatWasSent: ParseArrival returns the values that the broker wrote.
-func TestArrivalIsWhatWasSent(t *testing.T) {
+// TestParseArrival: ParseArrival returns the values that the broker wrote.
+func TestParseArrival(t *testing.T) {
 	at := time.Date(2026, 11, 20, 10, 0, 0, 123456789, time.UTC)
 	for _, want := range []Arrival{
 		{ID: "DELAY_5s-1-1", Due: at.Add(time.Hour), Accepted: at},

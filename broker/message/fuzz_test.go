@@ -30,10 +30,10 @@ func FuzzSubject(f *testing.F) {
 			if problem != nil {
 				checkProblem(t, subject, problem)
 				if r.NextAttempt().Before(at) {
-					t.Errorf("%q: a bad request is due %v", subject, r.NextAttempt())
+					t.Errorf("%q: a bad request is due %v, before its acceptance", subject, r.NextAttempt())
 				}
 				if r.Target != "" && p.CheckTarget(r.Target) != nil {
-					t.Errorf("%q: the dead letter's target %q", subject, r.Target)
+					t.Errorf("%q: the dead letter has the forbidden target %q", subject, r.Target)
 				}
 				encode(t, r.DeadHeader(problem))
 				continue
@@ -42,7 +42,7 @@ func FuzzSubject(f *testing.F) {
 			tokens := strings.SplitN(subject, ".", 3)
 			if len(tokens) != 3 || tokens[2] != r.Target ||
 				!slices.Contains([]string{"delay", "delayin", "delayat"}, tokens[0]) {
-				t.Errorf("%q: target %q", subject, r.Target)
+				t.Errorf("%q: target %q, want the part behind the second token", subject, r.Target)
 			}
 			again, problem := p.Parse(incoming(p.Names.Hop("1h", r.Target), wire(t, r.HopHeader())))
 			if problem != nil {

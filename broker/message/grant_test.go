@@ -87,7 +87,7 @@ func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 						t.Fatalf("%q with %v reaches %q", subject, h, r.Target)
 					}
 					if names.BrokerOnly(subject) {
-						t.Fatalf("a tenant may publish on %q, which is an internal subject", subject)
+						t.Fatalf("a tenant may publish on %q, on which only the broker may publish", subject)
 					}
 					if problem == nil {
 						reached++
@@ -107,7 +107,7 @@ func TestGrantReachesOwnTargetsOnly(t *testing.T) {
 func checkAccepted(t testing.TB, p message.Policy, subject string, r message.Request) {
 	t.Helper()
 	if problem := p.CheckTarget(r.Target); problem != nil {
-		t.Errorf("%q: target %q: %v", subject, r.Target, problem)
+		t.Errorf("%q: the target %q is not allowed: %v", subject, r.Target, problem)
 	}
 	if r.NextAttempt().Before(r.Accepted) || r.Due.Before(r.Accepted) {
 		t.Errorf("%q: due %v, before it was accepted %v", subject, r.Due, r.Accepted)
@@ -119,6 +119,6 @@ func checkAccepted(t testing.TB, p message.Policy, subject string, r message.Req
 		t.Errorf("%q: expires %v, before it is due %v", subject, r.Expires, r.Due)
 	}
 	if _, err := message.ParseID(r.ID); err != nil {
-		t.Errorf("%q: %v", subject, err)
+		t.Errorf("%q: the id is not valid: %v", subject, err)
 	}
 }

@@ -21,7 +21,7 @@ func TestReservedHeadersAreDropped(t *testing.T) {
 			r, problem := policy.Parse(incoming("delay.1h.x", decode(t, b)))
 			checkAllClean(t, what, r, problem)
 			if problem != nil {
-				t.Errorf("%s: %v", what, problem)
+				t.Errorf("%s: got the problem %v, want none", what, problem)
 				continue
 			}
 			if got, want := r.Due.Sub(at).String(), "1h0m0s"; got != want {
@@ -62,7 +62,7 @@ func TestMisspeltHeader(t *testing.T) {
 		r, problem := policy.Parse(incoming("delaysys.hop.1h.x", decode(t, b)))
 		checkAllClean(t, evil+", on a hop", r, problem)
 		if problem != nil {
-			t.Errorf("%s on a hop: %v", evil, problem)
+			t.Errorf("%s on a hop: got the problem %v, want none", evil, problem)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestReservedHeadersAreDroppedBetweenLanes(t *testing.T) {
 			b := strings.TrimSuffix(encode(t, hop), "\r\n") + disguise.Lines(evil) + "\r\n\r\n"
 			r, problem := policy.Parse(incoming("delaysys.hop.1h.x", decode(t, b)))
 			if problem != nil {
-				t.Errorf("%s: %v", what, problem)
+				t.Errorf("%s: got the problem %v, want none", what, problem)
 			}
 			checkAllClean(t, what, r, problem)
 		}

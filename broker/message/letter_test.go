@@ -27,19 +27,19 @@ func TestLetterRoundTrip(t *testing.T) {
 		p := message.Problemf(message.Undelivered, "the target refused")
 		l, problem := letterOf(t, r, p)
 		if problem != nil {
-			t.Errorf("%s: %v", what, problem)
+			t.Errorf("%s: got the problem %v, want none", what, problem)
 			continue
 		}
 		r.RetryAt, r.LastError = time.Time{}, "" // a dead letter does not have these fields
 		checkSame(t, what, l.Request, r)
 		if l.Code != p.Code || l.Sentence != p.Sentence || l.Subject != "delay.1h.orders.expire" {
-			t.Errorf("%s: got %+v", what, l)
+			t.Errorf("%s: got %+v, want the code, the sentence and the subject of the request", what, l)
 		}
 
 		h := wire(t, l.ResentHeader())
 		again, problem := policy.Parse(incoming(policy.Names.Retry("1s", l.Target), h))
 		if problem != nil {
-			t.Errorf("%s: resent: %v", what, problem)
+			t.Errorf("%s, resent: got the problem %v, want none", what, problem)
 			continue
 		}
 		want := r
@@ -110,7 +110,7 @@ func TestParseLetterRefuses(t *testing.T) {
 	delete(old, "Delay-Format")
 	delete(old, "Delay-Hop")
 	if l, problem := policy.Names.ParseLetter(incoming(subject, old)); problem != nil || l.Hop != 0 {
-		t.Errorf("an old letter: got %+v and %v", l, problem)
+		t.Errorf("an old letter: got %+v, problem %v; want hop 0 and none", l, problem)
 	}
 }
 
@@ -144,7 +144,7 @@ func FuzzLetter(f *testing.F) {
 			return
 		}
 		if _, err := message.ParseID(l.ID); err != nil {
-			t.Fatalf("the id %q: %v", l.ID, err)
+			t.Fatalf("the id %q is not valid: %v", l.ID, err)
 		}
 		if !strings.HasPrefix(subject, "delaydead.") || policy.CheckTarget(l.Target) != nil {
 			return // such a letter is never resent

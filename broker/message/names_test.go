@@ -16,12 +16,12 @@ func TestNewNamesRefuses(t *testing.T) {
 		"abcdefghijklmnopq",
 	} {
 		if _, err := message.NewNames(prefix); err == nil {
-			t.Errorf("NewNames(%q): got no error", prefix)
+			t.Errorf("NewNames(%q): got no error, want one", prefix)
 		}
 	}
 	for _, prefix := range []string{"d", "delay", "delay-2", "abcdefghijklmnop"} {
 		if _, err := message.NewNames(prefix); err != nil {
-			t.Errorf("NewNames(%q): %v", prefix, err)
+			t.Errorf("NewNames(%q): got %v, want no error", prefix, err)
 		}
 	}
 }

@@ -185,7 +185,7 @@ func TestMaxAttemptsIsBounded(t *testing.T) {
 		if tt.want == 0 {
 			wantProblem(t, tt.target+" "+tt.asked, problem, message.BadOption, tt.bound)
 		} else if problem != nil || r.MaxAttempts != tt.want {
-			t.Errorf("%s %s: got %d, %v", tt.target, tt.asked, r.MaxAttempts, problem)
+			t.Errorf("%s %s: got %d, problem %v; want %d", tt.target, tt.asked, r.MaxAttempts, problem, tt.want)
 		}
 	}
 	// A message between lanes was accepted before. If the settings are lower now, it does not become a dead letter.

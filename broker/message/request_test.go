@@ -54,7 +54,7 @@ func TestClientSubjects(t *testing.T) {
 	for _, tt := range tests {
 		r, problem := parse(tt.subject)
 		if problem != nil {
-			t.Errorf("%s: %v", tt.subject, problem)
+			t.Errorf("%s: got the problem %v, want none", tt.subject, problem)
 			continue
 		}
 		if got, want := r.Due, tt.due; got != want {
@@ -75,8 +75,8 @@ func TestClientSubjects(t *testing.T) {
 	}
 }
 
-// wrongTimes are subjects with a time that cannot be parsed or is not allowed, with parts of the problem's sentence.
-var wrongTimes = []struct {
+// invalidTimes are subjects with a time that cannot be parsed or is not allowed, with parts of the problem's sentence.
+var invalidTimes = []struct {
 	subject string
 	code    message.Code
 	hints   []string // parts of the sentence
@@ -159,9 +159,9 @@ var wrongTimes = []struct {
 	{"delaydead.bad_time.orders.x", message.BadTarget, nil},
 }
 
-// TestWrongTimes parses wrong times, as people and programs write them. Each is a problem.
-func TestWrongTimes(t *testing.T) {
-	for _, tt := range wrongTimes {
+// TestInvalidTimes parses invalid times, as people and programs write them. Each is a problem.
+func TestInvalidTimes(t *testing.T) {
+	for _, tt := range invalidTimes {
 		r, problem := parse(tt.subject)
 		wantProblem(t, tt.subject, problem, tt.code, tt.hints...)
 		if got, want := r.NextAttempt(), at; got != want {
@@ -175,7 +175,7 @@ func TestMaxDelayZeroIsNoBound(t *testing.T) {
 	for _, subject := range []string{"delayat.9999-12-31T23:59:59Z.x", "delayin.106751d.x", "delayat.99999999999999.x"} {
 		r, problem := p.Parse(incoming(subject, nil))
 		if problem != nil {
-			t.Errorf("%s: %v", subject, problem)
+			t.Errorf("%s: got the problem %v, want none", subject, problem)
 			continue
 		}
 		got, problem := p.Parse(incoming(p.Names.Hop("30m", r.Target), wire(t, r.HopHeader())))
@@ -195,7 +195,7 @@ func TestUndecodableHeadersAreAProblem(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestWithRefusal(t *testing.T) {
 	r := mustParse(t, "delay.1s.x")
 	first, second, again := at.Add(time.Minute), at.Add(time.Hour), at.Add(2*time.Hour)
 	twice := r.WithRefusal(first, second, "no stock").WithRefusal(second, again, "no stock")

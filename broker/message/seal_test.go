@@ -65,7 +65,7 @@ func TestSealSurvivesTheWire(t *testing.T) {
 						in.Header["Delay-Format"])
 				}
 				if h := again.TargetHeader(); len(h["Delay-Seal"]) > 0 {
-					t.Errorf("%s: the target gets the seal", what)
+					t.Errorf("%s: the target gets the seal, want none", what)
 				}
 				got = again
 			}
@@ -104,9 +104,9 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// TestUnsealedBeforeTheTime: a message without a seal counts if it was stored before the start of sealing, or if that
+// TestUnsealedBeforeStart: a message without a seal counts if it was stored before the start of sealing, or if that
 // time is zero. Before the start, a sealed message has a format that an older broker can parse.
-func TestUnsealedBeforeTheTime(t *testing.T) {
+func TestUnsealedBeforeStart(t *testing.T) {
 	const subject = "delaysys.hop.2h.orders.expire"
 	r := full(t)
 	plain := incoming(subject, wire(t, r.HopHeader()))

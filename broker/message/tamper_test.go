@@ -94,7 +94,7 @@ func TestTampered(t *testing.T) {
 		t.Errorf("%d changes were tried, want at least 300", x.changed)
 	}
 	if _, problem := p.Parse(good); problem != nil {
-		t.Errorf("unchanged: %v", problem)
+		t.Errorf("unchanged: got the problem %v, want none", problem)
 	}
 }
 

@@ -20,10 +20,10 @@ func TestAllowedTargets(t *testing.T) {
 		"delay%2e30m.x", tokens(16), strings.Repeat("x", 256), strings.Repeat("x", 254) + ".y",
 	} {
 		if problem := policy.CheckTarget(target); problem != nil {
-			t.Errorf("%q: %v", target, problem)
+			t.Errorf("%q: got the problem %v, want none", target, problem)
 		}
 		if r, problem := parse("delay.1h." + target); problem != nil || r.Target != target {
-			t.Errorf("delay.1h.%s: target %q, %v", target, r.Target, problem)
+			t.Errorf("delay.1h.%s: target %q, problem %v; want this target and none", target, r.Target, problem)
 		}
 	}
 }
@@ -39,7 +39,7 @@ func TestForbiddenTargets(t *testing.T) {
 		for _, subject := range []string{"delay.1h.", "delayin.90s.", "delayat.1795176000.", "delaysys.hop.1h."} {
 			r, problem := policy.Parse(incoming(subject+target, nil))
 			if problem == nil || r.Target != "" {
-				t.Errorf("%s%.60q: target %q, %v", subject, target, r.Target, problem)
+				t.Errorf("%s%.60q: target %q, problem %v; want no target and a problem", subject, target, r.Target, problem)
 			}
 		}
 		// Delay-Target must not name such a target either, even if the settings allow the header to name every target.
@@ -50,7 +50,7 @@ func TestForbiddenTargets(t *testing.T) {
 		}
 		wantProblem(t, fmt.Sprintf("Delay-Target %.60q", target), problem, message.BadTarget)
 		if r.Target != "" {
-			t.Errorf("Delay-Target %.60q: target %q", target, r.Target)
+			t.Errorf("Delay-Target %.60q: target %q, want none", target, r.Target)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestTargetsOfAnotherPrefix(t *testing.T) {
 	wantProblem(t, "late-2dead.x", p.CheckTarget("late-2dead.x"), message.BadTarget, "late-2dead.x")
 	wantProblem(t, "no target", p.CheckTarget(""), message.BadTarget, "late-2.30m.orders.expire")
 	if problem := p.CheckTarget("delay.30m.x"); problem != nil {
-		t.Errorf("another broker's subject: %v", problem)
+		t.Errorf("another broker's subject: got the problem %v, want none", problem)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestTargetsAllowList(t *testing.T) {
 	p := message.Policy{Names: policy.Names, Targets: []string{"orders.>", "mail.*.send", "exact"}}
 	for _, target := range []string{"orders.x", "orders.x.y", "mail.a.send", "exact"} {
 		if problem := p.CheckTarget(target); problem != nil {
-			t.Errorf("%s: %v", target, problem)
+			t.Errorf("%s: got the problem %v, want none", target, problem)
 		}
 	}
 	for _, target := range []string{"orders", "mail.a.b.send", "mail.send", "exact.x", "Orders.x", "ordersx.y",
@@ -113,7 +113,7 @@ func TestDelayTargetIsOptIn(t *testing.T) {
 		if tt.hint != "" {
 			wantProblem(t, what, problem, message.BadTarget, tt.hint)
 		} else if problem != nil {
-			t.Errorf("%s: %v", what, problem)
+			t.Errorf("%s: got the problem %v, want none", what, problem)
 		}
 		if got, want := r.Target, tt.target; got != want {
 			t.Errorf("%s: target %q, want %q", what, got, want)

@@ -52,7 +52,7 @@ func TestHopRoundTrip(t *testing.T) {
 			in.Stream, in.Sequence, in.At = "DELAY_2h", 99, at.Add(time.Minute) // must not change the id and Accepted
 			got, problem := policy.Parse(in)
 			if problem != nil {
-				t.Errorf("%s on %s: %v", what, subject, problem)
+				t.Errorf("%s on %s: got the problem %v, want none", what, subject, problem)
 				continue
 			}
 			want := r
@@ -65,9 +65,9 @@ func TestHopRoundTrip(t *testing.T) {
 	}
 }
 
-// TestReasonsTravel: the reason of a refusal becomes one line of at most 256 bytes, which no further hop changes.
+// TestReasonsAcrossHops: the reason of a refusal becomes one line of at most 256 bytes, which no further hop changes.
 // Neither the delivered message nor the dead letter has the header with the reason.
-func TestReasonsTravel(t *testing.T) {
+func TestReasonsAcrossHops(t *testing.T) {
 	for reason, want := range map[string]string{
 		"no stock":                        "no stock",
 		"":                                "",
@@ -97,7 +97,7 @@ func TestReasonsTravel(t *testing.T) {
 		} {
 			for _, name := range []string{message.HeaderLastError, message.HeaderDeferred, message.HeaderAllowed} {
 				if h[name] != nil {
-					t.Errorf("%.20q: the %s has %s", reason, what, name)
+					t.Errorf("%.20q: the %s has the header %s, want none", reason, what, name)
 				}
 			}
 		}

@@ -48,10 +48,10 @@ func TestTrust(t *testing.T) {
 		{"a bare message without keys", nil, bare, true, true},
 	} {
 		if got := tt.keys.Trusts(tt.record, message.SealedAlways); got != tt.always {
-			t.Errorf("%s, SealedAlways: got %t", tt.what, got)
+			t.Errorf("%s, SealedAlways: trusted %t, want %t", tt.what, got, tt.always)
 		}
 		if got := tt.keys.Trusts(tt.record, message.SealedSince); got != tt.since {
-			t.Errorf("%s, SealedSince: got %t", tt.what, got)
+			t.Errorf("%s, SealedSince: trusted %t, want %t", tt.what, got, tt.since)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func TestKeyUse(t *testing.T) {
 	both, gone := keysOf(secretTwo, secretOne), keysOf("a third secret of sixteen bytes")
 	ids := both.IDs()
 	if len(ids) != 2 || !slices.Equal(keysOf(secretOne).IDs(), ids[1:]) {
-		t.Fatalf("the ids are %q", ids)
+		t.Fatalf("the ids are %q, want two, and the second that of secretOne", ids)
 	}
 	for seal, want := range map[string]message.KeyUse{
 		both.Seal("x", nil): message.FirstKey, keysOf(secretOne).Seal("x", nil): message.LaterKey,
@@ -72,7 +72,7 @@ func TestKeyUse(t *testing.T) {
 		}
 	}
 	if got := (*message.Keys)(nil).UseOf(gone.Seal("x", nil)); got != message.NoKey {
-		t.Errorf("without keys a key is used as %v", got)
+		t.Errorf("without keys, a key is used as %v, want NoKey", got)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestBadInternal(t *testing.T) {
 	good := wire(t, r.HopHeader())
 	subject := policy.Names.Hop("1h", r.Target)
 	if _, problem := policy.Parse(incoming(subject, good)); problem != nil {
-		t.Fatalf("the valid header: %v", problem)
+		t.Fatalf("the valid header: got the problem %v, want none", problem)
 	}
 	bad := map[string][]string{ // nil is a missing header
 		"Delay-Id":            {"", "nonsense", "DELAY_1h-1", "DELAY_1h-x-1", "DELAY_1h-01-1", "a.b-1-1"},
@@ -136,6 +136,6 @@ func TestNewerFormat(t *testing.T) {
 		wantProblem(t, "format 5", problem, message.NewerFormat, "5", "4")
 	}
 	if _, problem := parse("delay.1h.x", "Delay-Format: 5"); problem != nil {
-		t.Errorf("on a client's subject, Delay-Format has an effect: %v", problem)
+		t.Errorf("Delay-Format on a client's subject: got the problem %v, want none", problem)
 	}
 }

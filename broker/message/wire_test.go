@@ -184,14 +184,14 @@ func orProblem(p *message.Problem) *message.Problem {
 func checkProblem(t testing.TB, what string, p *message.Problem) {
 	t.Helper()
 	if n := len(p.Sentence); n < 20 || n > 600 {
-		t.Errorf("%s: a sentence of %d bytes", what, n)
+		t.Errorf("%s: the sentence has %d bytes, want 20 to 600", what, n)
 	}
 	if p.Sentence != strings.ToValidUTF8(p.Sentence, "") {
-		t.Errorf("%s: not UTF-8: %q", what, p.Sentence)
+		t.Errorf("%s: the sentence is not UTF-8: %q", what, p.Sentence)
 	}
 	for _, r := range p.Sentence {
 		if r < ' ' || r == 0x7f {
-			t.Errorf("%s: the sentence holds %q: %q", what, r, p.Sentence)
+			t.Errorf("%s: the sentence contains the control character %q: %q", what, r, p.Sentence)
 		}
 	}
 	if got, want := p.Error(), fmt.Sprintf("%s: %s", p.Code, p.Sentence); got != want {

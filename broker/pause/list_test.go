@@ -93,7 +93,7 @@ func TestListChanges(t *testing.T) {
 	}
 	read, err := Parse(l.encode())
 	if err != nil || read.Version != l.Version || !slices.Equal(read.Pauses, l.Pauses) {
-		t.Errorf("read back: %+v, %v", read, err)
+		t.Errorf("decoded: %+v, %v; want %+v", read, err, l)
 	}
 	for _, bad := range []string{"", "{}x", `{"stream":"DELAY_1m","seq":7}`,
 		`{"version":0,"pauses":[{"id":"a","pattern":"x"}]}`,

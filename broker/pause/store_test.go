@@ -90,9 +90,9 @@ func TestRecordAmongForgeries(t *testing.T) {
 	})
 }
 
-// TestKeeperKeeps: a keeper accepts only sealed and newer lists from announcements, and writes a removed list back. It
+// TestKeeper: a keeper accepts only sealed and newer lists from announcements, and writes a removed list back. It
 // reports a version only after it has applied the version.
-func TestKeeperKeeps(t *testing.T) {
+func TestKeeper(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		store, js := newStore(t, s)
 		apply := make(chan struct{})

@@ -55,9 +55,9 @@ func play(t *testing.T, steps []step) {
 	}
 }
 
-// TestKeyedTellsKeysApart: each key has its own interval, exact to the nanosecond. The next line of a key has the
-// number of its suppressed lines.
-func TestKeyedTellsKeysApart(t *testing.T) {
+// TestKeyedSeparatesKeys: each key has its own interval, exact to the nanosecond. The next line of a key has the number
+// of its suppressed lines.
+func TestKeyedSeparatesKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		play(t, []step{
 			{0, []string{"a", "a", "b", "a"}, "target=a; target=b"},

@@ -41,9 +41,9 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// TestLoggerTellsMessagesApart: each message has its own interval. A line has the attribute "more" only if lines were
+// TestLoggerSeparatesMessages: each message has its own interval. A line has the attribute "more" only if lines were
 // suppressed before it.
-func TestLoggerTellsMessagesApart(t *testing.T) {
+func TestLoggerSeparatesMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		drop := func(_ []string, a slog.Attr) slog.Attr {

@@ -61,7 +61,7 @@ func TestHistogram(t *testing.T) {
 	}
 	got := h.Read()
 	if got.Count != 5 || got.Sum != 2*time.Hour+2*time.Millisecond+2 {
-		t.Errorf("%d observations, %s in all", got.Count, got.Sum)
+		t.Errorf("%d observations with the sum %s, want 5 with the sum 2h0m0.002000002s", got.Count, got.Sum)
 	}
 	for _, b := range got.Buckets {
 		want := uint64(3)

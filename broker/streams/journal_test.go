@@ -98,6 +98,6 @@ func TestUnwantedJournal(t *testing.T) {
 	found[len(found)-1].MaxAge = 0
 	left := UnwantedJournal(nil, found)
 	if len(left) != 1 || !strings.Contains(left[0].Difference, "remains until an operator deletes it") {
-		t.Errorf("without a maximum age: got %v", left)
+		t.Errorf("without a maximum age: got %v, want a journal that remains", left)
 	}
 }

@@ -37,9 +37,9 @@ func TestOperatorsChangesStay(t *testing.T) {
 	})
 }
 
-// TestLevelRetiredAndBack moves a client subject from its level to the intake and back. The server refuses two streams
+// TestLevelRemovedAndAdded moves a client subject from its level to the intake and back. The server refuses two streams
 // on one subject, so a move with an overlap would fail.
-func TestLevelRetiredAndBack(t *testing.T) {
+func TestLevelRemovedAndAdded(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		holder := func(subject string) string {
 			name, err := js.StreamNameBySubject(t.Context(), subject)
@@ -133,7 +133,7 @@ func TestSubjectsMoveOneByOne(t *testing.T) {
 			p := provisioner(js, true)
 			p.Streams = streams
 			if _, drift := mustProvision(t, p, wantedSpecs(ladder...)); len(drift) > 0 || len(before) > 0 {
-				t.Errorf("to levels %v: drift %v, and no stream listens on %v", ladder, drift, before)
+				t.Errorf("to levels %v: drift %v, and no stream listens on %v; want neither", ladder, drift, before)
 			}
 		}
 	})

@@ -127,7 +127,7 @@ func TestProvision(t *testing.T) {
 		if cfg.Storage != jetstream.FileStorage || cfg.Retention != jetstream.LimitsPolicy ||
 			cfg.Discard != jetstream.DiscardNew ||
 			cfg.MaxAge != 0 || cfg.MaxMsgs > 0 || cfg.NoAck || cfg.AllowRollup || cfg.AllowMsgTTL || cfg.DenyPurge {
-			t.Errorf("DELAY_30m was created as %+v", cfg)
+			t.Errorf("DELAY_30m was created as %+v, want a stream that keeps all messages", cfg)
 		}
 	})
 }

@@ -33,9 +33,9 @@ func unsealed(t *testing.T, js jetstream.JetStream, want []Spec) {
 	}
 }
 
-// TestSecretsOfManyAtOnce: several instances provision at the same time, without streams or with the streams of an
-// older broker. In any order of their steps, every secret with which an instance seals is in a stream afterwards.
-func TestSecretsOfManyAtOnce(t *testing.T) {
+// TestSecretsOfConcurrentInstances: several instances provision at the same time, without streams or with the streams
+// of an older broker. In any order of their steps, every secret with which an instance seals is in a stream afterwards.
+func TestSecretsOfConcurrentInstances(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		for range 5 {
 			bubbleJS(t, func(t *testing.T, js *counting) {
@@ -76,9 +76,9 @@ func TestSecretsOfManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestSecretTouchesNothingElse: if the provisioner may change streams, a stream of an older broker gets a secret, and
+// TestSecretChangesOnlyMetadata: if the provisioner may change streams, a stream of an older broker gets a secret, and
 // is otherwise unchanged. A stream with a secret keeps that secret.
-func TestSecretTouchesNothingElse(t *testing.T) {
+func TestSecretChangesOnlyMetadata(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		specs := wantedSpecs("1m", "30m")
 		mustProvision(t, provisioner(js, true), specs)
@@ -105,20 +105,20 @@ func TestSecretTouchesNothingElse(t *testing.T) {
 		if d := Subtract(before.Subjects, after.Subjects); len(d) > 0 || after.Metadata["team"] != "shop" ||
 			len(after.Metadata) != len(before.Metadata) ||
 			after.MaxConsumers != 9 || after.Description != before.Description {
-			t.Errorf("DELAY_30m was %+v, and is %+v", before, after)
+			t.Errorf("DELAY_30m is %+v, want %+v with a secret", after, before)
 		}
 		// One stream has another secret. No stream changes, and the intake's secret is the first.
 		natstest.Reconfigure(t, js, "DELAY_1m", func(c *jetstream.StreamConfig) { c.Metadata[metaSecret] = "another" })
 		js.changes = 0
 		both, _ := secretsOf(t, provisioner(js, true), specs)
 		if js.changes > 0 || !slices.Equal(both, []string{secrets[0], "another"}) {
-			t.Errorf("%d changes, and the secrets are %q", js.changes, both)
+			t.Errorf("%d changes, and the secrets are %q; want none, and the intake's secret first", js.changes, both)
 		}
 	})
 }
 
-// TestOwnSecretIsInNoStream: with a configured secret, the streams have only the time from which seals are required.
-func TestOwnSecretIsInNoStream(t *testing.T) {
+// TestConfiguredSecret: with a configured secret, the streams have only the time from which seals are required.
+func TestConfiguredSecret(t *testing.T) {
 	bubbleJS(t, func(t *testing.T, js *counting) {
 		p := provisioner(js, true)
 		p.SecretConfigured = true

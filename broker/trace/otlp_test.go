@@ -41,7 +41,7 @@ func newReceiver(t *testing.T) *receiver {
 			err = proto.Unmarshal(raw, &export)
 		}
 		if err != nil {
-			t.Errorf("a request that cannot be read: %v", err)
+			t.Errorf("cannot read a request: %v", err)
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "orders-delay")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	if enabled, err := Enabled(os.Getenv); !enabled || err != nil {
-		t.Fatalf("enabled: %v, %v", enabled, err)
+		t.Fatalf("enabled %v, %v; want true and no error", enabled, err)
 	}
 	tr, err := New(Config{Version: "v1.2.3", Environment: os.Getenv, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
@@ -78,7 +78,7 @@ func TestCollectorGetsSpans(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.requests) != 1 || r.requests[0].URL.Path != "/v1/traces" || r.requests[0].Header.Get("api-key") != "s3cret" {
-		t.Fatalf("requests %v", r.requests)
+		t.Fatalf("got the requests %v, want one on /v1/traces with the key", r.requests)
 	}
 	resource := make(map[string]string)
 	for _, a := range r.received[0].Resource.Attributes {
@@ -93,19 +93,21 @@ func TestCollectorGetsSpans(t *testing.T) {
 	}
 	s := r.received[0].ScopeSpans[0].Spans[0]
 	if string(s.TraceId) != unhex(t, traceID) || string(s.ParentSpanId) != unhex(t, spanID) || len(s.SpanId) != 8 {
-		t.Errorf("trace %x, parent %x, span %x", s.TraceId, s.ParentSpanId, s.SpanId)
+		t.Errorf("trace %x, parent %x, span %x; want %s, %s and 8 bytes", s.TraceId, s.ParentSpanId, s.SpanId, traceID,
+			spanID)
 	}
 	if int64(s.StartTimeUnixNano) != e.Accepted.UnixNano() || int64(s.EndTimeUnixNano) != e.At.UnixNano() {
-		t.Errorf("from %d to %d", s.StartTimeUnixNano, s.EndTimeUnixNano)
+		t.Errorf("from %d to %d, want %d to %d", s.StartTimeUnixNano, s.EndTimeUnixNano, e.Accepted.UnixNano(),
+			e.At.UnixNano())
 	}
 	if s.Kind != otlp.Span_SPAN_KIND_CLIENT {
-		t.Errorf("kind %s", s.Kind)
+		t.Errorf("kind %s, want client", s.Kind)
 	}
 }
 
-// TestNobodyAtTheEndpoint: if the endpoint refuses the connection, the tracer drops the spans immediately, and its stop
+// TestRefusedConnection: if the endpoint refuses the connection, the tracer drops the spans immediately, and its stop
 // does not wait.
-func TestNobodyAtTheEndpoint(t *testing.T) {
+func TestRefusedConnection(t *testing.T) {
 	r := newReceiver(t)
 	r.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", r.URL)
@@ -129,7 +131,7 @@ func TestDefaultServiceName(t *testing.T) {
 		t.Fatal(err)
 	}
 	if name, _ := r.Set().Value("service.name"); name.AsString() != "delaybroker" {
-		t.Errorf("service.name is %q", name.AsString())
+		t.Errorf("service.name is %q, want delaybroker", name.AsString())
 	}
 }
 

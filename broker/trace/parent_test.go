@@ -53,7 +53,7 @@ func TestParent(t *testing.T) {
 				tt.sampled)
 		}
 		if tt.valid && (parent.TraceID().String() != traceID || parent.SpanID().String() != spanID || !parent.IsRemote()) {
-			t.Errorf("%s: parsed as %+v", tt.name, parent)
+			t.Errorf("%s: got %+v, want trace %s, span %s, remote", tt.name, parent, traceID, spanID)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func FuzzParent(f *testing.F) {
 			t.Errorf("%q is parsed as %+v", parent, c)
 		}
 		if len(s) > maxState {
-			t.Errorf("a trace state of %d bytes", len(s))
+			t.Errorf("got a trace state of %d bytes, want at most %d", len(s), maxState)
 		}
 	})
 }

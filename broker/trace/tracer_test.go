@@ -17,8 +17,8 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestSpanSaysAll: a span has the message's parent, trace state, times, attributes and events.
-func TestSpanSaysAll(t *testing.T) {
+// TestSpanIsComplete: a span has the message's parent, trace state, times, attributes and events.
+func TestSpanIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{}
 		tr := newTracer(t, c)
@@ -37,7 +37,8 @@ func TestSpanSaysAll(t *testing.T) {
 		s := c.spans[0]
 		if s.Name() != "deliver" || s.SpanContext().TraceID().String() != traceID ||
 			s.Parent().SpanID().String() != spanID || s.SpanContext().TraceState().String() != "vendor=1" {
-			t.Errorf("%s of %v, parent %v", s.Name(), s.SpanContext(), s.Parent())
+			t.Errorf("span %s of %v, parent %v; want deliver, with the producer's trace, span and state", s.Name(),
+				s.SpanContext(), s.Parent())
 		}
 		if !s.StartTime().Equal(began) || !s.EndTime().Equal(e.At) {
 			t.Errorf("from %s to %s, want %s to %s", s.StartTime(), s.EndTime(), began, e.At)
@@ -63,7 +64,7 @@ func TestSpanSaysAll(t *testing.T) {
 			wantAttributes(t, s.Events()[i].Attributes, want.has)
 		}
 		if len(s.Events()) != 4 || s.Status().Code != codes.Unset {
-			t.Errorf("%d events, status %v", len(s.Events()), s.Status())
+			t.Errorf("%d events, status %v; want 4, and no status", len(s.Events()), s.Status())
 		}
 	})
 }
@@ -94,7 +95,7 @@ func TestDeadLetterIsAnError(t *testing.T) {
 			t.Errorf("status %+v, want %+v", s.Status(), want)
 		}
 		if !slices.Contains(s.Attributes(), attribute.String("error.type", "bad_time")) || len(s.Events()) != 0 {
-			t.Errorf("attributes %v, events %v", s.Attributes(), s.Events())
+			t.Errorf("attributes %v, events %v; want error.type bad_time, and no event", s.Attributes(), s.Events())
 		}
 	})
 }
@@ -133,13 +134,14 @@ func TestSampling(t *testing.T) {
 		t.Errorf("an unsampled message costs %v allocations, want none", n)
 	}
 	if tr.queue.unsent != 0 {
-		t.Errorf("%d unsampled messages take room", tr.queue.unsent)
+		t.Errorf("%d unsampled messages take room, want none", tr.queue.unsent)
 	}
 }
 
-// TestCollectorAway: while the collector accepts no spans, Ended returns immediately. The tracer drops and counts the
-// spans without room, and logs this once a minute. When the collector accepts spans again, the tracer sends the next.
-func TestCollectorAway(t *testing.T) {
+// TestCollectorUnavailable: while the collector accepts no spans, Ended returns immediately. The tracer drops and
+// counts the spans without room, and logs this once a minute. When the collector accepts spans again, the tracer sends
+// the next.
+func TestCollectorUnavailable(t *testing.T) {
 	for name, c := range map[string]*collector{
 		"silent": {wait: make(chan struct{})},
 		"down":   {err: errors.New("connection refused")},
@@ -182,9 +184,9 @@ func TestCollectorAway(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanItsRoomWaits: the number of waiting messages is bounded. After a span is sent, there is room for
-// another message.
-func TestNoMoreThanItsRoomWaits(t *testing.T) {
+// TestQueueIsBounded: the number of waiting messages is bounded. After a span is sent, there is room for another
+// message.
+func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &collector{wait: make(chan struct{})}
 		tr := newTracer(t, c, "OTEL_BSP_MAX_QUEUE_SIZE=100", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=10")
@@ -225,7 +227,8 @@ func TestStopWaitsASecond(t *testing.T) {
 			began := time.Now()
 			stop()
 			if took := time.Since(began); silent && took != flushTimeout || !silent && took != 0 {
-				t.Errorf("silent %v: the stop took %s", silent, took)
+				t.Errorf("silent %v: the stop took %s, want %s for a silent collector, and no time otherwise", silent, took,
+					flushTimeout)
 			}
 			if silent {
 				wantCounts(t, tr, 0, 2000)

@@ -39,7 +39,8 @@ func TestBookKeepsAnHour(t *testing.T) {
 	}
 	for i, n := range s.Delivered {
 		if n != 100 || s.Refused[i] != 1 || s.Pending[i] != int64(140+i) {
-			t.Fatalf("step %d: got %d delivered, %d refused, %d pending", i, n, s.Refused[i], s.Pending[i])
+			t.Fatalf("step %d: got %d delivered, %d refused, %d pending; want 100, 1, %d", i, n, s.Refused[i], s.Pending[i],
+				140+i)
 		}
 	}
 }
@@ -66,7 +67,7 @@ func TestBookShowsGaps(t *testing.T) {
 	busy(&b, noon, 10, 100)
 	s := b.Hour(noon.Add(15 * FineStep))
 	if got := s.Delivered[len(s.Delivered)-6:]; !slices.Equal(got, []int64{100, -1, -1, -1, -1, -1}) {
-		t.Errorf("got %v", got)
+		t.Errorf("got %v, want 100 and five unknown steps", got)
 	}
 	for _, n := range b.Hour(noon.Add(500 * FineStep)).Delivered {
 		if n != Unknown {
@@ -75,8 +76,8 @@ func TestBookShowsGaps(t *testing.T) {
 	}
 }
 
-// TestBookKnowsRestarts: after a restart, the counters begin at zero, and their increase is counted from zero.
-func TestBookKnowsRestarts(t *testing.T) {
+// TestBookAfterRestart: after a restart, the counters begin at zero, and their increase is counted from zero.
+func TestBookAfterRestart(t *testing.T) {
 	var b Book
 	busy(&b, noon, 10, 100)
 	b.Add(noon.Add(11*FineStep), Counts{Delivered: 7, Late: make([]uint64, len(bounds)+1)})

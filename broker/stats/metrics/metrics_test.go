@@ -83,7 +83,7 @@ func TestConventions(t *testing.T) {
 	for _, f := range families {
 		ours := strings.HasPrefix(f.GetName(), "delaybroker_")
 		if !ours && !strings.HasPrefix(f.GetName(), "go_") && !strings.HasPrefix(f.GetName(), "process_") {
-			t.Errorf("the prefix of %s is not delaybroker", f.GetName())
+			t.Errorf("the prefix of %s is not delaybroker, go or process", f.GetName())
 		}
 		if ours && f.GetHelp() == "" {
 			t.Errorf("%s has no help", f.GetName())
@@ -127,6 +127,6 @@ func TestDescribed(t *testing.T) {
 	all := make(chan *prometheus.Desc, 1000)
 	(&collector{}).Describe(all)
 	if len(all) != exported {
-		t.Errorf("%d metrics are described, and %d exported", len(all), exported)
+		t.Errorf("%d metrics are described, and %d exported; want equal numbers", len(all), exported)
 	}
 }
