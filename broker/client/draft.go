@@ -137,7 +137,7 @@ func (c *Client) check(m *nats.Msg, target string, o options) (entry.Pending, er
 	})
 	switch {
 	case problem != nil && problem.Code == message.BadTimer && (o.timer.recurs || o.timer.debounced) &&
-		entry.ParseKey(o.timer.key) == nil:
+		entry.CheckKey(o.timer.key) == nil:
 		return request, fmt.Errorf("%w: %s", ErrBadOption, problem.Sentence)
 	case problem != nil:
 		return request, problemError(problem)

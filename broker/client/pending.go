@@ -149,7 +149,7 @@ func (c *Client) readLast(ctx context.Context, subject string) (lastEntry, error
 }
 
 func (c *Client) checkName(key, target string) error {
-	if problem := entry.ParseKey(key); problem != nil {
+	if problem := entry.CheckKey(key); problem != nil {
 		return problemError(problem)
 	}
 	if problem := c.policy.CheckTarget(target); problem != nil {

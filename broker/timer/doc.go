@@ -16,8 +16,8 @@
 //	        └─▶ set h     moved, or replaced
 //
 // Every state change is one publish that expects generation g to be the last entry of its subject. So exactly one of
-// fire, cancel, move and replace succeeds, and clients can publish all but the firing themselves. A client that only
-// uses NATS gets exact answers, even while no broker runs.
+// fire, cancel, move and replace succeeds. Clients publish all but the firing themselves, and get exact answers even
+// while no broker runs.
 //
 // # Invariants
 //
@@ -25,22 +25,19 @@
 //   - The firing contains the body. An instance that finds the firing of a dead instance delivers the body in it.
 //   - After a missing or ambiguous answer, the broker reads the last entry from the leader.
 //   - A fired timer is delivered, even if a client publishes over the firing without an expected generation. So if the
-//     last entry is not the firing, the broker reads the entry that directly follows the generation.
+//     last entry is not the firing, the broker reads the entry right behind the generation.
 //   - The last entry of a subject is removed only after all entries before it. Each delete waits for the answer to the
 //     previous one. A killed server may forget deletes, but only the latest ones. So if it recovers a deleted entry,
 //     all entries behind that one are recovered, too. (An entry that is not the last one may be removed at any time.)
 //     One exception: an instance that has not settled a firing does not remove it, but removes the entries before and
 //     after it.
-//   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep
-//     finds overdue timers.
-//   - The sweep is a scan of the stream for timers that are overdue by a minute. The sweep runs when an instance
-//     becomes the owner of the lane. Later sweeps take a hundredth of a core: one runs each minute with up to 200,000
-//     timers, each five minutes with a million, and at least hourly. After a purge of a level, markers are not sent
-//     again: new markers would save minutes, and cost a scan of all timers and a second marker for each.
+//   - Only the entries are authoritative. If markers or the cursor are lost, a timer is late, but not lost: the sweep,
+//     a scan of the stream, finds timers that are overdue by a minute. A sweep runs when an instance becomes the owner
+//     of the lane. Later sweeps take a hundredth of a core: one runs each minute with up to 200,000 timers, each five
+//     minutes with a million, and at least hourly.
 //   - A claim is the publish of a firing. It expects the generation, so the leader's answer also proves whether the
-//     timer was still pending: the worker need not read the state first. The worker reads the body ahead of time, from
-//     any replica. An entry never changes, so a copy with the sequence and the timestamp of the generation is that
-//     entry, even if the replica lags.
+//     timer was pending. The worker reads the body ahead of time, from any replica. An entry never changes, so a copy
+//     with the sequence and the timestamp of the generation is that entry, even if the replica lags.
 //
 // # Cost
 //
@@ -57,24 +54,22 @@
 //	the same, if no       a read; two deletes                   one delete
 //	history is kept
 //
-// If history is kept, a cancel costs its publish, a copy and one delete (TestOperationsOfCancels): the copy shows that
-// the entry which the cancel expected is a plain set. The cancel stays for the time of the history. Then the sweep
-// removes it with a read and a delete. Without history, a cancel costs two reads and two deletes.
+// If history is kept, a cancel costs its publish, a copy of the cancelled set, and one delete (TestOperationsOfCancels).
+// After the time of the history, the sweep removes the cancel with a read and a delete. Without history, a cancel costs
+// two reads and two deletes.
 //
 // A set waits in memory before its marker is sent: for ten seconds, or for half of its delay if that is less. So a
 // timer that a client replaces every two seconds has one entry and no marker (TestTimerResetByHeartbeats). While memory
 // is short, sets do not wait.
 //
 // The worker reads more only in three cases: an answer is missing or is a refusal; another instance has settled the
-// previous round; or a set without a marker fires, and earlier sets may be left. If the broker has no permission to ask
-// replicas, the stream does not allow it (allow_direct), or replicas do not answer, the worker reads due timers from
-// the leader.
+// previous round; or a set without a marker fires, and earlier sets may be left. If replicas cannot be asked (no
+// permission, no allow_direct, no answer), the worker reads due timers from the leader.
 //
-// The worker removes known entries without reading them. No entry lies between a generation and its firing, because the
-// firing expected the generation. For the same reason, no entry lies between the firing and the outcome. Entries before
-// the generation were removed when the marker was stored, but a killed server may have forgotten these deletes. So
-// before the worker removes the last entry of a subject, it checks that this entry is also the first one. Until this
-// check, the outcome or another entry behind the firing stays, so that a recovered entry is not the last one.
+// The worker removes a generation, its firing and the outcome without a read: each expected the entry before it, so no
+// other entry lies between them. Entries before the generation were removed when the marker was stored, but a killed
+// server may have forgotten these deletes. So before the worker removes the last entry of a subject, it checks that
+// this entry is also the first one.
 //
 // # Crashes
 //
@@ -117,12 +112,11 @@
 //
 // Rules for a series:
 //
-//   - A round's own entry is removed when the round is settled, and only then. The entry behind it stays: it is the
-//     next round's. So a round is settled if, and only if, its entry is gone and the next round's entry is known.
-//   - A round fires only when the earlier rounds are settled. So at most one round of a series is on its way. While a
-//     round is on its way, the next one may be moved, paused or given another table, any number of times. So a round's
-//     own entry does not show whether the earlier rounds are settled: the worker reads all remaining entries of the
-//     series.
+//   - A round's own entry is removed when the round is settled, and only then. The next round's entry stays. So a round
+//     is settled if, and only if, its entry is gone and the next round's entry is known.
+//   - A round fires only when the earlier rounds are settled. So at most one round of a series is on its way. Meanwhile,
+//     the next round may be moved, paused or given another table. So a round's own entry does not show whether the
+//     earlier rounds are settled: the worker reads all remaining entries of the series.
 //   - While a round is on its way, its entry, the next round's entry and the last entry stay. Otherwise, after a cancel
 //     is removed, the cancelled next round would be the last entry again, and pending.
 //   - The next round is a pure function of the time table, the round and the time: timetable.Table.Decide.
@@ -174,25 +168,25 @@
 // # Tried and rejected
 //
 // One message per subject, enforced by the server (max_msgs_per_subject). Storing a cancel removes the set in the same
-// step, but nats-server 2.15 writes no tombstone for the set. The cancel is removed later, by a delete or by its time
-// to live. If the server is killed then, it recovers the set from its blocks, without the cancel: dozens of cancelled
-// timers were pending again (TestTimersOnKill). Two pipelined deletes for each key failed in the same way in 2 of 976
-// cases; so each delete waits for its answer. An atomic batch of entry and tombstone is correct and slow: 157 a second.
-// Deletes as cancels: with three replicas, a delete of sequence N and a publish that expects N both succeeded in 2,314
+// step, but nats-server 2.15 writes no tombstone for the set. If the server is killed after the cancel is removed, it
+// recovers the set: dozens of cancelled timers were pending again (TestTimersOnKill). Two pipelined deletes for each
+// key failed in the same way in 2 of 976 cases; so each delete waits for its answer. An atomic batch of entry and
+// tombstone is correct and slow: 157 a second.
+//
+// Deletes as cancels. With three replicas, a delete of sequence N and a publish that expects N both succeeded in 2,314
 // of 4,000 races.
 //
-// Bodies in markers: a timer that a client replaces at every keystroke would leave a copy of its body in the levels
+// Bodies in markers. A timer that a client replaces at every keystroke would leave a copy of its body in the levels
 // each time.
 //
-// A claim without the body, which is in the set. It would save one write of the body: less than 1 of 25 µs for a small
-// body of 256 bytes, and 85 µs for one of 64 KiB. An older broker that finds such a claim would deliver an empty body.
-// A newer format would prevent that, but after a downgrade, fired timers would wait for a newer broker. The claim of a
-// round needs the body in any case: it is the next set.
+// A claim without the body, which is in the set. It would save less than 1 of 25 µs for a body of 256 bytes, and 85 µs
+// for one of 64 KiB. But an older broker that finds such a claim would deliver an empty body, or, with a newer format,
+// would leave fired timers to a newer broker.
 //
-// Markers that are reused: a set that replaces an armed one, and is due later, would send no marker. When the old
-// marker is due, it would be sent again for the new due time. But an older broker drops such a marker, because another
-// set is the last entry. So in a rolling upgrade, and after a downgrade, only the sweep would find the timer: at least
-// a minute late, and up to five minutes with a million timers. Instead, a set waits before its marker is sent.
+// Markers that are reused when a set is replaced by a later one. An older broker drops such a marker, so in a rolling
+// upgrade only the sweep would find the timer. Instead, a set waits before its marker is sent.
+//
+// New markers after a purge of a level. They would save minutes, and cost a scan of all timers.
 //
 // For series, two publishes: a firing, and then the set of the next round. A crash between them ends the series, or the
 // recovery creates the round twice.

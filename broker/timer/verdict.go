@@ -6,7 +6,7 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// Verb is the operation that a request asks for.
+// Verb is the operation of a request.
 type Verb string
 
 // The verbs.
@@ -91,44 +91,36 @@ func (d *Doubt) Note(generation uint64) {
 // Decide never waits for an event that may not come. For example, any client may name a generation beyond the end of
 // the stream.
 func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
-	if a.Generation > f.LastSeq && (f.None || f.Sequence < a.Generation) {
-		return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
-			Why: "the stream ends before that generation, according to its leader"}
-	}
-	if f.None || f.Sequence < a.Generation { // if an older entry is the last, the stream was restored
-		return a.none(f, doubt)
-	}
+	unknown := Answer{Outcome: Unknown, Generation: a.Generation}
 	e := f.Entry
-	switch e.Kind {
-	case entry.Set, entry.Paused:
+	switch {
+	case f.Behind(a.Generation):
+		unknown.Why = "the stream ends before that generation, according to its leader"
+	case f.None || f.Sequence < a.Generation: // if an older entry is the last, the stream was restored
+		return a.none(f, doubt)
+	case e.Kind == entry.Set, e.Kind == entry.Paused:
 		return a.pending(f, doubt)
-	case entry.Cancel:
+	case e.Kind == entry.Cancel:
 		return a.cancelled(e, f.Sequence, doubt)
-	case entry.Fired:
+	case e.Kind == entry.Fired:
 		return a.fired(e, "", doubt)
-	case entry.Over:
+	case e.Kind == entry.Over:
 		return a.fired(e, entry.Outcome(e.By), doubt)
+	default:
+		unknown.Why = "the last entry is sealed with a secret that this broker does not know yet"
 	}
-	return undecided(doubt), Answer{Outcome: Unknown, Generation: a.Generation,
-		Why: "the last entry is sealed with a secret that this broker does not know yet"}
-}
-
-// undecided returns the next step for an entry that proves nothing. If a publish is in doubt, another read may show its
-// result. If no publish is in doubt, the request has changed nothing, and the client may repeat it.
-func undecided(doubt Doubt) Next {
-	if doubt.Unanswered {
-		return ReadAgain
+	if doubt.Unanswered { // another read may show the result of the publish
+		return ReadAgain, unknown
 	}
-	return Reply
+	return Reply, unknown // the request has changed nothing: the client may repeat it
 }
 
 // none decides the case that the subject has no entry, or that its last entry is older than the generation.
 func (a Request) none(f State, doubt Doubt) (Next, Answer) {
 	switch {
 	case a.Verb == Set && doubt.Unanswered:
-		return ReadAgain, Answer{
-			Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended",
-		}
+		return ReadAgain,
+			Answer{Outcome: Unknown, Why: "there is no entry: the request is not stored yet, or the timer has ended"}
 	case a.Verb == Set && (!a.Conditional || a.Generation == 0) && f.None:
 		return Publish, Answer{}
 	case doubt.Unanswered:
@@ -145,22 +137,19 @@ func (a Request) ours(e entry.Entry, generation uint64) bool {
 
 // Done returns the answer to a request that has set a generation.
 func (a Request) Done(generation uint64, due time.Time) Answer {
-	what := map[Verb]Outcome{
-		Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved,
-	}[a.Verb]
-	return Answer{Outcome: what, Generation: generation, Due: due}
+	outcomes := map[Verb]Outcome{Set: Pending, Move: Moved, Fire: Fired, Pause: Paused, Resume: Pending, Retime: Moved}
+	return Answer{Outcome: outcomes[a.Verb], Generation: generation, Due: due}
 }
 
 // pending decides the case that the last entry is a set or a paused series.
 func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
-	e, g := f.Entry, f.Sequence
-	what := Pending
+	e, g, outcome := f.Entry, f.Sequence, Pending
 	if e.Kind == entry.Paused {
-		what = Paused
+		outcome = Paused
 	}
 	switch {
 	case a.Verb == Get:
-		answer := Answer{Outcome: what, Generation: g, Due: e.Request.Due}
+		answer := Answer{Outcome: outcome, Generation: g, Due: e.Request.Due}
 		if e.Problem != nil {
 			answer.Why = e.Problem.Sentence
 		}
@@ -170,12 +159,11 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 	case a.Series > 0 && a.Series != e.Origin().Series:
 		return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "the last entry is of another series"}, doubt)
 	case a.Verb != Set && a.Generation > 0 && e.Fires(a.Generation):
-		return Reply, Answer{
-			Outcome: TooLate, Generation: a.Generation, Due: e.Before.Due, Why: "the last entry is the next round",
-		}
-	case a.Verb == Pause && what == Paused && (a.Generation == 0 || a.Generation == g):
+		return Reply,
+			Answer{Outcome: TooLate, Generation: a.Generation, Due: e.Before.Due, Why: "the last entry is the next round"}
+	case a.Verb == Pause && outcome == Paused && (a.Generation == 0 || a.Generation == g):
 		return Reply, Answer{Outcome: Paused, Generation: g}
-	case a.Verb == Resume && what == Pending && e.Recurs != nil && (a.Generation == 0 || a.Generation == g):
+	case a.Verb == Resume && outcome == Pending && e.Recurs != nil && (a.Generation == 0 || a.Generation == g):
 		return Reply, Answer{Outcome: Pending, Generation: g, Due: e.Request.Due} // not paused: the due time does not change
 	case a.Verb == Set && !a.Conditional && !doubt.Unanswered,
 		a.Verb != Set && a.Generation == 0,
@@ -185,8 +173,8 @@ func (a Request) pending(f State, doubt Doubt) (Next, Answer) {
 	return a.contested(Answer{Generation: g, Due: e.Request.Due, Why: "another request has set it"}, doubt)
 }
 
-// contested returns the answer for a last entry whose generation is not the one that the request names. The argument
-// other describes the last entry; contested adds the outcome.
+// contested returns the answer if the request names another generation than that of the last entry. The argument other
+// describes the last entry; contested adds the outcome.
 func (a Request) contested(other Answer, doubt Doubt) (Next, Answer) {
 	other.Outcome = Conflict
 	if doubt.Unanswered {
@@ -202,11 +190,9 @@ func (a Request) cancelled(e entry.Entry, sequence uint64, doubt Doubt) (Next, A
 	if e.Cancelled == 0 {
 		answer.Why = "cancelled by a client that expected no generation: a timer that had fired before is still delivered"
 	}
-	mine := a.ID != "" && e.Word == a.ID && sequence > a.Generation
 	switch {
-	case a.Verb == Get:
-		return Reply, answer
-	case a.Verb == Cancel && e.Cancelled > 0 && (mine || a.Generation == 0 || a.Generation == e.Cancelled):
+	case a.Verb == Get, a.Verb == Cancel && e.Cancelled > 0 &&
+		(a.ours(e, sequence) || a.Generation == 0 || a.Generation == e.Cancelled):
 		return Reply, answer
 	case a.Verb == Cancel && a.Generation == 0:
 		answer.Outcome = Unknown

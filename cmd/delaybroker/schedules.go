@@ -103,7 +103,7 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 	if _, ok := message.ScheduleOf(name); ok {
 		return target, nil
 	}
-	if problem := entry.ParseKey(name); problem != nil {
+	if problem := entry.CheckKey(name); problem != nil {
 		return "", fmt.Errorf("%w: %s", errUsage, problem.Sentence)
 	}
 	if target != "" {

@@ -7,8 +7,6 @@ import (
 	"delaybroker/broker/message"
 )
 
-// This file reads and writes the headers of entries that clients publish: see PROTOCOL.md.
-
 const headerExpectedOf = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 // expected returns the generation that the server required as the last entry of the subject. It is zero if the entry
@@ -34,9 +32,8 @@ func CancelHeader(generation uint64, word string) message.Header {
 }
 
 // MoveHeader returns the header that moves a generation to another time, if the generation is still the last entry. The
-// header contains the old entry's headers, except for the time, the token, Delay-Max-Wait, and the server's own Nats-
-// headers; Nats-Msg-Id is kept. Delay-Max-Wait is left out because a move sets the time explicitly. Name and value are
-// the header of the new time, Delay-For or Delay-Until.
+// header keeps the old entry's headers, except for the time, the token, Delay-Max-Wait, and the Nats- headers other
+// than Nats-Msg-Id. Name and value are the header of the new time, Delay-For or Delay-Until.
 func MoveHeader(old message.Header, name, value string, generation uint64, word string) message.Header {
 	h := make(message.Header, len(old)+2)
 	for k, values := range old {

@@ -26,7 +26,6 @@
 // # Schedules
 //
 // A schedule is a timer of a client that uses the headers of nats-server's own scheduling: see package schedules. The
-// subject of a schedule identifies it, for any target: the entry's subject is delaytimer._schedule.<the schedule's
-// subject>, and a header contains the target. So such an entry counts only with a broker's seal. A client's own message
-// on that subject is refused as an invalid set.
+// subject of its entries is delaytimer._schedule.<the schedule's subject>, and a header contains the target. So such an
+// entry counts only with a broker's seal. A client's own message on that subject is refused as an invalid set.
 package entry

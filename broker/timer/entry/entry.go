@@ -142,18 +142,15 @@ func CanName(p message.Policy, subject string) bool {
 	if addr.IsSchedule() {
 		return CheckSchedule(p, addr.Target) == nil
 	}
-	return checkKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
+	return CheckKey(addr.Token) == nil && p.CheckTarget(addr.Target) == nil
 }
 
 // parseOurs parses an entry that claims to be a broker's: a firing, with or without a next round, or an outcome.
 func parseOurs(p message.Policy, in message.Incoming, fired bool) Entry {
-	switch {
-	case message.Relayed(in.Header):
-		return forged(p, in)
-	case ours(p, in):
-	case mayBeOurs(p, in):
-		return unproven()
-	default:
+	if relayed := message.Relayed(in.Header); relayed || !ours(p, in) {
+		if !relayed && mayBeOurs(p, in) {
+			return unproven()
+		}
 		return forged(p, in)
 	}
 	e, name := Entry{Kind: Over}, message.HeaderOver
@@ -171,7 +168,11 @@ func parseOurs(p message.Policy, in message.Incoming, fired bool) Entry {
 		e.ID = first(in.Header[message.HeaderID])
 		return e
 	}
-	target := targetIn(p.Names.Parse(in.Subject), in.Header)
+	addr := p.Names.Parse(in.Subject)
+	target := addr.Target
+	if addr.IsSchedule() {
+		target = first(in.Header[message.HeaderTarget])
+	}
 	s, problem := message.SplitHeader(in.Header, true)
 	e.Request = message.Request{
 		Subject: message.EscapeSubject(in.Subject), Accepted: in.At, Due: in.At, Target: target, User: s.User,

@@ -29,7 +29,7 @@ func ParseMarker(p message.Policy, in message.Incoming) (Marker, *message.Proble
 	marker := Marker{
 		Request: m.Request, Key: f.Text(message.HeaderTimer), Size: f.Count(message.HeaderTimerSize, message.Optional),
 	}
-	if marker.Key != message.ScheduleKey && checkKey(marker.Key) != nil {
+	if marker.Key != message.ScheduleKey && CheckKey(marker.Key) != nil {
 		f.Refuse(message.HeaderTimer, message.Excerpt(marker.Key))
 	}
 	if marker.Target = f.Text(message.HeaderTarget); len(marker.Target) > message.MaxTarget {

@@ -8,9 +8,6 @@ import (
 	"delaybroker/levels"
 )
 
-// nextPurge is the server's value of Nats-Schedule-Next for a schedule that does not fire again.
-const nextPurge = "purge"
-
 // Schedule is the content of a request with the server's headers for schedules.
 type Schedule struct {
 	Subject string
@@ -129,15 +126,13 @@ func delivery(p message.Policy, in message.Incoming, s message.Block) (of messag
 
 func rollsUp(s message.Block) bool { return first(s.Delay[message.HeaderRollup]) == message.RollupSub }
 
-// firesNext returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or nextPurge
-// if there is none. S is nil for a schedule that fires once.
+// firesNext returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or "purge" if
+// there is none. S is nil for a schedule that fires once.
 func firesNext(s *Series, round int) string {
-	if s == nil || s.Table.Rounds > 0 && round >= s.Table.Rounds {
-		return nextPurge
+	if s != nil && (s.Table.Rounds == 0 || round < s.Table.Rounds) {
+		if next, ok := s.Table.After(s.First, s.Planned); ok {
+			return next.UTC().Format(time.RFC3339Nano)
+		}
 	}
-	next, ok := s.Table.After(s.First, s.Planned)
-	if !ok {
-		return nextPurge
-	}
-	return next.UTC().Format(time.RFC3339Nano)
+	return "purge"
 }

@@ -91,20 +91,14 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 		return message.Problemf(message.BadOption,
 			"with Nats-TTL the server removes the timer before it fires: leave it out, or use Delay-Expires or Delay-TTL")
 	}
-	return checkKey(addr.Token)
+	return CheckKey(addr.Token)
 }
 
-// ParseKey returns the problem of a timer's key; nil for a valid key.
-func ParseKey(key string) *message.Problem {
-	if strings.Contains(key, ".") {
-		return message.Problemf(message.BadTimer, "the key %s: want one token without dots", message.Excerpt(key))
-	}
-	return checkKey(key)
-}
-
-// checkKey returns the problem of a timer's key, which is one token; nil for a valid key.
-func checkKey(key string) *message.Problem {
+// CheckKey returns the problem of a timer's key; nil for a valid key.
+func CheckKey(key string) *message.Problem {
 	switch {
+	case strings.Contains(key, "."):
+		return message.Problemf(message.BadTimer, "the key %s: want one token without dots", message.Excerpt(key))
 	case len(key) > maxKey:
 		return message.Problemf(message.BadTimer, "the key %s has %d bytes: at most %d", message.Excerpt(key), len(key),
 			maxKey)
@@ -154,7 +148,7 @@ func dueIn(p message.Policy, in message.Incoming, s message.Block) (time.Time, *
 	return in.At.Add(d), p.CheckDelay(in.At, in.At.Add(d))
 }
 
-// maxWait returns the Delay-Max-Wait of a set that is due at a time; zero for none.
+// maxWait returns the Delay-Max-Wait of a set with a due time; zero for none.
 func maxWait(p message.Policy, in message.Incoming, s message.Block, due time.Time) (time.Duration, *message.Problem) {
 	asked, problem := s.Single(message.HeaderMaxWait)
 	switch {
@@ -190,12 +184,4 @@ func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (s
 		return "", problem
 	}
 	return target, nil
-}
-
-// targetIn returns the target in the subject of an entry or, for a schedule, in its header.
-func targetIn(addr message.Address, h message.Header) string {
-	if addr.IsSchedule() {
-		return first(h[message.HeaderTarget])
-	}
-	return addr.Target
 }

@@ -2,8 +2,6 @@ package entry
 
 import "delaybroker/broker/message"
 
-// This file decides which entries count as the broker's own.
-
 // ours reports whether an entry has a broker's seal. If the body was not read, it checks the header only. Entries of
 // any age need the seal: older brokers sealed such entries, too.
 func ours(p message.Policy, in message.Incoming) bool { return p.Keys.Trusts(in, message.SealedAlways) }
@@ -19,7 +17,7 @@ func unproven() Entry {
 		"the key of the entry's seal is not known yet")}
 }
 
-// forged returns the result of Parse for an entry that claims to be a broker's, and is not: an invalid set.
+// forged returns the result of Parse for an entry that falsely claims to be a broker's: an invalid set.
 func forged(p message.Policy, in message.Incoming) Entry {
 	set, _ := ParseSet(p, message.Incoming{Stream: in.Stream, Sequence: in.Sequence, At: in.At, Subject: in.Subject})
 	return Entry{Pending: set, Generation: in.Sequence, Problem: replacing(message.Problemf(message.BadInternal,

@@ -8,8 +8,7 @@
 //	Store                  stores the entries of schedules
 //	TakeOver               moves schedules from a stream of the server to the broker
 //
-// The stored entry is that of a timer: package entry writes and parses it (schedule.go). The timer is armed, fired and
-// delivered like any other.
+// The stored entry is that of a timer: package entry writes and parses it (schedule.go).
 //
 // # Invariants
 //
@@ -26,20 +25,10 @@
 //     recurring schedule is the sequence of its first round; it does not change. A schedule that fires once is a
 //     different one after a move: the sequence and the message id of its request do not identify it any more.
 //   - A schedule is refused if the broker can see that its target's stream would refuse the message.
-//   - The broker's seal makes an entry valid. So the entry contains only those Delay- headers of the client that a
-//     client may use.
-//   - Every queue is bounded. An instance carries out the requests about one schedule in the order in which
-//     they arrived.
-//
-// # Messages that are no requests
-//
-// NATS sends the answer to a request to any reply subject that the client names. So a tenant can make the server
-// publish acknowledgements on the subject of a schedule. With the permission to read a stream of its own, the tenant
-// can choose the headers and bodies of such answers. Such answers have no reply subject, or one below $JS.ACK.
-// Therefore a message counts as a request only if its reply subject is one for answers (service.Listener). This check
-// also restricts the subjects on which the broker publishes answers: the broker has permissions that the client lacks.
-//
-// An acknowledgement of a publish counts only with the token of the publish, and only from the timers' stream.
+//   - Every queue is bounded. An instance carries out the requests about one schedule in their order of arrival.
+//   - A tenant can make the server publish answers on the subject of a schedule; in answers from a stream of its own,
+//     the tenant chooses the headers and bodies. Such answers have no reply subject, or one below $JS.ACK. So a message
+//     counts as a request only if its reply subject is one for answers (service.Listener).
 //
 // # Tried and rejected
 //

@@ -6,7 +6,7 @@ import (
 )
 
 // This file answers the requests of "nats micro": the instances (PING), their endpoints (INFO), and the counts of
-// requests (STATS). Package micro would answer on any subject: see doc.go.
+// requests (STATS). The package documentation has the reason.
 
 const (
 	serviceName    = "delaybroker"

@@ -9,8 +9,7 @@
 //
 // The service publishes with the broker's permissions on the reply subject, which the client names. NATS does not check
 // the client's permission for that subject. So the service answers only below subjects where no subscriber mistakes an
-// answer for a request (Config.ReplyPrefixes). It ignores messages without such a reply subject: for example, a client
-// can make the server send the acknowledgement of a publish to any subject.
+// answer for a request (Config.ReplyPrefixes), and ignores messages without such a reply subject.
 //
 // For the same reason this package itself answers the requests of "nats micro". Package micro answers on any reply
 // subject. If a client sent a ping with the subject of a purge as the reply subject, the answer would purge a stream.
@@ -21,13 +20,11 @@
 //
 // # Bounds
 //
-// The service has two queues. Requests about one timer have up to 64 workers, or fewer if 64 bodies may take more than
-// 64 MiB; at most 2,048 such requests wait. Requests that list or change many timers, or read all lanes, have four
-// workers; at most 64 such requests wait.
+// The service has two queues: one for requests about one timer, with up to 64 workers, and one for requests that list
+// or change many timers, or read all lanes, with four workers.
 //
 // A tenant is the first token of the targets. A tenant may occupy at most three quarters of the workers of the first
 // queue, and one worker of the second. Tenants take turns, so a tenant waits for at most one request of each other
-// tenant. If a queue is full, the tenant with the most waiting requests loses one. That request is refused as busy. A
-// request that has waited for half of its timeout, of three or four seconds, is also refused as busy. A refused request
-// has changed nothing.
+// tenant. If a queue is full, the tenant with the most waiting requests loses one: it is refused as busy. So is a
+// request that has waited for half of its timeout. A refused request has changed nothing.
 package service

@@ -13,7 +13,7 @@ import (
 	"delaybroker/broker/ratelog"
 )
 
-// ignoredEvery is the minimum interval between warnings about messages that a Listener ignores.
+// ignoredEvery is the minimum interval between warnings about ignored messages.
 const ignoredEvery = time.Minute
 
 // Listener receives requests for one loop, in the order of their arrival. It ignores messages that are no requests.
@@ -27,8 +27,7 @@ type Listener struct {
 	warnings      ratelog.Limit // only for the goroutine that calls Serve
 }
 
-// NewListener returns a Listener. It does not subscribe. At most maxWaiting messages wait; further ones are dropped.
-// Answers may go to reply subjects with a prefix: see Config.ReplyPrefixes.
+// NewListener returns a Listener without subscriptions. At most maxWaiting messages wait; further ones are dropped.
 func NewListener(conn *nats.Conn, replyPrefixes []string, maxWaiting int, log *slog.Logger) *Listener {
 	return &Listener{conn: conn, replyPrefixes: replyPrefixes, log: log, msgs: make(chan *nats.Msg, maxWaiting)}
 }
@@ -87,9 +86,7 @@ func (l *Listener) each(ctx context.Context, receive func(*nats.Msg)) {
 	}
 }
 
-// accepts reports whether a message is a request: whether an answer on its reply subject is safe, since no subscriber
-// there may mistake the answer for a request. The client names the subject, and the broker publishes there with its own
-// permissions.
+// accepts reports whether a message is a request: whether an answer on its reply subject is safe.
 func (l *Listener) accepts(m *nats.Msg) bool {
 	if !strings.ContainsAny(m.Reply, "*> ") {
 		for _, prefix := range append([]string{"_INBOX", "_R_"}, l.replyPrefixes...) {

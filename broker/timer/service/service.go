@@ -22,20 +22,18 @@ import (
 )
 
 const (
-	// maxOne is the maximum number of concurrent requests about one timer. Each request may have the body of its timer
-	// in memory, and all bodies together may have bodyRoom bytes. So if bodies may be large, the maximum is lower, but
-	// at least minOne.
+	// maxOne is the maximum number of concurrent requests about one timer. Each may have its timer's body in memory, and
+	// all bodies together may have bodyRoom bytes. So for large bodies the maximum is lower, but at least minOne.
 	maxOne   = 64
 	minOne   = 8
 	bodyRoom = 64 << 20
-	// maxMany is the maximum number of concurrent requests that list or change many timers, or read all lanes. A tenant
-	// has at most one such request carried out at a time.
+	// maxMany is the maximum number of concurrent requests that list or change many timers, or read all lanes.
 	maxMany = 4
 	// oneWaiting and manyWaiting are the maximum numbers of requests that wait for a worker.
 	oneWaiting  = 2048
 	manyWaiting = 64
 	// oneTimeout and manyTimeout are the timeouts of a request, from its receipt. They are shorter than a client's
-	// timeout. If no worker begins a request in the first half of that time, the service refuses the request.
+	// timeout.
 	oneTimeout, manyTimeout = 3 * time.Second, 4 * time.Second
 	// maxReceived is the maximum number of messages that wait for the receiving loop. Further messages are dropped.
 	maxReceived = 1024
@@ -54,9 +52,8 @@ type Config struct {
 	Log           *slog.Logger
 }
 
-// Call answers a request that is not only about timers. Packages above this one provide Calls. The result is encoded as
-// JSON; the error is a *store.Refusal if the request is invalid. If the subject of the Call ends with a wildcard, rest
-// is the token in the wildcard's place.
+// Call answers a request that is not only about timers. The result is encoded as JSON; the error is a *store.Refusal if
+// the request is invalid. If the subject of the Call ends with a wildcard, rest is the token in the wildcard's place.
 type Call = func(ctx context.Context, rest string, body []byte) (any, error)
 
 // Service answers requests about timers. Several instances share the requests. Create a Service with NewService; Run

@@ -131,8 +131,7 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 }
 
 // read reads the last entry of the subject from the leader. If another client has published over a decisive entry, read
-// reads the decisive entry, which lies right behind the generation. So an attempt finds its own entry although a
-// deposed leader has refused it, and finds a firing or a cancel before a later set.
+// reads the decisive entry, which lies right behind the generation.
 func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.ReadTimeout)
 	defer cancel()

@@ -8,32 +8,24 @@
 //	List      goes through the stream's headers, page by page
 //	Bulk      carries out a verb for all timers of a page
 //
-// A schedule of nats-server's kind is a timer with the name _schedule.<its subject>. Its entries contain its target. So
-// a list for a target takes a separate pass through the headers of all schedules. An entry of a schedule needs our
-// seal. A dry run makes the entries that would be published, and counts those that cannot be made as refused.
+// A schedule of nats-server's kind is a timer with the name _schedule.<its subject>. Its target is in a header of its
+// entries, so a list for a target takes a separate pass through the headers of all schedules. An entry of a schedule
+// needs our seal.
 //
 // # Every answer is final, or unknown
 //
 // The answer of the stream's leader to a publish is final: see package timer. If this answer is missing, or if a
-// deposed leader has refused the publish, the stream shows the outcome: each request has an ID of its own, and its
-// entry and the later entries of the same timer contain this ID. If another client has published over the entry without
-// an expected generation, the entry right behind the generation shows the outcome. If no entry shows the outcome any
-// more, the answer is unknown. After an error, nothing was changed.
+// deposed leader has refused the publish, the stream shows the outcome: the request's entry and the later entries of
+// the same timer contain the request's ID. If another client has published over the entry without an expected
+// generation, the entry right behind the generation shows the outcome. If no entry shows the outcome any more, the
+// answer is unknown. After an error, nothing was changed.
 //
 // # Which clock counts
 //
 // The stream's leader stamps stored messages. So its clock (Timers.Now) decides about the due time of a moved round,
-// the lifetime of a schedule, and the maximum delay. The clock of this host may be wrong. The host's clock measures
-// durations, and answers contain its time for people. Of all checks, only the check of a Set before its publish uses
-// the host's clock: a client that may publish a timer may lack the permission to ask the leader.
-//
-// # Bounds
-//
-// A page ends after a maximum number of timers, bytes or entries, or before the client's timeout. It contains the
-// position of the next page.
-//
-// No request waits for an event that only another client can cause. For example, a generation beyond the end of the
-// stream is immediately unknown.
+// the lifetime of a schedule, and the maximum delay. This host's clock may be wrong. It only measures durations, stamps
+// answers for people, and checks a Set before its publish: a client that may publish a timer may lack the permission to
+// ask the leader.
 //
 // # Operations
 //
@@ -49,9 +41,8 @@
 //	move                                  3          1         one for the leader's time, one for the due time
 //	fire                                  1          1
 //
-// A page takes one read of the stream's state, one consumer for each target, and one read for each timer, which shows
-// whether the timer was replaced; 64 of these reads run at a time. If the subject of a request is a prefix of targets,
-// and the body names no target, the page takes two consumers. Each consumer has one filter. With two filters the server
-// counts the pending messages subject by subject, under the stream's lock: that takes seconds for 60,000 timers, and
+// A page takes one read of the stream's state, one consumer for each filter, and one read for each timer, which shows
+// whether the timer was replaced; 64 of these reads run at a time. A consumer has only one filter: with two, the server
+// counts the pending messages subject by subject, under the stream's lock. That takes seconds for 60,000 timers, and
 // the stream stores nothing meanwhile. cancel-all and shift change 16 timers at a time.
 package store

@@ -10,8 +10,7 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// pass is one scan of the headers of the timers' stream. It has one filter: with several filters, the server would
-// count the pending messages subject by subject, under the stream's lock.
+// pass is one scan of the headers of the timers' stream, with one filter: see the package documentation.
 type pass struct {
 	filter     string
 	timersOnly bool // skip schedules, which are in another pass
@@ -27,7 +26,7 @@ func (f Filter) passes(names message.Names) (all []pass) {
 		return all
 	}
 	key, ends := "*", []string{">"}
-	if entry.ParseKey(f.Key) == nil {
+	if entry.CheckKey(f.Key) == nil {
 		key = f.Key
 	}
 	if f.Under != "" {

@@ -7,10 +7,6 @@ import (
 	"delaybroker/broker/timer"
 )
 
-// This file handles schedules, which clients request with nats-server's headers. The subject of a schedule identifies
-// it, and a header of its entries contains its target. So the entries count only with our seal, and a change of a
-// schedule needs the brokers' secrets.
-
 // schedule reports whether the change is about a schedule.
 func (a *attempt) schedule() bool {
 	_, ok := message.ScheduleOf(a.Key)
@@ -25,9 +21,8 @@ func (a *attempt) scheduleTarget() string {
 	return a.State.Entry.Request.Target
 }
 
-// checkTarget returns a conflict if the schedule that was found has another target than the change names: the found
-// schedule has replaced the one that the client means. If the targets are equal, or one is unknown, checkTarget returns
-// its arguments.
+// checkTarget returns a conflict if the schedule that was found has another target than the change names: it has
+// replaced the schedule that the client means. Otherwise checkTarget returns its arguments.
 func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
 	if is := a.scheduleTarget(); is != "" && a.Target != "" && a.Target != is {
 		return timer.Reply, timer.Answer{

@@ -15,9 +15,6 @@ import (
 	"delaybroker/levels"
 )
 
-// This file makes the entries that change a series. Such an entry replaces the pending round without firing it. An
-// extra delivery is a separate timer, which is due immediately.
-
 // seriesEntry returns the entry that replaces a pending round or a pause; for Fire, it returns the extra delivery.
 func (a *attempt) seriesEntry(generation uint64, r entry.Pending, now time.Time) (*nats.Msg, error) {
 	if a.Verb == timer.Fire {
@@ -130,9 +127,5 @@ func (a *attempt) extraDelivery(r entry.Pending, now time.Time) (*nats.Msg, erro
 	if err := a.sealSchedule(subject, h, a.State.In.Data, now); err != nil {
 		return nil, err
 	}
-	in := message.Incoming{At: now, Subject: subject, Header: h, Data: a.State.In.Data}
-	if _, problem := entry.ParseSet(a.Policy, in); problem != nil {
-		return nil, Refusef(CodeBad, "%s", problem.Sentence)
-	}
-	return &nats.Msg{Subject: subject, Header: nats.Header(h), Data: a.State.In.Data}, nil
+	return a.checkedSet(subject, h, a.State.In.Data, now)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,6 +15,7 @@ import (
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
+	"delaybroker/broker/leader"
 	"delaybroker/broker/message"
 	"delaybroker/broker/timer"
 	"delaybroker/broker/timer/entry"
@@ -39,7 +41,8 @@ type Timers struct {
 	Publish func(ctx context.Context, m *nats.Msg) jsapi.Reply
 	Scan    lane.Scan // Conn, JetStream and APIPrefix, for List
 
-	clock clock
+	mu    sync.Mutex    // guards clock; not held during a request
+	clock *leader.Clock // estimates the time of the stream's leader from its answers; nil before the first
 }
 
 // Change is a requested change of one timer.
@@ -119,7 +122,7 @@ func (t *Timers) check(w Change) *message.Problem {
 	if subject, ok := message.ScheduleOf(w.Key); ok && w.Verb != timer.Set {
 		return entry.CheckSchedule(t.Policy, subject)
 	}
-	if problem := entry.ParseKey(w.Key); problem != nil {
+	if problem := entry.CheckKey(w.Key); problem != nil {
 		return problem
 	}
 	p := t.Policy
@@ -311,12 +314,11 @@ func (a *attempt) Entry(ctx context.Context, generation uint64) (*nats.Msg, erro
 	if err := a.sealSchedule(a.Subject, header, a.State.In.Data, now); err != nil {
 		return nil, err
 	}
-	return a.checked(header, a.State.In.Data, now)
+	return a.checkedSet(a.Subject, header, a.State.In.Data, now)
 }
 
-// setEntry returns the entry of a set. It checks the set by the clock of this host: a client that sets a timer may lack
-// the permission to ask for the leader's time. The timers' lane checks the set again by the leader's clock. If the due
-// time is beyond the maximum delay, the set becomes a dead letter.
+// setEntry returns the entry of a set, checked by the clock of this host. The timers' lane checks the set again by the
+// leader's clock. If the due time is beyond the maximum delay, the set becomes a dead letter.
 func (a *attempt) setEntry() (*nats.Msg, error) {
 	header := make(message.Header, len(a.Header)+2)
 	maps.Copy(header, a.Header)
@@ -324,17 +326,17 @@ func (a *attempt) setEntry() (*nats.Msg, error) {
 	if a.Conditional {
 		header[message.HeaderExpected] = []string{strconv.FormatUint(a.Generation, 10)}
 	}
-	return a.checked(header, a.Body, time.Now())
+	return a.checkedSet(a.Subject, header, a.Body, time.Now())
 }
 
-// checked returns a set, or an error if the broker would not accept it: an invalid set would replace a valid one.
-func (a *attempt) checked(header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
-	in := message.Incoming{At: now, Subject: a.Subject, Header: header, Data: body}
+// checkedSet returns a set, or an error if the broker would not accept it: an invalid set would replace a valid one.
+func (a *attempt) checkedSet(subject string, header message.Header, body []byte, now time.Time) (*nats.Msg, error) {
+	in := message.Incoming{At: now, Subject: subject, Header: header, Data: body}
 	if _, problem := entry.ParseSet(a.Policy, in); problem != nil {
 		return nil, Refusef(CodeBad, "%s", problem.Sentence)
 	}
 	if e := entry.Parse(a.Policy, in); e.Kind != entry.Set || e.Problem != nil {
 		return nil, Refusef(CodeBad, "the message does not set a timer: leave out the headers that the broker writes")
 	}
-	return &nats.Msg{Subject: a.Subject, Header: nats.Header(header), Data: body}, nil
+	return &nats.Msg{Subject: subject, Header: nats.Header(header), Data: body}, nil
 }

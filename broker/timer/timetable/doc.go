@@ -26,8 +26,7 @@
 // # Tried and rejected
 //
 // The library github.com/netresearch/go-cron. Its search loses a local time that a clock change of less than an hour
-// skips (Lord Howe). If a local time occurs twice, the library returns both occurrences. Its parser refuses a range
-// that is shorter than its step, as in 2-4/3, and accepts an empty list.
+// skips (Lord Howe), and returns both occurrences of a local time that occurs twice. Its parser accepts an empty list.
 //
 // Numbers for missed rounds. For a cron table, they would cost a search for each missed round.
 package timetable

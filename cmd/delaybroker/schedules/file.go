@@ -75,7 +75,7 @@ func (r *reader) file(text []byte) (f File) {
 	}
 	if f.Set = r.text(all["set"]); f.Set == "" {
 		r.refuse(top.Line, "set is missing: a name by which later runs recognize these schedules")
-	} else if problem := entry.ParseKey(f.Set); problem != nil {
+	} else if problem := entry.CheckKey(f.Set); problem != nil {
 		r.refuse(all["set"].Line, "set: %s", strings.Replace(problem.Sentence, "the key", "the name", 1))
 	}
 	if all["schedules"] == nil {

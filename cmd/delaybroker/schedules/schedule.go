@@ -40,7 +40,7 @@ var options = []string{
 func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 	before := len(r.problems)
 	s = Schedule{Name: key.Value, Header: make(message.Header), Line: key.Line}
-	if problem := entry.ParseKey(s.Name); problem != nil {
+	if problem := entry.CheckKey(s.Name); problem != nil {
 		r.refuse(key.Line, "%s", strings.Replace(problem.Sentence, "the key", "the name", 1))
 	}
 	fields, ok := r.fields(value, s.Name, keys)
