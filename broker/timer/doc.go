@@ -54,9 +54,9 @@
 //	the same, if no       a read; two deletes                   one delete
 //	history is kept
 //
-// If history is kept, a cancel costs its publish, a copy of the cancelled set, and one delete (TestOperationsOfCancels).
-// After the time of the history, the sweep removes the cancel with a read and a delete. Without history, a cancel costs
-// two reads and two deletes.
+// If history is kept, a cancel costs its publish, a copy of the set, and one delete (TestOperationsOfCancels). After
+// the time of the history, the sweep removes the cancel with a read and a delete. Without history, a cancel costs two
+// reads and two deletes.
 //
 // A set waits in memory before its marker is sent: for ten seconds, or for half of its delay if that is less. So a
 // timer that a client replaces every two seconds has one entry and no marker (TestTimerResetByHeartbeats). While memory
@@ -114,8 +114,8 @@
 //
 //   - A round's own entry is removed when the round is settled, and only then. The next round's entry stays. So a round
 //     is settled if, and only if, its entry is gone and the next round's entry is known.
-//   - A round fires only when the earlier rounds are settled. So at most one round of a series is on its way. Meanwhile,
-//     the next round may be moved, paused or given another table. So a round's own entry does not show whether the
+//   - A round fires only when the earlier rounds are settled. So at most one round of a series is on its way. The next
+//     round may be moved, paused or given another table meanwhile. So a round's own entry does not show whether the
 //     earlier rounds are settled: the worker reads all remaining entries of the series.
 //   - While a round is on its way, its entry, the next round's entry and the last entry stay. Otherwise, after a cancel
 //     is removed, the cancelled next round would be the last entry again, and pending.

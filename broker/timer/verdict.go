@@ -9,7 +9,6 @@ import (
 // Verb is the operation of a request.
 type Verb string
 
-// The verbs.
 const (
 	Get    Verb = "get"
 	Set    Verb = "set"
@@ -26,7 +25,6 @@ const (
 // Outcome is the outcome of a request. An outcome is final, except Unknown, and Pending as an answer to Get.
 type Outcome string
 
-// The outcomes.
 const (
 	Pending   Outcome = "pending"   // the timer is set
 	Cancelled Outcome = "cancelled" // the generation will never be delivered
@@ -60,7 +58,6 @@ type Answer struct {
 // Next is the next step for a Request.
 type Next int
 
-// The next steps.
 const (
 	Reply     Next = iota // return the answer
 	Publish               // publish, and expect the last entry that was read

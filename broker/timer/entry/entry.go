@@ -12,7 +12,6 @@ import (
 // Kind is the kind of an entry of the timers' stream.
 type Kind int
 
-// The kinds of entry.
 const (
 	Set      Kind = iota // a set, valid or invalid
 	Cancel               // a client's cancel
@@ -26,7 +25,6 @@ const (
 // Outcome is the outcome of a timer. The timer's last entry records it for some time.
 type Outcome string
 
-// The outcomes.
 const (
 	Delivered Outcome = "delivered"
 	Retrying  Outcome = "retrying" // in a retry lane, or waiting because of its target's rate or a pause
@@ -92,8 +90,8 @@ func (e Entry) PendingOrPaused() bool { return (e.Kind == Set || e.Kind == Pause
 // Debounced reports whether the entry is a debounced set. Consecutive debounced sets of a subject are a run.
 func (e Entry) Debounced() bool { return e.Kind == Set && e.Problem == nil && e.MaxWait > 0 }
 
-// Parse parses an entry of the timers' stream. For an entry that it does not understand, the result is a set with a
-// problem: the entry has replaced the previous one, so a dead letter must report it.
+// Parse parses an entry of the timers' stream. An entry that it does not understand has replaced the previous one, so
+// the result is a set with a problem, for a dead letter.
 func Parse(p message.Policy, in message.Incoming) Entry {
 	if in.Subject == p.Names.TimersCursor() {
 		return Entry{Kind: Cursor}

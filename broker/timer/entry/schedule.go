@@ -87,25 +87,8 @@ func (s Schedule) put(h message.Header) {
 	}
 }
 
-// ScheduleCancel returns the sealed header that cancels a schedule.
-func ScheduleCancel(p message.Policy, subject, word string, now time.Time) message.Header {
-	h := message.Header{message.HeaderCancel: {word}}
-	p.Keys.SealMessage(p.Names.ScheduleSubject(subject), h, nil, now)
-	return h
-}
-
-// checkScheduleSet returns the problem of an entry on the subject of a schedule. An entry without our seal is invalid,
-// even if the client has the permission to publish it: the header names any target.
-func checkScheduleSet(p message.Policy, in message.Incoming, addr message.Address) *message.Problem {
-	if !ours(p, in) {
-		return message.Problemf(message.BadTimer, "keys that begin with _ are reserved for the broker: publish on the "+
-			"schedule's subject, %s", message.Excerpt(addr.Target))
-	}
-	return CheckSchedule(p, addr.Target)
-}
-
-// PutDelivery adds the headers of an extra delivery of a schedule. These headers count only with our seal. Next is the
-// time at which the schedule fires again; zero for a paused schedule.
+// PutDelivery adds the headers of an extra delivery of a schedule, which count only with our seal. Next is the next due
+// time of the schedule; zero for a paused schedule.
 func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 	message.Put(h, message.HeaderScheduler, of.Scheduler)
 	message.PutTime(h, message.HeaderScheduleNext, next)
@@ -114,8 +97,7 @@ func PutDelivery(h message.Header, of message.Origin, next time.Time) {
 	}
 }
 
-// delivery parses the headers of PutDelivery. It ignores them if the seal cannot be verified because the keys or the
-// body are missing.
+// delivery parses the headers of PutDelivery. Without the keys or the body, it cannot verify the seal: it ignores them.
 func delivery(p message.Policy, in message.Incoming, s message.Block) (of message.Origin) {
 	if s.Delay[message.HeaderScheduler] != nil && !in.HeadersOnly && !p.Keys.Empty() && ours(p, in) {
 		of.Scheduler, of.Rollup = first(s.Delay[message.HeaderScheduler]), rollsUp(s)
@@ -126,8 +108,8 @@ func delivery(p message.Policy, in message.Incoming, s message.Block) (of messag
 
 func rollsUp(s message.Block) bool { return first(s.Delay[message.HeaderRollup]) == message.RollupSub }
 
-// firesNext returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or "purge" if
-// there is none. S is nil for a schedule that fires once.
+// firesNext returns the value of Nats-Schedule-Next for a round of a schedule: the time of the next round, or "purge"
+// if there is none. S is nil for a schedule that fires once.
 func firesNext(s *Series, round int) string {
 	if s != nil && (s.Table.Rounds == 0 || round < s.Table.Rounds) {
 		if next, ok := s.Table.After(s.First, s.Planned); ok {

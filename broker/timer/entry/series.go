@@ -215,14 +215,14 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 		return e
 	}
 	before, f := e.Request, message.Fields{Block: s}
+	table, problem := tableIn(s)
 	next := Series{
+		Table:   table,
 		First:   f.Moment(message.HeaderFirst, message.Required),
 		Planned: f.Moment(message.HeaderPlanned, message.Required),
 		Owner:   f.Text(message.HeaderOwner),
 	}
 	due, wait := f.Moment(message.HeaderNext, message.Optional), f.Moment(message.HeaderNextWait, message.Optional)
-	table, problem := tableIn(s)
-	next.Table = table
 	of := before.Origin()
 	if f.Problem != nil || problem != nil || of.Series == 0 || of.Series > e.Generation || of.Round == 0 ||
 		expected(in.Header) != e.Generation {

@@ -13,8 +13,7 @@ import (
 const maxKey = 128
 
 const (
-	// ExtraKey is the prefix of the key of a timer for one extra delivery of a series. The rest of the key is derived
-	// from the request's ID.
+	// ExtraKey is the prefix of the key of a timer for one extra delivery of a series.
 	ExtraKey = "fire-"
 	// ExtraTime is the minimum time for which the outcome of such a timer is kept. During this time, a repeated request
 	// causes no second delivery.
@@ -27,8 +26,7 @@ func IsExtra(n message.Names, subject string) bool {
 }
 
 // ParseSet parses an entry as the set of a timer, written by a client or a broker. If there is a problem, the result
-// has the fields that could be parsed. The problem does not report that the set replaces the previous entry; the
-// problem that Parse returns does.
+// has the fields that could be parsed. Unlike that of Parse, the problem does not mention the replaced entry.
 func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem) {
 	if in.Header[message.HeaderFirst] != nil && in.Header[message.HeaderFired] != nil { // a round
 		e := parseOurs(p, in, true)
@@ -85,8 +83,11 @@ func checkSet(p message.Policy, in message.Incoming, addr message.Address) *mess
 	case message.Relayed(in.Header):
 		return message.Problemf(message.BadInternal,
 			"the entry is the server's answer to a client's read of another message, and not a request")
+	case addr.IsSchedule() && !ours(p, in): // a client's own entry would give any target in a header
+		return message.Problemf(message.BadTimer, "keys that begin with _ are reserved for the broker: publish on the "+
+			"schedule's subject, %s", message.Excerpt(addr.Target))
 	case addr.IsSchedule():
-		return checkScheduleSet(p, in, addr)
+		return CheckSchedule(p, addr.Target)
 	case in.Header[message.HeaderNatsTTL] != nil:
 		return message.Problemf(message.BadOption,
 			"with Nats-TTL the server removes the timer before it fires: leave it out, or use Delay-Expires or Delay-TTL")

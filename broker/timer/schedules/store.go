@@ -48,9 +48,8 @@ type Store struct{ *store.Timers }
 func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 
 // unable returns a refusal if the schedule's subject is invalid, or if the target's stream would refuse the schedule's
-// message; otherwise nil. The server also refuses such a request. Without the refusal, the message would become a dead
-// letter. Only a message with a TTL or a rollup needs the check of the stream. If the broker cannot see the target's
-// stream, unable returns nil: the stream may be in another account.
+// message; otherwise nil. Only a message with a TTL or a rollup needs the check of the stream. If the broker cannot see
+// the target's stream, unable returns nil: the stream may be in another account.
 func (s Store) unable(ctx context.Context, w Change) *Refusal {
 	if problem := entry.CheckSchedule(s.Policy, w.Schedule.Subject); problem != nil {
 		return &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
@@ -89,9 +88,8 @@ type attempt struct {
 	request message.Incoming
 	now     time.Time // when the attempt began, by the clock of a server
 	word    string    // the token of the request in its entry
-	// inPlace is set if the change depends on the last entry: then the publish expects that entry. If inPlace is not
-	// set, the change is not published again once a publish may have been stored: a second copy might replace another
-	// client's entry.
+	// inPlace means that the publish expects the last entry. Otherwise, the change is not published again once a publish
+	// may have been stored: a second copy might replace another client's entry.
 	inPlace bool
 	known   ack // the answer; zero until it is certain
 }
@@ -204,7 +202,8 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	schedule.Word = a.word
 	header, problem := message.Header(nil), (*message.Problem)(nil)
 	if a.Cancel {
-		header, body = entry.ScheduleCancel(a.Policy, schedule.Subject, a.word, a.now), nil
+		header, body = message.Header{message.HeaderCancel: {a.word}}, nil
+		a.Policy.Keys.SealMessage(a.Subject, header, nil, a.now)
 	} else if header, problem = entry.ScheduleEntry(a.Policy, schedule, a.request.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
 	}

@@ -34,13 +34,10 @@ const (
 //  3. If that message does not exist any more, a client has replaced or ended the schedule: the broker's schedule is
 //     cancelled.
 //
-// A client may already have cancelled or replaced the schedule by a request to the broker. If the last entry of the
-// subject shows this, and no schedule is pending in the broker, the message in the server's stream is deleted, and the
-// broker stores nothing.
-//
-// After an interrupted take-over, both the server and the broker have the schedule. If the take-over is repeated before
-// the schedule fires, it finds the entry by its token, and completes the move. If the interval of a schedule is at most
-// twice the margin, the occurrences within the margin are skipped.
+// If a client has already ended the schedule by a request to the broker, only the message in the server's stream is
+// deleted. After an interrupted take-over, both the server and the broker have the schedule. If the take-over is
+// repeated before the schedule fires, it finds the entry by its token, and completes the move. If the interval of a
+// schedule is at most twice the margin, the occurrences within the margin are skipped.
 type TakeOver struct {
 	Store Store
 	Rules message.ScheduleRules
@@ -50,7 +47,6 @@ type TakeOver struct {
 // Fate is the result of the take-over of one schedule.
 type Fate string
 
-// The results.
 const (
 	Taken Fate = "taken" // the schedule was taken over
 	Left  Fate = "left"  // the server keeps the schedule
@@ -152,9 +148,8 @@ func (t *taking) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// ended reports whether a client has ended the server's schedule by a request to the broker: the client has cancelled
-// the schedule, or replaced it by one that has fired. Then ended deletes the schedule from the server's stream. A
-// cancel by a take-over does not count.
+// ended reports whether a client has ended the server's schedule by a request to the broker: by a cancel, other than
+// that of a take-over, or by a schedule that has fired since. Then ended deletes it from the server's stream.
 func (t *taking) ended(ctx context.Context) (bool, error) {
 	reading, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()

@@ -58,40 +58,30 @@ func (l *Listener) Serve(
 	for _, work := range workers {
 		working.Go(func() { work(base) })
 	}
-	l.each(ctx, receive)
+	for ctx.Err() == nil {
+		select {
+		case m := <-l.msgs:
+			l.pass(m, receive)
+		case <-ctx.Done():
+		}
+	}
+	l.stop()
+	for range len(l.msgs) {
+		l.pass(<-l.msgs, receive)
+	}
 	closing()
 	late := time.AfterFunc(grace, abandon)
 	defer late.Stop()
 	working.Wait()
 }
 
-// each calls receive with each request until ctx ends. Then it unsubscribes, and calls receive with the waiting
-// requests.
-func (l *Listener) each(ctx context.Context, receive func(*nats.Msg)) {
-	for {
-		select {
-		case m := <-l.msgs:
-			if l.accepts(m) {
-				receive(m)
-			}
-		case <-ctx.Done():
-			l.stop()
-			for range len(l.msgs) {
-				if m := <-l.msgs; l.accepts(m) {
-					receive(m)
-				}
-			}
-			return
-		}
-	}
-}
-
-// accepts reports whether a message is a request: whether an answer on its reply subject is safe.
-func (l *Listener) accepts(m *nats.Msg) bool {
+// pass passes a message to receive if it is a request: if an answer on its reply subject is safe.
+func (l *Listener) pass(m *nats.Msg, receive func(*nats.Msg)) {
 	if !strings.ContainsAny(m.Reply, "*> ") {
 		for _, prefix := range append([]string{"_INBOX", "_R_"}, l.replyPrefixes...) {
 			if rest, ok := strings.CutPrefix(m.Reply, prefix+"."); ok && rest != "" {
-				return true
+				receive(m)
+				return
 			}
 		}
 	}
@@ -99,7 +89,6 @@ func (l *Listener) accepts(m *nats.Msg) bool {
 		l.log.Warn("a request is ignored: its reply subject is not allowed (DELAY_REPLY_PREFIXES)",
 			"subject", m.Subject, "reply", m.Reply, "more", more)
 	}
-	return false
 }
 
 func (l *Listener) stop() {

@@ -35,7 +35,7 @@ const (
 	// oneTimeout and manyTimeout are the timeouts of a request, from its receipt. They are shorter than a client's
 	// timeout.
 	oneTimeout, manyTimeout = 3 * time.Second, 4 * time.Second
-	// maxReceived is the maximum number of messages that wait for the receiving loop. Further messages are dropped.
+	// maxReceived is the maximum number of messages that wait for Listener.Serve. Further messages are dropped.
 	maxReceived = 1024
 	// maxRequest is the maximum size of a request, in bytes, with its subject and headers.
 	maxRequest = 8 << 10
@@ -76,7 +76,7 @@ type endpoint struct {
 	root    string // the beginning of its subjects; with the final dot if a token must follow
 	on      []string
 	verb    timer.Verb
-	answers func(s *Service, ctx context.Context, r request) (any, error)
+	answers func(ctx context.Context, r request) (any, error)
 	isMany  bool // the requests go to the queue many
 	isCall  bool // the requests are about all lanes: the subject contains no target
 
@@ -98,35 +98,30 @@ func NewService(cfg Config) *Service {
 	} {
 		root := s.names.TimerCall(string(verb))
 		s.endpoints = append(s.endpoints, &endpoint{
-			name: string(verb), root: root, on: []string{root + "*.>"}, verb: verb, answers: (*Service).oneTimer,
+			name: string(verb), root: root, on: []string{root + "*.>"}, verb: verb, answers: s.oneTimer,
 		})
 	}
-	list, bulk := (*Service).list, (*Service).bulk
 	for _, e := range []*endpoint{
-		{name: "timers", root: s.names.TimersCall(), answers: list},
-		{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: bulk},
-		{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: bulk},
+		{name: "timers", root: s.names.TimersCall(), answers: s.list},
+		{name: "cancel-all", root: s.names.CancelAllCall(), verb: timer.Cancel, answers: s.bulk},
+		{name: "shift", root: s.names.ShiftCall(), verb: timer.Move, answers: s.bulk},
 	} {
 		e.isMany, e.on = true, []string{e.root + ".>", e.root}
 		s.endpoints = append(s.endpoints, e)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Calls)) {
-		s.endpoints = append(s.endpoints, endpointOf(s.names.Call(name), name, s.Calls[name]))
+		root := strings.TrimSuffix(s.names.Call(name), ".*")
+		s.endpoints = append(s.endpoints, &endpoint{
+			name: strings.TrimSuffix(name, ".*"), root: root, on: []string{s.names.Call(name)}, isMany: true, isCall: true,
+			answers: func(ctx context.Context, r request) (any, error) {
+				return s.Calls[name](ctx, strings.TrimPrefix(strings.TrimPrefix(r.Subject, root), "."), r.Data)
+			},
+		})
 	}
 	for _, e := range s.endpoints {
 		e.stats = micro.EndpointStats{Name: e.name, Subject: e.on[0], QueueGroup: micro.DefaultQueueGroup}
 	}
 	return s
-}
-
-// endpointOf returns the endpoint of a call on a subject.
-func endpointOf(subject, name string, c Call) *endpoint {
-	root := strings.TrimSuffix(subject, ".*")
-	e := &endpoint{name: strings.TrimSuffix(name, ".*"), root: root, isMany: true, isCall: true, on: []string{subject}}
-	e.answers = func(_ *Service, ctx context.Context, r request) (any, error) {
-		return c(ctx, strings.TrimPrefix(strings.TrimPrefix(r.Subject, root), "."), r.Data)
-	}
-	return e
 }
 
 // oneWorkers returns the number of workers for requests about one timer, for a maximum size of messages in bytes.
@@ -226,7 +221,7 @@ func (s *Service) carryOut(base context.Context, r request, within time.Duration
 	}
 	ctx, cancel := context.WithDeadline(base, r.received.Add(within))
 	defer cancel()
-	return r.to.answers(s, ctx, r)
+	return r.to.answers(ctx, r)
 }
 
 // answer sends the answer, or the error in the format of package micro, and counts the request.

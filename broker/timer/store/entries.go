@@ -23,34 +23,29 @@ type Entries struct {
 // LastEntry reads the last entry of a timer's subject from the leader of the stream. A deposed leader may return no
 // entry, or one older than the generation. So in these cases LastEntry reads the end of the stream from a leader that a
 // majority follows, and then the last entry again. Without such a leader, LastEntry returns ErrLeader.
-func LastEntry(
-	ctx context.Context, from Entries, subject string, generation uint64,
-) (state timer.State, err error) {
+func LastEntry(ctx context.Context, from Entries, subject string, generation uint64) (timer.State, error) {
 	stream := from.Policy.Names.TimersStream()
+	var end lane.Sample // zero if the end of the stream need not be read
 	m, err := from.API.Last(ctx, stream, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence < generation {
-		s, failed := from.Sample(ctx, stream)
-		switch {
-		case failed != nil:
-			return state, failed
-		case !s.Quorate:
-			return state, ErrLeader
+		if end, err = from.Sample(ctx, stream); err != nil {
+			return timer.State{}, err
 		}
-		state.LastSeq, state.Created = s.LastSeq, s.Created
+		if !end.Quorate {
+			return timer.State{}, ErrLeader
+		}
 		if m, err = from.API.Last(ctx, stream, subject); errors.Is(err, jetstream.ErrMsgNotFound) {
-			state.None = true
-			return state, nil
+			return timer.State{None: true, LastSeq: end.LastSeq, Created: end.Created}, nil
 		}
 	}
-	switch {
-	case err != nil:
-		return state, err
-	case m.Subject != subject:
-		return state, ErrLeader
+	if err == nil && m.Subject != subject {
+		err = ErrLeader
 	}
-	lastSeq, created := max(state.LastSeq, m.Sequence), state.Created
-	state = from.State(m)
-	state.LastSeq, state.Created = lastSeq, created
+	if err != nil {
+		return timer.State{LastSeq: end.LastSeq, Created: end.Created}, err
+	}
+	state := from.State(m)
+	state.LastSeq, state.Created = max(end.LastSeq, m.Sequence), end.Created
 	return state, nil
 }
 

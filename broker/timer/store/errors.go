@@ -8,8 +8,7 @@ import (
 // ErrLeader is returned if the stream has no leader that a majority follows: such a leader may return an old state.
 var ErrLeader = errors.New("the stream of timers has no leader that a majority follows")
 
-// ErrSecret is returned if a change needs an entry with a seal, and the brokers' secrets are unknown. Nothing was
-// changed.
+// ErrSecret is returned if a change needs a sealed entry, and the brokers' secrets are unknown. Nothing was changed.
 var ErrSecret = errors.New("the secrets of the brokers are not known here, and brokers ignore an entry without a seal")
 
 // errNoTime is returned if the leader of the timers' stream did not return its time. Nothing was published.
@@ -27,7 +26,6 @@ func (r *Refusal) Error() string { return r.Sentence }
 
 func (r *Refusal) Unwrap() error { return r.is }
 
-// The codes of refusals.
 const (
 	CodeBad     = 400
 	CodeNone    = 404

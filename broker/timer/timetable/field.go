@@ -129,21 +129,17 @@ func compact(values uint64) string {
 	}
 	var ranges []string
 	for len(all) > 0 {
-		n := 1
-		for n+1 < len(all) && all[n+1]-all[n] == all[1]-all[0] {
-			n++
+		last := 1 // the index of the last value with the same distance
+		for last+1 < len(all) && all[last+1]-all[last] == all[1]-all[0] {
+			last++
 		}
-		switch {
-		case n < 2: // no three in a row
-			ranges = append(ranges, strconv.Itoa(all[0]))
-			all = all[1:]
-			continue
-		case all[1]-all[0] == 1:
-			ranges = append(ranges, fmt.Sprintf("%d-%d", all[0], all[n]))
-		default:
-			ranges = append(ranges, fmt.Sprintf("%d-%d/%d", all[0], all[n], all[1]-all[0]))
+		text := strconv.Itoa(all[0])
+		if last < 2 { // no three in a row
+			last = 0
+		} else if text += "-" + strconv.Itoa(all[last]); all[1]-all[0] > 1 {
+			text += "/" + strconv.Itoa(all[1]-all[0])
 		}
-		all = all[n+1:]
+		ranges, all = append(ranges, text), all[last+1:]
 	}
 	return strings.Join(ranges, ",")
 }

@@ -38,20 +38,16 @@ type Decision struct {
 	Skipped int       // number of missed occurrences that do not fire, at most maxCounted
 }
 
-// Round returns the round with the given number and planned time.
+// Round returns the round with the given number and planned time. Its jitter is the same on every instance.
 func (t Table) Round(s Series, number int, planned time.Time) Round {
-	return Round{Number: number, Planned: planned, Due: planned.Add(t.delay(s.ID, number))}
-}
-
-// delay returns the jitter of a round. It is deterministic, so that every instance computes the same.
-func (t Table) delay(series uint64, number int) time.Duration {
-	if t.Jitter <= 0 {
-		return 0
+	r := Round{Number: number, Planned: planned, Due: planned}
+	if t.Jitter > 0 {
+		h := fnv.New64a()
+		_ = binary.Write(h, binary.BigEndian, [2]uint64{s.ID, uint64(number)})
+		jitter := time.Duration(h.Sum64() % uint64(t.Jitter))
+		r.Due = planned.Add(jitter.Truncate(time.Millisecond))
 	}
-	h := fnv.New64a()
-	_ = binary.Write(h, binary.BigEndian, [2]uint64{series, uint64(number)})
-	const millis = uint64(time.Millisecond)
-	return time.Duration(h.Sum64() % uint64(t.Jitter) / millis * millis)
+	return r
 }
 
 // Decide decides about a due round whose predecessors are settled. The round is missed if the next round is due, too,

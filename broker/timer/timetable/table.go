@@ -16,7 +16,6 @@ const MinInterval = time.Second
 // Missed is the policy for missed rounds, which could not fire in time.
 type Missed string
 
-// The policies for missed rounds.
 const (
 	Skip Missed = "skip" // no missed round fires; the series continues with the next future round
 	One  Missed = "one"  // one missed round fires late; the series continues with the next future round
