@@ -74,27 +74,27 @@ func TestMessagesOfSides(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Unix(1_700_000_000, 123_000_000)
-	second, odd := []Delay{{Duration: time.Second}}, []Delay{{Duration: 1234 * time.Millisecond}}
+	oneSecond, oddDelay := []Delay{{Duration: time.Second}}, []Delay{{Duration: 1234 * time.Millisecond}}
 	for _, test := range []struct {
 		load     Load
 		subject  string
 		schedule string
 		due      time.Time
 	}{
-		{Load{Side: Broker, Delays: second}, "bench-abcdefgh.1s.bench-abcdefgh-to.1", "", now.Add(time.Second)},
+		{Load{Side: Broker, Delays: oneSecond}, "bench-abcdefgh.1s.bench-abcdefgh-to.1", "", now.Add(time.Second)},
 		{
-			Load{Side: Broker, Delays: odd, Core: true}, "bench-abcdefghin.1234ms.bench-abcdefgh-core.1", "",
+			Load{Side: Broker, Delays: oddDelay, Core: true}, "bench-abcdefghin.1234ms.bench-abcdefgh-core.1", "",
 			now.Add(1234 * time.Millisecond),
 		},
 		{
-			Load{Side: Broker, Delays: second, Due: now}, "bench-abcdefghat.1700000000123.bench-abcdefgh-to.1", "", now,
+			Load{Side: Broker, Delays: oneSecond, Due: now}, "bench-abcdefghat.1700000000123.bench-abcdefgh-to.1", "", now,
 		},
 		{
-			Load{Side: Scheduler, Delays: second}, "bench-abcdefgh-schedule.5", "@at 2023-11-14T22:13:21.123Z",
+			Load{Side: Scheduler, Delays: oneSecond}, "bench-abcdefgh-schedule.5", "@at 2023-11-14T22:13:21.123Z",
 			now.Add(time.Second),
 		},
-		{Load{Side: Pipeline, Delays: second}, "bench-abcdefgh-source.1", "", now.Add(time.Second)},
-		{Load{Side: Pipeline, Delays: append(odd, second...)}, "bench-abcdefgh-source.1", "", now},
+		{Load{Side: Pipeline, Delays: oneSecond}, "bench-abcdefgh-source.1", "", now.Add(time.Second)},
+		{Load{Side: Pipeline, Delays: append(oddDelay, oneSecond...)}, "bench-abcdefgh-source.1", "", now},
 	} {
 		test.load.Turn, test.load.Size, test.load.Targets = 7, 100, 4
 		m := test.load.Message(names, 5, now)

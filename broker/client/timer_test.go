@@ -77,7 +77,7 @@ func TestTimerTellsWhatWasCancelled(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, timersOn(t))
 		c, nc := newClient(t, s, client.Config{})
-		for word, expects := range map[string]bool{
+		for word, conditional := range map[string]bool{
 			"paid": true, "paid twice": false, "1": false, "99999999999999999999": true, "any": true,
 		} {
 			r, err := c.In(t.Context(), "shop.a", time.Hour, nil, client.Key("k"))
@@ -86,7 +86,7 @@ func TestTimerTellsWhatWasCancelled(t *testing.T) {
 			}
 			m := &nats.Msg{Subject: "delaytimer.k.shop.a", Header: nats.Header{"Delay-Cancel": {word}}}
 			want := uint64(0)
-			if expects {
+			if conditional {
 				want = r.Sequence
 				m.Header.Set("Nats-Expected-Last-Subject-Sequence", strconv.FormatUint(want, 10))
 			}

@@ -88,13 +88,13 @@ func TestEditIsRefused(t *testing.T) {
 
 // TestEditSetsTime: an edit can set the due time of a letter whose request had no valid time.
 func TestEditSetsTime(t *testing.T) {
-	later := deathTime.Add(24 * time.Hour)
+	now := deathTime.Add(24 * time.Hour)
 	l := letter(func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted })
 	change := Change{Edit: Edit{HeaderEdit: message.HeaderEdit{
-		Set: message.Header{"Delay-Until": {later.Add(time.Hour).Format(time.RFC3339)}},
+		Set: message.Header{"Delay-Until": {now.Add(time.Hour).Format(time.RFC3339)}},
 	}}}
-	resent, err := l.Resent(policy, change, later)
-	if err != nil || !resent.Due.Equal(later.Add(time.Hour)) {
+	resent, err := l.Resent(policy, change, now)
+	if err != nil || !resent.Due.Equal(now.Add(time.Hour)) {
 		t.Errorf("got due %v and %v, want the time in the edit", resent.Due, err)
 	}
 }

@@ -40,7 +40,7 @@ func marker(l *Letter) {
 }
 
 func TestResent(t *testing.T) {
-	later := deathTime.Add(24 * time.Hour)
+	now := deathTime.Add(24 * time.Hour)
 	for _, tt := range []struct {
 		name   string
 		edit   func(*Letter)
@@ -65,8 +65,8 @@ func TestResent(t *testing.T) {
 		{name: "no due time, deliver now", edit: func(l *Letter) { l.Code, l.Due = message.BadTime, l.Accepted },
 			change: Change{DeliverNow: true}, target: "orders.x", due: -time.Hour},
 		{name: "expired", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, deathTime }, err: ErrExpired},
-		{name: "expired after its death", edit: func(l *Letter) { l.Expires = later.Add(-1) }, err: ErrExpired},
-		{name: "expires just now", edit: func(l *Letter) { l.Expires = later }, target: "orders.x", due: -time.Hour / 2},
+		{name: "expired after its death", edit: func(l *Letter) { l.Expires = now.Add(-1) }, err: ErrExpired},
+		{name: "expires just now", edit: func(l *Letter) { l.Expires = now }, target: "orders.x", due: -time.Hour / 2},
 		{name: "expired, dropped", edit: func(l *Letter) { l.Code, l.Expires = message.Expired, deathTime },
 			change: Change{DropExpiry: true}, target: "orders.x", due: -time.Hour / 2},
 		{name: "a marker", edit: marker, change: Change{Unsealed: true, DeliverNow: true}, err: ErrMarker},
@@ -78,7 +78,7 @@ func TestResent(t *testing.T) {
 			change: Change{DeliverNow: true}, err: ErrUnreadable},
 	} {
 		l := letter(tt.edit)
-		resent, err := l.Resent(policy, tt.change, later)
+		resent, err := l.Resent(policy, tt.change, now)
 		if !errors.Is(err, tt.err) || (err != nil) != errors.Is(err, ErrNotResendable) {
 			t.Errorf("%s: got %v, want %v", tt.name, err, tt.err)
 		}
@@ -90,8 +90,8 @@ func TestResent(t *testing.T) {
 			t.Errorf("%s: got %+v, want the target %s and a due time %s after the death", tt.name, resent, tt.target, tt.due)
 		}
 	}
-	unexpired := letter(func(l *Letter) { l.Expires = later.Add(time.Hour) })
-	if resent, err := unexpired.Resent(policy, Change{DropExpiry: true}, later); err != nil ||
+	unexpired := letter(func(l *Letter) { l.Expires = now.Add(time.Hour) })
+	if resent, err := unexpired.Resent(policy, Change{DropExpiry: true}, now); err != nil ||
 		!resent.Expires.Equal(unexpired.Expires) {
 		t.Errorf("an expiry in the future: got %v and %v, want %v", resent.Expires, err, unexpired.Expires)
 	}

@@ -139,8 +139,8 @@ func TestDoctorOnRights(t *testing.T) {
 // TestDoctorAsAnother: if doctor and the broker have different users, the user of doctor does not need the broker's
 // permissions.
 func TestDoctorAsAnother(t *testing.T) {
-	lacks := natstest.Denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
-	asks := natstest.Denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
+	commandsDenied := natstest.Denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
+	infoDenied := natstest.Denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
 	for _, tt := range []struct {
 		name           string
 		rights         server.Permissions
@@ -148,9 +148,9 @@ func TestDoctorAsAnother(t *testing.T) {
 		state          Severity
 		detail, advice string
 	}{
-		{"another user", lacks, "all", Fine,
+		{"another user", commandsDenied, "all", Fine,
 			"tried differs from the running brokers' user (all), and may not use pause and resume", ""},
-		{"another user, who may not send all requests", asks, "all", Skipped, "doctor may not request $JS.API.INFO",
+		{"another user, who may not send all requests", infoDenied, "all", Skipped, "doctor may not request $JS.API.INFO",
 			operatorAdvice},
 		{"the broker's user", natstest.Denied("$JS.API.STREAM.PURGE.*"), natstest.Tried, Critical, "$JS.API.STREAM.PURGE.*",
 			"grant the broker's user these subjects"},

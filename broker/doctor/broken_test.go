@@ -130,11 +130,11 @@ func TestDoctorOnTargets(t *testing.T) {
 		}}, "dead letters", Warn, "6 in DELAY_DEAD, the newest 1m old",
 			"read the reasons: delaybroker dead ls --by code,target,reason"},
 		{situation{name: "messages of a prefix without a broker", set: func(sc *scene) {
-			mine := sc.cfg
+			cfg := sc.cfg
 			sc.cfg.Prefix = "later"
 			sc.provision()
 			sc.publish(3, "later.5m.orders.x")
-			sc.cfg = mine
+			sc.cfg = cfg
 			sc.serve()
 		}}, "streams", Warn, `3 messages wait in 1 streams of prefix "later", such as LATER_5m`,
 			"run a broker with DELAY_PREFIX=later until they are empty"},

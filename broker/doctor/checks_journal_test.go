@@ -7,7 +7,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"delaybroker/broker"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/stats"
 	"delaybroker/broker/streams"
@@ -28,23 +27,25 @@ func TestCheckJournal(t *testing.T) {
 		f.instances.Answers = answers
 		return f
 	}
-	keeps, none := stats.Answer{Instance: "a", Journal: true}, stats.Answer{Instance: "b"}
+	withJournal, noJournal := stats.Answer{Instance: "a", Journal: true}, stats.Answer{Instance: "b"}
 	for _, test := range []struct {
 		name  string
 		facts Facts
 		state Severity
-		says  string
+		part  string
 	}{
-		{"with room", facts(500, time.Hour, keeps), Fine, "kept for 7d, 500 of 1000 bytes"},
+		{"with room", facts(500, time.Hour, withJournal), Fine, "kept for 7d, 500 of 1000 bytes"},
 		{"no instance answers", facts(500, time.Hour), Fine, "kept for 7d"},
-		{"full, with records of the configured age", facts(990, 7*24*time.Hour, keeps), Fine, "kept for 7d"},
-		{"full", facts(990, 84*time.Hour, keeps), Warn, "the last 3d12h instead of 7d"},
-		{"one instance without a journal", facts(500, time.Hour, keeps, none), Warn, "without a journal are missing: b"},
-		{"no instance with a journal", facts(500, time.Hour, none), Fine, "the records in DELAY_JOURNAL expire within 7d"},
+		{"full, with records of the configured age", facts(990, 7*24*time.Hour, withJournal), Fine, "kept for 7d"},
+		{"full", facts(990, 84*time.Hour, withJournal), Warn, "the last 3d12h instead of 7d"},
+		{"one instance without a journal", facts(500, time.Hour, withJournal, noJournal), Warn,
+			"without a journal are missing: b"},
+		{"no instance with a journal", facts(500, time.Hour, noJournal), Fine,
+			"the records in DELAY_JOURNAL expire within 7d"},
 	} {
 		got := checkJournal(test.facts)
-		if len(got) != 1 || got[0].Severity != test.state || !strings.Contains(got[0].Detail, test.says) {
-			t.Errorf("%s: got %+v, want %q", test.name, got, test.says)
+		if len(got) != 1 || got[0].Severity != test.state || !strings.Contains(got[0].Detail, test.part) {
+			t.Errorf("%s: got %+v, want %q", test.name, got, test.part)
 		}
 	}
 	if got := checkJournal(Facts{StreamList: inspect.StreamList{Infos: map[string]*jetstream.StreamInfo{}}}); got != nil {
@@ -55,12 +56,12 @@ func TestCheckJournal(t *testing.T) {
 // TestJournalIsNoDrift: a journal without DELAY_JOURNAL in the settings is no drift.
 func TestJournalIsNoDrift(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		without := configOf(t, "1s 5s")
-		cfg := without
+		cfg := configOf(t, "1s 5s")
 		cfg.Journal = 24 * time.Hour
 		provision(t, s, cfg)
-		for _, as := range []broker.Config{cfg, without} {
-			f := Gather(t.Context(), harness.InspectAs(t, s, as, ""), Host{}, nil)
+		for _, journal := range []time.Duration{24 * time.Hour, 0} {
+			cfg.Journal = journal
+			f := Gather(t.Context(), harness.InspectAs(t, s, cfg, ""), Host{}, nil)
 			if got := checkDrift(f); len(got) != 1 || got[0].Severity != Fine {
 				t.Errorf("drift %+v, want none", got)
 			}

@@ -89,11 +89,11 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 // TestLinkThatWritesIsNotTriedByAnother: if the write link has its own user, doctor sends no trial.
 func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
 	withStreams(t, natstest.Denied("delaysys.>"), func(t *testing.T, s *natstest.Server, cfg broker.Config) {
-		connects := func() (*nats.Conn, error) { return s.Connect(), nil }
-		fails := func() (*nats.Conn, error) { return nil, errors.New("no such file") }
+		connect := func() (*nats.Conn, error) { return s.Connect(), nil }
+		fail := func() (*nats.Conn, error) { return nil, errors.New("no such file") }
 		links := []Link{
-			{Name: "write", Setting: "SOME_VARIABLE", Connect: connects},
-			{Name: "read", Setting: "OTHER_VARIABLE", Connect: fails},
+			{Name: "write", Setting: "SOME_VARIABLE", Connect: connect},
+			{Name: "read", Setting: "OTHER_VARIABLE", Connect: fail},
 		}
 		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, links)
 		f.finds(t, "storage", Fine, "was not tested")
@@ -130,8 +130,8 @@ func TestSkippedHidesNothing(t *testing.T) {
 
 // TestDeafSession: a session that may not receive answers sends no request, and does not wait for answers.
 func TestDeafSession(t *testing.T) {
-	deaf := server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}}}
-	withStreams(t, deaf, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
+	denied := server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}}}
+	withStreams(t, denied, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		began := time.Now()
 		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, nil)
 		natstest.WantTook(t, began, 0)

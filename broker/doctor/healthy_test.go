@@ -145,11 +145,11 @@ var healthy = []situation{
 	}},
 	{name: "streams of other programs and of another broker", set: func(sc *scene) {
 		sc.createForeign("LEDGER", "ledger.>")
-		mine := sc.cfg
+		cfg := sc.cfg
 		sc.cfg.Prefix = "later"
 		sc.serve()
 		sc.publish(3, "later.5m.orders.x")
-		sc.cfg = mine
+		sc.cfg = cfg
 		sc.serve()
 	}},
 	{name: "a restarted server", set: func(sc *scene) {

@@ -70,9 +70,9 @@ func TestErrorCovers(t *testing.T) {
 			}
 		}
 	}
-	whole := make(tally, 2)
-	whole.addSample(100, []uint64{30, 70}, 0)
-	if a := whole[0].round(); a != (Amount{Messages: 30}) {
+	exact := make(tally, 2)
+	exact.addSample(100, []uint64{30, 70}, 0)
+	if a := exact[0].round(); a != (Amount{Messages: 30}) {
 		t.Errorf("a sample of all messages: got %+v, want an exact number", a)
 	}
 }

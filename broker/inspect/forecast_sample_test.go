@@ -104,11 +104,11 @@ func TestForecastOfMany(t *testing.T) {
 		sampled := forecastOf(t, i, query)
 		check(sampled, "mill.b")
 		query.MaxRead = 5000
-		whole := forecastOf(t, i, query)
-		check(whole, "mill.b")
+		exact := forecastOf(t, i, query)
+		check(exact, "mill.b")
 		const rare = busyHours * messagesPerHour / 52
-		if sampled.Exact || !whole.Exact || whole.Pending != rare || sampled.Pending != rare {
-			t.Errorf("for one target: got %+v sampled, and %+v read, want only the second exact", sampled.Parts, whole.Parts)
+		if sampled.Exact || !exact.Exact || exact.Pending != rare || sampled.Pending != rare {
+			t.Errorf("for one target: got %+v sampled, and %+v read, want only the second exact", sampled.Parts, exact.Parts)
 		}
 		if count := consumersOf(t, i, "DELAY_1d"); count != 0 {
 			t.Errorf("%d consumers remain, want none", count)
@@ -124,11 +124,11 @@ func TestForecastOfDelayUntil(t *testing.T) {
 		provision(t, s, cfg)
 		i := open(t, s, cfg, "")
 		const messages = 6000
-		later := time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)
+		dueTime := time.Now().Add(20 * time.Hour).UTC().Format(time.RFC3339Nano)
 		requests := make([]*nats.Msg, messages)
 		for n := range requests {
 			if requests[n] = newMsg("delay.1h.shop.a"); n%3 == 0 {
-				requests[n].Header.Set(message.HeaderUntil, later)
+				requests[n].Header.Set(message.HeaderUntil, dueTime)
 			}
 		}
 		storeAll(t, i, requests...)

@@ -187,13 +187,13 @@ func scanError(stream string, err error) error {
 // fanOut calls f for each number below n, at most maxConcurrent at a time, and returns the first error. After an error
 // it starts no further call.
 func fanOut(ctx context.Context, n int, f func(ctx context.Context, n int) error) error {
-	group, working := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(maxConcurrent)
 	for k := range n {
-		if working.Err() != nil {
+		if groupCtx.Err() != nil {
 			break
 		}
-		group.Go(func() error { return f(working, k) })
+		group.Go(func() error { return f(groupCtx, k) })
 	}
 	err := group.Wait()
 	return cmp.Or(context.Cause(ctx), err)

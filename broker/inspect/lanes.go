@@ -193,11 +193,11 @@ func (v *Lanes) SetRates(previous Lanes) {
 		if l.Info == nil || base.Info == nil || !l.Info.Created.Equal(base.Info.Created) {
 			continue
 		}
-		passed := l.Info.TimeStamp.Sub(base.Info.TimeStamp).Seconds()
+		seconds := l.Info.TimeStamp.Sub(base.Info.TimeStamp).Seconds()
 		in := float64(l.Info.State.LastSeq) - float64(base.Info.State.LastSeq)
 		out := in - (float64(l.Pending) - float64(base.Pending))
-		if passed > 0 && in >= 0 {
-			l.InRate, l.OutRate = new(in/passed), new(max(0, out/passed)) // a new leader may lag, so out may be negative
+		if seconds > 0 && in >= 0 {
+			l.InRate, l.OutRate = new(in/seconds), new(max(0, out/seconds)) // a new leader may lag, so out may be negative
 		}
 	}
 }

@@ -94,8 +94,8 @@ type LetterOutcome struct {
 func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcome, error) {
 	stop, fail := context.WithCancelCause(stop)
 	defer fail(nil)
-	var working errgroup.Group
-	working.SetLimit(letterWorkers)
+	var workers errgroup.Group
+	workers.SetLimit(letterWorkers)
 	for letter, err := range l.List(stop, w.Query) {
 		if err != nil {
 			fail(err)
@@ -103,7 +103,7 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 		if stop.Err() != nil {
 			break
 		}
-		working.Go(func() error {
+		workers.Go(func() error {
 			if stop.Err() != nil { // stop may end while all workers are busy
 				return nil
 			}
@@ -114,7 +114,7 @@ func (l *Letters) Work(ctx, stop context.Context, w *LetterWork) ([]LetterOutcom
 			return err
 		})
 	}
-	_ = working.Wait() // its error is the cause of stop
+	_ = workers.Wait() // its error is the cause of stop
 	slices.SortFunc(w.outcomes, func(a, b LetterOutcome) int { return strings.Compare(w.order(a), w.order(b)) })
 	return append([]LetterOutcome{}, w.outcomes...), context.Cause(stop)
 }
