@@ -17,10 +17,10 @@ const defaultAheadRead = 50_000
 
 // aheadOptions are the flags of ahead.
 type aheadOptions struct {
-	length string
-	by     string
-	target string
-	most   uint64
+	length  string
+	unit    string
+	target  string
+	maxRead uint64
 }
 
 func (a *app) aheadCommand() *cobra.Command {
@@ -33,9 +33,9 @@ func (a *app) aheadCommand() *cobra.Command {
 ±  the maximum error in 95 of 100 cases; a number without it is exact
 
 Small lanes are read completely, so their numbers are exact. In a lane with more than --most messages, the messages
-that clients published to a level are counted by the level's order. The others are estimated from a sample. The work is
-bounded: --most headers, 300 positions in the order of levels, two counts for each lane, and a sample of 2000 messages
-of each large lane.
+that clients published to a level are counted by the level's order. The others are estimated from a sample. The command
+reads at most --most headers, 300 positions in the order of levels, two counts for each lane, and a sample of 2000
+messages of each large lane.
 
 The forecast does not include future messages, refusals, waits for a rate, or Delay-Expires. A message that moves to
 another lane during the forecast may be counted twice, or not at all. The order of a level is exact only as far as the
@@ -55,9 +55,9 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultAhead), "length of the forecast")
-	c.Flags().StringVar(&o.by, "by", "", "minute or hour (default: minute up to 2h, else hour)")
+	c.Flags().StringVar(&o.unit, "by", "", "minute or hour (default: minute up to 2h, else hour)")
 	addPatternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
-	c.Flags().Uint64Var(&o.most, "most", defaultAheadRead,
+	c.Flags().Uint64Var(&o.maxRead, "most", defaultAheadRead,
 		"maximum number of headers to read; 0 for an estimate of all lanes")
 	addCompletion(c, "by", "minute", "hour")
 	return c
@@ -65,16 +65,16 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 
 // query returns the query of the flags.
 func (o aheadOptions) query() (inspect.ForecastQuery, error) {
-	query, err := inspect.ParseForecastQuery(o.length, o.by)
+	query, err := inspect.ParseForecastQuery(o.length, o.unit)
 	if err != nil {
 		return query, fmt.Errorf("%w: --%w", errUsage, err)
 	}
-	query.Target, query.MaxRead = o.target, o.most
+	query.Target, query.MaxRead = o.target, o.maxRead
 	return query, nil
 }
 
-func unit(by time.Duration) string {
-	if by == time.Minute {
+func unitName(step time.Duration) string {
+	if step == time.Minute {
 		return "minute"
 	}
 	return "hour"
@@ -112,7 +112,7 @@ func (a *app) showAhead(f inspect.Forecast, query inspect.ForecastQuery) {
 	c.AddRow("unknown", inspect.Amount{Messages: f.Unplaced, MaxError: f.Unplaced}, f.Unplaced > 0)
 	c.Print()
 	if empty > 0 {
-		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unit(query.Step)))
+		a.Printf("%s without a due message\n", terminal.Counted(empty, "more "+unitName(query.Step)))
 	}
 }
 

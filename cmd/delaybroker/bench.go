@@ -191,9 +191,9 @@ func (o benchOptions) read(cmd *cobra.Command, args []string) (bench.Plan, error
 // bench runs the plan and prints the result. It reads the report of --compare before the run, so that an unreadable
 // file is reported immediately.
 func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err error) {
-	var old *bench.Report
+	var baseline *bench.Report
 	if o.compareFile != "" {
-		if old, err = readReport(o.compareFile); err != nil {
+		if baseline, err = readReport(o.compareFile); err != nil {
 			return err
 		}
 	}
@@ -212,10 +212,10 @@ func (a *app) bench(ctx context.Context, plan bench.Plan, o benchOptions) (err e
 	report.Version = readBuild().name()
 	if len(report.Results) > 0 {
 		report.Ratios = report.RatiosToBroker()
-		if old != nil {
-			report.Compared = bench.Compare(old, report)
+		if baseline != nil {
+			report.Compared = bench.Compare(baseline, report)
 		}
-		err = errors.Join(err, a.showReport(old, report, o.wide), report.Err())
+		err = errors.Join(err, a.showReport(baseline, report, o.wide), report.Err())
 	}
 	if ctx.Err() != nil {
 		err = errors.Join(errors.New("interrupted"), err)

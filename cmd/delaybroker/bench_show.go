@@ -66,7 +66,7 @@ func (l *benchLine) clear() {
 }
 
 // showReport prints the results, the comparison of the sides, and the comparison with an earlier run.
-func (a *app) showReport(old, r *bench.Report, wide bool) error {
+func (a *app) showReport(baseline, r *bench.Report, wide bool) error {
 	if a.AsJSON(r) {
 		return nil
 	}
@@ -81,11 +81,11 @@ func (a *app) showReport(old, r *bench.Report, wide bool) error {
 		a.Printf("\nratios to the broker, median of the rounds\n")
 		a.ratioTable(r.Ratios, "broker", "value").Print()
 	}
-	if old == nil {
+	if baseline == nil {
 		return nil
 	}
-	a.Printf("\nthe run of %s, compared with this run\n", text.Second(old.When))
-	if differences := bench.Differences(old, r); len(differences) > 0 {
+	a.Printf("\nthe run of %s, compared with this run\n", text.Second(baseline.When))
+	if differences := bench.Differences(baseline, r); len(differences) > 0 {
 		a.Printf("differences: %s\n", strings.Join(differences, ", "))
 	}
 	if len(r.Compared) == 0 {

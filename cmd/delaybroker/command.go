@@ -25,13 +25,13 @@ type app struct {
 const about = `Deliver NATS messages later: a message to delay.30m.orders.expire arrives on orders.expire thirty minutes
 afterwards. Without a command, delaybroker runs serve.
 
-All commands are configured by the environment variables that "delaybroker serve --help" lists. Commands that connect
-use NATS_URL (default 127.0.0.1:4222) or NATS_CONTEXT, and the credentials for it. The flags --server, --context and
---creds replace these variables.
+Environment variables configure all commands: "delaybroker serve --help" lists them. Commands that connect use NATS_URL
+(default 127.0.0.1:4222) or NATS_CONTEXT, and its credentials. The flags --server, --context and --creds replace these
+variables.
 
 exit codes: 0 done, 1 failed, 2 bad arguments or settings`
 
-// run finds the command and runs it. It returns when the command ends; serve ends with ctx.
+// run runs the command of the arguments until it ends. The command serve ends with ctx.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	a := &app{Printer: terminal.Printer{Out: stdout, Err: stderr}}
 	root := a.rootCommand()
@@ -51,7 +51,7 @@ func (a *app) checkHelp(root *cobra.Command) {
 		help(cmd, args)
 		helpIsLast := len(args) > 0 && args[len(args)-1] == "--help" // as in "bench timers --help"
 		if f := cmd.Flags(); f.Changed("help") && (f.NArg() > 0 && !helpIsLast || f.NFlag() > 1) {
-			a.helpErr = fmt.Errorf("%w: the command did not run, since --help has no other arguments: remove them, "+
+			a.helpErr = fmt.Errorf("%w: the command did not run, since --help excludes other arguments: remove --help, "+
 				"or write -- before an argument that begins with -", errUsage)
 		}
 	})

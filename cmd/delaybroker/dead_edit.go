@@ -187,22 +187,22 @@ func parseLetterText(l deadletter.Letter, text string) (edit deadletter.Edit, er
 			lines = append(lines, line)
 		}
 	}
-	written, err := parseHeaders(lines)
+	edited, err := parseHeaders(lines)
 	if err != nil {
 		return edit, err
 	}
-	had := l.Editable()
-	for name, values := range written {
+	original := l.Editable()
+	for name, values := range edited {
 		// Values are compared without the spaces around them, including spaces that are not ASCII.
-		if !slices.EqualFunc(values, had[name], func(a, b string) bool { return a == strings.TrimSpace(b) }) {
+		if !slices.EqualFunc(values, original[name], func(a, b string) bool { return a == strings.TrimSpace(b) }) {
 			if edit.Set == nil {
 				edit.Set = make(message.Header)
 			}
 			edit.Set[name] = values
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(had)) {
-		if _, stays := written[name]; !stays {
+	for _, name := range slices.Sorted(maps.Keys(original)) {
+		if _, stays := edited[name]; !stays {
 			edit.Drop = append(edit.Drop, name)
 		}
 	}

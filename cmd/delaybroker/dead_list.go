@@ -47,7 +47,7 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	choice.addFlags(c)
-	addCountFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, unbounded, "maximum number of letters; 0 for all")
+	addCountFlag(c.Flags(), &limit, "limit", "", defaultLetters, 0, noBound, "maximum number of letters; 0 for all")
 	addListFlag(c, &by, "by", countColumns, "count the letters by some of code, target, reason")
 	return c
 }

@@ -49,7 +49,7 @@ A letter that cannot be resent is kept, and the output names the remedy:
 If you interrupt the command, each letter is either resent and removed, or unchanged. After a crash, resend the letters
 again within DELAY_DEDUP_WINDOW, so that none is delivered twice.
 
-exit codes: 0 all selected letters, 1 failed, or some were left, 2 bad arguments or settings`,
+exit codes: 0 all selected letters were resent, 1 failed, or some were left, 2 bad arguments or settings`,
 		Example: `  delaybroker dead resend --code undelivered --target 'orders.>' --since 2h --dry-run
   delaybroker dead resend --id DELAY_30m-1234-1732060800000000000 --to orders.expire
   delaybroker dead resend --code bad_option --now --header 'Delay-Expires: 1h' --drop-header X-Trace

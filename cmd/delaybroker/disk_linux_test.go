@@ -47,7 +47,7 @@ func TestDiskFull(t *testing.T) {
 	wantFullDiskReported(t, url, probes, dir)
 
 	limit(unix.RLIM_INFINITY)
-	log.await(t, "the disk accepts data again; restarting the embedded server")
+	log.await(t, "the disk accepts data again, so the embedded server restarts")
 	eventually(t, "readiness", func() bool {
 		body := bodyOf(t, probes, "/readyz")
 		return strings.Contains(body, `"ok"`) && !strings.Contains(body, `false`)

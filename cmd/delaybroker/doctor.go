@@ -24,11 +24,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find causes of late or lost messages",
-		Long: `Check the connection, permissions, JetStream and its limits, streams, clocks, durability and memory, with the
-broker's settings and users: run it on the broker's host. As another user it cannot check the broker's permissions. It
-changes nothing.
+		Long: `Check the connection, permissions, JetStream and its limits, streams, clocks, durability and memory, and change
+nothing. Run the command on the broker's host, with the broker's settings and users: another user cannot check the
+broker's permissions.
 
-exit codes: 0 all is well, 1 warnings, 2 a critical finding, or bad arguments or settings`,
+exit codes: 0 no problem, 1 warnings, 2 a critical finding, or bad arguments or settings`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := withInterrupt(cmd.Context())

@@ -19,7 +19,7 @@ import (
 
 // A parsedFlag is a flag that is parsed when it is set, so that the error names the flag.
 type parsedFlag[T any] struct {
-	to    *T     // receives the value
+	value *T     // receives the value
 	kind  string // type of the value, in the help
 	text  string
 	parse func(text string) (T, error)
@@ -31,7 +31,7 @@ func (c *parsedFlag[T]) Type() string   { return c.kind }
 func (c *parsedFlag[T]) Set(text string) error {
 	v, err := c.parse(text)
 	if err == nil {
-		*c.to, c.text = v, text
+		*c.value, c.text = v, text
 	}
 	return err
 }
@@ -42,13 +42,13 @@ var (
 )
 
 // addFlag adds a flag whose text is parsed.
-func addFlag[T any](f *pflag.FlagSet, to *T, name, usage string, parse func(text string) (T, error)) {
-	f.Var(&parsedFlag[T]{to: to, kind: "string", parse: parse}, name, usage)
+func addFlag[T any](f *pflag.FlagSet, value *T, name, usage string, parse func(text string) (T, error)) {
+	f.Var(&parsedFlag[T]{value: value, kind: "string", parse: parse}, name, usage)
 }
 
 // addPatternFlag adds a flag for a pattern of targets. Without the flag, the command applies to all targets.
-func addPatternFlag(f *pflag.FlagSet, to *string, name, usage string) {
-	addFlag(f, to, name, usage, func(text string) (string, error) {
+func addPatternFlag(f *pflag.FlagSet, value *string, name, usage string) {
+	addFlag(f, value, name, usage, func(text string) (string, error) {
 		if !message.ValidPattern(text) {
 			return "", errPattern
 		}
@@ -57,8 +57,8 @@ func addPatternFlag(f *pflag.FlagSet, to *string, name, usage string) {
 }
 
 // addTimeFlag adds a flag for a time with a zone.
-func addTimeFlag(f *pflag.FlagSet, to *time.Time, name, usage string) {
-	addFlag(f, to, name, usage, parseMoment)
+func addTimeFlag(f *pflag.FlagSet, value *time.Time, name, usage string) {
+	addFlag(f, value, name, usage, parseMoment)
 }
 
 // parseMoment parses a time with a zone.
@@ -70,38 +70,40 @@ func parseMoment(text string) (time.Time, error) {
 	return t, err
 }
 
-// unbounded is the upper bound of a flag that has none.
-const unbounded = math.MaxInt
+// noBound is the upper bound of a flag that has none.
+const noBound = math.MaxInt
 
-// addCountFlag adds a flag for a whole number from low to high, with the default value standard.
-func addCountFlag[N int | uint64](f *pflag.FlagSet, to *N, name, short string, standard, low, high int, usage string) {
-	*to = N(standard)
-	f.VarP(&parsedFlag[N]{to: to, kind: "int", text: strconv.Itoa(standard), parse: func(text string) (N, error) {
+// addCountFlag adds a flag for a whole number from low to high, with an initial value.
+func addCountFlag[N int | uint64](
+	f *pflag.FlagSet, value *N, name, short string, initial, low, high int, usage string,
+) {
+	*value = N(initial)
+	f.VarP(&parsedFlag[N]{value: value, kind: "int", text: strconv.Itoa(initial), parse: func(text string) (N, error) {
 		n, err := strconv.Atoi(text)
 		switch {
 		case err == nil && n >= low && n <= high:
 			return N(n), nil
-		case high == unbounded:
+		case high == noBound:
 			return 0, fmt.Errorf("want %d or more", low)
 		}
 		return 0, fmt.Errorf("want %d to %d", low, high)
 	}}, name, short, usage)
 }
 
-// addListFlag adds a flag whose value is a list of known words, separated by commas. The flag may be repeated. A shell
-// completes the words.
-func addListFlag[T ~string](c *cobra.Command, to *[]T, name string, known []T, usage string) {
-	c.Flags().Var(&parsedFlag[[]T]{to: to, kind: "strings", parse: func(text string) ([]T, error) {
-		all := *to
+// addListFlag adds a flag whose value is a list of choices, separated by commas. The flag may be repeated. A shell
+// completes the choices.
+func addListFlag[T ~string](c *cobra.Command, values *[]T, name string, choices []T, usage string) {
+	c.Flags().Var(&parsedFlag[[]T]{value: values, kind: "strings", parse: func(text string) ([]T, error) {
+		words := *values
 		for word := range strings.SplitSeq(text, ",") {
-			if !slices.Contains(known, T(word)) {
-				return all, fmt.Errorf("want some of %s", strings.Join(terminal.Strings(known), ", "))
+			if !slices.Contains(choices, T(word)) {
+				return words, fmt.Errorf("want some of %s", strings.Join(terminal.Strings(choices), ", "))
 			}
-			all = append(all, T(word))
+			words = append(words, T(word))
 		}
-		return all, nil
+		return words, nil
 	}}, name, usage)
-	addCompletion(c, name, terminal.Strings(known)...)
+	addCompletion(c, name, terminal.Strings(choices)...)
 }
 
 // countGiven returns the number of values that are not empty.
@@ -115,17 +117,17 @@ func countGiven(values ...string) (n int) {
 }
 
 // parsePeriod parses --since and --until. Durations count back from now. For an empty value it returns the zero time.
-func parsePeriod(since, until string, now time.Time) (from, to time.Time, err error) {
-	if from, err = parsePastTime("--since", since, now); err != nil {
-		return from, to, err
+func parsePeriod(since, until string, now time.Time) (start, end time.Time, err error) {
+	if start, err = parsePastTime("--since", since, now); err != nil {
+		return start, end, err
 	}
-	if to, err = parsePastTime("--until", until, now); err != nil {
-		return from, to, err
+	if end, err = parsePastTime("--until", until, now); err != nil {
+		return start, end, err
 	}
-	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		return from, to, fmt.Errorf("%w: --since %s is not before --until %s", errUsage, since, until)
+	if !start.IsZero() && !end.IsZero() && !start.Before(end) {
+		return start, end, fmt.Errorf("%w: --since %s is not before --until %s", errUsage, since, until)
 	}
-	return from, to, nil
+	return start, end, nil
 }
 
 // parseTime parses the value of a flag as a time with a zone.

@@ -31,7 +31,7 @@ func TestHealthcheckNotReady(t *testing.T) {
 	t.Setenv("DELAY_HTTP_ADDR", strings.Replace(address, "127.0.0.1", "", 1)) // all interfaces
 	r := start(t)
 	defer r.stop(t)
-	r.log.await(t, "cannot connect to NATS; retrying")
+	r.log.await(t, "a link cannot connect to NATS, and retries")
 	mustRunCommand(t, "", "healthcheck")
 	parts := []string{
 		"/readyz", "nats: not connected: control deliver read write", "started: not all lanes are read yet",

@@ -165,17 +165,17 @@ func newRecordView(e journal.Entry) recordView {
 
 // completenessView is the last line of JSON. It describes the completeness of the answer.
 type completenessView struct {
-	Complete bool      `json:"complete"` // no record is missing for the requested time
-	Begins   time.Time `json:"journal_begins,omitzero"`
-	Kept     float64   `json:"kept_seconds"`
-	Looked   uint64    `json:"looked"`
-	Found    int       `json:"found"`
-	GoOn     string    `json:"go_on,omitempty"` // for --from, if --limit ended the answer
-	Holes    []gapView `json:"holes"`
-	More     int       `json:"more_holes,omitempty"`
-	Without  []string  `json:"instances_without,omitempty"`
-	Unproven int       `json:"unproven,omitempty"`
-	Copies   int       `json:"copies,omitempty"`
+	Complete       bool      `json:"complete"` // no record is missing for the requested time
+	Begins         time.Time `json:"journal_begins,omitzero"`
+	MaxAge         float64   `json:"kept_seconds"`
+	Read           uint64    `json:"looked"`
+	Found          int       `json:"found"`
+	ContinueAt     string    `json:"go_on,omitempty"` // for --from, if --limit ended the answer
+	Holes          []gapView `json:"holes"`
+	MoreHoles      int       `json:"more_holes,omitempty"`
+	WithoutJournal []string  `json:"instances_without,omitempty"`
+	Unproven       int       `json:"unproven,omitempty"`
+	Copies         int       `json:"copies,omitempty"`
 }
 
 type gapView struct {
@@ -188,11 +188,12 @@ type gapView struct {
 
 func newCompletenessView(j inspect.JournalReport) completenessView {
 	v := completenessView{
-		Complete: j.Complete(), Begins: j.OldestBatch, Kept: j.MaxAge.Seconds(), Looked: j.Read, Found: j.Found,
-		Holes: []gapView{}, More: j.MoreHoles, Without: j.WithoutJournal, Unproven: j.Unproven, Copies: j.Duplicates,
+		Complete: j.Complete(), Begins: j.OldestBatch, MaxAge: j.MaxAge.Seconds(), Read: j.Read, Found: j.Found,
+		Holes: []gapView{}, MoreHoles: j.MoreHoles, WithoutJournal: j.WithoutJournal, Unproven: j.Unproven,
+		Copies: j.Duplicates,
 	}
 	if j.ContinueAt.Sequence > 0 {
-		v.GoOn = j.ContinueAt.String()
+		v.ContinueAt = j.ContinueAt.String()
 	}
 	for _, h := range j.Holes {
 		v.Holes = append(v.Holes, gapView(h))

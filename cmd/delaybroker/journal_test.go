@@ -44,7 +44,7 @@ func TestJournalFindsDeliveries(t *testing.T) {
 	r.stop(t) // a stop stores the last records
 
 	got, completeness := o.records()
-	if len(got) != 2 || !completeness.Complete || completeness.Found != 2 || completeness.Kept != 7*24*3600 {
+	if len(got) != 2 || !completeness.Complete || completeness.Found != 2 || completeness.MaxAge != 7*24*3600 {
 		t.Fatalf("got %+v with %+v, want both records and a complete answer", got, completeness)
 	}
 	one := got[0]
@@ -85,9 +85,9 @@ func (o *testServer) wantRecordFilters(id string) {
 		}
 	}
 	first, completeness := o.records("--limit", "1")
-	rest, end := o.records("--from", completeness.GoOn)
+	rest, end := o.records("--from", completeness.ContinueAt)
 	if completeness.Complete || len(rest) != 1 || rest[0].ID == first[0].ID || !end.Complete {
-		t.Errorf("from %s: got %+v and %+v, want the other record", completeness.GoOn, rest, end)
+		t.Errorf("from %s: got %+v and %+v, want the other record", completeness.ContinueAt, rest, end)
 	}
 }
 
@@ -120,7 +120,7 @@ func (o *testServer) wantRemainingJournal() {
 	defer r.stop(t)
 	wantParts(t, r.log.String(), "the earlier journal is left unchanged, and becomes empty within 7d")
 	got, completeness := o.records()
-	if len(got) != 2 || completeness.Complete || len(completeness.Without) != 1 {
+	if len(got) != 2 || completeness.Complete || len(completeness.WithoutJournal) != 1 {
 		t.Errorf("without DELAY_JOURNAL: got %+v with %+v, want the instance without a journal", got, completeness)
 	}
 	o.doctor().want("journal", "ok", "no instance keeps a journal; the records in DELAY_JOURNAL expire within 7d")

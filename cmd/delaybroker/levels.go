@@ -28,14 +28,16 @@ func (a *app) levelsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "levels",
 		Short: "Show the lanes: pending and overdue messages, and owners",
-		Long: `Show the lanes, one stream each, and the dead letters. An idle lane is empty and has a reader. Idle lanes are
-only counted.
+		Long: `Show the lanes and the number of dead letters. Each lane is one stream. An idle lane is empty and has a reader.
+The command only counts idle lanes.
 
 head due in  time until the first message is due at its target
 overdue      time since the first message should have left the lane
-owner        the instance that reads the lane. The word before its name is later if all messages due soon are in its
-             memory, and stopped if it cannot read the lane now. nobody: no instance owns the lane. unknown: this user
-             may not ask.
+owner        the instance that reads the lane
+             later: all messages that are due soon are in the memory of this instance
+             stopped: this instance cannot read the lane now
+             nobody: no instance owns the lane
+             unknown: this user has no permission to ask the instances
 state        serving
              retiring: not in DELAY_LEVELS; takes no new messages, and may be deleted when it is empty
              full: a limit of the stream is reached
@@ -88,13 +90,13 @@ func (a *app) levels(ctx context.Context, i *inspect.Inspector, options levelsOp
 
 // watchLevels shows the lanes until ctx ends. It does not wait for a handover of lanes.
 func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options levelsOptions) error {
-	_, _, screen := terminal.Size(a.Out)
-	if screen = screen && !a.JSON; screen {
+	_, _, isScreen := terminal.Size(a.Out)
+	if isScreen = isScreen && !a.JSON; isScreen {
 		// The alternate screen keeps the previous text, and does not fill the scrollback.
 		a.Printf("\x1b[?1049h\x1b[?25l") // also hides the cursor
 		defer a.Printf("\x1b[?25h\x1b[?1049l")
 	}
-	var before inspect.Lanes
+	var previous inspect.Lanes
 	for {
 		v, err := i.Lanes(ctx, 0)
 		if ctx.Err() != nil {
@@ -103,9 +105,9 @@ func (a *app) watchLevels(ctx context.Context, i *inspect.Inspector, options lev
 		if err != nil {
 			return err
 		}
-		v.SetRates(before)
-		before = v
-		if screen {
+		v.SetRates(previous)
+		previous = v
+		if isScreen {
 			a.Printf("\x1b[H\x1b[2J") // home, clear
 		}
 		if a.showLevels(v, options); a.Failure() != nil {

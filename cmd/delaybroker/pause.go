@@ -16,7 +16,7 @@ import (
 
 func (a *app) pauseCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "pause [target pattern]",
+		Use:   "pause [PATTERN]",
 		Short: "Pause the targets of a pattern, or list the paused patterns",
 		Long: `Pause the targets of a pattern. Messages that become due for them wait in the streams until the pattern is
 resumed, even if brokers restart. The wait counts no attempts. When pause succeeds, every running instance has confirmed
@@ -42,15 +42,16 @@ exit codes: 0 done, 1 failed, or instances have not confirmed the change, 2 bad 
 
 func (a *app) resumeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "resume <target pattern>",
+		Use:   "resume PATTERN",
 		Short: "Resume the targets of a paused pattern",
 		Long: `Resume the targets of a pattern. The waiting messages are delivered in the order of their due times, as fast as
 the targets and DELAY_RATE allow. Messages that become due meanwhile follow them.
 
-The pattern must be exactly a paused one. If another paused pattern matches some of the targets, their messages continue
-to wait.
+Give the pattern exactly as it was paused. If another paused pattern matches some of the targets, their messages
+continue to wait.
 
-exit codes: 0 done, 1 failed, or not paused, or instances have not confirmed the change, 2 bad arguments or settings`,
+exit codes: 0 done, 1 failed, or the pattern is not paused, or instances have not confirmed the change, 2 bad arguments
+or settings`,
 		Example: `  delaybroker resume 'orders.>'`,
 		Args:    argumentsBetween(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -107,22 +108,22 @@ func (a *app) showPauseChange(pattern string, c inspect.PauseChange) {
 }
 
 func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
-	all, err := i.Pauses(ctx)
+	pauses, err := i.Pauses(ctx)
 	if err != nil {
 		return err
 	}
 	if a.AsJSON(struct {
 		Paused []inspect.Pause `json:"paused"`
-	}{all}) {
+	}{pauses}) {
 		return nil
 	}
-	if len(all) == 0 {
+	if len(pauses) == 0 {
 		a.Printf("no pattern is paused\n")
 		return nil
 	}
 	t := a.Sheet([]terminal.Column{{Name: "target pattern", Min: 10}, {Name: "state"}, {Name: "since"},
 		{Name: "waiting"}})
-	for _, p := range all {
+	for _, p := range pauses {
 		state := string(p.State)
 		if p.Unproven {
 			state += ", unproven"
@@ -134,8 +135,8 @@ func (a *app) listPauses(ctx context.Context, i *inspect.Inspector) error {
 }
 
 // printPaused prints the paused targets below a table.
-func (a *app) printPaused(all []inspect.Pause) {
-	for _, p := range all {
+func (a *app) printPaused(pauses []inspect.Pause) {
+	for _, p := range pauses {
 		state := "paused since " + text.Second(p.Since)
 		if p.State != pause.Paused {
 			state = "being resumed"

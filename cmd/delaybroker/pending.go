@@ -46,10 +46,10 @@ bytes     size of the body
 attempts  refused attempts so far
 
 The command reads at most --most headers. In a level, it reads only the messages that may be due before the last line.
-In the intake and the retry lanes, which have no order, it reads all. So each page reads messages of the earlier pages
-again; --target reduces the work. If there are more messages, the command prints a cursor for the next page. The cursor
-is a time and a Delay-Id, and stays valid when messages move from lane to lane. A message that moves while the command
-runs may be missing: repeat the command.
+In the intake and the retry lanes, which have no order, it reads all messages. So each page reads messages of the
+earlier pages again. With --target, the command reads fewer headers. If there are more messages, the command prints a
+cursor for the next page. The cursor is a time and a Delay-Id, and stays valid when messages move from lane to lane. A
+message that moves while the command runs may be missing: repeat the command.
 
 Times are by the server's clock. A message cannot be cancelled by its Delay-Id: see COOKBOOK.md.
 
@@ -71,7 +71,7 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		"only due before this time: a duration from now, or a time with a zone", parseBound)
 	addFlag(f, &query.Cursor, "cursor", "continue at the end of an earlier list", inspect.ParseCursor)
 	addCountFlag(f, &query.Limit, "limit", "", defaultPending, 1, maxPending, "maximum number of messages")
-	addCountFlag(f, &query.MaxRead, "most", "", defaultPendingRead, 1, unbounded, "maximum number of headers to read")
+	addCountFlag(f, &query.MaxRead, "most", "", defaultPendingRead, 1, noBound, "maximum number of headers to read")
 	return c
 }
 
@@ -140,18 +140,18 @@ func gapLines(silent []string, bare bool) (lines []string) {
 
 // nextPage returns the flags of the next page. If --most ended the query before the page was full, nextPage raises it,
 // since the same number would end at the same place.
-func nextPage(flags *pflag.FlagSet, l inspect.PendingList, most uint64) string {
+func nextPage(flags *pflag.FlagSet, l inspect.PendingList, maxRead uint64) string {
 	if l.Truncated {
-		_ = flags.Set("most", strconv.FormatUint(2*most, 10)) // cannot fail: the value is within the bounds
+		_ = flags.Set("most", strconv.FormatUint(2*maxRead, 10)) // cannot fail: the value is within the bounds
 	}
 	_ = flags.Set("cursor", l.Cursor) // fails only before the first message, without a cursor
-	var given []string
+	var words []string
 	for _, name := range []string{"target", "due-after", "due-before", "limit", "most", "cursor"} {
 		if f := flags.Lookup(name); f.Value.String() != f.DefValue {
-			given = append(given, "--"+name+" "+shellQuote(f.Value.String()))
+			words = append(words, "--"+name+" "+shellQuote(f.Value.String()))
 		}
 	}
-	return strings.Join(given, " ")
+	return strings.Join(words, " ")
 }
 
 // shellQuote quotes an argument for a shell, if it needs quotes.

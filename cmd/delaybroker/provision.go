@@ -23,11 +23,11 @@ func (a *app) provisionCommand() *cobra.Command {
 		Short: "Create the missing streams, and report differences",
 		Long: `Create the missing streams, and set the subjects of each, as serve does unless DELAY_PROVISION=verify.
 Of existing streams, it also changes the bounds that DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES set, and adds the
-metadata of sealed messages if it is missing. It reports all other differences. Use it if a job has the permission to
-create streams, and the broker does not.
+metadata of sealed messages if it is missing. It reports all other differences. Use the command if a job has the
+permission to create streams, and the broker does not.
 
-It uses the settings of its own environment: run it with the brokers' settings. With --dry-run it shows the changes and
-makes none.
+Run the command with the brokers' settings, since it reads them from its own environment. With --dry-run it shows the
+changes and makes none.
 
 exit codes: 0 done, 1 failed, 2 bad arguments or settings, or a stream cannot keep the promises`,
 		Args: noArguments,

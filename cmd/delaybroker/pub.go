@@ -39,9 +39,9 @@ func (a *app) pubCommand() *cobra.Command {
 		Long: `Publish a message that is delivered to TARGET later, and wait until it is stored. The body is read from stdin
 if BODY is -, or if BODY is missing and stdin is not a terminal.
 
-With --key the message is a named timer, which replaces the previous one with this key and target: see delaybroker
-timers. --if absent sets it only if there is none, --if GENERATION only if that generation is pending. The exit codes
-are then those of timers.`,
+With --key the message is a named timer, which replaces the previous timer with this key and target. With --if absent,
+the timer is set only if there is none. With --if GENERATION, it is set only if that generation is pending. The exit
+codes are those of delaybroker timers.`,
 		Example: `  delaybroker pub orders.expire '{"id":1}' --in 15m
   delaybroker pub orders.expire '{"id":1}' --at 2026-12-24T18:00:00Z -H 'Delay-Expires: 10m'
   date | delaybroker pub clock.tick --level 5s --count 3
@@ -52,14 +52,14 @@ are then those of timers.`,
 	f := c.Flags()
 	f.StringVar(&o.when.in, "in", "", "deliver after a duration: 15m, 1h30m, 1500ms")
 	f.StringVar(&o.when.at, "at", "", "deliver at a time: RFC 3339 with a zone; rounded up to a millisecond")
-	f.StringVar(&o.when.level, "level", "", "publish to a level: 30m")
+	f.StringVar(&o.when.level, "level", "", "deliver after the delay of a level: 30m")
 	addCompletion(c, "level", strings.Fields(levels.Default().String())...)
 	f.StringArrayVarP(&o.headers, "header", "H", nil, "header, as in 'Key: value'; may be repeated")
 	addCountFlag(f, &o.count, "count", "", 1, 1, maxCount, "number of times to publish; --json prints each")
 	f.StringVar(&o.timer.key, "key", "", "set the named timer with this key")
 	f.StringVar(&o.timer.condition, "if", "", "with --key: absent, or the generation to replace")
 	f.StringVar(&o.timer.requestID, "word", "",
-		"with --key: a token for this request; use the same one to repeat it safely")
+		"with --key: idempotency key of the request; a repeated request has the same key")
 	return c
 }
 

@@ -29,7 +29,7 @@ func (a *app) schedulesCommand() *cobra.Command {
 directly, and work even if no broker runs.
 
 A schedule is a timer: its NAME is the timer's key. If several targets have a schedule with one name, --target selects
-one. Schedules in nats-server's format (DELAY_SCHEDULES) are included: the NAME of one is _schedule.<its subject>.
+one. A schedule in nats-server's format (DELAY_SCHEDULES) has the NAME _schedule.<subject of the schedule>.
 
 ` + outcomeCodes,
 		Args: noArguments,
@@ -109,7 +109,7 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 	if target != "" {
 		return target, nil
 	}
-	var all []string
+	var targets []string
 	for row, err := range timers.Recurs(ctx, store.Filter{Key: name}) {
 		if mayNotRead(ctx, timers) {
 			return "", fmt.Errorf("%w, which has the target of the schedule %s: set --target, and the command asks a broker",
@@ -118,17 +118,17 @@ func (a *app) findTarget(ctx context.Context, timers *store.Timers, name, target
 		if err != nil {
 			return "", inspect.Cause(ctx, usageErr(err))
 		}
-		all = append(all, row.Target)
+		targets = append(targets, row.Target)
 	}
-	switch len(all) {
+	switch len(targets) {
 	case 0:
 		return "", reportedError{a.reportNoSchedule(name)}
 	case 1:
-		return all[0], nil
+		return targets[0], nil
 	}
-	slices.Sort(all)
+	slices.Sort(targets)
 	return "", fmt.Errorf("%w: %s has several targets: set --target %s", errUsage, name,
-		text.Printable(strings.Join(all, ", or "), 600))
+		text.Printable(strings.Join(targets, ", or "), 600))
 }
 
 // reportNoSchedule prints that there is no such schedule, and returns the error for it. The time in the answer is by

@@ -49,15 +49,16 @@ does nothing, and concurrent runs do no harm.
       headers: {X-Kind: nightly, Delay-Expires: 1h}
       body: '{"kind":"nightly"}'
 
-Schedules of the set that are not in the file are removed, unless --prune=false. A file without schedules would remove
-its whole set, so --remove-all is required for that. A schedule with a name of the file and another owner is not
-changed, unless --adopt. A change keeps the phase and starts a new series. A paused schedule is not changed.
+Schedules of the set that are not in the file are removed, unless --prune=false is given. A file without schedules would
+remove its whole set, so it requires --remove-all. A schedule with a name of the file and another owner is not changed,
+unless --adopt is given. A change keeps the phase and starts a new series. A paused schedule is not changed.
 
-If the file has problems, all are reported, and nothing is changed. Otherwise a failed change does not stop the others.
+If the file is invalid, the command reports all its problems and changes nothing. A failed change does not stop the
+other changes.
 
-exit codes: 0 all schedules match the file, or would after --dry-run, 1 some failed, 2 bad arguments, settings or file,
-and nothing was changed, 5 another entry prevents a change, 6 unknown: a change may have been made; apply the file
-again`,
+exit codes: 0 all schedules match the file, or would match it after the changes of --dry-run, 1 some changes failed,
+2 bad arguments, settings or file, and nothing was changed, 5 another entry prevents a change, 6 unknown: a change may
+have been made; apply the file again`,
 		Example: `  delaybroker schedules apply -f schedules.yaml --dry-run
   delaybroker schedules apply -f - < schedules.yaml`,
 		Args: noArguments,

@@ -23,18 +23,18 @@ func (a *app) schedulesImportCommand() *cobra.Command {
 		Short: "Take over the schedules of a nats-server stream",
 		Long: `Take over the schedules of a nats-server stream (allow_msg_schedules) on the subjects of DELAY_SCHEDULES.
 
-Each schedule is stored in the broker's stream of timers, with the time of its next firing, and then deleted from that
-stream. So it fires once, from the broker or from the server. A schedule that fires within five seconds is left, and
-fires from the server: run the command again. A schedule with an interval of ten seconds or less loses the rounds of
-these five seconds.
+Each schedule is stored in the broker's stream of timers, with the time of its next firing, and then deleted from the
+server's stream. So it fires once, from the broker or from the server. A schedule that fires within five seconds is
+left, and fires from the server: run the command again. A schedule with an interval of ten seconds or less loses the
+rounds of these five seconds.
 
-taken  it is now in the broker's stream
-left   it is unchanged; the table has the reason
-ended  its client has cancelled or replaced it in the broker, which still has that entry, so it was deleted
-both   it is in both streams, since the command failed in between: run it again before the schedule fires
+taken  the schedule is now in the broker's stream
+left   the schedule is unchanged; the table has the reason
+ended  a client has cancelled or replaced the schedule in the broker, so the command deleted it from the server's stream
+both   the command failed in between, so the schedule is in both streams: run the command again before it fires
 
-Before the import, remove the subjects from that stream, so that clients set no more schedules there, and start the
-brokers with DELAY_SCHEDULES. The remaining schedules of the stream continue to fire from the server.
+Before the import, remove the subjects from the server's stream, so that clients set no more schedules there, and start
+the brokers with DELAY_SCHEDULES. The remaining schedules of that stream continue to fire from the server.
 
 exit codes: 0 all, 1 failed, or some were left, 2 bad arguments or settings`,
 		Example: "  delaybroker schedules import --stream PLANS --dry-run",
@@ -63,16 +63,16 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	}
 	ctx, cancel := i.WithRefusal(ctx)
 	defer cancel()
-	var all []schedules.Result
+	var results []schedules.Result
 	err := take.Stream(ctx, stream, func(t schedules.Result) error {
-		all = append(all, t)
+		results = append(results, t)
 		return ctx.Err()
 	})
-	a.showTaken(all, dryRun)
+	a.showTaken(results, dryRun)
 	if err != nil {
 		return inspect.Cause(ctx, err)
 	}
-	for _, t := range all {
+	for _, t := range results {
 		if t.Fate != schedules.Taken && t.Fate != schedules.Ended {
 			return reportedError{errImportIncomplete}
 		}
@@ -80,31 +80,31 @@ func (a *app) importSchedules(ctx context.Context, i *inspect.Inspector, stream 
 	return nil
 }
 
-func (a *app) showTaken(all []schedules.Result, dryRun bool) {
-	if a.AsJSON(all) {
+func (a *app) showTaken(results []schedules.Result, dryRun bool) {
+	if a.AsJSON(results) {
 		return
 	}
 	count := make(map[schedules.Fate]int)
-	t := a.Sheet([]terminal.Column{
+	table := a.Sheet([]terminal.Column{
 		{Name: "subject", Min: 10}, {Name: "target", Min: 10}, {Name: "when", Min: 10}, {Name: "due"}, {Name: "result"},
 		{Name: "because", Min: 12, Wrap: true},
 	})
-	for _, took := range all {
-		count[took.Fate]++
-		t.Add(text.Printable(took.Subject, 100), text.Printable(took.Target, 100), text.Printable(took.When, 60),
-			text.Moment(took.Due), string(took.Fate), text.Printable(took.Why, 300))
+	for _, r := range results {
+		count[r.Fate]++
+		table.Add(text.Printable(r.Subject, 100), text.Printable(r.Target, 100), text.Printable(r.When, 60),
+			text.Moment(r.Due), string(r.Fate), text.Printable(r.Why, 300))
 	}
-	if len(all) > 0 {
-		t.Print()
+	if len(results) > 0 {
+		table.Print()
 	}
-	did := "taken over"
+	state := "taken over"
 	if dryRun {
-		did = "would be taken over"
+		state = "would be taken over"
 	}
 	ended := ""
 	if n := count[schedules.Ended]; n > 0 {
 		ended = fmt.Sprintf(", %d ended", n)
 	}
-	a.Printf("%d schedules: %d %s, %d left, %d in both places%s\n", len(all),
-		count[schedules.Taken], did, count[schedules.Left], count[schedules.Both], ended)
+	a.Printf("%d schedules: %d %s, %d left, %d in both places%s\n", len(results),
+		count[schedules.Taken], state, count[schedules.Left], count[schedules.Both], ended)
 }

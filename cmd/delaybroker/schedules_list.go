@@ -49,11 +49,11 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 // secretUnknown replaces the due time of an entry whose seal cannot be verified, so that it does not fire.
 const secretUnknown = "secret unknown"
 
-func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]) error {
-	rows := a.Sheet([]terminal.Column{{Name: "name", Min: 8}, {Name: "target", Min: 10},
+func (a *app) listSchedules(ctx context.Context, rows iter.Seq2[store.Row, error]) error {
+	sheet := a.Sheet([]terminal.Column{{Name: "name", Min: 8}, {Name: "target", Min: 10},
 		{Name: "recurs", Drop: 1, Min: 10}, {Name: "round", Drop: 2}, {Name: "due"}, {Name: "set", Drop: 3, Min: 6},
 		{Name: "bytes", Drop: 4}})
-	for r, err := range all {
+	for r, err := range rows {
 		if err = cmp.Or(err, a.Failure()); err != nil {
 			return inspect.Cause(ctx, usageErr(err))
 		}
@@ -67,15 +67,15 @@ func (a *app) listSchedules(ctx context.Context, all iter.Seq2[store.Row, error]
 		if r.Unopened {
 			due = secretUnknown
 		}
-		rows.Add(r.Key, r.Target, r.Recurring.Table, strconv.Itoa(r.Recurring.Round), due, r.Recurring.Set,
+		sheet.Add(r.Key, r.Target, r.Recurring.Table, strconv.Itoa(r.Recurring.Round), due, r.Recurring.Set,
 			strconv.Itoa(r.Size))
 	}
 	switch {
 	case a.JSON:
-	case rows.Len() == 0:
+	case sheet.Len() == 0:
 		a.Printf("no schedules\n")
 	default:
-		rows.Print()
+		sheet.Print()
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func serve(ctx context.Context, stderr io.Writer) error {
 		if u.Nearest != "" {
 			warning = warning.With("nearest", u.Nearest)
 		}
-		warning.Warn("this variable is not a setting; see serve --help")
+		warning.Warn("the environment variable is not a setting; serve --help lists the settings")
 	}
 	build := readBuild()
 	p := process.Process{
@@ -49,9 +49,9 @@ func serve(ctx context.Context, stderr io.Writer) error {
 		Version: build.name(), Revision: orUnknown(build.revision), GoVersion: orUnknown(build.goVersion),
 	}
 	if err := p.Run(ctx); err != nil {
-		log.Error("stopped by an error", "err", err)
+		log.Error("the broker has stopped after an error", "err", err)
 		return reportedError{err}
 	}
-	log.Info("stopped")
+	log.Info("the broker has stopped")
 	return nil
 }

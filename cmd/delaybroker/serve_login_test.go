@@ -96,7 +96,7 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 		o.Users = []*server.User{{Username: "broker", Password: "n3w"}, others}
 	})
 	for range 4 {
-		r.log.await(t, "NATS rejects the credentials of this link; reading them again and retrying")
+		r.log.await(t, "NATS rejects the credentials of a link; the link reads them again and retries")
 	}
 	eventually(t, "three rejections of each link", func() bool { // nats.go alone would give up after the second
 		closed, err := s.Connz(&server.ConnzOptions{State: server.ConnClosed, Username: true, Limit: 1000})
@@ -112,7 +112,7 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 4 {
-		r.log.await(t, "reconnected to NATS")
+		r.log.await(t, "a link is reconnected to NATS")
 	}
 	nc, js := connect(t, "nats://orders:orders@"+s.Addr().String())
 	sub := subscribe(t, nc, "orders.expire")

@@ -140,7 +140,7 @@ func TestServeWaitsForNATS(t *testing.T) {
 	t.Setenv("DELAY_PROVISION", "create")
 	t.Setenv("DELAY_HTTP_ADDR", httpAddr)
 	r := start(t)
-	said := r.log.await(t, "cannot connect to NATS; retrying")
+	said := r.log.await(t, "a link cannot connect to NATS, and retries")
 	if got, want := said["servers"], fmt.Sprintf("nats://127.0.0.1:%d", port); got != want {
 		t.Errorf("servers: got %v, want %v", got, want)
 	}
@@ -159,7 +159,7 @@ func TestServeWaitsForNATS(t *testing.T) {
 func TestServeStopsWithoutNATS(t *testing.T) {
 	externalEnv(t, fmt.Sprintf("nats://127.0.0.1:%d", freePort(t)))
 	r := start(t)
-	r.log.await(t, "cannot connect to NATS; retrying")
+	r.log.await(t, "a link cannot connect to NATS, and retries")
 	r.stop(t)
 }
 
@@ -188,7 +188,7 @@ func TestProcess(t *testing.T) {
 		"DELAY_LEVLES=1s",
 	}
 	first, log := startProcess(t, environ...)
-	if got, want := log.await(t, "this variable is not a setting; see serve --help")["nearest"],
+	if got, want := log.await(t, "the environment variable is not a setting; serve --help lists the settings")["nearest"],
 		"DELAY_LEVELS"; got != want {
 		t.Errorf("nearest: got %v, want %v", got, want)
 	}
@@ -210,10 +210,10 @@ func TestProcess(t *testing.T) {
 	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := log.await(t, "stopping")["cause"], "terminated signal received"; got != want {
+	if got, want := log.await(t, "the broker stops")["cause"], "terminated signal received"; got != want {
 		t.Errorf("cause: got %v, want %v", got, want)
 	}
-	log.await(t, "stopped")
+	log.await(t, "the broker has stopped")
 	if err := first.Wait(); err != nil {
 		t.Errorf("got %v, want exit code 0", err)
 	}
@@ -233,7 +233,7 @@ func TestMisnamedServer(t *testing.T) {
 		embeddedEnv(t)
 		t.Setenv(name, "nats://127.0.0.1:1")
 		r := start(t)
-		said := r.log.await(t, "this variable is not a setting; see serve --help")
+		said := r.log.await(t, "the environment variable is not a setting; serve --help lists the settings")
 		r.stop(t)
 		if said["name"] != name || said["nearest"] != "NATS_URL" || said["level"] != "WARN" {
 			t.Errorf("serve: got %v, want %s and NATS_URL", said, name)

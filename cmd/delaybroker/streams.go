@@ -74,11 +74,11 @@ func (a *app) printStreams(format, maxPayload, sealed string, replicas int) erro
 	}
 	switch format {
 	case "json":
-		all := make([]jetstream.StreamConfig, len(specs))
+		configs := make([]jetstream.StreamConfig, len(specs))
 		for i, s := range specs {
-			all[i] = s.Config()
+			configs[i] = s.Config()
 		}
-		a.PrintJSON(all)
+		a.PrintJSON(configs)
 		return nil
 	case "nack":
 		return nack.Print(a.Out, specs)

@@ -42,7 +42,7 @@ without a delay are shown too. The command is a core NATS subscriber: it does no
 		RunE: func(cmd *cobra.Command, args []string) error { return a.sub(cmd.Context(), args[0], count, headers) },
 	}
 	c.Flags().BoolVar(&headers, "headers", false, "show the headers too; --json always does")
-	addCountFlag(c.Flags(), &count, "count", "", 0, 0, unbounded, "number of messages to wait for; 0 for no limit")
+	addCountFlag(c.Flags(), &count, "count", "", 0, 0, noBound, "number of messages to wait for; 0 for no limit")
 	return c
 }
 

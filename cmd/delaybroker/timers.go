@@ -32,7 +32,7 @@ func (e outcomeError) exitCode() int {
 }
 
 const outcomeCodes = `exit codes: 0 done, 1 failed and nothing was changed, 2 bad arguments or settings, 3 too late: the
-timer has fired, 4 not found, 5 conflict with another generation, 6 unknown: a change may have been made; ask again`
+timer has fired, 4 not found, 5 conflict with another generation, 6 unknown: a change may have been made`
 
 func (a *app) timersCommand() *cobra.Command {
 	c := &cobra.Command{
@@ -43,8 +43,8 @@ func (a *app) timersCommand() *cobra.Command {
 A timer is a key and a target. Its generation is the sequence of the message that set it. Every change is conditional on
 the generation: of fire, cancel, move and replace, exactly one succeeds.
 
-A schedule in nats-server's format (DELAY_SCHEDULES) has the key _schedule.<its subject>, and its own target. Before a
-key that begins with -, write --.
+A schedule in nats-server's format (DELAY_SCHEDULES) is a timer with the key _schedule.<subject of the schedule>. Before
+a key that begins with -, write --.
 
 ` + outcomeCodes,
 		Args: noArguments,
@@ -64,7 +64,7 @@ type timerFlags struct {
 func (o *timerFlags) addFlags(c *cobra.Command) {
 	c.Flags().Uint64Var(&o.generation, "generation", 0, "only this generation; by default any")
 	c.Flags().StringVar(&o.requestID, "word", "",
-		"a token for this request; use the same one to repeat the request safely")
+		"idempotency key of the request; a repeated request has the same key")
 }
 
 func (a *app) timersShowCommand() *cobra.Command {

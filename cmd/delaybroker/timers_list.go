@@ -34,7 +34,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		"pending, paused, fired (delivered or not yet), cancelled, or all")
 	addCompletion(c, "state", "pending", "paused", "fired", "cancelled", "all")
 	c.Flags().Uint64Var(&o.after, "after", 0, "continue after this sequence, the end of an earlier list")
-	addCountFlag(c.Flags(), &o.limit, "limit", "", 100, 0, unbounded, "maximum number of timers; 0 for all")
+	addCountFlag(c.Flags(), &o.limit, "limit", "", 100, 0, noBound, "maximum number of timers; 0 for all")
 	return c
 }
 

@@ -40,7 +40,7 @@ func (o *timerSelection) addFlags(c *cobra.Command) {
 
 func (o *timerSelection) addBulkFlags(c *cobra.Command) {
 	o.addFlags(c)
-	c.Flags().BoolVar(&o.all, "all", false, "all timers that match --target and --key, instead of one")
+	c.Flags().BoolVar(&o.all, "all", false, "all timers that match the other flags, instead of one")
 	c.Flags().BoolVar(&o.dryRun, "dry-run", false, "with --all: only count the timers")
 }
 

@@ -73,7 +73,7 @@ func TestServeWithoutSpans(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
 	p := start(t)
-	said := p.log.await(t, "running without tracing")
+	said := p.log.await(t, "the broker runs without tracing")
 	if err, _ := said["err"].(string); !strings.Contains(err, "OTEL_EXPORTER_OTLP_PROTOCOL") {
 		t.Errorf("the log has %v", said)
 	}

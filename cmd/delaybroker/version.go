@@ -57,19 +57,19 @@ func orUnknown(s string) string { return cmp.Or(s, "unknown") }
 
 func (a *app) version() {
 	b := readBuild()
-	lines := []struct{ name, value string }{
+	fields := []struct{ name, value string }{
 		{"delaybroker", b.name()}, {"revision", orUnknown(b.revision)},
 		{"nats-server", orUnknown(b.natsServer)}, {"nats.go", orUnknown(b.natsGo)}, {"go", orUnknown(b.goVersion)},
 	}
 	object := make(map[string]string)
-	for _, l := range lines {
-		object[l.name] = l.value
+	for _, f := range fields {
+		object[f.name] = f.value
 	}
 	if a.AsJSON(object) {
 		return
 	}
-	for _, l := range lines {
-		a.Printf("%-11s %s\n", l.name, l.value)
+	for _, f := range fields {
+		a.Printf("%-11s %s\n", f.name, f.value)
 	}
 }
 

@@ -24,8 +24,8 @@ func (a *app) whereCommand() *cobra.Command {
 		Long: `Find one message: in the stream that accepted it, in the following lanes, or among the dead letters. If brokers
 keep a journal (DELAY_JOURNAL), the answer has the time of the delivery.
 
-"delaybroker pub" prints the Delay-Id, and deliveries and dead letters have it as a header. Its first two parts are
-enough, as in DELAY_INTAKE-29, but then the search takes longer.
+"delaybroker pub" prints the Delay-Id, and deliveries and dead letters have it as a header. A search for only the first
+two parts, as in DELAY_INTAKE-29, takes longer.
 
 exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or settings`,
 		Args: argumentsBetween(1, 1),
@@ -36,7 +36,7 @@ exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or setti
 	return c
 }
 
-// pendingShowCommand is where --body, with a second name.
+// pendingShowCommand returns a second name of where --body.
 func (a *app) pendingShowCommand() *cobra.Command {
 	o := whereOptions{body: true}
 	c := &cobra.Command{
@@ -55,26 +55,26 @@ exit codes: 0 found, 1 not found, or the search failed, 2 bad arguments or setti
 
 // whereOptions are the flags of where.
 type whereOptions struct {
-	most uint64
-	body bool // show headers and body
+	maxRead uint64
+	body    bool // show headers and body
 }
 
 func (o *whereOptions) addFlags(c *cobra.Command) {
-	c.Flags().Uint64Var(&o.most, "most", 5_000_000, "maximum number of messages to search")
+	c.Flags().Uint64Var(&o.maxRead, "most", 5_000_000, "maximum number of messages to search")
 }
 
 func (a *app) where(cmd *cobra.Command, id string, o whereOptions) error {
-	wanted, err := inspect.ParseMessageRef(id)
+	ref, err := inspect.ParseMessageRef(id)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return a.withInspector(cmd, func(ctx context.Context, i *inspect.Inspector) error {
-		return a.findMessage(ctx, i, wanted, o)
+		return a.findMessage(ctx, i, ref, o)
 	})
 }
 
-func (a *app) findMessage(ctx context.Context, i *inspect.Inspector, wanted inspect.MessageRef, o whereOptions) error {
-	w, err := i.Where(ctx, wanted, o.most, a.showSearchProgress)
+func (a *app) findMessage(ctx context.Context, i *inspect.Inspector, ref inspect.MessageRef, o whereOptions) error {
+	w, err := i.Where(ctx, ref, o.maxRead, a.showSearchProgress)
 	if err != nil {
 		return err
 	}

@@ -39,8 +39,8 @@ type example struct {
 	To      string   `json:"to"`
 	LateMS  *float64 `json:"late_ms"` // nil until it arrived
 
-	wait time.Duration // approximate delay after the publish
-	late time.Duration
+	wait     time.Duration // approximate delay after the publish
+	lateness time.Duration
 }
 
 // examples returns messages for each kind of delay and each kind of target.
@@ -49,14 +49,14 @@ func examples(now time.Time) []example {
 	if err != nil {
 		panic("bug: default prefix: " + err.Error())
 	}
-	var all []example
+	var messages []example
 	add := func(when string, subject func(token, target string) string, token string, wait time.Duration) {
-		m := example{When: when, Target: streamTargets + string(rune('a'+len(all))), To: "stream", wait: wait}
-		if len(all)%2 == 1 {
-			m.Target, m.To = coreTargets+string(rune('a'+len(all))), "subscriber"
+		m := example{When: when, Target: streamTargets + string(rune('a'+len(messages))), To: "stream", wait: wait}
+		if len(messages)%2 == 1 {
+			m.Target, m.To = coreTargets+string(rune('a'+len(messages))), "subscriber"
 		}
 		m.Subject = subject(token, m.Target)
-		all = append(all, m)
+		messages = append(messages, m)
 	}
 	add("a level", names.Level, "1s", time.Second)
 	add("a level", names.Level, "2s", 2*time.Second)
@@ -65,7 +65,7 @@ func examples(now time.Time) []example {
 	add("a time", names.At, message.TimeToken(now.Add(5*time.Second)), 5*time.Second)
 	add("a time", names.At, message.TimeToken(now.Add(6*time.Second)), 6*time.Second)
 	add("two levels", names.In, "8s500ms", 8500*time.Millisecond)
-	return all
+	return messages
 }
 
 // A board shows the arrived messages.
@@ -79,8 +79,8 @@ type board struct {
 
 // An arrival is a message at its target.
 type arrival struct {
-	subject string
-	late    time.Duration
+	subject  string
+	lateness time.Duration
 }
 
 // newArrival returns an arrival at the current time.
@@ -117,8 +117,8 @@ func (b *board) watch(ctx context.Context, arrivals <-chan arrival) error {
 func (b *board) record(m arrival) {
 	for i := range b.messages {
 		if d := &b.messages[i]; d.Target == m.subject && d.LateMS == nil {
-			ms := terminal.Milliseconds(m.late)
-			d.late, d.LateMS = m.late, &ms
+			ms := terminal.Milliseconds(m.lateness)
+			d.lateness, d.LateMS = m.lateness, &ms
 			b.arrived++
 		}
 	}
@@ -133,11 +133,11 @@ func (b *board) draw() {
 	t.AppendHeader(terminal.Row("when", "published to", "for a", "late by"))
 	t.SetColumnConfigs([]table.ColumnConfig{{Number: 4, WidthMin: 8, Align: text.AlignRight}})
 	for _, m := range b.messages {
-		late := terminal.Lateness(m.late)
+		lateness := terminal.Lateness(m.lateness)
 		if m.LateMS == nil {
-			late = fmt.Sprintf("in %.1f s", max(0, m.wait-time.Since(b.start)).Seconds())
+			lateness = fmt.Sprintf("in %.1f s", max(0, m.wait-time.Since(b.start)).Seconds())
 		}
-		t.AppendRow(terminal.Row(m.When, m.Subject, m.To, late))
+		t.AppendRow(terminal.Row(m.When, m.Subject, m.To, lateness))
 	}
 	drawn := t.Render()
 	b.printer.Printf("%s\n", drawn)
@@ -149,11 +149,11 @@ func (b *board) conclude() {
 	var early int
 	var sum, maxLate time.Duration
 	for _, m := range b.messages {
-		if m.late < 0 {
+		if m.lateness < 0 {
 			early++
 		}
-		sum += m.late
-		maxLate = max(maxLate, m.late)
+		sum += m.lateness
+		maxLate = max(maxLate, m.lateness)
 	}
 	mean := sum / time.Duration(len(b.messages))
 	if b.printer.AsJSON(map[string]any{

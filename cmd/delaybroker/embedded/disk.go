@@ -42,8 +42,8 @@ func newDisk(dir string) *disk { return &disk{dir: dir, failed: make(chan struct
 // checkLog notes the failure if a line of nats-server's log reports a failed write. It never blocks, since the server
 // holds locks during the call.
 func (d *disk) checkLog(line string) {
-	for _, words := range writeFailures {
-		if !strings.Contains(line, words) {
+	for _, part := range writeFailures {
+		if !strings.Contains(line, part) {
 			continue
 		}
 		d.mu.Lock()
@@ -84,7 +84,7 @@ func (d *disk) clearFailure() {
 // watch restarts the server when a failed disk accepts data again: without a restart, nats-server refuses to write. It
 // returns at the end of ctx, or with the error of a restart.
 func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger) error {
-	var last time.Time
+	var lastRestart time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -101,7 +101,7 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 			case <-time.After(diskRetryInterval):
 			}
 			err := d.tryWrite()
-			if err == nil && time.Since(last) >= minRestartInterval {
+			if err == nil && time.Since(lastRestart) >= minRestartInterval {
 				break
 			}
 			if err != nil && time.Since(lastReport) >= time.Minute {
@@ -109,11 +109,11 @@ func (d *disk) watch(ctx context.Context, restart func() error, log *slog.Logger
 				log.Error("the disk still accepts no data; free some space", "dir", d.dir, "err", err)
 			}
 		}
-		log.Warn("the disk accepts data again; restarting the embedded server", "dir", d.dir)
+		log.Warn("the disk accepts data again, so the embedded server restarts", "dir", d.dir)
 		if err := restart(); err != nil {
 			return err
 		}
-		last = time.Now()
+		lastRestart = time.Now()
 		d.clearFailure()
 	}
 }

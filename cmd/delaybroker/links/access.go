@@ -53,8 +53,8 @@ func RefusesCertificate(err error) bool {
 
 // WithoutUsers removes users and passwords from a list of servers, for messages.
 func WithoutUsers(servers string) string {
-	all := strings.Split(servers, ",")
-	for i, server := range all {
+	list := strings.Split(servers, ",")
+	for i, server := range list {
 		if server = strings.TrimSpace(server); !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
@@ -62,7 +62,7 @@ func WithoutUsers(servers string) string {
 		if err != nil {
 			plain = "(no URL)"
 		}
-		all[i] = plain
+		list[i] = plain
 	}
-	return strings.Join(all, ",")
+	return strings.Join(list, ",")
 }

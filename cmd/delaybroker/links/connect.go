@@ -23,12 +23,12 @@ func Connect(ctx context.Context, to Access, version string, notify func(text st
 		nats.MaxReconnects(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // nil after Close
-				notice := fmt.Sprintf("disconnected from NATS, reconnecting: %v", err)
+				notice := fmt.Sprintf("the command is disconnected from NATS, and reconnects: %v", err)
 				notify(text.Printable(notice, maxErrorChars))
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
-			notify("reconnected to NATS at " + link.ServerOf(nc))
+			notify("the command is reconnected to NATS at " + link.ServerOf(nc))
 		}),
 	}
 	nc, err := nats.Connect(to.URL, append(options, to.Options...)...)

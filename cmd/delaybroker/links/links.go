@@ -70,17 +70,17 @@ type Dialer struct {
 
 // Dial makes the links.
 func (d Dialer) Dial() (Set, error) {
-	var all Set
+	var set Set
 	for _, name := range []string{"read", "write", "deliver", "control"} {
 		access, login := d.For(name), new(login)
 		nc, err := nats.Connect(access.URL, append(d.options(name, login), access.Options...)...)
 		if err != nil {
-			all.Close()
+			set.Close()
 			return nil, fmt.Errorf("connect to NATS to %s: %w", name, err)
 		}
-		all = append(all, connection{name, nc, login})
+		set = append(set, connection{name, nc, login})
 	}
-	return all, nil
+	return set, nil
 }
 
 // For returns the access of the link with this name.
@@ -96,8 +96,8 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 	// Each link tries several times a second, and a missing permission may affect every message.
 	limited := ratelog.New(log)
 	const (
-		unreachable = "cannot connect to NATS; retrying"
-		rejected    = "NATS rejects the credentials of this link; reading them again and retrying"
+		unreachable = "a link cannot connect to NATS, and retries"
+		rejected    = "NATS rejects the credentials of a link; the link reads them again and retries"
 	)
 	servers := WithoutUsers(d.For(name).URL)
 	options := []nats.Option{
@@ -112,7 +112,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 		nats.RetryOnFailedConnect(d.RetryConnect),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				log.Warn("disconnected from NATS", "err", err)
+				log.Warn("a link is disconnected from NATS, and reconnects", "err", err)
 			}
 		}),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -123,7 +123,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			login.reset()
 			limited.Reset(unreachable)
 			limited.Reset(rejected)
-			log.Info("reconnected to NATS", "server", link.ServerOf(nc))
+			log.Info("a link is reconnected to NATS", "server", link.ServerOf(nc))
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			if isRejection(err) {
@@ -145,7 +145,7 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 			if sub != nil {
 				subject = sub.Subject
 			}
-			log.Log(context.Background(), level, "NATS reports an error", "subject", subject, "err", err)
+			log.Log(context.Background(), level, "NATS reports an error of a link", "subject", subject, "err", err)
 		}),
 		nats.ClosedHandler(func(nc *nats.Conn) {
 			d.OnClosed(fmt.Errorf("the NATS connection %q was closed permanently: %w", name,
@@ -199,7 +199,7 @@ func (c connection) await(ctx context.Context, log *slog.Logger) error {
 				return fmt.Errorf("NATS rejects the credentials of the link %q: %w", c.name, err)
 			}
 		case <-remind.C:
-			log.Warn("waiting for NATS", "link", c.name, "err", c.conn.LastError())
+			log.Warn("the broker waits for NATS", "link", c.name, "err", c.conn.LastError())
 		}
 	}
 	return nil

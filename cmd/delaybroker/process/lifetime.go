@@ -33,7 +33,7 @@ func begin(parent context.Context, log *slog.Logger) *lifetime {
 	l.running.Go(func() {
 		<-l.ctx.Done()
 		if cause := context.Cause(l.signals); cause != nil {
-			log.Info("stopping", "cause", cause)
+			log.Info("the broker stops", "cause", cause)
 		}
 		l.endSignals()
 	})

@@ -18,8 +18,8 @@ import (
 	"delaybroker/cmd/delaybroker/settings"
 )
 
-// pageConnect is the connect timeout of the page's connections.
-const pageConnect = 2 * time.Second
+// pageConnectTimeout is the timeout of the page's connections.
+const pageConnectTimeout = 2 * time.Second
 
 // page creates the page. The page opens its connections when there are viewers.
 func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) *page.Page {
@@ -38,15 +38,15 @@ func (p Process) page(b *broker.Broker, dialer links.Dialer, source web.Source) 
 }
 
 // opener returns a function that opens inspectors, each on its own connection, as the page's user.
-func (p Process) opener(dialer links.Dialer, what string) func(context.Context) (*inspect.Inspector, error) {
+func (p Process) opener(dialer links.Dialer, purpose string) func(context.Context) (*inspect.Inspector, error) {
 	c, access := p.Config.Broker, dialer.For("page")
 	return func(context.Context) (*inspect.Inspector, error) {
-		name := nats.Name(fmt.Sprintf("delaybroker %s %s", p.Version, what))
+		name := nats.Name(fmt.Sprintf("delaybroker %s %s", p.Version, purpose))
 		nc, err := nats.Connect(access.URL, append([]nats.Option{
-			name, nats.Timeout(pageConnect), nats.NoReconnect(), nats.ErrorHandler(nil),
+			name, nats.Timeout(pageConnectTimeout), nats.NoReconnect(), nats.ErrorHandler(nil),
 		}, access.Options...)...)
 		if err != nil {
-			return nil, fmt.Errorf("connect to NATS for the %s: %w", what, err)
+			return nil, fmt.Errorf("connect to NATS for the %s: %w", purpose, err)
 		}
 		i, err := inspect.Open(nc, c)
 		if err != nil {

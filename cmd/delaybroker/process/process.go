@@ -208,13 +208,13 @@ func (p Process) explainPortInUse(ctx context.Context, err error) error {
 	if _, askErr := web.Get(ctx, p.Config.ProbeURL()+"/healthz"); askErr != nil {
 		return err
 	}
-	who := "delaybroker"
+	owner := "delaybroker"
 	if p.Config.Embedded != nil {
 		if pid := embedded.LockedBy(p.Config.Embedded.Dir); pid != "" {
-			who += " (pid " + pid + ")"
+			owner += " (pid " + pid + ")"
 		}
 	}
-	return fmt.Errorf("%s is in use by %s: %w", p.Config.HTTPAddr, who, err)
+	return fmt.Errorf("%s is in use by %s: %w", p.Config.HTTPAddr, owner, err)
 }
 
 // listenAddress returns the address of the probes, with the port that the system chose if the setting is 0.

@@ -11,18 +11,18 @@ import (
 // trace sends a span of each message to the OpenTelemetry collector that the environment names. The returned function
 // sends the last spans before it returns. Without a collector, trace does nothing.
 func (p *Process) trace() (stop func()) {
-	none := func() {}
+	disabled := func() {}
 	enabled, err := trace.Enabled(os.Getenv)
 	if err != nil {
-		p.Log.Warn("running without tracing", "err", err)
+		p.Log.Warn("the broker runs without tracing", "err", err)
 	}
 	if !enabled {
-		return none
+		return disabled
 	}
 	t, err := trace.New(trace.Config{Version: p.Version, Environment: os.Getenv, Log: p.Log})
 	if err != nil {
-		p.Log.Warn("running without tracing", "err", err)
-		return none
+		p.Log.Warn("the broker runs without tracing", "err", err)
+		return disabled
 	}
 	p.Config.Broker.Ended, p.spans = t.Ended, t.Counts
 	ctx, end := context.WithCancel(context.Background())

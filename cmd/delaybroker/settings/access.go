@@ -89,7 +89,7 @@ func (s settings) inbox(p *problems, cliContext natsContext) []nats.Option {
 // only two settings come from the environment: the servers, if the context names none, and DELAY_INBOX_PREFIX, which is
 // for all links.
 func (s settings) linkAccess(p *problems, control natsContext) map[string]links.Access {
-	all := make(map[string]links.Access)
+	accesses := make(map[string]links.Access)
 	for _, v := range s.contexts() {
 		name := *v.value
 		if name == "" {
@@ -112,9 +112,9 @@ func (s settings) linkAccess(p *problems, control natsContext) map[string]links.
 		} else {
 			a.Options = append(a.Options, s.inbox(new(problems), control)...) // the problems of this prefix are already reported
 		}
-		all[v.Get("link")] = a
+		accesses[v.Get("link")] = a
 	}
-	return all
+	return accesses
 }
 
 // servers checks a list of URLs. It shows neither the URLs nor the errors of net/url, since both may contain passwords.
@@ -147,14 +147,14 @@ func expandHome(path string) string {
 
 // LinksWithContext returns the links with their own context, for checks of the permissions of each user.
 func (c Config) LinksWithContext() []doctor.Link {
-	var all []doctor.Link
+	var result []doctor.Link
 	for _, v := range new(settings).contexts() {
 		link := v.Get("link")
 		if access, found := c.LinkAccess[link]; found && link != "page" { // the page reports its missing permissions itself
 			options := append([]nats.Option{nats.Name("delaybroker doctor")}, access.Options...)
 			connect := func() (*nats.Conn, error) { return nats.Connect(access.URL, options...) }
-			all = append(all, doctor.Link{Name: link, Setting: v.name(), Connect: connect})
+			result = append(result, doctor.Link{Name: link, Setting: v.name(), Connect: connect})
 		}
 	}
-	return all
+	return result
 }

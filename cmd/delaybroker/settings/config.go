@@ -49,7 +49,7 @@ func (s settings) config(p *problems) Config {
 	}
 	c.Access.Options = append(c.Access.Options, s.inbox(p, cliContext)...)
 	c.Broker = s.brokerConfig(p, cliContext, c.Embedded != nil)
-	if s.HTTPAddr != off {
+	if s.HTTPAddr != wordOff {
 		c.HTTPAddr = s.HTTPAddr
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr, "127.0.0.1:8422 or :8422")
 	}

@@ -38,7 +38,7 @@ func (s settings) pageAccess(p *problems) page.Access {
 		p.refuse("DELAY_HTTP_ACTIONS", s.HTTPActions,
 			"set DELAY_HTTP_TOKEN too, with at least %d bytes; actions need a token",
 			minToken)
-	case a.Actions && s.HTTPAddr == off:
+	case a.Actions && s.HTTPAddr == wordOff:
 		p.refuse("DELAY_HTTP_ACTIONS", s.HTTPActions, "there is no page with DELAY_HTTP_ADDR=off")
 	}
 	return a
@@ -46,19 +46,19 @@ func (s settings) pageAccess(p *problems) page.Access {
 
 // hosts reads host names.
 func (p *problems) hosts(name, value string) []string {
-	all := message.Words(value)
-	for _, host := range all {
+	hosts := message.Words(value)
+	for _, host := range hosts {
 		if !hostName.MatchString(host) {
 			p.refuse(name, value, "want host names such as delay.example.com, without scheme, path or wildcards")
 			break
 		}
 	}
-	return all
+	return hosts
 }
 
 // tokens parses tokens, each with or without a name. A token is never shown.
 func (p *problems) tokens(name, value string) []page.Token {
-	var all []page.Token
+	var tokens []page.Token
 	seen := make(map[string]bool)
 	for i, word := range message.Words(value) {
 		tokenName, secret, named := strings.Cut(word, ":")
@@ -78,9 +78,9 @@ func (p *problems) tokens(name, value string) []page.Token {
 			p.refuseSecret(name, "token %d is given twice", i+1)
 		}
 		seen[secret] = true
-		all = append(all, page.Token{Name: tokenName, Secret: secret})
+		tokens = append(tokens, page.Token{Name: tokenName, Secret: secret})
 	}
-	return all
+	return tokens
 }
 
 // isLoopback reports whether only this host can reach a listen address.

@@ -15,7 +15,7 @@ func (c Config) ProbeURL() string {
 func ReadProbeURL() (url string, err error) {
 	s := readSettings()
 	var p problems
-	if s.HTTPAddr == off {
+	if s.HTTPAddr == wordOff {
 		p.refuse("DELAY_HTTP_ADDR", s.HTTPAddr, "HTTP is off, so there are no probes")
 	} else {
 		p.address("DELAY_HTTP_ADDR", s.HTTPAddr, "127.0.0.1:8422 or :8422")
@@ -26,7 +26,7 @@ func ReadProbeURL() (url string, err error) {
 // PageURL returns the URL of the page of a broker with this listen address, on its own host. It is "off" without HTTP.
 // Terminals make the URL a link.
 func PageURL(listen string) string {
-	if listen == off {
+	if listen == wordOff {
 		return listen
 	}
 	return probeURL(listen) + "/"

@@ -84,11 +84,11 @@ func (p problems) err() error {
 	if len(p) == 0 {
 		return nil
 	}
-	all := make([]error, len(p))
+	errs := make([]error, len(p))
 	for i, one := range p {
-		all[i] = one.err
+		errs[i] = one.err
 	}
-	return fmt.Errorf("%w:\n%w", ErrConfig, errors.Join(all...))
+	return fmt.Errorf("%w:\n%w", ErrConfig, errors.Join(errs...))
 }
 
 // refusedValue is a value that the broker refuses for any numeric field. Zero would mean the default.
@@ -107,12 +107,12 @@ func (p *problems) duration(name, value string) time.Duration {
 	return d
 }
 
-// off is the value that disables a setting with a duration.
-const off = "off"
+// wordOff is the value that disables a setting with a duration.
+const wordOff = "off"
 
 // durationOrOff is like duration, for a setting that may be off. It returns zero for off.
 func (p *problems) durationOrOff(name, value string) time.Duration {
-	if value == off {
+	if value == wordOff {
 		return 0
 	}
 	return p.duration(name, value)
@@ -148,29 +148,29 @@ func number(value string) int {
 	return n
 }
 
-// unbounded is the value for no limit.
-const unbounded = "none"
+// wordNone is the value for no limit.
+const wordNone = "none"
 
 // count parses a limit on messages. It returns zero for no limit.
 func (p *problems) count(name, value string) int64 {
-	if value == unbounded {
+	if value == wordNone {
 		return 0
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 1 {
-		p.refuse(name, value, "want a whole number from 1, or %s", unbounded)
+		p.refuse(name, value, "want a whole number from 1, or %s", wordNone)
 	}
 	return n
 }
 
 // bytes parses a limit on bytes. It returns zero for no limit.
 func (p *problems) bytes(name, value string) int64 {
-	if value == unbounded {
+	if value == wordNone {
 		return 0
 	}
 	n, err := humanize.ParseBytes(value)
 	if err != nil || n < 1 || n > math.MaxInt64 {
-		p.refuse(name, value, "want bytes such as 500MB or 10GiB, or %s", unbounded)
+		p.refuse(name, value, "want bytes such as 500MB or 10GiB, or %s", wordNone)
 	}
 	return int64(n)
 }

@@ -125,22 +125,22 @@ func (v variable) defaultValue() string { return cmp.Or(v.Get("default"), linked
 // variables returns all variables, in the order of the table.
 func (s *settings) variables() []variable {
 	fields := reflect.ValueOf(s).Elem()
-	all := make([]variable, fields.NumField())
-	for i := range all {
-		all[i] = variable{fields.Type().Field(i).Tag, fields.Field(i).Addr().Interface().(*string)}
+	variables := make([]variable, fields.NumField())
+	for i := range variables {
+		variables[i] = variable{fields.Type().Field(i).Tag, fields.Field(i).Addr().Interface().(*string)}
 	}
-	return all
+	return variables
 }
 
 // byField returns the variables by the fields of broker.Config that they set.
 func (s *settings) byField() map[string]variable {
-	all := make(map[string]variable)
+	variables := make(map[string]variable)
 	for _, v := range s.variables() {
 		for field := range strings.FieldsSeq(v.Get("field")) {
-			all[field] = v
+			variables[field] = v
 		}
 	}
-	return all
+	return variables
 }
 
 // contexts returns the variables for the contexts of links.
@@ -173,11 +173,11 @@ func Given() inspect.SetFields {
 }
 
 // variableNames returns the names of the variables, in the order of the table.
-func variableNames() (all []string) {
+func variableNames() (names []string) {
 	for _, v := range new(settings).variables() {
-		all = append(all, v.name())
+		names = append(names, v.name())
 	}
-	return all
+	return names
 }
 
 // WriteTable prints the table of "serve --help".

@@ -11,13 +11,13 @@ import (
 	"delaybroker/cmd/delaybroker/spelling"
 )
 
-// injected matches the variables that Kubernetes and Docker links set for a service named "delay" or "delay-…".
-var injected = regexp.MustCompile(
+// injectedName matches the variables that Kubernetes and Docker links set for a service named "delay" or "delay-…".
+var injectedName = regexp.MustCompile(
 	`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// misnamed maps variables of other programs to settings of this one. If one of them were ignored, the broker would
+// settingOf maps variables of other programs to settings of this one. If one of them were ignored, the broker would
 // embed a server although the user named another.
-var misnamed = map[string]string{
+var settingOf = map[string]string{
 	"NATS_URI": "NATS_URL", "NATS_URLS": "NATS_URL", "NATS_SERVER": "NATS_URL", "NATS_SERVERS": "NATS_URL",
 	"NATS_SERVER_URL": "NATS_URL", "NATS_HOST": "NATS_URL", "NATS_ADDR": "NATS_URL", "NATS_ADDRESS": "NATS_URL",
 	"NATS_ENDPOINT": "NATS_URL", "NATS_ULR": "NATS_URL",
@@ -50,12 +50,13 @@ func unknownNames(environ, known []string) []UnknownName {
 	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
-		if meant := misnamed[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+meant] {
+		if meant := settingOf[name]; meant != "" && set[name] && !set[meant] && !set[envPrefix+meant] {
 			unknown = append(unknown, UnknownName{name, meant}) // if both are set, this one belongs to another program
 			continue
 		}
 		unprefixed, hasPrefix := strings.CutPrefix(name, envPrefix)
-		if !hasPrefix || injected.MatchString(name) || slices.Contains(known, name) || slices.Contains(known, unprefixed) {
+		if !hasPrefix || injectedName.MatchString(name) || slices.Contains(known, name) ||
+			slices.Contains(known, unprefixed) {
 			continue
 		}
 		unknown = append(unknown, UnknownName{name, spelling.Nearest(name, known)})
@@ -69,7 +70,7 @@ func Unknown() []UnknownName { return unknownNames(os.Environ(), variableNames()
 // String returns the warning.
 func (u UnknownName) String() string {
 	if u.Nearest == "" {
-		return fmt.Sprintf("%s is not a setting; see serve --help", text.Printable(u.Name, 100))
+		return fmt.Sprintf("%s is not a setting; serve --help lists the settings", text.Printable(u.Name, 100))
 	}
 	return fmt.Sprintf("%s is not a setting and is ignored; did you mean %s?", text.Printable(u.Name, 100), u.Nearest)
 }

@@ -15,22 +15,22 @@ const barInterval = 100 * time.Millisecond
 // nothing.
 type Bar struct {
 	w     io.Writer
-	what  string
+	noun  string
 	total int
 
 	mu    sync.Mutex // guards the fields below
-	done  int
+	steps int
 	drawn time.Time
 	ended bool
 }
 
 // Bar returns a bar for total steps. It returns nil if total is below 2, if the output is JSON, or if Err is not a
 // terminal.
-func (p *Printer) Bar(what string, total int) *Bar {
+func (p *Printer) Bar(noun string, total int) *Bar {
 	if total < 2 || p.JSON || !IsTerminal(p.Err) {
 		return nil
 	}
-	return &Bar{w: p.Err, what: what, total: total}
+	return &Bar{w: p.Err, noun: noun, total: total}
 }
 
 // Step counts one more finished step.
@@ -40,17 +40,17 @@ func (b *Bar) Step() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.done++; b.ended || time.Since(b.drawn) < barInterval {
+	if b.steps++; b.ended || time.Since(b.drawn) < barInterval {
 		return
 	}
 	b.drawn = time.Now()
 	const width = 20
-	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", DrawPart(b.done, b.total, width), b.done, b.total, b.what)
+	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", DrawPart(b.steps, b.total, width), b.steps, b.total, b.noun)
 }
 
 // DrawPart draws the finished part of a total, as a bar of width characters.
-func DrawPart(done, total, width int) string {
-	filled := min(width, done*width/total)
+func DrawPart(steps, total, width int) string {
+	filled := min(width, steps*width/total)
 	return strings.Repeat("█", filled) + strings.Repeat("░", width-filled)
 }
 

@@ -50,11 +50,11 @@ func (c *Chart) AddRow(name string, n inspect.Amount, show bool) {
 	if !show {
 		return
 	}
-	within := "-"
+	maxError := "-"
 	if n.MaxError > 0 {
-		within = fmt.Sprint(n.MaxError)
+		maxError = fmt.Sprint(n.MaxError)
 	}
-	c.Add(name, n.Messages, within, c.bar(n.Messages))
+	c.Add(name, n.Messages, maxError, c.bar(n.Messages))
 }
 
 // bar returns a bar with a length proportional to the number, in eighths of a character. It is empty only for zero.

@@ -49,7 +49,7 @@ func (s *Sheet) SetFooter(cells ...any) { s.footer = Row(cells...) }
 // Print writes the sheet to Out.
 func (s *Sheet) Print() {
 	t := s.printer.Table()
-	keep, widths := s.all()
+	keep, widths := s.visible()
 	if width, _, ok := Size(s.printer.Out); ok {
 		keep, widths = s.fit(width)
 		t.SetAllowedRowLength(width)
@@ -89,7 +89,7 @@ func (s *Sheet) Print() {
 }
 
 // all returns the columns that are not hidden. Their widths are zero, which means no limit.
-func (s *Sheet) all() (keep, widths []int) {
+func (s *Sheet) visible() (keep, widths []int) {
 	for i, c := range s.columns {
 		if !c.Hidden {
 			keep = append(keep, i)
@@ -100,7 +100,7 @@ func (s *Sheet) all() (keep, widths []int) {
 
 // fit returns the columns that are shown in a terminal of this width. A narrowed column has a width above zero.
 func (s *Sheet) fit(width int) (keep, widths []int) {
-	keep, widths = s.all()
+	keep, widths = s.visible()
 	rows, natural := append(slices.Clone(s.rows), s.footer), make([]int, len(s.columns))
 	for i, c := range s.columns {
 		natural[i] = len(c.Name)

@@ -9,18 +9,18 @@ import (
 )
 
 // Counted formats a number of things: "1 reply", "2 replies".
-func Counted(n int, what string) string {
-	return fmt.Sprintf("%d %s", n, english.PluralWord(n, what, ""))
+func Counted(n int, noun string) string {
+	return fmt.Sprintf("%d %s", n, english.PluralWord(n, noun, ""))
 }
 
 // OrDash returns a dash for an empty text.
 func OrDash(s string) string { return cmp.Or(s, "-") }
 
 // Strings converts values of a string type to strings.
-func Strings[T ~string](all []T) []string {
+func Strings[T ~string](values []T) []string {
 	var words []string
-	for _, w := range all {
-		words = append(words, string(w))
+	for _, v := range values {
+		words = append(words, string(v))
 	}
 	return words
 }
