@@ -5,12 +5,12 @@ import "time"
 // Next returns the next level for a message: the longest level that is not longer than the remaining time. If remaining
 // is below the [Ladder.Horizon], ok is false, and the message waits on the wheel.
 //
-// Next does not depend on the message's past. The message carries its due time, so another ladder, or another broker,
-// may continue the chain at any hop.
+// Next depends only on the remaining time. The message carries its due time, so another ladder, or another broker, may
+// continue the chain at any hop.
 //
-// Next does not allocate, because a broker calls it for every message at every hop. A caller that lets messages leave a
+// A broker calls Next for every message at every hop, so Next does not allocate. A caller that lets messages leave a
 // level before its end, by a lookahead, should add a part of the lookahead to remaining, but not the whole lookahead:
-// see the package comment, "A millisecond short".
+// see "A millisecond short" in the package documentation.
 func (l Ladder) Next(remaining time.Duration) (next Level, ok bool) {
 	level, ok := l.LongestWithin(remaining)
 	if !ok || remaining < l.Horizon() {
@@ -19,8 +19,8 @@ func (l Ladder) Next(remaining time.Duration) (next Level, ok bool) {
 	return level, true
 }
 
-// Chain returns the levels through which a message with the delay d passes, as [Ladder.Next] chooses them, and the rest
-// of the delay, which the message spends on the wheel. The delays of the hops and the rest add up to exactly d. If d is
+// Chain returns the levels through which a message with the delay d passes, chosen by [Ladder.Next], and the rest of
+// the delay, which the message spends on the wheel. The delays of the hops and the rest add up to exactly d. If d is
 // not negative, the rest is not negative and shorter than the Horizon.
 func (l Ladder) Chain(d time.Duration) (hops []Level, rest time.Duration) {
 	for {

@@ -58,14 +58,14 @@ func ladders(t *testing.T, rng *rand.Rand) []levels.Ladder {
 	return ls
 }
 
-func TestNextIsTheLongestThatFits(t *testing.T) {
+func TestNextIsLongestFit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, l := range ladders(t, rng) {
-		all := l.Levels()
+		ladder := l.Levels()
 		check := func(remaining time.Duration) {
 			t.Helper()
 			var want levels.Level
-			for _, level := range all {
+			for _, level := range ladder {
 				if level.Delay <= remaining && remaining >= l.Horizon() {
 					want = level
 				}
@@ -75,7 +75,7 @@ func TestNextIsTheLongestThatFits(t *testing.T) {
 				t.Fatalf("ladder %q: Next(%d) = %v, %v; want %v", l, remaining, got, ok, want)
 			}
 		}
-		for _, level := range all {
+		for _, level := range ladder {
 			check(level.Delay - 1)
 			check(level.Delay)
 			check(level.Delay + 1)
@@ -91,13 +91,13 @@ func TestNextIsTheLongestThatFits(t *testing.T) {
 func TestChainAddsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, l := range ladders(t, rng) {
-		all := l.Levels()
-		longest := all[len(all)-1].Delay
+		ladder := l.Levels()
+		longest := ladder[len(ladder)-1].Delay
 		for range 200 {
 			d := time.Duration(rng.Int64N(int64(20 * longest)))
 			hops, rest := l.Chain(d)
 			if rest < 0 || rest >= l.Horizon() {
-				t.Fatalf("ladder %q: Chain(%v) leaves %v to the wheel, its horizon is %v", l, d, rest, l.Horizon())
+				t.Fatalf("ladder %q: Chain(%v) leaves %v to the wheel, want less than %v", l, d, rest, l.Horizon())
 			}
 			got := rest
 			for i, level := range hops {

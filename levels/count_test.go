@@ -12,7 +12,7 @@ import (
 // A hopCount is the mean and the maximum of the hops of all delays in [0, end).
 type hopCount struct {
 	mean float64
-	most int
+	max  int
 	end  time.Duration
 }
 
@@ -21,35 +21,35 @@ type hopCount struct {
 type counter struct {
 	levels  []levels.Level
 	horizon time.Duration
-	known   map[time.Duration]hopCount
+	cache   map[time.Duration]hopCount // by end
 }
 
 func newCounter(l levels.Ladder, horizon time.Duration) counter {
 	return counter{l.Levels(), horizon, make(map[time.Duration]hopCount)}
 }
 
-// below counts the hops of all delays in [0, end). It splits this range at the longest level that is shorter than end,
+// count counts the hops of all delays in [0, end). It splits this range at the longest level that is shorter than end,
 // or at the horizon if the horizon is longer. A delay above this point has one hop more than the remaining time after
 // that level.
-func (c counter) below(end time.Duration) hopCount {
+func (c counter) count(end time.Duration) hopCount {
 	if end <= c.horizon {
 		return hopCount{end: end}
 	}
-	if known, ok := c.known[end]; ok {
-		return known
+	if n, ok := c.cache[end]; ok {
+		return n
 	}
-	first := c.levels[0].Delay
+	longest := c.levels[0].Delay
 	for _, level := range c.levels {
 		if level.Delay < end {
-			first = level.Delay
+			longest = level.Delay
 		}
 	}
-	from := max(first, c.horizon)
-	lower := c.below(from)
-	rest := c.below(end - first) // also counts times below from-first; these are below the horizon, and have no hops
-	sum := lower.mean*float64(from) + float64(end-from) + rest.mean*float64(rest.end)
-	n := hopCount{sum / float64(end), max(lower.most, 1+rest.most), end}
-	c.known[end] = n
+	split := max(longest, c.horizon)
+	lower := c.count(split)
+	rest := c.count(end - longest) // includes times below split-longest, which are below the horizon and have no hops
+	sum := lower.mean*float64(split) + float64(end-split) + rest.mean*float64(rest.end)
+	n := hopCount{sum / float64(end), max(lower.max, 1+rest.max), end}
+	c.cache[end] = n
 	return n
 }
 
@@ -59,20 +59,20 @@ func TestCounterIsChain(t *testing.T) {
 	for _, spec := range []string{"default", "rocketmq", "short", "2s 1h", "7s 11s 13s", "1m 1h"} {
 		l := mustParse(t, spec)
 		c := newCounter(l, l.Horizon())
-		sum, most := 0, 0
+		sum, maxHops := 0, 0
 		for s := time.Duration(0); s < 3600; s++ {
 			// All delays in one second have the same hops, because levels and horizon are whole seconds.
 			hops, _ := l.Chain(s*time.Second + time.Duration(rng.Int64N(int64(time.Second))))
 			sum += len(hops)
-			most = max(most, len(hops))
-			want := hopCount{float64(sum) / float64(s+1), most, (s + 1) * time.Second}
-			if got := c.below(want.end); got.most != want.most || math.Abs(got.mean-want.mean) > 1e-6 {
+			maxHops = max(maxHops, len(hops))
+			want := hopCount{float64(sum) / float64(s+1), maxHops, (s + 1) * time.Second}
+			if got := c.count(want.end); got.max != want.max || math.Abs(got.mean-want.mean) > 1e-6 {
 				t.Fatalf("ladder %q: got %+v, want %+v", spec, got, want)
 			}
 		}
 	}
 	l := levels.Default()
-	got, want := newCounter(l, l.Horizon()).below(30*day).mean, meanOfRound(l, 30*day, 97_913*time.Millisecond)
+	got, want := newCounter(l, l.Horizon()).count(30*day).mean, meanOfRound(l, 30*day, 97_913*time.Millisecond)
 	if math.Abs(got-want) > 0.02 {
 		t.Errorf("mean in 30d is %.3f, want %.3f", got, want)
 	}

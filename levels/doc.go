@@ -1,6 +1,5 @@
 // Package levels is the arithmetic of delays: the notation of durations, the fixed delays (levels), and the sequence of
-// levels through which a message passes until it is due. The package is pure: it uses no clock, no goroutine and no
-// NATS.
+// levels through which a message passes until it is due. It uses no clock, no goroutine and no NATS.
 //
 // # The problem
 //
@@ -21,8 +20,8 @@
 //     on the wheel add up to the delay, to the nanosecond.
 //   - Stateless: the next level depends only on the remaining time, because the message carries its due time. Any
 //     broker with any ladder can continue any chain, and levels can be added and removed while messages wait.
-//   - Rounding up: [FormatDuration] may write a duration that is longer by less than a millisecond, but never a shorter
-//     one.
+//   - Rounding up: [FormatDuration] may return a duration that is longer by less than a millisecond, but never a
+//     shorter duration.
 //   - No two levels are equally long: they would be one queue in two streams.
 //
 // # The ladder
@@ -33,8 +32,8 @@
 //	3s 7s 20s 45s   15m 90m   4h 6h 12h   1d 2d 3d 7d 14d
 //
 // The table has the number of hops: mean and maximum for delays that are spread evenly over a range, and the mean for
-// round delays. The intake does not count as a hop. The aims were means of at most 4 in 0–2h and of at most 8 in 0–30d,
-// with at most 32 levels:
+// round delays. The intake does not count as a hop. The goals were means of at most 4 in 0–2h and of at most 8 in
+// 0–30d, with at most 32 levels:
 //
 //	                     0–2h         0–30d       0–366d   minutes  hours
 //	                     mean   max    mean   max    max    in 2h   in 30d
@@ -48,9 +47,9 @@
 // # The horizon
 //
 // Most delays in use are round, and many are exactly a level. In the chains of the other delays, the levels of seconds
-// cause many of the hops. It is cheapest to spend the last few seconds in memory, since the wheel is bounded anyway. So
-// the horizon is the shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish directly
-// to it, and for messages for which the wheel has no room.
+// cause many of the hops. A wait of the last few seconds in memory is cheaper, and the wheel is bounded. So the horizon
+// is the shortest level, but at least [MinHorizon]. 1s is still a level, for clients that publish directly to it, and
+// for messages for which the wheel has no room.
 //
 // These ladders were tried, all with RocketMQ's eighteen levels and fourteen more. The numbers are mean hops. The
 // searches were local, so a better ladder may exist.
@@ -71,10 +70,10 @@
 //
 // The cost grows with the horizon: more messages wait in memory, and the cursor is further behind. With a horizon of
 // three seconds, a crash repeats up to three seconds of traffic, under the same ids. So the default is the smallest
-// horizon, in steps of half a second, for which we found round levels that meet both aims. A smaller horizon would need
-// odd levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A longer wait in memory is better than levels that no
-// client requests by name. At 1s, even the best ladder that we found misses both aims. An operator gets a longer
-// horizon by a setting: a ladder whose shortest level is 5s has means of 3.62 and 7.51 with 31 levels.
+// horizon, in steps of half a second, for which the search found round levels that meet both goals. A smaller horizon
+// would need odd levels, such as 18s and 36h at 2.5s or 39s and 89m at 2s. A longer wait in memory is better than
+// levels that no client requests by name. At 1s, even the best ladder of the search misses both goals. An operator can
+// set a longer horizon: a ladder with 5s as the shortest level has means of 3.62 and 7.51 with 31 levels.
 //
 // # The rule
 //
@@ -85,13 +84,13 @@
 //
 // # A millisecond short
 //
-// A message that reaches the broker late by a millisecond just misses its level. This is the most expensive case: 2h is
-// one hop, 2h-1ms is six hops (90m 20m 9m 45s 10s 3s), and 14d-1ms is twelve. But the number of hops has a bound. A
-// message with delay d never passes more levels than the worst delay up to d, however much time the message loses on
-// its way: after a first level L, a remaining time r of at most d-L is left. If r is not below the horizon, the delay
-// L+r, which is at most d, begins with the same L and needs as many hops.
+// If a message reaches the broker a millisecond late, its level does not fit any more. This is the most expensive case:
+// 2h is one hop, 2h-1ms is six hops (90m 20m 9m 45s 10s 3s), and 14d-1ms is twelve. But the number of hops has a bound:
+// a message with delay d never passes more levels than the worst delay up to d, for any loss of time on its way. After
+// a first level L, a remaining time r of at most d-L is left. If r is not below the horizon, the delay L+r, which is at
+// most d, begins with the same L and needs as many hops.
 //
-// A broker avoids most of these hops. Messages leave a level 50 ms before its end (the lookahead), which compensates
+// A broker avoids most of these hops: messages leave a level 50 ms before its end (the lookahead), which compensates
 // for the time in the intake. A caller may also add a part of the lookahead to the remaining time, as slack. The table
 // has the mean hops, if each move takes 0–20 ms:
 //

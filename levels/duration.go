@@ -39,8 +39,8 @@ var units = []unit{
 // ParseDuration parses one or more pairs of a whole number and a unit (w, d, h, m, s, ms), from the longest unit to the
 // shortest and each at most once: "30m", "1h30m", "2d12h", "1500ms". A day always has 24 hours, and a week 7 days.
 //
-// ParseDuration is stricter than [time.ParseDuration] because a duration is one token of a subject. A fraction would
-// split that token at its dot, a number without a unit is ambiguous, and signs, spaces and upper case are mostly
+// ParseDuration is stricter than [time.ParseDuration] because a duration is one token of a subject. The dot of a
+// fraction would split that token, a number without a unit is ambiguous, and signs, spaces and upper case are mostly
 // mistakes. Leading zeros are refused, but a single 0 is valid: a program may format a remaining time of zero as "0s".
 //
 // Every error wraps [ErrDuration].
@@ -59,7 +59,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 
 	var total time.Duration
-	shorter := units // the units shorter than every unit read so far
+	allowed := units // the units shorter than every unit read so far
 	for rest := s; rest != ""; {
 		name := strings.TrimLeft(rest, digits)
 		number := rest[:len(rest)-len(name)]
@@ -76,16 +76,16 @@ func ParseDuration(s string) (time.Duration, error) {
 			return refuse("%s has a leading zero; leave it out", number)
 		}
 
-		named := func(u unit) bool { return u.name == name }
-		i := slices.IndexFunc(shorter, named)
+		matches := func(u unit) bool { return u.name == name }
+		i := slices.IndexFunc(allowed, matches)
 		switch {
-		case i < 0 && !slices.ContainsFunc(units, named):
+		case i < 0 && !slices.ContainsFunc(units, matches):
 			return refuse("%q is not a unit; write whole numbers of w, d, h, m, s and ms, such as 1h30m or 1500ms", name)
 		case i < 0:
 			return refuse("%q is out of order; go from the longest unit to the shortest, each once, such as 1h30m", name)
 		}
-		length := shorter[i].length
-		shorter = shorter[i+1:]
+		length := allowed[i].length
+		allowed = allowed[i+1:]
 
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n > int64((math.MaxInt64-total)/length) {
@@ -110,7 +110,7 @@ func FormatDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0s"
 	}
-	// In milliseconds, because the largest Duration cannot be rounded up in its own unit.
+	// In milliseconds, because the largest Duration cannot be rounded up in nanoseconds.
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {
 		ms++

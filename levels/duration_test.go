@@ -46,8 +46,7 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// wrongDurations are spellings that people and programs write, each with a part of the error that says how to change
-// it.
+// wrongDurations are wrong spellings, each with a part of the error, which names the repair.
 var wrongDurations = []struct{ in, hint string }{
 	{"", "empty"},
 	{"15", "15s for seconds, 15ms for milliseconds"},
@@ -100,7 +99,7 @@ func TestParseDurationRefuses(t *testing.T) {
 			t.Errorf("ParseDuration(%q) = %v with an error, want 0", tt.in, got)
 		}
 		if got, want := err.Error(), tt.hint; !strings.Contains(got, want) {
-			t.Errorf("ParseDuration(%q): error %q does not say %q", tt.in, got, want)
+			t.Errorf("ParseDuration(%q): error %q, want %q in it", tt.in, got, want)
 		}
 	}
 }

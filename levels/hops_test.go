@@ -12,29 +12,29 @@ import (
 //
 //	go test -v -run TestHops ./levels
 
-// TestHopsOfTheDefault: the default ladder meets the aims, with the numbers in doc.go.
-func TestHopsOfTheDefault(t *testing.T) {
+// TestHopsOfDefault: the default ladder meets the goals, with the numbers in doc.go.
+func TestHopsOfDefault(t *testing.T) {
 	l := levels.Default()
 	c := newCounter(l, l.Horizon())
 	tests := []struct {
-		in       time.Duration
-		mean     float64
-		most     int
+		end      time.Duration
+		goal     float64
+		wantMax  int
 		wantMean string
 	}{
 		{2 * time.Hour, 4, 6, "3.93"},
 		{30 * day, 8, 13, "7.90"},
 	}
 	for _, tt := range tests {
-		got := c.below(tt.in)
-		if got.mean > tt.mean {
-			t.Errorf("0-%s: %.2f hops in the mean, want at most %v", levels.FormatDuration(tt.in), got.mean, tt.mean)
+		got := c.count(tt.end)
+		if got.mean > tt.goal {
+			t.Errorf("0-%s: mean of %.2f hops, want at most %v", levels.FormatDuration(tt.end), got.mean, tt.goal)
 		}
 		if got, want := fmt.Sprintf("%.2f", got.mean), tt.wantMean; got != want {
-			t.Errorf("0-%s: %s hops in the mean, doc.go says %s", levels.FormatDuration(tt.in), got, want)
+			t.Errorf("0-%s: mean of %s hops, doc.go says %s", levels.FormatDuration(tt.end), got, want)
 		}
-		if got, want := got.most, tt.most; got != want {
-			t.Errorf("0-%s: at most %d hops, doc.go says %d", levels.FormatDuration(tt.in), got, want)
+		if got, want := got.max, tt.wantMax; got != want {
+			t.Errorf("0-%s: at most %d hops, doc.go says %d", levels.FormatDuration(tt.end), got, want)
 		}
 	}
 }
@@ -50,10 +50,10 @@ func TestHopsPerDelay(t *testing.T) {
 	for _, tt := range tests {
 		l := mustParse(t, tt.name)
 		c := newCounter(l, l.Horizon())
-		in2h, in30d, in366d := c.below(2*time.Hour), c.below(30*day), c.below(366*day+1)
+		in2h, in30d, in366d := c.count(2*time.Hour), c.count(30*day), c.count(366*day+1)
 		got := fmt.Sprintf("2h: %.2f, at most %d; 30d: %.2f, at most %d; 366d: at most %d; minutes in 2h: %.2f; hours in "+
 			"30d: %.2f",
-			in2h.mean, in2h.most, in30d.mean, in30d.most, in366d.most,
+			in2h.mean, in2h.max, in30d.mean, in30d.max, in366d.max,
 			meanOfRound(l, 2*time.Hour, time.Minute), meanOfRound(l, 30*day, time.Hour))
 		if want := tt.want; got != want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, want)
@@ -86,7 +86,7 @@ func TestHopsPerHorizon(t *testing.T) {
 		round2s  = rocketMQ + "3s 8s 12s 45s 15m 40m 50m 5h 12h 18h 1d 3d 7d 14d"
 		round2s5 = rocketMQ + "3s 7s 12s 45s 15m 40m 50m 5h 12h 18h 1d 3d 7d 14d"
 		few2s5   = rocketMQ + "3s 7s 18s 40s 50s 15m 90m 4h 9h 1d 36h 5d 7d 14d"
-		from5s   = "5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h 20s 45s 15m 45m 90m 3h 6h 12h 1d 2d 3d 4d 7d 14d"
+		min5s    = "5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h 20s 45s 15m 45m 90m 3h 6h 12h 1d 2d 3d 4d 7d 14d"
 	)
 	tests := []struct {
 		horizon          time.Duration
@@ -104,15 +104,15 @@ func TestHopsPerHorizon(t *testing.T) {
 		{3000 * time.Millisecond, "default", "default", "2h: 3.93; 30d: 7.90"},
 		{3000 * time.Millisecond, "any", any3s, "2h: 3.79; 30d: 7.43"},
 		{5000 * time.Millisecond, "default", "default", "2h: 3.70; 30d: 7.67"},
-		{5000 * time.Millisecond, "from 5s up", from5s, "2h: 3.62; 30d: 7.51"},
+		{5000 * time.Millisecond, "from 5s up", min5s, "2h: 3.62; 30d: 7.51"},
 	}
 	for _, tt := range tests {
 		l := mustParse(t, tt.spec)
-		if got, most := len(l.Levels()), 32; got > most {
-			t.Errorf("%s: %d levels, want at most %d", tt.name, got, most)
+		if got, limit := len(l.Levels()), 32; got > limit {
+			t.Errorf("%s: %d levels, want at most %d", tt.name, got, limit)
 		}
 		c := newCounter(l, tt.horizon)
-		got := fmt.Sprintf("2h: %.2f; 30d: %.2f", c.below(2*time.Hour).mean, c.below(30*day).mean)
+		got := fmt.Sprintf("2h: %.2f; 30d: %.2f", c.count(2*time.Hour).mean, c.count(30*day).mean)
 		if want := tt.want; got != want {
 			t.Errorf("horizon %v, %s: got %s, want %s", tt.horizon, tt.name, got, want)
 		}
@@ -120,8 +120,8 @@ func TestHopsPerHorizon(t *testing.T) {
 	}
 }
 
-// TestHopsOfTheOptimum computes the fewest hops that any rule could reach with the default levels.
-func TestHopsOfTheOptimum(t *testing.T) {
+// TestHopsOfOptimum computes the fewest hops that any rule could reach with the default levels.
+func TestHopsOfOptimum(t *testing.T) {
 	fewest := fewestHops(levels.Default(), 30*day)
 	mean := func(d time.Duration) float64 {
 		sum := 0
@@ -142,11 +142,11 @@ func TestHopsOfTheOptimum(t *testing.T) {
 //
 //go:norace
 func fewestHops(l levels.Ladder, end time.Duration) []uint8 {
-	all := l.Levels()
+	ladder := l.Levels()
 	fewest := make([]uint8, end/time.Second)
 	for s := int(l.Horizon() / time.Second); s < len(fewest); s++ {
 		best := uint8(255)
-		for _, level := range all {
+		for _, level := range ladder {
 			step := int(level.Delay / time.Second)
 			if step > s {
 				break

@@ -17,24 +17,24 @@ const (
 	// forty idle streams cost almost nothing. Managed accounts permit fewer streams.
 	MaxLevels = 64
 
-	// MinLevel is the minimum delay of a level. A message leaves its level up to 50 ms early, to be on the wheel in time.
-	// A level must be much longer than 50 ms, or the message would pass the level repeatedly.
+	// MinLevel is the minimum delay of a level. A message leaves its level up to 50 ms early, to reach the wheel in time.
+	// So a level must be much longer than 50 ms: otherwise the message would pass the level repeatedly.
 	MinLevel = time.Second
 
 	// MaxLevel is the maximum delay of a level. A message with a longer delay passes the level several times.
 	MaxLevel = 366 * day
 
-	// MinHorizon is the minimum of [Ladder.Horizon]: for a shorter time, a hop is not worth its write. The package comment
-	// explains the three seconds.
+	// MinHorizon is the minimum of [Ladder.Horizon]: for a shorter time, a hop is not worth its write. See "The horizon"
+	// in the package documentation.
 	MinHorizon = 3 * time.Second
 )
 
 // The presets of Parse. RocketMQ's eighteen levels are its messageDelayLevel, so that a user of RocketMQ finds every
-// delay. The package comment explains the choice of the other levels in the default.
+// delay. See "The ladder" in the package documentation for the other levels of the default.
 const (
-	rocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-	standard = rocketMQ + " 3s 7s 20s 45s 15m 90m 4h 6h 12h 1d 2d 3d 7d 14d"
-	short    = "1s 5s 30s 2m 10m 1h 6h 1d"
+	presetRocketMQ = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+	presetDefault  = presetRocketMQ + " 3s 7s 20s 45s 15m 90m 4h 6h 12h 1d 2d 3d 7d 14d"
+	presetShort    = "1s 5s 30s 2m 10m 1h 6h 1d"
 )
 
 // A Level is a fixed delay. Its name is a token of subjects and stream names, and keeps its spelling: "60s" does not
@@ -69,11 +69,11 @@ func Default() Ladder {
 func Parse(spec string) (Ladder, error) {
 	switch strings.TrimSpace(spec) {
 	case "default":
-		spec = standard
+		spec = presetDefault
 	case "rocketmq":
-		spec = rocketMQ
+		spec = presetRocketMQ
 	case "short":
-		spec = short
+		spec = presetShort
 	}
 
 	var levels []Level
@@ -126,7 +126,7 @@ func (l Ladder) Levels() []Level {
 	return slices.Clone(l.levels)
 }
 
-// Lookup returns the level with exactly the given name.
+// Lookup returns the level with the given name. The spelling must be the same.
 func (l Ladder) Lookup(name string) (Level, bool) {
 	for _, level := range l.levels {
 		if level.Name == name {
@@ -143,9 +143,9 @@ func (l Ladder) Horizon() time.Duration {
 	return max(l.levels[0].Delay, MinHorizon)
 }
 
-// Shorter returns the longest level that is shorter than the given level, which need not belong to this ladder. A
-// message hops into it if the stream of the given level is full. The level may be below the horizon. If no level is
-// shorter, ok is false.
+// Shorter returns the longest level that is shorter than the given level, which need not belong to this ladder. If the
+// stream of the given level is full, a message hops into the shorter level, which may be below the horizon. If no level
+// is shorter, ok is false.
 func (l Ladder) Shorter(level Level) (shorter Level, ok bool) {
 	shorter, ok = l.LongestWithin(level.Delay - 1)
 	if !ok {
@@ -157,18 +157,18 @@ func (l Ladder) Shorter(level Level) (shorter Level, ok bool) {
 // LongestWithin returns the longest level that is not longer than d. If all levels are longer, it returns the shortest
 // level and false. It does not allocate.
 func (l Ladder) LongestWithin(d time.Duration) (Level, bool) {
-	longer := sort.Search(len(l.levels), func(i int) bool { return l.levels[i].Delay > d })
+	n := sort.Search(len(l.levels), func(i int) bool { return l.levels[i].Delay > d })
 	switch {
 	case len(l.levels) == 0:
 		return Level{}, false
-	case longer == 0:
+	case n == 0:
 		return l.levels[0], false
 	}
-	return l.levels[longer-1], true
+	return l.levels[n-1], true
 }
 
 // LeaveTime returns the time at which a message leaves a level whose delay ends at end. If the time from end to the due
-// time is too short for another hop, the message leaves at its due time. If not, it leaves at end.
+// time is too short for another hop, the message leaves at its due time. Otherwise it leaves at end.
 func (l Ladder) LeaveTime(end, due time.Time) time.Time {
 	if due.Sub(end) <= l.Horizon() {
 		return due

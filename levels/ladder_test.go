@@ -90,12 +90,12 @@ func manyLevels(n int) string {
 
 func TestDefault(t *testing.T) {
 	l := levels.Default()
-	if got, most := len(l.Levels()), 32; got > most {
-		t.Errorf("%d levels, each a stream; want at most %d", got, most)
+	if got, limit := len(l.Levels()), 32; got > limit {
+		t.Errorf("%d levels, want at most %d, because each is a stream", got, limit)
 	}
 	for _, want := range mustParse(t, "rocketmq").Levels() {
 		if got, ok := l.Lookup(want.Name); !ok || got != want {
-			t.Errorf("Lookup(%q) = %v, %v; RocketMQ has it", want.Name, got, ok)
+			t.Errorf("Lookup(%q) = %v, %v; want RocketMQ's level", want.Name, got, ok)
 		}
 	}
 	if _, ok := l.Next(l.Horizon()); !ok {
@@ -128,7 +128,7 @@ func TestLevelsIsACopy(t *testing.T) {
 	l := mustParse(t, "1s 5s")
 	l.Levels()[0] = levels.Level{Name: "9s", Delay: 9 * time.Second}
 	if got, want := l.String(), "1s 5s"; got != want {
-		t.Errorf("ladder is %q after its copy was changed, want %q", got, want)
+		t.Errorf("after a change of the slice, the ladder is %q, want %q", got, want)
 	}
 }
 
@@ -154,17 +154,17 @@ func TestLongestWithin(t *testing.T) {
 		}
 	}
 	if got, fits := (levels.Ladder{}).LongestWithin(time.Hour); fits || got != (levels.Level{}) {
-		t.Errorf("without levels: %v, %v", got, fits)
+		t.Errorf("without levels: %v, %v; want the zero level, false", got, fits)
 	}
 	if n := testing.AllocsPerRun(100, func() { l.LongestWithin(time.Minute) }); n != 0 {
-		t.Errorf("LongestWithin allocates %.0f times", n)
+		t.Errorf("LongestWithin allocates %.0f times, want 0", n)
 	}
 }
 
 func TestLookup(t *testing.T) {
 	l := mustParse(t, "1s 60s 1h")
 	if got, ok := l.Lookup("60s"); !ok || got.Delay != time.Minute {
-		t.Errorf("Lookup(60s) = %v, %v", got, ok)
+		t.Errorf("Lookup(60s) = %v, %v; want 1m", got, ok)
 	}
 	for _, name := range []string{"", "1m", "60S", "2h"} {
 		if got, ok := l.Lookup(name); ok {

@@ -5,8 +5,8 @@ import "strconv"
 // plainRuns are the plain durations that users write without knowing the levels: small numbers of each unit, and some
 // long times in a short unit (900s, 720m, 168h).
 var plainRuns = []struct {
-	unit           string
-	from, to, step int
+	unit              string
+	first, last, step int
 }{
 	{"ms", 10, 990, 10},
 	{"ms", 1000, 5000, 500},
@@ -28,18 +28,18 @@ var plainRuns = []struct {
 	{"w", 1, 52, 1},
 }
 
-// PlainDurations returns the plain durations that the intake accepts as if they were levels. So a subject such as
+// PlainDurations returns the plain durations that the intake accepts like levels. So a subject such as
 // delay.15m.orders.expire has a stream for any set of levels, and an operator may change the levels. The order is
-// always the same, and no duration comes twice. Some of the durations are also names of levels. The caller must leave
+// always the same, and the durations are unique. Some of the durations are also names of levels. The caller must leave
 // these out, because two streams cannot have the same subject.
 //
-// A list is needed because a JetStream subject has no wildcard for a part of a token: delay.*.> would include the
-// subjects of the levels, and delay.*m.> would match nothing. The price is an intake stream with about 1,300 subjects.
-// Any other duration can be written as delayin.<duration>.
+// The intake needs a list because a JetStream subject has no wildcard for a part of a token: delay.*.> would include
+// the subjects of the levels, and delay.*m.> would match nothing. The price is a stream with about 1,300 subjects. Any
+// other duration can be written as delayin.<duration>.
 func PlainDurations() []string {
 	var names []string
 	for _, run := range plainRuns {
-		for n := run.from; n <= run.to; n += run.step {
+		for n := run.first; n <= run.last; n += run.step {
 			names = append(names, strconv.Itoa(n)+run.unit)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"delaybroker/levels"
 )
 
-// TestHopsAMillisecondShort: a delay that is a millisecond shorter than a level takes a long chain, while the level
+// TestHopsOfMillisecondShort: a delay that is a millisecond shorter than a level takes a long chain, while the level
 // takes one hop.
-func TestHopsAMillisecondShort(t *testing.T) {
+func TestHopsOfMillisecondShort(t *testing.T) {
 	tests := []struct {
 		level, want string
 	}{
@@ -45,9 +45,9 @@ func TestHopsAMillisecondShort(t *testing.T) {
 	}
 }
 
-// TestHopsOfTheLate: a message passes no more levels than the worst delay up to its own, however much time it loses on
+// TestHopsOfLateMessages: a message passes no more levels than the worst delay up to its own, for any loss of time on
 // its way. doc.go explains the reason.
-func TestHopsOfTheLate(t *testing.T) {
+func TestHopsOfLateMessages(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, spec := range []string{"rocketmq", "short", "default"} {
 		l := mustParse(t, spec)
@@ -65,8 +65,8 @@ func TestHopsOfTheLate(t *testing.T) {
 				lost := time.Duration(rng.Int64N(1 << rng.IntN(40))) // up to 9 minutes
 				remaining -= level.Delay + lost
 			}
-			if most := c.below(delay + 1).most; hops > most {
-				t.Fatalf("%s: %d hops for %v, want at most %d", spec, hops, delay, most)
+			if limit := c.count(delay + 1).max; hops > limit {
+				t.Fatalf("%s: %d hops for %v, want at most %d", spec, hops, delay, limit)
 			}
 		}
 	}
@@ -78,12 +78,12 @@ func TestHopsOfTheLate(t *testing.T) {
 // with the whole lookahead as slack, messages reach the wheel late.
 func TestHopsWithSlack(t *testing.T) {
 	const (
-		lookahead = 50 * time.Millisecond
-		slowest   = 20 * time.Millisecond // of one move
-		messages  = 20_000
+		lookahead   = 50 * time.Millisecond
+		maxMoveTime = 20 * time.Millisecond
+		messages    = 20_000
 	)
 	l := levels.Default()
-	all := slices.DeleteFunc(l.Levels(), func(level levels.Level) bool { return level.Delay < l.Horizon() })
+	fitting := slices.DeleteFunc(l.Levels(), func(level levels.Level) bool { return level.Delay < l.Horizon() })
 	delays := []struct {
 		name string
 		pick func(*rand.Rand) time.Duration
@@ -91,7 +91,7 @@ func TestHopsWithSlack(t *testing.T) {
 		{"any in 2h", func(rng *rand.Rand) time.Duration {
 			return l.Horizon() + time.Duration(rng.Int64N(int64(2*time.Hour)))
 		}},
-		{"a level", func(rng *rand.Rand) time.Duration { return all[rng.IntN(len(all))].Delay }},
+		{"a level", func(rng *rand.Rand) time.Duration { return fitting[rng.IntN(len(fitting))].Delay }},
 		{"minutes in 2h", func(rng *rand.Rand) time.Duration { return time.Minute * time.Duration(1+rng.IntN(120)) }},
 	}
 	tests := []struct {
@@ -104,8 +104,8 @@ func TestHopsWithSlack(t *testing.T) {
 	}
 	for _, tt := range tests {
 		rng := rand.New(rand.NewPCG(11, 12))
-		move := func() time.Duration { return time.Duration(rng.Int64N(int64(slowest))) }
-		least := time.Hour
+		move := func() time.Duration { return time.Duration(rng.Int64N(int64(maxMoveTime))) }
+		shortest := time.Hour
 		var means []string
 		for _, kind := range delays {
 			hops := 0
@@ -119,11 +119,11 @@ func TestHopsWithSlack(t *testing.T) {
 					hops++
 					remaining -= level.Delay - lookahead + move()
 				}
-				least = min(least, remaining)
+				shortest = min(shortest, remaining)
 			}
 			means = append(means, fmt.Sprintf("%s: %.2f", kind.name, float64(hops)/messages))
 		}
-		got := fmt.Sprintf("%s; on the wheel %v before due", strings.Join(means, "; "), least.Round(time.Millisecond))
+		got := fmt.Sprintf("%s; on the wheel %v before due", strings.Join(means, "; "), shortest.Round(time.Millisecond))
 		if want := tt.want; got != want {
 			t.Errorf("slack %v:\n got %s\nwant %s", tt.slack, got, want)
 		}

@@ -11,19 +11,19 @@ func at(n int) time.Time { return base.Add(time.Duration(n)) }
 
 // bodies are bodies of a loop over Advance that use the wheel.
 var bodies = []struct {
-	name  string
-	body  func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool
-	got   []int // the values that an Advance to 3 ns yields, of the values 0 to 4, which are due at 0 to 4 ns
-	later []int // the values that a later Advance yields
+	name string
+	body func(t *testing.T, w *Wheel[int], handles []Handle, v int) bool
+	got  []int // the values that an Advance to 3 ns yields; the wheel has the values 0 to 4, due at 0 to 4 ns
+	rest []int // the values that the next Advance yields
 }{
 	{
 		name: "breaks",
-		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool { return v < 1 },
-		got:  []int{0, 1}, later: []int{2, 3, 4},
+		body: func(t *testing.T, w *Wheel[int], handles []Handle, v int) bool { return v < 1 },
+		got:  []int{0, 1}, rest: []int{2, 3, 4},
 	},
 	{
 		name: "adds what is due",
-		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+		body: func(t *testing.T, w *Wheel[int], handles []Handle, v int) bool {
 			if v == 1 {
 				w.Add(at(3), 13)
 				w.Add(at(2), 12)
@@ -31,34 +31,34 @@ var bodies = []struct {
 			}
 			return true
 		},
-		got: []int{0, 1, 10, 2, 12, 3, 13}, later: []int{4},
+		got: []int{0, 1, 10, 2, 12, 3, 13}, rest: []int{4},
 	},
 	{
 		name: "adds what is not due",
-		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+		body: func(t *testing.T, w *Wheel[int], handles []Handle, v int) bool {
 			if v == 3 {
 				w.Add(at(4), 14)
 			}
 			return true
 		},
-		got: []int{0, 1, 2, 3}, later: []int{4, 14},
+		got: []int{0, 1, 2, 3}, rest: []int{4, 14},
 	},
 	{
 		name: "removes",
-		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
-			w.checkRemove(t, hs[v], false)
+		body: func(t *testing.T, w *Wheel[int], handles []Handle, v int) bool {
+			w.checkRemove(t, handles[v], false)
 			if v == 1 {
-				for _, h := range []Handle{hs[2], hs[4]} {
+				for _, h := range []Handle{handles[2], handles[4]} {
 					w.checkRemove(t, h, true)
 				}
 			}
 			return true
 		},
-		got: []int{0, 1, 3}, later: nil,
+		got: []int{0, 1, 3}, rest: nil,
 	},
 	{
 		name: "asks",
-		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+		body: func(t *testing.T, w *Wheel[int], handles []Handle, v int) bool {
 			if got, want := w.Len(), 4-v; got != want {
 				t.Errorf("Len: got %d, want %d", got, want)
 			}
@@ -67,17 +67,17 @@ var bodies = []struct {
 			}
 			return true
 		},
-		got: []int{0, 1, 2, 3}, later: []int{4},
+		got: []int{0, 1, 2, 3}, rest: []int{4},
 	},
 	{
 		name: "advances",
-		body: func(t *testing.T, w *Wheel[int], hs []Handle, v int) bool {
+		body: func(t *testing.T, w *Wheel[int], handles []Handle, v int) bool {
 			if v == 0 {
 				checkFired(t, w, at(2), []int{1, 2})
 			}
 			return true
 		},
-		got: []int{0, 3}, later: []int{4},
+		got: []int{0, 3}, rest: []int{4},
 	},
 }
 
@@ -86,14 +86,14 @@ func TestBody(t *testing.T) {
 	for _, tt := range bodies {
 		t.Run(tt.name, func(t *testing.T) {
 			w := New[int]()
-			var hs []Handle
+			var handles []Handle
 			for i := range 5 {
-				hs = append(hs, w.Add(at(i), i))
+				handles = append(handles, w.Add(at(i), i))
 			}
 			var got []int
 			for _, v := range w.Advance(at(3)) {
 				got = append(got, v)
-				ok := tt.body(t, w, hs, v)
+				ok := tt.body(t, w, handles, v)
 				w.check(t)
 				if !ok {
 					break
@@ -102,7 +102,7 @@ func TestBody(t *testing.T) {
 			if want := tt.got; !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
 			}
-			checkFired(t, w, at(9), tt.later)
+			checkFired(t, w, at(9), tt.rest)
 		})
 	}
 }

@@ -22,32 +22,32 @@ func (w *Wheel[V]) check(t testing.TB) {
 		seen[it.handle] = true
 	}
 
-	for i, it := range o.run[o.popped:] {
+	for i, it := range o.run[o.runIndex:] {
 		count(it)
 		if it.due > o.edge {
 			t.Fatalf("run: due %d after the edge %d", it.due, o.edge)
 		}
-		if i > 0 && it.before(&o.run[o.popped+i-1]) {
+		if i > 0 && it.less(&o.run[o.runIndex+i-1]) {
 			t.Fatalf("run: out of order at %d", i)
 		}
 	}
-	for i, it := range o.late {
+	for i, it := range o.heap {
 		count(it)
 		if it.due > o.edge {
-			t.Fatalf("late: due %d after the edge %d", it.due, o.edge)
+			t.Fatalf("heap: due %d after the edge %d", it.due, o.edge)
 		}
-		if i > 0 && it.before(&o.late[(i-1)/2]) {
-			t.Fatalf("late: not a heap at %d", i)
+		if i > 0 && it.less(&o.heap[(i-1)/2]) {
+			t.Fatalf("heap: out of order at %d", i)
 		}
 	}
-	for r := range levels {
-		if got, want := o.rings.used>>r&1 != 0, o.rings.filled[r] != 0; got != want {
-			t.Fatalf("ring %d: used is %t, want %t", r, got, want)
+	for r := range ringCount {
+		if got, want := o.rings.usedRings>>r&1 != 0, o.rings.usedSlots[r] != 0; got != want {
+			t.Fatalf("ring %d: its bit is %t, want %t", r, got, want)
 		}
-		for i := range fanout {
+		for i := range slotCount {
 			s := &o.rings.slots[r][i]
-			if got, want := o.rings.filled[r]>>i&1 != 0, s.len != 0; got != want {
-				t.Fatalf("slot %d of ring %d: filled is %t, want %t", i, r, got, want)
+			if got, want := o.rings.usedSlots[r]>>i&1 != 0, s.len != 0; got != want {
+				t.Fatalf("slot %d of ring %d: its bit is %t, want %t", i, r, got, want)
 			}
 			if *s != (slot{}) {
 				checkSlot(t, s, r, i, o.edge, count)
@@ -77,10 +77,10 @@ func checkSlot(t testing.TB, s *slot, r, i int, edge instant, count func(item)) 
 			if it.due <= edge {
 				t.Fatalf("slot %d of ring %d: due %d, not after the edge %d", i, r, it.due, edge)
 			}
-			if got, want := (bits.Len64(uint64(it.due^edge))-1)/digit, r; got != want {
+			if got, want := (bits.Len64(uint64(it.due^edge))-1)/digitBits, r; got != want {
 				t.Fatalf("due %d: in ring %d, want %d", it.due, want, got)
 			}
-			if got, want := int(it.due>>(r*digit)%fanout), i; got != want {
+			if got, want := int(it.due>>(r*digitBits)%slotCount), i; got != want {
 				t.Fatalf("due %d: in slot %d, want %d", it.due, want, got)
 			}
 			if it.handle.serial <= last[it.due] {
@@ -103,7 +103,7 @@ func checkSlab[V any](t testing.TB, s *slab[V]) {
 		}
 	}
 	free := 0
-	for i := s.free; i != 0; i = s.cells[i-1].next {
+	for i := s.freeCell; i != 0; i = s.cells[i-1].next {
 		free++
 	}
 	if got, want := used, s.len; got != want {

@@ -6,8 +6,8 @@
 // sleep until exactly the next due time and must never be early. It delivers messages with the same due time in the
 // order in which it added them. Sometimes it removes a message, and after a restart it adds many messages that are
 // already overdue. A binary heap does all of this in log n steps, but in a large heap each step misses the processor's
-// caches. A timing wheel touches little memory, but its resolution is one tick: it knows neither the order inside a
-// slot nor the earliest due time.
+// caches. A timing wheel touches little memory, but its resolution is one tick: the order inside a slot and the
+// earliest due time are unknown.
 //
 // # The design
 //
@@ -29,14 +29,13 @@
 // moves to the last entry of the run.
 //
 // An entry that is added with a due time at or before the edge comes too late for the rings, and goes into the heap.
-// The next entry is the head of the run or the head of the heap, whichever is earlier.
+// The next entry is the earlier of the head of the run and the head of the heap.
 //
-// The values are stored separately, in a slab. The slab knows for every handle whether the handle's entry is still in
-// the wheel. The run, the heap and the rings hold only items: a due time and a handle. Remove removes the value from
-// the slab, and leaves the item in place, to be skipped when its time comes. When more than half of the items belong to
-// removed entries, a sweep drops those items. The sweep and the growth of memory are the only steps that take time in
-// proportion to the number of entries. A Next or Advance that reaches a crowded slot takes time in proportion to the
-// entries of that slot.
+// The values are stored separately, in a slab, which has the handles of all entries in the wheel. The run, the heap and
+// the rings hold only items: a due time and a handle. Remove removes the value from the slab, and leaves the item in
+// place; the wheel skips the item at its due time. When more than half of the items belong to removed entries, a sweep
+// drops those items. The sweep and the growth of memory are the only steps that take time in proportion to the number
+// of entries. A Next or Advance that reaches a crowded slot takes time in proportion to the entries of that slot.
 //
 // # Invariants
 //
@@ -47,11 +46,11 @@
 //     keeps the order, and the rings below it were empty before.
 //  4. An entry is in the wheel if the slab has its handle. Its item is then in exactly one of run, heap and rings.
 //
-// # What it costs
+// # Costs
 //
 // On average, Add and a step of Advance take constant time. They allocate nothing once the memory has reached its size.
-// The weak point is the heap. If Next has returned a due time that is far away, every entry that is then added with an
-// earlier due time goes through the heap, in log n steps.
+// The weak point is the heap. If Next has returned a due time that is far away, every later entry with an earlier due
+// time goes through the heap, in log n steps.
 //
 // An entry takes about 40 bytes in addition to its value. A removed entry takes 24 bytes until a sweep. After a burst,
 // the wheel keeps its memory for the next burst, but no references to values. To release the memory, drop the wheel.
@@ -64,6 +63,6 @@
 //     memory when it is empty.
 //
 // Two designs were not tried. The first is a wheel with ticks: a tick rounds due times up, so even a single timer is
-// late. The second is a wheel whose slots are lists that are linked through the slab. Such lists would permit immediate
-// removal, but distributing a linked list has a cache miss at every entry, while a chunk is read sequentially.
+// late. The second is a wheel with slots that are lists, linked through the slab. Such lists would permit immediate
+// removal, but the distribution of a linked list has a cache miss at every entry, while a chunk is read sequentially.
 package wheel

@@ -10,7 +10,7 @@ func (h *itemHeap) push(it item) {
 	i := len(heap) - 1
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !it.before(&heap[parent]) {
+		if !it.less(&heap[parent]) {
 			break
 		}
 		heap[i] = heap[parent]
@@ -21,26 +21,26 @@ func (h *itemHeap) push(it item) {
 
 // pop removes the first item, which is at index 0. The heap must not be empty.
 func (h *itemHeap) pop() {
-	last := len(*h) - 1
-	it := (*h)[last]
-	*h = (*h)[:last]
+	n := len(*h) - 1
+	it := (*h)[n]
+	*h = (*h)[:n]
 	heap := *h
 	i := 0
 	for {
 		child := 2*i + 1
-		if child >= last {
+		if child >= n {
 			break
 		}
-		if child+1 < last && heap[child+1].before(&heap[child]) {
+		if child+1 < n && heap[child+1].less(&heap[child]) {
 			child++
 		}
-		if it.before(&heap[child]) {
+		if it.less(&heap[child]) {
 			break
 		}
 		heap[i] = heap[child]
 		i = child
 	}
-	if last > 0 {
+	if n > 0 {
 		heap[i] = it
 	}
 }

@@ -40,9 +40,9 @@ func TestRemovedAreSweptOut(t *testing.T) {
 	w.Add(base.Add(-1), 0)
 	w.Add(base.Add(time.Hour), 2)
 	for _, due := range []time.Time{base.Add(-1), base.Add(time.Hour)} {
-		for range 3 * sweepAbove {
+		for range 3 * minSweep {
 			w.Remove(w.Add(due, 9))
-			if got, want := w.order.len, 2*w.Len()+sweepAbove; got > want {
+			if got, want := w.order.len, 2*w.Len()+minSweep; got > want {
 				t.Fatalf("items: got %d, want at most %d", got, want)
 			}
 		}
@@ -54,10 +54,10 @@ func TestRemovedAreSweptOut(t *testing.T) {
 // TestValuesAreCollected: the wheel keeps no reference to a value that has fired or was removed.
 func TestValuesAreCollected(t *testing.T) {
 	w := New[*[64]byte]()
-	gone := make(chan string, 2)
+	collected := make(chan string, 2)
 	add := func(name string) Handle {
 		v := new([64]byte)
-		runtime.AddCleanup(v, func(name string) { gone <- name }, name)
+		runtime.AddCleanup(v, func(name string) { collected <- name }, name)
 		return w.Add(base, v)
 	}
 	w.Add(base.Add(time.Hour), new([64]byte))
@@ -69,7 +69,7 @@ func TestValuesAreCollected(t *testing.T) {
 	for len(want) > 0 {
 		runtime.GC()
 		select {
-		case name := <-gone:
+		case name := <-collected:
 			delete(want, name)
 		case <-time.After(10 * time.Second):
 			t.Fatalf("still referenced: %v", want)

@@ -13,8 +13,8 @@ type model struct {
 	wheel   *Wheel[int]
 	now     time.Time
 	entries []modelEntry // by due time, then insertion
-	handles []Handle     // by value, also of entries that have left the wheel
-	in      []byte       // the input that is not read yet
+	handles []Handle     // by value, including entries that have left the wheel
+	input   []byte       // the input that is not read yet
 	rand    *rand.Rand   // has the same seed for each input
 }
 
@@ -46,12 +46,12 @@ func FuzzWheel(f *testing.F) {
 	f.Fuzz(run)
 }
 
-// run carries out the operations that the input encodes. Each operation checks the whole wheel, so run ignores the end
-// of a long input.
-func run(t *testing.T, in []byte) {
-	in = in[:min(len(in), 600)]
-	m := &model{t: t, wheel: New[int](), now: base, in: in, rand: rand.New(rand.NewPCG(1, 2))}
-	for len(m.in) > 0 {
+// run performs the operations that the input encodes. Each operation checks the whole wheel, so run ignores the end of
+// a long input.
+func run(t *testing.T, input []byte) {
+	input = input[:min(len(input), 600)]
+	m := &model{t: t, wheel: New[int](), now: base, input: input, rand: rand.New(rand.NewPCG(1, 2))}
+	for len(m.input) > 0 {
 		switch m.read() % 8 {
 		case 0:
 			m.add(m.due(m.read()))
@@ -76,8 +76,8 @@ func run(t *testing.T, in []byte) {
 			m.now = m.due(m.read())
 		case 7: // the due time of another entry, or a nanosecond before or after
 			if n := len(m.entries); n > 0 {
-				near := time.Duration(m.read()%3) - 1
-				m.add(m.entries[int(m.read())%n].due.Add(near))
+				offset := time.Duration(m.read()%3) - 1
+				m.add(m.entries[int(m.read())%n].due.Add(offset))
 			}
 		}
 		m.check()
@@ -87,11 +87,11 @@ func run(t *testing.T, in []byte) {
 }
 
 func (m *model) read() byte {
-	if len(m.in) == 0 {
+	if len(m.input) == 0 {
 		return 0
 	}
-	b := m.in[0]
-	m.in = m.in[1:]
+	b := m.input[0]
+	m.input = m.input[1:]
 	return b
 }
 

@@ -1,22 +1,22 @@
 package wheel
 
 const (
-	// A slot with at most maxRun items becomes the run, and is not distributed. With a larger maxRun, the sort would take
-	// longer. With a smaller maxRun, items would be distributed more often.
+	// maxRun is the maximum number of items of a slot that becomes the run; a larger slot is distributed. With a larger
+	// maxRun, the sort would take longer. With a smaller maxRun, items would be distributed more often.
 	maxRun = 64
 
-	// A sweep is worth its cost only with more than sweepAbove items of removed entries.
-	sweepAbove = 1024
+	// minSweep is the number of items of removed entries that a sweep must exceed to be worth its cost.
+	minSweep = 1024
 )
 
-// order keeps the items sorted. It holds no values. It keeps the items of removed entries until a pop or a sweep.
+// order keeps the items sorted. It keeps the items of removed entries until a pop or a sweep.
 type order struct {
-	edge   instant
-	late   itemHeap // due at or before edge
-	run    []item   // due at or before edge, sorted
-	popped int      // items of the run already popped
-	rings  rings    // due after edge
-	len    int
+	edge     instant
+	heap     itemHeap // due at or before edge
+	run      []item   // due at or before edge, sorted
+	runIndex int      // of the first item of the run that was not popped
+	rings    rings    // due after edge
+	len      int
 }
 
 type item struct {
@@ -24,8 +24,8 @@ type item struct {
 	handle Handle
 }
 
-// before reports whether an item comes before other: by due time, then by insertion.
-func (it *item) before(other *item) bool {
+// less reports whether an item comes before other: by due time, then by insertion.
+func (it *item) less(other *item) bool {
 	return it.due < other.due || it.due == other.due && it.handle.serial < other.handle.serial
 }
 
@@ -34,46 +34,46 @@ func (o *order) add(it item) {
 	if it.due > o.edge {
 		o.rings.put(it, o.edge)
 	} else {
-		o.late.push(it)
+		o.heap.push(it)
 	}
 }
 
 // peek returns the first item, or nil if there is none. The pointer is valid until the next call of a method.
 func (o *order) peek() *item {
-	if o.lateFirst() {
-		return &o.late[0]
+	if o.heapFirst() {
+		return &o.heap[0]
 	}
-	if o.popped == len(o.run) && !o.refill() {
+	if o.runIndex == len(o.run) && !o.refill() {
 		return nil
 	}
-	return &o.run[o.popped]
+	return &o.run[o.runIndex]
 }
 
-// pop removes the item that peek has just returned.
+// pop removes the item that peek has returned immediately before.
 func (o *order) pop() {
 	o.len--
-	if o.lateFirst() {
-		o.late.pop()
+	if o.heapFirst() {
+		o.heap.pop()
 	} else {
-		o.popped++
+		o.runIndex++
 	}
 }
 
-func (o *order) lateFirst() bool {
-	return len(o.late) > 0 && (o.popped == len(o.run) || o.late[0].before(&o.run[o.popped]))
+func (o *order) heapFirst() bool {
+	return len(o.heap) > 0 && (o.runIndex == len(o.run) || o.heap[0].less(&o.run[o.runIndex]))
 }
 
-// refill makes the first slot of the rings the run. It returns false if the rings are empty. It may be called only when
-// the run and the heap are empty.
+// refill makes the first slot of the rings the run. It returns false if the rings are empty. The run and the heap must
+// be empty.
 func (o *order) refill() bool {
 	for {
-		s, from, width := o.rings.cutFirst(o.edge)
+		s, start, width := o.rings.cutFirst(o.edge)
 		if s.len == 0 {
 			return false
 		}
 		// A slot that is one nanosecond wide cannot be distributed. Its items are already in order, so sort only reads them.
 		if s.len <= maxRun || width == 1 {
-			o.run, o.popped = o.run[:0], 0
+			o.run, o.runIndex = o.run[:0], 0
 			for c := s.head; c != nil; c = o.rings.recycle(c) {
 				o.run = append(o.run, c.items[:c.len]...)
 			}
@@ -83,7 +83,7 @@ func (o *order) refill() bool {
 		}
 		// An item that is due exactly at this edge stays in the rings only until the next iteration, which makes its slot the
 		// run.
-		o.edge = from
+		o.edge = start
 		for c := s.head; c != nil; c = o.rings.recycle(c) {
 			for _, it := range c.items[:c.len] {
 				o.rings.put(it, o.edge)
@@ -104,20 +104,20 @@ func sort(items []item) {
 
 // sweep drops every item for which keep returns false.
 func (o *order) sweep(keep func(Handle) bool) {
-	run := o.run[o.popped:]
-	o.run, o.popped = o.run[:0], 0
+	run := o.run[o.runIndex:]
+	o.run, o.runIndex = o.run[:0], 0
 	for _, it := range run {
 		if keep(it.handle) {
 			o.run = append(o.run, it)
 		}
 	}
-	// The heap is rebuilt in the same memory. A push never writes to an index that has not been read yet.
-	late := o.late
-	o.late = o.late[:0]
-	for _, it := range late {
+	// The heap is rebuilt in the same memory: a push never writes to an index that was not read.
+	items := o.heap
+	o.heap = o.heap[:0]
+	for _, it := range items {
 		if keep(it.handle) {
-			o.late.push(it)
+			o.heap.push(it)
 		}
 	}
-	o.len = len(o.run) + len(o.late) + o.rings.sweep(o.edge, keep)
+	o.len = len(o.run) + len(o.heap) + o.rings.sweep(o.edge, keep)
 }

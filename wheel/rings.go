@@ -3,23 +3,23 @@ package wheel
 import "math/bits"
 
 const (
-	digit    = 6          // bits of an instant that one ring distinguishes
-	fanout   = 1 << digit // slots of a ring, one for each bit of a uint64
-	levels   = 11         // rings, enough for all 64 bits
-	chunkLen = 20         // items of a chunk, which then has 496 bytes
+	digitBits = 6              // bits of a digit
+	slotCount = 1 << digitBits // slots of a ring, one for each bit of a uint64
+	ringCount = 11             // enough for all 64 bits of an instant
+	chunkLen  = 20             // items of a chunk, which then has 496 bytes
 )
 
 // rings hold the items that are due after the edge. An item is in ring r if digit r, counted from the lowest, is the
 // highest digit in which its due time differs from the edge. It is in slot i of that ring if the digit is i.
 type rings struct {
-	used   uint64         // rings with an item
-	filled [levels]uint64 // slots with an item
-	slots  [levels][fanout]slot
-	free   *chunk
+	usedRings  uint64            // bitmap of the rings with an item
+	usedSlots  [ringCount]uint64 // bitmaps of the slots with an item
+	slots      [ringCount][slotCount]slot
+	freeChunks *chunk
 }
 
-// A slot is a list of items. Items of one due time are in order of insertion. The list consists of chunks, so that it
-// is fast to read and an empty slot needs no memory.
+// A slot is a list of items. Items of one due time are in order of insertion. The list consists of chunks, so that
+// reads are fast, and an empty slot needs no memory.
 type slot struct {
 	head, tail *chunk
 	len        int
@@ -31,12 +31,12 @@ type chunk struct {
 	next  *chunk
 }
 
-// put appends the item to its slot. Its due time must not be before the edge.
+// put appends an item to its slot. The item's due time must not be before the edge.
 func (rs *rings) put(it item, edge instant) {
-	r := (bits.Len64(uint64(it.due^edge)|1) - 1) / digit
-	i := it.due >> (r * digit) % fanout
-	rs.used |= 1 << r
-	rs.filled[r] |= 1 << i
+	r := (bits.Len64(uint64(it.due^edge)|1) - 1) / digitBits
+	i := it.due >> (r * digitBits) % slotCount
+	rs.usedRings |= 1 << r
+	rs.usedSlots[r] |= 1 << i
 	s := &rs.slots[r][i]
 	c := s.tail
 	if c == nil || c.len == chunkLen {
@@ -48,11 +48,11 @@ func (rs *rings) put(it item, edge instant) {
 }
 
 func (rs *rings) extend(s *slot) *chunk {
-	c := rs.free
+	c := rs.freeChunks
 	if c == nil {
 		c = new(chunk)
 	} else {
-		rs.free = c.next
+		rs.freeChunks = c.next
 		c.len, c.next = 0, nil
 	}
 	if s.tail == nil {
@@ -67,32 +67,32 @@ func (rs *rings) extend(s *slot) *chunk {
 // recycle puts a chunk that has been read on the free list, and returns the chunk after it.
 func (rs *rings) recycle(c *chunk) *chunk {
 	next := c.next
-	c.next = rs.free
-	rs.free = c
+	c.next = rs.freeChunks
+	rs.freeChunks = c
 	return next
 }
 
 // cutFirst removes the contents of the earliest slot and returns them, with the instant at which the slot begins and
 // its width. If the rings are empty, the returned slot is empty.
-func (rs *rings) cutFirst(edge instant) (s slot, from, width instant) {
-	if rs.used == 0 {
+func (rs *rings) cutFirst(edge instant) (s slot, start, width instant) {
+	if rs.usedRings == 0 {
 		return slot{}, 0, 0
 	}
-	r := bits.TrailingZeros64(rs.used)
-	i := bits.TrailingZeros64(rs.filled[r])
-	width = 1 << (r * digit)
-	// The higher digits are those of the edge. The top ring has no higher digits: for it, the shift gives 0, and above
-	// masks out all bits.
-	above := ^(width<<digit - 1)
-	return rs.cut(r, i), edge&above | instant(i)*width, width
+	r := bits.TrailingZeros64(rs.usedRings)
+	i := bits.TrailingZeros64(rs.usedSlots[r])
+	width = 1 << (r * digitBits)
+	// The higher digits are equal to the edge's. The top ring has no higher digits: there, the shift gives 0, and the
+	// mask is 0.
+	mask := ^(width<<digitBits - 1)
+	return rs.cut(r, i), edge&mask | instant(i)*width, width
 }
 
 func (rs *rings) cut(r, i int) slot {
 	s := rs.slots[r][i]
 	rs.slots[r][i] = slot{}
-	rs.filled[r] &^= 1 << i
-	if rs.filled[r] == 0 {
-		rs.used &^= 1 << r
+	rs.usedSlots[r] &^= 1 << i
+	if rs.usedSlots[r] == 0 {
+		rs.usedRings &^= 1 << r
 	}
 	return s
 }
@@ -100,9 +100,9 @@ func (rs *rings) cut(r, i int) slot {
 // sweep drops every item for which keep returns false, and returns the number of kept items.
 func (rs *rings) sweep(edge instant, keep func(Handle) bool) int {
 	n := 0
-	for r, filled := range rs.filled {
-		for ; filled != 0; filled &= filled - 1 {
-			s := rs.cut(r, bits.TrailingZeros64(filled))
+	for r, slots := range rs.usedSlots {
+		for ; slots != 0; slots &= slots - 1 {
+			s := rs.cut(r, bits.TrailingZeros64(slots))
 			for c := s.head; c != nil; c = rs.recycle(c) {
 				for _, it := range c.items[:c.len] {
 					if keep(it.handle) {

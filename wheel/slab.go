@@ -9,10 +9,10 @@ type Handle struct {
 
 // A slab holds the values of the entries in the wheel.
 type slab[V any] struct {
-	cells []cell[V]
-	free  uint32 // the first free cell, counted from 1; 0 for none
-	len   int
-	last  uint64 // the last serial given out
+	cells      []cell[V]
+	freeCell   uint32 // the first free cell, counted from 1; 0 for none
+	len        int
+	lastSerial uint64
 }
 
 type cell[V any] struct {
@@ -23,14 +23,14 @@ type cell[V any] struct {
 
 func (s *slab[V]) add(v V) Handle {
 	s.len++
-	s.last++
-	if s.free == 0 {
-		s.cells = append(s.cells, cell[V]{serial: s.last, value: v})
-		return Handle{serial: s.last, cell: uint32(len(s.cells) - 1)}
+	s.lastSerial++
+	if s.freeCell == 0 {
+		s.cells = append(s.cells, cell[V]{serial: s.lastSerial, value: v})
+		return Handle{serial: s.lastSerial, cell: uint32(len(s.cells) - 1)}
 	}
-	h := Handle{serial: s.last, cell: s.free - 1}
+	h := Handle{serial: s.lastSerial, cell: s.freeCell - 1}
 	c := &s.cells[h.cell]
-	s.free = c.next
+	s.freeCell = c.next
 	*c = cell[V]{serial: h.serial, value: v}
 	return h
 }
@@ -46,8 +46,8 @@ func (s *slab[V]) take(h Handle) (v V, ok bool) {
 	}
 	c := &s.cells[h.cell]
 	v = c.value
-	*c = cell[V]{next: s.free}
-	s.free = h.cell + 1
+	*c = cell[V]{next: s.freeCell}
+	s.freeCell = h.cell + 1
 	s.len--
 	return v, true
 }

@@ -38,7 +38,7 @@ func (w *Wheel[V]) Remove(h Handle) bool {
 	if _, ok := w.slab.take(h); !ok {
 		return false
 	}
-	if w.order.len > 2*w.slab.len+sweepAbove {
+	if w.order.len > 2*w.slab.len+minSweep {
 		w.order.sweep(w.slab.has)
 	}
 	return true
@@ -53,7 +53,7 @@ func (w *Wheel[V]) Len() int {
 func (w *Wheel[V]) Next() (time.Time, bool) {
 	for {
 		it := w.order.peek()
-		if it == nil || it.due == never {
+		if it == nil || it.due == neverDue {
 			return time.Time{}, false
 		}
 		if w.slab.has(it.handle) {
@@ -63,25 +63,25 @@ func (w *Wheel[V]) Next() (time.Time, bool) {
 	}
 }
 
-// Advance removes every entry that is due at now or earlier, and yields its due time, in UTC, and its value. Now may be
-// earlier than in the previous call.
+// Advance removes every entry that is due at now or earlier, and yields the entry's due time, in UTC, and value. Now
+// may be earlier than in the previous call.
 //
 // An entry has left the wheel when the loop body gets it. If the body breaks or panics, the entries that were not
 // yielded stay for the next Advance.
 //
 // The body may use the wheel. If the body adds an entry that is due, the same call of Advance yields the entry, in its
-// place among the entries not yet yielded. So a loop whose body adds a due entry for each entry never ends. An entry
-// that the body removes is not yielded. An Advance inside the body removes the entries that are due at its own now, and
-// the outer Advance continues with the remaining entries.
+// place among the entries not yet yielded. So if the body adds a due entry for each entry, the loop never ends. An
+// entry that the body removes is not yielded. An Advance inside the body removes the entries that are due at its own
+// now, and the outer Advance continues with the remaining entries.
 func (w *Wheel[V]) Advance(now time.Time) iter.Seq2[time.Time, V] {
-	// Advance is this short so that the compiler inlines it: otherwise each call allocates its closure.
+	// The compiler inlines only a short function, and without inlining each call allocates the closure.
 	return func(yield func(time.Time, V) bool) {
 		w.advance(now, yield)
 	}
 }
 
 func (w *Wheel[V]) advance(now time.Time, yield func(time.Time, V) bool) {
-	limit := min(instantOf(now), never-1)
+	limit := min(instantOf(now), neverDue-1)
 	for {
 		it := w.order.peek()
 		if it == nil || it.due > limit {

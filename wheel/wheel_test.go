@@ -44,7 +44,7 @@ var dueTimes = []struct {
 	name string
 	from time.Time // of an Advance before Add
 	due  time.Time
-	want time.Time // zero if it never fires
+	want time.Time // zero if the entry never fires
 }{
 	{"one nanosecond ahead", base, base.Add(1), base.Add(1)},
 	{"last of the lowest ring", base, base.Truncate(64).Add(63), base.Truncate(64).Add(63)},
@@ -86,7 +86,7 @@ func TestDueToTheNanosecond(t *testing.T) {
 			}
 			if !ok {
 				if got := fired(w, year9999); got != nil {
-					t.Errorf("Advance: got %v, which never comes", got)
+					t.Errorf("Advance: got %v, which is never due", got)
 				}
 				w.checkRemove(t, h, true)
 				return
