@@ -97,7 +97,7 @@ func (l Load) change(n Names, number int) *nats.Msg {
 func (l Load) cancel(n Names, m *nats.Msg, key string, target int, sequence uint64) *nats.Msg {
 	switch {
 	case l.Side == Scheduler:
-		m.Subject = l.API + ".STREAM.MSG.DELETE." + n.ScheduleStream()
+		m.Subject = l.API + ".STREAM.MSG.DELETE." + n.scheduleStream()
 		m.Header, m.Data = nil, fmt.Appendf(nil, `{"seq":%d,"no_erase":true}`, sequence)
 	case l.Verb == RequestCancel:
 		m.Subject = n.broker.TimerCall("cancel") + key + "." + n.Target(target)

@@ -18,8 +18,7 @@ type Lateness struct {
 	min, max  time.Duration // exact; the minimum may be negative, unlike a value of the histogram
 }
 
-// NewLateness returns an empty Lateness.
-func NewLateness() *Lateness {
+func newLateness() *Lateness {
 	return &Lateness{histogram: hdrhistogram.New(1, maxLateness.Microseconds(), digits)}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func TestPercentiles(t *testing.T) {
-	l := NewLateness()
+	l := newLateness()
 	for ms := 1000; ms >= 1; ms-- {
 		l.Record(time.Duration(ms) * time.Millisecond)
 	}
@@ -29,7 +29,7 @@ func TestPercentiles(t *testing.T) {
 
 // The minimum and the maximum are exact even outside the range of a histogram. Each percentile is between them.
 func TestMinAndMaxAreExact(t *testing.T) {
-	l := NewLateness()
+	l := newLateness()
 	if got := l.Spread(); got != nil {
 		t.Errorf("empty: got %+v, want nil", got)
 	}
@@ -43,7 +43,7 @@ func TestMinAndMaxAreExact(t *testing.T) {
 	if got.P50 < 1234 || got.P50 > 1236 || got.P99 > got.Max {
 		t.Errorf("got %+v, want the median 1234.567 ms, and each percentile at most the maximum", *got)
 	}
-	isEarly := NewLateness()
+	isEarly := newLateness()
 	isEarly.Record(-2 * time.Millisecond)
 	if got, want := *isEarly.Spread(), (Spread{-2, -2, -2, -2, -2, -2}); got != want {
 		t.Errorf("one early arrival: got %+v, want %+v", got, want)
@@ -51,7 +51,7 @@ func TestMinAndMaxAreExact(t *testing.T) {
 }
 
 func TestAddLateness(t *testing.T) {
-	sum, part, empty := NewLateness(), NewLateness(), NewLateness()
+	sum, part, empty := newLateness(), newLateness(), newLateness()
 	for ms := 1; ms <= 100; ms++ {
 		part.Record(time.Duration(ms) * time.Millisecond)
 	}
@@ -68,7 +68,7 @@ func TestAddLateness(t *testing.T) {
 
 // The library of HdrHistogram decodes an encoded histogram.
 func TestEncodeHistogram(t *testing.T) {
-	l := NewLateness()
+	l := newLateness()
 	for us := range 1000 {
 		l.Record(time.Duration(us) * 10 * time.Microsecond)
 	}

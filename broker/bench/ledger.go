@@ -54,7 +54,7 @@ func (t Tally) Err() error {
 // A Ledger counts the arrivals of accepted messages. It is not safe for concurrent use.
 type Ledger struct {
 	tally        Tally
-	clockError   time.Duration // see NewLedger
+	clockError   time.Duration // see newLedger
 	seen         []bool        // by number
 	arrived      int           // number of true values in seen
 	firstArrival time.Time
@@ -68,13 +68,13 @@ type Ledger struct {
 	PlainLate *Lateness
 }
 
-// NewLedger returns a ledger for messages that are numbered from zero. ClockError is the maximum error in the
+// newLedger returns a ledger for messages that are numbered from zero. ClockError is the maximum error in the
 // comparison of a local time with a time by the server's clock. Only an arrival that is earlier by more than ClockError
 // counts as early.
-func NewLedger(count int, clockError time.Duration) *Ledger {
+func newLedger(count int, clockError time.Duration) *Ledger {
 	return &Ledger{
 		tally: Tally{Count: count}, clockError: clockError, seen: make([]bool, count),
-		Late: NewLateness(), Promised: NewLateness(), PlainLate: NewLateness(),
+		Late: newLateness(), Promised: newLateness(), PlainLate: newLateness(),
 	}
 }
 

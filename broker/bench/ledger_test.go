@@ -74,7 +74,7 @@ var tallies = []struct {
 func TestTally(t *testing.T) {
 	for _, test := range tallies {
 		t.Run(test.name, func(t *testing.T) {
-			l := NewLedger(3, test.clockError)
+			l := newLedger(3, test.clockError)
 			for _, a := range test.arrivals {
 				l.Note(a)
 			}
@@ -96,7 +96,7 @@ func TestTally(t *testing.T) {
 // A duplicate does not change the lateness of its message.
 func TestLatenessWithoutDuplicates(t *testing.T) {
 	due := time.Unix(1_700_000_000, 0)
-	l := NewLedger(1, 0)
+	l := newLedger(1, 0)
 	l.Note(Arrival{Due: due, Promised: due.Add(time.Millisecond), At: due.Add(3 * time.Millisecond)})
 	l.Note(Arrival{Due: due, Promised: due.Add(time.Millisecond), At: due.Add(time.Second)})
 	if got, want := l.Late.Spread().Max, 3.0; got != want {
@@ -110,7 +110,7 @@ func TestLatenessWithoutDuplicates(t *testing.T) {
 // The rate does not depend on the order of the arrivals, and does not count duplicates.
 func TestRateOfArrivals(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0)
-	l := NewLedger(5, 0)
+	l := newLedger(5, 0)
 	if got := l.Rate(); got != 0 {
 		t.Errorf("without an arrival: got %v, want 0", got)
 	}
@@ -125,7 +125,7 @@ func TestRateOfArrivals(t *testing.T) {
 
 // A message of another turn, or of another program, counts as unknown.
 func TestForeignMessagesAreUnknown(t *testing.T) {
-	l := NewLedger(1, 0)
+	l := newLedger(1, 0)
 	now := time.Now()
 	for _, payload := range [][]byte{Stamp{Turn: 1, Due: now}.Payload(100), []byte("hello")} {
 		stamp, stamped := ReadStamp(payload)

@@ -122,7 +122,7 @@ func (l Load) RunWith(
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	acks := NewLateness()
+	acks := newLateness()
 	sequences := make([]uint64, l.Count)
 	for i, p := range publishers {
 		for waiting := true; waiting; {
@@ -159,7 +159,7 @@ func (l Load) publisher(
 	}
 	p := &publisher{
 		load: l, next: next, conn: conn, inbox: conn.NewInbox() + ".", first: i, step: min(l.Publishers, l.Count),
-		acks: NewLateness(), finished: make(chan struct{}), refusal: make(chan error, 1),
+		acks: newLateness(), finished: make(chan struct{}), refusal: make(chan error, 1),
 	}
 	p.publishTimes = make([]atomic.Int64, (l.Count-i+p.step-1)/p.step)
 	if l.Verb == Set {

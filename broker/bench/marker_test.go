@@ -36,7 +36,7 @@ func createStreams(t *testing.T, s site) {
 		t.Fatal(err)
 	}
 	_, err := s.create(t.Context(), jetstream.StreamConfig{
-		Name: s.names.TargetStream(), Subjects: []string{s.names.targets()},
+		Name: s.names.targetStream(), Subjects: []string{s.names.targets()},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,18 +34,18 @@ func NewNames(prefix string) (Names, error) {
 func NewPrefix() string { return "bench-" + strings.ToLower(rand.Text()[:8]) }
 
 // Target returns the subject of a target, by its number. The broker and the pipeline deliver to this subject, and
-// TargetStream stores its messages.
+// targetStream stores its messages.
 func (n Names) Target(i int) string  { return n.prefix + "-to." + strconv.Itoa(i) }
 func (n Names) targets() string      { return n.prefix + "-to.>" }
-func (n Names) TargetStream() string { return n.stem() + "-TO" }
+func (n Names) targetStream() string { return n.stem() + "-TO" }
 
 // core returns the subject of a target with a plain subscriber, by the number of the target.
 func (n Names) core(i int) string   { return n.prefix + "-core." + strconv.Itoa(i) }
 func (n Names) coreTargets() string { return n.prefix + "-core.>" }
 
-// ScheduleStream returns the stream of the side Scheduler. The stream has one subject for each schedule. The server
+// scheduleStream returns the stream of the side Scheduler. The stream has one subject for each schedule. The server
 // requires a schedule and its target in the same stream, so the stream also stores the delivered messages.
-func (n Names) ScheduleStream() string { return n.stem() + "-SCHEDULES" }
+func (n Names) scheduleStream() string { return n.stem() + "-SCHEDULES" }
 func (n Names) schedule(i int) string  { return n.prefix + "-schedule." + strconv.Itoa(i) }
 func (n Names) schedules() string      { return n.prefix + "-schedule.*" }
 func (n Names) firing(i int) string    { return n.prefix + "-fired." + strconv.Itoa(i) }
@@ -59,8 +59,8 @@ func (n Names) timer(side Side, key string, target int) string {
 	return n.broker.Timer(key, n.Target(target))
 }
 
-// SourceStream returns the stream that the pipeline reads. Each target has a subject in the stream: see Names.source.
-func (n Names) SourceStream() string { return n.stem() + "-SOURCE" }
+// sourceStream returns the stream that the pipeline reads. Each target has a subject in the stream: see Names.source.
+func (n Names) sourceStream() string { return n.stem() + "-SOURCE" }
 func (n Names) source(i int) string  { return n.prefix + "-source." + strconv.Itoa(i) }
 func (n Names) sources() string      { return n.prefix + "-source.*" }
 
@@ -72,10 +72,10 @@ func (n Names) markerSubject() string { return n.prefix + "-run" }
 func (n Names) Arrivals(side Side) (cfg jetstream.StreamConfig, subject string) {
 	if side == Scheduler {
 		return jetstream.StreamConfig{
-			Name: n.ScheduleStream(), Subjects: []string{n.schedules(), n.firings()}, AllowMsgSchedules: true,
+			Name: n.scheduleStream(), Subjects: []string{n.schedules(), n.firings()}, AllowMsgSchedules: true,
 		}, n.firings()
 	}
-	return jetstream.StreamConfig{Name: n.TargetStream(), Subjects: []string{n.targets()}}, n.targets()
+	return jetstream.StreamConfig{Name: n.targetStream(), Subjects: []string{n.targets()}}, n.targets()
 }
 
 // stem returns the prefix in upper case. A hyphen follows in the names of the run's streams, and an underscore in the

@@ -49,7 +49,7 @@ func (p *pipeline) run(ctx context.Context, dialer Dialer, ready func() error) (
 		return err
 	}
 	defer p.conn.Close()
-	if p.source, err = js.Stream(ctx, p.names.SourceStream()); err != nil {
+	if p.source, err = js.Stream(ctx, p.names.sourceStream()); err != nil {
 		return fmt.Errorf("find the source: %w", err)
 	}
 	ctx, fail := context.WithCancelCause(ctx)

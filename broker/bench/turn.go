@@ -34,7 +34,7 @@ func (t *turn) prepare(ctx context.Context) error {
 	}
 	if t.side == Pipeline {
 		_, err := t.create(ctx, jetstream.StreamConfig{
-			Name: t.site.names.SourceStream(), Subjects: []string{t.site.names.sources()},
+			Name: t.site.names.sourceStream(), Subjects: []string{t.site.names.sources()},
 		})
 		if err != nil {
 			return err

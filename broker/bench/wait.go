@@ -21,7 +21,7 @@ type Wait struct {
 	Count      int
 	Turn       uint32
 	Due        time.Time     // due time of the last message, by the local clock
-	ClockError time.Duration // see NewLedger
+	ClockError time.Duration // see newLedger
 	Plain      int           // see Ledger
 	// Arrived is called with the number of arrivals, several times a second. It may be nil.
 	Arrived func(n int)
@@ -40,7 +40,7 @@ func (w Wait) Ledger(ctx context.Context) (*Ledger, error) {
 		if err == nil {
 			err = sleep(ctx, duplicateWait)
 		}
-		ledger := NewLedger(w.Count, w.ClockError)
+		ledger := newLedger(w.Count, w.ClockError)
 		ledger.Plain = w.Plain
 		if err == nil {
 			err = w.Target.Note(ctx, ledger, w.Turn)

@@ -111,7 +111,7 @@ func ParseForecastQuery(length, by string) (ForecastQuery, error) {
 	case by != "" && by != "hour":
 		return query, fmt.Errorf("by %q: want minute or hour", by)
 	}
-	if limit := MaxBuckets * query.Step; query.Length <= 0 || query.Length > limit {
+	if limit := maxBuckets * query.Step; query.Length <= 0 || query.Length > limit {
 		return query, fmt.Errorf("for %s: want more than 0 and at most %s by the %s", length, levels.FormatDuration(limit),
 			unit)
 	}

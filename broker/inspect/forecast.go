@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// MaxBuckets is the maximum number of buckets of a forecast. It allows one day by minutes, or two months by hours.
-	MaxBuckets = 1440
+	// maxBuckets is the maximum number of buckets of a forecast. It allows one day by minutes, or two months by hours.
+	maxBuckets = 1440
 	// smallLane is the maximum number of messages of a lane that the forecast reads without first counting the matching
 	// messages. The count would cost as much as reading the lane.
 	smallLane = 1000
