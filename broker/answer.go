@@ -48,14 +48,10 @@ type QueryOptions struct {
 // Header returns the headers of a query.
 func (o QueryOptions) Header() nats.Header {
 	h := nats.Header{}
-	if o.History != "" {
-		h.Set(HeaderHistory, o.History)
-	}
+	message.Put(h, HeaderHistory, o.History)
+	message.Put(h, HeaderExcept, o.Except)
 	if o.Targets {
 		h.Set(HeaderTargets, "true")
-	}
-	if o.Except != "" {
-		h.Set(HeaderExcept, o.Except)
 	}
 	return h
 }
@@ -79,7 +75,7 @@ func (b *Broker) AnswerOf(s Status) Answer {
 		Version: b.cfg.Version, Format: b.cfg.Format, Users: b.users, Refused: b.refusals.Recent(time.Now()),
 		Writer: b.journalWriter.Load().State(),
 		Lanes:  s.LaneAnswers(),
-		Totals: s.Totals(b.started),
+		Totals: s.Totals(b.startTime),
 		Pauses: &stats.PausesAnswer{Applied: b.pauses.Applied(), Record: b.pauses.Record()},
 	}
 }
@@ -142,8 +138,6 @@ func (b *Broker) reply(q query) error {
 		return err
 	}
 	m := &nats.Msg{Subject: q.reply, Data: body, Header: nats.Header{}}
-	if seal := b.keys.Policy.Keys.Seal(q.reply, body); seal != "" {
-		m.Header.Set(message.HeaderSeal, seal)
-	}
+	message.Put(m.Header, message.HeaderSeal, b.keys.Policy.Keys.Seal(q.reply, body))
 	return b.links.Control.PublishMsg(m)
 }

@@ -30,32 +30,27 @@ import (
 
 // Broker moves delayed messages from lane to lane and to their targets. New creates a broker, and Run runs it.
 type Broker struct {
-	id      string   // unique among the running instances
-	users   []string // of the connections, if known
-	cfg     Config
-	names   message.Names
-	keys    *provision.Keyring
-	streams *provision.Builder
-	connections
+	id            string   // unique among the running instances
+	users         []string // of the connections, if known
+	cfg           Config
+	names         message.Names
+	keys          *provision.Keyring
+	streams       *provision.Builder
+	links         Links
+	linkStates    *link.States
+	refusals      link.Refusals
+	jetstream     *link.JetStream     // on the control link
+	readJetStream jetstream.JetStream // on the read link
 	leaser        lease.Leaser
 	engine        *engine.Engine
 	tally         *stats.Tally
 	journalWriter atomic.Pointer[journal.Writer] // nil before Run, and without a journal
 	pauses        pauseControl
 	log           *slog.Logger
-	started       time.Time // time of New
+	startTime     time.Time // time of New
 
 	draining atomic.Bool
 	stop     chan error // capacity 1: the reason why this instance must stop
-}
-
-// connections are the broker's connections, and JetStream on two of them.
-type connections struct {
-	links         Links
-	linkStates    *link.States
-	refusals      link.Refusals
-	jetstream     *link.JetStream     // on the control link
-	readJetStream jetstream.JetStream // on the read link
 }
 
 // Config is the configuration of a broker.
@@ -88,11 +83,9 @@ func New(links Links, cfg Config) (*Broker, error) {
 	}
 	b := &Broker{
 		cfg: cfg, names: streams.Policy().Names, keys: streams.Keys(), streams: streams.On(links.Control, js),
-		connections: connections{
-			links: links, linkStates: link.NewStates(links), readJetStream: readJS,
-			jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
-		},
-		users: links.Users(), log: cfg.Log, started: time.Now(), tally: stats.NewTally(cfg.Rates),
+		links: links, linkStates: link.NewStates(links), readJetStream: readJS,
+		jetstream: link.NewJetStream(js, jsapi.Client{Conn: links.Control, API: cfg.APIPrefix}),
+		users:     links.Users(), log: cfg.Log, startTime: time.Now(), tally: stats.NewTally(cfg.Rates),
 		stop: make(chan error, 1),
 	}
 	b.pauses = pauseControl{Keeper: b.newKeeper(), loggedStates: make(map[string]pause.State)}

@@ -62,6 +62,12 @@ type Writer struct {
 	maxBytes  int           // maximum size of joined batches
 	wake      chan struct{} // wakes Run; capacity 1; never closed
 	logLimit  ratelog.Limit
+	start     string // random token of this start of the instance
+
+	// Only Run uses these fields.
+	number   uint64 // number of the last batch
+	previous uint64 // number of the last batch that was acknowledged
+	buffer   []byte // memory for the message's body
 
 	mu           sync.Mutex // guards the fields below; held while one line is encoded
 	openBatch    batch      // the batch to which Add appends
@@ -72,22 +78,12 @@ type Writer struct {
 	lostSpan     span       // records dropped and not yet reported
 	deadline     time.Time  // local time at which a stop must end; zero before BeginStop
 	closed       bool       // Add drops all records
-
-	series
-}
-
-// series numbers the batches. Only Run uses it.
-type series struct {
-	start    string // random token of this start of the instance
-	number   uint64 // number of the last batch
-	previous uint64 // number of the last batch that was acknowledged
-	buffer   []byte // memory for the message's body
 }
 
 // NewWriter returns a writer. Run stores the records. Add may be called before Run.
 func NewWriter(cfg WriterConfig) *Writer {
 	return &Writer{
-		cfg: cfg, series: series{start: rand.Text()[:startChars]}, wake: make(chan struct{}, 1),
+		cfg: cfg, start: rand.Text()[:startChars], wake: make(chan struct{}, 1),
 		fullBytes: min(fullBatch, cfg.MaxPayload/2), maxBytes: min(maxBatch, cfg.MaxPayload/2),
 	}
 }

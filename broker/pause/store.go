@@ -122,9 +122,7 @@ func (s Store) Write(ctx context.Context, l *List, result ReadResult) (uint64, e
 		jetstream.ExpectedLastSubjSeqHeader: {strconv.FormatUint(result.LastSequence, 10)},
 		jetstream.ExpectedStreamHeader:      {stream},
 	}}
-	if r.Seal != "" {
-		m.Header.Set(message.HeaderSeal, r.Seal)
-	}
+	message.Put(m.Header, message.HeaderSeal, r.Seal)
 	reply := s.api().Publish(ctx, stream, m)
 	switch reply.Outcome() {
 	case jsapi.Stored, jsapi.Duplicate:
@@ -143,9 +141,7 @@ func (s Store) Write(ctx context.Context, l *List, result ReadResult) (uint64, e
 func (s Store) Announce(l *List, reply string) error {
 	r := s.Seal(l)
 	m := &nats.Msg{Subject: s.Names.StatusCall(), Reply: reply, Data: r.Body, Header: nats.Header{}}
-	if r.Seal != "" {
-		m.Header.Set(message.HeaderSeal, r.Seal)
-	}
+	message.Put(m.Header, message.HeaderSeal, r.Seal)
 	return s.Conn.PublishMsg(m)
 }
 

@@ -121,14 +121,10 @@ func (m *collectedSpans) take() []sdk.ReadOnlySpan {
 	return spans
 }
 
-// OnStart does nothing.
-func (m *collectedSpans) OnStart(context.Context, sdk.ReadWriteSpan) {}
-
 // OnEnd collects a span.
 func (m *collectedSpans) OnEnd(s sdk.ReadOnlySpan) { m.spans = append(m.spans, s) }
 
-// Shutdown does nothing: Run stops the exporter.
-func (m *collectedSpans) Shutdown(context.Context) error { return nil }
-
-// ForceFlush does nothing.
-func (m *collectedSpans) ForceFlush(context.Context) error { return nil }
+// OnStart, Shutdown and ForceFlush do nothing: Run stops the exporter.
+func (m *collectedSpans) OnStart(context.Context, sdk.ReadWriteSpan) {}
+func (m *collectedSpans) Shutdown(context.Context) error             { return nil }
+func (m *collectedSpans) ForceFlush(context.Context) error           { return nil }

@@ -1,6 +1,9 @@
 package history
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Unknown is the value of a step without data: the instance did not run, or did not report.
 const Unknown = -1
@@ -24,15 +27,11 @@ type Series struct {
 }
 
 func newSeries(length time.Duration, firstStep int64, steps int) Series {
-	s := Series{
+	unknown := func() []int64 { return slices.Repeat([]int64{Unknown}, steps) }
+	return Series{
 		Step: int(length / time.Second), From: firstStep * int64(length/time.Second),
-		Delivered: make([]int64, steps), Refused: make([]int64, steps), Pending: make([]int64, steps),
-		Late: make([][]uint64, steps),
+		Delivered: unknown(), Refused: unknown(), Pending: unknown(), Late: make([][]uint64, steps),
 	}
-	for i := range steps {
-		s.Delivered[i], s.Refused[i], s.Pending[i] = Unknown, Unknown, Unknown
-	}
-	return s
 }
 
 // Add adds another instance's steps to the steps of the same time. It does not trust o: it ignores columns, buckets and
