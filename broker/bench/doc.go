@@ -14,8 +14,8 @@
 //	     ├── bench-part pipeline  the bare pipeline          ┘ and neither for the scheduler
 //	     └── bench-part load      publishes
 //
-// The load has its own process: it would disturb the scheduler and the garbage collector of the run or of the sidecar.
-// Each part ends when its stdin is closed, even after a kill -9 of the run.
+// The load has its own process: a publisher inside the run or the sidecar would share their scheduler and garbage
+// collector. Each part ends when its stdin is closed, even after a kill -9 of the run.
 //
 // # Sides
 //
@@ -30,9 +30,9 @@
 //     target must be in the same stream.
 //   - Pipeline: a process that reads a stream in order. It waits until the first message is due, publishes the message
 //     with an id and the headers of a broker, and purges delivered messages every 100 ms. The pipeline has no retries,
-//     no owner, no second delay and no timers. Any broker has at least this work, so the pipeline's result is an upper
-//     bound for a broker. It has only one stream. So if the delays of a load differ, each message is due immediately.
-//     In the scenarios ingest and pending, the side pipeline is a plain publish, without a sidecar.
+//     no owner, no second delay and no timers. Any broker has at least this work, so no broker can have a better result
+//     than the pipeline. The pipeline has only one stream. So if the delays of a load differ, each message is due
+//     immediately. In the scenarios ingest and pending, the side pipeline is a plain publish, without a sidecar.
 //
 // # Measurements
 //
