@@ -56,7 +56,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 	}
 	c.Flags().StringVar(&o.length, "for", levels.FormatDuration(inspect.DefaultAhead), "length of the forecast")
 	c.Flags().StringVar(&o.unit, "by", "", "minute or hour (default: minute up to 2h, else hour)")
-	addPatternFlag(c.Flags(), &o.target, "target", "for this target; wildcards as in 'orders.>'")
+	addPatternFlag(c.Flags(), &o.target)
 	c.Flags().Uint64Var(&o.maxRead, "most", defaultAheadRead,
 		"maximum number of headers to read; 0 for an estimate of all lanes")
 	addCompletion(c, "by", "minute", "hour")

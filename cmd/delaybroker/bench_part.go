@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,10 +16,14 @@ import (
 	"os/signal"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"delaybroker/broker"
 	"delaybroker/broker/bench"
+	"delaybroker/broker/config"
 	"delaybroker/cmd/delaybroker/embedded"
+	"delaybroker/cmd/delaybroker/links"
 	"delaybroker/cmd/delaybroker/settings"
 )
 
@@ -156,4 +161,43 @@ func (l *readyLog) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
+}
+
+// benchHost returns the server to measure, which is the configured one or a temporary one, and the commands of the
+// other processes of the run. end stops a temporary server.
+func (a *app) benchHost(ctx context.Context, plan bench.Plan) (host bench.Host, end func() error, err error) {
+	cfg, err := settings.Read()
+	if err != nil {
+		return host, nil, err
+	}
+	if plan.Scenario.Named() && !cfg.Broker.Timers {
+		return host, nil, fmt.Errorf("%w: bench %s needs named timers: remove DELAY_TIMERS=off", errUsage, plan.Scenario)
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return host, nil, fmt.Errorf("find this program: %w", err)
+	}
+	parts := benchParts{executable: executable, prefix: bench.NewPrefix()}
+	if parts.http, err = freeAddress(); err != nil {
+		return host, nil, err
+	}
+	access, end := cfg.Access, func() error { return nil }
+	if cfg.Embedded != nil {
+		host.Server, err = bench.StartChild(ctx, bench.PartServer, parts.command(bench.PartServer), struct{}{})
+		if err != nil {
+			return host, nil, err
+		}
+		end = host.Server.Stop
+		parts.url, access = host.Server.URL, links.Access{URL: host.Server.URL}
+	}
+	host.Command, host.Prefix, host.Replicas = parts.command, parts.prefix, cfg.Broker.Copies
+	host.Dialer = a.benchDialer(ctx, access, cfg.Broker)
+	return host, end, nil
+}
+
+func (a *app) benchDialer(ctx context.Context, access links.Access, cfg broker.Config) bench.Dialer {
+	return bench.Dialer{
+		Connect:   func() (*nats.Conn, error) { return a.connect(ctx, access) },
+		APIPrefix: cmp.Or(cfg.APIPrefix, config.APIPrefix(cfg.JSDomain)),
+	}
 }

@@ -44,7 +44,7 @@ type letterChoice struct {
 func (c *letterChoice) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	addListFlag(cmd, &c.codes, "code", message.Codes(), "only with this code; several are comma separated")
-	addPatternFlag(f, &c.target, "target", "only to this target; wildcards as in 'orders.>'")
+	addPatternFlag(f, &c.target)
 	f.StringVar(&c.since, "since", "", "dead since this time (RFC 3339), or for at most this duration (2h)")
 	f.StringVar(&c.until, "until", "", "dead before this time, or for longer than this duration")
 	f.StringSliceVar(&c.ids, "id", nil, "only with this Delay-Id or number; several are comma separated")

@@ -46,9 +46,9 @@ func addFlag[T any](f *pflag.FlagSet, value *T, name, usage string, parse func(t
 	f.Var(&parsedFlag[T]{value: value, kind: "string", parse: parse}, name, usage)
 }
 
-// addPatternFlag adds a flag for a pattern of targets. Without the flag, the command applies to all targets.
-func addPatternFlag(f *pflag.FlagSet, value *string, name, usage string) {
-	addFlag(f, value, name, usage, func(text string) (string, error) {
+// addPatternFlag adds --target, a pattern of targets. Without the flag, the command applies to all targets.
+func addPatternFlag(f *pflag.FlagSet, value *string) {
+	addFlag(f, value, "target", "only for this target; wildcards as in 'orders.>'", func(text string) (string, error) {
 		if !message.ValidPattern(text) {
 			return "", errPattern
 		}

@@ -54,7 +54,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	f := c.Flags()
-	addPatternFlag(f, &o.Target, "target", "only to this target; wildcards as in 'orders.>'")
+	addPatternFlag(f, &o.Target)
 	f.StringVar(&o.since, "since", "", "since this time (RFC 3339), or this duration ago (2h)")
 	f.StringVar(&o.until, "until", "", "before this time, or this duration ago")
 	f.StringSliceVar(&o.IDs, "id", nil, "only with this Delay-Id, or <stream>-<sequence>; several are comma separated")

@@ -64,7 +64,7 @@ exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	f := c.Flags()
-	addPatternFlag(f, &query.Target, "target", "for this target; wildcards as in 'orders.>'")
+	addPatternFlag(f, &query.Target)
 	addFlag(f, &query.After, "due-after",
 		"only due at this time or later: a duration from now (10m), or a time with a zone", parseBound)
 	addFlag(f, &query.Before, "due-before",

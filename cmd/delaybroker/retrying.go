@@ -46,7 +46,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 		},
 	}
 	f := c.Flags()
-	addPatternFlag(f, &query.Target, "target", "for this target; wildcards as in 'orders.>'")
+	addPatternFlag(f, &query.Target)
 	addFlag(f, &query.From, "from", "continue at the end of an earlier run: a stream and a sequence", parseRetryPosition)
 	addCountFlag(f, &query.MaxRead, "most", "", defaultRetryLook, 1, noBound, "maximum number of messages to read")
 	addCountFlag(f, &limit, "limit", "", defaultRetryGroups, 0, noBound, "maximum number of lines; 0 for all")

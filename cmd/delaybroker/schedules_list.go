@@ -40,7 +40,7 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings`,
 			return a.fallBackToBroker(err, func() error { return a.listSchedules(cmd.Context(), a.askRecurs(cmd.Context(), f)) })
 		},
 	}
-	addPatternFlag(c.Flags(), &o.target, "target", "only to this target; wildcards as in 'reports.>'")
+	addPatternFlag(c.Flags(), &o.target)
 	c.Flags().StringVar(&o.key, "name", "", "only with this name; * for any characters, as in 'night*'")
 	c.Flags().StringVar(&set, "set", "", "only of this set: see schedules apply")
 	return c

@@ -2,15 +2,19 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"delaybroker/broker/client"
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
@@ -116,4 +120,35 @@ func (a *app) showArrival(m arrival, headers bool) {
 func (a *app) rowOf(at, late, due, subject, id, body string) {
 	line := fmt.Sprintf("%-12s  %9s  %-12s  %-20s  %-34s  %s", at, late, due, subject, id, body)
 	a.Printf("%s\n", strings.TrimRight(line, " "))
+}
+
+// An arrival is a message that a subscriber received. Its lateness is by the local clock.
+type arrival struct {
+	client.Arrival // without a due time if no broker delivered the message
+
+	message *nats.Msg
+}
+
+// newArrival returns an arrival at the current time.
+func newArrival(m *nats.Msg) arrival {
+	delay, _ := client.ParseArrival(m)
+	return arrival{delay, m}
+}
+
+// MarshalJSON leaves out the due time, the lateness and the id if no broker delivered the message.
+func (a arrival) MarshalJSON() ([]byte, error) {
+	m := a.message
+	object := map[string]any{"time": a.At.UTC(), "subject": m.Subject}
+	if !a.Due.IsZero() {
+		object["due"], object["late_ms"], object["id"] = a.Due, terminal.Milliseconds(a.Lateness()), a.ID
+	}
+	if len(m.Header) > 0 {
+		object["headers"] = m.Header
+	}
+	if utf8.Valid(m.Data) {
+		object["body"] = string(m.Data)
+	} else {
+		object["body_base64"] = m.Data
+	}
+	return json.Marshal(object)
 }

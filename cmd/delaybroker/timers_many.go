@@ -31,7 +31,7 @@ type timerSelection struct {
 
 func (o *timerSelection) addFlags(c *cobra.Command) {
 	f := c.Flags()
-	addPatternFlag(f, &o.target, "target", "only to this target; wildcards as in 'orders.>'")
+	addPatternFlag(f, &o.target)
 	f.StringVar(&o.key, "key", "", "only with this key; * for any characters, as in 'order-*'")
 	addTimeFlag(f, &o.dueFrom, "due-from", "only due at this time or later: RFC 3339")
 	addTimeFlag(f, &o.dueTo, "due-to", "only due before this time: RFC 3339")

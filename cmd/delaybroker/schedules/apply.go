@@ -15,8 +15,8 @@ import (
 // ErrEmpty is returned when a file without schedules would remove its whole set, and Apply.AllowEmpty is not set.
 var ErrEmpty = errors.New("the file has no schedules; nothing was changed")
 
-// maxTries is the maximum number of attempts to change one schedule while other clients change it.
-const maxTries = 5
+// maxAttempts is the maximum number of attempts to change one schedule while other clients change it.
+const maxAttempts = 5
 
 // Timers is the store of the schedules: a *store.Timers, or a wrapper of one.
 type Timers interface {
@@ -73,7 +73,7 @@ func (a Apply) Run(ctx context.Context, report func(Result)) error {
 }
 
 // stale returns the schedules of the set that are not in the file.
-func (a Apply) stale(ctx context.Context) (all []scheduleKey, err error) {
+func (a Apply) stale(ctx context.Context) (keys []scheduleKey, err error) {
 	if a.NoRemoval {
 		return nil, nil
 	}
@@ -86,11 +86,11 @@ func (a Apply) stale(ctx context.Context) (all []scheduleKey, err error) {
 			return nil, err
 		}
 		if p := (scheduleKey{row.Key, row.Target}); !wanted[p] {
-			all = append(all, p)
+			keys = append(keys, p)
 			wanted[p] = true
 		}
 	}
-	return all, nil
+	return keys, nil
 }
 
 // runStep reads a schedule, plans its step and executes it. The publish expects the entry that was read. If another
@@ -98,7 +98,7 @@ func (a Apply) stale(ctx context.Context) (all []scheduleKey, err error) {
 func (a Apply) runStep(
 	ctx context.Context, name, target string, plan func(current timer.State, now time.Time) Step,
 ) (r Result) {
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		current, err := a.Timers.Read(ctx, name, target)
 		var now time.Time
 		if err == nil {
@@ -117,7 +117,7 @@ func (a Apply) runStep(
 			r.Why = answer.Why
 		}
 		retry := r.Outcome == timer.Conflict || r.Outcome == timer.TooLate
-		if err != nil || !retry || try == maxTries || ctx.Err() != nil {
+		if err != nil || !retry || attempt == maxAttempts || ctx.Err() != nil {
 			return r
 		}
 	}

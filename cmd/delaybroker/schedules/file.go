@@ -69,80 +69,80 @@ func (r *reader) file(text []byte) (f File) {
 		return f
 	}
 	top := document.Content[0]
-	all, ok := r.fields(top, "the file", []string{"set", "schedules"})
+	fields, ok := r.fields(top, "the file", []string{"set", "schedules"})
 	if !ok {
 		return f
 	}
-	if f.Set = r.text(all["set"]); f.Set == "" {
+	if f.Set = r.text(fields["set"]); f.Set == "" {
 		r.refuse(top.Line, "set is missing: a name by which later runs recognize these schedules")
 	} else if problem := entry.CheckKey(f.Set); problem != nil {
-		r.refuse(all["set"].Line, "set: %s", strings.Replace(problem.Sentence, "the key", "the name", 1))
+		r.refuse(fields["set"].Line, "set: %s", strings.Replace(problem.Sentence, "the key", "the name", 1))
 	}
-	if all["schedules"] == nil {
+	if fields["schedules"] == nil {
 		r.refuse(top.Line, "schedules is missing: a mapping from names to schedules; {} for none")
 		return f
 	}
-	f.Schedules = r.schedules(all["schedules"])
+	f.Schedules = r.schedules(fields["schedules"])
 	return f
 }
 
-func (r *reader) schedules(n *yaml.Node) (all []Schedule) {
+func (r *reader) schedules(n *yaml.Node) (list []Schedule) {
 	for _, pair := range r.pairs(n, "schedules") {
 		if s, ok := r.schedule(pair.key, pair.value); ok {
-			all = append(all, s)
+			list = append(list, s)
 		}
 	}
-	return all
+	return list
 }
 
 // pair is a key of a mapping with its value.
 type pair struct{ key, value *yaml.Node }
 
 // pairs returns the pairs of a mapping. It checks for duplicate keys, since the library does not check nodes.
-func (r *reader) pairs(n *yaml.Node, what string) (all []pair) {
+func (r *reader) pairs(n *yaml.Node, owner string) (list []pair) {
 	n = resolveAlias(n)
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil
 	}
 	if n.Kind != yaml.MappingNode {
-		r.refuse(n.Line, "%s: want keys and values", what)
+		r.refuse(n.Line, "%s: want keys and values", owner)
 		return nil
 	}
 	seen := make(map[string]int)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if first := seen[key.Value]; first > 0 {
-			r.refuse(key.Line, "%s: duplicate key %q, first in line %d", what, key.Value, first)
+			r.refuse(key.Line, "%s: duplicate key %q, first in line %d", owner, key.Value, first)
 			continue
 		}
 		seen[key.Value] = key.Line
-		all = append(all, pair{key, resolveAlias(n.Content[i+1])})
+		list = append(list, pair{key, resolveAlias(n.Content[i+1])})
 	}
-	return all
+	return list
 }
 
 // fields returns the values of a mapping, by key. It reports unknown keys.
-func (r *reader) fields(n *yaml.Node, what string, known []string) (all map[string]*yaml.Node, ok bool) {
+func (r *reader) fields(n *yaml.Node, owner string, known []string) (values map[string]*yaml.Node, ok bool) {
 	if resolveAlias(n).Kind != yaml.MappingNode {
-		r.refuse(n.Line, "%s: want keys and values: %s", what, strings.Join(known, ", "))
+		r.refuse(n.Line, "%s: want keys and values: %s", owner, strings.Join(known, ", "))
 		return nil, false
 	}
-	all = make(map[string]*yaml.Node)
-	for _, p := range r.pairs(n, what) {
+	values = make(map[string]*yaml.Node)
+	for _, p := range r.pairs(n, owner) {
 		switch {
 		case slices.Contains(known, p.key.Value):
-			all[p.key.Value] = p.value
+			values[p.key.Value] = p.value
 		case keyHints[p.key.Value] != "":
-			r.refuse(p.key.Line, "%s: %s", what, keyHints[p.key.Value])
+			r.refuse(p.key.Line, "%s: %s", owner, keyHints[p.key.Value])
 		default:
 			hint := "want " + strings.Join(known, ", ")
 			if nearest := spelling.Nearest(p.key.Value, known); nearest != "" {
 				hint = nearest + "?"
 			}
-			r.refuse(p.key.Line, "%s: unknown key %q (%s)", what, p.key.Value, hint)
+			r.refuse(p.key.Line, "%s: unknown key %q (%s)", owner, p.key.Value, hint)
 		}
 	}
-	return all, true
+	return values, true
 }
 
 // keyHints has explanations for unknown keys that a user may expect to exist.

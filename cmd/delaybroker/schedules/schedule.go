@@ -38,7 +38,7 @@ var options = []string{
 
 // schedule parses one schedule. ok is false if it has problems, which are noted.
 func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
-	before := len(r.problems)
+	problems := len(r.problems)
 	s = Schedule{Name: key.Value, Header: make(message.Header), Line: key.Line}
 	if problem := entry.CheckKey(s.Name); problem != nil {
 		r.refuse(key.Line, "%s", strings.Replace(problem.Sentence, "the key", "the name", 1))
@@ -59,14 +59,14 @@ func (r *reader) schedule(key, value *yaml.Node) (s Schedule, ok bool) {
 	}
 	s.First = r.moment(s.Name+": first", fields["first"])
 	s.Last = r.moment(s.Name+": last", fields["last"])
-	if len(r.problems) == before {
+	if len(r.problems) == problems {
 		r.validate(s)
 	}
-	return s, len(r.problems) == before
+	return s, len(r.problems) == problems
 }
 
 // moment parses a time. It returns the zero time if there is none.
-func (r *reader) moment(what string, n *yaml.Node) time.Time {
+func (r *reader) moment(name string, n *yaml.Node) time.Time {
 	text := r.text(n)
 	if text == "" {
 		return time.Time{}
@@ -74,7 +74,7 @@ func (r *reader) moment(what string, n *yaml.Node) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
 		r.refuse(n.Line, "%s %q: want a time with a zone, such as 2026-12-24T18:00:00Z; a file is applied repeatedly, "+
-			"so a duration would begin each time", what, text)
+			"so a duration would begin each time", name, text)
 	}
 	return t
 }

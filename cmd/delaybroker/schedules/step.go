@@ -138,43 +138,43 @@ func phase(want entry.Pending, current timer.State, s Schedule, now time.Time) t
 }
 
 // differences returns the differences between the file and the entry.
-func differences(want entry.Pending, current timer.State, s Schedule, now time.Time) (all []Difference) {
-	have := current.Entry.Pending
+func differences(want entry.Pending, current timer.State, s Schedule, now time.Time) (list []Difference) {
+	stored := current.Entry.Pending
 	note := func(in, was, will string) {
 		if was != will {
-			all = append(all, Difference{in, was, will})
+			list = append(list, Difference{in, was, will})
 		}
 	}
-	note("set", have.Recurs.Owner, want.Recurs.Owner)
-	haveTable, wantTable := have.Recurs.Table, want.Recurs.Table
-	note("table", haveTable.String(), wantTable.String())
-	if !sameFirst(want, have, s, now) {
-		note("first", text.Moment(have.Recurs.First), text.Moment(s.First))
+	note("set", stored.Recurs.Owner, want.Recurs.Owner)
+	storedTable, wantTable := stored.Recurs.Table, want.Recurs.Table
+	note("table", storedTable.String(), wantTable.String())
+	if !sameFirst(want, stored, s, now) {
+		note("first", text.Moment(stored.Recurs.First), text.Moment(s.First))
 	}
-	note("rounds", strconv.Itoa(haveTable.Rounds), strconv.Itoa(wantTable.Rounds))
-	note("last", text.Moment(haveTable.Last), text.Moment(s.Last))
-	note("missed", string(haveTable.Missed), string(wantTable.Missed))
-	note("jitter", haveTable.Words().Jitter, wantTable.Words().Jitter)
-	note("deliver", string(have.Mode), string(want.Mode))
-	note("expires", expiryText(have), expiryText(want))
-	note("ttl", have.TTL, want.TTL)
-	note("attempts", strconv.Itoa(have.MaxAttempts), strconv.Itoa(want.MaxAttempts))
-	names := slices.Collect(maps.Keys(have.User))
+	note("rounds", strconv.Itoa(storedTable.Rounds), strconv.Itoa(wantTable.Rounds))
+	note("last", text.Moment(storedTable.Last), text.Moment(s.Last))
+	note("missed", string(storedTable.Missed), string(wantTable.Missed))
+	note("jitter", storedTable.Words().Jitter, wantTable.Words().Jitter)
+	note("deliver", string(stored.Mode), string(want.Mode))
+	note("expires", expiryText(stored), expiryText(want))
+	note("ttl", stored.TTL, want.TTL)
+	note("attempts", strconv.Itoa(stored.MaxAttempts), strconv.Itoa(want.MaxAttempts))
+	names := slices.Collect(maps.Keys(stored.User))
 	names = slices.AppendSeq(names, maps.Keys(want.User))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		note("header "+name, strings.Join(have.User[name], ", "), strings.Join(want.User[name], ", "))
+		note("header "+name, strings.Join(stored.User[name], ", "), strings.Join(want.User[name], ", "))
 	}
 	note("body", string(current.In.Data), string(s.Body))
-	return all
+	return list
 }
 
 // sameFirst reports whether the entry has the first time of the file. If that time is past, only its phase in the
 // interval counts.
-func sameFirst(want, have entry.Pending, s Schedule, now time.Time) bool {
-	every, first := want.Recurs.Table.Every, have.Recurs.First
+func sameFirst(want, stored entry.Pending, s Schedule, now time.Time) bool {
+	every, first := want.Recurs.Table.Every, stored.Recurs.First
 	switch {
-	case s.First.IsZero(), every > 0 && every != have.Recurs.Table.Every:
+	case s.First.IsZero(), every > 0 && every != stored.Recurs.Table.Every:
 		return true
 	case s.First.After(now):
 		return first.Equal(s.First)
