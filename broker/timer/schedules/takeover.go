@@ -80,30 +80,19 @@ func (o TakeOver) Stream(ctx context.Context, stream string, each func(Result) e
 		if _, ours := o.Rules.Lookup(m.Subject); !ours || len(m.Header[jetstream.ScheduleHeader]) == 0 {
 			continue
 		}
-		took, err := o.one(ctx, stream, m.Sequence)
+		t := taking{TakeOver: o, Result: Result{Subject: m.Subject, Fate: Left}}
+		err := t.run(ctx, stream, m.Sequence)
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			continue // the schedule has fired, or was replaced by a later message
 		case err != nil:
 			return fmt.Errorf("take over %s: %w", m.Subject, err)
 		}
-		if err := each(took); err != nil {
+		if err := each(t.Result); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// one takes over the schedule of one message.
-func (o TakeOver) one(ctx context.Context, stream string, sequence uint64) (Result, error) {
-	m, err := o.Store.API.Message(ctx, stream, sequence)
-	if err != nil {
-		return Result{}, err
-	}
-	t := taking{TakeOver: o, request: m.Incoming(stream), Result: Result{Subject: m.Subject, Fate: Left}}
-	t.When = get(t.request.Header, jetstream.ScheduleHeader)
-	err = t.run(ctx)
-	return t.Result, err
 }
 
 // taking is the state of the take-over of one schedule.
@@ -114,7 +103,14 @@ type taking struct {
 	change  Change           // the change that the broker makes for the message
 }
 
-func (t *taking) run(ctx context.Context) (err error) {
+// run takes over the schedule of one message.
+func (t *taking) run(ctx context.Context, stream string, sequence uint64) error {
+	m, err := t.Store.API.Message(ctx, stream, sequence)
+	if err != nil {
+		return err
+	}
+	t.request = m.Incoming(stream)
+	t.When = get(t.request.Header, jetstream.ScheduleHeader)
 	maps.DeleteFunc(t.request.Header, func(name string, _ []string) bool { // the server has checked these conditions
 		return strings.HasPrefix(name, "Nats-Expected-")
 	})
@@ -220,15 +216,11 @@ func (t *taking) announced(ctx context.Context, target string) (time.Time, error
 		return time.Time{}, err
 	}
 	h := m.Incoming(t.request.Stream).Header
-	if by := get(h, jetstream.SchedulerHeader); by != t.Subject {
-		return time.Time{}, nil
+	next, err := time.Parse(time.RFC3339Nano, get(h, jetstream.ScheduleNextHeader))
+	if err != nil || get(h, jetstream.SchedulerHeader) != t.Subject {
+		return time.Time{}, nil // for "purge", an earlier schedule of the same subject has ended
 	}
-	next := get(h, jetstream.ScheduleNextHeader)
-	at, err := time.Parse(time.RFC3339Nano, next)
-	if err != nil {
-		return time.Time{}, nil // "purge": an earlier schedule of the same subject has ended
-	}
-	return at, nil
+	return next, nil
 }
 
 // move stores the schedule in the broker, and then deletes it from the server's stream.

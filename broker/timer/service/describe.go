@@ -14,8 +14,8 @@ const (
 	description    = "Looks at named timers, cancels, moves, fires, pauses and resumes them"
 )
 
-// questionsTo returns the subjects of the requests of "nats micro" that the instance with this id answers: requests to
-// all services, to services of this name, and to this instance.
+// questionsTo returns the subjects of the requests of "nats micro" to all services, to services of this name, and to
+// the instance with this id.
 func questionsTo(id string) map[string]micro.Verb {
 	all := make(map[string]micro.Verb)
 	for _, verb := range []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb} {

@@ -11,12 +11,11 @@ import (
 type request struct {
 	*nats.Msg
 	to       *endpoint
-	tenant   string // the first token of the request's targets; empty for a request about all targets
+	tenant   string // see endpoint.tenant
 	received time.Time
 }
 
-// queue holds requests until a worker takes them. Tenants take turns, so no request waits behind many of another
-// tenant. When the queue is full, the tenant with the most requests in it loses one.
+// queue holds requests until a worker takes them: see the package documentation.
 type queue struct {
 	max   int // the maximum number of waiting requests
 	share int // the maximum number of requests of one tenant that workers have at once

@@ -185,7 +185,7 @@ func (s *Service) receive(m *nats.Msg) {
 	}
 }
 
-// tenant returns the first token of the targets in a subject of the endpoint.
+// tenant returns the first token of the targets in a subject of the endpoint; empty for all targets.
 func (e *endpoint) tenant(subject string) string {
 	rest := strings.TrimPrefix(subject, e.root)
 	switch {

@@ -25,8 +25,8 @@ import (
 const (
 	// readTimeout is the timeout for reading the last entry.
 	readTimeout = 2 * time.Second
-	// maxUnavailable is the number of consecutive publishes without a listener after which the attempt ends. Fewer such
-	// publishes may occur while the stream elects a leader.
+	// maxUnavailable is the number of consecutive publishes without a listener after which an attempt ends. An election
+	// causes fewer.
 	maxUnavailable = 20
 	// electionWait is the maximum time to wait for a leader that a majority follows. An election takes less.
 	electionWait = 4 * time.Second
@@ -88,7 +88,7 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 	a := t.attempt(w)
 	err := a.Run(ctx, a, w.Verb == timer.Set || w.Verb == timer.Cancel && w.Generation > 0 && !a.schedule())
 	if err != nil && a.Doubt.Unanswered { // a refusal is final only if no other publish is in doubt
-		a.known, err = unknown(w.Generation, err.Error()), nil
+		a.known, err = timer.Answer{Outcome: timer.Unknown, Generation: w.Generation, Why: err.Error()}, nil
 	}
 	if err != nil {
 		a.known = timer.Answer{}
@@ -179,12 +179,10 @@ func (a *attempt) Decisive(e entry.Entry) bool {
 	}
 }
 
-func unknown(generation uint64, why string) timer.Answer {
-	return timer.Answer{Outcome: timer.Unknown, Generation: generation, Why: why}
-}
-
 func unanswered(generation uint64) timer.Answer {
-	return unknown(generation, "the stream of timers did not answer in time")
+	return timer.Answer{
+		Outcome: timer.Unknown, Generation: generation, Why: "the stream of timers did not answer in time",
+	}
 }
 
 func noStream() *Refusal {

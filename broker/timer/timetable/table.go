@@ -89,15 +89,11 @@ func (t *Table) parseTimes(w Words) *Error {
 
 func (t *Table) parseCron(w Words) *Error {
 	zone, err := loadZone(w.Zone)
-	if err != nil {
-		return err
+	if err == nil {
+		t.Cron, t.Zone = strings.Join(strings.Fields(w.Cron), " "), w.Zone
+		t.spec, err = parseSpec(w.Cron, zone)
 	}
-	s, err := parseSpec(w.Cron, zone)
-	if err != nil {
-		return err
-	}
-	t.Cron, t.Zone, t.spec = strings.Join(strings.Fields(w.Cron), " "), w.Zone, s
-	return nil
+	return err
 }
 
 func (t *Table) parseJitter(w Words) *Error {
@@ -171,12 +167,11 @@ func (t Table) Interval() time.Duration {
 // requested time of the first round; zero for none. If asked is before set, an Every table plans its rounds at asked
 // plus multiples of the interval, and a cron table ignores asked. ok is false if there is no round.
 func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
-	switch {
-	case !asked.IsZero() && !asked.Before(set):
+	if t.Every > 0 && asked.IsZero() {
+		asked = set.Add(t.Every)
+	}
+	if !asked.IsZero() && !asked.Before(set) {
 		return asked, !t.endsBefore(asked)
-	case t.Every > 0 && asked.IsZero():
-		first = set.Add(t.Every)
-		return first, !t.endsBefore(first)
 	}
 	return t.After(asked, set)
 }
@@ -184,24 +179,19 @@ func (t Table) Start(set, asked time.Time) (first time.Time, ok bool) {
 // After returns the first planned time after the given time. First is the planned time of the first round. ok is false
 // if there is no later round.
 func (t Table) After(first, after time.Time) (next time.Time, ok bool) {
-	if t.Every > 0 {
-		next = t.everyAfter(first, after)
-	} else if next = t.spec.after(after); next.IsZero() {
-		return next, false
+	if t.Every == 0 {
+		next = t.spec.after(after)
+		return next, !next.IsZero() && !t.endsBefore(next)
 	}
-	return next, !t.endsBefore(next)
+	for after.Sub(first) == math.MaxInt64 { // the difference is longer than a Duration can be
+		first = first.Add(math.MaxInt64 / t.Every * t.Every)
+	}
+	if !after.Before(first) {
+		first = first.Add(after.Sub(first) / t.Every * t.Every).Add(t.Every)
+	}
+	return first, !t.endsBefore(first)
 }
 
 func (t Table) endsBefore(at time.Time) bool {
 	return at.UTC().Year() > maxYear || !t.Last.IsZero() && at.After(t.Last)
-}
-
-func (t Table) everyAfter(first, after time.Time) time.Time {
-	for after.Sub(first) == math.MaxInt64 { // the difference is longer than a Duration can be
-		first = first.Add(math.MaxInt64 / t.Every * t.Every)
-	}
-	if after.Before(first) {
-		return first
-	}
-	return first.Add(after.Sub(first) / t.Every * t.Every).Add(t.Every)
 }

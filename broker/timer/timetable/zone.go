@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// zones caches the loaded zones, since each call of time.LoadLocation reads a file. There are some six hundred zones.
+// zones caches the loaded zones, some six hundred at most, since each call of time.LoadLocation reads a file.
 var zones sync.Map // name → *time.Location
 
 // loadZone returns a zone by its name, which is untrusted. It refuses Local, the zone of this machine. It also refuses
@@ -20,19 +20,13 @@ func loadZone(name string) (*time.Location, *Error) {
 	if z, ok := zones.Load(name); ok {
 		return z.(*time.Location), nil
 	}
-	if strings.EqualFold(name, "Local") || len(name) > 64 || path.Clean(name) != name {
-		return nil, noZone(name)
+	if !strings.EqualFold(name, "Local") && len(name) <= 64 && path.Clean(name) == name {
+		if z, err := time.LoadLocation(name); err == nil {
+			zones.Store(name, z)
+			return z, nil
+		}
 	}
-	z, err := time.LoadLocation(name)
-	if err != nil {
-		return nil, noZone(name)
-	}
-	zones.Store(name, z)
-	return z, nil
-}
-
-func noZone(name string) *Error {
-	return errorf("zone", "there is no zone %.64q: want a name of the IANA database, such as Europe/Berlin", name)
+	return nil, errorf("zone", "there is no zone %.64q: want a name of the IANA database, such as Europe/Berlin", name)
 }
 
 // wall is a local time of a zone, represented as the Unix time at which a clock in UTC shows the same time.
