@@ -85,7 +85,7 @@ func (s *search) describeStored(in message.Incoming, v Lanes) Whereabouts {
 		w.Answer = fmt.Sprintf("refused, next attempt in %s", text.Span(wait))
 	case wait > 0:
 		w.Answer = fmt.Sprintf("waiting, due in %s", text.Span(wait))
-		if said := r.Said(); said != "" {
+		if said := r.Summary(); said != "" {
 			w.Answer += "; " + said
 		}
 	default:
@@ -133,7 +133,7 @@ func (s *search) describeEntry(in message.Incoming, e entry.Entry) Whereabouts {
 	case entry.Cancel:
 		w.Answer = "a cancel"
 	case entry.Paused:
-		w.Answer = "a series that is paused: " + e.Said()
+		w.Answer = "a series that is paused: " + e.Summary()
 	case entry.Fired:
 		w.Answer = "fired by " + e.By + ", not yet delivered"
 	case entry.Over:

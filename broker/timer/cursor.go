@@ -2,8 +2,6 @@ package timer
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -20,15 +18,9 @@ func (c Cursor) String() string { return fmt.Sprintf("armed %d %d", c.Next, c.Cr
 // ParseCursor parses the result of String, and accepts no other form. Own is the sequence of the cursor's entry: a
 // cursor with a higher Next is invalid.
 func ParseCursor(body []byte, own uint64) (Cursor, bool) {
-	words := strings.Split(string(body[:min(len(body), 64)]), " ")
-	if len(words) != 3 {
-		return Cursor{}, false
-	}
-	next, err := strconv.ParseUint(words[1], 10, 64)
-	created, err2 := strconv.ParseInt(words[2], 10, 64)
-	if err != nil || err2 != nil {
-		return Cursor{}, false
-	}
+	var next uint64
+	var created int64
+	_, err := fmt.Sscanf(string(body[:min(len(body), 64)]), "armed %d %d", &next, &created)
 	c := Cursor{Next: next, Created: time.Unix(0, created).UTC()}
-	return c, c.String() == string(body) && next > 0 && next <= own
+	return c, err == nil && c.String() == string(body) && next > 0 && next <= own
 }

@@ -206,10 +206,10 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 // OverHeader returns the header of the entry that records the outcome of a generation. The stream stores the entry only
 // if the last entry still has the sequence follows. The header has no fields of a series, so that all brokers can parse
 // it.
-func (t Pending) OverHeader(generation, follows uint64, what Outcome) message.Header {
+func (t Pending) OverHeader(generation, follows uint64, outcome Outcome) message.Header {
 	h := make(message.Header, 8)
 	message.PutCount(h, message.HeaderFormat, message.FormatTimers)
-	message.Put(h, message.HeaderOver, strconv.FormatUint(generation, 10)+" "+string(what))
+	message.Put(h, message.HeaderOver, strconv.FormatUint(generation, 10)+" "+string(outcome))
 	message.Put(h, message.HeaderID, t.ID)
 	message.Put(h, message.HeaderWord, t.Word)
 	message.PutTime(h, message.HeaderDue, t.Due)

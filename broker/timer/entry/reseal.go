@@ -34,8 +34,8 @@ func Resealed(p message.Policy, in message.Incoming, now time.Time) (h message.H
 		expect(h, e.Generation)
 	}
 	p.Keys.SealMessage(in.Subject, h, in.Data, now)
-	again := Parse(p, message.Incoming{
+	resealed := Parse(p, message.Incoming{
 		Stream: in.Stream, Sequence: in.Sequence + 1, At: now, Subject: in.Subject, Header: h, Data: in.Data,
 	})
-	return h, again.Problem == nil && again.Kind == e.Kind && again.Due.Equal(e.Due)
+	return h, resealed.Problem == nil && resealed.Kind == e.Kind && resealed.Due.Equal(e.Due)
 }

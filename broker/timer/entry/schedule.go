@@ -89,21 +89,21 @@ func (s Schedule) put(h message.Header) {
 
 // PutDelivery adds the headers of an extra delivery of a schedule, which count only with our seal. Next is the next due
 // time of the schedule; zero for a paused schedule.
-func PutDelivery(h message.Header, of message.Origin, next time.Time) {
-	message.Put(h, message.HeaderScheduler, of.Scheduler)
+func PutDelivery(h message.Header, origin message.Origin, next time.Time) {
+	message.Put(h, message.HeaderScheduler, origin.Scheduler)
 	message.PutTime(h, message.HeaderScheduleNext, next)
-	if of.Rollup {
+	if origin.Rollup {
 		message.Put(h, message.HeaderRollup, message.RollupSub)
 	}
 }
 
 // delivery parses the headers of PutDelivery. Without the keys or the body, it cannot verify the seal: it ignores them.
-func delivery(p message.Policy, in message.Incoming, s message.Block) (of message.Origin) {
+func delivery(p message.Policy, in message.Incoming, s message.Block) (origin message.Origin) {
 	if s.Delay[message.HeaderScheduler] != nil && !in.HeadersOnly && !p.Keys.Empty() && ours(p, in) {
-		of.Scheduler, of.Rollup = first(s.Delay[message.HeaderScheduler]), rollsUp(s)
-		of.ScheduleNext = first(s.Delay[message.HeaderScheduleNext])
+		origin.Scheduler, origin.Rollup = first(s.Delay[message.HeaderScheduler]), rollsUp(s)
+		origin.ScheduleNext = first(s.Delay[message.HeaderScheduleNext])
 	}
-	return of
+	return origin
 }
 
 func rollsUp(s message.Block) bool { return first(s.Delay[message.HeaderRollup]) == message.RollupSub }

@@ -158,8 +158,8 @@ func (t Pending) Options() message.Header {
 	return h
 }
 
-// Said describes the time table for people: "every 15m, round 7". It is empty for a timer that fires only once more.
-func (t Pending) Said() string {
+// Summary describes the time table for people: "every 15m, round 7". It is empty for a timer that fires only once more.
+func (t Pending) Summary() string {
 	if t.Recurs == nil {
 		return ""
 	}
@@ -168,9 +168,9 @@ func (t Pending) Said() string {
 
 // Round returns the pending round of a recurring timer, as package timetable represents it.
 func (t Pending) Round() (timetable.Series, timetable.Round) {
-	of := t.Origin()
-	return timetable.Series{ID: of.Series, First: t.Recurs.First},
-		timetable.Round{Number: of.Round, Planned: t.Recurs.Planned, Due: t.Due}
+	origin := t.Origin()
+	return timetable.Series{ID: origin.Series, First: t.Recurs.First},
+		timetable.Round{Number: origin.Round, Planned: t.Recurs.Planned, Due: t.Due}
 }
 
 // Next is the round that an entry sets in place of the pending one.
@@ -223,8 +223,8 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 		Owner:   f.Text(message.HeaderOwner),
 	}
 	due, wait := f.Moment(message.HeaderNext, message.Optional), f.Moment(message.HeaderNextWait, message.Optional)
-	of := before.Origin()
-	if f.Problem != nil || problem != nil || of.Series == 0 || of.Series > e.Generation || of.Round == 0 ||
+	origin := before.Origin()
+	if f.Problem != nil || problem != nil || origin.Series == 0 || origin.Series > e.Generation || origin.Round == 0 ||
 		expected(in.Header) != e.Generation {
 		return forged(p, in)
 	}
@@ -235,13 +235,13 @@ func parseRound(p message.Policy, in message.Incoming, s message.Block, e Entry)
 		r.Expires = due.Add(before.Expires.Sub(before.Due))
 	}
 	if e.By != "" {
-		of.Round++
+		origin.Round++
 	}
-	if of.Scheduler != "" {
-		of.ScheduleNext = firesNext(&next, of.Round)
+	if origin.Scheduler != "" {
+		origin.ScheduleNext = firesNext(&next, origin.Round)
 	}
 	entry := Entry{
-		Kind: Set, Pending: Pending{Request: r.WithOrigin(of), Word: e.Word, Recurs: &next},
+		Kind: Set, Pending: Pending{Request: r.WithOrigin(origin), Word: e.Word, Recurs: &next},
 		Problem: e.Problem, Generation: in.Sequence, By: e.By, Replaced: e.Generation, Before: before,
 	}
 	if due.IsZero() {

@@ -151,7 +151,7 @@ func TestRoundsTravel(t *testing.T) {
 	if format := set.FiredHeader(7, "me")["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
 		t.Errorf("the firing of the last round has the format %q, and its marker 4", format)
 	}
-	if r, problem := entry.ParseSet(p, in); problem != nil || r.Origin().Round != 2 || r.Said() != "every 1h, round 2" {
+	if r, problem := entry.ParseSet(p, in); problem != nil || r.Origin().Round != 2 || r.Summary() != "every 1h, round 2" {
 		t.Errorf("as a request it is %+v, %v", r, problem)
 	}
 	for what, change := range map[string]func(in *message.Incoming){

@@ -41,10 +41,10 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 		return set, problem
 	}
 	set.Word = message.Reason(first(s.Delay[message.HeaderWord]))
-	of := delivery(p, in, s)
+	origin := delivery(p, in, s)
 	if addr.IsSchedule() {
 		set.MsgID = first(s.Delay[message.HeaderMsgID])
-		of = message.Origin{Scheduler: addr.Target, Rollup: rollsUp(s)}
+		origin = message.Origin{Scheduler: addr.Target, Rollup: rollsUp(s)}
 	}
 	if problem := s.CheckSpelling(); problem != nil {
 		return set, problem
@@ -52,19 +52,19 @@ func ParseSet(p message.Policy, in message.Incoming) (Pending, *message.Problem)
 	due, problem := dueIn(p, in, s)
 	if problem == nil && recurs(s) {
 		if set.Recurs, due, problem = startSeries(p, in, s, due); problem == nil {
-			of.Series, of.Round = in.Sequence, 1
+			origin.Series, origin.Round = in.Sequence, 1
 		}
 	}
 	if problem != nil {
 		return set, problem
 	}
 	if addr.IsSchedule() {
-		of.ScheduleNext = firesNext(set.Recurs, of.Round)
+		origin.ScheduleNext = firesNext(set.Recurs, origin.Round)
 	}
 	if set.MaxWait, problem = maxWait(p, in, s, due); problem != nil {
 		return set, problem
 	}
-	m.Request = set.WithOrigin(of)
+	m.Request = set.WithOrigin(origin)
 	target, problem := targetOf(p, addr, m)
 	if problem == nil && set.Recurs != nil {
 		problem = checkExpires(s)

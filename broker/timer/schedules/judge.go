@@ -46,7 +46,7 @@ func get(h message.Header, name string) string {
 // Judge decides about a request as nats-server would (server/stream.go, processJetStreamMsg). It keeps the server's
 // order of checks: first the headers that any message may have, then those of the schedule. Stream is the name of the
 // stream that answers. The rules determine the allowed targets.
-func Judge(all message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
+func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
 	w := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if r.Undecodable {
 		return w, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
@@ -54,13 +54,13 @@ func Judge(all message.ScheduleRules, stream string, r message.Incoming, now tim
 	if refused := w.expectations(stream, r); refused != nil {
 		return w, refused
 	}
-	rule, _ := all.Lookup(r.Subject)
+	rule, _ := rules.Lookup(r.Subject)
 	pattern := get(r.Header, jetstream.ScheduleHeader)
 	if refused := w.times(pattern, r); refused != nil {
 		return w, refused
 	}
 	if pattern != "" {
-		if refused := w.options(all, rule, r); refused != nil {
+		if refused := w.options(rules, rule, r); refused != nil {
 			return w, refused
 		}
 	}
@@ -73,8 +73,8 @@ func Judge(all message.ScheduleRules, stream string, r message.Incoming, now tim
 	if refused := w.life(r, now); refused != nil {
 		return w, refused
 	}
-	of := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
-	if w.Expected != nil && cmp.Or(of, r.Subject) != w.Schedule.Subject {
+	subject := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
+	if w.Expected != nil && cmp.Or(subject, r.Subject) != w.Schedule.Subject {
 		return w, badExpected.because("the subject must be that of the schedule")
 	}
 	if pattern == "" {
@@ -101,9 +101,9 @@ func (w *Change) expectations(stream string, r message.Incoming) *Refusal {
 		return &otherStream
 	}
 	seq := get(r.Header, jetstream.ExpectedLastSubjSeqHeader)
-	of := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
+	subject := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
 	switch {
-	case seq == "" && of != "":
+	case seq == "" && subject != "":
 		return &badExpected
 	case seq != "":
 		n, err := strconv.ParseUint(seq, 10, 63)
@@ -132,12 +132,12 @@ func (w *Change) times(pattern string, r message.Incoming) *Refusal {
 	}
 	at, isAt := strings.CutPrefix(pattern, "@at ")
 	every, isEvery := strings.CutPrefix(pattern, "@every ")
-	bare, err := time.Parse(time.RFC3339, pattern) // from NATS CLIs until 0.4.0
+	plainTime, err := time.Parse(time.RFC3339, pattern) // from NATS CLIs until 0.4.0
 	switch {
 	case pattern == "":
 		return nil
 	case err == nil:
-		w.Schedule.At = bare
+		w.Schedule.At = plainTime
 	case isAt:
 		if w.Schedule.At, err = time.Parse(time.RFC3339, at); err != nil {
 			return &badPattern
@@ -167,7 +167,7 @@ func (w *Change) times(pattern string, r message.Incoming) *Refusal {
 }
 
 // options reads the other options of a schedule.
-func (w *Change) options(all message.ScheduleRules, rule message.ScheduleRule, r message.Incoming) *Refusal {
+func (w *Change) options(rules message.ScheduleRules, rule message.ScheduleRule, r message.Incoming) *Refusal {
 	if v := get(r.Header, jetstream.ScheduleTTLHeader); v != "" {
 		switch ttl, never, ok := parseTTL(v); {
 		case !ok:
@@ -188,11 +188,11 @@ func (w *Change) options(all message.ScheduleRules, rule message.ScheduleRule, r
 		return &badRollup
 	}
 	target := get(r.Header, jetstream.ScheduleTargetHeader)
-	_, plans := all.Lookup(target)
+	_, isSchedule := rules.Lookup(target)
 	switch {
 	case !literal(target) || target == r.Subject:
 		return &badTarget
-	case plans:
+	case isSchedule:
 		return badTarget.because("it is the subject of a schedule")
 	case !rule.Allows(target):
 		return badTarget.because("DELAY_SCHEDULES does not allow it for this subject")

@@ -17,12 +17,12 @@ const (
 // questionsTo returns the subjects of the requests of "nats micro" to all services, to services of this name, and to
 // the instance with this id.
 func questionsTo(id string) map[string]micro.Verb {
-	all := make(map[string]micro.Verb)
+	verbs := make(map[string]micro.Verb)
 	for _, verb := range []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb} {
 		root := micro.APIPrefix + "." + verb.String()
-		all[root], all[root+"."+serviceName], all[root+"."+serviceName+"."+id] = verb, verb, verb
+		verbs[root], verbs[root+"."+serviceName], verbs[root+"."+serviceName+"."+id] = verb, verb, verb
 	}
-	return all
+	return verbs
 }
 
 // describe answers a request of "nats micro", and reports whether m is one.
@@ -38,20 +38,20 @@ func (s *Service) describe(m *nats.Msg) bool {
 }
 
 func (s *Service) description(verb micro.Verb) any {
-	who := micro.ServiceIdentity{
+	identity := micro.ServiceIdentity{
 		Name: serviceName, ID: s.id, Version: serviceVersion,
 		Metadata: map[string]string{"instance": s.Instance, "prefix": s.names.Prefix()},
 	}
 	switch verb {
 	case micro.InfoVerb:
-		info := micro.Info{ServiceIdentity: who, Type: micro.InfoResponseType, Description: description}
+		info := micro.Info{ServiceIdentity: identity, Type: micro.InfoResponseType, Description: description}
 		for _, e := range s.endpoints {
 			info.Endpoints = append(info.Endpoints,
 				micro.EndpointInfo{Name: e.name, Subject: e.on[0], QueueGroup: micro.DefaultQueueGroup})
 		}
 		return info
 	case micro.StatsVerb:
-		stats := micro.Stats{ServiceIdentity: who, Type: micro.StatsResponseType, Started: s.started}
+		stats := micro.Stats{ServiceIdentity: identity, Type: micro.StatsResponseType, Started: s.started}
 		for _, e := range s.endpoints {
 			e.mu.Lock()
 			now := e.stats
@@ -60,5 +60,5 @@ func (s *Service) description(verb micro.Verb) any {
 		}
 		return stats
 	}
-	return micro.Ping{ServiceIdentity: who, Type: micro.PingResponseType}
+	return micro.Ping{ServiceIdentity: identity, Type: micro.PingResponseType}
 }

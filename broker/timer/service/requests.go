@@ -115,14 +115,14 @@ func details(w *store.Change, a RequestBody, r request) (err error) {
 // when copies the time of a move, or of the first round of a retime, into the change.
 func when(w *store.Change, a RequestBody, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
-	given := 0
-	for _, is := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
-		if is {
-			given++
+	count := 0
+	for _, given := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
+		if given {
+			count++
 		}
 	}
-	if given != 1 {
-		return BadRequest("the time: want one of for, until, by and the headers Delay-For and Delay-Until; got %d", given)
+	if count != 1 {
+		return BadRequest("the time: want one of for, until, by and the headers Delay-For and Delay-Until; got %d", count)
 	}
 	switch w.For, w.Until = a.For+wait, a.Until; {
 	case until != "":

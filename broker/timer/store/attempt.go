@@ -54,8 +54,8 @@ type Attempt struct {
 	State timer.State // the state that was last read
 	Doubt timer.Doubt
 
-	tried   bool   // a publish may be stored: it is in doubt, or a leader that may be deposed has refused it
-	expects uint64 // the generation that this publish expected
+	mayBeStored bool   // a publish may be stored: it is in doubt, or a leader that may be deposed has refused it
+	expected    uint64 // the generation that this publish expected
 }
 
 // Run returns nil once the outcome is certain. If ctx ends first, Run returns the reason why the attempt has not
@@ -93,7 +93,7 @@ func (a *Attempt) Run(ctx context.Context, rules Rules, publishFirst bool) error
 			WaitToRetry(ctx)
 		}
 	}
-	if a.tried {
+	if a.mayBeStored {
 		return nil
 	}
 	return problem
@@ -117,12 +117,12 @@ func (a *Attempt) publish(ctx context.Context, rules Rules, generation uint64) (
 	if err != nil || meaning == Final {
 		return true, err
 	}
-	again := a.tried && a.expects == generation
+	again := a.mayBeStored && a.expected == generation
 	if meaning == Doubtful {
 		a.Doubt.Note(generation)
 	}
 	if meaning == Doubtful || meaning == Replaced {
-		a.tried, a.expects = true, generation
+		a.mayBeStored, a.expected = true, generation
 	}
 	if meaning != Replaced || again { // after two refusals, the leader may be deposed without knowing it
 		WaitToRetry(ctx)
@@ -137,14 +137,15 @@ func (a *Attempt) read(ctx context.Context, rules Rules) (err error) {
 	defer cancel()
 	entries := a.Timers.Entries()
 	a.State, err = LastEntry(ctx, entries, a.Subject, a.Generation)
-	about := a.Generation
-	if a.tried {
-		about = a.expects
+	generation := a.Generation
+	if a.mayBeStored {
+		generation = a.expected
 	}
-	if err != nil || !a.tried && about == 0 || a.State.None || a.State.Sequence <= about || rules.Decisive(a.State.Entry) {
+	if err != nil || !a.mayBeStored && generation == 0 || a.State.None || a.State.Sequence <= generation ||
+		rules.Decisive(a.State.Entry) {
 		return err
 	}
-	m, ok, err := entries.Next(ctx, a.Subject, about+1)
+	m, ok, err := entries.Next(ctx, a.Subject, generation+1)
 	if !ok {
 		return err
 	}

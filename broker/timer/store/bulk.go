@@ -52,8 +52,8 @@ func (d *BulkResult) Add(later BulkResult) {
 	if d.Outcomes == nil {
 		d.Outcomes = make(map[timer.Outcome]int)
 	}
-	for what, n := range later.Outcomes {
-		d.Outcomes[what] += n
+	for outcome, n := range later.Outcomes {
+		d.Outcomes[outcome] += n
 	}
 	d.DryRun, d.UpTo, d.Next, d.At = later.DryRun, later.UpTo, later.Next, later.At
 }

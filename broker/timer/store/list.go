@@ -90,9 +90,9 @@ func RecurringOf(e entry.Entry) *Recurring {
 	if e.Recurs == nil || !e.PendingOrPaused() {
 		return nil
 	}
-	r, of := *e.Recurs, e.Origin()
+	r, origin := *e.Recurs, e.Origin()
 	return &Recurring{
-		Table: r.Table.String(), Round: of.Round, Series: of.Series, Planned: r.Planned,
+		Table: r.Table.String(), Round: origin.Round, Series: origin.Series, Planned: r.Planned,
 		Paused: e.Kind == entry.Paused, Set: r.Owner, Of: r,
 	}
 }
@@ -118,18 +118,18 @@ func (t *Timers) List(ctx context.Context, f Filter, p Page) (Listing, error) {
 	if err != nil {
 		return Listing{}, fmt.Errorf("read the state of the stream of timers: %w", err)
 	}
-	all := Listing{Timers: []Row{}, UpTo: cmp.Or(p.UpTo, s.LastSeq), At: time.Now().UTC()}
-	if all.UpTo <= p.After || s.LastSeq <= p.After {
-		return all, nil
+	listing := Listing{Timers: []Row{}, UpTo: cmp.Or(p.UpTo, s.LastSeq), At: time.Now().UTC()}
+	if listing.UpTo <= p.After || s.LastSeq <= p.After {
+		return listing, nil
 	}
-	err = t.fill(ctx, &all, f, p)
+	err = t.fill(ctx, &listing, f, p)
 	if err == nil {
-		err = t.dropReplaced(ctx, &all, f)
+		err = t.dropReplaced(ctx, &listing, f)
 	}
 	if err != nil {
 		return Listing{}, fmt.Errorf("read the stream of timers: %w", err)
 	}
-	return all, nil
+	return listing, nil
 }
 
 func (f Filter) check(p Page) error {
@@ -148,22 +148,22 @@ func (f Filter) check(p Page) error {
 }
 
 // fill adds entries to the page until it is full. Then it sets Listing.Next.
-func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error {
+func (t *Timers) fill(ctx context.Context, listing *Listing, f Filter, p Page) error {
 	limit, bytes, last := cmp.Or(p.Limit, defaultLimit), 0, p.After
-	for s, err := range t.entries(ctx, f, p.After+1, all.UpTo) {
+	for s, err := range t.entries(ctx, f, p.After+1, listing.UpTo) {
 		if err != nil {
 			return err
 		}
 		row := t.rowOf(s.Incoming(t.Policy.Names.TimersStream()), s.BodySize())
-		if len(all.Timers) >= limit || bytes >= maxBytes || all.Scanned >= maxScanned ||
-			all.Scanned > 0 && nearDeadline(ctx, listReserve) {
-			all.Next = last
+		if len(listing.Timers) >= limit || bytes >= maxBytes || listing.Scanned >= maxScanned ||
+			listing.Scanned > 0 && nearDeadline(ctx, listReserve) {
+			listing.Next = last
 			return nil
 		}
-		all.Scanned++
+		listing.Scanned++
 		last = s.Sequence
 		if valid := !strings.ContainsAny(s.Subject, "*> "); valid && f.matches(row) {
-			all.Timers = append(all.Timers, row)
+			listing.Timers = append(listing.Timers, row)
 			bytes += rowBytes + 2*len(row.Key) + 2*len(row.Target) + len(row.Why)
 		}
 	}
@@ -175,7 +175,7 @@ func (t *Timers) fill(ctx context.Context, all *Listing, f Filter, p Page) error
 func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	f.Recurring = true
 	return func(yield func(Row, error) bool) {
-		given := make(map[string]bool) // by subject
+		yielded := make(map[string]bool) // by subject
 		p, pages := Page{Limit: MaxLimit}, 1
 		for {
 			l, err := t.List(ctx, f, p)
@@ -184,10 +184,10 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 				return
 			}
 			for _, r := range l.Timers {
-				if !given[r.subject] && !yield(r, nil) {
+				if !yielded[r.subject] && !yield(r, nil) {
 					return
 				}
-				given[r.subject] = true
+				yielded[r.subject] = true
 			}
 			switch {
 			case l.Next > 0:
@@ -205,21 +205,21 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 // dropReplaced removes the rows of replaced entries, which stay in the stream until a broker removes them. If the list
 // is of recurring timers, and the next round of a series was stored since the page began, the row of that round
 // replaces the old row.
-func (t *Timers) dropReplaced(ctx context.Context, all *Listing, f Filter) error {
-	kept := make([]*Row, len(all.Timers))
+func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) error {
+	kept := make([]*Row, len(listing.Timers))
 	var reading errgroup.Group
 	reading.SetLimit(rowsAtOnce)
-	for i, r := range all.Timers {
+	for i, r := range listing.Timers {
 		reading.Go(func() (err error) {
-			kept[i], err = t.current(ctx, r, all.UpTo, f)
+			kept[i], err = t.current(ctx, r, listing.UpTo, f)
 			return err
 		})
 	}
 	err := reading.Wait()
-	all.Timers = []Row{}
+	listing.Timers = []Row{}
 	for _, r := range kept {
 		if r != nil {
-			all.Timers = append(all.Timers, *r)
+			listing.Timers = append(listing.Timers, *r)
 		}
 	}
 	return err

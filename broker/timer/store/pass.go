@@ -68,27 +68,27 @@ func (f Filter) kinds() (timers, schedules bool) {
 // entries yields the candidates, in the order of the stream.
 func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Seq2[lane.Message, error] {
 	return func(yield func(lane.Message, error) bool) {
-		var ahead []*head
+		var heads []*head
 		for _, p := range f.passes(t.Policy.Names) {
 			scan := t.Scan
 			scan.Stream, scan.Observer, scan.HeadersOnly = t.Policy.Names.TimersStream(), "timers", true
 			scan.From, scan.To, scan.Filters = from, to, []string{p.filter}
 			next, stop := iter.Pull2(scan.All(ctx))
 			defer stop()
-			ahead = append(ahead, &head{pass: p, next: next, names: t.Policy.Names})
+			heads = append(heads, &head{pass: p, next: next, names: t.Policy.Names})
 		}
 		for last := uint64(0); ; {
 			var first *head
-			for _, h := range ahead {
-				if h.fill(); h.more && (first == nil || h.err != nil || h.is.Sequence < first.is.Sequence) {
+			for _, h := range heads {
+				if h.fill(); h.more && (first == nil || h.err != nil || h.message.Sequence < first.message.Sequence) {
 					first = h
 				}
 			}
 			if first == nil {
 				return
 			}
-			s, err := first.is, first.err
-			first.read = false
+			s, err := first.message, first.err
+			first.loaded = false
 			if err == nil && s.Sequence == last {
 				continue // another pass has yielded it: two targets overlap
 			}
@@ -105,16 +105,16 @@ type head struct {
 	names message.Names
 	next  func() (lane.Message, error, bool)
 
-	read, more bool
-	is         lane.Message
-	err        error
+	loaded, more bool
+	message      lane.Message
+	err          error
 }
 
 // fill reads the next entry of the pass, unless it is read already.
 func (h *head) fill() {
-	for !h.read {
-		h.is, h.err, h.more = h.next()
-		h.read = !h.timersOnly || !h.more || h.err != nil || !h.names.Parse(h.is.Subject).IsSchedule()
+	for !h.loaded {
+		h.message, h.err, h.more = h.next()
+		h.loaded = !h.timersOnly || !h.more || h.err != nil || !h.names.Parse(h.message.Subject).IsSchedule()
 	}
 }
 

@@ -24,10 +24,12 @@ func (a *attempt) scheduleTarget() string {
 // checkTarget returns a conflict if the schedule that was found has another target than the change names: it has
 // replaced the schedule that the client means. Otherwise checkTarget returns its arguments.
 func (a *attempt) checkTarget(next timer.Next, known timer.Answer) (timer.Next, timer.Answer) {
-	if is := a.scheduleTarget(); is != "" && a.Target != "" && a.Target != is {
-		return timer.Reply, timer.Answer{
-			Outcome: timer.Conflict, Generation: a.State.Sequence, Due: a.State.Entry.Request.Due, Why: "its target is " + is,
+	if found := a.scheduleTarget(); found != "" && a.Target != "" && a.Target != found {
+		known = timer.Answer{
+			Outcome: timer.Conflict, Generation: a.State.Sequence, Due: a.State.Entry.Request.Due,
+			Why: "its target is " + found,
 		}
+		return timer.Reply, known
 	}
 	return next, known
 }

@@ -70,10 +70,10 @@ func (t Table) Decide(s Series, r Round, now time.Time) Decision {
 		return d
 	}
 	if missed && t.Missed != All {
-		passed, left := next, more
+		skipped, left := next, more
 		next, more = t.futureRound(s, number, from, now)
-		for ; left && (more && passed.Before(next) || !more && !passed.After(now)) && d.Skipped < maxCounted; d.Skipped++ {
-			passed, left = t.After(s.First, passed)
+		for ; left && (more && skipped.Before(next) || !more && !skipped.After(now)) && d.Skipped < maxCounted; d.Skipped++ {
+			skipped, left = t.After(s.First, skipped)
 		}
 	}
 	if !more {

@@ -81,13 +81,13 @@ func (s *spec) interval() time.Duration {
 // occurrence of the first value counts, too. For a single value the result is the size of the field.
 func closest(values uint64, size int) int {
 	first := bits.TrailingZeros64(values)
-	least, last := size, first
+	smallest, last := size, first
 	for v := first + 1; v < size; v++ {
 		if values>>v&1 == 1 {
-			least, last = min(least, v-last), v
+			smallest, last = min(smallest, v-last), v
 		}
 	}
-	return min(least, size-last+first)
+	return min(smallest, size-last+first)
 }
 
 // after returns the first time of the table after t, or the zero time if there is none before the year 10000.
@@ -175,6 +175,6 @@ func (s *spec) inDay(from int) (int, bool) {
 
 // next returns the smallest value of a field that is at least from.
 func next(values uint64, from int) (int, bool) {
-	left := values >> from << from
-	return bits.TrailingZeros64(left), left != 0
+	rest := values >> from << from
+	return bits.TrailingZeros64(rest), rest != 0
 }
