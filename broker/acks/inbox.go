@@ -71,7 +71,6 @@ type call struct {
 	queue   []result // results that came while f ran, in order
 }
 
-// result is the result of a publish: an answer or an error.
 type result struct {
 	answer *nats.Msg
 	err    error
@@ -263,7 +262,6 @@ func (b *Inbox) expire(now time.Time) time.Duration {
 	return next.Sub(now)
 }
 
-// finishAll ends all publishes with an error.
 func (b *Inbox) finishAll(err error) {
 	b.mu.Lock()
 	tokens := slices.Collect(maps.Keys(b.calls))

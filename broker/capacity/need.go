@@ -109,7 +109,7 @@ func (l Load) network(passes, timerPasses, roundPasses, rounds float64) (n Netwo
 	return n
 }
 
-// maxLaneRate returns the messages per second in the maxLaneRate lane.
+// maxLaneRate returns the messages per second in the busiest lane.
 func maxLaneRate(l Load, rounds float64, path, timerPath, roundPath []string) (highest float64) {
 	lanes := make(map[string]float64)
 	rates := []float64{l.Rate, l.Timers, rounds}

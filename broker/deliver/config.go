@@ -33,7 +33,6 @@ const (
 	minWindowBytes = 2 << 20
 )
 
-// window returns the maximum number of outstanding messages, and of their bytes.
 func (c Config) window() (messages, bytes int) {
 	return max(cmp.Or(c.Window, DefaultWindow), minWindow),
 		max(cmp.Or(c.WindowBytes, DefaultWindowBytes), minWindowBytes)

@@ -78,7 +78,6 @@ func (c *Count) Note(o Outcome) {
 // Read returns the present numbers.
 func (c *Count) Read() (delivered, refused uint64) { return c.delivered.Load(), c.refused.Load() }
 
-// count returns the count of a subject.
 func (cs *Counts) count(subject string) *Count {
 	name, rule := countName{name: nameOf(subject)}, cs.rules.Lookup(subject, nil)
 	if rule != nil {
@@ -115,7 +114,6 @@ func (cs *Counts) ensureLocked(n countName, first string) *Count {
 	return c
 }
 
-// addLocked adds a name, and returns its count.
 func (cs *Counts) addLocked(n countName) *Count {
 	c := &Count{Target: strings.Clone(n.name), Rate: n.rate}
 	cs.byName[countName{c.Target, c.Rate}] = c

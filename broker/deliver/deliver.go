@@ -211,6 +211,14 @@ func giveBack(unsent []*delivery, err error) {
 	}
 }
 
+// signal puts a value into a channel of capacity 1, unless the channel has a value.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
 // watch judges the groups under pressure every judgeInterval, until ctx ends. It sleeps while no group is under
 // pressure.
 func (d *Deliverer) watch(ctx context.Context) {

@@ -119,17 +119,14 @@
 //
 // If a target or a key has a rate, each message gets a turn: see rates.go, and Limits in PROTOCOL.md. Package engine
 // lets one instance send all messages of a bucket. A message that has to wait for its turn is given back with the turn,
-// and waits in a lane. So the memory of this package does not grow with a backlog. Turns are times of the bucket's own
-// clock. The clock stops while the target is halted (see Halt), and is set back when messages have missed their turns:
-// otherwise all missed turns would be due at the same time. So the messages keep their order and the rate. A message
-// that comes before its postponed turn waits again.
+// and waits in a lane. So the memory of this package does not grow with a backlog. After a halt, and after missed
+// turns, the messages keep their order and the rate: see turns.go.
 //
 // Waiting messages are also given back when their owner stops: see Recall. The owner may also forbid each message
 // immediately before it is sent: see Owner.
 //
 // # Tried and rejected
 //
-//   - To send waiting messages on the goroutine that handles answers. The cost is above, in "Fairness".
 //   - To look up the stream of each subject when the subject is silent. At 5,000 new subjects a second the lookups fell
 //     behind, silences were not judged in time, and core subscribers got thousands of duplicates.
 //   - A share for each subject. A silent stream with ids in its subjects filled the window for all lanes.

@@ -143,9 +143,8 @@ const (
 	serviceErrorCode = "Nats-Service-Error-Code"
 )
 
-// judgeService accepts every reply of a service, unless the reply reports an error. A stream on the subject
-// acknowledges for itself and not for the service, so judgeService ignores an acknowledgement that a stream has sent.
-// While the streams are not known, any acknowledgement may be from a stream, so judgeService ignores all of them.
+// judgeService accepts every reply of a service, unless the reply reports an error. It ignores an acknowledgement that
+// a stream has sent. While the streams are not known, it ignores all acknowledgements.
 func judgeService(e evidence) verdict {
 	switch {
 	case e.timedOut() && e.claim == refuted:

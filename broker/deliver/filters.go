@@ -17,7 +17,6 @@ type filters struct {
 	tail     *listener           // the stream with a filter that ends with > after this node; nil if there is none
 }
 
-// add adds a filter of a stream.
 func (f *filters) add(filter string, ln *listener) {
 	for more := true; more; {
 		var token string

@@ -54,7 +54,6 @@ func (d *Deliverer) gatherAnswer(dl *delivery, e *evidence, now time.Time) {
 	}
 }
 
-// gatherSilence collects the evidence on a target's silence.
 func (d *Deliverer) gatherSilence(dl *delivery, e *evidence, now time.Time) {
 	e.forbidden, e.unattributed = d.publishRefused(dl)
 	switch dl.mode {
@@ -96,8 +95,7 @@ func (d *Deliverer) acknowledges(dl *delivery, now time.Time) bool {
 }
 
 // unlistedAcknowledged reports whether a stream that the account does not list has recently acknowledged for the
-// target's group. Such a stream belongs to another account or domain, or is behind a subject mapping. The subjects of
-// such a stream are unknown, and may include the target.
+// target's group. The subjects of such a stream are unknown, and may include the target.
 func (d *Deliverer) unlistedAcknowledged(dl *delivery, now time.Time) bool {
 	d.mu.Lock()
 	subject, recent := dl.group.ackedSubject, now.Sub(dl.group.ackedAt) < ackMemory

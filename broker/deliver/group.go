@@ -32,7 +32,6 @@ type group struct {
 	removed      bool      // set by removeIfIdle; new deliveries use another group of the same name
 }
 
-// window returns the group of all targets.
 func (g *group) window() *group {
 	for g.parent != nil {
 		g = g.parent
@@ -56,7 +55,6 @@ func (g *group) room() (messages, bytes int) {
 		max(1, (w.maxBytes-w.outstandingBytes+g.outstandingBytes)/divisor)
 }
 
-// presentDivisor returns the divisor of the group's present share.
 func (g *group) presentDivisor() int {
 	if g.pressure != nil && g.pressure.largeShare {
 		return min(g.divisor, largeDivisor)

@@ -94,7 +94,6 @@ func (gs *groups) advance(g *group) {
 	}
 }
 
-// next removes and returns the first delivery of readyQueue, or returns nil.
 func (gs *groups) next() *delivery {
 	if len(gs.readyQueue) == 0 {
 		return nil

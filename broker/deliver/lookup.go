@@ -64,12 +64,7 @@ func (l *lookup) validSnapshot(now time.Time) *snapshot {
 }
 
 // renew requests a new list of the streams.
-func (l *lookup) renew() {
-	select {
-	case l.listSignal <- struct{}{}:
-	default:
-	}
-}
+func (l *lookup) renew() { signal(l.listSignal) }
 
 // listenerKind returns the kind of stream that listens on a subject. If the kind is unknown, listenerKind requests a
 // list or a lookup of the subject, so that a later call returns the kind.
@@ -135,7 +130,6 @@ func (l *lookup) run(ctx context.Context) {
 	}
 }
 
-// list requests all streams and returns a snapshot of them.
 func (l *lookup) list(ctx context.Context, now time.Time) (*snapshot, error) {
 	listed, leaderless, err := jsapi.List(ctx, l, func(d description) string { return d.Config.Name })
 	if err != nil {

@@ -54,10 +54,7 @@ func (gs *groups) noteFull(g *group) {
 	}
 	g.pressure = &pressure{sliceStart: now, lastAnswer: now}
 	if gs.pressureList = append(gs.pressureList, g); len(gs.pressureList) == 1 {
-		select {
-		case gs.pressureSignal <- struct{}{}:
-		default:
-		}
+		signal(gs.pressureSignal)
 	}
 }
 

@@ -143,10 +143,7 @@ func (d *Deliverer) finish(dl *delivery, v verdict, now time.Time) {
 	switch {
 	case !ready:
 	case senderRuns:
-		select {
-		case d.readySignal <- struct{}{}:
-		default:
-		}
+		signal(d.readySignal)
 	default: // sendWhenReady has ended, so the remaining deliveries are sent here
 		d.sendReady()
 	}

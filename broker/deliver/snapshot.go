@@ -50,7 +50,6 @@ func newSnapshot(
 	return s
 }
 
-// description returns the description of a stream, if there is one.
 func (s *snapshot) description(name string) (description, bool) {
 	if s == nil {
 		return description{}, false
@@ -59,7 +58,6 @@ func (s *snapshot) description(name string) (description, bool) {
 	return d, ok
 }
 
-// listener returns the stream that listens on a subject, or nil.
 func (s *snapshot) listener(subject string) *listener {
 	if s == nil {
 		return nil

@@ -62,7 +62,12 @@ func (s *subjects) run(ctx context.Context, api jsapi.Asker) {
 				continue // the subject was queued twice
 			}
 			if listens, err := streamListens(ctx, api, subject); err == nil {
-				s.keep(subject, answer{listens: listens, at: time.Now()})
+				s.mu.Lock()
+				if len(s.answers) >= maxCachedAnswers {
+					clear(s.answers)
+				}
+				s.answers[subject] = answer{listens: listens, at: time.Now()}
+				s.mu.Unlock()
 			}
 		}
 	}
@@ -83,13 +88,4 @@ func (s *subjects) cached(subject string) answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.answers[subject]
-}
-
-func (s *subjects) keep(subject string, a answer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.answers) >= maxCachedAnswers {
-		clear(s.answers)
-	}
-	s.answers[subject] = a
 }

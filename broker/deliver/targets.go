@@ -47,7 +47,6 @@ func newTargets(limits Limits, counts *Counts) *targets {
 	}
 }
 
-// target returns the target of a subject.
 func (ts *targets) target(subject string) *target {
 	t := ts.bySubject[subject]
 	if t == nil {

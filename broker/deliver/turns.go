@@ -12,9 +12,9 @@ const turnMissed = 250 * time.Millisecond
 // turns gives turns to the messages of one bucket. A turn is a time at which the rate permits one message; successive
 // turns are an interval apart. Messages get turns in the order in which they come.
 //
-// Turns are times of the bucket's own clock. The clock stops while the target is halted. When messages have missed
-// their turns, the clock is set back by the time lost. So a message keeps its place among the other messages: the
-// message comes at the original time of its turn, is given back with the postponed time, and waits again.
+// Turns are times of the bucket's own clock. The clock stops while the target is halted, and is set back by the time
+// lost when messages have missed their turns: otherwise all missed turns would be due at the same time. So a message
+// keeps its place: it comes at the original time of its turn, is given back with the postponed time, and waits again.
 //
 // The bucket's clock starts together with the deliverer's clock. Times of either clock are durations since that start.
 type turns struct {
@@ -49,7 +49,6 @@ func (t *turns) pending(elapsed time.Duration) bool {
 	return t.nextFree > t.now(elapsed) || t.lastRevoked > elapsed
 }
 
-// halt stops or restarts the clock.
 func (t *turns) halt(halted bool, elapsed time.Duration) {
 	switch {
 	case halted && !t.halted:

@@ -93,10 +93,6 @@
 //     µs with 5 ms.
 //   - To request 2,000 messages at a time, and to handle 64 of them before other events. 100,000 messages with one due
 //     time were not delivered earlier.
-//   - To count the outstanding messages of all requests by the server's reports that a request has ended. The server
-//     does not always send such a report. When a report was missing, the lane stopped: see requests.
-//
-// # The cost of monitoring an idle lane
-//
-// See [Watch].
+//   - To count the outstanding messages of all requests by the server's reports that a request has ended. When a report
+//     was missing, the lane stopped: see requests.
 package lane

@@ -70,9 +70,13 @@ func (p *pull) open(ctx context.Context) error {
 	if err := p.requests.subscribe(p.r.cfg.Conn, p.r.cfg.Inbox, p.msgs); err != nil {
 		return err
 	}
+	var filters []string // a list even for one filter: the API's field for a single filter needs another permission
+	if p.r.cfg.Filter != allSubjects {
+		filters = []string{p.r.cfg.Filter}
+	}
 	return p.r.request(ctx, func(ctx context.Context) error {
 		_, err := p.r.cfg.JetStream.CreateConsumer(ctx, p.r.cfg.Stream, jetstream.ConsumerConfig{
-			FilterSubjects:    p.filters(),
+			FilterSubjects:    filters,
 			Name:              p.name,
 			Description:       "delaybroker reads this lane",
 			DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
@@ -87,15 +91,6 @@ func (p *pull) open(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// filters returns the filters of the consumer. A single filter is also a list, because the API's field for a single
-// filter needs another permission.
-func (p *pull) filters() []string {
-	if p.r.cfg.Filter == allSubjects {
-		return nil
-	}
-	return []string{p.r.cfg.Filter}
 }
 
 // close ends the subscriptions. If ctx has ended, close also deletes the consumer. Otherwise the server deletes the

@@ -76,7 +76,6 @@ func (rs *requests) unsubscribe() {
 	}
 }
 
-// lookup returns the request for which a message arrived.
 func (rs *requests) lookup(m *nats.Msg) *request {
 	for i := range rs.places {
 		if rs.places[i].sub == m.Sub {

@@ -147,7 +147,6 @@ type batches struct {
 	lastNumber uint64 // the consumer's number of its last message
 }
 
-// batch returns the number of messages in one request.
 func (s Scan) batch() int { return min(cmp.Or(s.Batch, scanBatch), scanBatch) }
 
 // next reads one batch. More is false if no message follows the batch, or if the caller wants no more messages.

@@ -40,10 +40,10 @@
 // the change. The instance trusts a server only if that server shows the instance's own beat: for a while, a deposed
 // leader answers reads with old counters.
 //
-//   - An instance that is alone in the table has no regular rounds. It subscribes to calls, and has a round when it
-//     receives a call. Every 10 s it reads the table from the leader, since a call may be lost: a call does not cross a
-//     leaf node whose link is down, even if the instance's own connection is up. This read has no measurable cost. The
-//     instance also reads the table after an outage of JetStream (Probe) or of its connection.
+//   - An instance that is alone in the table has no regular rounds. It has a round when it receives a call. Every 10 s
+//     it reads the table from the leader, since a call may be lost: a call does not cross a leaf node whose link is
+//     down, even if the instance's own connection is up. The instance also reads the table after an outage of JetStream
+//     (Probe) or of its connection.
 //   - Shares are even, among at most MaxOwners instances, with the fewest moves. Every instance computes all shares
 //     from the table (see shares), and acts only on its own share: it claims the free lanes of its share, and gives up
 //     lanes of other shares. So there is no leader among the instances, and an instance with an outdated table does no

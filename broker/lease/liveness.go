@@ -51,7 +51,6 @@ func (l *liveness) recordSuccess(start, now time.Time, others []string) {
 	}
 }
 
-// recordFailure records the failure of a round.
 func (l *liveness) recordFailure() { l.lastSuccess = time.Time{} }
 
 // unchangedFor returns the time for which an instance's counter has certainly not changed, although a live instance

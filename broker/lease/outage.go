@@ -19,22 +19,24 @@ func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 	g := s.grace.Load()
 	switch {
 	case errors.Is(err, errConflict): // the beat was stored, and agree has renewed the grace
-	case errors.Is(err, errFull) && s.seesTable(ctx):
+	case errors.Is(err, errFull) && s.readTable(ctx, false) == nil && s.view.hasTable:
 		s.view.liveness.recordFailure()
 		s.reconcile(sent) // the leader refuses all writes, so no other instance has replaced this one
 	default:
 		s.view.liveness.recordFailure()
 		// An instance that is alone and not connected may have missed a call. It stays stopped until it has read the table.
 		if g.permits(s.at(time.Now()), g == nil || !g.alone || s.cfg.Connected()) {
-			unanswered := s.at(sent)
-			s.grace.Store(&grace{beatSentAt: g.beatSentAt, attemptStart: &unanswered})
+			s.grace.Store(&grace{beatSentAt: g.beatSentAt, attemptStart: new(s.at(sent))})
 		}
 	}
 	now := time.Now()
 	s.ask(now)
 	duration := now.Sub(s.outage.start)
 	if duration >= livenessTimeout {
-		s.endReleased(s.pendingReleases()) // the other instances learn from calls that the lanes are free
+		s.mu.Lock()
+		releases := slices.Clone(s.state.releases)
+		s.mu.Unlock()
+		s.endReleased(releases) // the other instances learn from calls that the lanes are free
 	}
 	// A leader that reports "no room" was elected, so there is no need to wait for an election.
 	if duration >= outageTimeout || errors.Is(err, errFull) && duration >= livenessTimeout {
@@ -43,24 +45,12 @@ func (s *Shared) handleFailure(ctx context.Context, sent time.Time, err error) {
 	s.recreate(ctx)
 }
 
-// seesTable reads the table again, and reports whether it is valid.
-func (s *Shared) seesTable(ctx context.Context) bool {
-	return s.readTable(ctx, false) == nil && s.view.hasTable
-}
-
-// pendingReleases returns the releases in progress.
-func (s *Shared) pendingReleases() []*release {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.state.releases)
-}
-
 // recreate creates the stream if the stream is missing and this instance may create it.
 func (s *Shared) recreate(ctx context.Context) {
 	if s.cfg.Create == nil || ctx.Err() != nil || !s.store.conn.IsConnected() {
 		return
 	}
-	if err := s.store.exists(ctx); !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if _, err := s.store.api.Last(ctx, s.store.Stream, s.store.Table); !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return
 	}
 	if err := s.cfg.Create(ctx); err != nil {
@@ -70,11 +60,9 @@ func (s *Shared) recreate(ctx context.Context) {
 	s.log.Warn("the stream of the lanes' owners was missing; created it again", "stream", s.store.Stream)
 }
 
-// divideByCalls divides the lanes without the stream, after the stream was unusable for outageTimeout, or full for
-// livenessTimeout. Every instance announces its lanes in calls, and keeps them. A lane that no call names goes to one
-// of the instances whose calls arrive, by the usual shares. Two instances that do not receive each other's calls own
-// the same lanes. Two owners are better than no owner: two owners deliver duplicates under one id, and without an owner
-// no message is delivered.
+// divideByCalls divides the lanes without the stream. Every instance keeps the lanes that it announces in calls. A lane
+// that no call names goes to one of the instances whose calls arrive, by the usual shares. Two instances that do not
+// receive each other's calls own the same lanes, which is better than lanes without an owner.
 func (s *Shared) divideByCalls(now time.Time) {
 	t := s.tableFromCalls(now)
 	share := shares(t, s.cfg.MaxOwners)

@@ -74,9 +74,8 @@ func (s *Shared) newerCanOwn(lane string) bool {
 }
 
 // createTable makes an empty table the current table, and reports success. It succeeds immediately if this instance's
-// counter is the first message of the stream. If another message was stored before, createTable first gives other
-// instances the time to write back a table that they have. A table that is created too early takes no lane from its
-// owner: see mayClaimNew.
+// counter is the first message of the stream. Otherwise, it first gives other instances the time to write back a table
+// that they have. A table that is created too early takes no lane from its owner: see mayClaimNew.
 func (s *Shared) createTable() bool {
 	age := time.Since(s.self.base)
 	silence := age - time.Duration(s.callState.lastInformed.Load()) // of the instances that have the table

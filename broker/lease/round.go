@@ -83,7 +83,7 @@ func (s *Shared) sweep(ctx context.Context) {
 	case s.rounds.sweepSequence == 0:
 		s.rounds.sweepSequence = s.rounds.beatSequence
 	case !now.Before(s.rounds.sweepAt):
-		err := s.store.sweep(ctx, s.rounds.sweepSequence)
+		err := s.store.api.PurgeBelow(ctx, s.store.Stream, s.store.Beat+"*", s.rounds.sweepSequence)
 		if err != nil {
 			s.log.Debug("cannot remove the counters of dead instances", "err", err)
 		}
@@ -114,7 +114,7 @@ func (s *Shared) leave() {
 	if s.rounds.beatSequence == 0 {
 		return
 	}
-	if err := s.store.remove(ctx, s.store.Beat+s.self.id); err != nil {
+	if err := s.store.api.PurgeSubject(ctx, s.store.Stream, s.store.Beat+s.self.id); err != nil {
 		s.log.Debug("cannot remove this instance's counter", "err", err)
 	}
 }

@@ -258,7 +258,6 @@ func (s *Shared) wake() {
 	}
 }
 
-// now returns the present time by both clocks.
 func (s *Shared) now() instant { return s.at(time.Now()) }
 
 // at returns the time t by both clocks. This process must have read t from its clock.

@@ -31,7 +31,6 @@ func (s Static) Owner(string) string { return "" }
 // Probe does nothing.
 func (s Static) Probe() {}
 
-// permanentLease is a lease that never ends.
 type permanentLease struct{}
 
 func (permanentLease) Cursor() Cursor                        { return Cursor{} }

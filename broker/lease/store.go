@@ -34,7 +34,6 @@ type store struct {
 	Subjects
 }
 
-// put stores a message and returns its sequence.
 func (s store) put(ctx context.Context, subject string, body []byte) (uint64, error) {
 	return s.publish(ctx, &nats.Msg{Subject: subject, Data: body, Header: nats.Header{}})
 }
@@ -84,25 +83,6 @@ func (s store) checkFresh(ctx context.Context, sequence uint64) error {
 	return err
 }
 
-// exists returns jetstream.ErrStreamNotFound if the stream is missing.
-func (s store) exists(ctx context.Context) error {
-	_, err := s.api.Last(ctx, s.Stream, s.Table)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil
-	}
-	return err
-}
-
-func (s store) remove(ctx context.Context, subject string) error {
-	return s.api.PurgeSubject(ctx, s.Stream, subject)
-}
-
-// sweep removes all counters below a sequence.
-func (s store) sweep(ctx context.Context, sequence uint64) error {
-	return s.api.PurgeBelow(ctx, s.Stream, s.Beat+"*", sequence)
-}
-
-// send sends a call.
 func (s store) send(body []byte) error {
 	m := &nats.Msg{Subject: s.Call, Data: body, Header: nats.Header{}}
 	s.seal(m)

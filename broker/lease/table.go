@@ -108,7 +108,6 @@ func (t Table) join(id string, entry Instance) {
 	t.Instances[id] = entry
 }
 
-// drop removes an instance and frees its lanes.
 func (t Table) drop(id string) {
 	delete(t.Instances, id)
 	for lane, c := range t.Lanes {

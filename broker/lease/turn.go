@@ -22,8 +22,7 @@ const (
 	// offlineInterval is the interval at which an instance without a connection checks the connection, in case nats.go
 	// does not report that the connection is up again.
 	offlineInterval = 5 * time.Second
-	// pollInterval is the interval at which an instance that is alone reads the table from the leader. A call does not
-	// cross a leaf node whose link is down, even if the instance's own connection is up.
+	// pollInterval is the interval at which an instance that is alone reads the table from the leader.
 	pollInterval = 10 * time.Second
 	// callLifetime is the time after which an instance drops the last call of another instance from memory.
 	callLifetime = time.Minute
