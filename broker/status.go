@@ -19,7 +19,7 @@ func (b *Broker) Status() Status {
 		Journal: stats.JournalStatus{
 			Kept: b.cfg.Journal > 0, Stored: b.tally.Journal.Stored.Load(), Dropped: b.tally.Journal.Dropped.Load(),
 		},
-		Paused: []stats.PauseStatus{}, Waiting: b.pauses.Waiting(),
+		Pauses: []stats.PauseStatus{}, PausedMessages: b.pauses.ParkedMessages(),
 	}
 	select {
 	case <-b.Ready():
@@ -27,7 +27,7 @@ func (b *Broker) Status() Status {
 	default:
 	}
 	for _, p := range b.pauses.List().Present() {
-		s.Paused = append(s.Paused, stats.PauseStatus{Pattern: p.Pattern, State: p.State, Since: p.Since})
+		s.Pauses = append(s.Pauses, stats.PauseStatus{Pattern: p.Pattern, State: p.State, Since: p.Since})
 	}
 	s.Lanes = b.engine.Lanes()
 	return s

@@ -13,7 +13,7 @@ import (
 func (f Facts) checkForeign() []Finding {
 	var findings []Finding
 	var foreign []string
-	for _, stream := range streams.Compare(f.want, f.Infos).Foreign {
+	for _, stream := range streams.Compare(f.want, f.Infos).ForeignStreams {
 		want, _ := streams.SpecOf(f.want, stream)
 		switch _, found := streams.SpecOf(f.Found, stream); {
 		case found: // see checkState

@@ -14,10 +14,10 @@ func checkKeys(f Facts) []Finding {
 	var findings []Finding
 	for _, a := range f.instances.Proven {
 		for _, l := range a.Lanes {
-			if l.Unopened > 0 {
+			if l.UnopenedEntries > 0 {
 				findings = append(findings, finding(Critical, "add their secret to DELAY_SECRET, after the first one",
 					"%d entries of %s are sealed with a secret that the brokers do not have, so these timers do not fire",
-					l.Unopened, l.Stream)...)
+					l.UnopenedEntries, l.Stream)...)
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func checkStreams(f Facts) []Finding {
 
 // missing returns the wanted streams that do not exist.
 func (f Facts) missing() []string {
-	return slices.DeleteFunc(streams.Compare(f.want, f.Infos).Missing,
+	return slices.DeleteFunc(streams.Compare(f.want, f.Infos).MissingStreams,
 		func(s string) bool { return slices.Contains(f.Leaderless, s) })
 }
 

@@ -143,7 +143,7 @@ func (i gatherer) listSettled(ctx context.Context) (list inspect.StreamList, err
 			return list, err
 		}
 		previous := missing
-		missing = len(streams.Compare(i.Wanted(), list.Infos).Missing) - len(list.Leaderless)
+		missing = len(streams.Compare(i.Wanted(), list.Infos).MissingStreams) - len(list.Leaderless)
 		if missing < previous {
 			created = time.Now()
 		}

@@ -115,7 +115,7 @@ func (f Facts) grants(names message.Names, links ...string) []grant {
 		grants = append(grants, grant{"control", subject, []string{subject}})
 	}
 	if f.Config.Provision && f.Infos != nil { // the broker requests only necessary changes
-		missing := streams.Compare(f.want, f.Infos).Missing
+		missing := streams.Compare(f.want, f.Infos).MissingStreams
 		add("control", "STREAM.CREATE", "", missing)
 		add("control", "STREAM.UPDATE", "", slices.DeleteFunc(allStreams, func(s string) bool {
 			return slices.Contains(missing, s) || !f.differs(s)

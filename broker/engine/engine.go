@@ -157,7 +157,7 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 		}
 		if l.Stream == e.names.PausedStream() { // one stream with the lanes of all pauses
 			l.Owned, l.Live, l.Level = e.ownsPaused.Load(), e.ownsPaused.Load(), ""
-			l.Pending = e.Pauses.Waiting()
+			l.Pending = e.Pauses.ParkedMessages()
 		}
 		all = append(all, l)
 	}

@@ -20,8 +20,8 @@ func (w *worker) report(local time.Time) {
 	f, r := w.flights, w.reading
 	now, _ := w.clock.Now(local)
 	report := stats.Report{
-		Memory:  stats.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
-		Waiting: f.waiting(), Newer: len(f.newerFormat),
+		Memory:          stats.Memory{Held: f.count, HeldBytes: f.bytes, Span: r.cursor.Span(), Full: w.full()},
+		WaitingMessages: f.waiting(), NewerMessages: len(f.newerFormat),
 		Pending: uint64(f.count) + r.pending(), Read: r.last.Sequence, Bytes: r.sample.Bytes,
 		MaxBytes: r.sample.MaxBytes, ClockOffset: w.clock.Offset(now, local),
 		UncommittedSince: w.commits.waiting(&r.cursor, local),
@@ -54,6 +54,6 @@ func (w *worker) countEarly(s lane.Sample) {
 		w.engine.Tally.EarlyChecks.Add(1)
 	}
 	if wasEarly {
-		w.engine.Tally.Early.Add(1)
+		w.engine.Tally.EarlyReadings.Add(1)
 	}
 }

@@ -106,7 +106,7 @@ func (w *worker) countMove(f *flight, m moment) {
 	case retry:
 		w.counts.Retries.Add(1)
 	case dead:
-		w.engine.Tally.Dead[f.sent.problem.Code].Add(1)
+		w.engine.Tally.DeadLetters[f.sent.problem.Code].Add(1)
 		w.recordDead(f, m.now)
 	}
 }

@@ -116,7 +116,7 @@ func (l *timersLane) commit(ctx context.Context, _ *committer, todo commit) erro
 // cursor, does not count.
 func (l *timersLane) report(w *worker, r *stats.Report) {
 	r.Pending = max(r.Pending, max(w.reading.sample.Messages, 1)-1)
-	r.Unopened = l.unopened
+	r.UnopenedEntries = l.unopened
 }
 
 // idle requests the number of entries, and begins a sweep pass.

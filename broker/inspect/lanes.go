@@ -43,7 +43,7 @@ type StreamList struct {
 // is missing.
 func (i *Inspector) Streams(ctx context.Context) (list StreamList, err error) {
 	list.Found, list.Infos, err = i.streams.Provisioner(i.JetStream).Find(ctx)
-	if err != nil || len(streams.Compare(i.Wanted(), list.Infos).Missing) == 0 {
+	if err != nil || len(streams.Compare(i.Wanted(), list.Infos).MissingStreams) == 0 {
 		return list, err
 	}
 	_, list.Leaderless, err = i.api.Streams(ctx)
@@ -156,9 +156,9 @@ func missingLanes(want []streams.Spec, list StreamList) []Lane {
 			l := newLane(w, Silent)
 			l.Error = noLeader
 			lanes = append(lanes, l)
-		case slices.Contains(c.Missing, w.Stream):
+		case slices.Contains(c.MissingStreams, w.Stream):
 			lanes = append(lanes, newLane(w, Missing))
-		case slices.Contains(c.Foreign, w.Stream) && !found:
+		case slices.Contains(c.ForeignStreams, w.Stream) && !found:
 			lanes = append(lanes, newLane(w, Foreign))
 		}
 	}

@@ -39,7 +39,7 @@ const (
 func (i *Inspector) fillOwner(ctx context.Context, l *Lane, n Instances) {
 	if answer, lane, owned := n.owner(l.Stream); owned {
 		l.Instance, l.Format = answer.Instance, answer.Format
-		l.Held, l.LastRead, l.ResumesAt, l.NewerMessages = lane.Held, lane.Read, lane.ResumesAt, lane.Newer
+		l.Held, l.LastRead, l.ResumesAt, l.NewerMessages = lane.Held, lane.Read, lane.ResumesAt, lane.NewerMessages
 		l.Owner = ownerAs(lane, l.Info.TimeStamp)
 		return
 	}

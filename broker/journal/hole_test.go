@@ -34,8 +34,8 @@ func TestUnsealedBatch(t *testing.T) {
 			if _, err := k.js.Publish(context.Background(), k.policy.Names.JournalSubject(), body); err != nil {
 				t.Fatal(err)
 			}
-			if _, r := k.search(Query{}); (r.Unproven > 0) != (secrets != nil) {
-				t.Errorf("with the secrets %q: %d batches do not count, want some only with a secret", secrets, r.Unproven)
+			if _, r := k.search(Query{}); (r.UnprovenMessages > 0) != (secrets != nil) {
+				t.Errorf("with the secrets %q: %d batches do not count, want some only with a secret", secrets, r.UnprovenMessages)
 			}
 		}
 	})

@@ -27,14 +27,14 @@ type Report struct {
 	MaxAge      time.Duration // time for which a record is kept; zero without a limit
 	Bytes       uint64        // size of the journal
 
-	Read       uint64 // number of records read
-	Found      int    // number of records selected
-	ContinueAt Place  // position at which the search reached its limit; zero if the search did not reach its limit
+	ReadRecords uint64 // number of records read
+	Found       int    // number of records selected
+	ContinueAt  Place  // position at which the search reached its limit; zero if the search did not reach its limit
 
-	Holes      []Hole // the holes, at most maxHoles
-	MoreHoles  int    // number of further holes
-	Unproven   int    // number of messages in the stream without a valid seal
-	Duplicates int    // number of batches that were copies of earlier batches
+	Holes            []Hole // the holes, at most maxHoles
+	MoreHoles        int    // number of further holes
+	UnprovenMessages int    // number of messages in the stream without a valid seal
+	Duplicates       int    // number of batches that were copies of earlier batches
 }
 
 // Complete reports whether the result has every message that ended in the interval of the query. Only the instances
@@ -168,8 +168,8 @@ func (r *runs) reportSilent(now time.Time, states []State, hole func(Hole)) {
 		}
 	}
 	for _, s := range states {
-		if s.Unstored > 0 && now.Sub(s.Since) > maxStoreDelay {
-			holes = append(holes, Hole{Instance: s.Instance, From: s.Since, To: now, Records: s.Unstored,
+		if s.UnstoredRecords > 0 && now.Sub(s.Since) > maxStoreDelay {
+			holes = append(holes, Hole{Instance: s.Instance, From: s.Since, To: now, Records: s.UnstoredRecords,
 				Reason: "not stored yet: the journal's stream stores nothing, or too little"})
 		}
 	}

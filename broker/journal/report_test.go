@@ -114,7 +114,7 @@ func state(instance, start string) State { return State{Instance: instance, Star
 
 // stuckSince returns the state of a writer that cannot store its records.
 func stuckSince(s State, d time.Duration) State {
-	s.Unstored, s.Since = 5, after(d)
+	s.UnstoredRecords, s.Since = 5, after(d)
 	return s
 }
 

@@ -93,7 +93,7 @@ func (j *Journal) Search(ctx context.Context, q Query, emit func(Entry) error) (
 			break
 		}
 		if batches++; q.Progress != nil {
-			q.Progress(s.Read, s.Read+s.Read/batches*m.Pending)
+			q.Progress(s.ReadRecords, s.ReadRecords+s.ReadRecords/batches*m.Pending)
 		}
 		switch err := s.process(m); {
 		case errors.Is(err, errLimit):
@@ -141,7 +141,7 @@ type search struct {
 // process adds a stored batch to the runs, and emits its selected records.
 func (s *search) process(m lane.Message) error {
 	if !s.isOwn(m) {
-		s.Unproven++
+		s.UnprovenMessages++
 		return nil
 	}
 	h, lines, err := parseHead(m.Data)
@@ -153,7 +153,7 @@ func (s *search) process(m lane.Message) error {
 		s.Duplicates++
 		return nil
 	}
-	s.Read += uint64(h.Records)
+	s.ReadRecords += uint64(h.Records)
 	if !s.mayContain(h, lines) {
 		return nil
 	}

@@ -156,9 +156,9 @@ func TestSearchBeginsAtItsTime(t *testing.T) {
 		}
 		hour := func(n int) time.Time { return began.Add(time.Duration(n) * time.Hour) }
 		found, r := k.search(Query{Since: hour(3), Until: hour(4)})
-		if len(found) != 59 || r.Read > 59+10 || len(r.Holes) != 1 ||
+		if len(found) != 59 || r.ReadRecords > 59+10 || len(r.Holes) != 1 ||
 			!r.Holes[0].From.Equal(hour(3).Add(29*time.Minute-maxStoreDelay)) {
-			t.Errorf("found %d of %d read, holes %+v; want 59 of at most 69, and one hole", len(found), r.Read, r.Holes)
+			t.Errorf("found %d of %d read, holes %+v; want 59 of at most 69, and one hole", len(found), r.ReadRecords, r.Holes)
 		}
 		found, r = k.search(Query{Since: hour(3), Until: hour(3).Add(20 * time.Minute)})
 		if len(found) != 20 || !r.Complete() {
@@ -268,7 +268,7 @@ func BenchmarkSearch(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if r, err := k.open().Search(context.Background(), q, func(Entry) error { return nil }); err != nil ||
-					r.Read != many || r.Found != len(q.IDs) {
+					r.ReadRecords != many || r.Found != len(q.IDs) {
 					b.Fatalf("%+v, %v", r, err)
 				}
 			}

@@ -5,10 +5,10 @@ import "time"
 // State is the state of a running writer. By the states, a reader distinguishes instances that have no records,
 // instances that cannot write, and instances that no longer run.
 type State struct {
-	Instance string    `json:"-"`
-	Start    string    `json:"start"`              // random token of the instance's start; empty from an older broker
-	Unstored int       `json:"unstored,omitempty"` // number of waiting and dropped records that no stored batch reports
-	Since    time.Time `json:"since,omitzero"`     // time of the earliest unstored record, by the leaders' clocks
+	Instance        string    `json:"-"`
+	Start           string    `json:"start"`              // random token of the start; empty from an older broker
+	UnstoredRecords int       `json:"unstored,omitempty"` // waiting and dropped records that no stored batch reports
+	Since           time.Time `json:"since,omitzero"`     // time of the earliest unstored record, by the leaders' clocks
 }
 
 // belongsTo reports whether the state belongs to a start.
@@ -28,7 +28,7 @@ func (w *Writer) State() *State {
 	for _, b := range w.fullBatches {
 		unstored = unstored.union(b.span)
 	}
-	s := &State{Instance: w.cfg.Instance, Start: w.start, Unstored: unstored.Records}
+	s := &State{Instance: w.cfg.Instance, Start: w.start, UnstoredRecords: unstored.Records}
 	if unstored.Records > 0 {
 		s.Since = timeOf(unstored.First)
 	}

@@ -32,12 +32,12 @@ func Retry(ctx context.Context, ask func() error) error {
 	var lastErr error
 	for {
 		err := ask()
-		limit := retryable(err)
+		limit := retryLimit(err)
 		if lastErr != nil && ctx.Err() != nil {
 			err = lastErr // return the last refusal, because the end of ctx does not explain the failure
 		}
 		if limit == 0 || ctx.Err() != nil || time.Since(start) >= limit {
-			if retryable(err) == maxNoLeader {
+			if retryLimit(err) == maxNoLeader {
 				return fmt.Errorf("%w (%w)", ErrNoLeader, err)
 			}
 			return err
@@ -50,9 +50,9 @@ func Retry(ctx context.Context, ask func() error) error {
 	}
 }
 
-// retryable returns the maximum time for which Retry repeats a request that failed with an error, or zero if it does
+// retryLimit returns the maximum time for which Retry repeats a request that failed with an error, or zero if it does
 // not repeat the request.
-func retryable(err error) time.Duration {
+func retryLimit(err error) time.Duration {
 	if errors.Is(err, nats.ErrNoResponders) {
 		return maxNoListener
 	}

@@ -35,7 +35,7 @@ type Keeper struct {
 	cfg            Config
 	rateLog        *ratelog.Logger
 	appliedVersion atomic.Int64  // the version that was applied last
-	parkedMessages atomic.Uint64 // number of parked messages at the last count
+	parked         atomic.Uint64 // number of parked messages at the last count
 	wake           chan struct{} // capacity 1; wakes Run, which applies the list; never closed
 	refresh        atomic.Bool   // Run must also read the record
 
@@ -93,8 +93,8 @@ func (k *Keeper) ListAt(local time.Time) *List {
 // Applied returns the version that the instance applies.
 func (k *Keeper) Applied() int64 { return k.appliedVersion.Load() }
 
-// Waiting returns the number of parked messages, as of the last reading of the record.
-func (k *Keeper) Waiting() uint64 { return k.parkedMessages.Load() }
+// ParkedMessages returns the number of parked messages, as of the last reading of the record.
+func (k *Keeper) ParkedMessages() uint64 { return k.parked.Load() }
 
 // Record returns the sealed list, for the answers to operators. It is empty if no list is known.
 func (k *Keeper) Record() Record {

@@ -17,7 +17,7 @@ func (k *Keeper) read(ctx context.Context) error {
 	result, err := k.cfg.Store.Read(ctx)
 	list := k.List()
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		k.parkedMessages.Store(0)
+		k.parked.Store(0)
 		if len(list.Present()) == 0 {
 			return nil
 		}
@@ -49,12 +49,12 @@ func (k *Keeper) read(ctx context.Context) error {
 	}
 	k.reseal(ctx, result)
 	if len(k.List().Present()) == 0 {
-		k.parkedMessages.Store(0)
+		k.parked.Store(0)
 		return nil
 	}
 	n, err := k.cfg.Count(ctx)
 	if err == nil {
-		k.parkedMessages.Store(n - min(n, 1)) // the record does not count
+		k.parked.Store(n - min(n, 1)) // the record does not count
 	}
 	return err
 }

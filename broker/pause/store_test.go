@@ -122,8 +122,8 @@ func TestKeeper(t *testing.T) {
 		apply <- struct{}{}
 		time.Sleep(pausedInterval)
 		synctest.Wait()
-		if k.Applied() != l.Version || k.Waiting() != 7 {
-			t.Errorf("applied %d, %d messages wait, want %d and 7", k.Applied(), k.Waiting(), l.Version)
+		if k.Applied() != l.Version || k.ParkedMessages() != 7 {
+			t.Errorf("applied %d, %d messages wait, want %d and 7", k.Applied(), k.ParkedMessages(), l.Version)
 		}
 		st, err := js.Stream(ctx, "DELAY_PAUSED")
 		if err == nil {

@@ -43,17 +43,17 @@ type PausesAnswer struct {
 
 // LaneAnswer is a lane's state, from its owner.
 type LaneAnswer struct {
-	Stream    string    `json:"stream"`
-	Live      bool      `json:"live"`                // its consumer is probably alive
-	InDoubt   bool      `json:"in_doubt,omitempty"`  // ownership is uncertain, so nothing is delivered
-	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
-	Held      int       `json:"held"`                // messages in memory
-	Full      bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
-	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
-	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved, some seconds ago
-	Overdue   float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
-	Unopened  int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key
-	Newer     int       `json:"newer,omitempty"`     // messages of a newer format, which wait for a newer broker
+	Stream          string    `json:"stream"`
+	Live            bool      `json:"live"`                // its consumer is probably alive
+	InDoubt         bool      `json:"in_doubt,omitempty"`  // ownership is uncertain, so nothing is delivered
+	Read            uint64    `json:"read"`                // the last sequence read; zero before the first
+	Held            int       `json:"held"`                // messages in memory
+	Full            bool      `json:"full,omitempty"`      // memory is full; reading continues when messages leave
+	ResumesAt       time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
+	Pending         uint64    `json:"pending"`             // messages not yet delivered or moved, some seconds ago
+	Overdue         float64   `json:"overdue_seconds"`     // the time since the oldest message should have left
+	UnopenedEntries int       `json:"unopened,omitempty"`  // entries of timers that are sealed with an unknown key
+	NewerMessages   int       `json:"newer,omitempty"`     // messages of a newer format, which wait for a newer broker
 }
 
 // LaneAnswers returns the lanes that the instance owns.
@@ -64,7 +64,7 @@ func (s Status) LaneAnswers() []LaneAnswer {
 			all = append(all, LaneAnswer{
 				Stream: l.Stream, Live: l.Live, InDoubt: l.InDoubt, Read: l.Read, Held: l.Held, Full: l.Full,
 				ResumesAt: l.ResumesAt, Pending: l.Pending, Overdue: l.Overdue.Seconds(),
-				Unopened: l.Unopened, Newer: l.Newer,
+				UnopenedEntries: l.UnopenedEntries, NewerMessages: l.NewerMessages,
 			})
 		}
 	}

@@ -14,12 +14,12 @@ const MaxClockAge = 10 * time.Minute
 // Report is the state of a lane's loop at the end of a pass.
 type Report struct {
 	Memory
-	Waiting int
-	Newer   int // messages of a newer format
+	WaitingMessages int
+	NewerMessages   int // messages of a newer format
 
 	Pending, Read, Bytes uint64
 	MaxBytes             int64
-	Unopened             int // entries of timers that are sealed with an unknown key
+	UnopenedEntries      int // entries of timers that are sealed with an unknown key
 
 	ClockOffset time.Duration // the leader's clock minus the local clock
 	ClockRead   time.Time     // local time of the last reading of the leader's clock; zero if there is none
@@ -54,7 +54,8 @@ func (g *Gauge) Fill(l *LaneStatus, local time.Time) {
 	g.mu.Lock()
 	r := g.report
 	g.mu.Unlock()
-	l.Memory, l.Waiting, l.Newer, l.Unopened = r.Memory, r.Waiting, r.Newer, r.Unopened
+	l.Memory, l.WaitingMessages = r.Memory, r.WaitingMessages
+	l.NewerMessages, l.UnopenedEntries = r.NewerMessages, r.UnopenedEntries
 	l.Pending, l.Read, l.Bytes, l.MaxBytes = r.Pending, r.Read, r.Bytes, r.MaxBytes
 	l.ResumesAt, l.NextDue = r.ResumesAt.Stamp().UTC(), r.NextDue.Stamp().UTC()
 	if !r.UncommittedSince.IsZero() {

@@ -26,13 +26,13 @@ type LaneStatus struct {
 	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
 	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
 	// Unopened is the number of timer entries that are sealed with an unknown key, by the last sweep.
-	Unopened int `json:"unopened,omitempty"`
+	UnopenedEntries int `json:"unopened,omitempty"`
 
-	Overdue   time.Duration `json:"overdue"` // the time since the oldest message should have left
-	NextDue   time.Time     `json:"next_due,omitzero"`
-	Newer     int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
-	Waiting   int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
-	CommitAge time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery
+	Overdue         time.Duration `json:"overdue"` // the time since the oldest message should have left
+	NextDue         time.Time     `json:"next_due,omitzero"`
+	NewerMessages   int           `json:"newer,omitempty"` // messages of a newer format, which wait for a newer broker
+	WaitingMessages int           `json:"waiting"`         // messages on the wheel, or waiting for the leader's time
+	CommitAge       time.Duration `json:"commit_age"`      // age of the oldest uncommitted delivery
 
 	Bytes    uint64 `json:"bytes"`     // size of the stream when it was last read
 	MaxBytes int64  `json:"max_bytes"` // the stream's limit; zero or less is no limit

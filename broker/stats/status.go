@@ -16,19 +16,19 @@ type Status struct {
 	Lanes    []LaneStatus  `json:"lanes"` // all lanes, in the order in which messages pass them
 	Links    []link.Status `json:"links"` // the connections read, write, deliver and control
 	Counts
-	Journal JournalStatus `json:"journal"`
-	Paused  []PauseStatus `json:"paused"`          // the targets that are paused or being resumed
-	Waiting uint64        `json:"paused_messages"` // the number of messages that wait for these targets
+	Journal        JournalStatus `json:"journal"`
+	Pauses         []PauseStatus `json:"paused"`          // the targets that are paused or being resumed
+	PausedMessages uint64        `json:"paused_messages"` // the number of messages that wait for these targets
 }
 
 // Counts has the counts of a broker that belong to no lane.
 type Counts struct {
 	Outcomes          map[string]uint64          `json:"outcomes"` // deliveries by outcome: see deliver.Outcome
-	Dead              map[message.Code]uint64    `json:"dead_letters"`
+	DeadLetters       map[message.Code]uint64    `json:"dead_letters"`
 	OwnDuplicates     uint64                     `json:"duplicates_ours"`    // repeated publishes of a stored message
 	ForeignDuplicates uint64                     `json:"duplicates_foreign"` // publishes under the id of another message
 	Unstored          uint64                     `json:"unstored"`           // refusals by the broker's own streams
-	Early             uint64                     `json:"early"`              // readings with early deliveries; stays zero
+	EarlyReadings     uint64                     `json:"early"`              // readings with early deliveries; stays zero
 	EarlyChecks       uint64                     `json:"early_checks"`       // readings that could show an early delivery
 	SweptTimers       uint64                     `json:"timers_swept"`       // overdue timers that only the sweep found
 	MissedRounds      uint64                     `json:"rounds_missed"`      // missed and skipped rounds of series

@@ -19,7 +19,7 @@ func TestStatusIsAnInterface(t *testing.T) {
 	ours := stats.LaneStatus{
 		Stream: "DELAY_1s", Kind: "level", Level: "1s", Delay: time.Second,
 		Owned: true, Owner: "a", InDoubt: true, Live: true, Read: 4, ResumesAt: at, Pending: 5, Overdue: 6 * time.Second,
-		NextDue: at, Waiting: 7, CommitAge: 8 * time.Second, Bytes: 9, MaxBytes: 10, ClockKnown: true,
+		NextDue: at, WaitingMessages: 7, CommitAge: 8 * time.Second, Bytes: 9, MaxBytes: 10, ClockKnown: true,
 		ClockOffset: -11 * time.Second, Memory: stats.Memory{Held: 1, HeldBytes: 2, Span: 3, Full: true},
 		Moves: stats.Moves{Delivered: 12, Hops: 13, Retries: 14, Repeats: 15},
 	}
@@ -27,8 +27,8 @@ func TestStatusIsAnInterface(t *testing.T) {
 		Ready: true, Draining: true, Lanes: []stats.LaneStatus{ours, {}},
 		Links: []link.Status{{Name: "read", Up: true, Reconnects: 16}},
 		Counts: stats.Counts{
-			Outcomes: map[string]uint64{"delivered": 17}, Dead: map[message.Code]uint64{"expired": 18},
-			OwnDuplicates: 19, ForeignDuplicates: 20, Unstored: 21, Early: 22, EarlyChecks: 23, SweptTimers: 24,
+			Outcomes: map[string]uint64{"delivered": 17}, DeadLetters: map[message.Code]uint64{"expired": 18},
+			OwnDuplicates: 19, ForeignDuplicates: 20, Unstored: 21, EarlyReadings: 22, EarlyChecks: 23, SweptTimers: 24,
 			MissedRounds: 41,
 			Lateness: map[streams.Kind]stats.Histogram{"level": {
 				Count: 25, Sum: 26 * time.Second, Buckets: []stats.Bucket{{Bound: 27 * time.Second, Count: 28}},
@@ -37,7 +37,7 @@ func TestStatusIsAnInterface(t *testing.T) {
 			Targets: []stats.TargetCount{{Target: "a tenant's own", Delivered: 34}},
 		},
 		Journal: stats.JournalStatus{Kept: true, Stored: 29, Dropped: 30},
-		Paused:  []stats.PauseStatus{{Pattern: "a.>", State: pause.Paused, Since: at}}, Waiting: 31,
+		Pauses:  []stats.PauseStatus{{Pattern: "a.>", State: pause.Paused, Since: at}}, PausedMessages: 31,
 	})
 	const want = `{"ready":true,"draining":true,"lanes":[{"stream":"DELAY_1s","kind":"level","level":"1s","owned":true,` +
 		`"owner":"a","in_doubt":true,"live":true,"held":1,"held_bytes":2,"span":3,"full":true,"read":4,` +

@@ -11,12 +11,12 @@ import (
 
 // Tally has the counts that belong to no lane. Its maps do not change. It is safe for concurrent use.
 type Tally struct {
-	Dead              map[message.Code]*atomic.Uint64 // dead letters stored
+	DeadLetters       map[message.Code]*atomic.Uint64 // dead letters stored
 	Outcomes          [deliver.Outcomes]atomic.Uint64
 	OwnDuplicates     atomic.Uint64 // repeated publishes of a stored message
 	ForeignDuplicates atomic.Uint64 // publishes under the id of another message
 	Unstored          atomic.Uint64 // refusals by the broker's own streams
-	Early             atomic.Uint64 // clock readings that show an early delivery; must stay zero
+	EarlyReadings     atomic.Uint64 // clock readings that show an early delivery; must stay zero
 	EarlyChecks       atomic.Uint64 // clock readings that could show an early delivery
 	SweptTimers       atomic.Uint64 // timers that only a sweep found
 	MissedRounds      atomic.Uint64 // rounds of series that were missed and skipped
@@ -29,11 +29,11 @@ type Tally struct {
 // NewTally returns a Tally with zero counts.
 func NewTally(rates deliver.Rates) *Tally {
 	t := &Tally{
-		Dead: make(map[message.Code]*atomic.Uint64), Lateness: make(map[streams.Kind]*Latencies),
+		DeadLetters: make(map[message.Code]*atomic.Uint64), Lateness: make(map[streams.Kind]*Latencies),
 		Targets: deliver.NewCounts(rates),
 	}
 	for _, code := range message.Codes() {
-		t.Dead[code] = new(atomic.Uint64)
+		t.DeadLetters[code] = new(atomic.Uint64)
 	}
 	for _, kind := range streams.Lanes() {
 		t.Lateness[kind] = new(Latencies)
@@ -44,16 +44,17 @@ func NewTally(rates deliver.Rates) *Tally {
 // Read returns the counts so far.
 func (t *Tally) Read() Counts {
 	c := Counts{
-		Outcomes: make(map[string]uint64), Dead: make(map[message.Code]uint64), Lateness: make(map[streams.Kind]Histogram),
+		Outcomes: make(map[string]uint64), DeadLetters: make(map[message.Code]uint64),
+		Lateness:      make(map[streams.Kind]Histogram),
 		OwnDuplicates: t.OwnDuplicates.Load(), ForeignDuplicates: t.ForeignDuplicates.Load(), Unstored: t.Unstored.Load(),
-		Early: t.Early.Load(), EarlyChecks: t.EarlyChecks.Load(),
+		EarlyReadings: t.EarlyReadings.Load(), EarlyChecks: t.EarlyChecks.Load(),
 		SweptTimers: t.SweptTimers.Load(), MissedRounds: t.MissedRounds.Load(),
 	}
 	for o := range t.Outcomes {
 		c.Outcomes[deliver.Outcome(o).String()] = t.Outcomes[o].Load()
 	}
-	for code, n := range t.Dead {
-		c.Dead[code] = n.Load()
+	for code, n := range t.DeadLetters {
+		c.DeadLetters[code] = n.Load()
 	}
 	for kind, h := range t.Lateness {
 		c.Lateness[kind] = h.Read()

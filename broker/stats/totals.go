@@ -11,10 +11,10 @@ import (
 
 // Totals are counts since an instance started.
 type Totals struct {
-	Started   time.Time `json:"started"`
-	Delivered uint64    `json:"delivered"`
-	Refused   uint64    `json:"refused"` // attempts that a target refused
-	Dead      uint64    `json:"dead_letters"`
+	Started     time.Time `json:"started"`
+	Delivered   uint64    `json:"delivered"`
+	Refused     uint64    `json:"refused"` // attempts that a target refused
+	DeadLetters uint64    `json:"dead_letters"`
 }
 
 // HistoryCounts returns the counts that a history records.
@@ -48,8 +48,8 @@ func (s Status) Totals(started time.Time) *Totals {
 		Started: started.UTC(), Delivered: s.Outcomes[deliver.Delivered.String()],
 		Refused: s.Outcomes[deliver.Refused.String()],
 	}
-	for _, n := range s.Dead {
-		t.Dead += n
+	for _, n := range s.DeadLetters {
+		t.DeadLetters += n
 	}
 	return t
 }

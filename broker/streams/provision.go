@@ -70,12 +70,12 @@ func (p Provisioner) Provision(ctx context.Context, want []Spec) ([]Spec, []Drif
 		}
 	}
 	c := Compare(p.skipLeaderless(want), infos)
-	if len(c.Foreign) > 0 {
-		return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, strings.Join(c.Foreign, " "))
+	if len(c.ForeignStreams) > 0 {
+		return nil, nil, fmt.Errorf("%w: %s", ErrForeignStream, strings.Join(c.ForeignStreams, " "))
 	}
-	if len(c.Missing) > 0 {
-		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.Missing), len(want),
-			strings.Join(c.Missing, " "))
+	if len(c.MissingStreams) > 0 {
+		return nil, nil, fmt.Errorf("%w: %d of %d: %s", ErrMissingStreams, len(c.MissingStreams), len(want),
+			strings.Join(c.MissingStreams, " "))
 	}
 	for _, s := range want {
 		if p.leaderless[s.Stream] && infos[s.Stream] == nil {
@@ -121,9 +121,9 @@ func (p Provisioner) apply(ctx context.Context, want, found []Spec, infos map[st
 
 // Comparison is the difference between the wanted streams and the existing ones.
 type Comparison struct {
-	Missing []string // wanted streams that do not exist
-	Foreign []string // streams that have a wanted name but not the broker's marks
-	Drift   []Drift
+	MissingStreams []string // wanted streams that do not exist
+	ForeignStreams []string // streams that have a wanted name but not the broker's marks
+	Drift          []Drift
 }
 
 // Compare compares the wanted streams with all existing streams. It skips a stream of a newer format.
@@ -133,10 +133,10 @@ func Compare(want []Spec, infos map[string]*jetstream.StreamInfo) Comparison {
 		info, ok := infos[s.Stream]
 		switch {
 		case !ok:
-			c.Missing = append(c.Missing, s.Stream)
+			c.MissingStreams = append(c.MissingStreams, s.Stream)
 		case isNewer(info.Config):
 		case !sameMarks(s.Config(), info.Config):
-			c.Foreign = append(c.Foreign, s.Stream)
+			c.ForeignStreams = append(c.ForeignStreams, s.Stream)
 		default:
 			c.Drift = append(c.Drift, s.Drift(info.Config)...)
 		}

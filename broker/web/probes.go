@@ -140,7 +140,7 @@ func laneProblem(s stats.Status) string {
 	for _, l := range s.Lanes {
 		switch {
 		case !l.Owned:
-		case l.Newer > 0 && l.Overdue >= maxNewerOverdue:
+		case l.NewerMessages > 0 && l.Overdue >= maxNewerOverdue:
 			newer = append(newer, l.Stream)
 		case !l.Live:
 			notRead = append(notRead, l.Stream)

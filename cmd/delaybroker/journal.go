@@ -188,8 +188,8 @@ type gapView struct {
 
 func newCompletenessView(j inspect.JournalReport) completenessView {
 	v := completenessView{
-		Complete: j.Complete(), Begins: j.OldestBatch, MaxAge: j.MaxAge.Seconds(), Read: j.Read, Found: j.Found,
-		Holes: []gapView{}, MoreHoles: j.MoreHoles, WithoutJournal: j.WithoutJournal, Unproven: j.Unproven,
+		Complete: j.Complete(), Begins: j.OldestBatch, MaxAge: j.MaxAge.Seconds(), Read: j.ReadRecords, Found: j.Found,
+		Holes: []gapView{}, MoreHoles: j.MoreHoles, WithoutJournal: j.WithoutJournal, Unproven: j.UnprovenMessages,
 		Copies: j.Duplicates,
 	}
 	if j.ContinueAt.Sequence > 0 {
@@ -204,7 +204,7 @@ func newCompletenessView(j inspect.JournalReport) completenessView {
 // printCompleteness prints the completeness of the answer.
 func (a *app) printCompleteness(j inspect.JournalReport, o journalOptions) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.Read)
+	fmt.Fprintf(&b, "%s of %d searched", terminal.Counted(j.Found, "record"), j.ReadRecords)
 	if !j.OldestBatch.IsZero() {
 		fmt.Fprintf(&b, "; the journal is kept for %s and begins at %s",
 			levels.FormatDuration(j.MaxAge), formatMillisecond(j.OldestBatch))
@@ -231,9 +231,9 @@ func (a *app) printCompleteness(j inspect.JournalReport, o journalOptions) {
 		fmt.Fprintf(&b, "MISSING: deliveries of instances without a journal: %s\n",
 			text.Printable(strings.Join(j.WithoutJournal, ", "), 600))
 	}
-	if j.Unproven > 0 {
+	if j.UnprovenMessages > 0 {
 		fmt.Fprintf(&b, "%s in the journal's stream ignored: no valid seal\n",
-			terminal.Counted(j.Unproven, "message"))
+			terminal.Counted(j.UnprovenMessages, "message"))
 	}
 	if j.Complete() {
 		b.WriteString("complete: no record of that interval is missing\n")

@@ -197,7 +197,7 @@ func exportedMetrics(t *testing.T) map[string][]string {
 			}},
 			Links: []link.Status{{Name: "read"}},
 			Counts: stats.Counts{
-				Outcomes: map[string]uint64{"delivered": 1}, Dead: map[message.Code]uint64{message.BadTime: 1},
+				Outcomes: map[string]uint64{"delivered": 1}, DeadLetters: map[message.Code]uint64{message.BadTime: 1},
 				Lateness: map[streams.Kind]stats.Histogram{streams.Level: {}},
 				Rates:    []stats.RateCount{{Pattern: "shop.mail"}},
 			},

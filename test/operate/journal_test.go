@@ -128,7 +128,7 @@ func TestJournalHasEachDelivery(t *testing.T) {
 			journal.Record{ID: late, Target: "late.b", At: after(3500 * time.Millisecond),
 				Due: after(1500 * time.Millisecond), Late: 2 * time.Second, Refused: 1, Reason: refused},
 		)
-		if !report.Complete() || report.Read != 7 || report.MaxAge != time.Hour || !report.OldestBatch.Equal(began) {
+		if !report.Complete() || report.ReadRecords != 7 || report.MaxAge != time.Hour || !report.OldestBatch.Equal(began) {
 			t.Errorf("reported %+v", report)
 		}
 	})
@@ -215,7 +215,7 @@ func TestForgedRecordsAreIgnored(t *testing.T) {
 		put(string(batch.Data), seal, nil)
 		found, report := journaled(c, journal.Query{})
 		wantRecords(t, found, onTime(id, "orders.a", due))
-		if report.Unproven != 6 || report.Duplicates != 2 || !report.Complete() {
+		if report.UnprovenMessages != 6 || report.Duplicates != 2 || !report.Complete() {
 			t.Errorf("reported %+v, want 6 unproven messages, and two duplicates", report)
 		}
 		lastMinute := journal.Query{Since: time.Now().Add(-time.Minute)} // begins with the copy

@@ -97,8 +97,8 @@ func TestNewerMessageIsReported(t *testing.T) {
 		time.Sleep(time.Minute)
 		status := a.Broker.Status()
 		for _, l := range status.Lanes {
-			if l.Stream == "DELAY_5s" && (l.Newer != 1 || l.Overdue != 55*time.Second) {
-				t.Errorf("status: %d messages of a newer format, overdue for %v; want 1 and 55s", l.Newer, l.Overdue)
+			if l.Stream == "DELAY_5s" && (l.NewerMessages != 1 || l.Overdue != 55*time.Second) {
+				t.Errorf("status: %d messages of a newer format, overdue for %v; want 1 and 55s", l.NewerMessages, l.Overdue)
 			}
 		}
 		stopping := make(chan struct{})

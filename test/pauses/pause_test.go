@@ -60,8 +60,8 @@ func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
 		synctest.Wait()
 		harness.CheckCount(t, c.Arrivals("ORDERS"), 0)
 		st := a.Broker.Status()
-		if !st.Ready || len(st.Paused) != 1 || st.Paused[0].Pattern != "orders.>" || st.Waiting != uint64(count) {
-			t.Errorf("ready %v, paused %+v, %d wait; want ready, orders.> and %d", st.Ready, st.Paused, st.Waiting, count)
+		if !st.Ready || len(st.Pauses) != 1 || st.Pauses[0].Pattern != "orders.>" || st.PausedMessages != uint64(count) {
+			t.Errorf("ready %v, paused %+v, %d wait; want ready, orders.> and %d", st.Ready, st.Pauses, st.PausedMessages, count)
 		}
 		harness.MustResume(t, o, "orders.>")
 		send(3000, "delayin.500ms", false) // these become due while the others go out

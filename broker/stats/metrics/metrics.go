@@ -126,7 +126,7 @@ var lanes = []laneMetric{
 	gauge("full", "1 if the lane's memory is full. Reading continues when messages leave.",
 		func(l stats.LaneStatus) float64 { return boolValue(l.Full) }),
 	gauge("wheel_messages", "Messages on the timing wheel.",
-		func(l stats.LaneStatus) float64 { return float64(l.Waiting) }),
+		func(l stats.LaneStatus) float64 { return float64(l.WaitingMessages) }),
 	perLane(prometheus.GaugeValue, "next_due_timestamp_seconds",
 		"Time of the next entry on the wheel, by the clock of the lane's leader; absent if the wheel is empty.",
 		func(l stats.LaneStatus) (float64, bool) {
@@ -195,13 +195,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		send(ratedDeliveries, prometheus.CounterValue, float64(r.Delivered), r.Pattern, deliver.Delivered.String())
 		send(ratedDeliveries, prometheus.CounterValue, float64(r.Refused), r.Pattern, deliver.Refused.String())
 	}
-	for code, n := range s.Dead {
+	for code, n := range s.DeadLetters {
 		send(deadLetters, prometheus.CounterValue, float64(n), string(code))
 	}
 	send(duplicates, prometheus.CounterValue, float64(s.OwnDuplicates), "ours")
 	send(duplicates, prometheus.CounterValue, float64(s.ForeignDuplicates), "foreign")
 	send(unstoredMessages, prometheus.CounterValue, float64(s.Unstored))
-	send(earlyDeliveries, prometheus.CounterValue, float64(s.Early))
+	send(earlyDeliveries, prometheus.CounterValue, float64(s.EarlyReadings))
 	send(sweptTimers, prometheus.CounterValue, float64(s.SweptTimers))
 	send(missedRounds, prometheus.CounterValue, float64(s.MissedRounds))
 	send(earlyChecks, prometheus.CounterValue, float64(s.EarlyChecks))
@@ -212,8 +212,8 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		send(spansSent, prometheus.CounterValue, float64(sent))
 		send(spansDropped, prometheus.CounterValue, float64(dropped))
 	}
-	send(pausedPatterns, prometheus.GaugeValue, float64(len(s.Paused)))
-	send(pausedMessages, prometheus.GaugeValue, float64(s.Waiting))
+	send(pausedPatterns, prometheus.GaugeValue, float64(len(s.Pauses)))
+	send(pausedMessages, prometheus.GaugeValue, float64(s.PausedMessages))
 	for _, l := range s.Lanes {
 		for _, m := range lanes {
 			if value, ok := m.value(l); ok {

@@ -27,7 +27,7 @@ func busy(t *testing.T) Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := stats.Status{Counts: stats.Counts{Outcomes: map[string]uint64{}, Dead: map[message.Code]uint64{},
+	s := stats.Status{Counts: stats.Counts{Outcomes: map[string]uint64{}, DeadLetters: map[message.Code]uint64{},
 		Lateness: map[streams.Kind]stats.Histogram{}}}
 	for _, w := range created.Wanted(1<<20, true) {
 		if w.Kind != streams.Dead {
@@ -52,7 +52,7 @@ func busy(t *testing.T) Source {
 		s.Rates = append(s.Rates, stats.RateCount{Pattern: fmt.Sprintf("shop.%d.>", n)})
 	}
 	for _, code := range message.Codes() {
-		s.Dead[code] = 1
+		s.DeadLetters[code] = 1
 	}
 	for _, name := range []string{"read", "write", "deliver", "control"} {
 		s.Links = append(s.Links, link.Status{Name: name})

@@ -211,7 +211,7 @@ func laneOf(l stats.LaneStatus, r laneReport) Lane {
 		lane.State = laneNotReading
 	case r.InDoubt:
 		lane.State = laneUncertain
-	case r.Newer > 0:
+	case r.NewerMessages > 0:
 		lane.State = laneNewer
 	case r.Full:
 		lane.State = laneFull
@@ -227,7 +227,7 @@ func laneOf(l stats.LaneStatus, r laneReport) Lane {
 func deadLetters(own broker.Answer, others []inspect.Member) (n uint64) {
 	for _, m := range fleetOf(own, others) {
 		if m.Proven && m.Totals != nil {
-			n += m.Totals.Dead
+			n += m.Totals.DeadLetters
 		}
 	}
 	return n

@@ -15,7 +15,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 // member returns the report of an instance that owns one lane.
 func member(name, stream string, pending, delivered uint64, proven bool) inspect.Member {
 	return inspect.Member{Proven: proven, Answer: broker.Answer{
-		Instance: name, Ready: true, Totals: &stats.Totals{Started: noon, Delivered: delivered, Dead: 1},
+		Instance: name, Ready: true, Totals: &stats.Totals{Started: noon, Delivered: delivered, DeadLetters: 1},
 		Lanes: []stats.LaneAnswer{{Stream: stream, Live: true, Pending: pending, Overdue: float64(pending)}},
 	}}
 }
