@@ -22,7 +22,7 @@ type kit struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	policy message.Policy
-	room   int    // WriterConfig.Room of the writers
+	room   int    // WriterConfig.MaxWaiting of the writers
 	counts Counts // of all writers
 }
 

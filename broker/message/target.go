@@ -29,7 +29,7 @@ type Policy struct {
 	Attempts func(target string) int
 	// Keys prove which messages below delaysys are ours. If nil, all these messages count as ours.
 	Keys *Keys
-	// Format is the newest format that can be parsed. If zero, it is the constant Format.
+	// Format is the newest format that can be parsed. If zero, the constant Format applies.
 	Format int
 }
 

@@ -38,8 +38,8 @@ type ReadResult struct {
 	Sequence     uint64         // the sequence of the record
 	LastSequence uint64         // the sequence of the last message on the subject, by any writer
 	Key          message.KeyUse // the key of the list's seal
-	// Unopened has the pauses of the lists under unknown keys, if there is no list that can be opened. Clients may have
-	// forged them. Unopened is nil without such lists.
+	// UnopenedList has the pauses of the lists under unknown keys, if there is no list that can be opened. Clients may
+	// have forged them. It is nil without such lists.
 	UnopenedList *List
 
 	foreignSequences []uint64 // sequences of the messages after the record; none of them is a newer record

@@ -25,7 +25,7 @@ type LaneStatus struct {
 	Read      uint64    `json:"read"`                // the last sequence read; zero before the first
 	ResumesAt time.Time `json:"resumes_at,omitzero"` // reading is suspended until then, as no unread message is due
 	Pending   uint64    `json:"pending"`             // messages not yet delivered or moved
-	// Unopened is the number of timer entries that are sealed with an unknown key, by the last sweep.
+	// UnopenedEntries is the number of timer entries that are sealed with an unknown key, by the last sweep.
 	UnopenedEntries int `json:"unopened,omitempty"`
 
 	Overdue         time.Duration `json:"overdue"` // the time since the oldest message should have left

@@ -42,7 +42,7 @@ type Provisioner struct {
 	OptionalStream string
 	// OnSuccess is called with all streams after Provision has succeeded. It may be nil.
 	OnSuccess func(all map[string]*jetstream.StreamInfo)
-	// ChangeTimeout is the maximum time for one change of a stream. If zero, it is jsapi.Timeout.
+	// ChangeTimeout is the maximum time for one change of a stream. If zero, jsapi.Timeout applies.
 	ChangeTimeout time.Duration
 	// SecretConfigured is set if the secret of the seals is configured. Then it is not kept in streams: see Secrets.
 	SecretConfigured bool

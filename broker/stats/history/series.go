@@ -34,8 +34,8 @@ func newSeries(length time.Duration, firstStep int64, steps int) Series {
 	}
 }
 
-// Add adds another instance's steps to the steps of the same time. It does not trust o: it ignores columns, buckets and
-// counts that are too large.
+// Add adds another instance's steps to the steps of the same time. Add does not trust other: it ignores columns,
+// buckets and counts that are too large.
 func (s *Series) Add(other Series) {
 	if other.Step != s.Step || s.Step == 0 || (other.From-s.From)%int64(s.Step) != 0 {
 		return
