@@ -26,9 +26,9 @@ func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 	var lines, size int
 	var unsafeName string // the first, in sorted order, of the names that cannot be passed on, quoted
 	for k, vs := range h {
-		canonical, plain := CanonicalName(k), ""
+		canonical, lowerName := CanonicalName(k), ""
 		if canonical == "" {
-			plain = plainName(k)
+			lowerName = plainName(k)
 		}
 		switch {
 		case canonical != "":
@@ -39,9 +39,9 @@ func SplitHeader(h Header, byBroker bool) (Block, *Problem) {
 				vs = slices.Concat(earlier, vs)
 			}
 			b.Delay[canonical] = vs
-		case strings.HasPrefix(plain, "delay-"):
+		case strings.HasPrefix(lowerName, "delay-"):
 			b.UnknownName = firstName(b.UnknownName, Excerpt(k))
-		case isReserved(plain):
+		case isReserved(lowerName):
 			// The server reads Nats-Msg-Id only in this spelling. A broker's id is not the client's.
 			if k == HeaderNatsMsgID && !byBroker && len(vs) > 0 {
 				b.MsgID = vs[0]

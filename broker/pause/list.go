@@ -127,8 +127,7 @@ func (l *List) merge(other *List) *List {
 	}
 	merged := &List{Version: 1, Pauses: slices.Clone(l.All())}
 	for _, p := range other.Present() {
-		known := slices.ContainsFunc(merged.Pauses, func(has Pause) bool { return has.ID == p.ID })
-		if !known && validID(p.ID) && len(merged.Pauses) < maxPauses {
+		if _, known := merged.Get(p.ID); !known && validID(p.ID) && len(merged.Pauses) < maxPauses {
 			merged.Pauses = append(merged.Pauses, p)
 		}
 	}

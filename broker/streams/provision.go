@@ -182,7 +182,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 	infos map[string]*jetstream.StreamInfo) error {
 	m := move{Provisioner: p, planned: planned, configs: make(map[string]*jetstream.StreamConfig),
 		giver: make(map[string]string)}
-	missing := make(map[string]bool)
+	missingSubjects := make(map[string]bool)
 	for name, s := range planned {
 		info, exists := infos[name]
 		if exists && !sameMarks(s.Config(), info.Config) {
@@ -193,7 +193,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 			m.configs[name], subjects = &info.Config, info.Config.Subjects
 		}
 		for _, subject := range Subtract(s.Subjects, subjects) {
-			missing[subject] = true
+			missingSubjects[subject] = true
 		}
 		for _, subject := range ownSubjects(p.Roots, Subtract(subjects, s.Subjects)) {
 			m.giver[subject] = name
@@ -201,7 +201,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 	}
 	// Subjects that no stream will have are removed first, because they may overlap with new subjects.
 	for subject, name := range m.giver {
-		if !missing[subject] {
+		if !missingSubjects[subject] {
 			if err := m.release(ctx, name, subject); err != nil {
 				return err
 			}
