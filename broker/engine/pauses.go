@@ -76,7 +76,7 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 			return false
 		case <-l.lease.Done():
 			return false
-		case <-l.lease.Beats():
+		case <-l.lease.Ticks():
 		case <-changed:
 			return true
 		case <-poll:

@@ -150,7 +150,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 		return false
 	case <-lost:
 		return false
-	case <-w.lease.Beats(): // receiving proves to the lease that the loop is alive
+	case <-w.lease.Ticks(): // receiving proves to the lease that the loop is alive
 	case <-w.ping: // receiving proves to Engine.Alive that the loop is alive
 	case <-bell:
 	case <-w.sleepTimer.C:

@@ -29,12 +29,11 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 			s.ask(time.Now())
 			return nil
 		}
-		t, released := s.proposal(time.Now())
+		t, releases := s.proposal(time.Now())
 		if s.view.needsRewrite || !t.equal(s.view.table) {
 			err := s.write(ctx, t)
 			if errors.Is(err, errConflict) {
-				err = s.rereadTable(ctx)
-				if err == nil {
+				if err = s.rereadTable(ctx); err == nil {
 					continue
 				}
 			}
@@ -42,7 +41,7 @@ func (s *Shared) agree(ctx context.Context, sent time.Time) error {
 				return err
 			}
 		}
-		s.endReleased(released)
+		s.endReleased(releases)
 		s.grant()
 		s.handOver(time.Now())
 		return nil
@@ -62,7 +61,7 @@ func (s *Shared) rereadTable(ctx context.Context) error {
 }
 
 // reconcile ends the leases of lanes that the table gives to another instance. Then it renews the grace, and sends a
-// beat to the workers. Sent is the time at which this instance sent its own beat.
+// tick to the workers. Sent is the time at which this instance sent its beat.
 func (s *Shared) reconcile(sent time.Time) {
 	previous := s.grace.Load()
 	s.mu.Lock()
@@ -97,7 +96,7 @@ func (s *Shared) reconcile(sent time.Time) {
 			continue
 		}
 		if l.denied.Swap(false) || lapsed || s.hasPeers() {
-			l.beat(now)
+			l.tick(now)
 		}
 	}
 }
@@ -151,16 +150,16 @@ func (s *Shared) write(ctx context.Context, t Table) error {
 
 // endReleased ends the leases of releases. The other instances can now read, in the table or in a call, that the lanes
 // are free.
-func (s *Shared) endReleased(released []*release) {
+func (s *Shared) endReleased(releases []*release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range released {
+	for _, r := range releases {
 		if s.state.leases[r.lease.lane] == r.lease {
 			s.revoke(r.lease)
 		}
 		close(r.done)
 	}
-	s.state.releases = slices.DeleteFunc(s.state.releases, func(r *release) bool { return slices.Contains(released, r) })
+	s.state.releases = slices.DeleteFunc(s.state.releases, func(r *release) bool { return slices.Contains(releases, r) })
 }
 
 // grant creates leases for the lanes that the table gives to this instance. For a lane that another instance owns, it
@@ -187,7 +186,7 @@ func (s *Shared) newLease(lane string, w *waiter) *sharedLease {
 	c := s.view.table.Lanes[lane]
 	l := &sharedLease{
 		shared: s, lane: lane, cursor: Cursor{Next: c.Next, Created: c.Created}, epoch: c.Epoch,
-		beats: make(chan struct{}, 1), done: make(chan struct{}),
+		ticks: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.state.leases[lane] = l
 	w.lease <- l

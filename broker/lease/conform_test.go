@@ -73,14 +73,14 @@ func acquire(t *testing.T, l Leaser, lane string, timeout time.Duration) Lease {
 	return got
 }
 
-// receiveBeats receives the beats of a lease until it ends, as the worker of a lane does.
-func receiveBeats(t *testing.T, l Lease) {
+// receiveTicks receives the ticks of a lease until it ends, as the worker of a lane does.
+func receiveTicks(t *testing.T, l Lease) {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
 	go func() {
 		for {
 			select {
-			case <-l.Beats():
+			case <-l.Ticks():
 			case <-l.Done():
 				return
 			case <-end:

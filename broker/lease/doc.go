@@ -10,6 +10,7 @@
 //	table     one message: the running instances, and the owner of each lane
 //	counter   one message for each instance, which holds a number
 //	beat      an instance's raise of its own counter, once a second
+//	tick      a value that the leaser sends to each worker after a good round
 //	call      a message on a plain subject, which no stream stores
 //	round     a beat, a read of the table and the counters, a write of the table, and the announcement of the change
 //	liveness  the state of another instance, alive or dead, inferred from its counter and its calls
@@ -99,8 +100,8 @@
 // continues with all its messages in flight, and causes no duplicates. Only the table, or in an outage the call of
 // another instance, ends a lease (Done).
 //
-// After every good round, each worker must also receive from a channel (Beats). A worker that does not receive within 5
-// s loses its lane, even if the rest of the process runs. A separate goroutine for the beats would keep the lane of a
+// After every good round, each worker must also receive from a channel (Ticks). A worker that does not receive within 5
+// s loses its lane, even if the rest of the process runs. A separate goroutine for the ticks would keep the lane of a
 // stuck worker. After Held has returned false, the next value of the channel shows that Held returns true again.
 //
 // An instance that is alone does not raise its counter. It renews a sign of life every 2 s, in memory only. It acts
@@ -123,7 +124,7 @@
 //
 // Each situation, its outcome, and the test that shows it.
 //
-//	an instance alone      owns all lanes, one request every 10 s         TestAloneCostsLittle, TestDeniedWorkerGetsBeat
+//	an instance alone      owns all lanes, one request every 10 s         TestAloneCostsLittle, TestDeniedWorkerGetsTick
 //	  joined, no call      two owners, for 10 s or until a call           TestAloneDetectsPeer, test/TestTwoOwnersEnd
 //	  cut off, back        stops; reads the table first                   TestAloneIsCutOff, TestAloneIsCutOffUnanswered
 //	  killed, back         resumes in 300 ms; if locked, immediately      TestPlaceIsResumed, TestNameIsResumed

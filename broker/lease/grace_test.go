@@ -88,9 +88,9 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// TestDeniedWorkerGetsBeat: if Held returned false to a worker, the worker gets a beat when Held would return true
+// TestDeniedWorkerGetsTick: if Held returned false to a worker, the worker gets a tick when Held would return true
 // again, even if the instance itself did not notice the gap.
-func TestDeniedWorkerGetsBeat(t *testing.T) {
+func TestDeniedWorkerGetsTick(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, nil)
 		lease, err := a.Acquire(t.Context(), "L", func() {})
@@ -98,8 +98,8 @@ func TestDeniedWorkerGetsBeat(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		for len(lease.Beats()) > 0 {
-			<-lease.Beats()
+		for len(lease.Ticks()) > 0 {
+			<-lease.Ticks()
 		}
 		valid := a.grace.Load()
 		a.grace.Store(&grace{beatSentAt: a.at(time.Now().Add(-maxSignAge)), alone: true})
@@ -109,9 +109,9 @@ func TestDeniedWorkerGetsBeat(t *testing.T) {
 		a.grace.Store(valid) // as if the instance had renewed its sign of life in time
 		time.Sleep(maxHandover)
 		select {
-		case <-lease.Beats():
+		case <-lease.Ticks():
 		default:
-			t.Error("the worker gets no beat")
+			t.Error("the worker gets no tick")
 		}
 		if !lease.Held() {
 			t.Error("the lease is not held")

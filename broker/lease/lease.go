@@ -11,11 +11,11 @@ type sharedLease struct {
 	shared     *Shared
 	lane       string
 	cursor     Cursor
-	beats      chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
-	beatSentAt atomic.Pointer[instant] // time of the beat in the channel
+	ticks      chan struct{}           // capacity 1; the worker receives from it to prove that its loop runs
+	tickSentAt atomic.Pointer[instant] // time of the tick in the channel
 	done       chan struct{}           // closed by end
 	lost       atomic.Bool             // the lease has ended: see revoke
-	// denied is set when Held returned false although the lease has not ended. The worker then waits for a beat before it
+	// denied is set when Held returned false although the lease has not ended. The worker then waits for a tick before it
 	// calls Held again.
 	denied atomic.Bool
 
@@ -26,7 +26,7 @@ type sharedLease struct {
 }
 
 func (l *sharedLease) Cursor() Cursor         { return l.cursor }
-func (l *sharedLease) Beats() <-chan struct{} { return l.beats }
+func (l *sharedLease) Ticks() <-chan struct{} { return l.ticks }
 func (l *sharedLease) Done() <-chan struct{}  { return l.done }
 
 // Decline takes effect in the next round.
@@ -49,7 +49,7 @@ func (l *sharedLease) Held() bool {
 		return true
 	}
 	l.denied.Store(true)
-	l.shared.wake() // Run's next round sends a beat if Held returns true again
+	l.shared.wake() // Run's next round sends a tick if Held returns true again
 	return false
 }
 
@@ -78,22 +78,22 @@ func (l *sharedLease) Release(ctx context.Context, cursor Cursor) error {
 	}
 }
 
-// stuck reports whether the worker has left a beat in the channel for livenessTimeout.
+// stuck reports whether the worker has left a tick in the channel for livenessTimeout.
 func (l *sharedLease) stuck(now instant) bool {
-	if len(l.beats) == 0 {
+	if len(l.ticks) == 0 {
 		return false
 	}
-	sentAt := l.beatSentAt.Load()
+	sentAt := l.tickSentAt.Load()
 	return sentAt != nil && sentAt.elapsed(now) >= livenessTimeout
 }
 
-// beat sends the worker a beat, unless the last beat is still in the channel.
-func (l *sharedLease) beat(now instant) {
-	if len(l.beats) > 0 {
+// tick sends the worker a tick, unless the last tick is still in the channel.
+func (l *sharedLease) tick(now instant) {
+	if len(l.ticks) > 0 {
 		return
 	}
-	l.beatSentAt.Store(&now)
-	l.beats <- struct{}{} // does not block: the channel is empty, and only Run sends
+	l.tickSentAt.Store(&now)
+	l.ticks <- struct{}{} // does not block: the channel is empty, and only Run sends
 }
 
 // end asks the worker to stop.

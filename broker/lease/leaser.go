@@ -28,10 +28,10 @@ type Lease interface {
 	// each commit. If the connection was lost, and no other instance has taken over, Held may return false and later true
 	// again.
 	Held() bool
-	// Beats returns a channel that has a value about once a second while there are other instances. The worker must
+	// Ticks returns a channel that has a value about once a second while there are other instances. The worker must
 	// receive the values in its loop; a worker that receives none counts as stuck, and loses its lane. The channel is
 	// never closed. It is nil if no other instance can take over.
-	Beats() <-chan struct{}
+	Ticks() <-chan struct{}
 	// Done returns a channel that is closed when the worker must stop. Either another instance already owns the lane, and
 	// Held returns false. Or another instance will own the lane after the release.
 	Done() <-chan struct{}

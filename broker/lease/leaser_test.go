@@ -50,7 +50,7 @@ func TestConformLaneOfAnother(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
 		got := acquire(t, a, "L", time.Minute)
-		receiveBeats(t, got)
+		receiveTicks(t, got)
 		b, _ := k.start("M")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -102,7 +102,7 @@ func TestConformRelease(t *testing.T) {
 		a, _ := k.start("L")
 		b, _ := k.start("L")
 		first := acquire(t, a, "L", time.Minute)
-		receiveBeats(t, first)
+		receiveTicks(t, first)
 		cursor := Cursor{Next: 4711, Created: time.Now().UTC()}
 		next := make(chan Lease, 1)
 		if k.shared { // the other instance already waits
@@ -183,26 +183,26 @@ func TestConformStop(t *testing.T) {
 	})
 }
 
-// TestConformBeats: Beats has a value once a second while there are other instances. A stuck worker loses its lane:
-// Held returns false 5 s after the first beat that the worker did not receive, and Done is closed. If no instance can
+// TestConformTicks: Beats has a value once a second while there are other instances. A stuck worker loses its lane:
+// Held returns false 5 s after the first tick that the worker did not receive, and Done is closed. If no instance can
 // take over, Beats is nil, and the lease does not end.
-func TestConformBeats(t *testing.T) {
+func TestConformTicks(t *testing.T) {
 	conform(t, func(t *testing.T, k kind) {
 		a, _ := k.start("L")
 		l := acquire(t, a, "L", time.Minute)
 		k.start("M") // another instance
 		if !k.shared {
 			time.Sleep(time.Hour)
-			if l.Beats() != nil || !l.Held() || isDone(l) {
-				t.Errorf("beats %t, held %t, done %t; want false, true, false", l.Beats() != nil, l.Held(), isDone(l))
+			if l.Ticks() != nil || !l.Held() || isDone(l) {
+				t.Errorf("ticks %t, held %t, done %t; want false, true, false", l.Ticks() != nil, l.Held(), isDone(l))
 			}
 			return
 		}
-		<-l.Beats()
+		<-l.Ticks()
 		for range 10 {
 			last := time.Now()
-			if _, open := <-l.Beats(); !open || time.Since(last) != beatInterval {
-				t.Errorf("the next beat came after %s, open: %t; want %s", time.Since(last), open, beatInterval)
+			if _, open := <-l.Ticks(); !open || time.Since(last) != beatInterval {
+				t.Errorf("the next tick came after %s, open: %t; want %s", time.Since(last), open, beatInterval)
 			}
 		}
 		received := time.Now()
@@ -210,7 +210,7 @@ func TestConformBeats(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if got := time.Since(received); got != beatInterval+livenessTimeout {
-			t.Errorf("held for %s after the worker received its last beat, want %s", got, beatInterval+livenessTimeout)
+			t.Errorf("held for %s after the worker received its last tick, want %s", got, beatInterval+livenessTimeout)
 		}
 		<-l.Done()
 		if got := time.Since(received); got > beatInterval+livenessTimeout+beatInterval {

@@ -81,7 +81,7 @@ func (s *Shared) divideByCalls(now time.Time) {
 			continue
 		}
 		l.denied.Store(false)
-		l.beat(s.at(now))
+		l.tick(s.at(now))
 	}
 	for lane, w := range s.state.waiters {
 		switch owner := t.Lanes[lane].Instance; {

@@ -27,7 +27,7 @@ type peer struct {
 	mu              sync.Mutex // guards the fields below
 	leases          map[string]Lease
 	readyLanes      map[string]bool
-	stuckLanes      map[string]bool // their workers receive no beats
+	stuckLanes      map[string]bool // their workers receive no ticks
 	lostLeases      int             // number of leases that ended while the worker ran
 	releaseSequence uint64          // the cursor at which the workers release
 }
@@ -100,13 +100,13 @@ func (p *peer) own(ctx context.Context, lane string) {
 		p.mu.Unlock()
 		for working := true; working; {
 			p.mu.Lock()
-			beats := lease.Beats()
+			ticks := lease.Ticks()
 			if p.stuckLanes[lane] {
-				beats = nil
+				ticks = nil
 			}
 			p.mu.Unlock()
 			select {
-			case <-beats:
+			case <-ticks:
 			case <-lease.Done():
 				working = false
 			case <-ctx.Done():

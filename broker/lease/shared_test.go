@@ -130,7 +130,7 @@ func TestCrashIsNoticed(t *testing.T) {
 	}
 }
 
-// TestStuckLoopLosesItsLane: a worker that receives no beats loses its lane, and only this lane, to another instance.
+// TestStuckLoopLosesItsLane: a worker that receives no ticks loses its lane, and only this lane, to another instance.
 func TestStuckLoopLosesItsLane(t *testing.T) {
 	withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {
 		a := startPeer(t, s, lanes(4))

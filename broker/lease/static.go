@@ -35,7 +35,7 @@ type permanentLease struct{}
 
 func (permanentLease) Cursor() Cursor                        { return Cursor{} }
 func (permanentLease) Held() bool                            { return true }
-func (permanentLease) Beats() <-chan struct{}                { return nil }
+func (permanentLease) Ticks() <-chan struct{}                { return nil }
 func (permanentLease) Done() <-chan struct{}                 { return nil }
 func (permanentLease) Decline()                              {}
 func (permanentLease) Release(context.Context, Cursor) error { return nil }

@@ -68,10 +68,10 @@ func NewUncertainLeaser(lane string) *UncertainLeaser {
 	return f
 }
 
-// UncertainLease is the lease of that lane. The test sends its beats, ends it, and receives the cursor of its release.
+// UncertainLease is the lease of that lane. The test sends its ticks, ends it, and receives the cursor of its release.
 type UncertainLease struct {
 	leaser   *UncertainLeaser
-	Beat     chan struct{}
+	Tick     chan struct{}
 	Lost     chan struct{}
 	Released chan lease.Cursor
 }
@@ -81,7 +81,7 @@ func (f *UncertainLeaser) Acquire(ctx context.Context, lane string, waiting func
 		return f.Static.Acquire(ctx, lane, waiting)
 	}
 	l := &UncertainLease{
-		leaser: f, Beat: make(chan struct{}), Lost: make(chan struct{}), Released: make(chan lease.Cursor, 1),
+		leaser: f, Tick: make(chan struct{}), Lost: make(chan struct{}), Released: make(chan lease.Cursor, 1),
 	}
 	f.Leases <- l
 	return l, nil
@@ -91,7 +91,7 @@ func (l *UncertainLease) Cursor() lease.Cursor { return lease.Cursor{} }
 
 func (l *UncertainLease) Held() bool { return l.leaser.Valid.Load() }
 
-func (l *UncertainLease) Beats() <-chan struct{} { return l.Beat }
+func (l *UncertainLease) Ticks() <-chan struct{} { return l.Tick }
 
 func (l *UncertainLease) Done() <-chan struct{} { return l.Lost }
 

@@ -69,7 +69,7 @@ func TestMetricsOfUncertainLane(t *testing.T) {
 			t.Errorf("in doubt %v, overdue %v s; want 1, and 59.5 to 59.6", doubt, overdue)
 		}
 		f.Valid.Store(true)
-		lease.Beat <- struct{}{}
+		lease.Tick <- struct{}{}
 		time.Sleep(time.Second)
 		got = scrape(t, i)
 		if doubt, overdue := got["lane_in_doubt DELAY_INTAKE"], got["lane_overdue_seconds DELAY_INTAKE"]; doubt != 0 ||

@@ -206,7 +206,7 @@ func TestUncertainOwnerStops(t *testing.T) {
 		time.Sleep(time.Minute)
 		harness.CheckBodies(t, in.All(), "")
 		f.Valid.Store(true)
-		lease.Beat <- struct{}{}
+		lease.Tick <- struct{}{}
 		synctest.Wait()
 		harness.CheckBodies(t, in.All(), "far held in memory unread")
 		f.Valid.Store(false) // before the commit
@@ -215,7 +215,7 @@ func TestUncertainOwnerStops(t *testing.T) {
 			t.Errorf("the lane has %d messages, want 3: it was not ours to commit", n)
 		}
 		f.Valid.Store(true)
-		lease.Beat <- struct{}{}
+		lease.Tick <- struct{}{}
 		time.Sleep(time.Second)
 		if n := harness.Pending(c, "DELAY_INTAKE"); n != 0 {
 			t.Errorf("the lane has %d messages, want none", n)
