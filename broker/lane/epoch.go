@@ -32,11 +32,11 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	k := &r.knowledge
 	k.next = max(k.next, info.State.FirstSeq, k.first, 1)
 	if !r.cfg.Sparse {
-		if k.deleted, err = r.listDeleted(ctx, stream); err != nil {
+		if k.deletedRuns, err = r.listDeleted(ctx, stream); err != nil {
 			return nil, err
 		}
 	}
-	p := newPull(r, info, max(info.State.FirstSeq, k.first, k.read.Sequence, 1))
+	p := newPull(r, info, max(info.State.FirstSeq, k.first, k.lastRead.Sequence, 1))
 	if err := p.open(ctx); err != nil {
 		p.close(ctx)
 		return nil, err
@@ -63,7 +63,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 // history and the position. It returns ErrUnsure if the sample does not show which history the stream has.
 func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	k := &r.knowledge
-	known := History{Created: k.created, Read: k.read.Sequence, At: k.read.At}
+	known := History{Created: k.created, Read: k.lastRead.Sequence, At: k.lastRead.At}
 	verdict, err := k.judge.Verdict(ctx, known, sample, r.message)
 	switch {
 	case err != nil:
@@ -76,10 +76,10 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	k.newHistory = true // stays set until the owner has received an epoch
 	if !k.created.IsZero() {
 		r.cfg.Log.Warn("the stream has another history: starting at its first message", "stream", r.cfg.Stream,
-			"created", sample.Created, "last", sample.LastSeq, "read", k.read.Sequence)
+			"created", sample.Created, "last", sample.LastSeq, "read", k.lastRead.Sequence)
 		k.first = 0
 	}
-	k.read, k.next = Message{}, 0
+	k.lastRead, k.next = Message{}, 0
 	// The previous owner committed up to first. If the leader does not have that commit, the stream was restored, or
 	// truncated by a loss of power. Its creation time may still be the same.
 	maxFirst := sample.FirstSeq

@@ -15,10 +15,10 @@ import (
 // a consumer shows. It reports whether the shown message exists. If there is a message in the gap, proveGap returns
 // errLost. If the leader has no message in the gap or after the gap, proveGap returns errUnproven.
 //
-// ProveGap skips the sequences that were deleted when the epoch began, and asks the leader about the others. See "The
-// reader skips no message" in the package documentation.
+// It skips the sequences that were deleted when the epoch began, and asks the leader about the others. See "The reader
+// skips no message" in the package documentation.
 func (r *Reader) proveGap(ctx context.Context, seq uint64) (exists bool, err error) {
-	start := r.knowledge.deleted.skip(r.knowledge.next)
+	start := r.knowledge.deletedRuns.skip(r.knowledge.next)
 	if start >= seq {
 		return start == seq, nil
 	}

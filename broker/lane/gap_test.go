@@ -111,7 +111,7 @@ func TestRecreatedConsumerWithSameCount(t *testing.T) {
 // the message. The reader does not accept the message, and sends no request.
 func TestDeletedMessageIsIgnored(t *testing.T) {
 	r := NewReader(ReaderConfig{From: 3})
-	r.knowledge.deleted = runsOf([]uint64{9, 4, 5, 12, 11, 6})
+	r.knowledge.deletedRuns = runsOf([]uint64{9, 4, 5, 12, 11, 6})
 	for seq := range uint64(14) {
 		if err := r.accept(t.Context(), Message{Sequence: seq + 1}); err != nil {
 			t.Fatal(err)

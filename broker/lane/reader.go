@@ -54,12 +54,12 @@ type Reader struct {
 type knowledge struct {
 	judge        Judge
 	created      time.Time // creation time of the stream that was read
-	newHistory   bool      // the owner has received no epoch since the stream has another history
+	newHistory   bool      // the stream has another history, and no epoch has reported that
 	first        uint64    // lowest sequence to hand over
 	firstCreated time.Time // creation time of the stream to which first applies; zero if unknown
-	read         Message   // the last message handed over, without headers and body
-	next         uint64    // see "The reader skips no message" in the package's documentation
-	deleted      runs      // sequences in the middle of the stream that were deleted when the epoch began
+	lastRead     Message   // the last message handed over, without headers and body
+	next         uint64    // see "The reader skips no message" in the package documentation
+	deletedRuns  runs      // sequences in the middle of the stream that were deleted when the epoch began
 }
 
 // ReaderConfig is the configuration of a reader.
@@ -122,8 +122,8 @@ func (r *Reader) Took(it Item) {
 // commit only while its last epoch is live: see "Invariants" in package engine.
 func (r *Reader) Live() uint64 { return r.liveEpoch.Load() }
 
-// Invalidate tells the reader that the stream of an epoch was replaced. The reader cannot detect the replacement while
-// it waits for its owner. It then begins an epoch with a new history.
+// Invalidate tells the reader that the stream of an epoch was replaced. The reader then begins an epoch with a new
+// history. It cannot detect the replacement itself while it waits for its owner.
 func (r *Reader) Invalidate(epoch uint64) {
 	select {
 	case r.invalidEpochs <- epoch:
@@ -189,7 +189,7 @@ func (r *Reader) report(ctx context.Context, o *outage, err error) {
 			level = slog.LevelDebug
 		}
 		r.cfg.Log.Log(ctx, level, "reading the lane was interrupted; creating another consumer", "stream", r.cfg.Stream,
-			"reason", err, "after", r.knowledge.read.Sequence)
+			"reason", err, "after", r.knowledge.lastRead.Sequence)
 		o.start, o.loggedAt = now, now
 	case now.Sub(o.loggedAt) >= reminderInterval:
 		r.cfg.Log.Warn("the lane cannot be read; will retry. Check the stream, its leader, and the permissions to create "+
@@ -220,25 +220,25 @@ func (r *Reader) wait(ctx context.Context, backoff time.Duration) {
 }
 
 // accept handles a message that a consumer shows. It hands the message over if no message of the stream is skipped.
-func (r *Reader) accept(ctx context.Context, s Message) error {
+func (r *Reader) accept(ctx context.Context, m Message) error {
 	k := &r.knowledge
-	if s.Sequence == k.read.Sequence && !s.At.Equal(k.read.At) {
+	if m.Sequence == k.lastRead.Sequence && !m.At.Equal(k.lastRead.At) {
 		return r.forget()
 	}
-	if s.Sequence < k.next { // the consumer starts at the last message read, and a lagging replica shows older messages
+	if m.Sequence < k.next { // the consumer starts at the last message read, and a lagging replica shows older messages
 		return nil
 	}
-	exists, err := r.proveGap(ctx, s.Sequence)
+	exists, err := r.proveGap(ctx, m.Sequence)
 	if err != nil {
 		return err
 	}
 	if exists {
-		if err := r.handOver(ctx, Item{Epoch: r.epoch, Message: s}); err != nil {
+		if err := r.handOver(ctx, Item{Epoch: r.epoch, Message: m}); err != nil {
 			return err
 		}
-		k.read = Message{Sequence: s.Sequence, At: s.At, Pending: s.Pending}
+		k.lastRead = Message{Sequence: m.Sequence, At: m.At, Pending: m.Pending}
 	}
-	k.next = s.Sequence + 1
+	k.next = m.Sequence + 1
 	return nil
 }
 
