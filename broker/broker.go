@@ -164,7 +164,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		Write: write, Deliver: deliverer, Timers: timers, Journal: records,
 	})
 	waitForAnswers()
-	if cause := (stopCause{}); errors.As(context.Cause(ctx), &cause) {
+	if cause, ok := errors.AsType[stopCause](context.Cause(ctx)); ok {
 		err = errors.Join(cause.error, err)
 	}
 	return err

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"sync"
 
 	"delaybroker/broker/acks"
 	"delaybroker/broker/journal"
@@ -28,13 +29,10 @@ func (b *Broker) startJournal(ctx context.Context, write *acks.Inbox) (*journal.
 	})
 	b.journalWriter.Store(w)
 	ctx, stop := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		w.Run(ctx, write)
-	}()
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx, write) })
 	return w, func() {
 		stop()
-		<-ended
+		running.Wait()
 	}
 }

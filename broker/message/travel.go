@@ -92,7 +92,10 @@ func (r *Request) putKept(h Header) {
 
 // parseKept parses the headers that Identify and putKept write.
 func (f *Fields) parseKept(r *Request) {
-	r.ID = f.checked(HeaderID, func(v string) bool { _, err := ParseID(v); return err == nil })
+	r.ID = f.checked(HeaderID, func(v string) bool {
+		_, err := ParseID(v)
+		return err == nil
+	})
 	r.Subject = truncateEscaped(f.Text(HeaderSubject))
 	r.Accepted = f.Moment(HeaderAccepted, Required)
 	r.Due = f.Moment(HeaderDue, Required)
