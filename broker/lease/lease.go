@@ -32,8 +32,8 @@ func (l *sharedLease) Done() <-chan struct{}  { return l.done }
 // Decline takes effect in the next round.
 func (l *sharedLease) Decline() {
 	l.shared.mu.Lock()
-	first := !l.shared.state.declined[l.lane]
-	l.shared.state.declined[l.lane] = true
+	first := !l.shared.state.declinedLanes[l.lane]
+	l.shared.state.declinedLanes[l.lane] = true
 	l.shared.mu.Unlock()
 	if first {
 		l.shared.wake()

@@ -61,7 +61,7 @@ func (s *Shared) eligibleLanes() []string {
 		return nil
 	}
 	lanes := slices.AppendSeq(slices.Collect(maps.Keys(s.state.waiters)), maps.Keys(s.state.leases))
-	lanes = slices.DeleteFunc(lanes, func(lane string) bool { return s.state.declined[lane] && s.newerCanOwn(lane) })
+	lanes = slices.DeleteFunc(lanes, func(lane string) bool { return s.state.declinedLanes[lane] && s.newerCanOwn(lane) })
 	slices.Sort(lanes)
 	return slices.Compact(lanes)
 }

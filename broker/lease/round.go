@@ -59,7 +59,7 @@ func (s *Shared) plan(ctx context.Context, sent time.Time) {
 	for _, id := range s.otherMembers(s.view.table) {
 		schedule(s.view.liveness.sightings[id].firstRead.Add(s.timeout(id, s.view.table.Instances[id])))
 		if !s.view.liveness.everAlive(id) {
-			s.ask(sent) // the other instance may believe that it is alone, and then beats only after a call
+			s.ask(sent) // the other instance may believe that it is alone, and then raises its counter only after a call
 		}
 	}
 }

@@ -57,13 +57,13 @@ type callState struct {
 
 // state is this instance's own state: its leases, and the requests of its workers. Shared.mu guards it.
 type state struct {
-	waiters  map[string]*waiter
-	leases   map[string]*sharedLease
-	releases []*release
-	leaving  bool                // this instance is stopping, and claims no lane
-	owners   map[string]string   // owner of each lane in the table, for Owner
-	calls    map[string]lastCall // the last call of each other instance, at most callLifetime old
-	declined map[string]bool     // lanes with a message of a newer format
+	waiters       map[string]*waiter
+	leases        map[string]*sharedLease
+	releases      []*release
+	leaving       bool                // this instance is stopping, and claims no lane
+	owners        map[string]string   // owner of each lane in the table, for Owner
+	calls         map[string]lastCall // the last call of each other instance, at most callLifetime old
+	declinedLanes map[string]bool     // lanes with a message of a newer format
 }
 
 // view is this instance's knowledge of the table and of the other instances.
@@ -171,7 +171,7 @@ func NewShared(cfg SharedConfig) *Shared {
 		self: self{id: fmt.Sprintf("%s-%06x", token, rand.Uint32()&0xffffff), base: now, started: now.UnixNano()},
 		state: state{
 			waiters: make(map[string]*waiter), leases: make(map[string]*sharedLease), calls: make(map[string]lastCall),
-			declined: make(map[string]bool),
+			declinedLanes: make(map[string]bool),
 		},
 		view: view{liveness: liveness{sightings: make(map[string]sighting)}, table: Table{}.clone()},
 	}
