@@ -8,8 +8,8 @@ import (
 )
 
 // ClaimTimeout is the time for which an instance leaves a firing to the other instance that has stored it. It is longer
-// than the lifetime of a lease after the last successful heartbeat. If the table of owners shows that the other
-// instance owns no lane, RosterTimeout is enough: it is the maximum age of that table.
+// than the lifetime of a lease after the last successful heartbeat. RosterTimeout is enough if the table of owners,
+// which is not older, shows that the other instance owns no lane.
 const (
 	ClaimTimeout  = 6 * time.Second
 	RosterTimeout = 2 * time.Second

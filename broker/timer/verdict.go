@@ -85,8 +85,7 @@ func (d *Doubt) Note(generation uint64) {
 // that this publish was not stored, and never will be. Any other entry proves nothing: that entry may have been stored
 // after our publish.
 //
-// Decide never waits for an event that may not come. For example, any client may name a generation beyond the end of
-// the stream.
+// Decide never waits for an event that may not come: any client may name a generation beyond the end of the stream.
 func Decide(a Request, f State, doubt Doubt) (Next, Answer) {
 	unknown := Answer{Outcome: Unknown, Generation: a.Generation}
 	e := f.Entry

@@ -46,8 +46,7 @@ type Pending struct {
 // Entry is an entry of the timers' stream.
 type Entry struct {
 	Kind Kind
-	// Pending has the request of the set or of the fired message. Its Word is the token of the request that has set or
-	// cancelled the timer.
+	// Pending has the request of the set or of the fired message, and the token of the set or of the cancel.
 	Pending
 	Problem    *message.Problem // the reason why a set is invalid; nil for a valid one
 	Generation uint64           // in a firing or an outcome, the generation that fired; otherwise the entry's own sequence
@@ -55,15 +54,14 @@ type Entry struct {
 	Cancelled  uint64           // the generation that a cancel has certainly cancelled; zero if the cancel expected none
 	First      bool             // the entry is a set that expected no entry on its subject
 
-	// Replaced and Before are set if a broker wrote the entry for a series: the generation that the entry replaced, and
-	// the request of the replaced round. If By is an instance, the entry records that the replaced round has fired. If
-	// By is empty, that round was missed, moved or paused.
+	// Replaced and Before are the generation and the request of the replaced round, if a broker wrote the entry for a
+	// series. If By is an instance, that round has fired. If By is empty, it was missed, moved or paused.
 	Replaced uint64
 	Before   message.Request
 }
 
-// Follows returns the generation of the previous round, if the entry sets a round and records the firing of the
-// previous round. For any other entry, Follows returns zero.
+// Follows returns the generation of the previous round, if the entry records the firing of that round and sets the next
+// one. For any other entry, Follows returns zero.
 func (e Entry) Follows() uint64 {
 	if e.By == "" {
 		return 0
@@ -204,8 +202,7 @@ func (t Pending) FiredHeader(generation uint64, by string) message.Header {
 }
 
 // OverHeader returns the header of the entry that records the outcome of a generation. The stream stores the entry only
-// if the last entry still has the sequence follows. The header has no fields of a series, so that all brokers can parse
-// it.
+// if the last entry still has the sequence follows. Without fields of a series, all brokers can parse the header.
 func (t Pending) OverHeader(generation, follows uint64, outcome Outcome) message.Header {
 	h := make(message.Header, 8)
 	message.PutCount(h, message.HeaderFormat, message.FormatTimers)

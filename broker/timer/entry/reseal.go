@@ -8,10 +8,9 @@ import (
 	"delaybroker/broker/message"
 )
 
-// Resealed returns the header of an entry with the same content, sealed with the first key: the due time, the round,
-// the pause and the client's token do not change. Only pending entries are resealed: rounds of series, paused series,
-// and schedules. All other sealed entries are removed soon. The stream stores the new entry only if the old entry is
-// still the last one. The new entry has a new generation, like a moved timer.
+// Resealed returns the header of an entry with the same content, sealed with the first key. Only pending entries are
+// resealed: rounds of series, paused series, and schedules. All other sealed entries are removed soon. The stream
+// stores the new entry only if the old entry is still the last one. The new entry has a new generation.
 //
 // ok is false in three cases: the entry is not pending, or needs no seal; its seal cannot be verified; or the parser
 // would not return the same result for the new entry. For example, an overdue entry may not be set again; it fires.

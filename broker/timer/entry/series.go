@@ -93,7 +93,7 @@ func tableIn(s message.Block) (timetable.Table, *message.Problem) {
 
 // startSeries returns the series that a client's set starts, and the due time of its first round. Asked is the
 // requested time of the first round; zero if the client requests none. The caller has checked asked against
-// DELAY_MAX_DELAY. That maximum does not bound the times of a cron expression.
+// DELAY_MAX_DELAY.
 func startSeries(
 	p message.Policy, in message.Incoming, s message.Block, asked time.Time,
 ) (series *Series, due time.Time, problem *message.Problem) {
@@ -117,8 +117,7 @@ func startSeries(
 	return series, table.Round(timetable.Series{ID: in.Sequence, First: first}, 1, first).Due, nil
 }
 
-// checkExpires refuses Delay-Expires with a time: it must be a duration, since a time would be in the past for later
-// rounds.
+// checkExpires refuses Delay-Expires with a time, since it would be in the past for later rounds.
 func checkExpires(s message.Block) *message.Problem {
 	expires, problem := s.Single(message.HeaderExpires)
 	if _, err := levels.ParseDuration(expires); problem != nil || expires == "" || err == nil {
@@ -184,7 +183,7 @@ type Next struct {
 }
 
 // RoundHeader returns the header of the entry that replaces the pending round. The stream stores the entry only if the
-// generation is still the last entry. The entry is the only evidence of the pending round's outcome.
+// generation is still the last entry.
 func (t Pending) RoundHeader(generation uint64, n Next) message.Header {
 	if t.Word = n.Word; t.Due.IsZero() { // the series is paused
 		t.Due = t.Recurs.Planned

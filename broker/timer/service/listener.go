@@ -46,9 +46,8 @@ func (l *Listener) Subscribe(group string, subjects ...string) error {
 	return nil
 }
 
-// Serve passes requests to receive until ctx ends, and then the waiting requests. The workers run concurrently. Their
-// context ends grace after ctx. Serve calls closing after the last request. Closing must make the workers return once
-// they have carried out the received requests.
+// Serve passes requests to receive until ctx ends, then the waiting requests, and then calls closing, which must make
+// the workers return once they have carried out the received requests. The workers' context ends grace after ctx.
 func (l *Listener) Serve(
 	ctx context.Context, grace time.Duration, receive func(*nats.Msg), workers []func(context.Context), closing func(),
 ) {

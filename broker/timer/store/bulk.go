@@ -15,7 +15,7 @@ import (
 const (
 	// bulkParallel is the maximum number of timers of a page that are changed concurrently.
 	bulkParallel = 16
-	// bulkReserve is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
+	// bulkReserve is as listReserve.
 	bulkReserve = 1500 * time.Millisecond
 )
 
@@ -98,7 +98,7 @@ func (b Bulk) change(row Row) Change {
 }
 
 // checkRow counts a timer that a real run would refuse: it makes the entry, and does not publish it. Missing secrets do
-// not count: the instance that carries out the change has them.
+// not count: the broker that carries out the change has them.
 func (t *Timers) checkRow(ctx context.Context, b Bulk, row Row, d *BulkResult) {
 	a := t.attempt(b.change(row))
 	a.State = row.state

@@ -19,16 +19,15 @@ import (
 )
 
 const (
-	// defaultLimit and MaxLimit are the default and the maximum number of timers on a page.
-	defaultLimit = 100
-	MaxLimit     = 500
+	defaultLimit = 100 // the default number of timers on a page
+	MaxLimit     = 500 // the maximum number
 	// maxBytes and maxScanned are the numbers of bytes and entries after which a page ends early: an answer must fit into
 	// a message, and a page costs the server a scan of the headers of all timers to a target.
 	maxBytes   = 256 << 10
 	maxScanned = 100_000
 	rowBytes   = 256 // the approximate size of a row in the answer, without its texts
-	rowsAtOnce = 64  // the number of rows that are checked concurrently for a later entry
-	// listReserve is the time that is reserved for the answer: when less is left until the deadline, a page ends early.
+	rowsAtOnce = 64  // the maximum number of rows that are checked concurrently for a later entry
+	// listReserve is reserved for the answer: when less time is left until the deadline, a page ends early.
 	listReserve = 500 * time.Millisecond
 )
 
@@ -64,8 +63,7 @@ type Row struct {
 	Size       int           `json:"size"` // of the body
 	Why        string        `json:"why,omitempty"`
 	Recurring  *Recurring    `json:"recurring,omitempty"` // nil for a timer that fires once
-	// Unopened means that the entry is sealed with a key that is not known here. If the brokers do not know it either, the
-	// timer does not fire.
+	// Unopened means that the entry is sealed with a key that is not known here. If no broker knows it, no timer fires.
 	Unopened bool `json:"unopened,omitempty"`
 
 	subject string      // of its entries
@@ -84,8 +82,7 @@ type Recurring struct {
 	Of entry.Series `json:"-"`
 }
 
-// RecurringOf describes the recurring timer of an entry. It returns nil if the entry is not a pending round or a paused
-// series.
+// RecurringOf returns nil if the entry is neither a pending round nor a paused series.
 func RecurringOf(e entry.Entry) *Recurring {
 	if e.Recurs == nil || !e.PendingOrPaused() {
 		return nil
@@ -202,9 +199,7 @@ func (t *Timers) Recurs(ctx context.Context, f Filter) iter.Seq2[Row, error] {
 	}
 }
 
-// dropReplaced removes the rows of replaced entries, which stay in the stream until a broker removes them. If the list
-// is of recurring timers, and the next round of a series was stored since the page began, the row of that round
-// replaces the old row.
+// dropReplaced replaces each row by the result of current, and removes the rows without one.
 func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) error {
 	kept := make([]*Row, len(listing.Timers))
 	var reading errgroup.Group
@@ -225,9 +220,10 @@ func (t *Timers) dropReplaced(ctx context.Context, listing *Listing, f Filter) e
 	return err
 }
 
-// current returns the row if its entry is still the last one. In a list of recurring timers, if the last entry is
-// behind upTo and the filter matches it, current returns the row of the last entry. In all other cases, current returns
-// nil. Entries.Next is cheap if there is no later entry: the server answers from an index, and sends no body.
+// current returns the row if its entry is still the last one: replaced entries stay in the stream until a broker
+// removes them. In a list of recurring timers, if the last entry is behind upTo and the filter matches it, current
+// returns the row of the last entry: the next round. Otherwise it returns nil. Without a later entry, Entries.Next is
+// cheap: the server answers from an index, and sends no body.
 func (t *Timers) current(ctx context.Context, r Row, upTo uint64, f Filter) (*Row, error) {
 	switch _, replaced, err := t.Entries().Next(ctx, r.subject, r.state.Sequence+1); {
 	case err != nil:

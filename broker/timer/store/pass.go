@@ -75,47 +75,42 @@ func (t *Timers) entries(ctx context.Context, f Filter, from, to uint64) iter.Se
 			scan.From, scan.To, scan.Filters = from, to, []string{p.filter}
 			next, stop := iter.Pull2(scan.All(ctx))
 			defer stop()
-			heads = append(heads, &head{pass: p, next: next, names: t.Policy.Names})
+			heads = append(heads, &head{pass: p, next: next})
 		}
 		for last := uint64(0); ; {
 			var first *head
 			for _, h := range heads {
-				if h.fill(); h.more && (first == nil || h.err != nil || h.message.Sequence < first.message.Sequence) {
+				if !h.loaded {
+					h.message, h.err, h.more = h.next()
+					h.loaded = true
+				}
+				if h.more && (first == nil || h.err != nil || h.message.Sequence < first.message.Sequence) {
 					first = h
 				}
 			}
 			if first == nil {
 				return
 			}
-			s, err := first.message, first.err
+			m, err := first.message, first.err
 			first.loaded = false
-			if err == nil && s.Sequence == last {
-				continue // another pass has yielded it: two targets overlap
+			if err == nil && (m.Sequence == last || first.timersOnly && t.Policy.Names.Parse(m.Subject).IsSchedule()) {
+				continue // another pass yields it, too
 			}
-			if last = s.Sequence; !yield(s, err) || err != nil {
+			if last = m.Sequence; !yield(m, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// head is the next unread entry of a pass.
+// head is the next entry of a pass.
 type head struct {
 	pass
-	names message.Names
-	next  func() (lane.Message, error, bool)
+	next func() (lane.Message, error, bool)
 
-	loaded, more bool
+	loaded, more bool // the fields below are set; there is an entry
 	message      lane.Message
 	err          error
-}
-
-// fill reads the next entry of the pass, unless it is read already.
-func (h *head) fill() {
-	for !h.loaded {
-		h.message, h.err, h.more = h.next()
-		h.loaded = !h.timersOnly || !h.more || h.err != nil || !h.names.Parse(h.message.Subject).IsSchedule()
-	}
 }
 
 // matchKey reports whether a key matches a pattern in which * stands for any characters. It takes the first match of
