@@ -14,7 +14,7 @@ func TestCursor(t *testing.T) {
 		t.Errorf("got %+v %t, want %+v", got, ok, want)
 	}
 	if _, ok := timer.ParseCursor([]byte(want.String()), 16); ok {
-		t.Error("a cursor above its own entry is believed")
+		t.Error("a cursor whose Next is above its own sequence is valid, want invalid")
 	}
 	for _, body := range []string{
 		"", "armed", "armed 17", "armed 17 1 ", "armed  17 1", "armed 017 1", "armed +17 1", "armed 17 1 2", "Armed 17 1",
@@ -22,7 +22,7 @@ func TestCursor(t *testing.T) {
 		"armed 17 1\n",
 	} {
 		if got, ok := timer.ParseCursor([]byte(body), 100); ok {
-			t.Errorf("%q is read as %+v", body, got)
+			t.Errorf("%q is parsed as %+v, want invalid", body, got)
 		}
 	}
 }
@@ -32,7 +32,7 @@ func FuzzParseCursor(f *testing.F) {
 	f.Add([]byte("armed 17"), uint64(20))
 	f.Fuzz(func(t *testing.T, body []byte, own uint64) {
 		if c, ok := timer.ParseCursor(body, own); ok && (c.String() != string(body) || c.Next == 0 || c.Next > own) {
-			t.Errorf("%q is read as %+v", body, c)
+			t.Errorf("%q is parsed as %+v, want invalid", body, c)
 		}
 	})
 }

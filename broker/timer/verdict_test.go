@@ -84,19 +84,19 @@ func TestDoubtedSet(t *testing.T) {
 	var doubt Doubt
 	doubt.Note(0)
 	for name, asked := range map[string]Request{
-		"absent": {Verb: Set, Conditional: true, ID: "mine"}, "whatever": {Verb: Set, ID: "mine"},
+		"a conditional set": {Verb: Set, Conditional: true, ID: "mine"}, "a set": {Verb: Set, ID: "mine"},
 	} {
 		next, answer := Decide(asked, State{None: true, LastSeq: 9}, doubt)
 		if next != ReadAgain || answer.Outcome != Unknown {
-			t.Errorf("%s, and nothing is there: %v %+v", name, next, answer)
+			t.Errorf("%s, without an entry: got %v, %+v, want another read", name, next, answer)
 		}
 		other := State{Sequence: 9, LastSeq: 9, Entry: entry.Entry{Pending: entry.Pending{Word: "theirs"}}}
 		if next, answer := Decide(asked, other, doubt); next != Reply || answer.Outcome != Unknown {
-			t.Errorf("%s, and another's is there: %v %+v", name, next, answer)
+			t.Errorf("%s, with the entry of another request: got %v, %+v, want unknown", name, next, answer)
 		}
 	}
 	doubt.Note(5)
 	if doubt.Generation != 0 {
-		t.Errorf("two generations in doubt are %+v", doubt)
+		t.Errorf("two generations are in doubt: got %+v, want generation 0", doubt)
 	}
 }

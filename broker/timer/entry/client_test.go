@@ -7,9 +7,9 @@ import (
 	"delaybroker/broker/message"
 )
 
-// TestWordTravels: the token of a set is in its firing and in its outcome. The token of a cancel is in the cancel, with
-// the generation that it certainly replaced.
-func TestWordTravels(t *testing.T) {
+// TestEntriesKeepToken: the token of a set is in its firing and in its outcome. The token of a cancel is in the cancel,
+// with the generation that it certainly replaced.
+func TestEntriesKeepToken(t *testing.T) {
 	t.Parallel()
 	names, err := message.NewNames(message.DefaultPrefix)
 	if err != nil {
@@ -27,7 +27,7 @@ func TestWordTravels(t *testing.T) {
 	over := entry(7, fired.OverHeader(5, 6, Delivered))
 	for name, e := range map[string]Entry{"set": set, "fired": fired, "over": over} {
 		if e.Word != "mine" || e.Generation != 5 || e.Problem != nil || !e.Request.Due.Equal(at.Add(time.Hour)) {
-			t.Errorf("%s: %+v", name, e)
+			t.Errorf("the entry %s is parsed as %+v", name, e)
 		}
 	}
 	moved := entry(8, MoveHeader(message.Header{
@@ -36,21 +36,21 @@ func TestWordTravels(t *testing.T) {
 	}, message.HeaderFor, "2h", 5, "theirs"))
 	if r := moved.Request; moved.Word != "theirs" || !r.Due.Equal(at.Add(2*time.Hour)) || r.MsgID != "id" ||
 		len(r.User["X-Mine"]) != 1 || !r.Expires.Equal(r.Due.Add(5*time.Minute)) {
-		t.Errorf("moved: %+v", moved)
+		t.Errorf("the moved timer is parsed as %+v", moved)
 	}
 	if e := entry(8, CancelHeader(5, "mine")); e.Kind != Cancel || e.Word != "mine" || e.Cancelled != 5 {
-		t.Errorf("cancel: %+v", e)
+		t.Errorf("the cancel is parsed as %+v", e)
 	}
 	for name, h := range map[string]message.Header{
-		"expects nothing": {message.HeaderCancel: {"mine"}},
-		"of another": {
+		"no expectation": {message.HeaderCancel: {"mine"}},
+		"another subject": {
 			message.HeaderCancel: {"mine"}, message.HeaderExpected: {"5"}, headerExpectedOf: {"delaytimer.other.x"},
 		},
-		"in lower case":     {message.HeaderCancel: {"mine"}, "nats-expected-last-subject-sequence": {"5"}},
-		"expects no number": {message.HeaderCancel: {"mine"}, message.HeaderExpected: {"five"}},
+		"lower case":     {message.HeaderCancel: {"mine"}, "nats-expected-last-subject-sequence": {"5"}},
+		"invalid number": {message.HeaderCancel: {"mine"}, message.HeaderExpected: {"five"}},
 	} {
 		if e := entry(8, h); e.Kind != Cancel || e.Cancelled != 0 {
-			t.Errorf("a cancel that %s: %+v", name, e)
+			t.Errorf("a cancel with %s is parsed as %+v, want no cancelled generation", name, e)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func TestBadTimers(t *testing.T) {
 	}
 	in := timerEntry("delay.1h.x", 7, header("Delay-Cancel: 1"))
 	if _, problem := policy.Parse(in); problem == nil || problem.Code != message.BadOption {
-		t.Errorf("Delay-Cancel where nothing has a key: %v", problem)
+		t.Errorf("Delay-Cancel on a subject without a key: got %v, want bad option", problem)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestCancelEntry(t *testing.T) {
 	} {
 		e := entry.Parse(policy, timerEntry(timerSubject, 7, header(lines...)))
 		if e.Kind != entry.Cancel || e.Problem != nil {
-			t.Errorf("%q: %+v", lines, e)
+			t.Errorf("%q is parsed as %+v, want a cancel", lines, e)
 		}
 	}
 	for subject, want := range map[string]bool{
@@ -113,7 +113,7 @@ func TestCancelEntry(t *testing.T) {
 		"delaytimer.k.orders x": false,
 	} {
 		if got := entry.CanName(policy, subject); got != want {
-			t.Errorf("CanName(%q) = %t", subject, got)
+			t.Errorf("CanName(%q) = %t, want %t", subject, got, want)
 		}
 	}
 }
@@ -135,49 +135,49 @@ func firedEntry(t *testing.T, k *message.Keys, h message.Header) message.Incomin
 	return in
 }
 
-// TestMarkerTravels: the marker of a timer carries the request through several hops, without the body.
-func TestMarkerTravels(t *testing.T) {
+// TestMarkerHops: the marker of a timer has the request after several hops, without the body.
+func TestMarkerHops(t *testing.T) {
 	k, p, set := timerSet()
 	first := entry.Marker{Request: set.Request, Key: "key", Size: 42}
 	marker := markerOf(t, k, first, "2h")
 	got, problem := entry.ParseMarker(p, marker)
 	if problem != nil || got.Key != "key" || got.Size != 42 || got.Timer(p.Names) != timerSubject ||
 		got.Target != "orders.x" || got.Due != set.Due || got.ID != set.ID || got.Hop != 1 || got.User != nil {
-		t.Errorf("a marker: %+v %v", got, problem)
+		t.Errorf("the marker is parsed as %+v, %v", got, problem)
 	}
 	if format := marker.Header["Delay-Format"]; !slices.Equal(format, []string{"3"}) {
-		t.Errorf("a marker has the format %q: an older broker would deliver it", format)
+		t.Errorf("the marker has the format %q, want 3: an older broker would deliver it", format)
 	}
 	if id := marker.Header["Nats-Msg-Id"]; slices.Equal(id, set.HopHeader()["Nats-Msg-Id"]) {
-		t.Errorf("a marker has the id %q of the message: one would swallow the other", id)
+		t.Errorf("the marker has the id %q, as the fired message: the stream would drop the second one as a duplicate", id)
 	}
 	again, problem := entry.ParseMarker(p, markerOf(t, k, got, "1h"))
 	if got.Hop++; problem != nil || again.Hop != got.Hop || again.Key != got.Key || again.Size != got.Size {
-		t.Errorf("after another hop: %+v %v", again, problem)
+		t.Errorf("after another hop, the marker is parsed as %+v, %v", again, problem)
 	}
 	if _, problem := p.Parse(marker); problem == nil {
-		t.Error("a marker is read as a message: an empty one would be delivered")
+		t.Error("a marker is parsed as a message: an empty message would be delivered")
 	}
 }
 
-// TestFiringTravels: a firing carries the message, and an outcome does not.
-func TestFiringTravels(t *testing.T) {
+// TestFiring: a firing contains the message, and an outcome does not.
+func TestFiring(t *testing.T) {
 	k, p, set := timerSet()
 	in := firedEntry(t, k, set.FiredHeader(7, "me"))
 	e := entry.Parse(p, in)
 	want := set.Request
 	if e.Kind != entry.Fired || e.Generation != 7 || e.By != "me" || e.Problem != nil {
-		t.Errorf("a firing: %+v", e)
+		t.Errorf("the firing is parsed as %+v", e)
 	}
 	if !reflect.DeepEqual(e.Request, want) {
 		t.Errorf("the fired message:\n got %+v\nwant %+v", e.Request, want)
 	}
 	if got := in.Header[message.HeaderExpected]; !slices.Equal(got, []string{"7"}) || in.Header["Nats-Msg-Id"] != nil {
-		t.Errorf("a firing expects %q, under the id %q", got, in.Header["Nats-Msg-Id"])
+		t.Errorf("the firing expects %q, and has the id %q: want 7, and no id", got, in.Header["Nats-Msg-Id"])
 	}
 	over := entry.Parse(p, firedEntry(t, k, set.OverHeader(7, 8, entry.Delivered)))
 	if over.Kind != entry.Over || over.Generation != 7 {
-		t.Errorf("over: %+v", over)
+		t.Errorf("the outcome is parsed as %+v", over)
 	}
 }
 
@@ -196,16 +196,16 @@ func TestFiringIsProven(t *testing.T) {
 		in.Header = maps.Clone(in.Header)
 		change(&in)
 		if e := entry.Parse(p, in); e.Kind != entry.Set || e.Problem == nil {
-			t.Errorf("%s: it is believed: %+v", what, e)
+			t.Errorf("%s: the firing is valid, want an invalid set: %+v", what, e)
 		}
 	}
 	in := firedEntry(t, k, set.FiredHeader(7, "me"))
 	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Unproven {
-		t.Errorf("under an unknown key it is %+v", e)
+		t.Errorf("under an unknown key, the firing is %+v, want unproven", e)
 	}
 	in.KeysCurrent = true
 	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Set || e.Problem == nil {
-		t.Errorf("under an unknown key it is %+v", e)
+		t.Errorf("under a key that no broker has, the firing is %+v, want an invalid set", e)
 	}
 }
 
@@ -234,7 +234,7 @@ func FuzzTimer(f *testing.F) {
 		e := entry.Parse(p, timerEntry(subject, 7, message.Header(h)))
 		switch e.Kind {
 		case entry.Fired, entry.Over:
-			t.Fatalf("an entry without a seal is believed: %+v", e)
+			t.Fatalf("an entry without a seal is valid: %+v", e)
 		case entry.Set:
 			if e.Problem != nil {
 				wantProblem(t, subject, e.Problem, e.Problem.Code)
@@ -247,13 +247,13 @@ func FuzzTimer(f *testing.F) {
 		checkAccepted(t, p, subject, e.Request)
 		m := entry.Marker{Request: e.Request, Key: p.Names.Parse(subject).Token}
 		if got, problem := entry.ParseMarker(p, markerOf(t, k, m, "1h")); problem != nil || got.Timer(p.Names) != subject {
-			t.Errorf("%q: as a marker %+v %v", subject, got, problem)
+			t.Errorf("%q: the marker is parsed as %+v, %v", subject, got, problem)
 		}
 		fired := e.FiredHeader(7, "me")
 		k.SealMessage(subject, fired, nil, at)
 		in := timerEntry(subject, 8, wire(t, fired))
 		if got := entry.Parse(p, in); got.Kind != entry.Fired || got.Problem != nil || got.Request.ID != e.Request.ID {
-			t.Errorf("%q: fired %+v", subject, got)
+			t.Errorf("%q: the firing is parsed as %+v", subject, got)
 		}
 		if r := e.Pending; r.Recurs != nil {
 			checkRounds(t, k, p, in.Subject, r)

@@ -68,7 +68,7 @@ func TestBadSeries(t *testing.T) {
 	for _, line := range []string{"Delay-Every: 1m", "Delay-Cron: @daily", "Delay-Rounds: 1", "Delay-Owner: me"} {
 		_, problem := policy.Parse(timerEntry("delay.1h.x", 7, header(line)))
 		if problem == nil || problem.Code != message.BadOption {
-			t.Errorf("%s where nothing has a key: %v", line, problem)
+			t.Errorf("%s on a subject without a key: got %v", line, problem)
 		}
 	}
 	large := timerEntry(timerSubject, 7, header("Delay-Every: 2s"))
@@ -76,7 +76,7 @@ func TestBadSeries(t *testing.T) {
 	wantProblem(t, "a large body", entry.Parse(policy, large).Problem, message.TooLarge, "131073 bytes", "131072")
 	large.Data = large.Data[1:]
 	if e := entry.Parse(policy, large); e.Problem != nil {
-		t.Errorf("64 KiB a second: %v", e.Problem)
+		t.Errorf("a body of 64 KiB for each second: got %v, want no problem", e.Problem)
 	}
 }
 
@@ -112,29 +112,29 @@ func checkRounds(t *testing.T, k *message.Keys, p message.Policy, subject string
 		generation += 2
 		got := e.Pending
 		if e.Kind != entry.Set || e.Problem != nil || !e.Fires(generation-2) || e.Fires(generation) {
-			t.Fatalf("%q, round %d: %+v", subject, n+2, e)
+			t.Fatalf("%q: the entry of round %d is parsed as %+v", subject, n+2, e)
 		}
 		if got.Origin().Series != 7 || got.Origin().Round != n+2 || !got.Due.Equal(next.Round.Due) || got.Due.Before(r.Due) ||
 			!got.Recurs.Planned.Equal(next.Round.Planned) || got.Recurs.Table.Words() != set.Recurs.Table.Words() ||
 			!got.Recurs.First.Equal(set.Recurs.First) {
-			t.Fatalf("%q: %+v is due %s, planned %+v", subject, got.Origin(), got.Due, got.Recurs)
+			t.Fatalf("%q: round %+v is due %s, planned %+v", subject, got.Origin(), got.Due, got.Recurs)
 		}
 		if got.Target != set.Target || got.Word != set.Word || got.TTL != set.TTL || got.Mode != set.Mode ||
 			got.Expires.Sub(got.Due) != set.Expires.Sub(set.Due) ||
 			got.MsgID != set.MsgID || len(got.User) != len(set.User) || got.MaxAttempts != set.MaxAttempts {
-			t.Fatalf("%q: round %d has lost something:\n got %+v\nwant %+v", subject, got.Origin().Round, got, set)
+			t.Fatalf("%q: round %d has not all fields of the set:\n got %+v\nwant %+v", subject, got.Origin().Round, got, set)
 		}
-		if b, of := e.Before, r.Origin(); b.ID != r.ID || !b.Due.Equal(r.Due) || b.Origin().Round != of.Round ||
+		if b := e.Before; b.ID != r.ID || !b.Due.Equal(r.Due) || b.Origin().Round != r.Origin().Round ||
 			b.Origin().Series != 7 || !b.Expires.Equal(r.Expires) {
-			t.Fatalf("%q: the round before is %+v, want %+v", subject, b, r)
+			t.Fatalf("%q: the replaced round is %+v, want %+v", subject, b, r)
 		}
 		r = got
 	}
 }
 
-// TestRoundsTravel: the firing of one round is the set of the next. It counts only with our seal, and only if it
+// TestRounds: the firing of one round is the set of the next. It counts only with our seal, and only if it
 // replaced the entry that it names.
-func TestRoundsTravel(t *testing.T) {
+func TestRounds(t *testing.T) {
 	k := keysOf(secretOne)
 	p := sealing(k)
 	set := entry.Parse(p, timerEntry(timerSubject, 7, header("Delay-Every: 1h", "Delay-Rounds: 9", "Delay-Jitter: 10m",
@@ -143,16 +143,16 @@ func TestRoundsTravel(t *testing.T) {
 
 	in := roundEntry(t, k, timerSubject, set, 7, nextOf(set, "me"))
 	if format := in.Header["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
-		t.Errorf("a round has the format %q: an older broker would not leave it alone", format)
+		t.Errorf("a round has the format %q, want 4: an older broker would treat it as an invalid entry", format)
 	}
 	if format := (entry.Marker{Request: set.Request}).Header()["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
-		t.Errorf("a marker has the format %q: an older broker would look at a set that it cannot read", format)
+		t.Errorf("a marker has the format %q, want 4: an older broker would read a set that it cannot parse", format)
 	}
 	if format := set.FiredHeader(7, "me")["Delay-Format"]; !slices.Equal(format, []string{"4"}) {
-		t.Errorf("the firing of the last round has the format %q, and its marker 4", format)
+		t.Errorf("the firing of the last round has the format %q, want 4 as its marker", format)
 	}
 	if r, problem := entry.ParseSet(p, in); problem != nil || r.Origin().Round != 2 || r.Summary() != "every 1h, round 2" {
-		t.Errorf("as a request it is %+v, %v", r, problem)
+		t.Errorf("as a set, the round is parsed as %+v, %v", r, problem)
 	}
 	for what, change := range map[string]func(in *message.Incoming){
 		"no seal":            func(in *message.Incoming) { delete(in.Header, "Delay-Seal") },
@@ -171,11 +171,11 @@ func TestRoundsTravel(t *testing.T) {
 		in.Header = maps.Clone(in.Header)
 		change(&in)
 		if e := entry.Parse(p, in); e.Kind != entry.Set || e.Problem == nil || e.Fires(7) || e.Fires(6) {
-			t.Errorf("%s: it is believed: %+v", what, e)
+			t.Errorf("%s: the round is valid, want an invalid set: %+v", what, e)
 		}
 	}
 	if e := entry.Parse(sealing(keysOf(secretTwo)), in); e.Kind != entry.Unproven || e.Fires(7) {
-		t.Errorf("under an unknown key it is %+v", e)
+		t.Errorf("under an unknown key, the round is %+v, want unproven", e)
 	}
 }
 
@@ -189,11 +189,11 @@ func TestRoundsThatDoNotFire(t *testing.T) {
 	e := entry.Parse(p, roundEntry(t, k, timerSubject, set, 7, n))
 	if r := e.Pending; e.Kind != entry.Set || e.Problem != nil || e.Fires(7) || e.Replaced != 7 || r.Origin().Round != 1 ||
 		!r.Due.Equal(n.Round.Due) || r.Expires.Sub(r.Due) != 5*time.Minute || e.Word != "mine" {
-		t.Errorf("moved: %+v", e)
+		t.Errorf("the moved round is parsed as %+v", e)
 	}
 	n.Round.Due = time.Time{}
 	if e := entry.Parse(p, roundEntry(t, k, timerSubject, set, 7, n)); e.Kind != entry.Paused || e.Fires(7) {
-		t.Errorf("paused: %+v", e)
+		t.Errorf("the paused round is parsed as %+v", e)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestRoundAtItsTarget(t *testing.T) {
 	} {
 		if !slices.Equal(h["Delay-Series"], []string{"7"}) || !slices.Equal(h["Delay-Round"], []string{"1"}) ||
 			!slices.Equal(h["Delay-Id"], []string{set.ID}) || h["Delay-Every"] != nil || h["Delay-First"] != nil {
-			t.Errorf("%s gets %q", name, h)
+			t.Errorf("%s gets the headers %q", name, h)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 		_, refused := judge(tt.subject, "", jetstream.ScheduleHeader, "@at 2026-12-24T18:00:00Z",
 			jetstream.ScheduleTargetHeader, tt.target)
 		if (refused == nil) != tt.ok || refused != nil && refused.ErrCode != badTarget.ErrCode {
-			t.Errorf("%s for %s: %v", tt.subject, tt.target, refused)
+			t.Errorf("a schedule on %s for %s: got the refusal %v", tt.subject, tt.target, refused)
 		}
 	}
 }
@@ -49,12 +49,12 @@ func TestTargetsBelongToSubjects(t *testing.T) {
 // TestNoScheduleForASchedule: a delivery on the subject of a schedule would be a request, and end the schedule.
 func TestNoScheduleForASchedule(t *testing.T) {
 	t.Parallel()
-	all := message.ParseScheduleRules("plans.a.>=>,plans.b.>=>", nil)
+	rules := message.ParseScheduleRules("plans.a.>=>,plans.b.>=>", nil)
 	for _, target := range []string{"plans.a.y", "plans.b.y"} {
 		h := message.Header{jetstream.ScheduleHeader: {"@at 2026-12-24T18:00:00Z"}, jetstream.ScheduleTargetHeader: {target}}
-		if _, refused := Judge(all, "DELAY_TIMERS", message.Incoming{Subject: "plans.a.x", Header: h}, now); refused == nil ||
-			refused.ErrCode != badTarget.ErrCode {
-			t.Errorf("for %s: %v", target, refused)
+		_, refused := Judge(rules, "DELAY_TIMERS", message.Incoming{Subject: "plans.a.x", Header: h}, now)
+		if refused == nil || refused.ErrCode != badTarget.ErrCode {
+			t.Errorf("a schedule for %s: got %v, want a refusal of the target", target, refused)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestEndsBelongToSubjects(t *testing.T) {
 		w, refused := judge("plans.orders.a", "", jetstream.SchedulerHeader, scheduler,
 			jetstream.ScheduleNextHeader, nextPurge)
 		if (refused == nil) != ok || ok && (!w.Cancel || w.Schedule.Subject != scheduler) {
-			t.Errorf("of %s: %+v, %v", scheduler, w, refused)
+			t.Errorf("a request to end %s: got %+v, %v", scheduler, w, refused)
 		}
 	}
 }
@@ -98,11 +98,11 @@ func TestScheduleRulesAreChecked(t *testing.T) {
 	} {
 		err := message.ParseScheduleRules(list, nil).Check(roots)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", list, err, want)
+			t.Errorf("the rules %s: got %v, want %q", list, err, want)
 		}
 	}
 	if err := message.ParseScheduleRules("plans.>", []string{"public.>"}).Check(roots); err != nil {
-		t.Errorf("with the targets that headers may name: %v", err)
+		t.Errorf("a rule without targets, with allowed targets: got %v", err)
 	}
 }
 
@@ -141,7 +141,7 @@ func FuzzJudge(f *testing.F) {
 		})
 		if e.Kind != entry.Set || e.Problem != nil || e.Request.Target != target || e.Request.Due.Before(now) ||
 			e.Origin().Scheduler != w.Schedule.Subject {
-			t.Errorf("read back as %+v, %v", e, e.Problem)
+			t.Errorf("the entry is parsed as %+v, %v", e, e.Problem)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func TestTurns(t *testing.T) {
 	take := func() {
 		r, ok := q.take()
 		if !ok {
-			t.Fatal("it is closed")
+			t.Fatal("the queue is closed")
 		}
 		taken, got = append(taken, r), append(got, r.Subject)
 	}
@@ -38,14 +38,14 @@ func TestTurns(t *testing.T) {
 		take()
 	}
 	if len(q.turns) > 0 {
-		t.Errorf("%s has a turn, with its whole share", q.turns[0].name)
+		t.Errorf("%s has a turn, and no room in its share", q.turns[0].name)
 	}
 	q.put(ask("b", 1))
 	q.done(taken[0])
 	take()
 	take()
 	if got := strings.Join(got, " "); got != "a0 b0 c0 a1 b1 a2" {
-		t.Errorf("they are served in the order %s", got)
+		t.Errorf("the requests are taken in the order %s", got)
 	}
 	q.done(taken[3])
 	take()
@@ -53,7 +53,7 @@ func TestTurns(t *testing.T) {
 		q.done(r)
 	}
 	if q.waiting > 0 || len(q.tenants) > 0 || len(q.turns) > 0 {
-		t.Errorf("in the end %d wait, of %d tenants", q.waiting, len(q.tenants))
+		t.Errorf("after the last request, %d requests wait, and %d tenants are left", q.waiting, len(q.tenants))
 	}
 }
 
@@ -75,21 +75,21 @@ func TestFullQueue(t *testing.T) {
 	put(ask("c", 0))
 	put(ask("c", 1))
 	if got := strings.Join(refused, " "); got != "a6 a7 a5 a4 a3 a2" {
-		t.Errorf("refused are %s", got)
+		t.Errorf("the refused requests are %s", got)
 	}
 	for n := 2; n < 5; n++ { // now all tenants have the same number
 		put(ask("b", n))
 	}
 	if got := strings.Join(refused[6:], " "); got != "b2 b3 b4" {
-		t.Errorf("refused are %s, of the tenant that has as many as others", got)
+		t.Errorf("with equally many requests of each tenant, the refused requests are %s", got)
 	}
 	put(ask("d", 0))
 	if len(refused) != 10 || refused[9] == "d0" || q.waiting != 6 {
-		t.Errorf("refused are %s, and %d wait", refused, q.waiting)
+		t.Errorf("the refused requests are %s, and %d wait", refused, q.waiting)
 	}
 	for _, tenant := range q.tenants {
 		if len(tenant.waiting) == 0 {
-			t.Errorf("%s has nothing, and is still there", tenant.name)
+			t.Errorf("the queue has the tenant %s without a request", tenant.name)
 		}
 	}
 }
@@ -124,16 +124,16 @@ func TestQueueCloses(t *testing.T) {
 		q.close()
 		working.Wait()
 		if n != 10 {
-			t.Errorf("%d of 10 were taken", n)
+			t.Errorf("workers took %d of 10 requests", n)
 		}
 	})
 }
 
-// TestWorkersByPayload: the bodies that requests hold take no more memory if max_payload is larger.
+// TestWorkersByPayload: with a larger max_payload there are fewer workers, so that bodies take no more memory.
 func TestWorkersByPayload(t *testing.T) {
 	for maxPayload, want := range map[int64]int{0: 64, 1 << 20: 64, 2 << 20: 32, 8 << 20: 8, 64 << 20: 8} {
 		if got := oneWorkers(maxPayload); got != want {
-			t.Errorf("with %d bytes there are %d workers, want %d", maxPayload, got, want)
+			t.Errorf("max_payload %d: got %d workers, want %d", maxPayload, got, want)
 		}
 	}
 }

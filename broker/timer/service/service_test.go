@@ -14,8 +14,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestRunAnswersWhatItHasReceived: a service that stops answers the received requests, and leaves no subscription.
-func TestRunAnswersWhatItHasReceived(t *testing.T) {
+// TestRunAnswersReceivedRequests: a service that stops answers the received requests, and ends its subscriptions.
+func TestRunAnswersReceivedRequests(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		names, err := message.NewNames(message.DefaultPrefix)
 		if err != nil {
@@ -39,7 +39,7 @@ func TestRunAnswersWhatItHasReceived(t *testing.T) {
 		s.Run(ctx)
 		synctest.Wait()
 		if len(answers) != n {
-			t.Errorf("%d of %d are answered", len(answers), n)
+			t.Errorf("the service answered %d of %d requests", len(answers), n)
 		}
 		if left := nc.NumSubscriptions(); left > 0 {
 			t.Errorf("%d subscriptions are left", left)
@@ -65,10 +65,10 @@ func TestBusy(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(answers) != 3 {
-			t.Fatalf("%d are answered at once, want 3", len(answers))
+			t.Fatalf("the service refused %d requests immediately, want 3", len(answers))
 		}
 		if m := <-answers; m.Header.Get("Nats-Service-Error-Code") != "429" {
-			t.Errorf("the answer has %v", m.Header)
+			t.Errorf("the refusal has the headers %v, want the code 429", m.Header)
 		}
 	})
 }

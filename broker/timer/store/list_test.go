@@ -10,9 +10,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestListKeepsWhatFiredMeanwhile: an entry that was replaced since the page began is left out. In a list of recurring
+// TestListOfReplacedEntries: an entry that was replaced since the page began is left out. In a list of recurring
 // timers, the round that replaced it is listed.
-func TestListKeepsWhatFiredMeanwhile(t *testing.T) {
+func TestListOfReplacedEntries(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, on *natstest.Server) {
 		timers, js := newTimers(t, on)
 		subject := timers.Policy.Names.Timer("k", "orders.x")
@@ -28,7 +28,7 @@ func TestListKeepsWhatFiredMeanwhile(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(page.Timers) != want || want > 0 && page.Timers[0].Generation != 2 {
-				t.Errorf("recurring %t: there are left %+v, want %d", recurring, page.Timers, want)
+				t.Errorf("recurring %t: the page has %+v, want %d timers", recurring, page.Timers, want)
 			}
 		}
 	})

@@ -22,17 +22,17 @@ func FuzzFromServer(f *testing.F) {
 		}
 		again, err := FromServer(expr)
 		if err != nil || again != expr {
-			t.Errorf("%q is %q, which is %q, %v", pattern, expr, again, err)
+			t.Errorf("%q is translated to %q, and that to %q, %v", pattern, expr, again, err)
 		}
 		table, err := Parse(Words{Cron: expr})
 		if err != nil {
 			if !strings.Contains(err.Error(), "never matches") && len(expr) < 256 {
-				t.Errorf("%q is %q: %v", pattern, expr, err)
+				t.Errorf("%q is translated to %q: %v", pattern, expr, err)
 			}
 			return
 		}
 		if next, ok := table.Start(now, time.Time{}); !ok || !next.After(now) {
-			t.Errorf("%q comes next at %s, %t", pattern, next, ok)
+			t.Errorf("the next occurrence of %q is %s, %t", pattern, next, ok)
 		}
 	})
 }
@@ -59,7 +59,7 @@ func TestFromServer(t *testing.T) {
 		"* * * * ja *": "", "* * * * anf *": "", "* * * * janf *": "", "* * * *  *": "", "* * * * feb-jan *": "",
 	} {
 		if got, err := FromServer(pattern); got != want || (err == nil) != (want != "") {
-			t.Errorf("%s is %q, %v, want %q", pattern, got, err, want)
+			t.Errorf("%s is translated to %q, %v, want %q", pattern, got, err, want)
 		}
 	}
 }

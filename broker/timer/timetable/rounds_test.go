@@ -26,11 +26,11 @@ func TestDecide(t *testing.T) {
 		left     int
 	}{
 		"in time":                   {Words{Every: "10m"}, nth(1), 5 * ms, true, 2, 10 * m, 0, 0, 0},
-		"late by a bit":             {Words{Every: "10m"}, nth(3), 59 * time.Second, true, 4, 10 * m, 0, 0, 0},
+		"a minute late at most":     {Words{Every: "10m"}, nth(3), 59 * time.Second, true, 4, 10 * m, 0, 0, 0},
 		"the last by number":        {Words{Every: "10m", Rounds: "3"}, nth(3), 0, true, 0, 0, 0, 0, 0},
 		"the last by time":          {Words{Every: "10m", Last: after(9 * m)}, nth(1), 0, true, 0, 0, 0, 0, 0},
 		"one late, then on":         {Words{Every: "10m", Missed: "one"}, nth(2), 35 * m, true, 3, 40 * m, 0, 0, 3},
-		"one, at the moment of one": {Words{Every: "10m", Missed: "one"}, nth(2), 30 * m, true, 3, 40 * m, 0, 0, 3},
+		"one, when a round is due":  {Words{Every: "10m", Missed: "one"}, nth(2), 30 * m, true, 3, 40 * m, 0, 0, 3},
 		"skip":                      {Words{Every: "10m", Missed: "skip"}, nth(2), 35 * m, false, 2, 40 * m, 0, 0, 4},
 		"skip, late by a minute":    {Words{Every: "10m", Missed: "skip"}, nth(2), m, true, 3, 10 * m, 0, 0, 0},
 		"skip, late by more":        {Words{Every: "10m", Missed: "skip"}, nth(2), m + ms, false, 2, 10 * m, 0, 0, 1},
@@ -46,9 +46,9 @@ func TestDecide(t *testing.T) {
 		"moved earlier":       {Words{Every: "10m"}, nth(2, 10*m), 4 * m, true, 3, 20 * m, 0, 4 * m, 0},
 		"cron, a day late": {Words{Cron: "*/10 * * * *"}, nth(1),
 			24 * time.Hour, true, 2, 24*time.Hour + 10*m, 0, 0, 100},
-		"every, to its end":          {Words{Every: "10m", Last: after(29 * m)}, nth(1), 50 * m, true, 0, 0, 0, 0, 2},
-		"cron":                       {Words{Cron: "*/10 * * * *"}, nth(2), 5 * ms, true, 3, 10 * m, 0, 0, 0},
-		"cron, first out of the way": {Words{Cron: "*/10 * * * *"}, nth(1, 3*m), 3 * m, true, 2, 10 * m, 0, 0, 0},
+		"every, to its end":       {Words{Every: "10m", Last: after(29 * m)}, nth(1), 50 * m, true, 0, 0, 0, 0, 2},
+		"cron":                    {Words{Cron: "*/10 * * * *"}, nth(2), 5 * ms, true, 3, 10 * m, 0, 0, 0},
+		"cron, moved first round": {Words{Cron: "*/10 * * * *"}, nth(1, 3*m), 3 * m, true, 2, 10 * m, 0, 0, 0},
 	} {
 		table, err := Parse(tt.words)
 		if err != nil {
@@ -87,12 +87,12 @@ func TestJitter(t *testing.T) {
 		}
 		seen[late] = true
 		if again := table.Round(s, r.Number, r.Planned); again != r {
-			t.Fatalf("another computation gives %+v for %+v", again, r)
+			t.Fatalf("a second computation of %+v returns %+v", r, again)
 		}
 		r = table.Decide(s, r, r.Due).Next
 	}
 	if len(seen) < 150 {
-		t.Errorf("only %d of 200 differ", len(seen))
+		t.Errorf("200 rounds have %d different jitters, want 150", len(seen))
 	}
 }
 
@@ -121,16 +121,16 @@ func TestJitteredRoundIsInTime(t *testing.T) {
 			if missed == "all" {
 				continue
 			}
-			late := now.Add(-time.Duration(90) * time.Second) // the previous round is late by more than a minute and a half
+			late := now.Add(-90 * time.Second) // the previous round is late by more than a minute and a half
 			r = Round{Number: n, Planned: late.Truncate(time.Second), Due: late}
 			d := table.Decide(s, r, now)
 			follows := table.Round(s, d.Next.Number, planned.Add(time.Second))
 			if now.Before(follows.Due) && d.Next != follows {
-				t.Fatalf("%s: after 90 s comes %+v, want %+v", missed, d.Next, follows)
+				t.Fatalf("%s: 90 s late, the next round is %+v, want %+v", missed, d.Next, follows)
 			}
 		}
 		if tight < 10 {
-			t.Errorf("%d rounds are due so close to the next, want some", tight)
+			t.Errorf("%d rounds are due so shortly before the next, want at least 10", tight)
 		}
 	}
 }

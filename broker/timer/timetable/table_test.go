@@ -66,7 +66,7 @@ func TestWordsAreTheTable(t *testing.T) {
 	} {
 		table, err := Parse(w)
 		if err != nil || table.Words() != w {
-			t.Errorf("%+v is written %+v, %v", w, table.Words(), err)
+			t.Errorf("the words of %+v are %+v, %v", w, table.Words(), err)
 		}
 	}
 }
@@ -101,7 +101,7 @@ func TestRanges(t *testing.T) {
 		got, err := Parse(Words{Cron: cron})
 		if same == "" {
 			if err == nil {
-				t.Errorf("%s is accepted", cron)
+				t.Errorf("%s is valid, want an error", cron)
 			}
 			continue
 		}
@@ -147,16 +147,16 @@ func TestEveryKeepsInStep(t *testing.T) {
 		"2026-11-20T10:00:07Z": "2026-11-20T10:00:14Z",
 	} {
 		if next, ok := table.After(first, at(after)); !ok || !next.Equal(at(want)) {
-			t.Errorf("after %s: %s", after, next)
+			t.Errorf("the round after %s is planned for %s, want %s", after, next, want)
 		}
 	}
 	old := at("0001-01-01T00:00:00Z")
 	next, ok := table.After(old, first)
 	if since := next.Unix() - old.Unix(); !ok || since%7 != 0 || !next.After(first) || next.Sub(first) > 7*time.Second {
-		t.Errorf("out of step: %s", next)
+		t.Errorf("the round at %s is not a multiple of 7 s after the first", next)
 	}
 	if next, ok := table.After(first, at("9999-12-31T23:59:59Z")); ok {
-		t.Errorf("there is a round at %s, which cannot be written", next)
+		t.Errorf("a round is planned for %s, after the last year of a header", next)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestStart(t *testing.T) {
 		}
 		first, ok := table.Start(set, asked)
 		if ok != (tt.want != "") || ok && !first.Equal(at(tt.want)) {
-			t.Errorf("%+v, asked for %q: %s, %t; want %q", tt.words, tt.asked, first, ok, tt.want)
+			t.Errorf("%+v, requested for %q: got %s, %t, want %q", tt.words, tt.asked, first, ok, tt.want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestTimesOfChangingClocks(t *testing.T) {
 		}
 		changes := changesIn(zone, d.from, d.to)
 		if len(changes) < 8 {
-			t.Fatalf("%s has %d changes", d.zone, len(changes))
+			t.Fatalf("%s has %d changes of its clock, want at least 8", d.zone, len(changes))
 		}
 		for _, cron := range crons {
 			table, err := Parse(Words{Cron: cron, Zone: d.zone})
@@ -165,7 +165,7 @@ func TestUpcoming(t *testing.T) {
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("%d times", len(got))
+		t.Errorf("got %d occurrences", len(got))
 	}
 }
 
@@ -189,7 +189,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if again, err := Parse(table.Words()); err != nil || again.Words() != table.Words() {
-			t.Fatalf("%+v is written %+v: %v", table, table.Words(), err)
+			t.Fatalf("the words of %+v are %+v: %v", table, table.Words(), err)
 		}
 		const year0, year9999 = -62167219200, 253402300799
 		from := time.Unix(min(max(unix, year0), year9999), 0)
@@ -213,10 +213,10 @@ func TestZoneHasOneName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Europe//Berlin", "Europe/./Berlin", "./Europe/Berlin", "Europe/.//./Berlin", "Local"} {
 		if z, err := loadZone(name); err == nil {
-			t.Errorf("%s is a zone: %s", name, z)
+			t.Errorf("%s is loaded as the zone %s, want an error", name, z)
 		}
 		if _, kept := zones.Load(name); kept {
-			t.Errorf("%s is kept", name)
+			t.Errorf("%s is in the cache", name)
 		}
 	}
 	if _, err := loadZone("Europe/Berlin"); err != nil {
