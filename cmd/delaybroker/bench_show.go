@@ -20,10 +20,10 @@ const benchInterval = 100 * time.Millisecond
 
 // A benchLine shows the progress of bench. On a terminal it redraws one line. Elsewhere it prints a line for each step.
 type benchLine struct {
-	app    *app
-	rounds int
-	drawn  time.Time // when the line was last drawn; zero if never
-	last   string    // the last printed step, if there is no terminal
+	app      *app
+	rounds   int
+	lastDraw time.Time // when the line was last drawn; zero if never
+	lastStep string    // the last printed step, if there is no terminal
 }
 
 func (l *benchLine) show(p bench.Progress) {
@@ -37,15 +37,15 @@ func (l *benchLine) show(p bench.Progress) {
 	width, _, isScreen := terminal.Size(l.app.Err)
 	switch {
 	case !isScreen || l.app.JSON:
-		if text != l.last {
+		if text != l.lastStep {
 			fmt.Fprintln(l.app.Err, text)
 		}
-	case text != l.last || time.Since(l.drawn) >= benchInterval:
-		l.drawn = time.Now()
+	case text != l.lastStep || time.Since(l.lastDraw) >= benchInterval:
+		l.lastDraw = time.Now()
 		// A line that wraps could not be redrawn.
 		fmt.Fprintf(l.app.Err, "\r\x1b[K%s", terminal.Truncate(text+formatProgress(p), width-1))
 	}
-	l.last = text
+	l.lastStep = text
 }
 
 // formatProgress returns the bars and numbers of published and arrived messages, and "" before the first publish.
@@ -60,7 +60,7 @@ func formatProgress(p bench.Progress) string {
 
 // clear removes the line from a terminal.
 func (l *benchLine) clear() {
-	if !l.drawn.IsZero() {
+	if !l.lastDraw.IsZero() {
 		fmt.Fprint(l.app.Err, "\r\x1b[K")
 	}
 }

@@ -32,16 +32,16 @@ func (a *app) showBody(data []byte) {
 	if rendered == "" {
 		rendered = v.Hex
 	}
-	shown := terminal.Counted(v.Size, "byte")
+	summary := terminal.Counted(v.Size, "byte")
 	if v.Truncated() {
-		first := v.Dumped
+		length := v.Dumped
 		if v.Text != "" {
-			first = v.Shown
+			length = v.Shown
 		}
-		shown += fmt.Sprintf(", of which the first %d are shown; --json prints all", first)
+		summary += fmt.Sprintf(", of which the first %d are shown; --json prints all", length)
 	}
 	if rendered != "" && !strings.HasSuffix(rendered, "\n") {
 		rendered += "\n"
 	}
-	a.Printf("\nbody, %s\n%s", shown, rendered)
+	a.Printf("\nbody, %s\n%s", summary, rendered)
 }

@@ -73,10 +73,10 @@ func (c letterChoice) filter(now time.Time) (deadletter.Filter, error) {
 
 // check returns an error unless either --all or a flag that selects letters is given.
 func (c letterChoice) check() error {
-	switch none := len(c.codes)+len(c.ids) == 0 && c.target+c.since+c.until == ""; {
-	case none && !c.all:
+	switch isEmpty := len(c.codes)+len(c.ids) == 0 && c.target+c.since+c.until == ""; {
+	case isEmpty && !c.all:
 		return fmt.Errorf("%w: want --code, --target, --since, --until, --id, or --all", errUsage)
-	case !none && c.all:
+	case !isEmpty && c.all:
 		return fmt.Errorf("%w: --all excludes --code, --target, --since, --until and --id", errUsage)
 	}
 	return nil

@@ -59,10 +59,10 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		{Name: "delay-id", Drop: 4}, {Name: "reason", Min: 12},
 	})
 	listed, matching := 0, 0
-	var all uint64 // number of letters that the server's filter selects
+	var selected uint64 // number of letters that the server's filter selects
 	tracker := progress{app: a, rows: true}
 	q := deadletter.Query{Filter: d.filter, HeadersOnly: true, Progress: func(read, total uint64) {
-		all = total
+		selected = total
 		tracker.update(read, total)
 	}}
 	var failed error
@@ -73,7 +73,7 @@ func (a *app) deadList(ctx context.Context, d deadLetters, limit int) error {
 		if matching++; limit > 0 && listed == limit {
 			if f := d.filter; f.Target == "" && f.Since.IsZero() && f.Until.IsZero() &&
 				len(f.IDs)+len(f.Sequences) == 0 {
-				matching = int(all) // the server's filter is enough, so the others need not be read
+				matching = int(selected) // the server's filter is enough, so the others need not be read
 				break
 			}
 			continue
@@ -148,10 +148,10 @@ func (a *app) showCount(c inspect.LetterCount, f deadletter.Filter, by []string,
 			text.Second(g.Oldest), text.Second(g.Newest), fmt.Sprint(g.Number))
 	}
 	t.Print()
-	shown := ""
+	note := ""
 	if limit > 0 && len(c.Groups) > limit {
-		shown = fmt.Sprintf(", the first %d shown; --limit 0 shows all", limit)
+		note = fmt.Sprintf(", the first %d shown; --limit 0 shows all", limit)
 	}
 	letters, groups := terminal.Counted(c.Letters, "dead letter"), terminal.Counted(len(c.Groups), "group")
-	fmt.Fprintf(a.Err, "%s in %s%s\n", letters, groups, shown)
+	fmt.Fprintf(a.Err, "%s in %s%s\n", letters, groups, note)
 }

@@ -59,14 +59,14 @@ func (a *app) showOutcomes(w letterRun, outcomes []inspect.LetterOutcome, comple
 		{Name: "result"}, {Name: "letters"}, {Name: "reason", Min: 12, Wrap: true}, {Name: "example", Drop: 1},
 	})
 	for _, o := range outcomes {
-		did, number := o.Outcome, ""
+		result, number := o.Outcome, ""
 		if w.dryRun {
-			did = "would be " + did
+			result = "would be " + result
 		}
 		if o.Number > 0 {
 			number = fmt.Sprint(o.Number)
 		}
-		t.Add(did, o.Letters, o.Reason, number)
+		t.Add(result, o.Letters, o.Reason, number)
 	}
 	t.Print()
 }

@@ -128,11 +128,11 @@ func (a *app) printGaps(l inspect.PendingList, query inspect.PendingQuery, flags
 
 // gapLines describes the gaps of the list: streams without an answer and, for a target, messages whose target is in a
 // header.
-func gapLines(silent []string, bare bool) (lines []string) {
+func gapLines(silent []string, hasHeaderTargets bool) (lines []string) {
 	if len(silent) > 0 {
 		lines = append(lines, "left out: "+strings.Join(silent, ", "))
 	}
-	if bare {
+	if hasHeaderTargets {
 		lines = append(lines, "left out: messages with their target in a header (DELAY_HEADER_TARGETS)")
 	}
 	return lines

@@ -55,14 +55,14 @@ func (a *app) provision(ctx context.Context, dryRun bool) error {
 	defer cancel()
 	ctx, cancelTimeout := context.WithTimeout(ctx, provisionTimeout)
 	defer cancelTimeout()
-	done, err := i.Provision(ctx, dryRun)
-	if err == nil || len(done.Changes) > 0 { // the changes before a failure are not undone
-		a.showProvisioned(done)
+	p, err := i.Provision(ctx, dryRun)
+	if err == nil || len(p.Changes) > 0 { // the changes before a failure are not undone
+		a.showProvisioned(p)
 	}
 	if err != nil {
 		return inspect.Cause(ctx, err)
 	}
-	for _, d := range done.Drift {
+	for _, d := range p.Drift {
 		if d.Fatal {
 			return fmt.Errorf("%w: %s: %s", broker.ErrDrift, d.Stream, d.Difference)
 		}
@@ -80,18 +80,18 @@ func (a *app) showProvisioned(p inspect.Provisioned) {
 	}
 	t := a.Sheet([]terminal.Column{{Name: "stream"}, {Name: "result"}, {Name: "detail", Min: 12, Wrap: true}})
 	for _, c := range p.Changes {
-		did := c.Action
+		result := c.Action
 		if p.DryRun {
-			did = "would be " + did
+			result = "would be " + result
 		}
-		t.Add(c.Stream, did, c.Detail)
+		t.Add(c.Stream, result, c.Detail)
 	}
 	for _, d := range p.Drift {
-		did := "differs"
+		result := "differs"
 		if d.Fatal {
-			did = "FORBIDDEN"
+			result = "FORBIDDEN"
 		}
-		t.Add(d.Stream, did, d.Difference)
+		t.Add(d.Stream, result, d.Difference)
 	}
 	t.Print()
 }

@@ -35,11 +35,11 @@ exit codes: 0 shown, 1 failed, 2 bad arguments or settings, 4 there is no such s
   delaybroker schedules next --cron '30 2 * * *' --tz Europe/Berlin -n 300 | grep clocks`,
 		Args: argumentsBetween(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			given := table != (tableFlags{})
+			hasTable := table != (tableFlags{})
 			switch {
-			case given == (len(args) > 0):
+			case hasTable == (len(args) > 0):
 				return fmt.Errorf("%w: want NAME, or --every, or --cron", errUsage)
-			case given:
+			case hasTable:
 				return a.printTableTimes(table, n)
 			}
 			return a.withSchedule(cmd.Context(), args[0], target, func(_ string, s timer.State) error {

@@ -133,9 +133,9 @@ func (a *app) showNeed(n capacity.Need) {
 		t.Add("rounds at one instant", fmt.Sprintf("%s s", formatFigure(n.Round)), "until the last, if all are due together")
 	}
 	t.Print()
-	first := n.Limits[0]
+	nearest := n.Limits[0]
 	a.Printf("\nfirst limit: %s, at %s, which is %s times this load\n\n",
-		first.Name, formatInUnit(first.Bound, first.Unit), formatFigure(1/first.Share))
+		nearest.Name, formatInUnit(nearest.Bound, nearest.Unit), formatFigure(1/nearest.Share))
 	limits := a.Sheet([]terminal.Column{{Name: "limit"}, {Name: "load"}, {Name: "bound"}, {Name: "part"},
 		{Name: "advice", Drop: 1}})
 	for _, l := range n.Limits {

@@ -172,62 +172,62 @@ func (m moveFlags) change(all bool) (change store.Change, err error) {
 // left some for that reason, a second pass changes them, except timers that were set after the first pass.
 func (a *app) executeBulk(cmd *cobra.Command, o timerSelection, b store.Bulk) error {
 	b.Filter, b.DryRun, b.Page.Limit = o.filter(), o.dryRun, store.MaxLimit
-	var all store.BulkResult
+	var total store.BulkResult
 	err := a.withTimers(cmd.Context(), func(ctx context.Context, timers *store.Timers) (err error) {
-		if all, err = changeTimers(ctx, timers.Bulk, b); all.Matched == 0 && mayNotRead(ctx, timers) {
+		if total, err = changeTimers(ctx, timers.Bulk, b); total.Matched == 0 && mayNotRead(ctx, timers) {
 			return errMayNotRead
 		}
 		return err
 	})
 	err = a.fallBackToBroker(err, func() (err error) {
-		all, err = changeTimers(cmd.Context(), a.askBulk, b)
+		total, err = changeTimers(cmd.Context(), a.askBulk, b)
 		return err
 	})
-	if err == nil && all.Sealed {
-		b.Page.UpTo = all.UpTo
+	if err == nil && total.Sealed {
+		b.Page.UpTo = total.UpTo
 		err = a.withSecrets(cmd, func(ctx context.Context, timers *store.Timers) error {
 			second, err := changeTimers(ctx, timers.Bulk, b)
-			second.Matched, all.Refused, all.Why = 0, 0, "" // the first pass has counted them
-			all.Add(second)
+			second.Matched, total.Refused, total.Why = 0, 0, "" // the first pass has counted them
+			total.Add(second)
 			return err
 		})
 	}
-	return a.reportBulk(all, b.Verb, err)
+	return a.reportBulk(total, b.Verb, err)
 }
 
 // bulkFunc changes a page of timers: [store.Timers.Bulk], or askBulk.
 type bulkFunc func(context.Context, store.Bulk) (store.BulkResult, error)
 
 // changeTimers changes page by page, until the last one or until ctx ends.
-func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (all store.BulkResult, err error) {
+func changeTimers(ctx context.Context, bulk bulkFunc, b store.Bulk) (total store.BulkResult, err error) {
 	for {
-		d, err := bulk(ctx, b)
+		page, err := bulk(ctx, b)
 		if err != nil {
-			return all, inspect.Cause(ctx, usageErr(err))
+			return total, inspect.Cause(ctx, usageErr(err))
 		}
-		all.Add(d)
-		if d.Next == 0 || ctx.Err() != nil {
-			return all, nil
+		total.Add(page)
+		if page.Next == 0 || ctx.Err() != nil {
+			return total, nil
 		}
-		b.Page.After, b.Page.UpTo = d.Next, d.UpTo
+		b.Page.After, b.Page.UpTo = page.Next, page.UpTo
 	}
 }
 
 // reportBulk prints the result. It returns err, or the first refusal, or an outcome other than success.
-func (a *app) reportBulk(all store.BulkResult, verb timer.Verb, err error) error {
-	if err == nil || all.Matched > 0 {
-		a.printBulk(all, verb)
+func (a *app) reportBulk(total store.BulkResult, verb timer.Verb, err error) error {
+	if err == nil || total.Matched > 0 {
+		a.printBulk(total, verb)
 	}
 	if err != nil {
 		return err
 	}
-	if all.Refused > 0 {
-		refused, why := terminal.Counted(all.Refused, "timer"), text.Printable(all.Why, 600)
-		return fmt.Errorf("%s refused, the first: %s", refused, why)
+	if total.Refused > 0 {
+		count, why := terminal.Counted(total.Refused, "timer"), text.Printable(total.Why, 600)
+		return fmt.Errorf("%s refused, the first: %s", count, why)
 	}
-	for _, what := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {
-		if all.Outcomes[what] > 0 {
-			return reportedError{outcomeError{what}}
+	for _, outcome := range []timer.Outcome{timer.Unknown, timer.Conflict, timer.TooLate, timer.NotFound} {
+		if total.Outcomes[outcome] > 0 {
+			return reportedError{outcomeError{outcome}}
 		}
 	}
 	return nil
@@ -243,10 +243,10 @@ func (a *app) printBulk(d store.BulkResult, verb timer.Verb) {
 		return
 	}
 	var words []string
-	for _, what := range []timer.Outcome{timer.Cancelled, timer.Moved, timer.TooLate, timer.Conflict, timer.NotFound,
+	for _, outcome := range []timer.Outcome{timer.Cancelled, timer.Moved, timer.TooLate, timer.Conflict, timer.NotFound,
 		timer.Unknown} {
-		if n := d.Outcomes[what]; n > 0 {
-			words = append(words, fmt.Sprintf("%d %s", n, what))
+		if n := d.Outcomes[outcome]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, outcome))
 		}
 	}
 	if d.Refused > 0 {

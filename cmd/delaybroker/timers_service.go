@@ -148,9 +148,9 @@ func (a *app) askBulk(ctx context.Context, b store.Bulk) (d store.BulkResult, er
 	}
 	subjectOf := func(n message.Names) string { return call(n) + prefix }
 	if b.Verb == timer.Move && !b.DryRun && b.Page.UpTo == 0 {
-		first := request
-		first.DryRun = true
-		if err := a.askBroker(ctx, subjectOf, first, &d); err != nil {
+		dryRun := request
+		dryRun.DryRun = true
+		if err := a.askBroker(ctx, subjectOf, dryRun, &d); err != nil {
 			return d, err
 		}
 		request.UpTo, d = d.UpTo, store.BulkResult{}

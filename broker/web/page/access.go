@@ -45,10 +45,10 @@ func (a Access) allowsHost(host string) bool {
 // authenticate returns the token of a request. Ok is false if the request has no valid token. The duration does not
 // depend on the given token.
 func (a Access) authenticate(r *http.Request) (token Token, ok bool) {
-	given, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	secret, hasBearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	for _, t := range a.Tokens {
-		if subtle.ConstantTimeCompare([]byte(given), []byte(t.Secret)) == 1 {
-			token, ok = t, bearer
+		if subtle.ConstantTimeCompare([]byte(secret), []byte(t.Secret)) == 1 {
+			token, ok = t, hasBearer
 		}
 	}
 	return token, ok
@@ -69,14 +69,14 @@ func (a Access) origins() *http.CrossOriginProtection {
 // access responds with the rights of the viewer, or with an error if the token is wrong.
 func (p *Page) access(w http.ResponseWriter, r *http.Request) {
 	a := p.cfg.Access
-	token, known := a.authenticate(r)
-	if r.Header.Get("Authorization") != "" && !known {
+	token, ok := a.authenticate(r)
+	if r.Header.Get("Authorization") != "" && !ok {
 		p.refuse(w, r)
 		return
 	}
 	writeJSON(w, http.StatusOK, map[string]any{
-		"who": token.Name, "token": known, "tokens": len(a.Tokens) > 0, "rows": a.OpenRows || known,
-		"actions": a.Actions && known, "can_act": a.Actions, "bodies": a.Bodies && (a.OpenRows || known),
+		"who": token.Name, "token": ok, "tokens": len(a.Tokens) > 0, "rows": a.OpenRows || ok,
+		"actions": a.Actions && ok, "can_act": a.Actions, "bodies": a.Bodies && (a.OpenRows || ok),
 	})
 }
 
@@ -84,9 +84,9 @@ func (p *Page) access(w http.ResponseWriter, r *http.Request) {
 func (p *Page) requireRows(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a := p.cfg.Access
-		_, known := a.authenticate(r)
+		_, ok := a.authenticate(r)
 		switch {
-		case a.OpenRows || known:
+		case a.OpenRows || ok:
 			next(w, r)
 		case len(a.Tokens) == 0:
 			writeError(w, http.StatusForbidden, "the rows are hidden, because they contain ids, keys and targets, and this "+
@@ -101,14 +101,14 @@ func (p *Page) requireRows(next http.HandlerFunc) http.HandlerFunc {
 func (p *Page) requireActions(next func(w http.ResponseWriter, r *http.Request, token Token)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a := p.cfg.Access
-		switch token, known := a.authenticate(r); {
+		switch token, ok := a.authenticate(r); {
 		case !a.Actions:
 			writeError(w, http.StatusForbidden, "actions are off: set DELAY_HTTP_ACTIONS=on and DELAY_HTTP_TOKEN")
 		case p.origins.Check(r) != nil:
 			writeError(w, http.StatusForbidden, "the request was refused: it comes from another web page")
 		case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json"):
 			writeError(w, http.StatusUnsupportedMediaType, "the request was refused: want the content type application/json")
-		case !known:
+		case !ok:
 			p.refuse(w, r)
 		default:
 			next(w, r, token)

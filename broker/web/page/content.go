@@ -96,29 +96,29 @@ func locate(ctx context.Context, i *inspect.Inspector, v url.Values) (stream str
 		}
 		return names.TimersStream(), a.Generation, err
 	}
-	wanted, err := inspect.ParseMessageRef(v.Get("id"))
+	ref, err := inspect.ParseMessageRef(v.Get("id"))
 	if err != nil {
 		return "", 0, fmt.Errorf("%w: %w", errRequest, err)
 	}
-	found, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
-	if err == nil && found.Sequence == 0 {
-		err = fmt.Errorf("%w: %s", errRequest, found.Answer)
+	w, err := i.Where(ctx, ref, maxRead, func(uint64, uint64) {})
+	if err == nil && w.Sequence == 0 {
+		err = fmt.Errorf("%w: %s", errRequest, w.Answer)
 	}
-	return found.Stream, found.Sequence, err
+	return w.Stream, w.Sequence, err
 }
 
 // headersOf returns the headers of a message, without the broker's seal. Each value is one printable line.
 func headersOf(h message.Header) map[string][]string {
-	shown := make(map[string][]string)
+	headers := make(map[string][]string)
 	for name, values := range h {
-		if name == message.HeaderSeal || len(shown) == maxHeaders {
+		if name == message.HeaderSeal || len(headers) == maxHeaders {
 			continue
 		}
 		printable := []string{}
 		for _, value := range values[:min(len(values), maxHeaders)] {
 			printable = append(printable, text.Printable(value, maxValue))
 		}
-		shown[text.Printable(name, 200)] = printable
+		headers[text.Printable(name, 200)] = printable
 	}
-	return shown
+	return headers
 }

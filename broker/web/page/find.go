@@ -31,13 +31,13 @@ const partTimeout = questionTimeout / 3
 
 // find searches the lanes, the timers and the dead letters. If one part fails, find returns the results of the others.
 func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	searched := strings.TrimSpace(v.Get("find"))
-	if searched == "" {
+	query := strings.TrimSpace(v.Get("find"))
+	if query == "" {
 		return nil, fmt.Errorf("%w: find: want a Delay-Id, a key, a target or a Nats-Msg-Id", errRequest)
 	}
 	f := SearchResult{
 		Pending: []inspect.PendingMessage{}, Timers: []store.Row{}, Letters: []Letter{}, Trouble: []string{},
-		Target: message.ValidPattern(searched),
+		Target: message.ValidPattern(query),
 	}
 	line := shell(nil)
 	part := func(name string, search func(ctx context.Context) error) {
@@ -49,24 +49,24 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 			f.Trouble = append(f.Trouble, name+": "+text.Printable(err.Error(), 300))
 		}
 	}
-	if wanted, err := inspect.ParseMessageRef(searched); err == nil {
+	if ref, err := inspect.ParseMessageRef(query); err == nil {
 		part("the message", func(ctx context.Context) error {
-			w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
+			w, err := i.Where(ctx, ref, maxRead, func(uint64, uint64) {})
 			// A key may have the form of a partial Delay-Id, so the result of a partial id counts only if there is a message.
-			if err == nil && (w.Found || !wanted.Partial) {
-				f.Message, line = &w, shell{"where"}.words(searched)
+			if err == nil && (w.Found || !ref.Partial) {
+				f.Message, line = &w, shell{"where"}.words(query)
 			}
 			return err
 		})
 	}
 	part("pending messages", func(ctx context.Context) error {
-		l, err := i.Pending(ctx, inspect.PendingQuery{Find: searched, Limit: defaultRows, MaxRead: maxRead})
+		l, err := i.Pending(ctx, inspect.PendingQuery{Find: query, Limit: defaultRows, MaxRead: maxRead})
 		f.Time, f.Partial = l.Time, l.More
 		f.Pending = append(f.Pending, l.Messages...)
 		return err
 	})
 	part("timers", func(ctx context.Context) error {
-		l, err := i.Timers().List(ctx, store.Filter{Key: searched}, store.Page{Limit: defaultRows})
+		l, err := i.Timers().List(ctx, store.Filter{Key: query}, store.Page{Limit: defaultRows})
 		f.Partial = f.Partial || l.Next > 0
 		f.Timers = append(f.Timers, l.Timers...)
 		return err
@@ -76,7 +76,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 		if err != nil {
 			return err
 		}
-		rows, more, err := listLetters(ctx, letters, deadletter.Filter{}, searched, defaultRows)
+		rows, more, err := listLetters(ctx, letters, deadletter.Filter{}, query, defaultRows)
 		f.Letters, f.Partial = append(f.Letters, rows...), f.Partial || more
 		return err
 	})

@@ -93,28 +93,28 @@ type laneReport struct {
 // combine builds the overview from the reports of all instances. Previous has the totals of the last call: combine
 // replaces them with the new totals.
 func combine(
-	status broker.Status, own broker.Answer, others []inspect.Member, previous lastTotals, now time.Time,
+	status broker.Status, own broker.Answer, members []inspect.Member, previous lastTotals, now time.Time,
 ) Overview {
 	o := Overview{Time: now.UTC(), Failing: []stats.Check{}}
 	reports := make(map[string]laneReport) // by lane
-	known, retries := make(map[string]bool), make(map[string]bool)
+	running, retries := make(map[string]bool), make(map[string]bool)
 	for _, l := range status.Lanes {
 		retries[l.Stream] = streams.Kind(l.Kind) == streams.Retry
 	}
-	for _, m := range fleetOf(own, others) {
-		known[m.Instance] = true
+	for _, m := range fleetOf(own, members) {
+		running[m.Instance] = true
 		o.Instances = append(o.Instances, o.Numbers.addInstance(m, retries, previous, now))
 		o.Instances[len(o.Instances)-1].Self = m.Instance == own.Instance
 		if !m.Proven {
 			continue
 		}
 		for _, l := range m.Lanes {
-			if first, reported := reports[l.Stream]; !reported || l.Live && !first.Live {
+			if current, reported := reports[l.Stream]; !reported || l.Live && !current.Live {
 				reports[l.Stream] = laneReport{m.Instance, l}
 			}
 		}
 	}
-	maps.DeleteFunc(previous, func(name string, _ snapshot) bool { return !known[name] })
+	maps.DeleteFunc(previous, func(name string, _ snapshot) bool { return !running[name] })
 	slices.SortFunc(o.Instances, func(a, b Instance) int { return strings.Compare(a.Name, b.Name) })
 	for _, l := range status.Lanes {
 		report := reports[l.Stream]
@@ -125,8 +125,8 @@ func combine(
 }
 
 // fleetOf returns the reports of all instances, this one first.
-func fleetOf(own broker.Answer, others []inspect.Member) []inspect.Member {
-	return append([]inspect.Member{{Answer: own, Proven: true}}, slices.DeleteFunc(slices.Clone(others),
+func fleetOf(own broker.Answer, members []inspect.Member) []inspect.Member {
+	return append([]inspect.Member{{Answer: own, Proven: true}}, slices.DeleteFunc(slices.Clone(members),
 		func(m inspect.Member) bool { return m.Instance == own.Instance })...)
 }
 
@@ -224,8 +224,8 @@ func laneOf(l stats.LaneStatus, r laneReport) Lane {
 }
 
 // deadLetters returns the number of dead letters that the running instances have written since their start.
-func deadLetters(own broker.Answer, others []inspect.Member) (n uint64) {
-	for _, m := range fleetOf(own, others) {
+func deadLetters(own broker.Answer, members []inspect.Member) (n uint64) {
+	for _, m := range fleetOf(own, members) {
 		if m.Proven && m.Totals != nil {
 			n += m.Totals.DeadLetters
 		}
@@ -248,8 +248,8 @@ func dueWithin(f inspect.Forecast, now time.Time, d time.Duration) uint64 {
 		if to.After(end) {
 			to = end
 		}
-		if whole := b.To.Sub(b.From); whole > 0 {
-			n += float64(b.Messages) * float64(to.Sub(from)) / float64(whole)
+		if length := b.To.Sub(b.From); length > 0 {
+			n += float64(b.Messages) * float64(to.Sub(from)) / float64(length)
 		}
 	}
 	return uint64(n + 0.5)

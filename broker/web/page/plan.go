@@ -100,16 +100,16 @@ func (p *Page) plan(w http.ResponseWriter, r *http.Request, token Token) {
 		if err != nil {
 			return nil, err
 		}
-		made, err := op.plan(ctx, i, &a)
+		preview, err := op.plan(ctx, i, &a)
 		if err != nil {
 			return nil, err
 		}
-		made.Shell, made.Count = a.Shell, a.Count
+		preview.Shell, preview.Count = a.Shell, a.Count
 		if a.Count > 0 {
 			a.Expiry, a.IdempotencyKey = time.Now().Add(planLifetime), rand.Text()
-			made.Ticket, err = seal(a, token)
+			preview.Ticket, err = seal(a, token)
 		}
-		return made, err
+		return preview, err
 	})
 }
 

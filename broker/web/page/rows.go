@@ -59,11 +59,11 @@ func (p *Page) pending(ctx context.Context, i *inspect.Inspector, v url.Values) 
 
 // where finds one message by its Delay-Id, or by its stream and sequence.
 func (p *Page) where(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	wanted, err := inspect.ParseMessageRef(v.Get("id"))
+	ref, err := inspect.ParseMessageRef(v.Get("id"))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errRequest, err)
 	}
-	w, err := i.Where(ctx, wanted, maxRead, func(uint64, uint64) {})
+	w, err := i.Where(ctx, ref, maxRead, func(uint64, uint64) {})
 	return answer{shell{"where"}.words(v.Get("id")).String(), w}, err
 }
 
@@ -131,25 +131,25 @@ func (p *Page) timers(ctx context.Context, i *inspect.Inspector, v url.Values) (
 
 // timer returns the state of one timer. For a schedule, it also returns the last runs.
 func (p *Page) timer(ctx context.Context, i *inspect.Inspector, v url.Values) (any, error) {
-	w := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
-	shown := struct {
+	get := store.Change{Request: timer.Request{Verb: timer.Get}, Key: v.Get("key"), Target: v.Get("target")}
+	view := struct {
 		store.Answer
 		*inspect.Runs        // the last runs of a schedule; nil if they cannot be read
 		Trouble       string `json:"trouble,omitempty"` // why the runs cannot be read
 	}{}
 	var err error
-	line := shell{"timers", "show"}.words(w.Key, w.Target)
-	if shown.Answer, err = doTimer(ctx, i, w); err != nil || shown.Recurring == nil {
-		return answer{line.String(), shown}, err
+	line := shell{"timers", "show"}.words(get.Key, get.Target)
+	if view.Answer, err = doTimer(ctx, i, get); err != nil || view.Recurring == nil {
+		return answer{line.String(), view}, err
 	}
-	line = shell{"schedules", "show"}.flag("--target", w.Target).words(w.Key)
-	runs, err := i.Runs(ctx, shown.Recurring.Series, maxRuns)
+	line = shell{"schedules", "show"}.flag("--target", get.Target).words(get.Key)
+	runs, err := i.Runs(ctx, view.Recurring.Series, maxRuns)
 	if err == nil {
-		shown.Runs = &runs
+		view.Runs = &runs
 	} else {
-		shown.Trouble = text.Printable(err.Error(), 300)
+		view.Trouble = text.Printable(err.Error(), 300)
 	}
-	return answer{line.String(), shown}, nil
+	return answer{line.String(), view}, nil
 }
 
 // retrying lists the retry groups, by target.

@@ -12,6 +12,9 @@ import (
 // maxNotes is the maximum number of notes about selected timers.
 const maxNotes = 20
 
+// notes are about the selected timers that an action does not change.
+type notes []string
+
 // participles are the participles of the verbs of actions on timers. Those of cancel and move are also outcomes.
 var participles = map[string]string{
 	"cancel": "cancelled", "move": "moved", "fire": "fired", "pause": "paused", "resume": "resumed",
@@ -28,56 +31,55 @@ func planSelected(ctx context.Context, i *inspect.Inspector, a *action) (plan, e
 	if len(a.Timers) > maxRows || a.All {
 		return plan{}, fmt.Errorf("%w: select at most %d timers", errRequest, maxRows)
 	}
-	var p plan
-	var kept []timerRef
+	var skipped notes
+	var changeable []timerRef
 	var lines []string
 	for _, t := range a.Timers {
-		one := a.actionOn(t)
-		planned, err := planTimers(ctx, i, &one)
+		single := a.actionOn(t)
+		planned, err := planTimers(ctx, i, &single)
 		if err != nil {
 			return plan{}, err
 		}
-		if one.Count == 0 {
-			p.note(t.Key + ": " + planned.Sentence)
+		if single.Count == 0 {
+			skipped.add(t.Key + ": " + planned.Sentence)
 			continue
 		}
-		kept = append(kept, timerRef{t.Key, t.Target, one.Generation})
-		lines = append(lines, one.Shell)
+		changeable = append(changeable, timerRef{t.Key, t.Target, single.Generation})
+		lines = append(lines, single.Shell)
 	}
-	a.Timers, a.Count, a.Shell = kept, uint64(len(kept)), strings.Join(lines, "\n")
-	p.Sentence = a.Verb + " " + counted(a.Count, "timer")
-	return p, nil
+	a.Timers, a.Count, a.Shell = changeable, uint64(len(changeable)), strings.Join(lines, "\n")
+	return plan{Sentence: a.Verb + " " + counted(a.Count, "timer"), Notes: skipped}, nil
 }
 
 // actSelected executes a plan for selected timers, one timer after the other. It stops at the first error. Then the
 // result counts the timers that were changed before the error.
 func actSelected(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
-	var made plan // only its notes
+	var failed notes
 	n := 0
 	for _, t := range a.Timers {
-		one, err := actTimers(ctx, i, a.actionOn(t))
+		r, err := actTimers(ctx, i, a.actionOn(t))
 		if err != nil && n == 0 {
 			return result{}, err
 		}
 		if err != nil {
-			made.note("stopped by an error: " + text.Printable(err.Error(), 300))
+			failed.add("stopped by an error: " + text.Printable(err.Error(), 300))
 			break
 		}
-		if one.Good {
+		if r.Good {
 			n++
 		} else {
-			made.note(t.Key + ": " + one.Sentence)
+			failed.add(t.Key + ": " + r.Sentence)
 		}
 	}
 	return result{
-		Sentence: fmt.Sprintf("%d of %s %s", n, counted(a.Count, "timer"), participles[a.Verb]), Notes: made.Notes,
+		Sentence: fmt.Sprintf("%d of %s %s", n, counted(a.Count, "timer"), participles[a.Verb]), Notes: failed,
 		Good: uint64(n) == a.Count,
 	}, nil
 }
 
-// note adds a note, unless the plan has maxNotes already.
-func (p *plan) note(sentence string) {
-	if len(p.Notes) < maxNotes {
-		p.Notes = append(p.Notes, text.Printable(sentence, 600))
+// add adds a note, unless there are maxNotes already.
+func (n *notes) add(sentence string) {
+	if len(*n) < maxNotes {
+		*n = append(*n, text.Printable(sentence, 600))
 	}
 }

@@ -49,7 +49,7 @@ func (p *Page) latestOverview(ctx context.Context) Overview {
 	s := session{open: p.cfg.Open}
 	defer s.close()
 	members, trouble := s.fleet(ctx, broker.QueryOptions{History: historyHour, Except: p.cfg.Engine.Instance()})
-	w.others = members
+	w.members = members
 	w.scan(ctx, &s)
 	h := w.lastHour(time.Now(), members)
 	o := w.overview(time.Now(), members, trouble)

@@ -47,7 +47,7 @@ type watch struct {
 	dead      *uint64           // number of dead letters in the stream at the last scan; nil before the first
 	written   uint64            // number of dead letters that the running instances had written before the last scan
 	scanError string            // why the last scan failed; empty if it succeeded
-	others    []inspect.Member  // the latest reports of the other instances
+	members   []inspect.Member  // the latest reports of the other instances
 	found     Findings
 }
 
@@ -117,19 +117,19 @@ func (w *watch) send(kind string, shown any) {
 }
 
 // overview returns a new overview. The numbers of dead and of due messages are from the last scan.
-func (w *watch) overview(now time.Time, others []inspect.Member, trouble string) Overview {
+func (w *watch) overview(now time.Time, members []inspect.Member, trouble string) Overview {
 	status := w.cfg.Engine.Status()
 	own := w.cfg.Engine.AnswerOf(status)
-	o := combine(status, own, others, w.previous, now)
+	o := combine(status, own, members, w.previous, now)
 	w.describeSelf(&o, trouble)
 	o.Numbers.P50, o.Numbers.P99 = w.lateP50, w.lateP99
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.others = others
+	w.members = members
 	troubles := slices.DeleteFunc([]string{o.Trouble, w.scanError}, func(s string) bool { return s == "" })
 	o.Trouble = strings.Join(troubles, "; ")
 	if w.dead != nil {
-		o.Numbers.DeadLetters = new(*w.dead + increase(deadLetters(own, others), w.written))
+		o.Numbers.DeadLetters = new(*w.dead + increase(deadLetters(own, members), w.written))
 	}
 	if w.forecast != nil {
 		o.Numbers.DueNextMinute = new(dueWithin(*w.forecast, now, time.Minute))
@@ -187,7 +187,7 @@ func (w *watch) scan(ctx context.Context, s *session) {
 	}
 	own := w.cfg.Engine.AnswerOf(w.cfg.Engine.Status())
 	w.mu.Lock()
-	written := deadLetters(own, w.others)
+	written := deadLetters(own, w.members)
 	w.mu.Unlock()
 	v, err := i.Lanes(ctx, 0)
 	if err != nil {

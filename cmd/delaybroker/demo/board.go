@@ -139,9 +139,9 @@ func (b *board) draw() {
 		}
 		t.AppendRow(terminal.Row(m.When, m.Subject, m.To, lateness))
 	}
-	drawn := t.Render()
-	b.printer.Printf("%s\n", drawn)
-	b.lines = strings.Count(drawn, "\n") + 1
+	rendered := t.Render()
+	b.printer.Printf("%s\n", rendered)
+	b.lines = strings.Count(rendered, "\n") + 1
 }
 
 // conclude draws the table for the last time, with a summary below.

@@ -89,15 +89,15 @@ func ReadFile(path string) (f File, problems []string) {
 // collectKeys returns the keys of a file in lower case, since nats-server ignores their case. A key in a section has
 // the form "section.key".
 func collectKeys(section map[string]any, prefix string) map[string]bool {
-	all := make(map[string]bool)
+	names := make(map[string]bool)
 	for key, value := range section {
 		key = prefix + strings.ToLower(key)
-		all[key] = true
+		names[key] = true
 		if inner, ok := value.(map[string]any); ok && prefix == "" {
-			maps.Copy(all, collectKeys(inner, key+"."))
+			maps.Copy(names, collectKeys(inner, key+"."))
 		}
 	}
-	return all
+	return names
 }
 
 // disablesJetStream reports whether the file disables JetStream, in one of nats-server's ways.

@@ -11,8 +11,8 @@ type serverLog struct {
 	log  *slog.Logger
 	disk *disk
 
-	mu    sync.Mutex // guards first
-	first error      // the first fatal error
+	mu  sync.Mutex // guards err
+	err error      // the first fatal error
 }
 
 func (l *serverLog) Noticef(format string, v ...any) { l.log.Debug(fmt.Sprintf(format, v...)) }
@@ -32,8 +32,8 @@ func (l *serverLog) Errorf(format string, v ...any) {
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.first == nil {
-		l.first = fmt.Errorf(format, v...)
+	if l.err == nil {
+		l.err = fmt.Errorf(format, v...)
 	}
 }
 
@@ -41,5 +41,5 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 func (l *serverLog) fatal() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.first
+	return l.err
 }

@@ -91,9 +91,9 @@ func (e *Server) WatchDisk(fail func(error)) {
 
 // Restart stops and starts the server. The server keeps its port, which clients use.
 func (e *Server) Restart() error {
-	old := e.server.Load()
-	e.config.Port = old.Addr().(*net.TCPAddr).Port
-	if err := stop(old); err != nil {
+	current := e.server.Load()
+	e.config.Port = current.Addr().(*net.TCPAddr).Port
+	if err := stop(current); err != nil {
 		return err
 	}
 	return e.start()

@@ -60,11 +60,11 @@ func WithoutUsers(servers string) string {
 		if server = strings.TrimSpace(server); !strings.Contains(server, "://") {
 			server = "nats://" + server
 		}
-		plain, err := link.WithoutUser(server)
+		address, err := link.WithoutUser(server)
 		if err != nil {
-			plain = "(no URL)"
+			address = "(no URL)"
 		}
-		list[i] = plain
+		list[i] = address
 	}
 	return strings.Join(list, ",")
 }

@@ -77,17 +77,17 @@ func (a Apply) stale(ctx context.Context) (keys []scheduleKey, err error) {
 	if a.NoRemoval {
 		return nil, nil
 	}
-	wanted := make(map[scheduleKey]bool)
+	known := make(map[scheduleKey]bool)
 	for _, s := range a.File.Schedules {
-		wanted[scheduleKey{s.Name, s.Target}] = true
+		known[scheduleKey{s.Name, s.Target}] = true
 	}
 	for row, err := range a.Timers.Recurs(ctx, store.Filter{Set: a.File.Set}) {
 		if err != nil {
 			return nil, err
 		}
-		if p := (scheduleKey{row.Key, row.Target}); !wanted[p] {
+		if p := (scheduleKey{row.Key, row.Target}); !known[p] {
 			keys = append(keys, p)
-			wanted[p] = true
+			known[p] = true
 		}
 	}
 	return keys, nil

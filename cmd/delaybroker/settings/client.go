@@ -23,21 +23,21 @@ func ReadClient() (Client, error) {
 	s := readSettings()
 	var p problems
 	cliContext := s.takeContext(&p, "NATS_CONTEXT", nats.DefaultURL)
-	var others problems
+	var ignored problems
 	var login string
 	var tls []nats.Option
 	if s.NATSURL == "" {
 		s, login = s.embeddedAccess(&p), loginEmbedded
 		if s.EmbeddedConfig != "" {
-			tls = others.embeddedFile(s.EmbeddedConfig).Options
+			tls = ignored.embeddedFile(s.EmbeddedConfig).Options
 		}
 	}
 	c := Client{Access: s.access(&p, cliContext)}
 	c.Access.LoginAdvice = login
 	c.Access.Options = append(c.Access.Options, tls...)
 	c.Access.Options = append(c.Access.Options, s.inbox(&p, cliContext)...)
-	b := s.brokerConfig(&others, cliContext, false)
-	p = append(p, others.withNames("DELAY_PREFIX", "DELAY_MAX_DELAY", "DELAY_JS_DOMAIN")...)
+	b := s.brokerConfig(&ignored, cliContext, false)
+	p = append(p, ignored.withNames("DELAY_PREFIX", "DELAY_MAX_DELAY", "DELAY_JS_DOMAIN")...)
 	if err := p.err(); err != nil {
 		return c, err
 	}
@@ -46,7 +46,7 @@ func ReadClient() (Client, error) {
 		return c, err
 	}
 	c.Policy = message.Policy{Names: names, Targets: b.Targets, HeaderTargets: b.HeaderTargets, MaxDelay: b.MaxDelay}
-	if !others.has("DELAY_ATTEMPTS") {
+	if !ignored.has("DELAY_ATTEMPTS") {
 		c.Policy.Attempts = func(target string) int {
 			return b.AttemptRules.Lookup(target, cmp.Or(b.Attempts, config.DefaultAttempts))
 		}

@@ -50,7 +50,7 @@ var linkedDefaults = map[string]string{
 // value.
 type settings struct {
 	NATSURL      string `envconfig:"NATS_URL" desc:"NATS servers, comma separated; without it and NATS_CONTEXT a server is embedded"`
-	NATSContext  string `envconfig:"NATS_CONTEXT" desc:"context of the NATS CLI, by name or path; the selected one is never used"`
+	NATSContext  string `envconfig:"NATS_CONTEXT" desc:"context of the NATS CLI, by name or path; the context selected in the CLI is ignored"`
 	NATSCreds    string `envconfig:"NATS_CREDS" desc:"credentials file of a user"`
 	NATSNKey     string `envconfig:"NATS_NKEY" desc:"file with the seed of an nkey"`
 	NATSUser     string `envconfig:"NATS_USER" desc:"user, or a token if there is no password"`
@@ -66,7 +66,7 @@ type settings struct {
 
 	Prefix          string `envconfig:"DELAY_PREFIX" default:"delay" field:"Prefix" desc:"root of all subjects and, in upper case, of all stream names"`
 	Levels          string `envconfig:"DELAY_LEVELS" default:"default" desc:"levels that new messages take: default, rocketmq, short, or names such as 1s,30s,5m,1h"`
-	MaxDelay        string `envconfig:"DELAY_MAX_DELAY" default:"366d" field:"MaxDelay" desc:"longest delay accepted"`
+	MaxDelay        string `envconfig:"DELAY_MAX_DELAY" default:"366d" field:"MaxDelay" desc:"maximum delay of a message"`
 	Attempts        string `envconfig:"DELAY_ATTEMPTS" default:"20" field:"Attempts AttemptRules" desc:"number of refusals after which a message becomes a dead letter; by target as in shop.mail=5,20"`
 	Retry           string `envconfig:"DELAY_RETRY" default:"1s,5s,30s" field:"RetryRules RetryJitter" desc:"waits after the first refusal, the second, and so on, the last for all others; 1s x2 1m doubles from 1s to 1m; ~20% after the waits extends each by a random part of up to 20%; by target as in shop.mail=1s,1m,10m;1s,5s,30s"`
 	Deliver         string `envconfig:"DELAY_DELIVER" default:"auto" field:"Deliver" desc:"delivery mode: auto, stream, core or request; by target as in shop.>=stream,auto"`

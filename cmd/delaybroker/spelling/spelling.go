@@ -8,10 +8,10 @@ const maxTypo = 3
 
 // Nearest returns the known name at the smallest Levenshtein distance; empty if that exceeds maxTypo.
 func Nearest(name string, known []string) (nearest string) {
-	best := maxTypo + 1
+	minDistance := maxTypo + 1
 	for _, k := range known {
-		if d := levenshtein.ComputeDistance(name, k); d < best {
-			best, nearest = d, k
+		if d := levenshtein.ComputeDistance(name, k); d < minDistance {
+			minDistance, nearest = d, k
 		}
 	}
 	return nearest

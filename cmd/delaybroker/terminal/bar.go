@@ -18,10 +18,10 @@ type Bar struct {
 	noun  string
 	total int
 
-	mu    sync.Mutex // guards the fields below
-	steps int
-	drawn time.Time
-	ended bool
+	mu       sync.Mutex // guards the fields below
+	steps    int
+	lastDraw time.Time
+	ended    bool
 }
 
 // Bar returns a bar for total steps. It returns nil if total is below 2, if the output is JSON, or if Err is not a
@@ -40,10 +40,10 @@ func (b *Bar) Step() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.steps++; b.ended || time.Since(b.drawn) < barInterval {
+	if b.steps++; b.ended || time.Since(b.lastDraw) < barInterval {
 		return
 	}
-	b.drawn = time.Now()
+	b.lastDraw = time.Now()
 	const width = 20
 	fmt.Fprintf(b.w, "\r\x1b[K%s %d of %d %s", DrawPart(b.steps, b.total, width), b.steps, b.total, b.noun)
 }
@@ -61,7 +61,7 @@ func (b *Bar) Stop() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.ended && !b.drawn.IsZero() {
+	if !b.ended && !b.lastDraw.IsZero() {
 		fmt.Fprint(b.w, "\r\x1b[K")
 	}
 	b.ended = true

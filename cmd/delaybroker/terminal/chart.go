@@ -67,9 +67,9 @@ func (c *Chart) bar(n uint64) string {
 	if n > 0 {
 		eighths = max(eighths, 1)
 	}
-	drawn := strings.Repeat("█", eighths/parts)
+	bar := strings.Repeat("█", eighths/parts)
 	if remainder := eighths % parts; remainder > 0 {
-		drawn += string([]rune("▏▎▍▌▋▊▉")[remainder-1])
+		bar += string([]rune("▏▎▍▌▋▊▉")[remainder-1])
 	}
-	return drawn
+	return bar
 }

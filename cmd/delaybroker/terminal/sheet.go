@@ -131,19 +131,19 @@ func (s *Sheet) fit(width int) (keep, widths []int) {
 		}
 		keep = slices.DeleteFunc(keep, func(i int) bool { return i == dropped })
 	}
-	shown := slices.Clone(natural)
-	for room(func(i int) int { return shown[i] }) < 0 { // the widest column is narrowed first
+	current := slices.Clone(natural)
+	for room(func(i int) int { return current[i] }) < 0 { // the widest column is narrowed first
 		widest := -1
 		for _, i := range keep {
-			if shown[i] > narrowest(i) && (widest < 0 || shown[i] > shown[widest]) {
+			if current[i] > narrowest(i) && (widest < 0 || current[i] > current[widest]) {
 				widest = i
 			}
 		}
 		if widest < 0 {
 			break
 		}
-		shown[widest]--
-		widths[widest] = shown[widest]
+		current[widest]--
+		widths[widest] = current[widest]
 	}
 	return keep, widths
 }
