@@ -39,9 +39,7 @@ func TestCommandsReadLevelsFromStreams(t *testing.T) {
 	o.doctor().want("streams", "ok", "all 10 exist")
 
 	// If the stream of a level is missing, the intake has no subject for that level.
-	if err := o.js.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, o.js.DeleteStream(t.Context(), "DELAY_5s"))
 	if got := states(); !strings.Contains(got, "5s missing") || strings.Contains(got, "RETRY_1s") {
 		t.Errorf("got %s, want only 5s missing", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/test/natstest"
 )
 
 // TestAheadOutput checks that the output has a line for each hour, the numbers before and after, and the accuracy.
@@ -27,9 +28,7 @@ func TestAheadOutput(t *testing.T) {
 		}
 	}
 	out, errs, err = o.run("ahead", "--for", "4h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	wantParts(t, out, "DUE", "MESSAGES", "3", "4", "later", "unreadable", strings.Repeat("█", 40))
 	if strings.Contains(out, "±") {
 		t.Errorf("an exact forecast shows an error:\n%s", out)
@@ -51,9 +50,7 @@ func TestAheadOutput(t *testing.T) {
 	}
 	const many = 5000
 	for range many {
-		if err := o.nc.Publish("delay.2h.mill.c", nil); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, o.nc.Publish("delay.2h.mill.c", nil))
 	}
 	eventually(t, "room for all", func() bool { return o.messageCount("DELAY_2h") == many+4 })
 	out, errs, err = o.run("ahead", "--most", "1000")

@@ -62,9 +62,7 @@ func TestBenchRunsEachScenario(t *testing.T) {
 		environ, p.dir = benchEnv(t)
 		p.cmd = command(t, append([]string{"bench", "--json"}, strings.Fields(test.args)...), environ...)
 		p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
-		if err := p.cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, p.cmd.Start())
 	}
 	for i, test := range tests {
 		p := &processes[i]
@@ -129,9 +127,7 @@ func benchStreams(t *testing.T, js jetstream.JetStream) []string {
 	for name := range all.Name() {
 		names = append(names, name)
 	}
-	if err := all.Err(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, all.Err())
 	return names
 }
 
@@ -147,9 +143,7 @@ func TestBenchRemovesItsStreams(t *testing.T) {
 		Plan:    bench.Plan{Scenario: bench.Steady, Sides: []bench.Side{bench.Broker}, Rounds: 1},
 		Results: []bench.Result{{Side: bench.Broker, Round: 1, Late: &bench.Spread{P99: 1}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	args := append(strings.Fields("bench --rate 100 --for 1s --beside pipeline --rounds 2 --wide --compare"),
 		writeFile(t, "old.json", string(text)))
 	var stdout, stderr bytes.Buffer
@@ -173,12 +167,8 @@ func startBench(t *testing.T, url string) *exec.Cmd {
 	environ, _ := benchEnv(t, "NATS_URL="+url)
 	cmd := command(t, strings.Fields("bench --rate 100 --for 10m"), environ...)
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
+	natstest.NoError(t, cmd.Start())
 	var shown bytes.Buffer
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		if strings.HasSuffix(lines.Text(), ": publishing") {
@@ -197,9 +187,7 @@ func TestBenchInterrupted(t *testing.T) {
 	if got := benchStreams(t, js); len(got) < 5 {
 		t.Fatalf("got %q, want the streams of a run", got)
 	}
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	if got, want := exitCodeOf(cmd.Wait()), 1; got != want {
 		t.Errorf("exit code: got %d, want %d", got, want)
 	}
@@ -217,9 +205,7 @@ func TestBenchKilled(t *testing.T) {
 	if got := s.NumClients(); got <= before {
 		t.Fatalf("got %d connections, want %d and those of a run", got, before)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait() // reports the kill
 	eventually(t, "end of its processes", func() bool { return s.NumClients() == before })
 	marked := slices.ContainsFunc(benchStreams(t, js), func(name string) bool { return strings.HasSuffix(name, "-RUN") })

@@ -134,9 +134,7 @@ func TestBenchColumns(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		a := &app{Printer: terminal.Printer{Out: &out}}
-		if err := a.showReport(nil, report, test.wide); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, a.showReport(nil, report, test.wide))
 		if got := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[2]), " "); got != test.want {
 			t.Errorf("wide %t: got %q, want %q", test.wide, got, test.want)
 		}

@@ -145,9 +145,7 @@ func (c *readCluster) stepDown(stream string) {
 	c.t.Helper()
 	for _, s := range c.Servers {
 		if s.JetStreamIsStreamLeader("$G", stream) {
-			if err := s.JetStreamStepdownStream("$G", stream); err != nil {
-				c.t.Fatal(err)
-			}
+			natstest.NoError(c.t, s.JetStreamStepdownStream("$G", stream))
 		}
 	}
 }

@@ -53,15 +53,15 @@ func wantCommandError(t *testing.T, code int, parts []string, args ...string) {
 // decodeLines decodes a JSON value from each line.
 func decodeLines[T any](t *testing.T, text string) []T {
 	t.Helper()
-	var all []T
+	var values []T
 	for line := range strings.Lines(text) {
 		var v T
 		if err := json.Unmarshal([]byte(line), &v); err != nil {
 			t.Fatalf("decode %q: %v", line, err)
 		}
-		all = append(all, v)
+		values = append(values, v)
 	}
-	return all
+	return values
 }
 
 // fullDisk is a writer that accepts a limited number of bytes.

@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
 )
 
 // setEditor makes a shell script the user's editor. Its $1 is the file to edit.
@@ -26,13 +27,9 @@ func (o *testServer) arrived(sequence uint64) *nats.Msg {
 	o.t.Helper()
 	eventually(o.t, "delivery", func() bool { return o.messageCount("ORDERS") >= sequence })
 	s, err := o.js.Stream(o.t.Context(), "ORDERS")
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, err)
 	m, err := s.GetMsg(o.t.Context(), sequence)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, err)
 	return &nats.Msg{Header: m.Header, Data: m.Data}
 }
 

@@ -14,6 +14,7 @@ import (
 	"delaybroker/broker/deadletter"
 	"delaybroker/broker/message"
 	"delaybroker/cmd/delaybroker/terminal"
+	"delaybroker/test/natstest"
 )
 
 func TestDeadResend(t *testing.T) {
@@ -40,14 +41,10 @@ func TestDeadResend(t *testing.T) {
 	o.summary(0, "resend", "--code", "bad_target", "--to", "orders.late")
 	eventually(t, "three deliveries", func() bool { return o.messageCount("ORDERS") == 3 })
 	s, err := o.js.Stream(t.Context(), "ORDERS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	for i, l := range decodeLines[letterView](t, before)[:3] {
 		m, err := s.GetMsg(t.Context(), uint64(i+1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		got, want := m.Header.Get(message.HeaderID), l.ID
 		if got != want || string(m.Data) != "body of "+l.Subject && l.Code != "bad_target" {
 			t.Errorf("delivery %d: got %s %q, want %s", i, got, m.Data, want)
@@ -85,9 +82,7 @@ func TestDeadExpiry(t *testing.T) {
 func TestDeadFails(t *testing.T) {
 	o := newTestServer(t, server.Options{})
 	o.letters("delayin.1ms.orders.a")
-	if err := o.js.DeleteStream(t.Context(), "DELAY_RETRY_1s"); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, o.js.DeleteStream(t.Context(), "DELAY_RETRY_1s"))
 	wantCommandError(t, 1, []string{"dead letter 1", "nothing listens on delaysys.retry.1s.orders.a"},
 		"dead", "resend", "--all")
 	if got := o.messageCount("DELAY_DEAD"); got != 1 {
@@ -104,9 +99,7 @@ func TestDeadInterrupted(t *testing.T) {
 		o.publish("delaydead.expired.x", "")
 	}
 	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	noticed, stop := withInterrupt(t.Context())
 	defer stop()
 	var out bytes.Buffer

@@ -37,9 +37,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	nc, js := connect(t, log.await(t, "ready")["server"].(string))
 	publish(t, js, "delay.5s.x", "accepted before")
 	nc.Close()
-	if err := broker.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, broker.Process.Kill())
 	_ = broker.Wait() // reports the kill
 
 	ballast := filepath.Join(dir, "ballast")
@@ -53,9 +51,7 @@ func TestDiskFullAtStart(t *testing.T) {
 	}
 	wantParts(t, log.String(), "DELAY_EMBEDDED_DIR "+dir+" accepts no data", "free some space")
 
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.Remove(ballast))
 	broker, log = startProcess(t, environ...)
 	nc, js = connect(t, log.await(t, "ready")["server"].(string))
 	sub := subscribe(t, nc, "x") // until now, the target had no subscriber and refused the message
@@ -69,9 +65,7 @@ func TestDiskFullAtStart(t *testing.T) {
 func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer f.Close()
 	for _, size := range []int{64 << 10, 1} {
 		part := make([]byte, size)

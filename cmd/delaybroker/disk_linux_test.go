@@ -29,9 +29,7 @@ func TestDiskFull(t *testing.T) {
 	publish(t, js, "delay.5s.x", "accepted before")
 	limit := func(bytes uint64) {
 		limits := &unix.Rlimit{Cur: bytes, Max: unix.RLIM_INFINITY}
-		if err := unix.Prlimit(broker.Process.Pid, unix.RLIMIT_FSIZE, limits, nil); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, unix.Prlimit(broker.Process.Pid, unix.RLIMIT_FSIZE, limits, nil))
 	}
 	limit(64 << 10)
 	full := fmt.Sprintf("%0*d", 100<<10, 0)

@@ -17,18 +17,18 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// userOptions returns the options of a server with two users: "right", with all permissions, for the test itself, and
-// "tried", with some.
+// userOptions returns the options of a server with two users: "full", with all permissions, for the test itself, and
+// "limited", with some.
 func userOptions(p server.Permissions) server.Options {
 	return server.Options{
-		NoAuthUser: "right",
+		NoAuthUser: "full",
 		Users: []*server.User{
-			{Username: "right", Password: "right"}, {Username: "tried", Password: "tried", Permissions: &p},
+			{Username: "full", Password: "full"}, {Username: "limited", Password: "limited", Permissions: &p},
 		},
 	}
 }
 
-// userDenied returns userOptions in which "tried" may publish to all subjects except these.
+// userDenied returns userOptions in which "limited" may publish to all subjects except these.
 func userDenied(subjects ...string) server.Options {
 	return userOptions(server.Permissions{Publish: &server.SubjectPermission{Deny: subjects}})
 }

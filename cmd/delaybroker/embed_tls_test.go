@@ -27,27 +27,19 @@ import (
 func certify(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	about := &x509.Certificate{
 		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
 		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	for name, block := range map[string]*pem.Block{
 		"server.pem": {Type: "CERTIFICATE", Bytes: certificate}, "key.pem": {Type: "PRIVATE KEY", Bytes: private},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 }
 
@@ -85,24 +77,16 @@ func TestEmbeddedRestartKeepsUsers(t *testing.T) {
 	t.Setenv("DELAY_EMBEDDED_LISTEN", "127.0.0.1:0")
 	t.Setenv("DELAY_EMBEDDED_DIR", t.TempDir())
 	cfg, err := settings.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	s, err := embedded.Start(*cfg.Embedded, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer s.Stop()
 	to := cfg.Access.At(s.URL(), s.TLS())
 	nc, err := nats.Connect(to.URL, append(to.Options, nats.ReconnectWait(10*time.Millisecond))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer nc.Close()
 	certify(t, dir) // a new certificate before the old one expires
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, s.Restart())
 	eventually(t, "connection after the restart", func() bool { return nc.IsConnected() && nc.Flush() == nil })
 	if _, err := nats.Connect(s.URL(), nats.UserInfo("orders", embeddedSecret)); err == nil {
 		t.Error("got a connection without a certificate")

@@ -115,17 +115,13 @@ func TestEmbeddedConfigFile(t *testing.T) {
 	ca := nats.RootCAs(filepath.Join(dir, "server.pem"))
 	wantRefused(t, url, ca)
 	nc, err := nats.Connect(url, ca, nats.UserInfo("shop", "shop"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer nc.Close()
 	if got, want := nc.MaxPayload(), int64(256<<10); got != want {
 		t.Errorf("max_payload: got %d, want %d", got, want)
 	}
 	sub := subscribe(t, nc, "shop.x")
-	if err := nc.Publish("delay.1s.shop.x", []byte("by TLS")); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, nc.Publish("delay.1s.shop.x", []byte("by TLS")))
 	wantMessage(t, sub, "by TLS")
 
 	mustRunCommand(t, "", "levels")

@@ -169,9 +169,7 @@ func TestJournalSettings(t *testing.T) {
 		MaxAge  time.Duration `json:"max_age"`
 		Discard string
 	}
-	if err := json.Unmarshal([]byte(o.must("streams")), &all); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, json.Unmarshal([]byte(o.must("streams")), &all))
 	kept := 0
 	for _, s := range all {
 		if s.Name == "DELAY_JOURNAL" && s.MaxAge == 90*time.Minute && s.Discard == "old" {

@@ -62,9 +62,7 @@ func (o *testServer) serve() {
 func (o *testServer) publish(subject, payload string) *jetstream.PubAck {
 	o.t.Helper()
 	ack, err := o.js.Publish(o.t.Context(), subject, []byte(payload))
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, err)
 	return ack
 }
 
@@ -87,9 +85,7 @@ func (o *testServer) createOrders() {
 func (o *testServer) messageCount(stream string) uint64 {
 	o.t.Helper()
 	s, err := o.js.Stream(o.t.Context(), stream)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, err)
 	return s.CachedInfo().State.Msgs
 }
 
@@ -97,12 +93,8 @@ func (o *testServer) messageCount(stream string) uint64 {
 func (o *testServer) sealed(m *nats.Msg) *nats.Msg {
 	o.t.Helper()
 	streams, err := broker.StreamsOf(broker.Config{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	if err := streams.ReadKeys(o.t.Context(), o.js); err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, err)
+	natstest.NoError(o.t, streams.ReadKeys(o.t.Context(), o.js))
 	streams.Policy().Keys.SealMessage(m.Subject, message.Header(m.Header), m.Data, time.Now())
 	return m
 }
@@ -120,9 +112,7 @@ func startForClients(t *testing.T) {
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -144,12 +134,12 @@ func wantRows(t *testing.T, rows []string, parts [][]string) {
 }
 
 // eventually waits until the condition holds.
-func eventually(t *testing.T, what string, condition func() bool) {
+func eventually(t *testing.T, event string, condition func() bool) {
 	t.Helper()
 	deadline, pause := time.Now().Add(timeout), 10*time.Millisecond
 	for !condition() {
 		if time.Now().After(deadline) {
-			t.Fatalf("got no %s", what)
+			t.Fatalf("got no %s", event)
 		}
 		time.Sleep(pause)
 		pause = min(2*pause, 200*time.Millisecond) // a condition may run a command

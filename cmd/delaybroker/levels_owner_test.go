@@ -9,6 +9,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/jsapi"
+	"delaybroker/test/natstest"
 )
 
 func TestLevelsRead(t *testing.T) {
@@ -87,15 +88,11 @@ func TestLevelsWithoutStatusPermission(t *testing.T) {
 	o := newTestServer(t, userDenied("delayctl.status"))
 	o.fillIdleLane()
 	s, err := o.js.Stream(t.Context(), "DELAY_5m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	for name := range s.ConsumerNames(t.Context()).Name() { // as the server does after five minutes without activity
-		if err := o.js.DeleteConsumer(t.Context(), "DELAY_5m", name); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, o.js.DeleteConsumer(t.Context(), "DELAY_5m", name))
 	}
-	login(t, "tried", "tried")
+	login(t, "limited", "limited")
 	eventually(t, "unknown owner", func() bool { return o.laneOf("DELAY_5m").Owner == inspect.OwnerUnknown })
 	if got, want := o.laneOf("DELAY_1s").Owner, inspect.OwnerReads; got != want {
 		t.Errorf("got %q, want %q by its consumer", got, want)
@@ -108,7 +105,7 @@ func TestLevelsWithoutStatusPermission(t *testing.T) {
 
 func TestLevelsRefused(t *testing.T) {
 	o := newTestServer(t, userDenied("$JS.API.STREAM.LIST"))
-	login(t, "tried", "tried")
+	login(t, "limited", "limited")
 	began := time.Now()
 	_, _, err := o.run("levels")
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
@@ -123,7 +120,7 @@ func TestLevelsPartlyRefused(t *testing.T) {
 	o := newTestServer(t, userDenied("$JS.API.STREAM.MSG.GET.DELAY_5s"))
 	o.must("provision")
 	o.publish("delay.5s.x", "")
-	login(t, "tried", "tried")
+	login(t, "limited", "limited")
 	out, _, err := o.run("levels")
 	if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") || out != "" {
 		t.Errorf("got %v, want the refused subject and no table\n%s", err, out)

@@ -12,6 +12,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
 )
 
 // laneOf reads all lanes, and returns one.
@@ -90,9 +91,7 @@ func TestLevelsStates(t *testing.T) {
 	o.change("DELAY_1s", func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 })
 	o.publish("delay.1s.x", "full")
 	o.change("DELAY_9s", func(c *jetstream.StreamConfig) { c.Metadata["delaybroker.format"] = "99" })
-	if err := o.js.DeleteStream(t.Context(), "DELAY_11s"); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, o.js.DeleteStream(t.Context(), "DELAY_11s"))
 	o.change("DELAY_RETRY_1s", func(c *jetstream.StreamConfig) { c.Metadata = nil })
 	for stream, want := range map[string]inspect.State{
 		"DELAY_1s":       inspect.Full,

@@ -127,9 +127,7 @@ func TestSecondStart(t *testing.T) {
 	}
 
 	l, err := net.Listen("tcp", "127.0.0.1:0") // a listener that is not a broker
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer l.Close()
 	t.Setenv("DELAY_HTTP_ADDR", l.Addr().String())
 	go func() {

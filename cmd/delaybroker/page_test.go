@@ -40,9 +40,7 @@ func TestServePage(t *testing.T) {
 	for _, path := range []string{"/healthz", "/livez", "/readyz", "/status", "/metrics"} {
 		wantProbe(t, ready["http"], path, 200)
 		res, err := http.Post(address+path, "application/json", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		res.Body.Close()
 		if res.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("POST %s: got %d, want 405", path, res.StatusCode)
@@ -127,15 +125,11 @@ func actOnPage(t *testing.T, address, request string) (plan, result string) {
 func post(t *testing.T, url, body string, answer any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	request.Header.Set("Authorization", "Bearer "+pageToken)
 	request.Header.Set("Content-Type", "application/json")
 	res, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != 200 || json.Unmarshal(text, answer) != nil {
@@ -146,9 +140,7 @@ func post(t *testing.T, url, body string, answer any) {
 // Every shell command that the page shows is valid: its name, its arguments and its flags.
 func TestPageCommandsExist(t *testing.T) {
 	source, err := os.ReadFile("../../broker/web/page/testdata/lines.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	lines := 0
 	for line := range strings.Lines(string(source)) {
 		words := strings.Fields(strings.ReplaceAll(strings.TrimSpace(line), "'", ""))
@@ -174,9 +166,7 @@ func TestPageCommandsExist(t *testing.T) {
 // The commands of the page's form are those of the README.
 func TestPageLinesMatchReadme(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	files := map[string]string{
 		"Go": "publish.go", "JavaScript": "publish.mjs", "Python": "publish.py", "Rust": "publish.rs",
 		"NATS CLI": "publish.sh",
@@ -184,9 +174,7 @@ func TestPageLinesMatchReadme(t *testing.T) {
 	for _, l := range page.Lines() {
 		line := strings.NewReplacer("SUBJECT", "delay.5s.orders.expire", "BODY", `{"id":42}`).Replace(l.Line)
 		run, err := os.ReadFile("../../test/clients/snippets/" + files[l.Language])
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		if !strings.Contains(string(run), line) {
 			t.Errorf("%s: %s differs from the file that the tests run", l.Language, line)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"delaybroker/broker/inspect"
+	"delaybroker/test/natstest"
 )
 
 // TestPendingOutput checks that the list has a line for each message, the earliest first, and the flags of the next
@@ -30,9 +31,7 @@ func TestPendingOutput(t *testing.T) {
 	refused := o.storeRefused(0, "30s", "shop.mail", "no stock")
 
 	out, errs, err = o.run("pending", "ls")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	rows := strings.Split(strings.TrimSpace(out), "\n")
 	if want := "5 messages, 5 headers read\n"; len(rows) != 6 || !strings.HasPrefix(rows[0], "DUE IN") || errs != want {
 		t.Fatalf("got %q on stderr, want %q\n%s", errs, want, out)
@@ -48,9 +47,7 @@ func TestPendingOutput(t *testing.T) {
 	flags := "--limit 2 --target shop.>"
 	for flags != "" {
 		out, errs, err := o.run(append([]string{"pending", "ls"}, strings.Fields(strings.ReplaceAll(flags, "'", ""))...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		paged = append(paged, strings.Split(strings.TrimSpace(out), "\n")[1:]...)
 		_, flags, _ = strings.Cut(strings.TrimSpace(errs), "there may be more: ")
 	}

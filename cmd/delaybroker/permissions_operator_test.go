@@ -81,13 +81,9 @@ func (o *testServer) storeMessages() (lane, accepted, moved string) {
 		t.Fatal(err)
 	}
 	stream, err := o.js.Stream(t.Context(), front.Stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	m, err := stream.GetMsg(t.Context(), front.Sequence)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	accepted = fmt.Sprintf("%s-%d-%d", front.Stream, front.Sequence, m.Time.UnixNano())
 	moved = fmt.Sprintf("DELAY_INTAKE-1-%d", m.Time.UnixNano())
 	hop := nats.NewMsg("delaysys.hop.1s.orders.moved")
@@ -132,25 +128,19 @@ func (o *testServer) operatorReads(all bool, accepted, moved string) error {
 	if err == nil {
 		err = streams.ReadKeys(o.t.Context(), o.js)
 	}
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, err)
 	kitchen, err := o.nc.Subscribe("delayctl.status", func(m *nats.Msg) { // stands in for an instance
 		answer := nats.NewMsg(m.Reply)
 		answer.Data = []byte(`{"instance":"kitchen","lanes":[{"stream":"DELAY_1s","live":true}]}`)
 		answer.Header.Set(message.HeaderSeal, streams.Policy().Keys.Seal(m.Reply, answer.Data))
 		_ = o.nc.PublishMsg(answer)
 	})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, err)
 	err = o.wantOutput("levels --json", `"head_due"`, `"owner":"nobody"`, `"owner":"read","instance":"kitchen"`)
 	if err != nil {
 		return err
 	}
-	if err := kitchen.Unsubscribe(); err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, kitchen.Unsubscribe())
 	for _, id := range []string{accepted, moved} {
 		if err := o.wantOutput("where "+id+" --json", `"found":true`); err != nil {
 			return err
@@ -243,12 +233,8 @@ func (o *testServer) operatorIsRefused() error {
 
 func refuses(t *testing.T, nc *nats.Conn, subject string) bool {
 	t.Helper()
-	if err := nc.Publish(subject, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, nc.Publish(subject, nil))
+	natstest.NoError(t, nc.Flush())
 	err := nc.LastError() // the refusal comes before the answer to the flush
 	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), fmt.Sprintf("%q", subject))
 }

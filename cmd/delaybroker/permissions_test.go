@@ -28,14 +28,10 @@ func newServerWithUsers(t *testing.T, without ...natstest.Grant) *testServer {
 	s := startServer(t, opts)
 	externalEnv(t, s.ClientURL())
 	nc, err := nats.Connect(s.ClientURL(), natstest.Everything())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	o := &testServer{t: t, server: s, nc: nc, js: js}
 	t.Setenv("DELAY_TIMERS", "on")
 	o.user("provision", "s")
@@ -72,9 +68,7 @@ func TestServeAsFourUsers(t *testing.T) {
 	r := startReady(t)
 	defer r.stop(t)
 	connections, err := o.server.Connz(&server.ConnzOptions{Username: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	users := make(map[string]string)
 	for _, c := range connections.Conns {
 		words := strings.Fields(c.Name)
@@ -139,9 +133,7 @@ func TestServeAsFourUsers(t *testing.T) {
 func runbook(t *testing.T) (commands []string) {
 	t.Helper()
 	text, err := os.ReadFile("OPERATIONS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	_, text, _ = bytes.Cut(text, []byte("## At 3 a.m."))
 	text, _, _ = bytes.Cut(text, []byte("\n## "))
 	for _, m := range regexp.MustCompile("`(delaybroker [^`]+)`").FindAllSubmatch(text, -1) {
@@ -177,20 +169,20 @@ func TestDoctorRightsOfLinks(t *testing.T) {
 	}
 	o := newTestServer(t, userOptions(server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{"$SYS.REQ.USER.INFO", "delaysys.>"}},
-		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_tried.>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_limited.>"}},
 	}))
 	o.must("provision")
-	tried := writeFile(t, "context.json", `{"user": "tried", "password": "tried", "inbox_prefix": "_INBOX_tried"}`)
+	limited := writeFile(t, "context.json", `{"user": "limited", "password": "limited", "inbox_prefix": "_INBOX_limited"}`)
 	for _, variable := range []string{"DELAY_READ_CONTEXT", "DELAY_WRITE_CONTEXT", "DELAY_DELIVER_CONTEXT"} {
-		t.Setenv(variable, tried)
+		t.Setenv(variable, limited)
 	}
 	d := o.doctor()
 	d.want("rights", "critical", "to read, refused: ", "$JS.API.CONSUMER.CREATE.*.*", "$JS.API.STREAM.MSG.GET.*")
 	d.want("rights", "critical", "to write, refused: Publish to delaydead.>")
 	d.want("rights", "ok", "to deliver: all permissions that it needs")
-	d.want("connection", "ok", "to read as tried in account")
+	d.want("connection", "ok", "to read as limited in account")
 
-	t.Setenv("DELAY_READ_CONTEXT", writeFile(t, "context.json", `{"user": "tried", "password": "wr0ng"}`))
+	t.Setenv("DELAY_READ_CONTEXT", writeFile(t, "context.json", `{"user": "limited", "password": "wr0ng"}`))
 	o.doctor().want("connection", "critical", "to read: ", "Authorization Violation")
 }
 

@@ -29,8 +29,8 @@ const timeout = natstest.Timeout
 type logReader struct {
 	lines chan map[string]any
 
-	mu  sync.Mutex // guards all
-	all bytes.Buffer
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
 }
 
 func newLogReader() *logReader { return &logReader{lines: make(chan map[string]any, 1000)} }
@@ -39,7 +39,7 @@ func newLogReader() *logReader { return &logReader{lines: make(chan map[string]a
 func (l *logReader) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.all.Write(p)
+	l.text.Write(p)
 	for text := range bytes.Lines(p) {
 		var line map[string]any
 		if json.Unmarshal(text, &line) == nil {
@@ -52,26 +52,26 @@ func (l *logReader) Write(p []byte) (int, error) {
 func (l *logReader) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.all.String()
+	return l.text.String()
 }
 
 func (l *logReader) await(t *testing.T, msg string) map[string]any {
 	t.Helper()
-	late := time.After(timeout)
+	deadline := time.After(timeout)
 	for {
 		select {
 		case line := <-l.lines:
 			if line["msg"] == msg {
 				return line
 			}
-		case <-late:
+		case <-deadline:
 			t.Fatalf("got no line %q in the log:\n%s", msg, l)
 		}
 	}
 }
 
-// A running is a program that runs in this process.
-type running struct {
+// A program is this program, run by a goroutine of the test.
+type program struct {
 	log    *logReader
 	cancel context.CancelFunc
 	result chan error
@@ -79,16 +79,16 @@ type running struct {
 }
 
 // start runs the program with the current environment. The test must stop the program or wait for its end.
-func start(t *testing.T) *running {
+func start(t *testing.T) *program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	r := &running{log: newLogReader(), cancel: cancel, result: make(chan error, 1)}
+	r := &program{log: newLogReader(), cancel: cancel, result: make(chan error, 1)}
 	go func() { r.result <- run(ctx, nil, io.Discard, r.log) }()
 	return r
 }
 
 // startReady runs the program as start does, and returns when the broker is ready.
-func startReady(t *testing.T) *running {
+func startReady(t *testing.T) *program {
 	t.Helper()
 	r := start(t)
 	r.ready = r.log.await(t, "ready")
@@ -96,7 +96,7 @@ func startReady(t *testing.T) *running {
 }
 
 // end waits for the end of the program, and returns its error.
-func (r *running) end(t *testing.T) error {
+func (r *program) end(t *testing.T) error {
 	t.Helper()
 	select {
 	case err := <-r.result:
@@ -108,7 +108,7 @@ func (r *running) end(t *testing.T) error {
 }
 
 // stop stops the program, which must end without an error.
-func (r *running) stop(t *testing.T) {
+func (r *program) stop(t *testing.T) {
 	t.Helper()
 	r.cancel()
 	if err := r.end(t); err != nil {
@@ -153,26 +153,18 @@ func startServer(t *testing.T, o server.Options) *server.Server {
 func connect(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(10_000)) // a slow machine must not fail the test
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return nc, js
 }
 
 func subscribe(t *testing.T, nc *nats.Conn, subject string) *nats.Subscription {
 	t.Helper()
 	sub, err := nc.SubscribeSync(subject)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
+	natstest.NoError(t, nc.Flush())
 	return sub
 }
 
@@ -186,9 +178,7 @@ func publish(t *testing.T, js jetstream.JetStream, subject, payload string) {
 func wantMessage(t *testing.T, sub *nats.Subscription, payload string) *nats.Msg {
 	t.Helper()
 	m, err := sub.NextMsg(timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	if got, want := string(m.Data), payload; got != want {
 		t.Errorf("payload: got %q, want %q", got, want)
 	}
@@ -198,9 +188,7 @@ func wantMessage(t *testing.T, sub *nats.Subscription, payload string) *nats.Msg
 func wantProbe(t *testing.T, address any, path string, want int) {
 	t.Helper()
 	res, err := http.Get(fmt.Sprintf("http://%s%s", address, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	res.Body.Close()
 	if got := res.StatusCode; got != want {
 		t.Errorf("%s: got %d, want %d", path, got, want)
@@ -228,18 +216,14 @@ func startProcess(t *testing.T, environ ...string) (*exec.Cmd, *logReader) {
 	t.Helper()
 	cmd, log := command(t, nil, environ...), newLogReader()
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, cmd.Start())
 	return cmd, log
 }
 
 // terminate sends SIGTERM to a process, which must then end with exit code 0.
 func terminate(t *testing.T, cmd *exec.Cmd, log *logReader) {
 	t.Helper()
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("got %v, want exit code 0:\n%s", err, log)
 	}
@@ -249,14 +233,10 @@ func terminate(t *testing.T, cmd *exec.Cmd, log *logReader) {
 func bodyOf(t *testing.T, address any, path string) string {
 	t.Helper()
 	res, err := http.Get(fmt.Sprintf("http://%s%s", address, path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return string(body)
 }
 

@@ -121,9 +121,7 @@ func TestProvisionWithoutPermission(t *testing.T) {
 	}
 
 	_, js := connect(t, strings.Replace(s.ClientURL(), "//", "//all:all@", 1))
-	if err := js.DeleteStream(t.Context(), "DELAY_5s"); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, js.DeleteStream(t.Context(), "DELAY_5s"))
 	const right = "$JS.API.STREAM.CREATE.DELAY_5s"
 	err := start(t).end(t)
 	if got := exitCode(err); got != 2 || !strings.Contains(err.Error(), "missing: 1 of 10: DELAY_5s") ||

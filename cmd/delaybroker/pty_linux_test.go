@@ -32,23 +32,13 @@ type screen struct {
 func openScreen(t *testing.T, width, height uint16) *screen {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
+	natstest.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
+	natstest.NoError(t, unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}))
 	x := &screen{tty: tty}
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -182,12 +172,8 @@ func TestWatchRestoresTheTerminal(t *testing.T) {
 	x.await(t, "OUT/S")
 	x.await(t, "more lanes not shown, for lack of room")
 	self, err := os.FindProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := self.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
+	natstest.NoError(t, self.Signal(os.Interrupt))
 	if err := <-ended; err != nil {
 		t.Errorf("after SIGINT: got %v, want nil", err)
 	}
@@ -223,9 +209,7 @@ func TestBenchFitsTheTerminal(t *testing.T) {
 		})
 		l.clear()
 		fmt.Fprintln(x.tty)
-		if err := a.showReport(nil, report, true); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, a.showReport(nil, report, true))
 		fmt.Fprint(x.tty, "(end)")
 		x.await(t, "(end)")
 		drawn := strings.Split(x.text(), "\x1b[K")

@@ -183,9 +183,7 @@ func TestPubInThePast(t *testing.T) {
 
 func TestDeliveryTimeSubject(t *testing.T) {
 	names, err := message.NewNames("later")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	for _, test := range []struct {
 		when deliveryTime
 		want string

@@ -20,9 +20,7 @@ func TestReadmeSettings(t *testing.T) {
 	operations := documentAt(t, "OPERATIONS.md") + documentAt(t, "REFERENCE.md") + documentAt(t, "COOKBOOK.md")
 	readme := documentAt(t, "../../README.md")
 	var help strings.Builder
-	if err := settings.WriteTable(&help); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, settings.WriteTable(&help))
 	var want strings.Builder
 	fmt.Fprint(&want, "| name | default | meaning |\n|---|---|---|\n")
 	column := 0
@@ -86,9 +84,7 @@ func TestDocumentedOutput(t *testing.T) {
 		"*/*.go", "*.go", "../../broker/*.go", "../../broker/*/*.go", "../../broker/*/*/*.go",
 	} {
 		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
@@ -135,8 +131,6 @@ func TestDocumentedOutput(t *testing.T) {
 func documentAt(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return string(text)
 }

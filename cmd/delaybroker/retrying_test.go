@@ -11,6 +11,7 @@ import (
 
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
+	"delaybroker/test/natstest"
 )
 
 // storeRefused stores a message in a retry lane. It was refused once, and its next attempt is in an hour.
@@ -46,9 +47,7 @@ func TestRetryingOutput(t *testing.T) {
 	o.storeRefused(3, "5s", "shop.sms", "nobody listens")
 
 	out, errs, err := o.run("retrying")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	rows := strings.Split(strings.TrimSpace(out), "\n")
 	if len(rows) != 3 || !strings.HasPrefix(rows[0], "MESSAGES  TARGET") {
 		t.Fatalf("got\n%s", out)

@@ -8,6 +8,7 @@ import (
 
 	"delaybroker/broker/timer/store"
 	"delaybroker/cmd/delaybroker/schedules"
+	"delaybroker/test/natstest"
 )
 
 // apply applies a file, and returns the last line and the exit code.
@@ -108,9 +109,7 @@ func TestSchedulesApplyConcurrently(t *testing.T) {
 	}
 	running.Wait()
 	info, err := o.js.Stream(t.Context(), "DELAY_TIMERS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	if last := info.CachedInfo().State.LastSeq; last != n || added != n {
 		t.Errorf("%d entries are stored and %d reported, want %d", last, added, n)
 	}

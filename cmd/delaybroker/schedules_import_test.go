@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/timer/schedules"
+	"delaybroker/test/natstest"
 )
 
 // TestSchedulesImport: after the command, the schedules of a server's stream are in the broker. A schedule that was
@@ -21,9 +22,7 @@ func TestSchedulesImport(t *testing.T) {
 	wantCommandError(t, 2, []string{"DELAY_SCHEDULES"}, "schedules", "import", "--stream", "PLANS")
 	cfg := jetstream.StreamConfig{Name: "PLANS", Subjects: []string{"plans.>", "orders.>"}, AllowMsgSchedules: true}
 	plans, err := o.js.CreateStream(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	at := time.Now().Add(time.Hour).Truncate(time.Second)
 	for _, name := range []string{"plans.a", "plans.b", "plans.late"} {
 		when := at
@@ -61,9 +60,7 @@ func TestSchedulesImport(t *testing.T) {
 		t.Errorf("the stream still has %+v, %v", info.State, err)
 	}
 	timers, err := o.js.Stream(t.Context(), "DELAY_TIMERS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	for _, name := range []string{"plans.a", "plans.b"} {
 		if _, err := timers.GetLastMsgForSubject(t.Context(), "delaytimer._schedule."+name); err != nil {
 			t.Errorf("%s is not stored: %v", name, err)

@@ -59,9 +59,7 @@ func TestSchedulesShowRuns(t *testing.T) {
 		t.Errorf("no runs: got\n%s", none)
 	}
 	wantCommandError(t, 2, []string{"--runs"}, "schedules", "show", "pulse", "--runs", "-1")
-	if err := o.js.DeleteStream(t.Context(), "DELAY_JOURNAL"); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, o.js.DeleteStream(t.Context(), "DELAY_JOURNAL"))
 	if out, errs, err := o.run("schedules", "show", "pulse"); err != nil || !strings.Contains(out, "pulse") ||
 		!strings.Contains(errs, "the last runs are unknown: ") || !strings.Contains(errs, "DELAY_JOURNAL=7d") {
 		t.Errorf("without a journal: got %v and\n%s%s", err, out, errs)

@@ -223,15 +223,11 @@ func TestSchedulesAddTimeout(t *testing.T) {
 	natstest.Long(t)
 	t.Parallel()
 	nc, err := nats.Connect(coreServer(t).ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer nc.Close()
 	subscribe(t, nc, "silent.>")
 	names, err := message.NewNames(message.DefaultPrefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	timers := &store.Timers{Policy: message.Policy{Names: names}, API: jsapi.Client{Conn: nc, API: "silent"}}
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()

@@ -108,9 +108,7 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 		"nats: NATS rejects its credentials: nats: authorization violation: control deliver read write",
 	}, "healthcheck", "--ready")
 
-	if err := os.WriteFile(path, []byte(context("n3w")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.WriteFile(path, []byte(context("n3w")), 0o600))
 	for range 4 {
 		r.log.await(t, "a link is reconnected to NATS")
 	}
@@ -129,9 +127,7 @@ func TestServeOutlivesRotatedPassword(t *testing.T) {
 // A server whose streams have no metadata is refused before the first stream is created.
 func TestServeRefusesOldServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer l.Close()
 	go func() {
 		for {

@@ -86,13 +86,9 @@ func TestServeEmbedded(t *testing.T) {
 func firstOf(t *testing.T, js jetstream.JetStream, stream string) string {
 	t.Helper()
 	consumer, err := js.OrderedConsumer(t.Context(), stream, jetstream.OrderedConsumerConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	kept, err := consumer.Next(jetstream.FetchMaxWait(timeout))
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return string(kept.Data())
 }
 
@@ -170,9 +166,7 @@ func TestServeHTTPPortInUse(t *testing.T) {
 	}
 	embeddedEnv(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer l.Close()
 	t.Setenv("DELAY_HTTP_ADDR", l.Addr().String())
 	err = start(t).end(t)
@@ -207,9 +201,7 @@ func TestProcess(t *testing.T) {
 		t.Errorf("got the error %d times, want once:\n%s", n, second)
 	}
 
-	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, first.Process.Signal(syscall.SIGTERM))
 	if got, want := log.await(t, "the broker stops")["cause"], "terminated signal received"; got != want {
 		t.Errorf("cause: got %v, want %v", got, want)
 	}

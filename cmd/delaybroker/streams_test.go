@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 	"go.yaml.in/yaml/v3"
+
+	"delaybroker/test/natstest"
 )
 
 // The broker neither changes nor reports streams that were created from the printed manifests.
@@ -67,9 +69,7 @@ func TestStreamsForNACK(t *testing.T) {
 			Metadata   struct{ Name string } `yaml:"metadata"`
 			Spec       map[string]any        `yaml:"spec"`
 		}
-		if err := d.Decode(&m); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, d.Decode(&m))
 		if m.APIVersion != "jetstream.nats.io/v1beta2" || m.Kind != "Stream" {
 			t.Errorf("got %s %s", m.APIVersion, m.Kind)
 		}
@@ -82,9 +82,7 @@ func TestStreamsForNACK(t *testing.T) {
 		}
 		delete(m.Spec, "duplicateWindow")
 		got, err := json.Marshal(m.Spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		wanted := map[string]any{
 			"name":          cfg.Name,
 			"description":   cfg.Description,
@@ -103,9 +101,7 @@ func TestStreamsForNACK(t *testing.T) {
 			wanted["maxMsgsPerSubject"] = cfg.MaxMsgsPerSubject
 		}
 		want, err := json.Marshal(wanted)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		if string(got) != string(want) {
 			t.Errorf("spec: got %s, want %s", got, want)
 		}

@@ -26,9 +26,7 @@ import (
 func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	c, err := settings.ReadClient()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return connect(t, c.Access.URL)
 }
 
@@ -36,7 +34,7 @@ func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 func subscribing(t *testing.T, args ...string) (lines func() string, result chan error) {
 	t.Helper()
 	r, w := io.Pipe()
-	all := make(chan string, 100)
+	text := make(chan string, 100)
 	go func() {
 		buffer := make([]byte, 4096) // each line is one write
 		for {
@@ -44,7 +42,7 @@ func subscribing(t *testing.T, args ...string) (lines func() string, result chan
 			if err != nil {
 				return
 			}
-			all <- string(buffer[:n])
+			text <- string(buffer[:n])
 		}
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -56,7 +54,7 @@ func subscribing(t *testing.T, args ...string) (lines func() string, result chan
 	t.Cleanup(cancel)
 	return func() string {
 		select {
-		case line := <-all:
+		case line := <-text:
 			return line
 		case <-time.After(timeout):
 			t.Fatal("got no line from sub")
@@ -76,16 +74,15 @@ func TestSub(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	nc, _ := connectSettings(t)
-	if err := nc.Publish("orders.now", []byte("\x1b[31mred")); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, nc.Publish("orders.now", []byte("\x1b[31mred")))
 	line := next()
 	if !strings.Contains(line, "·[31mred") || strings.ContainsRune(line, '\x1b') || !strings.Contains(line, " - ") {
 		t.Errorf("got %q, want no due time, and the body without its escape code", line)
 	}
-	all := decodeLines[publisher.Published](t, mustRunCommand(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json"))
+	out := mustRunCommand(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json")
+	published := decodeLines[publisher.Published](t, out)
 	line = next()
-	for _, want := range []string{"orders.expire", all[0].ID, all[0].Due.Local().Format(clockLayout), " ms", "{}"} {
+	for _, want := range []string{"orders.expire", published[0].ID, published[0].Due.Local().Format(clockLayout), " ms", "{}"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("got %q, want %q in it", line, want)
 		}
@@ -146,9 +143,7 @@ func TestSubShowsHeaders(t *testing.T) {
 	nc, _ := connectSettings(t)
 	m := nats.NewMsg("orders.now")
 	m.Header = nats.Header{"X-Kind": {"a\x1b[31m", "b"}}
-	if err := nc.PublishMsg(m); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, nc.PublishMsg(m))
 	wantParts(t, next(), "orders.now")
 	if got, want := next()+next(), "    X-Kind: a·[31m\n    X-Kind: b\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -182,14 +177,10 @@ func TestSubReportsDisconnect(t *testing.T) {
 	var stderr syncBuffer
 	cancel, ended := startSub(t, &stderr)
 	clients, err := o.server.Connz(&server.ConnzOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	for _, c := range clients.Conns {
 		if strings.HasSuffix(c.Name, " client") {
-			if err := o.server.DisconnectClientByID(c.Cid); err != nil {
-				t.Fatal(err)
-			}
+			natstest.NoError(t, o.server.DisconnectClientByID(c.Cid))
 		}
 	}
 	eventually(t, "report of the disconnect", func() bool {
@@ -206,20 +197,20 @@ func TestSubReportsDisconnect(t *testing.T) {
 
 // A syncBuffer receives the output of a command while a test reads it.
 type syncBuffer struct {
-	mu  sync.Mutex // guards all
-	all strings.Builder
+	mu   sync.Mutex // guards text
+	text strings.Builder
 }
 
 func (b *syncBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.all.Write(p)
+	return b.text.Write(p)
 }
 
 func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.all.String()
+	return b.text.String()
 }
 
 func TestSubRefuses(t *testing.T) {

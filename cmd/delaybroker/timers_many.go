@@ -55,7 +55,7 @@ func (o timerSelection) filter() store.Filter {
 
 // usageErr returns a usage error if the broker refused a request for its arguments.
 func usageErr(err error) error {
-	if refused := (*store.Refusal)(nil); errors.As(err, &refused) && refused.Code == 400 {
+	if refusal, ok := errors.AsType[*store.Refusal](err); ok && refusal.Code == 400 {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
 	return err

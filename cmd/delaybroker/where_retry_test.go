@@ -28,9 +28,7 @@ func TestWhereFollowsMessage(t *testing.T) {
 	var id string
 	eventually(t, "hop", func() bool {
 		s, err := o.js.Stream(t.Context(), "DELAY_5s")
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		m, err := s.GetMsg(t.Context(), 1)
 		if err == nil {
 			id = m.Header.Get(message.HeaderID)

@@ -12,6 +12,7 @@ import (
 	"delaybroker/broker/inspect"
 	"delaybroker/broker/message"
 	"delaybroker/broker/text"
+	"delaybroker/test/natstest"
 )
 
 // mustFind searches a message that must be found.
@@ -34,13 +35,9 @@ func (o *testServer) mustNotFind(args ...string) inspect.Whereabouts {
 func (o *testServer) idOf(stream string, sequence uint64) message.ID {
 	o.t.Helper()
 	s, err := o.js.Stream(o.t.Context(), stream)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, err)
 	m, err := s.GetMsg(o.t.Context(), sequence)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	natstest.NoError(o.t, err)
 	return message.ID{Stream: stream, Sequence: sequence, At: m.Time.UTC()}
 }
 
@@ -123,9 +120,7 @@ func TestWhereSearches(t *testing.T) {
 		t.Errorf("got %+v, want an end after about 1500", w)
 	}
 	s, err := o.js.Stream(t.Context(), "DELAY_1s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	for name := range s.ConsumerNames(t.Context()).Name() {
 		t.Errorf("consumer %s was not removed", name)
 	}

@@ -79,10 +79,10 @@ func (p *Page) withSession(
 
 // codeOf returns the HTTP status code of an error.
 func codeOf(ctx context.Context, err error) int {
-	refused := (*store.Refusal)(nil)
+	refusal, isRefusal := errors.AsType[*store.Refusal](err)
 	switch {
-	case errors.As(err, &refused):
-		return refused.Code
+	case isRefusal:
+		return refusal.Code
 	case errors.Is(err, errRequest), errors.Is(err, inspect.ErrCursor):
 		return http.StatusBadRequest
 	case ctx.Err() != nil:

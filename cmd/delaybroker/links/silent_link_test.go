@@ -74,23 +74,17 @@ func TestSilentLink(t *testing.T) {
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
 	}).Server()
 	at, err := url.Parse(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	network, down := &silentNetwork{to: at.Host}, make(chan time.Time, 1)
 	b := serveOver(t, s.ClientURL(), network, down)
 	nc, err := nats.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	defer nc.Close()
 	body := make([]byte, 4<<10)
 	network.silent.Store(true)
 	defer network.silent.Store(false)
 	for range 1000 {
-		if err := nc.Publish("delay.1s.orders.x", body); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, nc.Publish("delay.1s.orders.x", body))
 	}
 	start := time.Now()
 	time.Sleep(2500 * time.Millisecond) // now the lane of 1s is blocked in a publish
@@ -116,16 +110,12 @@ func serveOver(t *testing.T, to string, network *silentNetwork, down chan<- time
 	d := Dialer{Log: slog.New(slog.DiscardHandler)}
 	dial := func(name string, more ...nats.Option) *nats.Conn {
 		nc, err := nats.Connect(to, append(append(d.options(name, new(login)), nats.ClosedHandler(nil)), more...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, err)
 		t.Cleanup(nc.Close)
 		return nc
 	}
 	ladder, err := levels.Parse("1s 5s 10s 1m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	b, err := broker.New(broker.Links{
 		Read: dial("read"), Write: dial("write"), Control: dial("control"),
 		Deliver: dial("deliver", nats.SetCustomDialer(network), nats.DisconnectErrHandler(func(*nats.Conn, error) {
@@ -135,9 +125,7 @@ func serveOver(t *testing.T, to string, network *silentNetwork, down chan<- time
 			}
 		})),
 	}, broker.Config{Provision: true, Ladder: ladder})
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()

@@ -26,9 +26,7 @@ func setEnv(t *testing.T, variables ...string) {
 func mustRead(t *testing.T) Config {
 	t.Helper()
 	c, err := Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	return c
 }
 
@@ -98,9 +96,7 @@ func TestSchedulesWithoutTargets(t *testing.T) {
 		"DELAY_SCHEDULES", "plans.a.>,plans.b.>=mail.>",
 		"DELAY_HEADER_TARGETS", "orders.>,bills.x")
 	cfg, err := Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, err)
 	want := message.ScheduleRules{
 		{Subjects: "plans.a.>", Targets: []string{"orders.>", "bills.x"}},
 		{Subjects: "plans.b.>", Targets: []string{"mail.>"}},

@@ -21,9 +21,7 @@ func TestContext(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", home)
 	dir := filepath.Join(home, "nats", "context")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.MkdirAll(dir, 0o700))
 	text := `{
 		"url": "nats://a:4222,nats://b:4222",
 		"user": "me",
@@ -31,13 +29,9 @@ func TestContext(t *testing.T) {
 		"jetstream_domain": "hub",
 		"inbox_prefix": "_INBOX_me"
 	}`
-	if err := os.WriteFile(filepath.Join(dir, "prod.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.WriteFile(filepath.Join(dir, "prod.json"), []byte(text), 0o600))
 	// The selected context is for interactive use, and is ignored.
-	if err := os.WriteFile(filepath.Join(home, "nats", "context.txt"), []byte("prod"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	natstest.NoError(t, os.WriteFile(filepath.Join(home, "nats", "context.txt"), []byte("prod"), 0o600))
 	if mustRead(t).Embedded == nil {
 		t.Error("got the selected context, want it ignored")
 	}
@@ -47,9 +41,7 @@ func TestContext(t *testing.T) {
 	c := mustRead(t)
 	options := nats.GetDefaultOptions()
 	for _, o := range c.Access.Options {
-		if err := o(&options); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, o(&options))
 	}
 	user, password := options.UserInfo()
 	for _, test := range []struct{ name, got, want string }{
@@ -86,9 +78,7 @@ func optionsOf(t *testing.T, a links.Access) nats.Options {
 	t.Helper()
 	options := nats.GetDefaultOptions()
 	for _, o := range a.Options {
-		if err := o(&options); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, o(&options))
 	}
 	return options
 }
@@ -114,9 +104,7 @@ func TestContextIsReadForEachLogin(t *testing.T) {
 		{`{"user": "me", "password": "n3w"}`, "me n3w"},
 		{`{"user": "me", "passw`, "me 0ld"}, // incomplete, while it is written
 	} {
-		if err := os.WriteFile(path, []byte(test.context), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		natstest.NoError(t, os.WriteFile(path, []byte(test.context), 0o600))
 		user, password := login()
 		if got := user + " " + password; got != test.want {
 			t.Errorf("%s: got %q, want %q", test.context, got, test.want)

@@ -7,9 +7,9 @@ const fields = [["target", "Target", ""], ["when", "After, or at", "1h30m, or 20
   ["body", "Body", ""]];
 
 export function publish(_, { redraw }) {
-  const given = { target: "orders.expire", when: "30m", body: '{"id":42}' };
-  let known = null, error = null;
-  get("lines").then((v) => { known = v; redraw(); }, (err) => { error = err; redraw(); });
+  const input = { target: "orders.expire", when: "30m", body: '{"id":42}' };
+  let commands = null, error = null;
+  get("lines").then((v) => { commands = v; redraw(); }, (err) => { error = err; redraw(); });
   return {
     title: "Publish a delay",
     stop() {},
@@ -18,24 +18,24 @@ export function publish(_, { redraw }) {
       el("p", { class: "quiet" }, "Any client that can publish to JetStream can publish a delayed message. This page publishes nothing."),
       el("form", {
         class: "search", onsubmit: (e) => e.preventDefault(), oninput: (e) => {
-          Object.assign(given, Object.fromEntries(new FormData(e.currentTarget)));
+          Object.assign(input, Object.fromEntries(new FormData(e.currentTarget)));
           redraw();
         },
       }, fields.map(([name, label, hint]) => el("label", {}, label,
-        el("input", { name, defaultValue: given[name], placeholder: hint, autocomplete: "off",
+        el("input", { name, defaultValue: input[name], placeholder: hint, autocomplete: "off",
           spellcheck: "false" })))),
-      el("div", { id: "lines" }, error ? el("p", { class: "bad" }, error.message) : known
-        && lines(known, given.target.trim(), given.when.trim(), given.body)),
+      el("div", { id: "lines" }, error ? el("p", { class: "bad" }, error.message) : commands
+        && lines(commands, input.target.trim(), input.when.trim(), input.body)),
     ],
   };
 }
 
-function lines(known, target, when, body) {
+function lines(commands, target, when, body) {
   const problem = check(target, when);
   if (problem) return el("p", { class: "bad", role: "alert" }, problem);
-  const way = isTime(when) ? "at" : "in", subject = `${known.prefix}${way}.${when}.${target}`;
+  const way = isTime(when) ? "at" : "in", subject = `${commands.prefix}${way}.${when}.${target}`;
   const own = { language: "Shell", line: `delaybroker pub '${inShell(target)}' '${inShell(body)}' --${way} ${when}` };
-  const others = known.lines.map((l) => ({ ...l, line: l.line.replace("SUBJECT", () => subject).replace("BODY",
+  const others = commands.lines.map((l) => ({ ...l, line: l.line.replace("SUBJECT", () => subject).replace("BODY",
     () => escaped(l, body)) }));
   return [el("p", {}, "Publish to ", el("code", { class: "wide" }, subject)),
     [own, ...others].map((l) => el("div", { class: "line", key: l.language }, el("b", {}, l.language),
