@@ -34,7 +34,7 @@ func connectSettings(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 func subscribing(t *testing.T, args ...string) (lines func() string, result chan error) {
 	t.Helper()
 	r, w := io.Pipe()
-	text := make(chan string, 100)
+	texts := make(chan string, 100)
 	go func() {
 		buffer := make([]byte, 4096) // each line is one write
 		for {
@@ -42,7 +42,7 @@ func subscribing(t *testing.T, args ...string) (lines func() string, result chan
 			if err != nil {
 				return
 			}
-			text <- string(buffer[:n])
+			texts <- string(buffer[:n])
 		}
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -54,7 +54,7 @@ func subscribing(t *testing.T, args ...string) (lines func() string, result chan
 	t.Cleanup(cancel)
 	return func() string {
 		select {
-		case line := <-text:
+		case line := <-texts:
 			return line
 		case <-time.After(timeout):
 			t.Fatal("got no line from sub")
@@ -80,9 +80,9 @@ func TestSub(t *testing.T) {
 		t.Errorf("got %q, want no due time, and the body without its escape code", line)
 	}
 	out := mustRunCommand(t, "", "pub", "orders.expire", "{}", "--in", "1s", "--json")
-	published := decodeLines[publisher.Published](t, out)
+	sent := decodeLines[publisher.Published](t, out)
 	line = next()
-	for _, want := range []string{"orders.expire", published[0].ID, published[0].Due.Local().Format(clockLayout), " ms", "{}"} {
+	for _, want := range []string{"orders.expire", sent[0].ID, sent[0].Due.Local().Format(clockLayout), " ms", "{}"} {
 		if !strings.Contains(line, want) {
 			t.Errorf("got %q, want %q in it", line, want)
 		}
