@@ -69,7 +69,7 @@ func (m Message) Incoming(stream string) message.Incoming {
 func (c Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
 	m, err := c.get(ctx, stream, map[string]any{"seq": sequence})
 	if err == nil && m.Sequence != sequence {
-		return Message{}, fmt.Errorf("asked for message %d of %s and got %d: %w", sequence, stream, m.Sequence, ErrAnswer)
+		return Message{}, fmt.Errorf("message %d of %s: the answer is message %d: %w", sequence, stream, m.Sequence, ErrAnswer)
 	}
 	return m, err
 }
@@ -156,7 +156,7 @@ func (c Client) ask(ctx context.Context, subject string, body []byte, answer any
 		return fmt.Errorf("decode the answer to %s: %w: %w", subject, ErrAnswer, err)
 	}
 	if refusal.Type != answerType(subject) {
-		return fmt.Errorf("%s: the answer is a %.60q: %w", subject, refusal.Type, ErrAnswer)
+		return fmt.Errorf("%s: the answer has the type %.60q: %w", subject, refusal.Type, ErrAnswer)
 	}
 	switch e := refusal.Error; {
 	case e == nil:

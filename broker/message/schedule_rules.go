@@ -50,12 +50,12 @@ func (rules ScheduleRules) Check(roots []string) error {
 		case !more:
 			return fmt.Errorf("subjects %q: want at least two tokens, as in schedules.>", r.Subjects)
 		case len(r.Targets) == 0:
-			return fmt.Errorf("subjects %q: no target may be named: write the targets behind them, as in %s=orders.>, "+
+			return fmt.Errorf("subjects %q: no target may be named: write the targets after the subjects, as in %s=orders.>, "+
 				"or set DELAY_HEADER_TARGETS", r.Subjects, r.Subjects)
 		}
 		for _, other := range rules[:i] {
 			if Overlap(r.Subjects, other.Subjects) {
-				return fmt.Errorf("subjects %q and %q overlap: which targets do they have together?", other.Subjects, r.Subjects)
+				return fmt.Errorf("subjects %q and %q overlap: list each subject once", other.Subjects, r.Subjects)
 			}
 		}
 		for _, target := range r.Targets {

@@ -205,7 +205,7 @@ func isNewer(cfg jetstream.StreamConfig) bool {
 func parseFormat(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || strconv.Itoa(n) != s {
-		return 0, fmt.Errorf("%.20q is no version: want 1 or more", s)
+		return 0, fmt.Errorf("version %.20q: want a number from 1", s)
 	}
 	return n, nil
 }
