@@ -69,7 +69,7 @@ func (m Message) Incoming(stream string) message.Incoming {
 func (c Client) Message(ctx context.Context, stream string, sequence uint64) (Message, error) {
 	m, err := c.get(ctx, stream, map[string]any{"seq": sequence})
 	if err == nil && m.Sequence != sequence {
-		return Message{}, fmt.Errorf("message %d of %s: the answer is message %d: %w", sequence, stream, m.Sequence, ErrAnswer)
+		return Message{}, fmt.Errorf("message %d of %s: got message %d: %w", sequence, stream, m.Sequence, ErrAnswer)
 	}
 	return m, err
 }
