@@ -28,7 +28,7 @@ func (a *app) deadListCommand() *cobra.Command {
 		Aliases: []string{"list"},
 		Short:   "List dead letters, or count them by kind",
 		Long: `List dead letters, the oldest first. With --by, count them instead, the largest group first. With --json, the
-output has a line for each letter. A count treats all numbers in reasons as equal, since they are times and attempts.
+output has a line for each letter. A count treats all numbers in reasons as equal, because these are times and attempts.
 
 exit codes: 0 listed, 1 failed, 2 bad arguments or settings`,
 		Example: `  delaybroker dead ls --code undelivered,expired --target 'orders.>'

@@ -22,7 +22,7 @@ func (a *app) provisionCommand() *cobra.Command {
 		Use:   "provision",
 		Short: "Create the missing streams, and report differences",
 		Long: `Create the missing streams, and set the subjects of each, as serve does unless DELAY_PROVISION=verify.
-Of existing streams, it also changes the bounds that DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES set, and adds the
+The command also sets the bounds of DELAY_MAX_PENDING and DELAY_MAX_PENDING_BYTES in existing streams, and adds the
 metadata of sealed messages if it is missing. It reports all other differences. Use the command if a job has the
 permission to create streams, and the broker does not.
 

@@ -27,9 +27,9 @@ func (a *app) sizeCommand() *cobra.Command {
 		Use:   "size [--rate N] [--timers N] [--series N --every DURATION]",
 		Short: "Estimate the resources for a load, and the first limit",
 		Long: `Estimate the resources for a load: streams, disk, memory and CPU of servers and brokers, and network.
-Then print all limits, with the first one reached at the top. The command connects to nothing and measures nothing. It
-multiplies the load by the costs of operations on the machine of test/rivals, so a result is right within a factor of
-about two. "delaybroker bench" measures your machine.
+Then print all limits, with the limit that is reached first at the top. The command connects to nothing and measures
+nothing. It multiplies the load by the costs of operations on the machine of test/rivals, so a result is right within a
+factor of about two. "delaybroker bench" measures your machine.
 
 The levels are those of DELAY_LEVELS. A delay that matches no level passes through the intake and several levels, and
 costs more. The estimate assumes that no timer is cancelled.

@@ -29,9 +29,8 @@ missing streams, and create none.
 --as nack   manifests for NACK, the Kubernetes controller, for kubectl apply -f -
 
 Brokers seal the messages between lanes. A manifest has no secret, since many people can read a manifest, and each run
-would generate another one. So set DELAY_SECRET, for this command too. The manifests then contain the time from which a
-seal is required: from the beginning, or from the time in --sealed. Set --sealed if older brokers have stored
-messages.`,
+would generate another secret. So set DELAY_SECRET, for this command too. The manifests then contain the time from which
+a seal is required. Without --sealed, a seal is always required. Set --sealed if older brokers have stored messages.`,
 		Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return a.printStreams(format, maxPayload, sealed, replicas) },
 	}

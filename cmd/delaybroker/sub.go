@@ -39,7 +39,7 @@ func (a *app) subCommand() *cobra.Command {
 		Use:   "sub SUBJECT",
 		Short: "Show the messages on a subject, with their lateness",
 		Long: `Show the messages that arrive on a subject, with their due time and their lateness by the local clock. Messages
-without a delay are shown too. The command is a core NATS subscriber: it does not show messages stored earlier.`,
+without a delay are shown too. The command is a core NATS subscriber, so it shows no messages from before its start.`,
 		Example: `  delaybroker sub 'orders.>'
   delaybroker sub orders.expire --count 1 --json`,
 		Args: argumentsBetween(1, 1),

@@ -72,7 +72,7 @@ func WithoutUsers(servers string) string {
 // maxErrorChars is the maximum length of a server's error that is shown, in characters.
 const maxErrorChars = 1000
 
-// Connect makes the connection of a command. It tells the user when the connection is lost and when it is back.
+// Connect makes the connection of a command. It calls notify when the connection is lost and when it is back.
 func Connect(ctx context.Context, to Access, version string, notify func(text string)) (*nats.Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

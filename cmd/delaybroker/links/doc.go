@@ -11,11 +11,11 @@
 //
 // # Lost connections
 //
-// A link never gives up: it reconnects for ever, even if the server rejects its credentials, since a password may just
-// be changed. Before the first connection, rejected credentials are an error: see [Set.Await]. A link detects a dead
-// connection within seconds, instead of the client library's minutes, because each second adds to the lateness of all
-// messages (see the constants).
+// A link reconnects for ever, even if the server rejects its credentials, since a password rotation may be in progress.
+// Before the first connection, rejected credentials are an error: see [Set.Await]. A link detects a dead connection
+// within seconds, instead of the client library's minutes, because each second adds to the lateness of all messages.
+// The constants have the reasons for their values.
 //
-// A publish on a disconnected link fails immediately and is not buffered. The broker decides itself when to send the
-// message again. A buffer would send it a second time.
+// A publish on a disconnected link fails immediately and is not buffered. The broker decides when to send the message
+// again. A buffer would send the message a second time.
 package links

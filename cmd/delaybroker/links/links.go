@@ -160,10 +160,11 @@ func (d Dialer) options(name string, login *login) []nats.Option {
 	return options
 }
 
-// Await returns when all links are connected, or with the cause of ctx. The caller must send nothing before: nats.go
-// buffers messages before the first connection, for any buffer size, and does not know the server's limits yet.
+// Await returns when all links are connected, or with the cause of ctx. The caller must send nothing before. Until the
+// first connection, nats.go buffers messages, for any buffer size, and does not know the server's limits.
 //
-// If the server rejects the credentials before the first connection, Await fails: the settings have a mistake.
+// If the server rejects the credentials before the first connection, Await returns an error, since the settings are
+// wrong.
 func (l Set) Await(ctx context.Context, log *slog.Logger) error {
 	for _, c := range l {
 		if err := c.await(ctx, log); err != nil {

@@ -14,6 +14,6 @@
 // # Probable mistakes
 //
 // A variable causes a warning ([Unknown]) if its name is similar to a setting's, or if other programs use it for the
-// same purpose. If it were ignored silently, the broker would embed a server although the user named another. A setting
-// that contradicts another is refused, such as a directory for the embedded server together with NATS_URL.
+// same purpose. Without the warning, the broker might embed a server although the user named another. A setting that
+// contradicts another is refused, such as a directory for the embedded server together with NATS_URL.
 package settings

@@ -18,9 +18,8 @@ import (
 // envPrefix is the prefix of the program's own settings.
 const envPrefix = "DELAY_"
 
-// Defaults that depend on where the program runs. The Dockerfile links other values in. It does not set environment
-// variables: the program could not distinguish them from the user's, and would refuse those of a user that contradict
-// them.
+// Defaults that depend on the host. The Dockerfile links other values in. It sets no environment variables for them,
+// because the program could not distinguish these from the user's, and would refuse a contradiction between the two.
 var (
 	defaultHTTPAddr       = "127.0.0.1:8422"
 	defaultEmbeddedListen = "127.0.0.1:4222"
@@ -32,8 +31,8 @@ var linkedDefaults = map[string]string{
 	"DELAY_EMBEDDED_DIR": defaultEmbeddedDir,
 }
 
-// settings are the environment as text, with the defaults filled in. Each field is a row of the table of "serve
-// --help". Its tags are the complete description of the variable:
+// settings are the environment as text, with the defaults. Each field is a row of the table of "serve --help". Its tags
+// are the complete description of the variable:
 //
 //	envconfig  its name
 //	default    its value if it is not set or empty
