@@ -110,14 +110,14 @@ func TestSealIsForOnePurpose(t *testing.T) {
 	if !trusts(k, subject, "body", seal) {
 		t.Error("the seal of a note is not valid for the note")
 	}
-	for what, other := range map[string]bool{
+	for what, trusted := range map[string]bool{
 		"another subject": trusts(k, subject+"s", "body", seal),
 		"another body":    trusts(k, subject, "bodY", seal),
 		"a byte moved":    trusts(k, subject+"b", "ody", seal),
 		"no seal":         trusts(k, subject, "body", ""),
 		"another secret":  trusts(keysOf(secretTwo), subject, "body", seal),
 	} {
-		if other {
+		if trusted {
 			t.Errorf("%s: the seal is valid", what)
 		}
 	}
@@ -162,7 +162,7 @@ func FuzzSeal(f *testing.F) {
 			all := make(map[string]string)
 			for name, values := range r.User {
 				for _, v := range values {
-					all[name] += fmt.Sprintf("%q", strings.Map(space, strings.Trim(v, " \t\r\n")))
+					all[name] += fmt.Sprintf("%q", strings.Map(foldBreak, strings.Trim(v, " \t\r\n")))
 				}
 			}
 			return fmt.Sprint(all)
@@ -175,7 +175,8 @@ func FuzzSeal(f *testing.F) {
 	})
 }
 
-func space(r rune) rune {
+// foldBreak turns a line break into a space, as nats.go does.
+func foldBreak(r rune) rune {
 	if r == '\r' || r == '\n' {
 		return ' '
 	}

@@ -53,14 +53,14 @@ func TestScheduleOfOtherSubjects(t *testing.T) {
 			}
 		}
 		time.Sleep(10 * time.Minute)
-		var came []string
+		var wrong []string
 		for _, a := range in.All() {
 			if a.Body == "bad" && !strings.HasPrefix(a.Subject, "schedules.") {
-				came = append(came, a.Subject)
+				wrong = append(wrong, a.Subject)
 			}
 		}
-		if len(came) > 0 {
-			t.Errorf("refused messages arrived on %q", came)
+		if len(wrong) > 0 {
+			t.Errorf("refused messages arrived on %q", wrong)
 		}
 		c.CheckNoDead()
 	})
@@ -111,15 +111,15 @@ func TestForgedSchedules(t *testing.T) {
 func TestRelayedScheduleRequests(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
-		in, acted := c.Subscribe("orders.>"), c.Subscribe("delay.>")
+		in, requests := c.Subscribe("orders.>"), c.Subscribe("delay.>")
 		c.Create(jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
 			AllowMsgSchedules: true})
 		soon := harness.At(time.Now().Add(time.Minute))
 		c.Publish("evil.a", "evil", "Nats-Schedule", harness.At(time.Now().Add(time.Hour)), "Nats-Schedule-Target", "evil.x",
-			"X", "1") // its headers, put on our subjects, would be a request
+			"X", "1") // with these headers, a message on our subjects is a request
 		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
 			Data: []byte(`{"last_by_subj":"evil.a"}`)}))
-		// An acknowledgement there would cancel.
+		// An acknowledgement on this subject would cancel a schedule.
 		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "evil.b", Reply: "schedules.orders.b"}))
 		if _, err := c.JS.CreateOrUpdatePushConsumer(context.Background(), "EVIL", jetstream.ConsumerConfig{
 			Durable: "evil", DeliverSubject: "schedules.orders.c", AckPolicy: jetstream.AckExplicitPolicy,
@@ -135,12 +135,12 @@ func TestRelayedScheduleRequests(t *testing.T) {
 			}
 		}
 		time.Sleep(10 * time.Minute)
-		if a, b := harness.Bodies(in.All()), harness.Bodies(acted.All()); a != "" || b != "" {
-			t.Errorf("%q arrived, and %q at the broker itself", a, b)
+		if a, b := harness.Bodies(in.All()), harness.Bodies(requests.All()); a != "" || b != "" {
+			t.Errorf("%q arrived at the target, and %q as requests to the broker", a, b)
 		}
 		for _, name := range []string{"a", "b", "c", "d"} {
 			if last := c.LastEntry("delaytimer._schedule.schedules.orders." + name); last != nil {
-				t.Errorf("stored for %s: %+v", name, last)
+				t.Errorf("schedule %s has the entry %+v, want none", name, last)
 			}
 		}
 	})

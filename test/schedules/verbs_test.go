@@ -55,7 +55,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 		gone, _ := ask("gone", time.Hour)
 		if a := checkVerb(c, timer.Pending, "orders.moved", "get", "schedules.orders.moved", ""); a.Generation != moved ||
 			!a.Due.Equal(start.Add(time.Hour)) {
-			t.Errorf("get says %+v", a)
+			t.Errorf("get is answered %+v", a)
 		}
 		a := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
 		again := checkVerb(c, timer.Moved, "orders.moved", "move", "schedules.orders.moved", `{"for":"10m","word":"w"}`)
@@ -65,7 +65,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 		checkVerb(c, timer.Fired, "orders.fired", "fire", "schedules.orders.fired", "")
 		if a := checkVerb(c, timer.Cancelled, "orders.gone", "cancel", "schedules.orders.gone",
 			fmt.Sprintf(`{"generation":%d}`, gone)); a.Generation != gone {
-			t.Errorf("cancel says %+v, want generation %d", a, gone)
+			t.Errorf("cancel is answered %+v, want generation %d", a, gone)
 		}
 		checkVerb(c, timer.NotFound, "", "cancel", "schedules.orders.none", "")
 		if _, code := ask("moved", 2*time.Hour, expecting(moved)...); code != 10071 {
@@ -75,7 +75,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 			t.Errorf("a request that expects the cancelled schedule is answered %d, want 10071", code)
 		}
 		if seq, code := ask("gone", 20*time.Minute, expecting(0)...); seq <= gone {
-			t.Errorf("expecting none after a cancel its client is answered %d %d", seq, code)
+			t.Errorf("a request that expects no schedule, after the cancel, is answered %d, %d", seq, code)
 		}
 		synctest.Wait()
 		harness.CheckBodies(t, in.All(), "fired")
@@ -133,7 +133,7 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 		g, _ := c.Schedule("schedules.mail.a", "mail.a", "@every 1h", "a", "Nats-Schedule-Rollup", "sub")
 		const name = "schedules.mail.a"
 		if a := checkVerb(c, timer.Pending, "mail.a", "get", name, ""); a.Recurring == nil || a.Recurring.Series != g {
-			t.Errorf("get says %+v", a)
+			t.Errorf("get is answered %+v", a)
 		}
 		checkVerb(c, timer.Fired, "mail.a", "fire", name, "")
 		synctest.Wait()
@@ -159,10 +159,10 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 		harness.CheckExactly(t, in, start.Add(6*time.Hour), 4)
 		checkVerb(c, timer.Paused, "mail.a", "pause", name, "")
 		if _, code := c.Schedule(name, "mail.b", "@every 1h", "b", expecting(g+100)...); code != 10071 {
-			t.Errorf("expecting another sequence its client is answered %d", code)
+			t.Errorf("a request that expects another sequence is answered %d", code)
 		}
 		if seq, code := c.Schedule(name, "mail.b", "@every 1h", "b", expecting(g)...); seq <= g {
-			t.Errorf("expecting its own sequence its client is answered %d %d", seq, code)
+			t.Errorf("a request that expects the right sequence is answered %d, %d", seq, code)
 		}
 		harness.CheckExactly(t, in, start.Add(7*time.Hour), 5)
 		checkVerb(c, timer.Cancelled, "mail.b", "cancel", name, "")
@@ -182,7 +182,7 @@ func TestScheduleWithAnotherTarget(t *testing.T) {
 		for _, verb := range []timer.Verb{timer.Get, timer.Cancel, timer.Fire} {
 			w := store.Change{Request: timer.Request{Verb: verb}, Key: "_schedule.schedules.orders.a", Target: "orders.other"}
 			if a := c.Check(w, timer.Conflict, 0); a.Why != "its target is orders.expire" {
-				t.Errorf("%s says %+v", verb, a)
+				t.Errorf("%s is answered %+v", verb, a)
 			}
 		}
 		w := harness.NewChange(timer.Set, "_schedule.schedules.orders.a", 0)

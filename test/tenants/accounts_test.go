@@ -46,7 +46,7 @@ func TestAnswersBetweenAccounts(t *testing.T) {
 	})
 	err := onAccounts(t, file, "auto", accountsWork)
 	if err == nil || !strings.Contains(err.Error(), "asks delayctl.timer.get.") {
-		t.Errorf("without the right: %v, want that nobody can ask", err)
+		t.Errorf("without the right: %v, want a get without an answer", err)
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *stage) tenantGot(ctx context.Context, tenant string, got map[string]int
 		want["delaydead.undelivered.orders.payments.core.x"] = 1
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		return fmt.Errorf("%s heard %v, want %v", tenant, got, want)
+		return fmt.Errorf("%s received %v, want %v", tenant, got, want)
 	}
 	st, err := s.JetStream(s.as(tenant, tenant[:1])).Stream(ctx, "STORED")
 	if err != nil {
@@ -201,7 +201,7 @@ func requests(ctx context.Context, js jetstream.JetStream, tenant, name string) 
 		return fmt.Errorf("%s asks %s: %w", tenant, ask, err)
 	}
 	if !strings.Contains(string(answer.Data), `"outcome":"pending"`) {
-		return fmt.Errorf("%s asks %s, and is told %s", tenant, ask, answer.Data)
+		return fmt.Errorf("%s asks %s, and the answer is %s", tenant, ask, answer.Data)
 	}
 	if _, err := js.Publish(ctx, "delaysys.hop.10s."+name+"core.x", nil,
 		jetstream.WithRetryAttempts(0)); !errors.Is(err, jetstream.ErrNoStreamResponse) {

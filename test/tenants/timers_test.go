@@ -111,14 +111,14 @@ func TestTenantsTimersApart(t *testing.T) {
 			get := "delayctl.timer.get." + victimKey + "." + name + "core.x"
 			var got store.Answer
 			if code := orders.CallService(&got, get, ""); code != "" || got.Outcome != "pending" || got.Generation != moved {
-				t.Errorf("half an hour before it is due, it is %q %+v, want pending as %d", code, got, moved)
+				t.Errorf("half an hour before the timer is due, get: %q, %+v; want pending as %d", code, got, moved)
 			}
 			harness.CheckExactly(t, in, start.Add(time.Hour), 0)
 			time.Sleep(time.Hour)
 			harness.CheckBodies(t, in.All(), "secret")
 			for _, a := range spied.All() {
 				if a.Body == "secret" {
-					t.Errorf("the other heard on %s %q", a.Subject, a.Body)
+					t.Errorf("payments received on %s %q", a.Subject, a.Body)
 				}
 			}
 		})
@@ -153,7 +153,7 @@ func TestNeighboursTimers(t *testing.T) {
 			m := &nats.Msg{Subject: "delay.10s.payments.x", Reply: timer}
 			natstest.NoError(t, payments.NC.PublishMsg(m))
 		}},
-		"its sequence, told to who knows its subject": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
+		"its sequence, which an answer reveals": {attack: func(t *testing.T, payments *harness.Client, g uint64) {
 			m := &nats.Msg{Subject: "delaytimer.mine.payments.x", Header: nats.Header{"Delay-For": {"1h"}}}
 			m.Header.Set("Nats-Expected-Last-Subject-Sequence", fmt.Sprint(g+1000))
 			m.Header.Set("Nats-Expected-Last-Subject-Sequence-Subject", timer)
@@ -162,7 +162,7 @@ func TestNeighboursTimers(t *testing.T) {
 			answer, err := payments.NC.RequestMsgWithContext(ctx, m)
 			natstest.NoError(t, err)
 			if !strings.Contains(string(answer.Data), fmt.Sprintf("wrong last sequence: %d", g)) {
-				t.Errorf("asked for the sequence it says %s, want %d", answer.Data, g)
+				t.Errorf("the answer is %s, want the sequence %d", answer.Data, g)
 			}
 		}},
 	} {
@@ -199,7 +199,7 @@ func TestNeighboursTimers(t *testing.T) {
 				}
 				for _, a := range spied.All() {
 					if strings.Contains(a.Body, "secret") {
-						t.Errorf("the other heard on %s %q", a.Subject, a.Body)
+						t.Errorf("payments received on %s %q", a.Subject, a.Body)
 					}
 				}
 				return nil
