@@ -6,9 +6,9 @@ import (
 	"errors"
 	"slices"
 
-	"delaybroker/broker/jsapi"
-
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
 )
 
 // proveGap proves that the stream has no message between the last message read and the message with sequence seq, which

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"delaybroker/broker/jsapi"
-
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
 )
 
 // quorumTimeout is the maximum time for which a leader that is cut off from its cluster gives old answers

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"delaybroker/broker/jsapi"
-
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
 )
 
 // requestState requests the state of the stream from its leader, as a sample and in the cache of stream.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"delaybroker/broker/streams"
-
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/streams"
 )
 
 const (

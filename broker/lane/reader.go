@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"delaybroker/broker/jsapi"
-
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
 )
 
 const (

@@ -62,8 +62,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "a stream that was replaced is taken for the one before",
-		edits: map[string][]string{"broker/lane/epoch.go": {"case verdict == Same:\n",
-			"case verdict == Same, !k.created.IsZero():\n"}},
+		edits: map[string][]string{"broker/lane/epoch.go": {"case verdict == SameHistory:\n",
+			"case verdict == SameHistory, !k.created.IsZero():\n"}},
 		fault: laneReplaced, want: history.Lost,
 	},
 	{
@@ -74,8 +74,8 @@ var mutants = []mutant{
 	{
 		name: "a consumer's number is believed, and every gap",
 		edits: map[string][]string{
-			"broker/lane/gap.go": {"case stored < shown:\n\t\treturn false, errLost\n",
-				"case stored < shown:\n\t\treturn true, nil\n"},
+			"broker/lane/gap.go": {"case stored.Sequence < seq:\n\t\treturn false, errLost\n",
+				"case stored.Sequence < seq:\n\t\treturn true, nil\n"},
 			"broker/lane/pull.go": {"if s.number != p.lastNumber+1 {",
 				"if s.number <= p.lastNumber {\n\t\treturn nil\n\t}\n\tif s.number != p.lastNumber+1 {"},
 		},
