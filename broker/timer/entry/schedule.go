@@ -70,7 +70,6 @@ func ScheduleEntry(
 	return h, problem
 }
 
-// put adds the headers for the time, the target and the options.
 func (s Schedule) put(h message.Header) {
 	message.Put(h, message.HeaderTarget, s.Target)
 	message.PutTime(h, message.HeaderUntil, s.At)

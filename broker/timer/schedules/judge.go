@@ -47,47 +47,47 @@ func get(h message.Header, name string) string {
 // order of checks: first the headers that any message may have, then those of the schedule. Stream is the name of the
 // stream that answers. The rules determine the allowed targets.
 func Judge(rules message.ScheduleRules, stream string, r message.Incoming, now time.Time) (Change, *Refusal) {
-	w := Change{Schedule: entry.Schedule{Subject: r.Subject}}
+	c := Change{Schedule: entry.Schedule{Subject: r.Subject}}
 	if r.Undecodable {
-		return w, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
+		return c, badPattern.because("the headers cannot be decoded: each line is \"Name: value\" ended by CRLF")
 	}
-	if refused := w.expectations(stream, r); refused != nil {
-		return w, refused
+	if refusal := c.expectations(stream, r); refusal != nil {
+		return c, refusal
 	}
 	rule, _ := rules.Lookup(r.Subject)
 	pattern := get(r.Header, jetstream.ScheduleHeader)
-	if refused := w.times(pattern, r); refused != nil {
-		return w, refused
+	if refusal := c.times(pattern, r); refusal != nil {
+		return c, refusal
 	}
 	if pattern != "" {
-		if refused := w.options(rules, rule, r); refused != nil {
-			return w, refused
+		if refusal := c.options(rules, rule, r); refusal != nil {
+			return c, refusal
 		}
 	}
-	if refused := w.purges(rule, r); refused != nil {
-		return w, refused
+	if refusal := c.purges(rule, r); refusal != nil {
+		return c, refusal
 	}
 	if len(r.Header[hSourced]) > 0 {
-		return w, &sourced
+		return c, &sourced
 	}
-	if refused := w.life(r, now); refused != nil {
-		return w, refused
+	if refusal := c.life(r, now); refusal != nil {
+		return c, refusal
 	}
 	subject := get(r.Header, jetstream.ExpectedLastSubjSeqSubjHeader)
-	if w.Expected != nil && cmp.Or(subject, r.Subject) != w.Schedule.Subject {
-		return w, badExpected.because("the subject must be that of the schedule")
+	if c.Expected != nil && cmp.Or(subject, r.Subject) != c.Schedule.Subject {
+		return c, badExpected.because("the subject must be that of the schedule")
 	}
 	if pattern == "" {
-		w.Cancel = true
+		c.Cancel = true
 		if len(r.Data) > 0 {
-			return w, badPattern.because("it is missing, and ordinary messages are not stored here; without a body it cancels")
+			return c, badPattern.because("it is missing, and ordinary messages are not stored here; without a body it cancels")
 		}
 	}
-	return w, nil
+	return c, nil
 }
 
 // expectations reads the headers that any message may have, and the request's conditions on the stream.
-func (w *Change) expectations(stream string, r message.Incoming) *Refusal {
+func (c *Change) expectations(stream string, r message.Incoming) *Refusal {
 	if len(r.Header[hBatch]) > 0 {
 		return &noBatches
 	}
@@ -110,20 +110,20 @@ func (w *Change) expectations(stream string, r message.Incoming) *Refusal {
 		if err != nil {
 			n = math.MaxUint64
 		}
-		w.Expected = &n
+		c.Expected = &n
 	}
-	w.Conditions = make(message.Header)
+	c.Conditions = make(message.Header)
 	for _, name := range []string{jetstream.ExpectedLastSeqHeader, jetstream.ExpectedLastMsgIDHeader} {
 		if v := get(r.Header, name); v != "" {
-			w.Conditions[name] = []string{v}
+			c.Conditions[name] = []string{v}
 		}
 	}
-	w.Schedule.MsgID = get(r.Header, jetstream.MsgIDHeader)
+	c.Schedule.MsgID = get(r.Header, jetstream.MsgIDHeader)
 	return nil
 }
 
 // times reads the time of a schedule, or its interval or cron expression.
-func (w *Change) times(pattern string, r message.Incoming) *Refusal {
+func (c *Change) times(pattern string, r message.Incoming) *Refusal {
 	zone, zoned := get(r.Header, jetstream.ScheduleTimeZoneHeader), len(r.Header[jetstream.ScheduleTimeZoneHeader]) > 0
 	if zoned {
 		if _, err := time.LoadLocation(zone); err != nil || zone == "" {
@@ -137,27 +137,27 @@ func (w *Change) times(pattern string, r message.Incoming) *Refusal {
 	case pattern == "":
 		return nil
 	case err == nil:
-		w.Schedule.At = plainTime
+		c.Schedule.At = plainTime
 	case isAt:
-		if w.Schedule.At, err = time.Parse(time.RFC3339, at); err != nil {
+		if c.Schedule.At, err = time.Parse(time.RFC3339, at); err != nil {
 			return &badPattern
 		}
 	case isEvery:
-		if w.Schedule.Every, err = time.ParseDuration(every); err != nil || w.Schedule.Every < time.Second {
+		if c.Schedule.Every, err = time.ParseDuration(every); err != nil || c.Schedule.Every < time.Second {
 			return &badPattern
 		}
 	default:
-		if w.Schedule.Cron, err = timetable.FromServer(pattern); err != nil {
+		if c.Schedule.Cron, err = timetable.FromServer(pattern); err != nil {
 			return &badPattern
 		}
-		_, err := timetable.Parse(timetable.Words{Cron: w.Schedule.Cron, Zone: zone})
+		_, err := timetable.Parse(timetable.Words{Cron: c.Schedule.Cron, Zone: zone})
 		if wrong, ok := errors.AsType[*timetable.Error](err); ok && wrong.Word == "zone" {
 			return badZone.because("%s", wrong.Sentence)
 		}
 		if err != nil { // for example, the expression never matches
 			return &badPattern
 		}
-		w.Schedule.Zone = zone
+		c.Schedule.Zone = zone
 		return nil
 	}
 	if zoned {
@@ -167,7 +167,7 @@ func (w *Change) times(pattern string, r message.Incoming) *Refusal {
 }
 
 // options reads the other options of a schedule.
-func (w *Change) options(rules message.ScheduleRules, rule message.ScheduleRule, r message.Incoming) *Refusal {
+func (c *Change) options(rules message.ScheduleRules, rule message.ScheduleRule, r message.Incoming) *Refusal {
 	if v := get(r.Header, jetstream.ScheduleTTLHeader); v != "" {
 		switch ttl, never, ok := parseTTL(v); {
 		case !ok:
@@ -175,15 +175,15 @@ func (w *Change) options(rules message.ScheduleRules, rule message.ScheduleRule,
 		case ttl > message.MaxTTL:
 			return badTTL.because("at most %s, or never", levels.FormatDuration(message.MaxTTL))
 		case never:
-			w.Schedule.TTL = "never"
+			c.Schedule.TTL = "never"
 		case ttl > 0:
-			w.Schedule.TTL = strconv.FormatInt(int64(ttl/time.Second), 10) + "s"
+			c.Schedule.TTL = strconv.FormatInt(int64(ttl/time.Second), 10) + "s"
 		}
 	}
 	switch v := get(r.Header, jetstream.ScheduleRollupHeader); v {
 	case "":
 	case "sub":
-		w.Schedule.Rollup = true
+		c.Schedule.Rollup = true
 	default:
 		return &badRollup
 	}
@@ -197,7 +197,7 @@ func (w *Change) options(rules message.ScheduleRules, rule message.ScheduleRule,
 	case !rule.Allows(target):
 		return badTarget.because("DELAY_SCHEDULES does not allow it for this subject")
 	}
-	w.Schedule.Target = target
+	c.Schedule.Target = target
 	if source := get(r.Header, jetstream.ScheduleSourceHeader); source != "" {
 		if source == target || source == r.Subject || !literal(source) {
 			return &badSource
@@ -211,7 +211,7 @@ func (w *Change) options(rules message.ScheduleRules, rule message.ScheduleRule,
 }
 
 // purges reads whether the message ends another schedule. The server would store this message, but the broker does not.
-func (w *Change) purges(rule message.ScheduleRule, r message.Incoming) *Refusal {
+func (c *Change) purges(rule message.ScheduleRule, r message.Incoming) *Refusal {
 	next := get(r.Header, jetstream.ScheduleNextHeader)
 	scheduler := get(r.Header, jetstream.SchedulerHeader)
 	switch {
@@ -227,12 +227,12 @@ func (w *Change) purges(rule message.ScheduleRule, r message.Incoming) *Refusal 
 	case len(r.Data) > 0:
 		return badScheduler.because("the broker does not store this message: leave the body out")
 	}
-	w.Cancel, w.Schedule.Subject = true, scheduler
+	c.Cancel, c.Schedule.Subject = true, scheduler
 	return nil
 }
 
 // life reads the end of a schedule.
-func (w *Change) life(r message.Incoming, now time.Time) *Refusal {
+func (c *Change) life(r message.Incoming, now time.Time) *Refusal {
 	v := get(r.Header, jetstream.MsgTTLHeader)
 	if v == "" {
 		return nil
@@ -242,8 +242,8 @@ func (w *Change) life(r message.Incoming, now time.Time) *Refusal {
 	case !ok:
 		return &badOwnTTL
 	case ttl > 0:
-		w.Schedule.Until = now.Add(ttl)
-		if w.Schedule.At.After(w.Schedule.Until) {
+		c.Schedule.Until = now.Add(ttl)
+		if c.Schedule.At.After(c.Schedule.Until) {
 			return badOwnTTL.because("the schedule would end before it fires")
 		}
 	}

@@ -108,12 +108,12 @@ func (s *Service) work(base context.Context, m *nats.Msg) {
 		Subject: m.Subject, Header: message.Header(m.Header), Data: m.Data,
 		Undecodable: len(m.Header) == 0 && m.Size() > len(m.Subject)+len(m.Reply)+len(m.Data),
 	}
-	change, refused := Judge(s.Rules, s.Store.stream(), in, now)
-	if refused == nil {
-		refused = s.Store.unable(ctx, change)
+	change, refusal := Judge(s.Rules, s.Store.stream(), in, now)
+	if refusal == nil {
+		refusal = s.Store.unable(ctx, change)
 	}
-	if refused != nil {
-		s.answer(m, s.Store.refused(refused))
+	if refusal != nil {
+		s.answer(m, s.Store.refused(refusal))
 		return
 	}
 	if answer, err := s.Store.carryOut(ctx, in, change, now); err == nil {

@@ -44,18 +44,17 @@ type ack struct {
 // Store stores schedules among the timers.
 type Store struct{ *store.Timers }
 
-// stream returns the name of the timers' stream.
 func (s Store) stream() string { return s.Policy.Names.TimersStream() }
 
 // unable returns a refusal if the schedule's subject is invalid, or if the target's stream would refuse the schedule's
 // message; otherwise nil. Only a message with a TTL or a rollup needs the check of the stream. If the broker cannot see
 // the target's stream, unable returns nil: the stream may be in another account.
-func (s Store) unable(ctx context.Context, w Change) *Refusal {
-	if problem := entry.CheckSchedule(s.Policy, w.Schedule.Subject); problem != nil {
+func (s Store) unable(ctx context.Context, c Change) *Refusal {
+	if problem := entry.CheckSchedule(s.Policy, c.Schedule.Subject); problem != nil {
 		return &Refusal{400, jsapi.CodeNotStored, problem.Sentence}
 	}
-	ttl, rollup := w.Schedule.TTL != "", w.Schedule.Rollup
-	if w.Cancel || !ttl && !rollup {
+	ttl, rollup := c.Schedule.TTL != "", c.Schedule.Rollup
+	if c.Cancel || !ttl && !rollup {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
@@ -63,18 +62,18 @@ func (s Store) unable(ctx context.Context, w Change) *Refusal {
 	var found struct {
 		Streams []jetstream.StreamInfo `json:"streams"`
 	}
-	asked := map[string]string{"subject": w.Schedule.Target}
+	asked := map[string]string{"subject": c.Schedule.Target}
 	if err := s.API.Ask(ctx, "STREAM.LIST", asked, &found); err != nil {
 		return nil
 	}
-	listens := func(subjects string) bool { return message.Match(subjects, w.Schedule.Target) }
+	listens := func(subjects string) bool { return message.Match(subjects, c.Schedule.Target) }
 	for _, info := range found.Streams {
-		switch c := info.Config; {
-		case !slices.ContainsFunc(c.Subjects, listens):
-		case ttl && !c.AllowMsgTTL:
-			return noTTL.because("the target's stream %s does not have allow_msg_ttl", c.Name)
-		case rollup && !c.AllowRollup:
-			return badRollup.because("the target's stream %s does not have allow_rollup_hdrs", c.Name)
+		switch cfg := info.Config; {
+		case !slices.ContainsFunc(cfg.Subjects, listens):
+		case ttl && !cfg.AllowMsgTTL:
+			return noTTL.because("the target's stream %s does not have allow_msg_ttl", cfg.Name)
+		case rollup && !cfg.AllowRollup:
+			return badRollup.because("the target's stream %s does not have allow_rollup_hdrs", cfg.Name)
 		}
 	}
 	return nil

@@ -114,11 +114,11 @@ func (t *taking) run(ctx context.Context, stream string, sequence uint64) error 
 	maps.DeleteFunc(t.request.Header, func(name string, _ []string) bool { // the server has checked these conditions
 		return strings.HasPrefix(name, "Nats-Expected-")
 	})
-	var refused *Refusal
-	t.change, refused = Judge(t.Rules, t.Store.stream(), t.request, t.request.At)
+	var refusal *Refusal
+	t.change, refusal = Judge(t.Rules, t.Store.stream(), t.request, t.request.At)
 	s := &t.change.Schedule
-	if t.Target = s.Target; refused != nil {
-		t.Why = refused.Description
+	if t.Target = s.Target; refusal != nil {
+		t.Why = refusal.Description
 		return nil
 	}
 	s.Word = fmt.Sprintf("%s%s %d %d", takenWord, t.request.Stream, t.request.Sequence, t.request.At.UnixNano())

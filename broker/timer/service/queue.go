@@ -52,7 +52,12 @@ func (q *queue) put(r request) (refused request, full bool) {
 		t = &tenant{name: r.tenant}
 	}
 	if q.waiting >= q.max {
-		most := q.longest()
+		most := t
+		for _, other := range q.tenants {
+			if len(other.waiting) > len(most.waiting) {
+				most = other
+			}
+		}
 		last := len(most.waiting) - 1
 		if last <= len(t.waiting) {
 			return r, true
@@ -67,17 +72,6 @@ func (q *queue) put(r request) (refused request, full bool) {
 	q.waiting++
 	q.giveTurn(t)
 	return refused, full
-}
-
-// longest returns the tenant with the most waiting requests.
-func (q *queue) longest() *tenant {
-	most := &tenant{}
-	for _, t := range q.tenants {
-		if len(t.waiting) > len(most.waiting) {
-			most = t
-		}
-	}
-	return most
 }
 
 // giveTurn appends a tenant to the turns, if the tenant has a waiting request and room in its share.

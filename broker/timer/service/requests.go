@@ -51,20 +51,18 @@ type tableBody struct {
 	Last   time.Time `json:"last,omitzero"`
 }
 
-// table parses the time table.
 func (t tableBody) table() (*timetable.Table, error) {
-	w := timetable.Words{Every: t.Every, Cron: t.Cron, Zone: t.Zone, Jitter: t.Jitter, Missed: t.Missed, Last: t.Last}
+	words := timetable.Words{Every: t.Every, Cron: t.Cron, Zone: t.Zone, Jitter: t.Jitter, Missed: t.Missed, Last: t.Last}
 	if t.Rounds != 0 {
-		w.Rounds = strconv.Itoa(t.Rounds)
+		words.Rounds = strconv.Itoa(t.Rounds)
 	}
-	table, err := timetable.Parse(w)
+	table, err := timetable.Parse(words)
 	if err != nil {
 		return nil, BadRequest("%v", err)
 	}
 	return &table, nil
 }
 
-// oneTimer answers a request about one timer.
 func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
 	var a RequestBody
 	if err := Decode(r.Data, &a); err != nil {
@@ -74,36 +72,36 @@ func (s *Service) oneTimer(ctx context.Context, r request) (any, error) {
 	if key == message.ScheduleKey { // a client with the right to this subject may change the schedule, whatever its target
 		key, target = message.ScheduleName(target), ""
 	}
-	w := store.Change{
+	change := store.Change{
 		Request: timer.Request{Verb: r.to.verb, Generation: a.Generation, Series: a.Series, ID: a.Word},
 		Key:     key, Target: target,
 	}
 	if a.Generation > 0 && a.Series > 0 {
 		return nil, BadRequest("generation and series exclude each other: give one of them")
 	}
-	if w.ID == "" {
-		w.ID = r.Header.Get(message.HeaderWord)
+	if change.ID == "" {
+		change.ID = r.Header.Get(message.HeaderWord)
 	}
-	if len(w.ID) > maxWord || strings.ContainsFunc(w.ID, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return nil, BadRequest("the word has %d bytes: at most %d, printable and without spaces", len(w.ID), maxWord)
+	if len(change.ID) > maxWord || strings.ContainsFunc(change.ID, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, BadRequest("the word has %d bytes: at most %d, printable and without spaces", len(change.ID), maxWord)
 	}
-	if err := details(&w, a, r); err != nil {
+	if err := details(&change, a, r); err != nil {
 		return nil, err
 	}
-	return s.Timers.Do(ctx, w)
+	return s.Timers.Do(ctx, change)
 }
 
 // details copies the fields that only some kinds of requests use into the change.
-func details(w *store.Change, a RequestBody, r request) (err error) {
+func details(change *store.Change, a RequestBody, r request) (err error) {
 	timed := a.For != "" || !a.Until.IsZero()
 	switch {
-	case w.Verb != timer.Retime && a.tableBody != tableBody{}:
+	case change.Verb != timer.Retime && a.tableBody != tableBody{}:
 		return BadRequest("a time table (every, cron and so on) is only for retime")
-	case w.Verb == timer.Move:
-		return when(w, a, r)
-	case w.Verb == timer.Retime && a.By == "":
-		if w.Table, err = a.table(); err == nil && timed {
-			err = when(w, a, r)
+	case change.Verb == timer.Move:
+		return when(change, a, r)
+	case change.Verb == timer.Retime && a.By == "":
+		if change.Table, err = a.table(); err == nil && timed {
+			err = when(change, a, r)
 		}
 		return err
 	case timed || a.By != "":
@@ -113,7 +111,7 @@ func details(w *store.Change, a RequestBody, r request) (err error) {
 }
 
 // when copies the time of a move, or of the first round of a retime, into the change.
-func when(w *store.Change, a RequestBody, r request) (err error) {
+func when(change *store.Change, a RequestBody, r request) (err error) {
 	wait, until := r.Header.Get(message.HeaderFor), r.Header.Get(message.HeaderUntil)
 	count := 0
 	for _, given := range []bool{a.For != "", !a.Until.IsZero(), a.By != "", wait != "", until != ""} {
@@ -124,17 +122,17 @@ func when(w *store.Change, a RequestBody, r request) (err error) {
 	if count != 1 {
 		return BadRequest("the time: want one of for, until, by and the headers Delay-For and Delay-Until; got %d", count)
 	}
-	switch w.For, w.Until = a.For+wait, a.Until; {
+	switch change.For, change.Until = a.For+wait, a.Until; {
 	case until != "":
-		if w.Until, err = time.Parse(time.RFC3339Nano, until); err != nil {
+		if change.Until, err = time.Parse(time.RFC3339Nano, until); err != nil {
 			return BadRequest("Delay-Until %.40q: want RFC 3339 with a zone", until)
 		}
-	case w.For != "":
-		if _, err := levels.ParseDuration(w.For); err != nil {
+	case change.For != "":
+		if _, err := levels.ParseDuration(change.For); err != nil {
 			return BadRequest("for: %v", err)
 		}
 	case a.By != "":
-		if w.By, err = store.ParseShift(a.By); err != nil {
+		if change.By, err = store.ParseShift(a.By); err != nil {
 			return BadRequest("by: %v", err)
 		}
 	}

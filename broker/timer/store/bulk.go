@@ -90,7 +90,6 @@ func (t *Timers) Bulk(ctx context.Context, b Bulk) (BulkResult, error) {
 	return d, nil
 }
 
-// change returns the change of one timer.
 func (b Bulk) change(row Row) Change {
 	return Change{
 		Request: timer.Request{Verb: b.Verb, Generation: row.Generation}, Key: row.Key, Target: row.Target, By: b.By,

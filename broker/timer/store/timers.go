@@ -78,27 +78,27 @@ type Answer struct {
 
 // Do carries out a change. After an error, nothing was changed. The error is a *Refusal, or the reason why the change
 // was not published before ctx ended.
-func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
-	if problem := t.check(w); problem != nil {
+func (t *Timers) Do(ctx context.Context, c Change) (Answer, error) {
+	if problem := t.check(c); problem != nil {
 		return Answer{}, Refusef(CodeBad, "%s", problem.Sentence)
 	}
-	if w.ID == "" {
-		w.ID = rand.Text()
+	if c.ID == "" {
+		c.ID = rand.Text()
 	}
-	a := t.attempt(w)
-	err := a.Run(ctx, a, w.Verb == timer.Set || w.Verb == timer.Cancel && w.Generation > 0 && !a.schedule())
+	a := t.attempt(c)
+	err := a.Run(ctx, a, c.Verb == timer.Set || c.Verb == timer.Cancel && c.Generation > 0 && !a.schedule())
 	if err != nil && a.Doubt.Unanswered { // a refusal is final only if no other publish is in doubt
-		a.known, err = timer.Answer{Outcome: timer.Unknown, Generation: w.Generation, Why: err.Error()}, nil
+		a.known, err = timer.Answer{Outcome: timer.Unknown, Generation: c.Generation, Why: err.Error()}, nil
 	}
 	if err != nil {
 		a.known = timer.Answer{}
 	}
 	answer := Answer{
-		Outcome: a.known.Outcome, Key: w.Key, Target: cmp.Or(a.scheduleTarget(), w.Target), Generation: a.known.Generation,
+		Outcome: a.known.Outcome, Key: c.Key, Target: cmp.Or(a.scheduleTarget(), c.Target), Generation: a.known.Generation,
 		Due: a.known.Due, Became: a.known.Became, Why: a.known.Why,
 		At: time.Now().UTC(), // for people: no decision uses it
 	}
-	if w.Verb == timer.Get && !a.State.None {
+	if c.Verb == timer.Get && !a.State.None {
 		answer.Recurring = RecurringOf(a.State.Entry)
 	}
 	return answer, err
@@ -106,11 +106,11 @@ func (t *Timers) Do(ctx context.Context, w Change) (Answer, error) {
 
 // Read reads the state of a timer.
 func (t *Timers) Read(ctx context.Context, key, target string) (timer.State, error) {
-	change := Change{Request: timer.Request{Verb: timer.Get}, Key: key, Target: target}
-	if problem := t.check(change); problem != nil {
+	c := Change{Request: timer.Request{Verb: timer.Get}, Key: key, Target: target}
+	if problem := t.check(c); problem != nil {
 		return timer.State{}, Refusef(CodeBad, "%s", problem.Sentence)
 	}
-	a := t.attempt(change)
+	a := t.attempt(c)
 	err := a.Run(ctx, a, false)
 	if err == nil && a.State.Sequence == 0 && !a.State.None {
 		err = ctx.Err() // ctx had ended before the first read
@@ -118,16 +118,16 @@ func (t *Timers) Read(ctx context.Context, key, target string) (timer.State, err
 	return a.State, err
 }
 
-func (t *Timers) check(w Change) *message.Problem {
-	if subject, ok := message.ScheduleOf(w.Key); ok && w.Verb != timer.Set {
+func (t *Timers) check(c Change) *message.Problem {
+	if subject, ok := message.ScheduleOf(c.Key); ok && c.Verb != timer.Set {
 		return entry.CheckSchedule(t.Policy, subject)
 	}
-	if problem := entry.CheckKey(w.Key); problem != nil {
+	if problem := entry.CheckKey(c.Key); problem != nil {
 		return problem
 	}
 	p := t.Policy
 	p.Targets = nil // a timer to a target that is no longer allowed can be cancelled; setEntry checks a set itself
-	return p.CheckTarget(w.Target)
+	return p.CheckTarget(c.Target)
 }
 
 // attempt is the state of carrying out one change.

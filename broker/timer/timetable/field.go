@@ -107,7 +107,6 @@ func (f field) span(part string) (low, high, step int, star bool, err error) {
 	return low, high, min(step, 64), star, err // a larger step has the same meaning, and might overflow
 }
 
-// value returns the value of a number or a name.
 func (f field) value(text string) (int, error) {
 	if i := strings.Index(f.names, text); len(text) == 3 && i >= 0 && i%3 == 0 {
 		return f.min + i/3, nil
