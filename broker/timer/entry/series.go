@@ -1,6 +1,7 @@
 package entry
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"time"
@@ -10,8 +11,7 @@ import (
 	"delaybroker/levels"
 )
 
-// maxBodyRate is the maximum size of a recurring timer's body, in bytes for each second of its interval: the body is
-// stored again for each round.
+// maxBodyRate is the maximum size of a recurring timer's body, in bytes for each second of its interval.
 const maxBodyRate = 64 << 10
 
 // Series has the common fields of all rounds of a recurring timer, and the planned time of the pending round.
@@ -102,10 +102,7 @@ func startSeries(
 		return nil, due, problem
 	}
 	owner, problem := s.Single(message.HeaderOwner)
-	if problem == nil {
-		problem = CheckRecurring(p, table, len(in.Data))
-	}
-	if problem != nil {
+	if problem = cmp.Or(problem, CheckRecurring(p, table, len(in.Data))); problem != nil {
 		return nil, due, problem
 	}
 	first, ok := table.Start(in.At, asked)

@@ -178,10 +178,7 @@ func targetOf(p message.Policy, addr message.Address, m message.PartialParse) (s
 		return p.ClientTarget(addr, m)
 	}
 	target, problem := m.Fields.Single(message.HeaderTarget)
-	if problem == nil {
-		problem = p.CheckTarget(target)
-	}
-	if problem != nil {
+	if problem = cmp.Or(problem, p.CheckTarget(target)); problem != nil {
 		return "", problem
 	}
 	return target, nil

@@ -20,8 +20,7 @@ const (
 	// workers is the number of requests that are carried out concurrently. waiting is the maximum number of requests that
 	// wait for each worker. All requests about a schedule go to the same worker, which keeps their order.
 	workers, waiting = 16, 32
-	// maxReceived is the maximum number of messages that wait for the service. Further messages are dropped, and not
-	// answered.
+	// maxReceived is the maximum number of messages that wait for Listener.Serve. Further messages are dropped.
 	maxReceived = 512
 	// timeout is the timeout for one request. It is shorter than the usual timeout of clients, 5 s.
 	timeout = 4 * time.Second

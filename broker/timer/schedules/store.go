@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -206,9 +207,7 @@ func (a *attempt) Entry(_ context.Context, generation uint64) (*nats.Msg, error)
 	} else if header, problem = entry.ScheduleEntry(a.Policy, schedule, a.request.Header, body, a.now); problem != nil {
 		return nil, refusalFor(problem)
 	}
-	for name, values := range a.Conditions {
-		header[name] = values
-	}
+	maps.Copy(header, a.Conditions)
 	if a.inPlace {
 		header[message.HeaderExpected] = []string{strconv.FormatUint(generation, 10)}
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// margin is the minimum time from the take-over of a schedule to its next firing: during the take-over, both the
-	// server and the broker have the schedule. All steps of a take-over together must take less.
+	// margin is the minimum time from the take-over of a schedule to its next firing. All steps of a take-over together
+	// must take less, since both the server and the broker have the schedule meanwhile.
 	margin = 5 * time.Second
 	// takenWord is the prefix of the request tokens of take-overs.
 	takenWord = "of "

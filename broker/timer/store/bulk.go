@@ -15,7 +15,7 @@ import (
 const (
 	// bulkParallel is the maximum number of timers of a page that are changed concurrently.
 	bulkParallel = 16
-	// bulkReserve is as listReserve.
+	// bulkReserve is the listReserve of a bulk change.
 	bulkReserve = 1500 * time.Millisecond
 )
 

@@ -5,8 +5,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/lane"
 	"delaybroker/broker/leader"
 )
+
+// electionWait is the maximum time to wait for a leader that a majority follows. An election takes less.
+const electionWait = 4 * time.Second
 
 // Now returns the time of the leader of the timers' stream, whose clock decides when a timer is due. The result is
 // never later than that clock. Now asks the leader, unless it has answered within [leader.Trust].
@@ -39,4 +45,29 @@ func (t *Timers) estimate(local time.Time) (now time.Time, ok bool) {
 	}
 	at, fresh := t.clock.Now(local)
 	return at.Stamp(), fresh
+}
+
+// sample asks the stream's leader for its state.
+func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error) {
+	var info jetstream.StreamInfo
+	if err := t.API.Ask(ctx, "STREAM.INFO."+stream, struct{}{}, &info); err != nil {
+		return lane.Sample{}, err
+	}
+	return lane.SampleOf(&info, time.Now()), nil // the local time measures the age of the answer
+}
+
+// quorateSample returns the state of the stream from a leader that a majority follows. A new leader does not know its
+// followers yet. So quorateSample asks it again, for up to electionWait.
+func (t *Timers) quorateSample(ctx context.Context, stream string) (lane.Sample, error) {
+	began := time.Now()
+	for tries := 1; ; tries++ {
+		s, err := t.sample(ctx, stream)
+		switch {
+		case tries > 1 && ctx.Err() != nil, err == nil && !s.Quorate && time.Since(began) >= electionWait:
+			return s, ErrLeader
+		case err != nil || s.Quorate:
+			return s, err
+		}
+		WaitToRetry(ctx)
+	}
 }

@@ -20,6 +20,11 @@ type Entries struct {
 	Sample func(ctx context.Context, stream string) (lane.Sample, error) // returns the stream's state from its leader
 }
 
+// Entries returns a reader of the timers' entries.
+func (t *Timers) Entries() Entries {
+	return Entries{API: t.API, Policy: t.Policy, Sample: t.quorateSample}
+}
+
 // LastEntry reads the last entry of a timer's subject from the leader of the stream. A deposed leader may return no
 // entry, or one older than the generation. So in these cases LastEntry reads the end of the stream from a leader that a
 // majority follows, and then the last entry again. Without such a leader, LastEntry returns ErrLeader.

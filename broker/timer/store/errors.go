@@ -38,3 +38,7 @@ const (
 func Refusef(code int, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Sentence: fmt.Sprintf(format, args...)}
 }
+
+func noStream() *Refusal {
+	return Refusef(CodeNone, "there is no stream of timers here: a broker creates it unless DELAY_TIMERS=off")
+}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"delaybroker/broker/jsapi"
 	"delaybroker/broker/lane"
@@ -28,8 +27,6 @@ const (
 	// maxUnavailable is the number of consecutive publishes without a listener after which an attempt ends. An election
 	// causes fewer.
 	maxUnavailable = 20
-	// electionWait is the maximum time to wait for a leader that a majority follows. An election takes less.
-	electionWait = 4 * time.Second
 )
 
 // Timers reads and changes the named timers of a broker. It is safe for concurrent use.
@@ -151,8 +148,8 @@ func (t *Timers) attempt(c Change) *attempt {
 	}
 }
 
-// Decide implements Rules. If the publish of an extra delivery is in doubt, the state of the series does not show the
-// outcome. The publish is repeated, even if the series has ended since.
+// Decide implements Rules. A publish of an extra delivery that is in doubt is repeated, even if the series has ended
+// since: the state of the series does not show the outcome.
 func (a *attempt) Decide() (next timer.Next) {
 	if a.extra != nil && a.Doubt.Unanswered {
 		return timer.Publish
@@ -182,40 +179,6 @@ func (a *attempt) Decisive(e entry.Entry) bool {
 func unanswered(generation uint64) timer.Answer {
 	return timer.Answer{
 		Outcome: timer.Unknown, Generation: generation, Why: "the stream of timers did not answer in time",
-	}
-}
-
-func noStream() *Refusal {
-	return Refusef(CodeNone, "there is no stream of timers here: a broker creates it unless DELAY_TIMERS=off")
-}
-
-// Entries returns a reader of the timers' entries.
-func (t *Timers) Entries() Entries {
-	return Entries{API: t.API, Policy: t.Policy, Sample: t.quorateSample}
-}
-
-// sample asks the stream's leader for its state.
-func (t *Timers) sample(ctx context.Context, stream string) (lane.Sample, error) {
-	var info jetstream.StreamInfo
-	if err := t.API.Ask(ctx, "STREAM.INFO."+stream, struct{}{}, &info); err != nil {
-		return lane.Sample{}, err
-	}
-	return lane.SampleOf(&info, time.Now()), nil // the local time measures the age of the answer
-}
-
-// quorateSample returns the state of the stream from a leader that a majority follows. A leader that was just elected
-// does not know its followers yet. So quorateSample asks such a leader again, for up to electionWait.
-func (t *Timers) quorateSample(ctx context.Context, stream string) (lane.Sample, error) {
-	began := time.Now()
-	for tries := 1; ; tries++ {
-		s, err := t.sample(ctx, stream)
-		switch {
-		case tries > 1 && ctx.Err() != nil, err == nil && !s.Quorate && time.Since(began) >= electionWait:
-			return s, ErrLeader
-		case err != nil || s.Quorate:
-			return s, err
-		}
-		WaitToRetry(ctx)
 	}
 }
 

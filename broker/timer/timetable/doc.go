@@ -7,13 +7,13 @@
 // due a little later. The next round is computed from the table and the planned times, never from the time at which the
 // last round fired. So there is no drift, and every instance computes the same result (Table.Decide).
 //
-// The rounds that fire are numbered from 1. A missed round has no number: "10 rounds" are ten deliveries.
+// The rounds that fire are numbered from 1. A missed round has no number: "10 rounds" are ten deliveries. For a cron
+// table, numbers for missed rounds would cost a search for each.
 //
 // # Cron
 //
 // An expression has the usual five fields, or six with the seconds first. If both the day of the month and the weekday
-// are restricted, a day matches if either field matches. If one of these fields is *, both must match. A search of the
-// calendar ends after 41 years: the longest wait, for a leap day on a given weekday, is 40 years.
+// are restricted, a day matches if either field matches. If one of these fields is *, both must match.
 //
 // # When clocks change
 //
@@ -27,6 +27,4 @@
 //
 // The library github.com/netresearch/go-cron. Its search loses a local time that a clock change of less than an hour
 // skips (Lord Howe), and returns both occurrences of a local time that occurs twice. Its parser accepts an empty list.
-//
-// Numbers for missed rounds. For a cron table, they would cost a search for each missed round.
 package timetable
