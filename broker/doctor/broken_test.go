@@ -87,8 +87,8 @@ func TestDoctorOnBrokers(t *testing.T) {
 		{situation{name: "a broker that is stuck", set: func(sc *scene) {
 			sc.serve()
 			sc.host.Probe = Probe{URL: "http://here/readyz", Checks: []stats.Check{{Name: "lanes", OK: true}},
-				Alive: []stats.Check{{Name: "process", OK: true}, {Name: "engine", Detail: "the loop of DELAY_5s does not turn"}}}
-		}}, "ready", Critical, "the loop of DELAY_5s does not turn", "restart the broker at http://here/readyz"},
+				Alive: []stats.Check{{Name: "process", OK: true}, {Name: "engine", Detail: "the loop of DELAY_5s is stuck"}}}
+		}}, "ready", Critical, "the loop of DELAY_5s is stuck", "restart the broker at http://here/readyz"},
 	} {
 		d.play(t, d.judge)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"delaybroker/broker/leader"
 	"delaybroker/broker/timer/role"
 )
 
@@ -11,7 +12,7 @@ import (
 
 // proceed decides the next step of a message, and carries it out.
 func (w *worker) proceed(f *flight, m moment) {
-	s := next(w.plan, m, f)
+	s := nextStep(w.plan, m, f)
 	if f.hasNewerFormat() {
 		w.flights.newerFormat[f] = struct{}{}
 		w.lease.Decline()
@@ -32,12 +33,12 @@ func (w *worker) setOverdue(f *flight, s step) {
 
 // apply carries out a step.
 func (w *worker) apply(f *flight, s step, m moment) {
-	switch n := s.line; {
-	case n == nil:
+	switch line := s.line; {
+	case line == nil:
 	case s.logKey != "":
-		w.engine.refusals.Log(s.logKey, n.level, n.text, n.args...)
+		w.engine.refusals.Log(s.logKey, line.level, line.text, line.args...)
 	default:
-		w.limitedLog.Log(n.level, n.text, n.args...)
+		w.limitedLog.Log(line.level, line.text, line.args...)
 	}
 	switch s.kind {
 	case hold:
@@ -88,8 +89,8 @@ func (w *worker) apply(f *flight, s step, m moment) {
 	}
 }
 
-// destination returns the place at which the message of a timer has arrived. Sent is the publish into one of our
-// streams that was answered; it is nil if the message was delivered to its target.
+// destination returns the place at which the message of a timer has arrived. Sent is the answered publish into one of
+// our streams, or nil if the message was delivered to its target or dropped.
 func destination(sent *publish) role.Destination {
 	switch {
 	case sent == nil:
@@ -109,8 +110,8 @@ func (w *worker) end(f *flight) {
 		w.endAlarm(f.timer)
 	}
 	w.flights.end(f)
-	// The next commit removes a message that has moved to wait for a send time: if a crash repeated the message, the
-	// duplicate would reserve another send time.
+	// If the message has moved to wait for a send time, the next commit removes the message: if a crash repeated the
+	// message, the duplicate would reserve another send time.
 	if f.sent != nil && f.sent.kind == hop && (f.request.Reservation != "" || w.plan.isHome(f.sent.level, f.request)) {
 		w.reading.cursor.DoneUrgent(f.mark)
 	} else {
@@ -124,7 +125,7 @@ func (w *worker) end(f *flight) {
 // seal counts as forged.
 func (w *worker) awaitKey(f *flight, m moment) {
 	local := time.Now()
-	if w.flights.await(f, local) && !w.engine.Keys.ReadSince(f.keyWait.since, local) {
+	if w.flights.beginKeyWait(f, local) && !w.engine.Keys.ReadSince(f.keyWait.since, local) {
 		w.flights.hold(f, m.now.Add(keysRetry))
 		return
 	}
@@ -134,4 +135,28 @@ func (w *worker) awaitKey(f *flight, m moment) {
 	if w.parse(f, in) {
 		w.proceed(f, m)
 	}
+}
+
+// overdueSince returns the time since which a message is overdue, given its next step. Ok is false if the message is
+// not overdue.
+//
+//	a message in a retry lane                          overdue from its due time on
+//	a message that waited for its target's rate        overdue from its reserved send time on
+//	a message that waited for the end of a pause       overdue from the resumption on
+//	a message that only a newer broker can read        overdue from the end of the lane's delay on
+func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
+	if f.hasNewerFormat() { // its due time cannot be read
+		return f.storedAt().Add(p.delay), true
+	}
+	since, retry := p.kind.deadline(p, f)
+	switch {
+	case s.kind == hold && (!retry || f.request.Reservation != ""):
+		return leader.Time{}, false
+	case f.request.Due.IsZero(): // the message could not be parsed
+		return f.storedAt(), true
+	}
+	if p.resumed.After(since) {
+		since = p.resumed
+	}
+	return since, true
 }

@@ -89,11 +89,11 @@ func TestUnansweredPublishStays(t *testing.T) {
 	f.sent = sent
 	stored{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
 	if f.sent != sent || f.refusedBy != "" {
-		t.Error("without an answer, the publish is dropped, or counts as refused")
+		t.Error("without an answer, the publish was dropped, or counts as refused")
 	}
 	stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
 	if f.sent != nil || f.refusedBy != "1s" {
-		t.Errorf("after a refusal, %+v is to be sent again, and %q has refused", f.sent, f.refusedBy)
+		t.Errorf("after a refusal, %+v is to be repeated, and level %q has refused", f.sent, f.refusedBy)
 	}
 	if got := w.engine.Tally.Unstored.Load(); got != 1 {
 		t.Errorf("%d refusals are counted, want 1", got)
@@ -110,12 +110,12 @@ func TestExpiresByLocalClock(t *testing.T) {
 	f.request.Expires = m.now.Stamp().Add(time.Minute)
 	w.fire(f, m)
 	if got, want := (*w.engine.Deliver.(*recorder))[0].Expires, began.Add(time.Minute); !got.Equal(want) {
-		t.Errorf("it expires %v after the pass began, want %v", got.Sub(began), want.Sub(began))
+		t.Errorf("the delivery expires %v after the pass began, want %v", got.Sub(began), want.Sub(began))
 	}
 }
 
-// TestRefusedHopIsDatedAgain: after a refused hop, a message that may stay in its lane until it is due is not overdue
-// any more.
+// TestRefusedHopIsDatedAgain: after a refused hop, a message that may wait in its lane until the due time is not
+// overdue any more.
 func TestRefusedHopIsDatedAgain(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
@@ -133,7 +133,7 @@ func TestRefusedHopIsDatedAgain(t *testing.T) {
 		f.sent = &publish{kind: hop, level: level}
 		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
 		if got := w.flights.overdue.Len(); got != tt.want {
-			t.Errorf("%s: %d are overdue, want %d", name, got, tt.want)
+			t.Errorf("%s: %d messages are overdue, want %d", name, got, tt.want)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (b *backlog) sendable(
 	if b.sendableSince.IsZero() {
 		b.sendableSince, b.sendableFrom = local, now
 	}
-	first, ok := f.next()
+	first, ok := f.nextTime()
 	b.longOverdue = b.longOverdue || ok && now.Sub(first) >= backlogLate
 	sentAll := !b.longOverdue || !ok || first.After(now)
 	caughtUp := r.caughtUp(b.sendableFrom)
@@ -112,7 +112,7 @@ func (b *backlog) sendable(
 		b.member, b.sendableSince = nil, local
 	}
 	switch complete, known := r.completeUntil(); {
-	case caughtUp || full && b.answered(f, local):
+	case caughtUp || full && b.hasAnswers(f, local):
 		until = now
 	case known && complete.Before(now):
 		until = complete
@@ -133,10 +133,10 @@ func (b *backlog) sendable(
 	return until, wait
 }
 
-// answered reports whether a full lane may send further messages: half of its messages are answered, or answerWait has
-// passed. The lane does not wait a second time for answers that did not come within answerWait. Otherwise, a silent
+// hasAnswers reports whether a full lane may send further messages: half of its messages are answered, or answerWait
+// has passed. The lane does not wait a second time for answers that did not come within answerWait. Otherwise, a silent
 // target would stop the lane for as long as one of the target's messages is in flight.
-func (b *backlog) answered(f *flights, local time.Time) bool {
+func (b *backlog) hasAnswers(f *flights, local time.Time) bool {
 	b.slowAnswers = min(b.slowAnswers, f.unanswered)
 	if f.unanswered-b.slowAnswers > (f.count-b.slowAnswers)/2 {
 		if b.fullSince.IsZero() {
@@ -151,8 +151,8 @@ func (b *backlog) answered(f *flights, local time.Time) bool {
 	return true
 }
 
-// sent records that the worker has sent messages. The next wait for answers may take a whole answerWait again.
-func (b *backlog) sent() { b.fullSince = time.Time{} }
+// recordSend records that the worker has sent messages. The next wait for answers may take a whole answerWait again.
+func (b *backlog) recordSend() { b.fullSince = time.Time{} }
 
 // end closes the backlog.
 func (b *backlog) end() {

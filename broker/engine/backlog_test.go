@@ -14,15 +14,15 @@ func TestBacklogOpens(t *testing.T) {
 		want bool
 	}{{-1, false}, {0, false}, {backlogLate - 1, false}, {backlogLate, true}, {0, true}, {-1, false}} {
 		if got := b.gather(tt.late, true, epoch, local); got != tt.want {
-			t.Errorf("one that is late by %s is kept back: %v, want %v", tt.late, got, tt.want)
+			t.Errorf("late by %s: held back: %v, want %v", tt.late, got, tt.want)
 		}
 	}
 	if !b.open || b.ordered() {
-		t.Errorf("open %v, in order with other lanes %v; want open, and not in order with others", b.open, b.ordered())
+		t.Errorf("open %v, ordered with other lanes %v; want true and false", b.open, b.ordered())
 	}
 	b.end()
 	if b.holdBack(); !b.open || !b.ordered() || !b.sendableSince.IsZero() {
-		t.Errorf("%+v while nothing can be sent: want it open, in order with others, and not sendable", b)
+		t.Errorf("%+v while no message can be sent: want open, ordered with other lanes, and not sendable", b)
 	}
 }
 
@@ -33,19 +33,19 @@ func TestBacklogOfALevel(t *testing.T) {
 	r, f := hourly(), someFlights()
 	b := newBacklog(new(watermark), func() {})
 	if until, wait := b.sendable(r, f, false, now, local); until != now || wait != forever {
-		t.Errorf("closed, it sends up to %s and waits %s, want now and for ever", until.Sub(now), wait)
+		t.Errorf("closed: sends up to %s and waits %s, want now and forever", until.Sub(now), wait)
 	}
 	r.record(item(1, 1, after(0), 999))
 	f.hold(new(flight), epoch.Add(time.Hour))
 	b.gather(time.Hour, true, now, local)
 	until, wait := b.sendable(r, f, false, now, local)
 	if want := epoch.Add(time.Hour - lookahead); until != want || wait != backlogWait {
-		t.Errorf("it sends up to %s for %s, want to %s for %s", until.Sub(epoch), wait, want.Sub(epoch), backlogWait)
+		t.Errorf("open: sends up to %s for %s, want up to %s for %s", until.Sub(epoch), wait, want.Sub(epoch), backlogWait)
 	}
 	if until, _ := b.sendable(r, f, true, now, local); until != now {
-		t.Errorf("the lane is full, and sends up to %s, want now", until.Sub(epoch))
+		t.Errorf("full: sends up to %s, want now", until.Sub(epoch))
 	}
 	if until, wait := b.sendable(r, f, false, now, local.Add(backlogWait)); b.open || until != now || wait != forever {
-		t.Errorf("after backlogWait it is open %v, sends up to %s and waits %s", b.open, until.Sub(epoch), wait)
+		t.Errorf("after backlogWait: open %v, sends up to %s and waits %s", b.open, until.Sub(epoch), wait)
 	}
 }

@@ -17,7 +17,7 @@ const (
 
 const (
 	readersShare = 4 // 1/readersShare of the memory is for the readers
-	evenShare    = 2 // 1/evenShare of the other memory is divided evenly among the lanes
+	evenShare    = 2 // 1/evenShare of the remaining memory is divided evenly among the lanes
 	// readerParts is the maximum number of buffers that a reader fills: two overlapping requests, and the messages that
 	// its lane has not taken yet.
 	readerParts = 3
@@ -119,8 +119,8 @@ func (a *account) Set(used int64) {
 }
 
 // Room reports whether the lane may take another message and still have the given number of bytes free. If Room returns
-// false, the budget wakes the lane after other lanes have returned bytes. If only the lane itself returns bytes, it is
-// possibly not woken.
+// false, the budget wakes the lane after other lanes have returned bytes. If only the lane itself returns bytes, the
+// budget may not wake the lane.
 func (a *account) Room(free int64) bool {
 	if a.fits(free) {
 		return true
@@ -145,11 +145,10 @@ func (a *account) OverHalf() bool { return a.used > a.Limit()/2 }
 // 1/wakeShare of all shared bytes.
 func (b *budget) wakeBelow(used int64) {
 	at := max(0, used-b.shared/wakeShare)
-	for now := b.wakeAt.Load(); now < at && !b.wakeAt.CompareAndSwap(now, at); now = b.wakeAt.Load() {
+	for current := b.wakeAt.Load(); current < at && !b.wakeAt.CompareAndSwap(current, at); current = b.wakeAt.Load() {
 	}
 }
 
-// wakeAll wakes the waiting lanes.
 func (b *budget) wakeAll() {
 	b.wakeAt.Store(noWaiter) // first, since a lane that begins to wait from now on sets wakeAt again
 	b.mu.Lock()

@@ -44,7 +44,7 @@ func TestBudget(t *testing.T) {
 	}
 	greedy.Close()
 	if got := b.sharedUsed.Load(); got != 0 {
-		t.Errorf("%d are taken when the greedy lane is gone, want none", got)
+		t.Errorf("%d shared bytes are in use after the greedy lane has closed, want none", got)
 	}
 }
 

@@ -13,6 +13,11 @@ import (
 	"delaybroker/broker/lease"
 )
 
+// ErrGrace is returned by Run when the grace period ended before all publishes were acknowledged, or when a lane could
+// not be committed at the end. No message is lost. A message whose arrival is not committed may be delivered twice,
+// under one id.
+var ErrGrace = errors.New("stopped before everything was acknowledged")
+
 // commitIfDue begins a commit if a commit is due. It returns the time until the next commit may be due.
 func (w *worker) commitIfDue(local time.Time) time.Duration {
 	if !w.safeToCommit() {
@@ -23,19 +28,19 @@ func (w *worker) commitIfDue(local time.Time) time.Duration {
 		return wait
 	}
 	todo := w.commits.begin(w.reading, local)
-	w.early.Begin(w.clock.Leader(), local)
+	w.earlyCheck.Begin(w.clock.Leader(), local)
 	w.request(jsapi.Timeout, func(ctx context.Context) event { return w.commits.carryOut(ctx, todo) })
 	return forever
 }
 
 func (a commitAnswer) handle(w *worker, m moment) {
-	done := w.commits.finish(a, w.reading, m.local)
+	ok := w.commits.finish(a, w.reading, m.local)
 	switch {
 	case errors.Is(a.err, lane.ErrHistory):
 		w.reading.Invalidate(a.epoch) // the reader may not have noticed that the stream was replaced
 	case a.err != nil:
 		w.limitedLog.Log(slog.LevelWarn, "commit failed, will retry", "sequence", a.upTo, "err", a.err)
-	case done:
+	case ok:
 		w.recordSample(a.sample)
 		w.countEarly(a.sample)
 	}
@@ -54,18 +59,18 @@ func (w *worker) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), w.engine.Settings.ShutdownGrace)
 	defer cancel()
 	local := time.Now()
-	end, retry := local.Add(config.AnswerTimeout(w.engine.Settings.ShutdownGrace)), local
+	end, retryAt := local.Add(config.AnswerTimeout(w.engine.Settings.ShutdownGrace)), local
 	for {
-		if !local.Before(retry) {
+		if !local.Before(retryAt) {
 			w.timers.retryRequired()
-			retry = local.Add(settleEvery)
+			retryAt = local.Add(settleInterval)
 		}
 		w.startSettlements(w.moment(local), local)
 		w.report(local)
 		if !w.outstanding() || !local.Before(end) {
 			break
 		}
-		w.await(nil, nil, min(retry.Sub(local), end.Sub(local)))
+		w.await(nil, nil, min(retryAt.Sub(local), end.Sub(local)))
 		local = time.Now()
 		w.takeMail(local)
 	}
@@ -100,7 +105,7 @@ func (w *worker) lastCommit(ctx context.Context) error {
 	}
 	a := w.commits.carryOut(ctx, commit{
 		upTo: cursor.ArrivedThrough(), outOfOrder: cursor.TakeOutOfOrder(w.commits.outOfOrder(cursor)),
-		history: w.reading.history(), judge: new(lane.Judge), removals: maxRemovals,
+		history: w.reading.history(), judge: new(lane.Judge), concurrency: maxRemovals,
 	})
 	if errors.Is(a.err, lane.ErrHistory) {
 		cursor.Reset() // the stream was replaced: remove nothing, and do not pass our position to the next owner

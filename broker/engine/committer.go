@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// After a commit, a lane waits commitShare times as long as the commit took, but at least commitEvery and at most
-	// commitEveryMax. With 200,000 distinct targets, one purge takes 12 ms, and delays the stream's writers.
-	commitEvery    = 100 * time.Millisecond
-	commitEveryMax = 5 * time.Second
-	commitShare    = 50
-	commitRetry    = time.Second // the wait after a failed commit
+	// After a commit, a lane waits commitShare times as long as the purge took, but at least minCommitInterval and at most
+	// maxCommitInterval. With 200,000 distinct targets, one purge takes 12 ms, and delays the stream's writers.
+	minCommitInterval = 100 * time.Millisecond
+	maxCommitInterval = 5 * time.Second
+	commitShare       = 50
+	commitRetry       = time.Second // the wait after a failed commit
 
 	// If a message stops the cursor for stuckAfter, a commit deletes the messages above the cursor that have arrived, one
 	// by one, so that a crash does not repeat them. If the broker moved such a message to wait for its reserved send time,
-	// already the next commit deletes it: a duplicate of the message would use up the send time of another message.
+	// the next commit deletes the message: a duplicate would use up the send time of another message.
 	stuckAfter = 5 * time.Second
 	maxDeletes = 400 // maximum number of messages that one commit deletes one by one
 
@@ -47,7 +47,7 @@ type committer struct {
 	api    jsapi.Client
 	sample sampler
 
-	committed    uint64    // sequence up to which the lane is committed
+	committed    uint64    // the sequence up to which the lane is committed
 	earliest     time.Time // local; the earliest time of the next commit
 	movedAt      time.Time // local; when a commit last moved the cursor, or deleted messages above the cursor
 	running      bool      // a commit is in progress
@@ -67,7 +67,7 @@ type commit struct {
 	judge      *lane.Judge
 	startedAt  time.Time // local
 
-	removals int // maximum number of concurrent deletes
+	concurrency int // maximum number of concurrent deletes
 }
 
 // commitAnswer is the event that a commit has ended.
@@ -111,7 +111,7 @@ func (c *committer) due(cursor *lane.Cursor, local time.Time) (isDue bool, wait 
 // begin begins a commit. The caller must carry it out, and then call finish.
 func (c *committer) begin(r *reading, local time.Time) commit {
 	todo := commit{epoch: r.epoch, upTo: r.cursor.ArrivedThrough(), history: r.history(), judge: c.judge, startedAt: local,
-		removals: maxCommitRemovals}
+		concurrency: maxCommitRemovals}
 	urgent, moved := c.urgent(&r.cursor) > 0, todo.upTo > c.committed
 	switch {
 	case urgent:
@@ -127,7 +127,7 @@ func (c *committer) begin(r *reading, local time.Time) commit {
 }
 
 // finish records the result of a commit. It reports whether the commit succeeded and belongs to the current epoch.
-func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bool) {
+func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (ok bool) {
 	c.running = false
 	if a.err != nil {
 		c.earliest = local.Add(commitRetry)
@@ -136,7 +136,7 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bo
 		}
 		return false
 	}
-	c.earliest = local.Add(min(max(commitEvery, commitShare*a.took), commitEveryMax))
+	c.earliest = local.Add(min(max(minCommitInterval, commitShare*a.took), maxCommitInterval))
 	if a.epoch != r.epoch {
 		return false
 	}
@@ -145,8 +145,8 @@ func (c *committer) finish(a commitAnswer, r *reading, local time.Time) (done bo
 	return true
 }
 
-// waiting returns the time since which messages wait for a commit, or zero if no message waits.
-func (c *committer) waiting(cursor *lane.Cursor, local time.Time) time.Time {
+// uncommittedSince returns the time since which messages wait for a commit, or zero if no message waits.
+func (c *committer) uncommittedSince(cursor *lane.Cursor, local time.Time) time.Time {
 	if c.upToDate(cursor) {
 		c.waitingSince = time.Time{}
 	} else if c.waitingSince.IsZero() {
@@ -223,18 +223,18 @@ func elapsed(since, now time.Time) time.Duration {
 	return max(now.Sub(since), now.Round(0).Sub(since.Round(0)))
 }
 
-// removeAll deletes the messages todo.outOfOrder, todo.removals of them concurrently. A message that no longer exists
+// removeAll deletes the messages todo.outOfOrder, at most todo.concurrency at a time. A message that no longer exists
 // causes no error.
 func (c *committer) removeAll(ctx context.Context, todo commit) error {
 	queue := make(chan uint64)
-	var failed error
+	var firstErr error
 	var once sync.Once
 	var removing sync.WaitGroup
-	for range min(todo.removals, len(todo.outOfOrder)) {
+	for range min(todo.concurrency, len(todo.outOfOrder)) {
 		removing.Go(func() {
 			for seq := range queue {
 				if err := c.api.Delete(ctx, c.stream, seq); err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
-					once.Do(func() { failed = fmt.Errorf("remove a message that has arrived: %w", err) })
+					once.Do(func() { firstErr = fmt.Errorf("remove a message that has arrived: %w", err) })
 				}
 			}
 		})
@@ -244,5 +244,5 @@ func (c *committer) removeAll(ctx context.Context, todo commit) error {
 	}
 	close(queue)
 	removing.Wait()
-	return failed
+	return firstErr
 }

@@ -29,7 +29,7 @@ func TestCommitsAreDue(t *testing.T) {
 	due(local, 0)
 	todo := c.begin(r, local)
 	if todo.upTo != 1 || todo.epoch != 1 || len(todo.outOfOrder) != 0 {
-		t.Errorf("it commits %+v, want up to 1", todo)
+		t.Errorf("commit %+v, want up to 1", todo)
 	}
 	due(local, forever) // while a commit is in progress
 	if !c.finish(commitAnswer{commit: todo, took: time.Millisecond}, r, local) {
@@ -37,8 +37,8 @@ func TestCommitsAreDue(t *testing.T) {
 	}
 	due(local, forever)
 	arriveAt(r, 2)
-	due(local, commitEvery)
-	due(local.Add(commitEvery), 0)
+	due(local, minCommitInterval)
+	due(local.Add(minCommitInterval), 0)
 	todo = c.begin(r, local)
 	c.finish(commitAnswer{commit: todo, took: 10 * time.Millisecond}, r, local)
 	arriveAt(r, 3)
@@ -46,7 +46,7 @@ func TestCommitsAreDue(t *testing.T) {
 	todo = c.begin(r, local)
 	c.finish(commitAnswer{commit: todo, took: time.Second}, r, local)
 	arriveAt(r, 4)
-	due(local, commitEveryMax)
+	due(local, maxCommitInterval)
 	todo = c.begin(r, local)
 	if c.finish(commitAnswer{commit: todo, err: errors.New("x")}, r, local) {
 		t.Error("a failed commit counts as carried out")
@@ -77,13 +77,13 @@ func TestStuckCursor(t *testing.T) {
 	}
 	todo := c.begin(r, later)
 	if want := []uint64{2, 3}; todo.upTo != 0 || !slices.Equal(todo.outOfOrder, want) {
-		t.Fatalf("it commits up to %d and %v, want %v", todo.upTo, todo.outOfOrder, want)
+		t.Fatalf("commit up to %d and %v, want %v", todo.upTo, todo.outOfOrder, want)
 	}
 	c.finish(commitAnswer{commit: todo, err: errors.New("x")}, r, later)
 	if got := r.cursor.OutOfOrder(); got != 2 {
-		t.Errorf("%d are out of order after the commit failed, want 2", got)
+		t.Errorf("%d messages are out of order after the commit failed, want 2", got)
 	}
-	if since := c.waiting(&r.cursor, later); !since.Equal(later) {
+	if since := c.uncommittedSince(&r.cursor, later); !since.Equal(later) {
 		t.Errorf("a message waits since %s, want %s", since, later)
 	}
 }
@@ -106,13 +106,13 @@ func TestUrgentBehindStuckCursor(t *testing.T) {
 		}
 		todo = c.begin(r, local)
 		if want := []uint64{sequence}; todo.upTo != 1 || !slices.Equal(todo.outOfOrder, want) {
-			t.Fatalf("it commits up to %d and %v, want 1 and %v", todo.upTo, todo.outOfOrder, want)
+			t.Fatalf("commit up to %d and %v, want 1 and %v", todo.upTo, todo.outOfOrder, want)
 		}
 		c.finish(commitAnswer{commit: todo}, r, local)
-		local = local.Add(commitEvery)
+		local = local.Add(minCommitInterval)
 	}
-	if _, wait := c.due(&r.cursor, local); wait != stuckAfter-2*commitEvery {
-		t.Errorf("the other is due in %s, want %s", wait, stuckAfter-2*commitEvery)
+	if _, wait := c.due(&r.cursor, local); wait != stuckAfter-2*minCommitInterval {
+		t.Errorf("the commit of the other message is due in %s, want %s", wait, stuckAfter-2*minCommitInterval)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestCommitAge(t *testing.T) {
 	arriveAt(r, 2)
 	later := local.Add(2 * time.Second)
 	c.finish(commitAnswer{commit: todo, took: 2 * time.Second}, r, later)
-	if since := c.waiting(&r.cursor, later); !since.Equal(local) {
+	if since := c.uncommittedSince(&r.cursor, later); !since.Equal(local) {
 		t.Errorf("after a commit of 2s, a message waits since %s, want 2s", later.Sub(since))
 	}
 }
@@ -183,7 +183,7 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 		for _, want := range []int{maxCommitRemovals, maxCommitRemovals, 1} {
 			synctest.Wait()
 			if len(requests) != want {
-				t.Errorf("%d deletes at once, want %d", len(requests), want)
+				t.Errorf("%d concurrent deletes, want %d", len(requests), want)
 			}
 			answered := requests
 			requests = nil

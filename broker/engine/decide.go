@@ -15,7 +15,7 @@ import (
 // from the lane's plan, the situation of the worker, the message and the answer, and change nothing. apply.go carries
 // out the steps.
 //
-//	read, or taken off the wheel    next; for a due message, laneKind.due
+//	read, or taken off the wheel    nextStep; for a due message, laneKind.due
 //	one of our streams answered     afterStore
 //	a stream's copy was read        afterCheck
 //	a delivery ended                afterDelivery
@@ -34,13 +34,13 @@ const (
 	minSpill = 250 * time.Millisecond
 )
 
-// next decides about a message that was just read, or whose time on the wheel has come.
+// nextStep decides about a message that was just read, or whose time on the wheel has come.
 //
 //	     stored                              leaves            due
 //	───────┼─────────────────────────────────┼─┼────────────────┼─────▶
 //	       │◀──────── the lane's delay ────────▶│
 //	                                lookahead ▶│◀  remaining time: hop, or hold if it is below the horizon
-func next(p plan, m moment, f *flight) step {
+func nextStep(p plan, m moment, f *flight) step {
 	if f.sent != nil {
 		if f.sent.duplicate > 0 {
 			return step{kind: check}
@@ -58,22 +58,22 @@ func next(p plan, m moment, f *flight) step {
 	if expires := f.request.Expires; m.proven && !expires.IsZero() && m.now.After(leader.At(expires)) {
 		return step{kind: dead, problem: expiredProblem(f)}
 	}
-	when := f.when()
-	remaining := when.Sub(m.now)
+	attempt := f.nextAttempt()
+	remaining := attempt.Sub(m.now)
 	if remaining <= 0 && m.proven {
 		return p.kind.due(p, m, f)
 	}
 	if staysUntilDue(p, m, f) {
-		return holdOrSpill(p, m, f, when)
+		return holdOrSpill(p, m, f, attempt)
 	}
-	if hop := earliestHop(p, f); m.now.Before(hop) {
-		s := holdOrSpill(p, m, f, slackEnd(hop, batchWindow))
+	if hopTime := earliestHop(p, f); m.now.Before(hopTime) {
+		s := holdOrSpill(p, m, f, slackEnd(hopTime, batchWindow))
 		s.awaitsHop = true
 		return s
 	}
 	level, ok := p.ladder.Next(remaining + hopSlack)
 	if !ok {
-		return holdOrSpill(p, m, f, when)
+		return holdOrSpill(p, m, f, attempt)
 	}
 	return step{kind: hop, level: p.smallerLevel(level, f.refusedBy)}
 }
@@ -84,17 +84,18 @@ func earliestHop(p plan, f *flight) leader.Time { return f.storedAt().Add(p.dela
 // staysUntilDue reports whether the remaining time of a message is below the horizon now, or will be when a hop could
 // take the message from the lane.
 func staysUntilDue(p plan, m moment, f *flight) bool {
-	when, horizon := f.when(), p.ladder.Horizon()+lookahead
-	return when.Sub(m.now) <= horizon || when.Sub(earliestHop(p, f)) <= horizon
+	attempt, horizon := f.nextAttempt(), p.ladder.Horizon()+lookahead
+	return attempt.Sub(m.now) <= horizon || attempt.Sub(earliestHop(p, f)) <= horizon
 }
 
 // nextOfTimer decides about a named timer before its firing is stored and after its delivery.
 func nextOfTimer(p plan, m moment, f *flight) role.Step {
 	return f.timer.Next(
 		role.Moment{
-			Now: m.now, Proven: m.proven, Crowded: m.crowded, Own: p.kind.holdsTimers(), Last: staysUntilDue(p, m, f),
+			Now: m.now, Proven: m.proven, Crowded: m.crowded,
+			TimersLane: p.kind.holdsTimers(), LastLane: staysUntilDue(p, m, f),
 		},
-		role.Message{Stored: f.storedAt(), When: f.when(), Bad: f.problem != nil})
+		role.Message{Stored: f.storedAt(), Due: f.nextAttempt(), Invalid: f.problem != nil})
 }
 
 // expiredProblem returns the problem of a message that expired before it was delivered.
@@ -126,9 +127,9 @@ func afterProblem(m moment, f *flight) step {
 // them in the stream.
 //
 // The message moves into the longest level that fits. If no level fits, it moves into the shortest level, but only if
-// that level is read without a pause (see readAhead). If the level paused, the message would wait behind messages that
-// are due later. In that case, and if the message is nearly due, it is held. If the held messages fill the memory, the
-// intake stops reading until a message is due.
+// that level is read without a pause (see readAhead). If the reading of the level paused, the message would wait behind
+// messages that are due later. In that case, and if the message is nearly due, the message is held. If the held
+// messages fill the memory, the intake stops reading until a message is due.
 //
 // A lane with a delay never spills. Its messages have similar due times, so when memory is short, the lane only pauses
 // its reading.

@@ -22,7 +22,7 @@ const (
 	stalledReason = "its target accepts no more at the moment: it is slow or silent, or many messages wait for it"
 )
 
-// judgeSilence returns a refusal if the result is the last of silentTries silences in a row. It returns any other
+// judgeSilence returns a refusal if the result is at least the silentTries-th silence in a row. It returns any other
 // result unchanged. A silence is a timeout of a target that should acknowledge: see package deliver.
 func judgeSilence(f *flight, r deliver.Result) deliver.Result {
 	if isSilence(r) && f.silences >= silentTries {
@@ -36,20 +36,20 @@ func isSilence(r deliver.Result) bool {
 	return r.Outcome == deliver.Unknown && errors.Is(r.Err, acks.ErrTimeout)
 }
 
-// afterDelivery decides after a delivery has ended. Turn is the time from now until deliver.Result.RetryAt: the send
+// afterDelivery decides after a delivery has ended. Wait is the time from now until deliver.Result.RetryAt: the send
 // time that the target's rate has reserved, or the end of a stall.
-func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Duration) step {
+func afterDelivery(p plan, m moment, f *flight, r deliver.Result, wait time.Duration) step {
 	switch r.Outcome {
 	case deliver.Delivered:
 		return step{kind: arrive}
 	case deliver.Unknown: // the target may have the message: repeat the delivery under the same id
 		if errors.Is(r.Err, deliver.ErrHalted) {
-			return step{kind: hold, at: f.when()} // the target was just paused or resumed: decide again, by due time
+			return step{kind: hold, at: f.nextAttempt()} // the target was just paused or resumed: decide again, by due time
 		}
 		return repeatLater(m, f, r.Err)
 	case deliver.Paced:
 		request := f.request
-		request.RetryAt, request.Reservation, request.DeferralReason = m.now.Add(turn).Stamp(), r.Paced, ""
+		request.RetryAt, request.Reservation, request.DeferralReason = m.now.Add(wait).Stamp(), r.Paced, ""
 		return step{kind: pace, request: &request}
 	case deliver.Expired:
 		return step{kind: dead, problem: message.Problemf(message.Expired,
@@ -63,7 +63,7 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 			[]any{"target", f.request.Target, "reason", r.Reason}}
 		return s
 	case deliver.Stalled:
-		return deferStep(p, m, f, turn, stalledReason)
+		return deferStep(p, m, f, wait, stalledReason)
 	case deliver.Refused:
 		if r.Code == jsapi.CodeTooLarge {
 			return step{kind: dead, problem: message.Problemf(message.TooLarge,
@@ -78,19 +78,19 @@ func afterDelivery(p plan, m moment, f *flight, r deliver.Result, turn time.Dura
 // becomes a dead letter.
 func refusedByTarget(p plan, m moment, f *flight, reason string) step {
 	attempts := f.request.Attempts + 1
-	allowed, waits := p.allowed(f.request), p.waits(f.request.Target)
+	maxAttempts, waits := p.maxAttempts(f.request), p.retryRules.Lookup(f.request.Target, p.retries).Levels()
 	wait := waits[min(attempts, len(waits))-1]
 	retryAt, expires := m.now.Add(wait.Delay+p.jitter(f.request, attempts, wait.Delay)), f.request.Expires
 	if !expires.IsZero() && retryAt.After(leader.At(expires)) {
 		retryAt = m.now.Add(wait.Delay) // the jitter must not be the reason why the message expires
 	}
 	request := f.request.WithRefusal(m.now.Stamp(), retryAt.Stamp(), reason)
-	request.AllowedRefusals = allowed
+	request.AllowedRefusals = maxAttempts
 	s := step{kind: retry, level: wait, request: &request, logKey: request.Target}
 	s.line = &logLine{slog.LevelWarn, "target refuses",
-		[]any{"target", request.Target, "reason", request.LastError, "attempt", attempts, "of", allowed}}
+		[]any{"target", request.Target, "reason", request.LastError, "attempt", attempts, "of", maxAttempts}}
 	switch {
-	case attempts >= allowed:
+	case attempts >= maxAttempts:
 		s.kind, s.problem = dead, message.Problemf(message.Undelivered,
 			"the target refused all of %d attempts; last error: %s", attempts, reason)
 	case !expires.IsZero() && retryAt.After(leader.At(expires)):
@@ -112,6 +112,6 @@ func deferStep(p plan, m moment, f *flight, wait time.Duration, reason string) s
 	wait = min(wait, longest.Delay)
 	level, _ := p.retries.LongestWithin(wait)
 	request := f.request.WithDeferral(m.now.Add(wait).Stamp(), reason) // WithDeferral also drops the reserved send time
-	request.AllowedRefusals = p.allowed(f.request)
+	request.AllowedRefusals = p.maxAttempts(f.request)
 	return step{kind: retry, level: level, request: &request}
 }

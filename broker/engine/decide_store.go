@@ -53,41 +53,41 @@ func afterStore(p plan, m moment, f *flight, sent *publish, a storeAnswer) step 
 
 // afterRefusal decides after a refusal by one of our streams. An attempt counts only when it is stored. So a message
 // that no retry lane accepts is delivered again from its present lane, until the target or a retry lane accepts the
-// message. A message whose dead letter is refused after the last attempt is also delivered again: the target may accept
-// the message before there is room for the letter.
-func afterRefusal(p plan, m moment, f *flight, sent *publish, no jsapi.Ack) step {
-	tooLarge := no.Code == jsapi.CodeTooLarge
+// message. If a stream refuses the dead letter after the last attempt, the message is also delivered again: the target
+// may accept the message before there is room for the letter.
+func afterRefusal(p plan, m moment, f *flight, sent *publish, refusal jsapi.Ack) step {
+	tooLarge := refusal.Code == jsapi.CodeTooLarge
 	s := backOffStep(m, f)
 	switch sent.kind {
 	case hop:
 		_, hasSmaller := p.ladder.Shorter(sent.level)
 		switch {
-		case !f.when().After(m.now): // due by now: no hop is needed
-			return next(p, m, f)
+		case !f.nextAttempt().After(m.now): // due by now: no hop is needed
+			return nextStep(p, m, f)
 		case tooLarge && f.request.Reservation != "": // the lane is the home of its rate, and may hold the message until due
-			return step{kind: hold, at: f.when()}
+			return step{kind: hold, at: f.nextAttempt()}
 		case tooLarge:
 			return step{kind: dead, problem: tooLargeForLevels(f)}
 		case hasSmaller:
-			return next(p, m, f) // at the next smaller level
+			return nextStep(p, m, f) // at the next smaller level
 		}
 		s.line = &logLine{slog.LevelWarn, "no level accepts a message, will retry",
-			[]any{"level", sent.level.Name, "reason", no.Description}}
+			[]any{"level", sent.level.Name, "reason", refusal.Description}}
 	case retry:
-		if tooLarge && sent.request.Attempts > f.request.Attempts { // a retry lane would refuse the message for ever
+		if tooLarge && sent.request.Attempts > f.request.Attempts { // a retry lane would always refuse the message
 			return step{kind: dead, problem: tooLargeForLevels(f), request: sent.request}
 		}
 		s.line = &logLine{slog.LevelWarn,
 			"a retry lane refuses a message; the message is delivered again from its present lane",
-			[]any{"lane", sent.level.Name, "reason", no.Description}}
+			[]any{"lane", sent.level.Name, "reason", refusal.Description}}
 	case park:
 		s = deferStep(p, m, f, forever, pausedReason)
 		s.line = &logLine{slog.LevelWarn,
 			"the stream of paused messages refuses a message; the message waits in a retry lane",
-			[]any{"stream", sent.stream, "reason", no.Description}}
+			[]any{"stream", sent.stream, "reason", refusal.Description}}
 	case dead:
 		s.line = &logLine{slog.LevelError, "a dead letter cannot be stored, will retry",
-			[]any{"code", sent.problem.Code, "reason", no.Description}}
+			[]any{"code", sent.problem.Code, "reason", refusal.Description}}
 	default:
 		panic("bug: refusal of an unknown kind of publish")
 	}
@@ -123,12 +123,12 @@ func repeatLater(m moment, f *flight, err error) step {
 }
 
 // backOffStep returns the step that waits for a backoff. The backoff grows from 50 ms to 3.2 s. In a lane with
-// thousands of messages in memory it grows further, up to a millisecond for each message. So a lane repeats at most
-// about one publish each millisecond, and the repetitions do not overload a full server. If the message is due earlier,
-// the backoff ends when the message is due: the target may accept a message that no level accepts.
+// thousands of messages in memory, the backoff grows further, up to a millisecond for each message. So a lane repeats
+// at most about one publish each millisecond, and the repetitions do not overload a full server. If the message is due
+// earlier, the backoff ends when the message is due: the target may accept a message that no level accepts.
 func backOffStep(m moment, f *flight) step {
 	at := m.now.Add(backOffTime(f.tries, m.inMemory))
-	if due := f.when(); due.After(m.now) && due.Before(at) {
+	if due := f.nextAttempt(); due.After(m.now) && due.Before(at) {
 		at = due
 	}
 	return step{kind: backOff, at: at}

@@ -37,12 +37,12 @@ func TestDecide(t *testing.T) {
 		{name: "exactly a level", due: half, want: "hop into 30m"},
 		{name: "longer than all", due: 1000 * time.Hour, want: "hop into 30m"},
 
-		{name: "in a level, it is its last", lane: half, due: half, want: "hold until 30m0s"},
+		{name: "in the last level", lane: half, due: half, want: "hold until 30m0s"},
 		{name: "in a level, due a horizon after", lane: half, due: half + 3*sec, want: "hold until 30m3s"},
-		{name: "in a level, due more than that", lane: half, due: half + 3*sec + 1, want: "hold until 29m59.96s"},
-		{name: "just before it may leave", lane: half, due: time.Hour, now: half - 50*ms - 1, want: "hold until 29m59.96s"},
-		{name: "when it may leave", lane: half, due: time.Hour, now: half - 50*ms, want: "hop into 30m"},
-		{name: "when it may leave, less remains", lane: half, due: time.Hour - 76*ms, now: half - 50*ms, want: "hop into 1m"},
+		{name: "in a level, due later than a horizon after", lane: half, due: half + 3*sec + 1, want: "hold until 29m59.96s"},
+		{name: "just before the hop", lane: half, due: time.Hour, now: half - 50*ms - 1, want: "hold until 29m59.96s"},
+		{name: "may leave", lane: half, due: time.Hour, now: half - 50*ms, want: "hop into 30m"},
+		{name: "may leave, less remains", lane: half, due: time.Hour - 76*ms, now: half - 50*ms, want: "hop into 1m"},
 		{name: "due before the level's end", lane: half, due: time.Minute, want: "hold until 1m0s"},
 
 		{name: "a retry", now: sec, request: retryAt(2 * sec), want: "hold until 2s"},
@@ -58,7 +58,7 @@ func TestDecide(t *testing.T) {
 		tt.request.Due = after(tt.due)
 		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem}
 		p := plan{kind: plainLane{}, delay: tt.lane, ladder: ladder}
-		got := next(p, moment{now: epoch.Add(tt.now), proven: true}, f).String()
+		got := nextStep(p, moment{now: epoch.Add(tt.now), proven: true}, f).String()
 		if got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
@@ -72,7 +72,7 @@ func TestNothingFiresUnproven(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
 	const want = "hold until 1s"
 	for _, now := range []time.Duration{0, time.Second, time.Hour} {
-		if got := next(p, moment{now: epoch.Add(now)}, f).String(); got != want {
+		if got := nextStep(p, moment{now: epoch.Add(now)}, f).String(); got != want {
 			t.Errorf("%s later: %s, want %s", now, got, want)
 		}
 	}
@@ -84,12 +84,12 @@ func TestRepeatsUnchanged(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s 5s")}
 	for duplicate, want := range map[uint64]string{0: "repeat", 7: "check"} {
 		f := &flight{request: message.Request{Due: after(0), Expires: after(1)}, sent: &publish{duplicate: duplicate}}
-		if got := next(p, moment{now: epoch.Add(time.Hour), proven: true}, f).String(); got != want {
+		if got := nextStep(p, moment{now: epoch.Add(time.Hour), proven: true}, f).String(); got != want {
 			t.Errorf("duplicate at %d: %s, want %s", duplicate, got, want)
 		}
 	}
 	f := &flight{problem: message.Problemf(message.UnknownKey, "x")}
-	if got, want := next(p, moment{}, f).String(), "await its key"; got != want {
+	if got, want := nextStep(p, moment{}, f).String(), "await its key"; got != want {
 		t.Errorf("with a seal of an unknown key: %s, want %s", got, want)
 	}
 }

@@ -18,7 +18,9 @@
 //	lease     the ownership of a lane; see package lease
 //	instance  a running broker; a replica is always a copy of a stream
 //	due       the absolute time of delivery, fixed when the first stream stored the message
-//	pass      one turn of a lane's loop; for named timers also a scan of their stream
+//	pass      one iteration of a lane's loop; a sweep pass is a scan of the timers' stream
+//	ladder    the levels of a broker, from the shortest to the longest
+//	home      the level whose owner sends all messages of a rate's bucket; see rates.go
 //
 // # The way of one message
 //
@@ -51,7 +53,7 @@
 //	leader/…, sample.go                 the leader's time
 //	slack.go                            the time of the loop's next wake-up
 //	budget.go                           the memory of each lane
-//	report.go, overdue.go, stats/…      figures for operators
+//	report.go, stats/…                  figures for operators
 //	record.go                           the journal's record of each message
 //
 // # Named timers
@@ -59,14 +61,14 @@
 // Package timer/role decides about a named timer until its firing is stored, and again after its delivery. In between,
 // the timer is a message like any other. timers.go holds the timers of a lane, read_timers.go reads their bodies before
 // they are due, and fire_timer.go carries out their steps. While no due message waits, settle_timer.go removes their
-// entries. timers_lane.go is the lane of their entries. During a burst of firings, this lane does not read: yield.go.
+// entries. timers_lane.go is the lane of their entries. During a burst of firings, this lane does not read: see yield.
 //
 // # Decisions
 //
 // All decisions are made in the places that this table lists. apply.go, store.go and fire.go only record facts for the
 // decisions, such as a refusal or a silence.
 //
-//	a message is read or due     decide.go: next
+//	a message is read or due     decide.go: nextStep
 //	a level refuses a hop        decide_store.go: afterRefusal; decide.go: smallerLevel
 //	a stream is full (10077)     jsapi/reply.go classifies it: StreamFull, or LimitReached for an account or a server
 //	a target does not answer     deliver/evidence.go: whether the message counts as delivered;
@@ -84,8 +86,7 @@
 // # Kinds of lanes
 //
 // The loop is the same for all lanes. A kind of lane is a type that implements laneKind (kind.go): plainLane for the
-// intake and the levels, retryLane, timersLane (timers_lane.go), pausedLane (parking.go). serve.go chooses the kind,
-// and no other code of the loop compares kinds.
+// intake and the levels, retryLane, timersLane (timers_lane.go), pausedLane (parking.go). serve.go chooses the kind.
 //
 // The lanes of pauses are parts of one stream. The stream's owner reads such a lane only while it drains: pauses.go.
 //

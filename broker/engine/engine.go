@@ -29,11 +29,11 @@ import (
 )
 
 const (
-	// refusalsEvery is the minimum interval between two log lines about the refusals of one target.
-	refusalsEvery = time.Minute
-	// maxRefusing is the maximum number of refusing targets that the log names in refusalsEvery. Without this maximum,
-	// targets whose subjects contain ids would fill the log.
-	maxRefusing = 64
+	// refusalLogInterval is the minimum interval between two log lines about the refusals of one target.
+	refusalLogInterval = time.Minute
+	// maxLoggedTargets is the maximum number of refusing targets that the log names in refusalLogInterval. Without this
+	// maximum, targets whose subjects contain ids would fill the log.
+	maxLoggedTargets = 64
 )
 
 // Engine works the lanes that this instance owns. Create an Engine with New; Run does the work.
@@ -78,7 +78,7 @@ func New(cfg Config) *Engine {
 	log := cfg.Settings.Log
 	return &Engine{
 		Config: cfg, names: cfg.Keys.Policy.Names, log: log, ready: make(chan struct{}),
-		refusals: ratelog.NewKeyed(log, refusalsEvery, maxRefusing),
+		refusals: ratelog.NewKeyed(log, refusalLogInterval, maxLoggedTargets),
 	}
 }
 
@@ -88,26 +88,26 @@ func New(cfg Config) *Engine {
 func (e *Engine) Run(ctx context.Context, lanes []streams.Spec, s Services) error {
 	e.Services, e.budget = s, newBudget(e.Settings.HoldBytes, len(lanes))
 	errs := make([]error, len(lanes))
-	var starting, all sync.WaitGroup
+	var starting, running sync.WaitGroup
 	e.watermark.Expect(len(lanes))
 	for n, l := range lanes {
 		starting.Add(1)
-		all.Go(func() { errs[n] = e.serve(ctx, l, sync.OnceFunc(starting.Done)) })
+		running.Go(func() { errs[n] = e.serve(ctx, l, sync.OnceFunc(starting.Done)) })
 	}
-	all.Go(func() {
+	running.Go(func() {
 		if starting.Wait(); ctx.Err() == nil {
 			close(e.ready)
 		}
 	})
-	all.Wait()
+	running.Wait()
 	return errors.Join(errs...)
 }
 
 // Ready returns a channel that is closed when every lane that this instance owns is being read.
 func (e *Engine) Ready() <-chan struct{} { return e.ready }
 
-// Wake makes the loop of every lane turn. The caller calls Wake when a connection is restored, so that due messages are
-// sent immediately.
+// Wake wakes the loop of every lane. The caller calls Wake when a connection is restored, so that due messages are sent
+// immediately.
 func (e *Engine) Wake() {
 	for _, w := range e.roster.running() {
 		w.mail.Put(reconnected{})
@@ -139,10 +139,10 @@ func (e *Engine) works(l levels.Level) bool {
 	}
 }
 
-// Lanes returns the states of all lanes, also of those that other instances own. It waits for no loop, and sends no
+// Lanes returns the states of all lanes, including the lanes of other instances. It waits for no loop, and sends no
 // request.
 func (e *Engine) Lanes() []stats.LaneStatus {
-	var all []stats.LaneStatus
+	var lanes []stats.LaneStatus
 	now := time.Now()
 	owned := make(map[string]*worker)
 	for _, w := range e.roster.running() {
@@ -159,24 +159,24 @@ func (e *Engine) Lanes() []stats.LaneStatus {
 			l.Owned, l.Live, l.Level = e.ownsPaused.Load(), e.ownsPaused.Load(), ""
 			l.Pending = e.Pauses.ParkedMessages()
 		}
-		all = append(all, l)
+		lanes = append(lanes, l)
 	}
-	slices.SortFunc(all, stats.CompareLanes)
-	return all
+	slices.SortFunc(lanes, stats.CompareLanes)
+	return lanes
 }
 
-// Alive returns nil if the loop of every lane turns before ctx ends. It does not check NATS.
+// Alive returns nil if the loop of every lane responds before ctx ends. It does not check NATS.
 func (e *Engine) Alive(ctx context.Context) error {
 	workers := e.roster.running()
 	stuck := make([]error, len(workers))
 	var asking sync.WaitGroup
 	for i, w := range workers {
-		asking.Go(func() { // concurrently: one hanging loop must not use up the time of the others
+		asking.Go(func() { // concurrently: one blocked loop must not use up the time for the others
 			select {
 			case w.ping <- struct{}{}:
 			case <-w.ended:
 			case <-ctx.Done():
-				stuck[i] = fmt.Errorf("the loop of %s does not turn", w.lane.Stream)
+				stuck[i] = fmt.Errorf("the loop of %s is stuck", w.lane.Stream)
 			}
 		})
 	}

@@ -28,7 +28,7 @@ func (w *worker) fire(f *flight, m moment) {
 		return // the next owner fires it
 	}
 	w.flights.unanswered++
-	w.early.Sent(w.clock.Base(), f.request.Due, m.local)
+	w.earlyCheck.Sent(w.clock.Base(), f.request.Due, m.local)
 	d := deliver.Message{
 		Target: f.request.Target, Mode: f.request.Mode, Data: f.Data, Size: f.size,
 		PutHeader: f.request.PutTargetHeader, // the request is unchanged until done is called
@@ -81,7 +81,7 @@ func (e delivered) handle(w *worker, m moment) {
 func (w *worker) lateness(f *flight, at leader.Time) time.Duration {
 	since := leader.At(f.request.Due)
 	if f.request.Reservation != "" {
-		since = f.when()
+		since = f.nextAttempt()
 	}
 	if w.plan.resumed.After(since) {
 		since = w.plan.resumed

@@ -30,9 +30,9 @@ type (
 	}
 	runRead struct { // the event that the reads of the sets of a debounced run have ended
 		*flight
-		from uint64    // the generation of the first set
-		at   time.Time // when the first set was stored
-		err  error
+		first   uint64    // the generation of the first set
+		firstAt time.Time // when the first set was stored
+		err     error
 	}
 )
 
@@ -42,13 +42,13 @@ func timerStep(m moment, f *flight, s role.Step) step {
 	case role.Hold:
 		return step{kind: hold, at: s.At}
 	case role.BackOff:
-		again := backOffStep(m, f)
+		backOff := backOffStep(m, f)
 		if s.Reason != "" {
-			again.line = &logLine{slog.LevelError,
+			backOff.line = &logLine{slog.LevelError,
 				"the firing of a timer cannot be stored, will retry: check the limits of the stream, the account and the server",
 				[]any{"reason", s.Reason}}
 		}
-		return again
+		return backOff
 	case role.Repeat:
 		return repeatLater(m, f, s.Err)
 	case role.Examine, role.ReadEarlier:
@@ -62,7 +62,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 	case role.Drop:
 		return step{kind: arrive}
 	case role.Dead:
-		return step{kind: dead, problem: s.Why}
+		return step{kind: dead, problem: s.Problem}
 	}
 	panic("bug: unknown step of a timer")
 }
@@ -75,15 +75,15 @@ func (w *worker) claim(f *flight, m moment) {
 	if !w.claimInProcess(f, m) {
 		return
 	}
-	fires := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
-	if fires == nil {
+	firing := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
+	if firing == nil {
 		if !w.timers.stream.HasOutcome(f.timer) {
 			w.countMissed(f.timer) // if an outcome is to be stored, the missed occurrences count when it is stored
 		}
 		w.remove(f)
 		return
 	}
-	w.publish(w.timers.stream.Name(), fires, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
+	w.publish(w.timers.stream.Name(), firing, func(a storeAnswer) { w.mail.Put(claimAnswered{f, a}) })
 }
 
 // claimInProcess claims the firing of a timer for this message, among the messages of this process. If another message
@@ -129,9 +129,9 @@ func (w *worker) becomeMessage(f *flight, r message.Request) {
 
 // readState reads the state of a timer from the leader.
 func (w *worker) readState(f *flight) {
-	subject, generation, read := f.timer.Subject, f.timer.Generation, w.timers.stream.Look
+	subject, generation, read := f.timer.Subject, f.timer.Generation, w.timers.stream.ReadState
 	if f.timer.FirstRead() {
-		read = w.timers.stream.LookAtRound
+		read = w.timers.stream.ReadRoundState
 	}
 	w.ask(func(ctx context.Context) event {
 		state, err := read(ctx, subject, generation)
@@ -144,15 +144,15 @@ func (w *worker) readState(f *flight) {
 func (w *worker) readEarlier(f *flight) {
 	if subject, generation := f.timer.Subject, f.timer.Generation; f.timer.Debounced() {
 		w.ask(func(ctx context.Context) event {
-			from, at, err := w.timers.stream.RunOf(ctx, subject, generation)
-			return runRead{f, from, at, err}
+			first, at, err := w.timers.stream.RunOf(ctx, subject, generation)
+			return runRead{f, first, at, err}
 		})
 		return
 	}
-	f.timer.Asked = true
+	f.timer.EarlierRead = true
 	subject, series, generation := f.timer.Subject, f.request.Origin().Series, f.timer.Generation
 	w.ask(func(ctx context.Context) event {
-		settled, alone, err := w.timers.stream.BeforeSettled(ctx, subject, series, generation)
+		settled, alone, err := w.timers.stream.ReadEarlier(ctx, subject, series, generation)
 		return earlierRead{f, settled, alone, err}
 	})
 }
@@ -171,7 +171,7 @@ func (e runRead) handle(w *worker, m moment) {
 		w.retryRead(f, m, e.err)
 		return
 	}
-	f.request.Due = f.timer.RunRead(e.from, e.at)
+	f.request.Due = f.timer.RunRead(e.first, e.firstAt)
 	f.tries = 0
 	w.proceed(f, m)
 }
@@ -182,12 +182,12 @@ func (e earlierRead) handle(w *worker, m moment) {
 	switch {
 	case e.err != nil:
 		w.retryRead(f, m, e.err)
-	case !e.settled && f.when().After(m.now):
-		w.flights.hold(f, f.when()) // when the timer is due, it is read again
+	case !e.settled && f.nextAttempt().After(m.now):
+		w.flights.hold(f, f.nextAttempt()) // when the timer is due, it is read again
 	case !e.settled:
 		w.apply(f, backOffStep(m, f), m)
 	default:
-		f.timer.BeforeSettled(e.alone)
+		f.timer.SettleEarlier(e.alone)
 		f.tries = 0
 		w.proceed(f, m)
 	}
@@ -207,13 +207,13 @@ func (e examined) handle(w *worker, m moment) {
 	switch s.Kind {
 	case role.Restart:
 		w.restart(f, entry, e.state.In.Data)
-		f.timer.Read(e.state)
+		f.timer.TakeState(e.state)
 	case role.Deliver:
 		if !w.claimInProcess(f, m) {
 			return
 		}
 		f.problem, f.Data = entry.Problem, e.state.In.Data
-		w.becomeMessage(f, f.timer.Found(e.state))
+		w.becomeMessage(f, f.timer.ContinueFiring(e.state))
 	}
 	w.apply(f, timerStep(m, f, s), m)
 }

@@ -22,28 +22,28 @@ func TestDecideTimer(t *testing.T) {
 	settled := func(a *role.Alarm) { a.Stage, a.Entry = role.Settled, 9 }
 	past := message.Request{Expires: after(2 * sec)}
 	for _, tt := range []struct {
-		name    string
-		timer   role.Alarm
-		kind    laneKind
-		delay   time.Duration
-		due     time.Duration // after it was stored
-		now     time.Duration
-		crowded bool
-		guess   bool // the time is an estimate
-		request message.Request
-		problem *message.Problem
-		want    string
+		name     string
+		timer    role.Alarm
+		kind     laneKind
+		delay    time.Duration
+		due      time.Duration // after it was stored
+		now      time.Duration
+		crowded  bool
+		estimate bool // the time is an estimate
+		request  message.Request
+		problem  *message.Problem
+		want     string
 	}{
 		{name: "due now", timer: set, want: "claim"},
 		{name: "a nanosecond before", timer: set, due: 2 * sec, now: 2*sec - 1, want: "hold until 2s"},
-		{name: "due, as far as is guessed", timer: set, due: sec, now: sec, guess: true, want: "hold until 1s"},
+		{name: "due by an estimate", timer: set, due: sec, now: sec, estimate: true, want: "hold until 1s"},
 		{name: "due and in doubt", timer: marker, want: "examine"},
-		{name: "due sooner than it would be armed", timer: set, due: sec - 1, want: "hold until 999.999999ms"},
+		{name: "due before the marker would be sent", timer: set, due: sec - 1, want: "hold until 999.999999ms"},
 		{name: "far", timer: set, due: time.Hour, want: "hold until 10s"},
-		{name: "not so far", timer: set, due: 12 * sec, want: "hold until 6s"},
-		{name: "far, and rested", timer: set, due: time.Hour, now: 10 * sec, want: "hop into 30m"},
-		{name: "far, and there is little room", timer: set, due: time.Hour, crowded: true, want: "hop into 30m"},
-		{name: "within the horizon when it has rested", timer: set, due: 4 * sec, now: sec, want: "hold until 4s"},
+		{name: "less far", timer: set, due: 12 * sec, want: "hold until 6s"},
+		{name: "far, after its wait", timer: set, due: time.Hour, now: 10 * sec, want: "hop into 30m"},
+		{name: "far, memory short", timer: set, due: time.Hour, crowded: true, want: "hop into 30m"},
+		{name: "within the horizon after its wait", timer: set, due: 4 * sec, now: sec, want: "hold until 4s"},
 		{name: "a marker that waits", timer: marker, kind: plainLane{}, delay: half, due: half, want: "hold until 30m0s"},
 		{name: "a marker that moves on", timer: marker, kind: plainLane{}, delay: half, due: time.Hour,
 			now: half - 50*time.Millisecond, want: "hop into 30m"},
@@ -54,7 +54,7 @@ func TestDecideTimer(t *testing.T) {
 		{name: "replaced when it was due", timer: with(set, gone), want: "arrive"},
 		{name: "replaced when it may have fired", timer: with(marker, gone), want: "examine"},
 		{name: "replaced when it had fired", timer: with(with(set, fired), gone), want: "fire"},
-		{name: "expired, and nobody has decided", timer: set, now: 3 * sec, request: past, want: "claim"},
+		{name: "expired, firing not stored", timer: set, now: 3 * sec, request: past, want: "claim"},
 		{name: "fired", timer: with(set, fired), want: "fire"},
 		{name: "fired and expired", timer: with(set, fired), now: 3 * sec, request: past, want: "dead: expired"},
 		{name: "bad", timer: set, due: time.Hour, problem: message.Problemf(message.BadTimer, "x"), want: "dead: bad_timer"},
@@ -67,8 +67,8 @@ func TestDecideTimer(t *testing.T) {
 		tt.request.Due = after(tt.due)
 		f := &flight{Message: lane.Message{At: after(0)}, request: tt.request, problem: tt.problem, timer: &tt.timer}
 		p := plan{kind: tt.kind, delay: tt.delay, ladder: mustLadder(t, "1s 5s 1m 30m")}
-		m := moment{now: epoch.Add(tt.now), proven: !tt.guess, crowded: tt.crowded}
-		if got := next(p, m, f).String(); got != tt.want {
+		m := moment{now: epoch.Add(tt.now), proven: !tt.estimate, crowded: tt.crowded}
+		if got := nextStep(p, m, f).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestTimerStep(t *testing.T) {
 		{role.Step{Kind: role.Deliver}, "decide again"},
 		{role.Step{Kind: role.Remove}, "remove"},
 		{role.Step{Kind: role.Drop}, "arrive"},
-		{role.Step{Kind: role.Dead, Why: message.Problemf(message.TooLarge, "x")}, "dead: too_large"},
+		{role.Step{Kind: role.Dead, Problem: message.Problemf(message.TooLarge, "x")}, "dead: too_large"},
 	} {
 		if got := timerStep(moment{now: epoch, proven: true}, f, tt.step).String(); got != tt.want {
 			t.Errorf("%d: %s, want %s", tt.step.Kind, got, tt.want)

@@ -22,7 +22,7 @@ type flight struct {
 	mark         lane.Mark
 	size         int  // the memory of the message, in bytes: see cost
 	awaitsHop    bool // the message waits on the wheel for a hop
-	grown        int  // the part of size that unpacking has added; zero if the message was never packed
+	growth       int  // the part of size that unpacking has added; zero if the message was never packed
 
 	tries         int          // number of consecutive failed tries that were followed by a backoff
 	silences      int          // number of consecutive deliveries that the target should have acknowledged, and did not
@@ -38,7 +38,7 @@ type flight struct {
 // keyWait keeps a message as it was stored, so that it can be parsed again when more keys are known.
 type keyWait struct {
 	incoming message.Incoming
-	since    time.Time // local; when the message began to wait; zero before await
+	since    time.Time // local; when the message began to wait; zero before beginKeyWait
 }
 
 // hasNewerFormat reports whether a newer broker wrote the message, in a format that this broker cannot read.
@@ -48,8 +48,8 @@ func (f *flight) hasNewerFormat() bool {
 
 func (f *flight) storedAt() leader.Time { return leader.At(f.At) }
 
-// when returns the time of the next attempt to deliver the message.
-func (f *flight) when() leader.Time { return leader.At(f.request.NextAttempt()) }
+// nextAttempt returns the time of the next attempt to deliver the message: the due time, or the time of a retry.
+func (f *flight) nextAttempt() leader.Time { return leader.At(f.request.NextAttempt()) }
 
 // publish is a message that the worker publishes into one of our streams. Each repetition publishes the same message
 // into the same stream under the same id, so that the stream recognises a duplicate. The worker makes the headers again
@@ -84,7 +84,6 @@ func (p *publish) header() message.Header {
 	return h
 }
 
-// body returns the body of the publish.
 func (p *publish) body(f *flight) []byte {
 	if p.marker != nil {
 		return nil

@@ -36,8 +36,8 @@ func TestFlightCost(t *testing.T) {
 			f := all.begin(s, lane.Mark{})
 			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
 			f.Header = nil
-			all.hold(f, f.when())
-			all.setOverdue(f, f.when(), true)
+			all.hold(f, f.nextAttempt())
+			all.setOverdue(f, f.nextAttempt(), true)
 			f.sent = &publish{kind: hop, request: &f.request, subject: policy.Names.Hop("1m", f.request.Target)}
 			kept = append(kept, f)
 		}

@@ -34,10 +34,10 @@ const (
 //	halted       until a closing pause is over, in the order of due times
 //	unchecked    until one of maxChecks requests about duplicates has ended
 //
-// A message in expanded needs no further memory, so it must not wait behind packed messages, which do. Only the lane's
-// loop uses flights.
+// A message in expanded needs no further memory, so it must not wait behind packed messages, which need memory. Only
+// the lane's loop uses flights.
 type flights struct {
-	wheel     *wheel.Wheel[waiting]
+	wheel     *wheel.Wheel[wheelEntry]
 	expanded  *wheel.Wheel[*flight]
 	overdue   *wheel.Wheel[struct{}] // the times since which messages are overdue
 	untimed   []*flight
@@ -63,7 +63,7 @@ type flights struct {
 
 func newFlights(a *account) *flights {
 	return &flights{
-		wheel: wheel.New[waiting](), expanded: wheel.New[*flight](), overdue: wheel.New[struct{}](),
+		wheel: wheel.New[wheelEntry](), expanded: wheel.New[*flight](), overdue: wheel.New[struct{}](),
 		account: a, newerFormat: make(map[*flight]struct{}),
 	}
 }
@@ -80,11 +80,11 @@ func (f *flights) begin(s lane.Message, m lane.Mark) *flight {
 // it into expanded.
 func (f *flights) hold(fl *flight, until leader.Time) {
 	switch {
-	case fl.grown == 0:
+	case fl.growth == 0:
 		if fl.awaitsHop {
 			f.hopWaits++
 		}
-		fl.wheelHandle = f.wheel.Add(until.Stamp(), waiting{flight: fl})
+		fl.wheelHandle = f.wheel.Add(until.Stamp(), wheelEntry{flight: fl})
 	case !f.pack(fl, until):
 		fl.awaitsHop = false
 		f.expanded.Add(until.Stamp(), fl)
@@ -144,13 +144,13 @@ func (f *flights) wakeTime() (leader.Time, bool) {
 		due, ok := f.expanded.Next()
 		return leader.At(due), ok
 	}
-	return f.next()
+	return f.nextTime()
 }
 
-// next returns the time of the first message on the wheel.
-func (f *flights) next() (leader.Time, bool) {
+// nextTime returns the time of the first message on the wheel.
+func (f *flights) nextTime() (leader.Time, bool) {
 	due, ok := f.wheel.Next()
-	if expanded, some := f.expanded.Next(); some && (!ok || expanded.Before(due)) {
+	if expanded, found := f.expanded.Next(); found && (!ok || expanded.Before(due)) {
 		return leader.At(expanded), true
 	}
 	return leader.At(due), ok
@@ -175,7 +175,7 @@ func (f *flights) setOverdue(fl *flight, since leader.Time, overdue bool) {
 func (f *flights) oldestOverdue() (since leader.Time, ok bool) {
 	first, ok := f.overdue.Next()
 	since = leader.At(first)
-	if next, some := f.next(); some && (!ok || next.Add(lookahead).Before(since)) {
+	if next, found := f.nextTime(); found && (!ok || next.Add(lookahead).Before(since)) {
 		return next.Add(lookahead), true
 	}
 	return since, ok
@@ -185,14 +185,14 @@ func (f *flights) oldestOverdue() (since leader.Time, ok bool) {
 func (f *flights) end(fl *flight) {
 	f.count--
 	f.bytes -= fl.size
-	f.growth -= fl.grown
+	f.growth -= fl.growth
 	f.overdue.Remove(fl.overdueHandle)
 	delete(f.newerFormat, fl)
 }
 
-// await counts a message whose seal has an unknown key. It reports whether the message may wait, by maxKeyWaits and
-// maxKeyWaitBytes.
-func (f *flights) await(fl *flight, local time.Time) (room bool) {
+// beginKeyWait counts a message whose seal has an unknown key. It reports whether the message may wait, by maxKeyWaits
+// and maxKeyWaitBytes.
+func (f *flights) beginKeyWait(fl *flight, local time.Time) (room bool) {
 	if fl.keyWait.since.IsZero() {
 		fl.keyWait.since = local
 		f.keyWaits++
@@ -201,7 +201,7 @@ func (f *flights) await(fl *flight, local time.Time) (room bool) {
 	return f.keyWaits <= maxKeyWaits && f.keyWaitBytes <= maxKeyWaitBytes
 }
 
-// endKeyWait ends a wait that await began.
+// endKeyWait ends a wait that beginKeyWait began.
 func (f *flights) endKeyWait(fl *flight) {
 	fl.keyWait = nil
 	f.keyWaits--

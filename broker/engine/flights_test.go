@@ -25,7 +25,7 @@ func TestFlightsAreCounted(t *testing.T) {
 	f.hold(first, epoch)
 	f.untimed = append(f.untimed, second)
 	if got := f.waiting(); got != 2 {
-		t.Errorf("%d wait, want 2", got)
+		t.Errorf("%d messages wait, want 2", got)
 	}
 	f.setOverdue(first, epoch, true)
 	for _, fl := range f.takeDue(epoch) {
@@ -58,7 +58,7 @@ func TestOldestOverdue(t *testing.T) {
 	}
 	f.setOverdue(moving, leader.Time{}, false)
 	if got, _ := f.oldestOverdue(); got != epoch.Add(lookahead) {
-		t.Errorf("with the message on the wheel alone: %s, want %s", got.Sub(epoch), lookahead)
+		t.Errorf("with only the message on the wheel: %s, want %s", got.Sub(epoch), lookahead)
 	}
 }
 
@@ -70,17 +70,17 @@ func TestRoomForKeyWaits(t *testing.T) {
 	for range maxKeyWaits {
 		fl := &flight{size: 1, keyWait: &keyWait{incoming: message.Incoming{}}}
 		all = append(all, fl)
-		if !f.await(fl, local) || !f.await(fl, local.Add(time.Second)) {
+		if !f.beginKeyWait(fl, local) || !f.beginKeyWait(fl, local.Add(time.Second)) {
 			t.Fatalf("no room for number %d", len(all))
 		}
 	}
 	more := &flight{size: 1, keyWait: new(keyWait)}
-	if f.await(more, local) {
+	if f.beginKeyWait(more, local) {
 		t.Error("there is room for more messages than maxKeyWaits")
 	}
 	f.endKeyWait(more)
 	f.endKeyWait(all[0])
-	if large := (&flight{size: maxKeyWaitBytes, keyWait: new(keyWait)}); f.await(large, local) {
+	if large := (&flight{size: maxKeyWaitBytes, keyWait: new(keyWait)}); f.beginKeyWait(large, local) {
 		t.Error("there is room for more bytes than maxKeyWaitBytes")
 	}
 }

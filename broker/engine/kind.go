@@ -10,7 +10,7 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// laneKind is the behaviour in which kinds of lanes differ. A kind of lane is a type that embeds plainLane and
+// laneKind is the behaviour in which kinds of lanes differ. Each kind other than plainLane embeds plainLane and
 // overrides some methods.
 type laneKind interface {
 	// source returns the description of the messages to read.
@@ -29,13 +29,13 @@ type laneKind interface {
 	yields(local time.Time) bool
 	// commit removes the messages up to todo.upTo from the stream, or stores this position as a cursor.
 	commit(ctx context.Context, c *committer, todo commit) error
-	// idle sends requests to JetStream that do not depend on a message. It returns the time until the next request.
-	idle(w *worker, m moment) time.Duration
+	// poll sends periodic requests to JetStream. It returns the time until the next request.
+	poll(w *worker, m moment) time.Duration
 	// report completes a report with the fields in which the kind differs.
 	report(w *worker, r *stats.Report)
 }
 
-// source describes the messages of a lane.
+// source describes the messages of a lane, and the lane's share of the memory.
 type source struct {
 	filter string  // the subjects of a lane that is only a part of its stream; empty for a whole stream
 	cursor string  // the subject of the lane's stored cursor, whose arrival commits nothing; empty for none
@@ -78,12 +78,12 @@ func (plainLane) commit(ctx context.Context, c *committer, todo commit) error {
 	return c.api.Purge(ctx, c.stream, todo.upTo+1)
 }
 
-// idle requests the number of the lane's messages while the lane is not being read.
-func (plainLane) idle(w *worker, m moment) time.Duration {
+// poll requests the number of the lane's messages while the lane is not being read.
+func (plainLane) poll(w *worker, m moment) time.Duration {
 	if w.wantsMore(m.local) {
 		return forever
 	}
-	return w.count(m.local, countEvery)
+	return w.count(m.local, countInterval)
 }
 
 func (plainLane) report(*worker, *stats.Report) {}

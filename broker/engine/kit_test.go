@@ -75,7 +75,7 @@ func (s step) String() string {
 	case backOff:
 		return "back off until " + s.at.Sub(epoch).String()
 	case pace:
-		return "wait for a turn at " + leader.At(s.request.RetryAt).Sub(epoch).String() + " of " + s.request.Reservation
+		return "pace until " + leader.At(s.request.RetryAt).Sub(epoch).String() + " of " + s.request.Reservation
 	case hop:
 		return "hop into " + s.level.Name
 	case retry:

@@ -6,17 +6,16 @@ import "sync"
 // loop bounds the number of answers that it waits for, and so the length of the queue. A channel with that capacity
 // would cost megabytes on every idle lane.
 type mailbox[T any] struct {
-	mu    sync.Mutex    // guards items and taken
-	items []T           // put since the last Take
-	taken []T           // returned by the last Take; the next Take reuses its memory
-	bell  chan struct{} // one slot; full if an item was put since the loop last received
+	mu     sync.Mutex    // guards items and taken
+	items  []T           // put since the last Take
+	taken  []T           // returned by the last Take; the next Take reuses its memory
+	signal chan struct{} // one slot; full if an item was put since the loop last received
 }
 
-// newMailbox returns an empty mailbox.
-func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{bell: make(chan struct{}, 1)} }
+func newMailbox[T any]() *mailbox[T] { return &mailbox[T]{signal: make(chan struct{}, 1)} }
 
 // Signal returns a channel that has a value after a Put. The loop must receive the value, and then call Take.
-func (m *mailbox[T]) Signal() <-chan struct{} { return m.bell }
+func (m *mailbox[T]) Signal() <-chan struct{} { return m.signal }
 
 // Put adds an item; it never blocks.
 func (m *mailbox[T]) Put(item T) {
@@ -24,7 +23,7 @@ func (m *mailbox[T]) Put(item T) {
 	m.items = append(m.items, item)
 	m.mu.Unlock()
 	select {
-	case m.bell <- struct{}{}:
+	case m.signal <- struct{}{}:
 	default:
 	}
 }
@@ -33,7 +32,7 @@ func (m *mailbox[T]) Put(item T) {
 func (m *mailbox[T]) Take() []T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	clear(m.taken) // so that no old item stays reachable
+	clear(m.taken) // keeps no old item reachable
 	m.items, m.taken = m.taken[:0], m.items
 	return m.taken
 }

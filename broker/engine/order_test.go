@@ -22,18 +22,18 @@ func TestStampsThatFallBack(t *testing.T) {
 	store(1, 3*time.Second) // stamped by the first leader
 	for seq := range uint64(299) {
 		if !w.wantsMore(base) {
-			t.Fatalf("after %d messages it waits for the first to be due", seq+1)
+			t.Fatalf("after %d messages, reading waits until the first is due", seq+1)
 		}
 		store(seq+2, 8*time.Second)
 	}
 	now := leader.At(base.Round(0))
-	if next, ok := w.flights.next(); !ok || next.Sub(now) > 2*time.Second+time.Millisecond {
+	if next, ok := w.flights.nextTime(); !ok || next.Sub(now) > 2*time.Second+time.Millisecond {
 		t.Fatalf("the next message is due %s from now, want 2s: a message behind the first", next.Sub(now))
 	}
 	n := 0
 	for _, f := range w.flights.takeDue(now.Add(2 * time.Second)) {
 		if f.Sequence == 1 {
-			t.Error("the first came before it was due")
+			t.Error("the first message was sent before its due time")
 		}
 		n++
 	}
@@ -64,11 +64,11 @@ func TestDueBeforeLaterRead(t *testing.T) {
 			w.send(m, then)
 			sent := *w.engine.Deliver.(*recorder)
 			if len(sent) != count {
-				t.Fatalf("%d were sent, want %d", len(sent), count)
+				t.Fatalf("%d messages were sent, want %d", len(sent), count)
 			}
 			for i, m := range sent {
 				if want := fmt.Sprint(i + 1); string(m.Data) != want {
-					t.Fatalf("number %s was sent where %s should have been", m.Data, want)
+					t.Fatalf("message %s was sent, want %s", m.Data, want)
 				}
 			}
 		})
@@ -115,7 +115,7 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 		t.Helper()
 		wait = w.send(moment{now: leader.At(base.Round(0).Add(at.Sub(base))), proven: true}, at)
 		if sent := *w.engine.Deliver.(*recorder); len(sent) != want {
-			t.Fatalf("%d were sent after %s, want %d", len(sent), at.Sub(base), want)
+			t.Fatalf("%d messages were sent after %s, want %d", len(sent), at.Sub(base), want)
 		}
 		return wait
 	}
@@ -128,7 +128,7 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 	answer(12) // of 32; the other messages have a silent target
 	read(12, base)
 	if wait := expect(base, 48); wait != answerWait {
-		t.Errorf("it waits %s for answers, want %s", wait, answerWait)
+		t.Errorf("the lane waits %s for answers, want %s", wait, answerWait)
 	}
 	expect(base.Add(answerWait-1), 48)
 	then := base.Add(answerWait)

@@ -37,7 +37,7 @@ func (l pausedLane) parse(w *worker, f *flight, in message.Incoming) {
 }
 
 func (l pausedLane) due(p plan, m moment, f *flight) step {
-	if own, ok := m.pauses.Get(l.pause); ok && own.State == pause.Paused {
+	if p, ok := m.pauses.Get(l.pause); ok && p.State == pause.Paused {
 		return step{kind: hold, at: m.now.Add(haltWait)} // the pause is active again: this worker stops soon
 	}
 	return l.plainLane.due(p, m, f)
@@ -82,8 +82,8 @@ func (p *parking) begin(local time.Time) {
 	p.unanswered++
 }
 
-// answered records an answer. It ignores a timeout, because the message is published again.
-func (p *parking) answered(a storeAnswer, local time.Time) {
+// recordAnswer records an answer. It ignores a timeout, because the message is published again.
+func (p *parking) recordAnswer(a storeAnswer, local time.Time) {
 	if a.err != nil {
 		return
 	}

@@ -26,7 +26,7 @@ func TestDecideAboutPaused(t *testing.T) {
 		first, second pause.State
 		lane          string // the pause of the lane
 		released      string
-		unable        bool // the stream of paused messages cannot accept it
+		unable        bool // the stream of paused messages cannot accept the message
 		want          string
 	}{
 		{"not paused", pause.Over, pause.Over, "", "", false, "fire"},
@@ -53,13 +53,13 @@ func TestDecideAboutPaused(t *testing.T) {
 			Target: "a.b", Due: after(-time.Minute), RetryAt: after(-time.Second), Reservation: "turn", Attempts: 2,
 			ResumedPause: cmp.Or(tt.lane, tt.released),
 		}}
-		s := next(p, moment{now: epoch, proven: true, pauses: list(tt.first, tt.second), canPark: !tt.unable}, f)
+		s := nextStep(p, moment{now: epoch, proven: true, pauses: list(tt.first, tt.second), canPark: !tt.unable}, f)
 		got := s.String()
 		switch s.kind {
 		case park:
 			got = "park for " + s.pause
 			if r := *s.request; !r.RetryAt.IsZero() || r.Reservation != "turn" || r.ResumedPause != "" || r.Attempts != 2 {
-				t.Errorf("%s: it is parked as %+v, want its attempts and its turn, and no time", tt.name, r)
+				t.Errorf("%s: parked as %+v, want its attempts and its reservation, and no retry time", tt.name, r)
 			}
 		case halt:
 			got = "halt"
@@ -71,7 +71,7 @@ func TestDecideAboutPaused(t *testing.T) {
 	early := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Target: "a.b", Due: after(1)}}
 	p := plan{kind: plainLane{}, ladder: ladder}
 	m := moment{now: epoch, proven: true, pauses: list(pause.Paused, pause.Over)}
-	if s := next(p, m, early); s.kind != hold {
+	if s := nextStep(p, m, early); s.kind != hold {
 		t.Errorf("before it is due: %s, want hold", s)
 	}
 }
@@ -87,11 +87,11 @@ func TestParkingGivesUp(t *testing.T) {
 		}
 		p.begin(start)
 	}
-	p.answered(storeAnswer{err: errors.New("timeout")}, start.Add(2*parkTimeout))
+	p.recordAnswer(storeAnswer{err: errors.New("timeout")}, start.Add(2*parkTimeout))
 	if p.accepts(start.Add(parkTimeout)) {
 		t.Error("another message is accepted, although nothing was answered")
 	}
-	p.answered(storeAnswer{ack: jsapi.Ack{Stream: "S", Sequence: 1}}, start.Add(time.Hour))
+	p.recordAnswer(storeAnswer{ack: jsapi.Ack{Stream: "S", Sequence: 1}}, start.Add(time.Hour))
 	if !p.accepts(start.Add(time.Hour)) || p.accepts(start.Add(time.Hour+parkTimeout)) {
 		t.Error("want messages accepted for parkTimeout after an answer, and not longer")
 	}

@@ -24,9 +24,10 @@ const (
 	minClosing = time.Second
 	// drainTurn is the maximum time for which one lane drains while others wait.
 	drainTurn = 10 * time.Second
-	// The owner looks for messages that were stored too late in the lanes of ended pauses: every sweepSoon in the first
-	// minute after the end, then every sweepEvery while the list contains the pause, and every sweepRarely after that.
-	sweepSoon, sweepEvery, sweepRarely = 5 * time.Second, time.Minute, time.Hour
+	// The owner looks for messages that were stored too late in the lanes of ended pauses. In the first minute after the
+	// end of a pause, it looks every minSweepInterval. Then it looks every sweepInterval while the list contains the
+	// pause, and every maxSweepInterval after that.
+	minSweepInterval, sweepInterval, maxSweepInterval = 5 * time.Second, time.Minute, time.Hour
 )
 
 // pauseLanes works the lanes of pauses while this instance owns their stream.
@@ -36,11 +37,11 @@ type pauseLanes struct {
 	lease lease.Lease // of the stream
 
 	lastDrained string               // the pause whose lane was drained last
-	swept       map[string]time.Time // by id: when the lane of an ended pause was last checked
+	checkedAt   map[string]time.Time // by id: when the lane of an ended pause was last checked
 }
 
 func newPauseLanes(e *Engine, l streams.Spec, held lease.Lease) *pauseLanes {
-	return &pauseLanes{Engine: e, lane: l, lease: held, swept: make(map[string]time.Time)}
+	return &pauseLanes{Engine: e, lane: l, lease: held, checkedAt: make(map[string]time.Time)}
 }
 
 // run drains the lanes of resumed pauses, one after the other, until ctx or the lease ends.
@@ -89,7 +90,7 @@ func (l *pauseLanes) wait(ctx context.Context, changed <-chan struct{}, poll <-c
 // an ended pause may have messages of an instance that learned of the end too late. While no target is paused, all
 // lanes with messages are drained, one after the other.
 func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string, wait time.Duration) {
-	list, wait := l.Pauses.List(), sweepRarely
+	list, wait := l.Pauses.List(), maxSweepInterval
 	if list != nil && l.Pauses.Applied() < list.Version {
 		return nil, drainPoll // the list will be applied soon: a longer wait would delay the first messages
 	}
@@ -98,18 +99,18 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string
 		case pause.Resuming, pause.Closing:
 			ids = append(ids, p.ID)
 		case pause.Over:
-			every := sweepEvery
-			if local.Sub(p.Changed) < sweepEvery {
-				every = sweepSoon
+			every := sweepInterval
+			if local.Sub(p.Changed) < sweepInterval {
+				every = minSweepInterval
 			}
 			wait = min(wait, every)
-			if local.Sub(l.swept[p.ID]) < every {
+			if local.Sub(l.checkedAt[p.ID]) < every {
 				continue
 			}
 			if _, err := l.Pauses.FirstPause(ctx, p.ID); err == nil {
 				ids = append(ids, p.ID)
 			} else {
-				l.swept[p.ID] = local
+				l.checkedAt[p.ID] = local
 			}
 		}
 	}

@@ -67,5 +67,5 @@ func fireAtHome(p plan, m moment, f *flight) step {
 // was stored. This instance sends the message from this lane even if it computes another home, as it may while new
 // settings are rolled out: if it moved the message to that home, the other instance would move the message back.
 func (p plan) movedHome(f *flight) bool {
-	return f.request.Hop > 0 && p.delay > 0 && p.delay <= maxHome && !f.storedAt().Before(f.when())
+	return f.request.Hop > 0 && p.delay > 0 && p.delay <= maxHome && !f.storedAt().Before(f.nextAttempt())
 }

@@ -35,7 +35,7 @@ func TestDueAtItsRate(t *testing.T) {
 		works := func(levels.Level) bool { return tt.works }
 		f := &flight{refusedBy: tt.refused, request: message.Request{Target: tt.target, Due: after(-time.Second)}}
 		m := moment{now: epoch, proven: true, pauses: new(pause.List), works: works}
-		if got := next(p, m, f).String(); got != tt.want {
+		if got := nextStep(p, m, f).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}

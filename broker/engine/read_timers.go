@@ -30,10 +30,10 @@ const (
 func (w *worker) examine(f *flight, m moment) {
 	t := w.timers
 	switch {
-	case f.timer.Stage == role.Pending && t.stream.KnowsBefore(f.timer):
+	case f.timer.Stage == role.Pending && t.stream.KnowsEarlier(f.timer):
 		w.proceed(f, m)
 	case f.timer.Fresh:
-		t.copyQueue = append(t.copyQueue, f) // the pass reads them in batches
+		t.copyQueue = append(t.copyQueue, f) // the next pass reads the queue in batches
 	case f.timer.Loaded, f.timer.Stage == role.Pending:
 		t.bodyQueue = append(t.bodyQueue, f)
 		w.startReads()
@@ -87,21 +87,21 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 	if len(t.copyQueue) == 0 {
 		return forever
 	}
-	pause, failing := t.stream.CopiesPause(m.local)
+	backoff, failing := t.stream.CopiesBackoff(m.local)
 	maxReads := maxCopyReads
 	if failing {
-		w.avoidCopies(m, pause > 0)
+		w.avoidCopies(m, backoff > 0)
 		maxReads = 1 // one request shows whether replicas answer again
 	}
-	if pause > 0 {
-		return pause
+	if backoff > 0 {
+		return backoff
 	}
 	for len(t.copyQueue) > 0 && t.copyReads < maxReads && !w.stopped.Load() {
 		batch, bytes := copied{}, 0
 		var subjects []string
 		for len(t.copyQueue) > 0 && len(subjects) < role.MaxCopies {
 			f := t.copyQueue[0]
-			share, ahead := int64(loadShare), f.when().After(m.now)
+			share, ahead := int64(loadShare), f.nextAttempt().After(m.now)
 			if ahead {
 				share *= 2
 			}
@@ -113,7 +113,7 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 					break
 				}
 				t.copyQueue = t.copyQueue[1:]
-				w.flights.hold(f, f.when())
+				w.flights.hold(f, f.nextAttempt())
 				continue
 			}
 			t.copyQueue = t.copyQueue[1:]
@@ -132,17 +132,17 @@ func (w *worker) startCopies(m moment) (wait time.Duration) {
 	return forever
 }
 
-// avoidCopies handles the queued markers while replicas do not answer. The leader is asked for due timers, but only for
-// as many as are read concurrently: thousands of reads would take longer than a replica needs to answer again. During a
-// pause, a timer that is not due waits until it is due.
-func (w *worker) avoidCopies(m moment, paused bool) {
+// avoidCopies handles the queued markers while replicas do not answer. It reads due timers from the leader, but at most
+// maxLeaderReads at a time: thousands of reads would take longer than a replica needs to answer again. During a
+// backoff, a timer that is not due waits until it is due.
+func (w *worker) avoidCopies(m moment, backingOff bool) {
 	t := w.timers
 	queue := t.copyQueue
 	t.copyQueue = queue[:0]
 	for _, f := range queue {
-		switch ahead := f.when().After(m.now); {
-		case ahead && paused:
-			w.flights.hold(f, f.when())
+		switch ahead := f.nextAttempt().After(m.now); {
+		case ahead && backingOff:
+			w.flights.hold(f, f.nextAttempt())
 		case ahead, len(t.leaderQueue)+t.leaderReads >= maxLeaderReads:
 			t.copyQueue = append(t.copyQueue, f)
 		default:
@@ -169,10 +169,10 @@ func (e copied) handle(w *worker, m moment) {
 				w.restart(f, entry, in.Data)
 			}
 			w.apply(f, timerStep(m, f, s), m)
-		case e.err != nil && f.when().After(m.now):
+		case e.err != nil && f.nextAttempt().After(m.now):
 			f.timer.Fresh = false
 			w.unload(f)
-			w.flights.hold(f, f.when())
+			w.flights.hold(f, f.nextAttempt())
 		default:
 			f.timer.Fresh = false
 			w.examine(f, m)
@@ -215,8 +215,9 @@ func (w *worker) startReads() {
 	}
 }
 
-// nextRead takes the next timer to be read from the leader from its queue. It returns nil if there is none, or no
-// memory for its body. The timers whose body is in memory come first, because the others may wait for that memory.
+// nextRead takes the next timer to be read from the leader from its queue. It returns nil if no timer is queued, or if
+// there is no memory for the timer's body. Timers whose body is in memory come first, because the other timers may wait
+// for that memory.
 func (w *worker) nextRead() (f *flight) {
 	t := w.timers
 	switch {

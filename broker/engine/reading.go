@@ -58,7 +58,7 @@ func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
 
 // adopt begins an epoch, and reports whether the stream has a new history. If it has, the worker still delivers the
 // messages in memory, but their arrival commits nothing.
-func (r *reading) adopt(e lane.Epoch) (fresh bool) {
+func (r *reading) adopt(e lane.Epoch) (newHistory bool) {
 	if e.NewHistory {
 		r.historyEpoch = e.Number
 		r.cursor.Reset()
@@ -87,9 +87,9 @@ func (r *reading) history() lane.History {
 	return lane.History{Created: r.created, Read: r.last.Sequence, At: r.last.At}
 }
 
-// resumeTime returns the time at which reading resumes. If reading does not pause, later is false. Reading pauses while
-// enough messages are in memory and the last message read leaves the lane more than readAhead from now.
-func (r *reading) resumeTime(messages, bytes int) (at leader.Time, later bool) {
+// resumeTime returns the time at which reading resumes. If reading does not pause, paused is false. Reading pauses
+// while enough messages are in memory and the last message read leaves the lane more than readAhead from now.
+func (r *reading) resumeTime(messages, bytes int) (at leader.Time, paused bool) {
 	if r.last.Sequence == 0 || r.delay <= readAhead || messages < minHeld && bytes < minHeldBytes {
 		return leader.Time{}, false
 	}
@@ -139,8 +139,8 @@ func (w *worker) wantsMore(local time.Time) bool {
 		return false
 	}
 	now, _ := w.clock.Now(local)
-	resume, later := w.reading.resumeTime(w.flights.count, w.flights.bytes)
-	return !later || !now.Before(resume)
+	resume, paused := w.reading.resumeTime(w.flights.count, w.flights.bytes)
+	return !paused || !now.Before(resume)
 }
 
 // full reports whether the lane must read no further message, because the memory for messages, for the cursor or for
@@ -151,9 +151,9 @@ func (w *worker) full() bool {
 		w.timers.count >= 2*maxSettlements || !w.flights.account.Room(w.flights.reserve())
 }
 
-// resumeTime returns the time at which reading resumes. Later is false if reading does not pause, or pauses until
+// resumeTime returns the time at which reading resumes. Known is false if reading does not pause, or pauses until
 // memory becomes free.
-func (w *worker) resumeTime() (at leader.Time, later bool) {
+func (w *worker) resumeTime() (at leader.Time, known bool) {
 	if w.full() {
 		return leader.Time{}, false
 	}
@@ -169,7 +169,7 @@ func (w *worker) charge() {
 // readSome reads an item and the available items after it, at most maxItems in total.
 func (w *worker) readSome(item lane.Item) {
 	for n := 1; ; n++ {
-		w.read(item, time.Now()) // a local time before the item's receipt would put the estimate of the leader's time ahead
+		w.read(item, time.Now()) // an earlier local time would make the estimate of the leader's time too high
 		if n == maxItems || w.full() || !w.lease.Held() {
 			return
 		}
@@ -199,14 +199,14 @@ func (w *worker) read(item lane.Item, local time.Time) {
 	}
 	w.charge()
 	m := w.moment(local)
-	when := f.when()
-	switch first, ok := w.flights.next(); {
-	case f.problem == nil && w.backlog.gather(m.now.Sub(when), w.lane.Delay > 0, m.now, local):
-		w.flights.hold(f, when)
+	attempt := f.nextAttempt()
+	switch first, ok := w.flights.nextTime(); {
+	case f.problem == nil && w.backlog.gather(m.now.Sub(attempt), w.lane.Delay > 0, m.now, local):
+		w.flights.hold(f, attempt)
 	case !m.proven || !w.lease.Held(): // the message waits until the time is proven and the lease is held
 		w.flights.untimed = append(w.flights.untimed, f)
-	case ok && f.problem == nil && !first.After(when) && !when.After(m.now):
-		w.flights.hold(f, when) // earlier messages are due, and are sent in the next pass
+	case ok && f.problem == nil && !first.After(attempt) && !attempt.After(m.now):
+		w.flights.hold(f, attempt) // earlier messages are due, and are sent in the next pass
 	default:
 		w.proceed(f, m)
 		w.charge()

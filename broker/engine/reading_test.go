@@ -23,11 +23,11 @@ func item(epoch, sequence uint64, at time.Time, behind uint64) lane.Item {
 func TestResumeTime(t *testing.T) {
 	r := hourly()
 	if _, later := r.resumeTime(minHeld, minHeldBytes); later {
-		t.Error("nothing was read, and reading pauses")
+		t.Error("no message was read, and reading pauses")
 	}
 	r.record(item(1, 1, after(0), 999))
 	if _, later := r.resumeTime(minHeld-1, minHeldBytes-1); later {
-		t.Error("little is in memory, and reading pauses")
+		t.Error("few messages are in memory, and reading pauses")
 	}
 	for _, much := range [][2]int{{minHeld, 0}, {0, minHeldBytes}} {
 		at, later := r.resumeTime(much[0], much[1])

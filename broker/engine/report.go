@@ -9,11 +9,11 @@ import (
 
 // This file reports the state of a worker's loop for Engine.Lanes.
 
-// countEvery is the interval at which the loop requests the number of a lane's messages while the lane is not being
+// countInterval is the interval at which the loop requests the number of a lane's messages while the lane is not being
 // read. Reading only pauses in a lane with at least minHeld messages or minHeldBytes bytes, so a small lane causes no
 // request. With an interval of a minute, an operator who has published 10,000 messages would for a minute see only the
 // 256 messages that the lane has read.
-const countEvery = 5 * time.Second
+const countInterval = 5 * time.Second
 
 // report updates the lane's gauge. The loop calls report at the end of a pass.
 func (w *worker) report(local time.Time) {
@@ -24,20 +24,20 @@ func (w *worker) report(local time.Time) {
 		WaitingMessages: f.waiting(), NewerMessages: len(f.newerFormat),
 		Pending: uint64(f.count) + r.pending(), Read: r.last.Sequence, Bytes: r.sample.Bytes,
 		MaxBytes: r.sample.MaxBytes, ClockOffset: w.clock.Offset(now, local),
-		UncommittedSince: w.commits.waiting(&r.cursor, local),
+		UncommittedSince: w.commits.uncommittedSince(&r.cursor, local),
 	}
 	w.plan.kind.report(w, &report)
-	if resumes, later := w.resumeTime(); later && resumes.After(now) {
+	if resumes, ok := w.resumeTime(); ok && resumes.After(now) {
 		report.ResumesAt = resumes
 	}
-	report.NextDue, _ = f.next()
+	report.NextDue, _ = f.nextTime()
 	report.OldestDue, _ = f.oldestOverdue()
 	report.ClockRead, _ = w.clock.LastAnswer()
 	w.gauge.Set(report)
 }
 
 // count requests the number of the lane's messages if the last request is older than every. It returns the time until
-// the next request. While the lane is not being read, the number has no other source.
+// the next request. While the lane is not being read, no other source has the number.
 func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 	if wait := w.clock.countedAt.Add(every).Sub(local); wait > 0 {
 		return wait
@@ -49,7 +49,7 @@ func (w *worker) count(local time.Time, every time.Duration) time.Duration {
 
 // countEarly counts the samples that could show early deliveries, and those that did.
 func (w *worker) countEarly(s lane.Sample) {
-	judged, wasEarly := w.early.Judge(w.clock.Base(), s)
+	judged, wasEarly := w.earlyCheck.Judge(w.clock.Base(), s)
 	if judged {
 		w.engine.Tally.EarlyChecks.Add(1)
 	}

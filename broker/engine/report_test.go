@@ -11,8 +11,8 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// idle returns a worker of a level with a delay of an hour, without messages.
-func idle(t *testing.T, now time.Time) *worker {
+// idleWorker returns a worker of a level with a delay of an hour, without messages.
+func idleWorker(t *testing.T, now time.Time) *worker {
 	t.Helper()
 	return atWork(t, streams.Spec{Kind: streams.Level, Delay: time.Hour}, now)
 }
@@ -26,13 +26,13 @@ func (w *worker) statusAt(local time.Time) stats.LaneStatus {
 // TestOverdueWithoutTheTime: a message that waits for the leader's time is not overdue, and hides no overdue message.
 func TestOverdueWithoutTheTime(t *testing.T) {
 	now := time.Now()
-	w := idle(t, now)
+	w := idleWorker(t, now)
 	w.flights.untimed = append(w.flights.untimed, &flight{}) // read an hour after it was stored
 	w.report(now)
 	if got := w.statusAt(now.Add(time.Minute)).Overdue; got != 0 {
-		t.Errorf("overdue by %s, and nothing is", got)
+		t.Errorf("overdue by %s, although no message is overdue", got)
 	}
-	w = idle(t, now)
+	w = idleWorker(t, now)
 	w.flights.hold(&flight{}, leader.At(now.Add(time.Second)))
 	w.report(now)
 	w.flights.untimed = append(w.flights.untimed, &flight{})
@@ -59,7 +59,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 		{"paced", plainLane{}, message.Request{RetryAt: soon, Due: ago, Reservation: "x"}, 0},
 		{"paced after it", retryLane{}, message.Request{RetryAt: soon, Due: ago, Reservation: "x", Attempts: 1}, 0},
 	} {
-		w := idle(t, now)
+		w := idleWorker(t, now)
 		w.plan.kind = test.kind
 		f := &flight{Message: lane.Message{At: now}, request: test.request}
 		w.proceed(f, moment{now: leader.At(now), proven: true})
@@ -74,7 +74,7 @@ func TestOverdueWhileItWaitsAgain(t *testing.T) {
 // becomes unknown.
 func TestStatusOfALoopThatHangs(t *testing.T) {
 	now := time.Now()
-	w := idle(t, now)
+	w := idleWorker(t, now)
 	w.flights.setOverdue(&flight{}, leader.At(now.Add(-time.Second)), true)
 	w.reading.cursor.Done(w.reading.cursor.Begin(1))
 	w.report(now)

@@ -40,7 +40,7 @@ func TestAfterDelivery(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		result   deliver.Result
-		turn     time.Duration
+		wait     time.Duration
 		attempts int // maximum attempts; zero for five
 		failed   int // number of earlier attempts
 		silent   int // number of silences, including this one
@@ -52,19 +52,19 @@ func TestAfterDelivery(t *testing.T) {
 		{name: "silent for the third time", result: silence, silent: silentTries, want: "retry in 1s at 1s after 1"},
 		{name: "disconnected", result: failed(acks.ErrDisconnected), silent: 9, want: "hold until 0s"},
 		{name: "busy", result: failed(errors.New("busy")), silent: 9, want: "back off until 50ms"},
-		{name: "paced", result: paced, turn: time.Minute, want: "wait for a turn at 1m0s of x"},
+		{name: "paced", result: paced, wait: time.Minute, want: "pace until 1m0s of x"},
 		{name: "expired while it waited", result: ended(deliver.Expired), want: "dead: expired"},
 		{name: "no room", result: ended(deliver.NoRoom), failed: 2, want: "retry in 30s at 30s after 2"},
-		{name: "stalled", result: stalled, turn: 7 * time.Second, failed: 2, want: "retry in 5s at 7s after 2"},
-		{name: "stalled for a moment", result: stalled, turn: time.Millisecond, want: "retry in 1s at 1ms after 0"},
+		{name: "stalled", result: stalled, wait: 7 * time.Second, failed: 2, want: "retry in 5s at 7s after 2"},
+		{name: "stalled for a moment", result: stalled, wait: time.Millisecond, want: "retry in 1s at 1ms after 0"},
 		{name: "too large for its target", result: tooLarge, want: "dead: too_large"},
 
 		{name: "refused for the first time", result: refused, want: "retry in 1s at 1s after 1"},
-		{name: "the second", result: refused, failed: 1, want: "retry in 5s at 5s after 2"},
+		{name: "refused for the second time", result: refused, failed: 1, want: "retry in 5s at 5s after 2"},
 		{name: "the last wait", result: refused, failed: 2, want: "retry in 30s at 30s after 3"},
 		{name: "the last wait again", result: refused, failed: 3, want: "retry in 30s at 30s after 4"},
 		{name: "the last attempt", result: refused, failed: 4, want: "dead: undelivered after 5"},
-		{name: "beyond it", result: refused, failed: 7, want: "dead: undelivered after 8"},
+		{name: "after the last attempt", result: refused, failed: 7, want: "dead: undelivered after 8"},
 		{name: "one attempt only", result: refused, attempts: 1, want: "dead: undelivered after 1"},
 		{name: "just before it expires", result: refused, expires: time.Second, want: "retry in 1s at 1s after 1"},
 		{name: "just after it expires", result: refused, expires: time.Second - 1, want: "dead: expired after 1"},
@@ -75,7 +75,7 @@ func TestAfterDelivery(t *testing.T) {
 		if tt.expires > 0 {
 			f.request.Expires = after(tt.expires)
 		}
-		if got := afterDelivery(p, moment{now: epoch}, f, judgeSilence(f, tt.result), tt.turn).String(); got != tt.want {
+		if got := afterDelivery(p, moment{now: epoch}, f, judgeSilence(f, tt.result), tt.wait).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -107,7 +107,7 @@ func TestRetryJitter(t *testing.T) {
 		}
 	}
 	if len(seen) < 1800 {
-		t.Errorf("%d different ones of 2000, want nearly all", len(seen))
+		t.Errorf("%d distinct jitters of 2000, want nearly all", len(seen))
 	}
 }
 
@@ -143,7 +143,7 @@ func TestPolicyByTarget(t *testing.T) {
 	refused := deliver.Result{Outcome: deliver.Refused, Reason: "full"}
 	for _, tt := range []struct {
 		target string
-		asked  int // the client's maximum attempts
+		limit  int // the client's maximum attempts
 		failed int
 		result deliver.Result
 		want   string
@@ -160,10 +160,10 @@ func TestPolicyByTarget(t *testing.T) {
 		{"orders", 0, 3, refused, "dead: undelivered after 4"},
 		{"shop.mail", 0, 0, deliver.Result{Outcome: deliver.NoRoom}, "retry in 30s at 30s after 0"},
 	} {
-		f := &flight{request: message.Request{Target: tt.target, Due: after(0), Attempts: tt.failed, MaxAttempts: tt.asked}}
+		f := &flight{request: message.Request{Target: tt.target, Due: after(0), Attempts: tt.failed, MaxAttempts: tt.limit}}
 		s := afterDelivery(p, moment{now: epoch}, f, tt.result, 0)
 		if got := s.String(); got != tt.want {
-			t.Errorf("%s, %d asked, %d before: %s, want %s", tt.target, tt.asked, tt.failed, got, tt.want)
+			t.Errorf("%s, client maximum %d, %d failed: %s, want %s", tt.target, tt.limit, tt.failed, got, tt.want)
 		}
 	}
 }
@@ -219,7 +219,8 @@ func TestExpiredSaysTheLastReason(t *testing.T) {
 		Message: lane.Message{At: after(0)},
 		request: message.Request{Due: after(0), Expires: after(time.Second), Attempts: 3, LastError: "no stock"},
 	}
-	s := next(plan{kind: plainLane{}, ladder: mustLadder(t, "1s")}, moment{now: epoch.Add(time.Minute), proven: true}, f)
+	p := plan{kind: plainLane{}, ladder: mustLadder(t, "1s")}
+	s := nextStep(p, moment{now: epoch.Add(time.Minute), proven: true}, f)
 	const want = "refused 3 times, and not delivered before Delay-Expires 2026-11-20T10:00:01Z; last error: no stock"
 	if s.kind != dead || s.problem.Sentence != want {
 		t.Errorf("got %v: %q, want %q", s, s.problem.Sentence, want)

@@ -24,10 +24,10 @@ func (e *Engine) serve(ctx context.Context, l streams.Spec, ready func()) error 
 			return nil // ctx ended
 		}
 		e.log.Debug("this instance owns a lane", "stream", l.Stream)
-		next, err := e.own(ctx, l, held, decideOwner, ready)
-		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), jsapi.Timeout)
-		if failed := held.Release(release, next); failed != nil {
-			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, failed))
+		next, err := e.workLane(ctx, l, held, decideOwner, ready)
+		releaseCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), jsapi.Timeout)
+		if releaseErr := held.Release(releaseCtx, next); releaseErr != nil {
+			err = errors.Join(err, fmt.Errorf("release %s: %w", l.Stream, releaseErr))
 		}
 		cancel()
 		if ctx.Err() != nil {
@@ -41,9 +41,9 @@ func (e *Engine) serve(ctx context.Context, l streams.Spec, ready func()) error 
 	}
 }
 
-// own works a lane until ctx or the lease ends. It returns the cursor at which the next owner begins. It chooses the
-// laneKind; no other code of the loop compares kinds.
-func (e *Engine) own(
+// workLane works a lane until ctx or the lease ends. It returns the cursor at which the next owner begins. It chooses
+// the laneKind; no other code of the loop compares kinds.
+func (e *Engine) workLane(
 	ctx context.Context, l streams.Spec, held lease.Lease, decideOwner, ready func(),
 ) (next lease.Cursor, err error) {
 	var kind laneKind = plainLane{}

@@ -15,13 +15,13 @@ import (
 // This file removes the entries of settled named timers, while no due message waits.
 
 const (
-	// settleEvery is the interval at which drain retries the required settlements.
-	settleEvery = 100 * time.Millisecond
+	// settleInterval is the interval at which drain retries the required settlements.
+	settleInterval = 100 * time.Millisecond
 	// Settlements wait while more than maxAnswers other answers are outstanding.
 	maxAnswers = 64
 	// Settlements wait while due messages wait, but not if there are more than maxSettlements settlements, or if the first
 	// settlement has waited longer than maxSettlementWait. After a much longer time, another instance would consider the
-	// firing abandoned. With twice maxSettlements settlements, the lane stops reading.
+	// firing abandoned. At twice maxSettlements, the lane stops reading.
 	maxSettlements    = 1 << 16
 	maxSettlementWait = 10 * time.Second
 	// settlementCost is the memory that a settlement takes, in bytes.
@@ -96,7 +96,7 @@ func (w *worker) startSettlements(m moment, local time.Time) {
 		t.queue = t.queue[1:]
 		t.settlements.unanswered++
 		if t.stream.HasOutcome(s.timer) {
-			outcome := t.stream.Over(s.timer, s.request())
+			outcome := t.stream.OutcomeEntry(s.timer, s.request())
 			w.publish(t.stream.Name(), outcome, func(a storeAnswer) { w.mail.Put(outcomeStored{s, a}) })
 			continue
 		}
@@ -130,7 +130,7 @@ func (e outcomeStored) handle(w *worker, m moment) {
 	if step.Kind == role.Remove {
 		w.countMissed(e.timer)
 	}
-	w.settled(e.settlement, step, m)
+	w.continueSettlement(e.settlement, step, m)
 }
 
 func (e removed) handle(w *worker, m moment) {
@@ -139,11 +139,11 @@ func (e removed) handle(w *worker, m moment) {
 	if e.err == nil {
 		w.timers.stream.Removed(e.timer, e.alone)
 	}
-	w.settled(e.settlement, e.timer.AfterRemoval(e.err), m)
+	w.continueSettlement(e.settlement, e.timer.AfterRemoval(e.err), m)
 }
 
-// settled queues the next step of a settlement, or ends the settlement.
-func (w *worker) settled(s *settlement, step role.Step, m moment) {
+// continueSettlement queues the next step of a settlement, or ends the settlement.
+func (w *worker) continueSettlement(s *settlement, step role.Step, m moment) {
 	t := w.timers
 	if !s.timer.MayRepeat() {
 		delete(t.required, s)

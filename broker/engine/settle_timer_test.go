@@ -23,10 +23,10 @@ func TestSettlementsWait(t *testing.T) {
 		"busy with settlements": {func(w *worker) {
 			w.flights.unanswered, w.timers.settlements.unanswered = 90, 30
 		}, 0, false},
-		"bodies are to be read": {func(w *worker) { w.timers.copyQueue = make([]*flight, 1) }, 0, true},
-		"and from the leader":   {func(w *worker) { w.timers.leaderQueue = make([]*flight, 1) }, 0, true},
-		"or earlier rounds":     {func(w *worker) { w.timers.bodyQueue = make([]*flight, 1) }, 0, true},
-		"for long":              {func(w *worker) { w.flights.unanswered = 1000 }, maxSettlementWait + 1, false},
+		"reads from replicas":     {func(w *worker) { w.timers.copyQueue = make([]*flight, 1) }, 0, true},
+		"reads from the leader":   {func(w *worker) { w.timers.leaderQueue = make([]*flight, 1) }, 0, true},
+		"reads of earlier rounds": {func(w *worker) { w.timers.bodyQueue = make([]*flight, 1) }, 0, true},
+		"for long":                {func(w *worker) { w.flights.unanswered = 1000 }, maxSettlementWait + 1, false},
 		"many": {func(w *worker) {
 			w.flights.unanswered, w.timers.count = 1000, maxSettlements+1
 		}, 0, false},
@@ -39,7 +39,7 @@ func TestSettlementsWait(t *testing.T) {
 		w.timers.queue[0].settledAt = now
 		tt.change(w)
 		if got := w.settlementsWait(now.Add(tt.after)); got != tt.want {
-			t.Errorf("%s: they wait %t, want %t", name, got, tt.want)
+			t.Errorf("%s: settlements wait: %t, want %t", name, got, tt.want)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestSettledLeavesMemory(t *testing.T) {
 	f.timer.Size = 1 << 20
 	w.load(f, loadShare)
 	if w.flights.bytes < 1<<20 || w.timers.loadedBytes != 1<<20 {
-		t.Fatalf("its body takes %d of %d bytes", w.timers.loadedBytes, w.flights.bytes)
+		t.Fatalf("the body takes %d of %d bytes", w.timers.loadedBytes, w.flights.bytes)
 	}
 	w.remove(f)
 	if w.flights.count != 0 || w.flights.bytes != 0 || w.timers.loadedBytes != 0 || w.timers.count != 1 {
@@ -61,7 +61,7 @@ func TestSettledLeavesMemory(t *testing.T) {
 			w.flights.count, w.flights.bytes, w.timers.loadedBytes, w.timers.count)
 	}
 	if w.reading.cursor.ArrivedThrough() != 0 {
-		t.Error("it is committed before its entries are removed")
+		t.Error("the message is committed before the entries are removed")
 	}
 	s := w.timers.queue[0]
 	removed{settlement: s}.handle(w, w.moment(now))

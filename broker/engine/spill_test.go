@@ -28,13 +28,13 @@ func TestSpill(t *testing.T) {
 		f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(tt.due)}, refusedBy: tt.refused}
 		p := p
 		p.delay = tt.delay
-		if got := next(p, moment{now: epoch, proven: true, crowded: true}, f).String(); got != tt.want {
+		if got := nextStep(p, moment{now: epoch, proven: true, crowded: true}, f).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
 	long := plan{kind: plainLane{}, ladder: mustLadder(t, "10s 1m")} // both levels are read with pauses
 	f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(3 * time.Second)}}
-	if got, want := next(long, moment{now: epoch, crowded: true}, f).String(), "hold until 3s"; got != want {
+	if got, want := nextStep(long, moment{now: epoch, crowded: true}, f).String(), "hold until 3s"; got != want {
 		t.Errorf("without a level that is read without a pause: %s, want %s", got, want)
 	}
 }
@@ -74,7 +74,7 @@ func stores(t *testing.T, p plan, m moment, due time.Duration) (stored int) {
 	f := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(due)}}
 	stored = 1
 	for range 20 {
-		switch s := next(p, m, f); s.kind {
+		switch s := nextStep(p, m, f); s.kind {
 		case fire:
 			return stored
 		case hold:
@@ -95,11 +95,11 @@ func TestSpillAllocatesNothing(t *testing.T) {
 	p := plan{kind: plainLane{}, ladder: levels.Default(), retries: levels.Default()}
 	far := &flight{Message: lane.Message{At: after(0)}, request: message.Request{Due: after(4 * time.Hour)}}
 	crowded := moment{now: epoch, proven: true, crowded: true}
-	if n := testing.AllocsPerRun(100, func() { holdOrSpill(p, crowded, far, far.when()) }); n != 0 {
-		t.Errorf("to store a message in a level instead of memory allocates %.0f times", n)
+	if n := testing.AllocsPerRun(100, func() { holdOrSpill(p, crowded, far, far.nextAttempt()) }); n != 0 {
+		t.Errorf("the decision to spill a message allocates %.0f times, want 0", n)
 	}
 	const request = 1 // the message's request in the retry lane
 	if n := testing.AllocsPerRun(100, func() { deferStep(p, crowded, far, time.Hour, stalledReason) }); n > request {
-		t.Errorf("to put off a message allocates %.0f times, want %d", n, request)
+		t.Errorf("the decision to defer a message allocates %.0f times, want %d", n, request)
 	}
 }

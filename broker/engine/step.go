@@ -43,26 +43,21 @@ func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	}
 }
 
-// waits returns the waits between the attempts to deliver to a target.
-func (p plan) waits(target string) []levels.Level {
-	return p.retryRules.Lookup(target, p.retries).Levels()
-}
-
 // jitter returns the extra wait after a refusal of a message. The settings of the message's target bound the jitter, as
 // a percentage of the wait. All instances compute the same jitter, so all copies of a message are due at the same time.
-func (p plan) jitter(r message.Request, failed int, wait time.Duration) time.Duration {
+func (p plan) jitter(r message.Request, attempts int, wait time.Duration) time.Duration {
 	limit := wait * time.Duration(p.retryJitter.Lookup(r.Target, 0)) / 100
 	if limit <= 0 {
 		return 0
 	}
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, r.ID, "/", failed) // a hash's Write never fails
+	_, _ = fmt.Fprint(h, r.ID, "/", attempts) // a hash's Write never fails
 	return time.Duration(h.Sum64() % uint64(limit)).Truncate(time.Millisecond)
 }
 
-// allowed returns the number of refusals after which a message becomes a dead letter. The settings of its target
-// determine it; the client may set a smaller number.
-func (p plan) allowed(r message.Request) int {
+// maxAttempts returns the number of refusals after which a message becomes a dead letter. The settings of its target
+// determine this number, and the client may set a smaller number.
+func (p plan) maxAttempts(r message.Request) int {
 	n := p.attemptRules.Lookup(r.Target, p.attempts)
 	if r.MaxAttempts > 0 {
 		n = min(n, r.MaxAttempts)
@@ -74,7 +69,7 @@ func (p plan) allowed(r message.Request) int {
 type moment struct {
 	now      leader.Time
 	local    time.Time // the same moment by the clock of this host
-	proven   bool      // it is proven that the leader's clock has reached now; if false, now is an estimate
+	proven   bool      // the leader's clock has certainly reached now; if false, now is an estimate
 	inMemory int       // number of messages in memory
 	crowded  bool      // memory is short: see holdOrSpill
 	pauses   *pause.List
@@ -103,7 +98,7 @@ const (
 	hold        stepKind = iota // wait on the wheel until the next decision
 	backOff                     // like hold, after a try that failed
 	pace                        // wait for the send time that the target's rate has reserved
-	awaitKey                    // wait until the key of its seal is known
+	awaitKey                    // wait until the key of the message's seal is known
 	halt                        // wait until a closing pause is over
 	hop                         // publish into a level
 	retry                       // publish into a retry lane

@@ -27,7 +27,7 @@ func (w *worker) publishOf(f *flight, s step) *publish {
 	switch s.kind {
 	case hop:
 		p.stream, p.subject = names.LevelStream(s.level.Name), names.Hop(s.level.Name, target)
-		if f.timer != nil && f.timer.Marker() {
+		if f.timer != nil && f.timer.NeedsMarker() {
 			p.subject, p.marker = names.Marker(s.level.Name), f.timer
 		}
 	case retry:
@@ -57,7 +57,7 @@ func (w *worker) store(f *flight) {
 // name another stream.
 func (w *worker) publish(stream string, m *nats.Msg, done func(storeAnswer)) {
 	w.flights.unanswered++
-	w.engine.Write.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (again bool) {
+	w.engine.Write.Publish(m, jsapi.Timeout, func(answer *nats.Msg, err error) (ignored bool) {
 		r, ok := jsapi.ReplyOf(answer, err, stream)
 		if !ok {
 			return true
@@ -86,13 +86,13 @@ func (e stored) handle(w *worker, m moment) {
 		sent.duplicate = a.ack.Sequence
 	}
 	if sent.kind == park {
-		w.parking.answered(a, time.Now())
+		w.parking.recordAnswer(a, time.Now())
 	}
 	s := afterStore(w.plan, m, f, sent, a)
 	if s.kind == arrive {
 		w.countMove(f, m)
 	}
-	if sent.kind == hop && a.refusal() { // s may be a step in this lane, in which the message is overdue later
+	if sent.kind == hop && a.refusal() { // after a step s in this lane, the message may be overdue later
 		w.setOverdue(f, s)
 	}
 	w.apply(f, s, m)
@@ -142,9 +142,9 @@ func (w *worker) check(f *flight) {
 func (e checked) handle(w *worker, m moment) {
 	w.flights.unanswered--
 	w.flights.checks--
-	if waiting := w.flights.unchecked; len(waiting) > 0 {
-		w.flights.unchecked = waiting[1:]
-		w.check(waiting[0])
+	if queue := w.flights.unchecked; len(queue) > 0 {
+		w.flights.unchecked = queue[1:]
+		w.check(queue[0])
 	}
 	switch {
 	case e.err != nil:
@@ -158,7 +158,8 @@ func (e checked) handle(w *worker, m moment) {
 	w.apply(e.flight, afterCheck(m, e.flight, e.ours, e.err), m)
 }
 
-// ask sends a request about a message, with the timeout jsapi.Timeout. The event must count the answer.
+// ask sends a request about a message, with the timeout jsapi.Timeout. The event's handle must decrement
+// flights.unanswered.
 func (w *worker) ask(send func(context.Context) event) {
 	w.flights.unanswered++
 	w.request(jsapi.Timeout, send)

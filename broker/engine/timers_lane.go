@@ -17,8 +17,8 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// timersEvery replaces countEvery in the timers' lane.
-const timersEvery = time.Minute
+// timersCountInterval replaces countInterval in the timers' lane.
+const timersCountInterval = time.Minute
 
 // timersLane is the lane of named timers. Each message of the lane is an entry of a timer. The last entry of a subject
 // is the timer's state.
@@ -79,7 +79,7 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	switch e.Kind {
 	case entry.Set:
 		t.lastSets[f.Subject] = f
-		f.request.Due = f.timer.Follow(predecessor, e)
+		f.request.Due = f.timer.JoinRun(predecessor, e)
 		limit := int(w.lane.MaxMsgSize)
 		if f.problem == nil && e.Replaced == 0 && limit > 0 && f.Size-len(f.Subject) > limit-provision.LevelReserve {
 			f.problem = t.stream.TooLargeToFire(f.timer, len(f.Data))
@@ -88,8 +88,8 @@ func (l *timersLane) parse(w *worker, f *flight, in message.Incoming) {
 	default:
 		f.problem = nil // a broker wrote the entry
 	}
-	l.sweep.NoteDue(t.stream.Ends(e, f.Subject, f.At))
-	if t.stream.Outlives(e, in) {
+	l.sweep.NoteDue(t.stream.Deadline(e, f.Subject, f.At))
+	if t.stream.MustReseal(e, in) {
 		l.sweep.NoteDue(f.At) // a sweep pass must reseal the entry
 	}
 }
@@ -101,7 +101,9 @@ func (l *timersLane) beforeOwnership(w *worker, stored leader.Time) bool {
 	return !w.clock.Known() || stored.Before(since)
 }
 
-func (l *timersLane) deadline(_ plan, f *flight) (at leader.Time, retry bool) { return f.when(), false }
+func (l *timersLane) deadline(_ plan, f *flight) (at leader.Time, retry bool) {
+	return f.nextAttempt(), false
+}
 
 func (l *timersLane) holdsTimers() bool { return true }
 
@@ -109,7 +111,7 @@ func (l *timersLane) yields(local time.Time) bool { return l.yield.active(l.stre
 
 // commit stores the cursor. It purges nothing: entries stay in the stream after they have been read.
 func (l *timersLane) commit(ctx context.Context, _ *committer, todo commit) error {
-	return l.stream.KeepCursor(ctx, timer.Cursor{Next: todo.upTo + 1, Created: todo.history.Created})
+	return l.stream.StoreCursor(ctx, timer.Cursor{Next: todo.upTo + 1, Created: todo.history.Created})
 }
 
 // report counts all entries as pending, because they stay after they have been read. One message of the stream, the
@@ -119,12 +121,12 @@ func (l *timersLane) report(w *worker, r *stats.Report) {
 	r.UnopenedEntries = l.unopened
 }
 
-// idle requests the number of entries, and begins a sweep pass.
-func (l *timersLane) idle(w *worker, m moment) (wait time.Duration) {
+// poll requests the number of entries, and begins a sweep pass.
+func (l *timersLane) poll(w *worker, m moment) (wait time.Duration) {
 	if w.reading.sample.Messages > 1 {
-		wait = w.count(m.local, timersEvery)
+		wait = w.count(m.local, timersCountInterval)
 	} else {
-		wait = l.plainLane.idle(w, m)
+		wait = l.plainLane.poll(w, m)
 	}
 	return min(wait, l.sweepIfDue(w, m))
 }
@@ -166,7 +168,7 @@ func (e passEnded) handle(w *worker, m moment) {
 }
 
 func (e overdueFound) handle(w *worker, m moment) {
-	for _, found := range e.batch.Found {
+	for _, found := range e.batch.Timers {
 		a := found.Alarm
 		if set := w.timers.lastSets[a.Subject]; set != nil && set.Sequence == a.Generation { // already in memory
 			a.End()
@@ -197,4 +199,35 @@ func (l *timersLane) logSeals(w *worker, end role.Pass) {
 		w.limitedLog.Log(slog.LevelError, "timers do not fire, since they are sealed with a secret that is not set here; "+
 			"add it to DELAY_SECRET, after the first one", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
 	}
+}
+
+const (
+	// The timers' lane yields while at least burstFirings firings are in progress in this process.
+	burstFirings = 4096
+	// maxYield is the maximum time for which the lane yields in one burst. A timer that a client sets during a burst may
+	// be late by up to maxYield, because its entry is read late.
+	maxYield = 500 * time.Millisecond
+	// yieldPoll is the interval at which a lane that yields checks whether the burst is over.
+	yieldPoll = 10 * time.Millisecond
+)
+
+// yield decides when the timers' lane reads nothing, so that other lanes can send. If thousands of timers are due at
+// the same time, the stream gets an entry for each firing. Reading such an entry costs as much as publishing it, and no
+// message waits for the read. So the lane reads these entries after the broker has sent the messages. "delaybroker
+// bench rounds" measures the difference.
+type yield struct {
+	burstStart time.Time // local; zero without a burst
+}
+
+// active reports whether the lane yields at a local time, if so many firings are in progress in this process. After
+// maxYield, the lane does not yield again before the burst is over.
+func (y *yield) active(firings int, local time.Time) bool {
+	switch {
+	case firings < burstFirings:
+		y.burstStart = time.Time{}
+		return false
+	case y.burstStart.IsZero():
+		y.burstStart = local
+	}
+	return local.Sub(y.burstStart) < maxYield
 }

@@ -51,7 +51,7 @@ func TestPendingGivesWay(t *testing.T) {
 		}, false, nil},
 	} {
 		for stage, doubt := range map[role.Stage]func(*worker, *flight){
-			role.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.when()) },
+			role.Pending: func(w *worker, f *flight) { w.flights.hold(f, f.nextAttempt()) },
 			role.Doubt: func(w *worker, f *flight) { // the answer to its firing was lost
 				w.timers.claims[f.timer] = struct{}{}
 				w.flights.unanswered++
@@ -62,13 +62,13 @@ func TestPendingGivesWay(t *testing.T) {
 			w.timers.stream.Policy.Keys = tt.keys
 			f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
 			if doubt(w, f); f.timer.Stage != stage || w.flights.waiting() != 1 {
-				t.Fatalf("it is in stage %d, want %d, and %d wait", f.timer.Stage, stage, w.flights.waiting())
+				t.Fatalf("the timer is in stage %d, want %d, and %d messages wait", f.timer.Stage, stage, w.flights.waiting())
 			}
 			entryRead(w, 9, now, tt.header(f))
 			entryRead(w, 10, now, message.Header{"Delay-For": {"2h"}})
 			kept := tt.kept || stage == role.Doubt
 			if got := w.flights.waiting() == 1; got != kept || kept != (f.timer.Stage == role.Doubt) {
-				t.Errorf("%s, in stage %d: it is kept: %t, want %t; it is in stage %d", name, stage, got, kept, f.timer.Stage)
+				t.Errorf("%s, in stage %d: kept: %t, want %t; then in stage %d", name, stage, got, kept, f.timer.Stage)
 			}
 		}
 	}

@@ -40,8 +40,8 @@ type packed struct {
 	wire          int32 // see lane.Message.Size
 }
 
-// waiting is an entry of the wheel: either a flight or a packed message.
-type waiting struct {
+// wheelEntry is an entry of the wheel: either a flight or a packed message.
+type wheelEntry struct {
 	flight *flight
 	packed *packed
 }
@@ -71,13 +71,13 @@ func (f *flights) pack(fl *flight, until leader.Time) bool {
 	if len(p.data) <= maxPackedBody {
 		p.data = bytes.Clone(p.data)
 	}
-	f.wheel.Add(until.Stamp(), waiting{packed: p})
+	f.wheel.Add(until.Stamp(), wheelEntry{packed: p})
 	f.packed++
 	if p.awaitsHop {
 		f.hopWaits++
 	}
 	f.bytes += p.cost() - fl.size
-	f.growth -= fl.grown
+	f.growth -= fl.growth
 	return true
 }
 
@@ -88,10 +88,10 @@ func (f *flights) unpack(p *packed) *flight {
 		mark:    p.mark, overdueHandle: p.overdueHandle, awaitsHop: p.awaitsHop, size: int(p.size),
 		request: message.Unpack(p.request),
 	}
-	fl.grown = fl.size - p.cost()
+	fl.growth = fl.size - p.cost()
 	f.packed--
-	f.bytes += fl.grown
-	f.growth += fl.grown
+	f.bytes += fl.growth
+	f.growth += fl.growth
 	return fl
 }
 

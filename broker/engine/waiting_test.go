@@ -32,7 +32,7 @@ func TestWaitingCost(t *testing.T) {
 			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
 			f := all.begin(s, cursor.Begin(seq+1))
 			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
-			all.packOrHold(f, f.when().Add(time.Duration(seq)), leader.Time{})
+			all.packOrHold(f, f.nextAttempt().Add(time.Duration(seq)), leader.Time{})
 		}
 		took, accounted := natstest.Heap()-before, all.bytes+spanCost*cursor.Span()
 		t.Logf("a body of %d with %d headers takes %d bytes, and is accounted with %d", tt.body, tt.headers, took/count,
@@ -72,8 +72,8 @@ func TestUnpack(t *testing.T) {
 			t.Fatalf("%d packed, of %d bytes", all.packed, all.bytes)
 		}
 		for _, got := range all.takeDue(epoch) {
-			if want.grown = got.grown; got.grown == 0 || all.growth != got.grown || all.bytes != bytes {
-				t.Errorf("it grew by %d of %d to %d bytes, want %d", got.grown, all.growth, all.bytes, bytes)
+			if want.growth = got.growth; got.growth == 0 || all.growth != got.growth || all.bytes != bytes {
+				t.Errorf("it grew by %d of %d to %d bytes, want %d", got.growth, all.growth, all.bytes, bytes)
 			}
 			if !reflect.DeepEqual(*got, want) {
 				t.Errorf("after its wait it is\n%+v, want\n%+v", *got, want)
@@ -115,7 +115,7 @@ func TestUnpackWithinMemory(t *testing.T) {
 		}
 	}
 	take()
-	next, _ := f.next()
+	next, _ := f.nextTime()
 	if at, wakes := f.wakeTime(); len(out) == int(read) || !f.blocked() || wakes || next != epoch {
 		t.Fatalf("%d of %d unpacked, wakes at %s: %t", len(out), read, at, wakes)
 	}

@@ -66,12 +66,12 @@ func walk(ladder levels.Ladder, at streams.Spec, wait time.Duration, rng *rand.R
 	for {
 		f := &flight{Message: lane.Message{At: stored.Stamp()}, request: r}
 		p := plan{kind: plainLane{}, delay: at.Delay, ladder: ladder}
-		switch s := next(p, moment{now: now, proven: true}, f); s.kind {
+		switch s := nextStep(p, moment{now: now, proven: true}, f); s.kind {
 		case fire:
-			if now.Before(f.when()) {
-				return fmt.Errorf("fires %s early", f.when().Sub(now))
+			if now.Before(f.nextAttempt()) {
+				return fmt.Errorf("fires %s early", f.nextAttempt().Sub(now))
 			}
-			if late := now.Sub(f.when()); late > 100*time.Millisecond {
+			if late := now.Sub(f.nextAttempt()); late > 100*time.Millisecond {
 				return fmt.Errorf("fires %s late after %d hops", late, hops)
 			}
 			if hops > most {

@@ -51,9 +51,9 @@ type worker struct {
 
 // meters measure a worker's work.
 type meters struct {
-	early  stats.EarlyCheck
-	gauge  *stats.Gauge      // safe for concurrent use; Engine.Lanes reads it
-	counts *stats.LaneCounts // safe for concurrent use; Engine.Lanes reads it
+	earlyCheck stats.EarlyCheck
+	gauge      *stats.Gauge      // safe for concurrent use; Engine.Lanes reads it
+	counts     *stats.LaneCounts // safe for concurrent use; Engine.Lanes reads it
 }
 
 // loop holds the parts that a worker's loop needs to wait, wake up and end.
@@ -61,7 +61,7 @@ type loop struct {
 	mail       *mailbox[event]
 	loopCtx    context.Context // set by run; ends with the loop
 	sleepTimer *time.Timer     // set by run; ends a sleep
-	ping       chan struct{}   // Engine.Alive sends to it, to check that the loop turns
+	ping       chan struct{}   // Engine.Alive sends to it, to check that the loop responds
 	ended      chan struct{}   // closed when the loop has ended, before drain
 	wg         sync.WaitGroup  // the goroutines of requests; all end before run returns
 	onEpoch    func()          // called at the beginning of each epoch
@@ -69,11 +69,11 @@ type loop struct {
 	cooldown   cooldown
 }
 
-// event is an answer, or another value of the mailbox, that the loop handles.
+// event is a value of the mailbox, such as an answer. The loop handles it.
 type event interface{ handle(*worker, moment) }
 
 type (
-	woken       struct{} // makes the loop turn
+	woken       struct{} // wakes the loop
 	reconnected struct{} // a lost connection is restored
 )
 
@@ -105,7 +105,7 @@ func (e *Engine) newWorker(l streams.Spec, kind laneKind, held lease.Lease, from
 	return w
 }
 
-// wake makes the loop turn. It is safe for concurrent use.
+// wake wakes the loop. It is safe for concurrent use.
 func (w *worker) wake() { w.mail.Put(woken{}) }
 
 // run works the lane until ctx or the lease ends, and then prepares the lane for its next owner.
@@ -133,7 +133,7 @@ func (w *worker) run(ctx context.Context) error {
 // worker is stopped. It returns false if ended or lost is closed.
 func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 	now := time.Now()
-	items, epochs, bell := w.reading.Items(), w.reading.Epochs(), w.mail.Signal()
+	items, epochs, signal := w.reading.Items(), w.reading.Epochs(), w.mail.Signal()
 	if w.stopped.Load() {
 		items, epochs = nil, nil
 	} else if !w.wantsMore(now) || !w.lease.Held() {
@@ -142,7 +142,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 		items, sleep = nil, min(sleep, yieldPoll)
 	}
 	if cooldown := w.cooldown.until.Sub(now); cooldown > 0 && !w.mustHandleAnswers() {
-		bell, sleep = nil, min(sleep, cooldown)
+		signal, sleep = nil, min(sleep, cooldown)
 	}
 	w.sleepTimer.Reset(sleep)
 	select {
@@ -152,7 +152,7 @@ func (w *worker) await(ended, lost <-chan struct{}, sleep time.Duration) bool {
 		return false
 	case <-w.lease.Ticks(): // receiving proves to the lease that the loop is alive
 	case <-w.ping: // receiving proves to Engine.Alive that the loop is alive
-	case <-bell:
+	case <-signal:
 	case <-w.sleepTimer.C:
 	case e := <-epochs:
 		w.adopt(e)
@@ -189,7 +189,7 @@ func (w *worker) pass(local time.Time) time.Duration {
 	}
 	wait = min(wait, w.startCopies(m))
 	if canSend {
-		wait = min(wait, w.plan.kind.idle(w, m))
+		wait = min(wait, w.plan.kind.poll(w, m))
 		w.startSettlements(m, local)
 		if next, ok := w.timers.nextRetry(); ok {
 			wait = min(wait, next.Sub(m.now))
@@ -222,15 +222,15 @@ func (w *worker) takeMail(local time.Time) {
 // decideUntimed decides about the messages that were read while the leader's time was not proven. It puts the due
 // messages on the wheel, which orders them.
 func (w *worker) decideUntimed(m moment) {
-	waited := w.flights.untimed
+	queue := w.flights.untimed
 	w.flights.untimed = nil
-	for i, f := range waited {
+	for i, f := range queue {
 		if !w.lease.Held() {
-			w.flights.untimed = waited[i:]
+			w.flights.untimed = queue[i:]
 			return
 		}
-		if when := f.when(); f.problem == nil && !when.After(m.now) {
-			w.flights.hold(f, when)
+		if attempt := f.nextAttempt(); f.problem == nil && !attempt.After(m.now) {
+			w.flights.hold(f, attempt)
 		} else {
 			w.proceed(f, m)
 		}
@@ -240,11 +240,11 @@ func (w *worker) decideUntimed(m moment) {
 // decideHalted decides about the messages that wait for the end of a closing pause. The loop calls decideHalted before
 // it sends messages from the wheel, which are due later.
 func (w *worker) decideHalted(m moment) {
-	waited := w.flights.halted
+	queue := w.flights.halted
 	w.flights.halted = nil
-	for i, f := range waited {
+	for i, f := range queue {
 		if !w.lease.Held() {
-			w.flights.halted = append(w.flights.halted, waited[i:]...)
+			w.flights.halted = append(w.flights.halted, queue[i:]...)
 			return
 		}
 		w.proceed(f, m)
@@ -263,13 +263,13 @@ func (w *worker) send(m moment, local time.Time) time.Duration {
 		if sent := w.advance(until, m); !sent || !w.backlog.open {
 			return wait
 		}
-		w.backlog.sent()
+		w.backlog.recordSend()
 	}
 }
 
 // advance carries out the next steps of the messages that are due at or before until, which is not after now. It
-// reports whether there were any such messages. It checks the lease before each message: the machine may be suspended
-// at any moment, and another instance may own the lane when the machine resumes.
+// reports whether it has found such a message. It checks the lease before each message: the machine may be suspended at
+// any moment, and another instance may own the lane when the machine resumes.
 func (w *worker) advance(until leader.Time, m moment) (sent bool) {
 	for due, f := range w.flights.takeDue(until) {
 		w.charge()
@@ -278,8 +278,8 @@ func (w *worker) advance(until leader.Time, m moment) (sent bool) {
 			return false
 		}
 		sent, w.cooldown.worked = true, true
-		if when := f.when(); f.problem == nil && due.Before(when) && !when.After(m.now) {
-			w.flights.hold(f, when) // f waited for a hop, but is due by now: f is sent in the order of due times
+		if attempt := f.nextAttempt(); f.problem == nil && due.Before(attempt) && !attempt.After(m.now) {
+			w.flights.hold(f, attempt) // f waited for a hop, but is due by now: f is sent in the order of due times
 			continue
 		}
 		w.proceed(f, m)

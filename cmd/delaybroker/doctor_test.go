@@ -189,8 +189,8 @@ func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
 		},
 		{
 			"stuck", func(int) stats.Check { return stats.Check{Name: "started", OK: true} },
-			stats.Check{Name: "engine", Detail: "a loop does not turn"}, "critical",
-			"the broker is stuck: engine: a loop does not turn",
+			stats.Check{Name: "engine", Detail: "a loop is stuck"}, "critical",
+			"the broker is stuck: engine: a loop is stuck",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

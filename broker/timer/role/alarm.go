@@ -25,94 +25,94 @@ type Alarm struct {
 	key        string
 	Generation uint64    // the sequence of the set
 	At         time.Time // when the set was stored
-	Size       int       // size of the body, in bytes
+	Size       int       // of the body, in bytes
 	Stage      Stage
 	Superseded bool // the worker has read a later entry of its subject
 	First      bool // the set was the first entry of its subject
 	Loaded     bool // the worker has read the body for the marker, and has counted the body's memory
 
-	// Fresh means that the alarm is that of a marker, and no entry of its subject was read yet. A replica's copy suffices.
+	// Fresh means that the alarm belongs to a marker, and no entry of its subject was read yet. A replica's copy suffices.
 	// The worker clears Fresh to read from the leader.
 	Fresh   bool
-	unread  bool // the alarm is that of a round's marker, and no entry was read from the leader yet
+	unread  bool // the alarm belongs to a round's marker, and no entry was read from the leader yet
 	cleared bool // no entry was left before the set when its marker was stored
 
 	// The following fields are for rounds of a series.
-	Follows         uint64        // the generation of the previous round, if that round may be unsettled; otherwise zero
+	PreviousRound   uint64        // the generation of the previous round, if that round may be unsettled; otherwise zero
 	WaitsForEarlier bool          // earlier rounds must be settled before this one fires
-	before          time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
-	Asked           bool          // the worker has read, before the due time, whether the earlier rounds are settled
+	replacedAt      time.Time     // the stored time of the entry that the alarm's own entry replaced; zero for none
+	EarlierRead     bool          // the worker has read, before the due time, whether the earlier rounds are settled
 	alone           bool          // no entry is left before the alarm's own entry
-	next            uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
-	recurs          *entry.Series // the series; nil for a timer that fires only once more
+	nextEntry       uint64        // the sequence of the entry that replaced the alarm's own entry; zero for none
+	series          *entry.Series // nil for a timer that fires only once more
 	Skipped         int           // number of missed occurrences that the next stored entry skips
 
-	ends ending // the entry that the claim stores
-	word string // the token of the request that set the timer: see entry.Pending
+	firing firingKind // the kind of the entry that the claim stores
+	token  string     // the token of the request that set the timer: see entry.Pending
 
-	run    run  // the run of a debounced set
-	closes bool // the set may have ended a run, whose entries must be removed before its own
+	run     run  // the run of a debounced set
+	endsRun bool // the set may have ended a run, whose entries must be removed before its own
 	Removal
 
-	arrived bool      // the message has arrived, at another destination than a level
-	behind  time.Time // local time since which the leader reports an end of the stream below the generation; or zero
-	batch   *Batch    // the batch of the sweep that found the timer; nil if a lane has read it
+	arrived     bool      // the message has arrived, at another destination than a level
+	behindSince time.Time // local; since when the leader reports a last sequence below the generation; or zero
+	batch       *Batch    // the batch of the sweep that found the timer; nil if a lane has read it
 }
 
-// Removal describes the removal of entries once a timer is settled.
+// Removal describes the removal of a settled timer's entries.
 type Removal struct {
 	Entry          uint64        // the last entry to remove; zero for none
 	Keep           bool          // remove only the entries before Entry
 	Outcome        entry.Outcome // the outcome to record in an entry behind Entry; empty for none
 	OnlyEntry      bool          // remove only Entry
 	ProbablyOldest bool          // Entry is probably the oldest entry of its subject, so the worker asks a replica first
-	Fired          uint64        // the firing, if it directly follows the generation; zero if unknown
+	Firing         uint64        // the firing, if it directly follows the generation; zero if unknown
 
 	Cancelled uint64 // if Entry is a cancel, the entry directly before it; zero if unknown
 }
 
-// ending is the kind of entry that is stored when a timer is due.
-type ending int
+// firingKind is the kind of the entry that is stored when a timer is due.
+type firingKind int
 
 const (
-	lastFiring  ending = iota // the timer fires for the last time
-	nextRound                 // a round fires, and the next round is set
-	missedRound               // a round was missed, and the next round is set
+	lastFiring  firingKind = iota // the timer fires for the last time
+	nextRound                     // a round fires, and the next round is set
+	missedRound                   // a round was missed, and the next round is set
 )
 
 // TakeEntry records the content of the alarm's own entry: the series, the token, and the previous round.
 func (a *Alarm) TakeEntry(e entry.Entry) {
-	a.recurs, a.word = e.Recurs, e.Word
+	a.series, a.token = e.Recurs, e.Word
 	a.takeRun(e)
-	a.Follows, a.WaitsForEarlier, a.before = e.Follows(), e.Replaced > 0, time.Time{}
+	a.PreviousRound, a.WaitsForEarlier, a.replacedAt = e.Follows(), e.Replaced > 0, time.Time{}
 	if a.WaitsForEarlier {
 		id, _ := message.ParseID(e.Before.ID) // zero if the id is invalid
-		a.before = id.At
+		a.replacedAt = id.At
 	}
 }
 
-// Read is like TakeEntry, for an entry that was read from the leader. It also records whether an entry is left before
-// that entry.
-func (a *Alarm) Read(see timer.State) {
-	if a.TakeEntry(see.Entry); see.Alone {
-		a.BeforeSettled(true)
+// TakeState is like TakeEntry, for an entry that was read from the leader. If no entry is left before that entry, it
+// also records that the earlier rounds are settled.
+func (a *Alarm) TakeState(state timer.State) {
+	if a.TakeEntry(state.Entry); state.Alone {
+		a.SettleEarlier(true)
 	}
 }
 
 // pending returns the timer with a request that the worker has in memory.
 func (a *Alarm) pending(r message.Request) entry.Pending {
-	return entry.Pending{Request: r, Word: a.word, Recurs: a.recurs}
+	return entry.Pending{Request: r, Word: a.token, Recurs: a.series}
 }
 
-// Marker reports whether the timer goes into a level as a marker: it has not fired.
-func (a *Alarm) Marker() bool { return a.Stage < Fired }
+// NeedsMarker reports whether a level gets a marker of the timer instead of its message: the timer has not fired.
+func (a *Alarm) NeedsMarker() bool { return a.Stage < Fired }
 
 // MarkerHeader returns the header of the marker that represents the timer in a level.
 func (a *Alarm) MarkerHeader(r message.Request) message.Header {
 	return entry.Marker{Request: r, Key: a.key, Size: a.Size}.Header()
 }
 
-// FirstRead reports whether the alarm is that of a round's marker, and no entry of its subject was read from the leader
+// FirstRead reports whether the alarm belongs to a round's marker, and no entry of its subject was read from the leader
 // yet. Later calls return false.
 func (a *Alarm) FirstRead() bool {
 	first := a.unread
@@ -120,13 +120,13 @@ func (a *Alarm) FirstRead() bool {
 	return first
 }
 
-// BeforeSettled records that the earlier rounds are settled. Alone reports whether no entry is left before the alarm's
+// SettleEarlier records that the earlier rounds are settled. Alone reports whether no entry is left before the alarm's
 // own entry: then only the own entry must be removed.
-func (a *Alarm) BeforeSettled(alone bool) {
-	a.Follows, a.WaitsForEarlier, a.alone = 0, false, alone
+func (a *Alarm) SettleEarlier(alone bool) {
+	a.PreviousRound, a.WaitsForEarlier, a.alone = 0, false, alone
 }
 
-// NeedsNoWork reports whether the timer needs no work.
+// NeedsNoWork reports whether the timer is settled, and no entry is to be removed.
 func (a *Alarm) NeedsNoWork() bool { return a.Stage == Settled && a.Entry == 0 }
 
 // ReplacedBy reports whether a later entry of the subject replaces the timer. The timer's own firing does not replace
@@ -138,7 +138,7 @@ func (a *Alarm) ReplacedBy(e entry.Entry) bool {
 // Supersede records that the worker has read an entry that replaces the timer, and reports whether the timer was
 // pending. If the timer was not pending, Supersede records nothing: a fired timer continues, and the worker examines a
 // timer in doubt.
-func (a *Alarm) Supersede() (matters bool) {
+func (a *Alarm) Supersede() (pending bool) {
 	if a.Stage != Pending {
 		return false
 	}
@@ -157,23 +157,23 @@ func (a *Alarm) MayHaveFired() {
 // round, it stays until that round is settled. The first set of a run stays until the run has ended.
 func (a *Alarm) Withdraw() {
 	a.Stage = Settled
-	if a.Follows == 0 && !a.mayStartRun() {
-		a.Entry, a.OnlyEntry, a.ProbablyOldest = a.Generation, a.OnlyEntry || !a.closes, a.closes
+	if a.PreviousRound == 0 && !a.mayStartRun() {
+		a.Entry, a.OnlyEntry, a.ProbablyOldest = a.Generation, a.OnlyEntry || !a.endsRun, a.endsRun
 	}
 }
 
 // FiringStored records that the leader has stored our firing as the given entry. If the firing is also the set of the
 // next round, the firing stays, and the worker removes only the round's own entry after the delivery.
 func (a *Alarm) FiringStored(entry uint64) {
-	if a.Stage, a.Entry = Fired, entry; a.ends != lastFiring {
-		a.Entry, a.OnlyEntry, a.next = a.Generation, a.OnlyEntry || a.alone, entry
+	if a.Stage, a.Entry = Fired, entry; a.firing != lastFiring {
+		a.Entry, a.OnlyEntry, a.nextEntry = a.Generation, a.OnlyEntry || a.alone, entry
 	}
 }
 
 // missed settles a round that was missed: its own entry is to be removed. Next is the sequence of the next round's
 // entry. For the last round of a series, next is zero, and the outcome is recorded.
 func (a *Alarm) missed(next uint64) {
-	if a.Stage, a.Entry, a.next = Settled, a.Generation, next; next == 0 {
+	if a.Stage, a.Entry, a.nextEntry = Settled, a.Generation, next; next == 0 {
 		a.Outcome = entry.Missed
 	}
 }
@@ -183,9 +183,9 @@ type Destination int
 
 // The destinations.
 const (
-	Target    Destination = iota // the target; also for a message without a destination
-	Level                        // a level, as a marker
-	RetryLane                    // a retry lane, or the lane of a pause
+	Target    Destination = iota // also for a message without a destination
+	Level                        // a level has stored the marker
+	RetryLane                    // also the lane of a pause
 	DeadLetters
 )
 
@@ -194,8 +194,8 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	if at == DeadLetters && a.Stage < Fired { // the set was invalid
 		a.Entry = a.Generation
 	}
-	if a.Stage == Pending && at == Level && !a.First && a.Follows == 0 { // the marker is stored
-		a.Entry, a.Keep, a.ProbablyOldest, a.Stage = a.keepsFrom(), true, true, Settled
+	if a.Stage == Pending && at == Level && !a.First && a.PreviousRound == 0 { // the marker is stored
+		a.Entry, a.Keep, a.ProbablyOldest, a.Stage = a.oldestKept(), true, true, Settled
 		return a.Entry != 0
 	}
 	if a.Entry == 0 || a.Stage == Settled {
@@ -209,7 +209,7 @@ func (a *Alarm) Arrived(at Destination) (remove bool) {
 	default:
 		a.Outcome = entry.Retrying
 	}
-	if a.ends == nextRound {
+	if a.firing == nextRound {
 		a.Outcome = "" // a series that continues has no outcome
 	}
 	a.Stage, a.arrived = Settled, true
@@ -225,6 +225,6 @@ func (a *Alarm) Swept() bool { return a.batch != nil }
 // End must be called when the alarm leaves memory.
 func (a *Alarm) End() {
 	if a.batch != nil {
-		a.batch.ended()
+		a.batch.endOne()
 	}
 }

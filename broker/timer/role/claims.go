@@ -5,9 +5,9 @@ import "sync"
 // claims holds the claims on firings in this process, so that a timer with two markers is delivered once. The zero
 // claims is ready to use, and safe for concurrent use.
 type claims struct {
-	mu      sync.Mutex       // guards the fields below
-	by      map[uint64]claim // by generation
-	firings int              // number of claims that are not settled
+	mu          sync.Mutex // guards the fields below
+	generations map[uint64]claim
+	firings     int // number of claims that are not settled
 }
 
 // claim is the claim of an alarm on its generation.
@@ -20,13 +20,13 @@ type claim struct {
 func (c *claims) Take(a *Alarm) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.by == nil {
-		c.by = make(map[uint64]claim)
+	if c.generations == nil {
+		c.generations = make(map[uint64]claim)
 	}
-	if other, taken := c.by[a.Generation]; taken {
-		return other.owner == a
+	if held, ok := c.generations[a.Generation]; ok {
+		return held.owner == a
 	}
-	c.by[a.Generation] = claim{owner: a}
+	c.generations[a.Generation] = claim{owner: a}
 	c.firings++
 	return true
 }
@@ -35,8 +35,8 @@ func (c *claims) Take(a *Alarm) bool {
 func (c *claims) Settle(a *Alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if has := c.by[a.Generation]; has.owner == a && !has.settled {
-		c.by[a.Generation] = claim{owner: a, settled: true}
+	if held := c.generations[a.Generation]; held.owner == a && !held.settled {
+		c.generations[a.Generation] = claim{owner: a, settled: true}
 		c.firings--
 	}
 }
@@ -45,9 +45,9 @@ func (c *claims) Settle(a *Alarm) {
 func (c *claims) Release(a *Alarm) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if has := c.by[a.Generation]; has.owner == a {
-		delete(c.by, a.Generation)
-		if !has.settled {
+	if held := c.generations[a.Generation]; held.owner == a {
+		delete(c.generations, a.Generation)
+		if !held.settled {
 			c.firings--
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// KeepCursor stores the position up to which the timers' stream has been read, and waits for the answer. A former owner
-// may overwrite the cursor of the present one with a lower position. That costs only time.
-func (s *Stream) KeepCursor(ctx context.Context, c timer.Cursor) error {
+// StoreCursor stores the position up to which the timers' stream has been read, and waits for the answer. A former
+// owner may overwrite the cursor of the present one with a lower position. That costs only time.
+func (s *Stream) StoreCursor(ctx context.Context, c timer.Cursor) error {
 	subject := s.Policy.Names.TimersCursor()
 	header := message.Header{message.HeaderFormat: {strconv.Itoa(message.Format)}}
 	reply := s.Publish(ctx, s.sealed(subject, header, []byte(c.String())))

@@ -25,85 +25,85 @@ const (
 
 // Step is the next step for a timer.
 type Step struct {
-	Kind   Kind
-	At     leader.Time      // of Hold: the time of the next decision
-	Why    *message.Problem // of Dead: the reason
-	Err    error            // of Repeat: the reason for the repetition, if it is an error
-	Reason string           // of BackOff: the stream's reason for a refusal, for the log; empty without a refusal
+	Kind    Kind
+	At      leader.Time      // of Hold: the time of the next decision
+	Problem *message.Problem // of Dead: the reason
+	Err     error            // of Repeat: the reason for the repetition, if it is an error
+	Reason  string           // of BackOff: the stream's reason for a refusal, for the log; empty without a refusal
 }
 
-// Kind is the kind of a Step. There are no other kinds than those below.
+// Kind is the kind of a Step. The set is closed.
 type Kind int
 
 // The steps.
 const (
-	Default     Kind = iota // decide as about any other message
+	Default     Kind = iota // the worker decides as about any other message
 	Hold                    // wait until Step.At
-	BackOff                 // wait, longer each time
-	Repeat                  // repeat a request that had no answer, or no final one
+	BackOff                 // wait for a backoff, which grows with each try
+	Repeat                  // repeat a request that had no answer, or no conclusive answer
 	Examine                 // if Alarm.Fresh, read the timer's own entry from a replica; if not, its state from the leader
 	Claim                   // store the firing
 	ReadEarlier             // read whether the earlier rounds are settled or, for a debounced set, when its run began
 	Restart                 // decide again: the timer's own entry was read, and is still the last one
 	Deliver                 // deliver the message: its firing is stored
 	Remove                  // remove the timer's entries
-	Drop                    // drop the message: nothing is left to do
+	Drop                    // drop the message: the timer needs no further step
 	Dead                    // store a dead letter
 )
 
 // Moment is the situation at a decision.
 type Moment struct {
-	Now     leader.Time
-	Proven  bool // the leader's clock has certainly reached Now
-	Crowded bool // memory is short
-	Own     bool // the lane is that of the timers' stream
-	Last    bool // the message stays in this lane until it is due
+	Now        leader.Time
+	Proven     bool // the leader's clock has certainly reached Now
+	Crowded    bool // memory is short
+	TimersLane bool // the lane is that of the timers' stream
+	LastLane   bool // the message waits in this lane until it is due
 }
 
 // Message has the fields of a message that a decision needs.
 type Message struct {
-	Stored leader.Time // when the lane's stream stored it
-	When   leader.Time // its due time
-	Bad    bool        // it cannot be delivered
+	Stored  leader.Time // when the lane's stream stored the message
+	Due     leader.Time
+	Invalid bool // the message cannot be delivered
 }
 
 // Next returns the next step of a timer that was just read, or whose time on the wheel has come.
-func (a *Alarm) Next(m Moment, of Message) Step {
+func (a *Alarm) Next(m Moment, msg Message) Step {
 	switch {
 	case a.Stage == Settled && a.Entry != 0:
 		return Step{Kind: Remove}
 	case a.Stage == Settled, a.Superseded && a.Stage == Pending:
 		return Step{Kind: Drop}
-	case a.Stage == Fired, of.Bad:
+	case a.Stage == Fired, msg.Invalid:
 		return Step{}
 	}
-	left, read := of.When.Sub(m.Now), of.When.Add(-readAhead).Truncate(readTogether)
-	switch armed := a.armedAt(of); {
-	case a.Fresh && m.Last && m.Now.Before(read):
-		return Step{Kind: Hold, At: read}
-	case a.Fresh && m.Last:
+	due, readAt := !m.Now.Before(msg.Due), msg.Due.Add(-readAhead).Truncate(readTogether)
+	switch armedAt := a.armedAt(msg); {
+	case a.Fresh && m.LastLane && m.Now.Before(readAt):
+		return Step{Kind: Hold, At: readAt}
+	case a.Fresh && m.LastLane:
 		return Step{Kind: Examine}
-	case left > 0 && a.Stage == Pending && a.WaitsForEarlier && a.Loaded && !a.Asked:
+	case !due && a.Stage == Pending && a.WaitsForEarlier && a.Loaded && !a.EarlierRead:
 		return Step{Kind: ReadEarlier}
-	case left <= 0 && m.Proven && a.Stage == Pending && (a.WaitsForEarlier || a.bounded(of.When)):
+	case due && m.Proven && a.Stage == Pending && (a.WaitsForEarlier || a.needsRun(msg.Due)):
 		return Step{Kind: ReadEarlier}
-	case left <= 0 && m.Proven && a.Stage == Pending:
+	case due && m.Proven && a.Stage == Pending:
 		return Step{Kind: Claim}
-	case left <= 0 && m.Proven:
+	case due && m.Proven:
 		return Step{Kind: Examine}
-	case m.Own && !m.Crowded && !m.Last && m.Now.Before(armed):
-		return Step{Kind: Hold, At: armed}
+	case m.TimersLane && !m.Crowded && !m.LastLane && m.Now.Before(armedAt):
+		return Step{Kind: Hold, At: armedAt}
 	}
 	return Step{}
 }
 
 // armedAt returns the time at which the marker of a set is sent.
-func (a *Alarm) armedAt(of Message) leader.Time {
+func (a *Alarm) armedAt(msg Message) leader.Time {
 	wait := armAfter
-	if a.recurs != nil {
+	if a.series != nil {
 		wait = armRoundAfter
 	}
-	return of.Stored.Add(min(wait, of.When.Sub(of.Stored)/2))
+	return msg.Stored.Add(min(wait, msg.Due.Sub(msg.Stored)/2))
 }
 
 // Answer is the answer of the timers' stream to a publish.
@@ -111,7 +111,8 @@ type Answer jsapi.Reply
 
 func (a Answer) outcome() jsapi.Outcome { return jsapi.Reply(a).Outcome() }
 
-// wins reports whether the answer proves that the stream has stored our publish, which expected a generation.
+// wins reports whether the answer proves that the stream has stored our publish, which expected a generation to be the
+// last entry.
 func (a Answer) wins(generation uint64) bool {
 	return a.outcome() == jsapi.Stored && a.Ack.Sequence > generation
 }
@@ -127,12 +128,12 @@ func (a Answer) unclear() bool {
 // Claimed records the answer to the publish of Stream.Firing, and reports whether a firing is stored.
 func (a *Alarm) Claimed(answer Answer) (won bool) {
 	switch {
-	case answer.wins(a.Generation) && a.ends == missedRound:
+	case answer.wins(a.Generation) && a.firing == missedRound:
 		a.missed(answer.Ack.Sequence)
 	case answer.wins(a.Generation):
 		a.FiringStored(answer.Ack.Sequence)
-		if a.ends == lastFiring && a.cleared { // the firing expected the generation, so no entry lies between them
-			a.Fired = answer.Ack.Sequence
+		if a.firing == lastFiring && a.cleared { // the firing expected the generation, so no entry lies between them
+			a.Firing = answer.Ack.Sequence
 		}
 		return true
 	case answer.unclear():
@@ -152,7 +153,7 @@ func (s *Stream) AfterClaim(a *Alarm, size int, answer Answer) Step {
 	case answer.Err != nil:
 		return Step{Kind: Repeat, Err: answer.Err}
 	case answer.outcome() == jsapi.TooLarge:
-		return Step{Kind: Dead, Why: s.TooLargeToFire(a, size)}
+		return Step{Kind: Dead, Problem: s.TooLargeToFire(a, size)}
 	case answer.outcome() == jsapi.Conflict:
 		return Step{Kind: Examine}
 	}
@@ -169,8 +170,8 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 	case answer.wins(a.Entry):
 		a.Entry, a.Keep, a.Outcome = answer.Ack.Sequence, true, ""
 	case answer.outcome() == jsapi.Conflict:
-		// A client has set or cancelled the timer, or the outcome is recorded: by an earlier publish, or by another alarm,
-		// which counts the missed occurrences. The settled entries must be removed.
+		// Either a client has set or cancelled the timer, or the outcome is recorded: by an earlier publish, or by another
+		// alarm, which counts the missed occurrences. The settled entries must be removed.
 		a.Outcome, a.Skipped = "", 0
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}

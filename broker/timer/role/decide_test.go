@@ -15,19 +15,19 @@ var set = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 // String returns a step in the notation of the tables of this package. Times are relative to the set.
 func (s Step) String() string {
 	name := map[Kind]string{
-		Default: "as any", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Restart: "restart",
-		ReadEarlier: "precede", Deliver: "deliver", Remove: "remove", Drop: "let go",
+		Default: "default", BackOff: "back off", Repeat: "repeat", Examine: "examine", Claim: "claim", Restart: "restart",
+		ReadEarlier: "read earlier", Deliver: "deliver", Remove: "remove", Drop: "drop",
 	}[s.Kind]
 	switch s.Kind {
 	case Hold:
 		return fmt.Sprintf("hold until %s", s.At.Stamp().Sub(set))
 	case Dead:
-		return fmt.Sprintf("dead: %s", s.Why.Code)
+		return fmt.Sprintf("dead: %s", s.Problem.Code)
 	}
 	return name
 }
 
-// TestAfterClaim: only an acknowledgement with a sequence above the generation, and not as a duplicate, proves the
+// TestAfterClaim: only an acknowledgement that is no duplicate, with a sequence above the generation, proves the
 // firing. After an ambiguous answer, the state is read.
 func TestAfterClaim(t *testing.T) {
 	refused := func(code int) Answer { return Answer{Ack: jsapi.Ack{Code: code}} }
@@ -41,14 +41,14 @@ func TestAfterClaim(t *testing.T) {
 	}{
 		"stored":                {stored(8, false), "deliver", false},
 		"stored, below":         {stored(7, false), "back off", true},
-		"a duplicate":           {stored(8, true), "back off", true},
-		"another is last":       {refused(10071), "examine", true},
-		"another is on its way": {refused(10164), "back off", true},
+		"duplicate":             {stored(8, true), "back off", true},
+		"conflict":              {refused(10071), "examine", true},
+		"other publish pending": {refused(10164), "back off", true},
 		"no room":               {refused(10077), "back off", false},
 		"too large":             {refused(jsapi.CodeTooLarge), "dead: too_large", false},
 		"no answer":             {Answer{Err: acks.ErrTimeout}, "repeat", true},
 		"no connection":         {Answer{Err: acks.ErrDisconnected}, "repeat", true},
-		"too many":              {refused(jsapi.CodeTooMany), "back off", true},
+		"queue full":            {refused(jsapi.CodeTooMany), "back off", true},
 	} {
 		a := &Alarm{Generation: 7}
 		if got := new(Stream).AfterClaim(a, 1, tt.answer).String(); got != tt.want {
@@ -59,38 +59,38 @@ func TestAfterClaim(t *testing.T) {
 			t.Errorf("%s: unclear %t, want %t", name, got, tt.unclear)
 		}
 		if won != (tt.want == "deliver") || won != (a.Stage == Fired && a.Entry == 8) {
-			t.Errorf("%s: won %t, and it is %+v", name, won, a)
+			t.Errorf("%s: won %t, and the alarm is %+v", name, won, a)
 		}
 	}
 }
 
 // TestAfterRemoval: after a removal, a timer needs no further step. A removal without an answer is repeated.
 func TestAfterRemoval(t *testing.T) {
-	for want, err := range map[string]error{"let go": nil, "repeat": acks.ErrTimeout} {
+	for want, err := range map[string]error{"drop": nil, "repeat": acks.ErrTimeout} {
 		if got := new(Alarm).AfterRemoval(err).String(); got != want {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
 	}
 }
 
-// TestTold: after the outcome of a timer is stored, all other entries are removed. If another entry was stored before
-// the outcome, or the stream has no room for it, the entries are removed without it.
-func TestTold(t *testing.T) {
+// TestAfterOutcome: after the outcome of a timer is stored, all other entries are removed. If another entry was stored
+// before the outcome, or the stream has no room for the outcome, the entries are removed without an outcome.
+func TestAfterOutcome(t *testing.T) {
 	fired := Removal{Entry: 9, Outcome: entry.Delivered}
 	for name, tt := range map[string]struct {
 		answer Answer
 		want   string
 		left   Removal
 	}{
-		"told": {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 10}}, "remove",
+		"stored": {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 10}}, "remove",
 			Removal{Entry: 10, Keep: true}},
-		"another is last":     {Answer{Ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, "remove", Removal{Entry: 9}},
-		"another on its way":  {Answer{Ack: jsapi.Ack{Code: jsapi.CodeLastInFlight}}, "repeat", fired},
-		"a first copy of it":  {Answer{Ack: jsapi.Ack{Code: jsapi.CodeInFlight}}, "repeat", fired},
-		"the queue is full":   {Answer{Ack: jsapi.Ack{Code: jsapi.CodeTooMany}}, "repeat", fired},
-		"no answer":           {Answer{Err: acks.ErrTimeout}, "repeat", fired},
-		"no room":             {Answer{Ack: jsapi.Ack{Code: 10077}}, "remove", Removal{Entry: 9}},
-		"stored before, says": {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 9}}, "repeat", fired},
+		"conflict":        {Answer{Ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, "remove", Removal{Entry: 9}},
+		"other pending":   {Answer{Ack: jsapi.Ack{Code: jsapi.CodeLastInFlight}}, "repeat", fired},
+		"same id pending": {Answer{Ack: jsapi.Ack{Code: jsapi.CodeInFlight}}, "repeat", fired},
+		"queue full":      {Answer{Ack: jsapi.Ack{Code: jsapi.CodeTooMany}}, "repeat", fired},
+		"no answer":       {Answer{Err: acks.ErrTimeout}, "repeat", fired},
+		"no room":         {Answer{Ack: jsapi.Ack{Code: 10077}}, "remove", Removal{Entry: 9}},
+		"stored below":    {Answer{Ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 9}}, "repeat", fired},
 	} {
 		a := &Alarm{Generation: 7, Stage: Settled, Removal: fired}
 		if got := a.AfterOutcome(tt.answer).String(); got != tt.want || a.Removal != tt.left {
@@ -115,7 +115,7 @@ func TestArrivedEntry(t *testing.T) {
 		{"a marker was stored again", Alarm{Generation: 7, Stage: Doubt}, Level,
 			Alarm{Generation: 7, Stage: Doubt}},
 		{"dropped", Alarm{Generation: 7, Stage: Doubt}, Target, Alarm{Generation: 7, Stage: Doubt}},
-		{"a bad set is a dead letter", Alarm{Generation: 7}, DeadLetters,
+		{"an invalid set is a dead letter", Alarm{Generation: 7}, DeadLetters,
 			Alarm{Generation: 7, Stage: Settled, arrived: true, Removal: Removal{Entry: 7, Outcome: entry.Dead}}},
 		{"delivered", Alarm{Stage: Fired, Removal: Removal{Entry: 9}}, Target,
 			Alarm{Stage: Settled, arrived: true, Removal: Removal{Entry: 9, Outcome: entry.Delivered}}},
@@ -129,7 +129,7 @@ func TestArrivedEntry(t *testing.T) {
 			t.Errorf("%s: %+v, to be removed %t, want %+v", tt.name, got, remove, tt.want)
 		}
 		if got.Arrived(tt.at) {
-			t.Errorf("%s: it is to be removed twice", tt.name)
+			t.Errorf("%s: the entries are to be removed twice", tt.name)
 		}
 	}
 }

@@ -17,26 +17,26 @@
 //
 // # The stream
 //
-// In other lanes, a commit purges the messages that have arrived. In the timers' stream, armed timers stay, so its lane
-// stores a cursor there (KeepCursor). A pass of the Sweep finds timers whose marker was lost with its level, and
-// entries whose removal was lost. The pass also reseals pending entries that have an earlier key, so that the operator
-// can remove this key, and counts the entries that are sealed with an unknown key.
+// In other lanes, a commit purges the messages that have arrived. In the timers' stream, the entries of pending timers
+// stay, so the commit of its lane stores a cursor there (StoreCursor). A pass of the Sweep finds timers whose marker
+// was lost with its level, and entries whose removal was lost. The pass also reseals pending entries that have an
+// earlier key, so that the operator can remove this key. It counts the entries that are sealed with an unknown key.
 //
 // # Reads
 //
 //   - A marker has no body. Two and a half seconds before the timer is due, its entry is read from any replica,
 //     together with the entries of up to 255 other timers (ReadCopies).
-//   - Replicas are asked only for facts that a claim proves later, or for which a wrong answer does no harm to a
-//     removal: see Copied and RemoveEntries. If a replica does not answer, replicas are not asked for a second, and for
-//     twice as long after each further request without an answer, up to a minute. Meanwhile, due timers are read from
-//     the leader. A longer first pause was tried: when 100,000 rounds were due at one instant, a busy server answered
-//     too late, and 60,000 reads from the leader made the server busier.
+//   - The worker asks replicas in two cases: a claim later proves the answer, or a wrong answer does no harm to a
+//     removal. See Copied and RemoveEntries. After a request without an answer, the worker asks no replica for a
+//     second, and for twice as long after each further such request, up to a minute. Meanwhile, it reads due timers
+//     from the leader. A longer first backoff was tried: when 100,000 rounds were due at the same time, a busy server
+//     answered too late, and 60,000 reads from the leader made the server busier.
 //   - After an ambiguous answer, the state is in doubt. Only a read of the subject's last entry ends the doubt.
 //   - The rounds of many series may be due at the same minute, so the worker saves reads. If this process has settled
-//     the earlier rounds, it does not read them (KnowsBefore). If it has not, it reads them before the round is due. If
-//     a round is read from the leader, one read returns its entry and proves that no entry is left before it
-//     (LookAtRound). Then only that entry is removed. When a round's marker is stored in its level, the worker removes
-//     no entries. It removes them when the previous round is settled.
+//     the earlier rounds, the worker does not read them (KnowsEarlier). If it has not, the worker reads them before the
+//     round is due. If the worker reads a round from the leader, one read returns the round's entry and usually proves
+//     that no entry is left before that entry (ReadRoundState). Then only that entry is removed. When a level has
+//     stored a round's marker, the worker removes no entries. It removes them when the previous round is settled.
 //
 // # Tried and rejected
 //

@@ -25,7 +25,7 @@ type entries struct {
 	t      *testing.T
 	server *natstest.Server
 	js     jetstream.JetStream
-	other  *Stream // a stream with a secret that the other one does not know
+	other  *Stream // the same stream with a secret that the embedded Stream does not have
 	words  string  // the words of the written entries
 }
 
@@ -50,7 +50,7 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 		t.Fatal(err)
 	}
 	nc := s.Connect()
-	with := func(secret string) *Stream {
+	withSecret := func(secret string) *Stream {
 		return NewStream(Config{
 			Instance: "me", API: jsapi.Client{Conn: nc, API: "$JS.API"},
 			Policy: message.Policy{Names: names, Keys: message.NewKeys([]string{secret}, time.Unix(0, 0)), MaxDelay: time.Hour},
@@ -60,7 +60,7 @@ func newEntries(t *testing.T, s *natstest.Server) *entries {
 		})
 	}
 	e := &entries{
-		Stream: with("a secret of sixteen"), other: with("another, as long"), t: t, server: s,
+		Stream: withSecret("a secret of sixteen"), other: withSecret("another, as long"), t: t, server: s,
 		js: s.JetStream(nc),
 	}
 	if _, err := e.js.CreateStream(t.Context(),
@@ -100,7 +100,7 @@ func (e *entries) write(words string) {
 		case "over":
 			m = e.sealed(subject, r.OverHeader(g, g, entry.Delivered), nil)
 		}
-		if kind == "round" || kind == "moved" { // it expects the entry
+		if kind == "round" || kind == "moved" { // its header already has an expectation
 		} else if m.Header.Del("Nats-Expected-Last-Subject-Sequence"); g > 0 && (kind == "cancel" || kind == "set") {
 			m.Header.Set("Nats-Expected-Last-Subject-Sequence", number)
 		}
@@ -132,8 +132,8 @@ func (e *entries) roundAt(sequence uint64, fires bool) message.Header {
 	return r.RoundHeader(sequence, n)
 }
 
-// left returns the remaining entries of the subject.
-func (e *entries) left() string {
+// remaining returns the words of the remaining entries of the subject.
+func (e *entries) remaining() string {
 	var words []string
 	all := strings.Fields(e.words)
 	for m, err := e.API.Next(e.t.Context(), e.Name(), 1, subject); err == nil; {

@@ -12,67 +12,66 @@ import (
 	"delaybroker/broker/timer/store"
 )
 
-// Look reads the state of a generation from the leader of the stream: the last entry of its subject. If a client has
-// published a later entry after the generation's firing, Look returns the firing or its outcome instead.
-func (s *Stream) Look(ctx context.Context, subject string, generation uint64) (see timer.State, err error) {
-	see, err = store.LastEntry(ctx, s.Entries(), subject, generation)
-	last := see
+// ReadState reads the state of a generation from the leader of the stream: the last entry of its subject. If a client
+// has published an entry after the generation's firing, ReadState returns the firing or its outcome instead.
+func (s *Stream) ReadState(ctx context.Context, subject string, generation uint64) (timer.State, error) {
+	last, err := store.LastEntry(ctx, s.Entries(), subject, generation)
 	if err == nil && last.Entry.Kind != entry.Fired && last.Entry.Fires(generation) {
-		return s.ofRound(ctx, see, subject, generation)
+		return s.roundState(ctx, last, subject, generation)
 	}
-	if err != nil || !hides(last, generation) {
-		return see, err
+	if err != nil || !mayHideFiring(last, generation) {
+		return last, err
 	}
-	behind, err := s.behind(ctx, subject, generation, last)
+	behind, err := s.entryAfter(ctx, subject, generation, last)
 	switch e := behind.Entry; {
 	case err != nil:
 		return timer.State{}, err
 	case e.Kind == entry.Unproven:
 		return behind, nil
 	case !e.Fires(generation):
-		return see, nil
+		return last, nil
 	case e.Kind != entry.Fired:
-		return s.ofRound(ctx, behind, subject, generation)
+		return s.roundState(ctx, behind, subject, generation)
 	}
-	next, err := s.behind(ctx, subject, behind.Sequence, last)
+	next, err := s.entryAfter(ctx, subject, behind.Sequence, last)
 	if e := next.Entry; err == nil && e.Kind == entry.Over && e.Generation == generation {
-		return next, nil // it is settled, and a crash came before its removal
+		return next, nil // the generation is settled, and a crash came before the removal of its firing
 	}
 	return behind, err
 }
 
-// LookAtRound is like Look, for a round whose entries this process has not read yet. Usually the round's own entry is
-// the first of its subject, which proves that the earlier rounds are settled. Then LookAtRound does not read later
-// entries. If a later entry exists, the stream refuses the firing, and the worker calls Look.
-func (s *Stream) LookAtRound(ctx context.Context, subject string, generation uint64) (timer.State, error) {
+// ReadRoundState is like ReadState, for a round whose entries this process has not read yet. Usually the round's own
+// entry is the first of its subject, which proves that the earlier rounds are settled. Then ReadRoundState does not
+// read later entries. If a later entry exists, the stream refuses the firing, and the worker calls ReadState.
+func (s *Stream) ReadRoundState(ctx context.Context, subject string, generation uint64) (timer.State, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, 1)
 	if err != nil || !ok || m.Sequence != generation {
-		return s.Look(ctx, subject, generation)
+		return s.ReadState(ctx, subject, generation)
 	}
-	see := s.Entries().State(m)
-	see.Alone = true
-	return see, nil
+	state := s.Entries().State(m)
+	state.Alone = true
+	return state, nil
 }
 
-// ofRound completes the state of a round, of which next, the entry of the next round, records the firing. The round is
-// settled if, and only if, its own entry is removed. A leader that has the next round's entry also has the round's own
-// entry, unless that was removed.
-func (s *Stream) ofRound(
+// roundState returns the state of a fired round. Next is the entry of the next round, which records the firing. The
+// round is settled if, and only if, its own entry is removed. A leader that has the next round's entry also has the
+// round's own entry, unless the own entry was removed.
+func (s *Stream) roundState(
 	ctx context.Context, next timer.State, subject string, generation uint64,
 ) (timer.State, error) {
-	m, err := s.known(ctx, subject, generation)
+	m, err := s.nextEntry(ctx, subject, generation)
 	next.Settled = err == nil && m.Sequence >= next.Sequence
 	return next, err
 }
 
-// BeforeSettled reads all remaining entries of a series. Settled is true if all earlier rounds are settled. Alone is
-// true if all earlier entries are removed. The generation's own entry does not suffice: after a move or a pause, an
-// older entry, which the move or the pause has replaced, records the firing of the previous round.
-func (s *Stream) BeforeSettled(
+// ReadEarlier reads the entries of a series up to a generation's own. Settled is true if all earlier rounds are
+// settled. Alone is true if all earlier entries are removed. The generation's own entry does not suffice: after a move
+// or a pause, an older entry, which the move or the pause has replaced, records the firing of the previous round.
+func (s *Stream) ReadEarlier(
 	ctx context.Context, subject string, series, generation uint64,
 ) (settled, alone bool, err error) {
 	for from, before := uint64(1), uint64(0); ; {
-		m, err := s.known(ctx, subject, from)
+		m, err := s.nextEntry(ctx, subject, from)
 		if err != nil {
 			return false, false, err
 		}
@@ -90,8 +89,8 @@ func (s *Stream) BeforeSettled(
 	}
 }
 
-// hides reports whether the firing of a generation may lie before the last entry of its subject.
-func hides(last timer.State, generation uint64) bool {
+// mayHideFiring reports whether the firing of a generation may lie before the last entry of its subject.
+func mayHideFiring(last timer.State, generation uint64) bool {
 	if last.None || last.Sequence <= generation {
 		return false
 	}
@@ -101,26 +100,28 @@ func hides(last timer.State, generation uint64) bool {
 	case entry.Cancel:
 		return e.Cancelled != generation // the cancel replaced the set
 	case entry.Unproven:
-		return false // judge backs off until the key of the entry is known
+		return false // Alarm.judge backs off until the key of the entry is known
 	}
 	return true
 }
 
-// behind reads the entry of a subject that directly follows a sequence. Last is the last entry of the subject, as read
-// before. If the firing does not directly follow its generation, it was removed or never stored. If no entry follows,
-// behind returns errDeposed. Either the leader lacks the last entry, or that entry was just removed.
-func (s *Stream) behind(ctx context.Context, subject string, sequence uint64, last timer.State) (timer.State, error) {
-	m, err := s.known(ctx, subject, sequence+1)
+// entryAfter reads the entry of a subject that directly follows a sequence. Last is the last entry of the subject, as
+// read before. If the firing does not directly follow its generation, the firing was removed or never stored. If no
+// entry follows, entryAfter returns errDeposed. Either the leader lacks the last entry, or that entry was just removed.
+func (s *Stream) entryAfter(
+	ctx context.Context, subject string, sequence uint64, last timer.State,
+) (timer.State, error) {
+	m, err := s.nextEntry(ctx, subject, sequence+1)
 	if err != nil {
 		return timer.State{}, err
 	}
-	see := s.Entries().State(m)
-	see.LastSeq = max(last.LastSeq, m.Sequence)
-	return see, nil
+	state := s.Entries().State(m)
+	state.LastSeq = max(last.LastSeq, m.Sequence)
+	return state, nil
 }
 
-// known reads the first entry of a subject at or above a sequence. It returns errDeposed if there is none.
-func (s *Stream) known(ctx context.Context, subject string, from uint64) (jsapi.Message, error) {
+// nextEntry reads the first entry of a subject at or above a sequence. It returns errDeposed if there is none.
+func (s *Stream) nextEntry(ctx context.Context, subject string, from uint64) (jsapi.Message, error) {
 	m, ok, err := s.Entries().Next(ctx, subject, from)
 	if err == nil && !ok {
 		err = errDeposed
@@ -136,11 +137,11 @@ func (s *Stream) Examined(a *Alarm, found timer.State, now leader.Time, local ti
 	}
 	switch behind := found.Behind(a.Generation); {
 	case !behind:
-		a.behind = time.Time{}
-	case a.behind.IsZero():
-		a.behind = local
+		a.behindSince = time.Time{}
+	case a.behindSince.IsZero():
+		a.behindSince = local
 	default:
-		found.ProvenBehind = local.Sub(a.behind) >= timer.StaleFor
+		found.ProvenBehind = local.Sub(a.behindSince) >= timer.StaleFor
 	}
 	var claimTimeout time.Duration
 	if by := found.Entry.By; by != "" {

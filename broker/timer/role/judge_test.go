@@ -22,7 +22,7 @@ func TestJudge(t *testing.T) {
 	next := func(by string) entry.Entry {
 		return entry.Entry{Replaced: 7, By: by, Before: fired(7, by).Request}
 	}
-	of := func(kind entry.Kind) entry.Entry { return entry.Entry{Kind: kind} }
+	entryOf := func(kind entry.Kind) entry.Entry { return entry.Entry{Kind: kind} }
 	const sec = time.Second
 	for _, tt := range []struct {
 		name  string
@@ -30,25 +30,25 @@ func TestJudge(t *testing.T) {
 		now   time.Duration // relative to the found entry
 		want  Kind
 	}{
-		{name: "it is the last", found: timer.State{Sequence: 7, At: set}, want: Restart},
-		{name: "its sequence is another message's", found: timer.State{Sequence: 7, At: set.Add(1)}, want: Drop},
-		{name: "its sequence is no set", found: timer.State{Sequence: 7, At: set, Entry: of(entry.Cancel)},
+		{name: "set", found: timer.State{Sequence: 7, At: set}, want: Restart},
+		{name: "sequence of another message", found: timer.State{Sequence: 7, At: set.Add(1)}, want: Drop},
+		{name: "sequence of a cancel", found: timer.State{Sequence: 7, At: set, Entry: entryOf(entry.Cancel)},
 			want: Drop},
 
 		{name: "another set", found: timer.State{Sequence: 8, At: set}, want: Drop},
-		{name: "a cancel", found: timer.State{Sequence: 8, Entry: of(entry.Cancel)}, want: Drop},
-		{name: "over", found: timer.State{Sequence: 8, Entry: of(entry.Over)}, want: Drop},
-		{name: "ours, or not", found: timer.State{Sequence: 8, Entry: of(entry.Unproven)}, want: BackOff},
+		{name: "a cancel", found: timer.State{Sequence: 8, Entry: entryOf(entry.Cancel)}, want: Drop},
+		{name: "over", found: timer.State{Sequence: 8, Entry: entryOf(entry.Over)}, want: Drop},
+		{name: "unproven", found: timer.State{Sequence: 8, Entry: entryOf(entry.Unproven)}, want: BackOff},
 
 		{name: "fired by us", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "me")}, want: Deliver},
 		{name: "fired by another", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5*sec - 1,
 			want: Hold},
-		{name: "fired by one that is gone", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5 * sec,
+		{name: "fired by another, timeout", found: timer.State{Sequence: 8, At: set, Entry: fired(7, "other")}, now: 5 * sec,
 			want: Deliver},
 		{name: "the next round, by us", found: timer.State{Sequence: 8, At: set, Entry: next("me")}, want: Deliver},
 		{name: "the next round, by another", found: timer.State{Sequence: 8, At: set, Entry: next("other")}, now: 5*sec - 1,
 			want: Hold},
-		{name: "the next round, and this is settled", found: timer.State{Sequence: 8, At: set, Entry: next("other"),
+		{name: "the next round, settled", found: timer.State{Sequence: 8, At: set, Entry: next("other"),
 			Settled: true}, now: time.Hour, want: Drop},
 		{name: "moved, without firing", found: timer.State{Sequence: 8, At: set, Entry: next("")}, want: Drop},
 		{name: "another generation has fired", found: timer.State{Sequence: 9, At: set, Entry: fired(8, "me")}, now: sec,
@@ -56,13 +56,13 @@ func TestJudge(t *testing.T) {
 		{name: "fired in another history", found: timer.State{Sequence: 8, At: set, Entry: foreign}, now: time.Hour,
 			want: Drop},
 
-		{name: "none, says a leader that lags", found: timer.State{None: true, LastSeq: 6}, want: BackOff},
-		{name: "none, says the leader still", found: timer.State{None: true, LastSeq: 6, ProvenBehind: true}, want: Drop},
-		{name: "none in a stream that is younger", found: timer.State{None: true, LastSeq: 6, Created: set.Add(1)},
+		{name: "none, unproven", found: timer.State{None: true, LastSeq: 6}, want: BackOff},
+		{name: "none, proven", found: timer.State{None: true, LastSeq: 6, ProvenBehind: true}, want: Drop},
+		{name: "none in a newer stream", found: timer.State{None: true, LastSeq: 6, Created: set.Add(1)},
 			want: Drop},
 		{name: "none", found: timer.State{None: true, LastSeq: 7}, want: Drop},
-		{name: "an older one, says a leader that lags", found: timer.State{Sequence: 5, LastSeq: 6}, want: BackOff},
-		{name: "an older one, after a power cut", found: timer.State{Sequence: 5, LastSeq: 7}, want: Drop},
+		{name: "an older entry, unproven", found: timer.State{Sequence: 5, LastSeq: 6}, want: BackOff},
+		{name: "an older entry, after a power cut", found: timer.State{Sequence: 5, LastSeq: 7}, want: Drop},
 	} {
 		a := Alarm{Generation: 7, At: set}
 		got := a.judge(tt.found, "me", tt.found.At.Add(tt.now), 5*sec)

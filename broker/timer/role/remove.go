@@ -11,44 +11,44 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// RemoveEntries removes the entries of a subject up to what.Entry, the oldest first: see package timer for the order.
-// The firings of other generations stay, and so do a round that has fired and the next round's entry. If what.Entry
-// lies behind such a round, what.Entry stays as well, and RemoveEntries returns errUnsettled.
+// RemoveEntries removes the entries of a subject up to r.Entry, the oldest first: see package timer for the order.
+// The firings of other generations stay, and so do a round that has fired and the next round's entry. If r.Entry
+// lies behind such a round, r.Entry stays as well, and RemoveEntries returns errUnsettled.
 //
-// If what.Fired is set, the generation and its firing are removed without a read. If what.Cancelled is set and
-// what.Entry stays, a replica's copy of the cancelled entry replaces the reads from the leader. If the copy is a plain
+// If r.Firing is set, the generation and its firing are removed without a read. If r.Cancelled is set and
+// r.Entry stays, a replica's copy of the cancelled entry replaces the reads from the leader. If the copy is a plain
 // set, that set is removed. Older entries that are still stored are removed with the cancel.
 //
-// Alone reports whether no entry of the subject is left before what.Entry.
+// Alone reports whether no entry of the subject is left before r.Entry.
 func (s *Stream) RemoveEntries(
-	ctx context.Context, subject string, generation uint64, what Removal,
+	ctx context.Context, subject string, generation uint64, r Removal,
 ) (alone bool, err error) {
 	switch {
-	case what.Entry == 0:
+	case r.Entry == 0:
 		return false, nil
-	case what.OnlyEntry:
-		return true, s.removeEntry(ctx, what.Entry)
-	case what.ProbablyOldest && s.isFirst(ctx, subject, what.Entry):
-		if what.Keep {
+	case r.OnlyEntry:
+		return true, s.removeEntry(ctx, r.Entry)
+	case r.ProbablyOldest && s.isFirst(ctx, subject, r.Entry):
+		if r.Keep {
 			return true, nil
 		}
-		return true, s.removeEntry(ctx, what.Entry)
-	case what.Cancelled != 0 && what.Keep:
-		switch in, err := s.copyFrom(ctx, subject, what.Cancelled); {
-		case err == nil && in.Sequence == what.Cancelled && s.isPlainSet(in):
-			return false, s.removeEntry(ctx, what.Cancelled)
-		case err == nil && in.Sequence == what.Entry: // the set is removed already
+		return true, s.removeEntry(ctx, r.Entry)
+	case r.Cancelled != 0 && r.Keep:
+		switch in, err := s.copyFrom(ctx, subject, r.Cancelled); {
+		case err == nil && in.Sequence == r.Cancelled && s.isPlainSet(in):
+			return false, s.removeEntry(ctx, r.Cancelled)
+		case err == nil && in.Sequence == r.Entry: // the set is removed already
 			return false, nil
 		}
-	case what.Fired != 0:
+	case r.Firing != 0:
 		if err := s.removeEntry(ctx, generation); err != nil {
 			return false, err
 		}
-		if what.Entry > what.Fired { // an entry behind the firing stays
-			return true, s.removeEntry(ctx, what.Fired)
+		if r.Entry > r.Firing { // an entry behind the firing stays
+			return true, s.removeEntry(ctx, r.Firing)
 		}
 	}
-	return s.removeAll(ctx, subject, generation, what)
+	return s.removeAll(ctx, subject, generation, r)
 }
 
 // isFirst reports whether, according to a replica, no entry is left before a generation. A lagging replica may have
@@ -77,7 +77,7 @@ func (s *Stream) isPlainSet(in message.Incoming) bool {
 
 // removeAll reads the entries of a subject in order, and removes them.
 func (s *Stream) removeAll(
-	ctx context.Context, subject string, generation uint64, what Removal,
+	ctx context.Context, subject string, generation uint64, r Removal,
 ) (alone bool, err error) {
 	from := uint64(1)
 	var before uint64 // the sequence of the last entry that stays; zero for none
@@ -88,11 +88,11 @@ func (s *Stream) removeAll(
 		case err != nil:
 			return false, err
 		case !ok:
-			return false, nil // what.Entry is removed already; or a deposed leader lacks it, and the sweep will find it
-		case m.Sequence > what.Entry || m.Sequence == what.Entry && what.Keep:
+			return false, nil // r.Entry is removed already; or a deposed leader lacks it, and the sweep will find it
+		case m.Sequence > r.Entry || m.Sequence == r.Entry && r.Keep:
 			return before == 0, nil
 		}
-		if m.Sequence < what.Entry {
+		if m.Sequence < r.Entry {
 			stays, round, err := s.stays(ctx, m, generation, before)
 			if err != nil {
 				return false, err
@@ -104,7 +104,7 @@ func (s *Stream) removeAll(
 		} else if rounds {
 			return false, errUnsettled
 		}
-		if err := s.removeEntry(ctx, m.Sequence); err != nil || m.Sequence == what.Entry {
+		if err := s.removeEntry(ctx, m.Sequence); err != nil || m.Sequence == r.Entry {
 			return err == nil && before == 0, err
 		}
 	}

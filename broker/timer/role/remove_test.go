@@ -12,7 +12,7 @@ func TestRemoveEntries(t *testing.T) {
 	for name, tt := range map[string]struct {
 		words      string
 		generation uint64
-		what       Removal
+		removal    Removal
 		left       string
 	}{
 		"a firing":                           {"set fired:1", 1, Removal{Entry: 2}, ""},
@@ -38,19 +38,19 @@ func TestRemoveEntries(t *testing.T) {
 		parallel(t, name, func(t *testing.T, e *entries) {
 			e.write(tt.words)
 			for range 2 { // the second time, no entry is left to remove
-				if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
+				if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.removal); err != nil {
 					t.Error(err)
 				}
 			}
-			if got := e.left(); got != tt.left {
+			if got := e.remaining(); got != tt.left {
 				t.Errorf("%q is left, want %q", got, tt.left)
 			}
 		})
 	}
 }
 
-// TestCancelStaysOverRounds: while a round is on its way, a cancel of the next round stays: without it, the next round
-// would be pending again.
+// TestCancelStaysOverRounds: while a fired round is not settled, a cancel of the next round stays. Without the cancel,
+// the next round would be pending again.
 func TestCancelStaysOverRounds(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {
@@ -58,15 +58,15 @@ func TestCancelStaysOverRounds(t *testing.T) {
 		if _, err := e.RemoveEntries(t.Context(), subject, 3, Removal{Entry: 3}); !errors.Is(err, errUnsettled) {
 			t.Errorf("the cancel is removed: %v", err)
 		}
-		if got := e.left(); got != e.words {
+		if got := e.remaining(); got != e.words {
 			t.Errorf("%q is left", got)
 		}
-		for _, of := range []uint64{1, 3} {
-			if _, err := e.RemoveEntries(t.Context(), subject, of, Removal{Entry: of}); err != nil {
+		for _, generation := range []uint64{1, 3} {
+			if _, err := e.RemoveEntries(t.Context(), subject, generation, Removal{Entry: generation}); err != nil {
 				t.Error(err)
 			}
 		}
-		if got := e.left(); got != "" {
+		if got := e.remaining(); got != "" {
 			t.Errorf("%q is left in the end", got)
 		}
 	})

@@ -8,69 +8,74 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"delaybroker/broker/jsapi"
+	"delaybroker/broker/message"
+	"delaybroker/broker/timer/entry"
 )
 
 const (
 	// copiesTimeout is the timeout of a request to a replica. It is less than readAhead, so that the leader can be asked
 	// before the due time.
 	copiesTimeout = 2 * time.Second
-	// After a request without an answer, replicas are not asked for minCopiesPause. Each further one doubles that pause,
-	// up to maxCopiesPause, until a replica answers. The first pause is short: while thousands of timers fire, a server
-	// answers late, and reads from the leader are slower still.
-	minCopiesPause = time.Second
-	maxCopiesPause = time.Minute
+	// After a request without an answer, no request to a replica is sent for minCopiesBackoff. Each further request
+	// without an answer doubles that backoff, up to maxCopiesBackoff, until a replica answers. The first backoff is short:
+	// while thousands of timers fire, a server answers late, and reads from the leader are slower still.
+	minCopiesBackoff = time.Second
+	maxCopiesBackoff = time.Minute
 )
 
 // ErrNoCopies is returned by ReadCopies, without a request, if the replicas did not answer a recent request.
 var ErrNoCopies = errors.New("the replicas of the timers' stream do not answer")
 
-// copiesPause is the pause after a replica has not answered. It is safe for concurrent use. All times are local.
-type copiesPause struct {
+// copiesBackoff is the backoff after a replica has not answered. It is safe for concurrent use. All times are local.
+type copiesBackoff struct {
 	mu     sync.Mutex
-	length time.Duration // of the last pause; zero after an answer
-	until  time.Time
+	length time.Duration // of the last backoff; zero after an answer
+	until  time.Time     // the end of the last backoff
 }
 
-// askReplica sends a request to a replica, with a timeout. During a pause it returns ErrNoCopies without a request.
+// askReplica sends a request to a replica, with copiesTimeout. During a backoff, it returns ErrNoCopies instead.
 func (s *Stream) askReplica(ctx context.Context, ask func(context.Context) error) error {
 	asked := time.Now()
-	if pause, _ := s.CopiesPause(asked); pause > 0 {
+	if backoff, _ := s.CopiesBackoff(asked); backoff > 0 {
 		return ErrNoCopies
 	}
 	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
 	defer cancel()
 	err := ask(ctx)
 	if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
-		s.copiesPause.end()
+		s.copiesBackoff.end()
 	} else {
-		s.copiesPause.begin(asked, time.Now(), s.Copies.Conn.IsConnected())
+		s.copiesBackoff.begin(asked, time.Now(), s.Copies.Conn.IsConnected())
 	}
 	return err
 }
 
-// CopiesPause returns the rest of the pause in which replicas get no request, at a local time. If the broker never asks
-// replicas, the pause does not end. Failing reports whether no replica has answered since the last failed request.
-func (s *Stream) CopiesPause(local time.Time) (left time.Duration, failing bool) {
+// CopiesBackoff returns the rest of the backoff in which replicas get no request, at a local time. If the broker never
+// asks replicas, the backoff does not end. Failing reports whether no replica has answered since the last failed
+// request.
+func (s *Stream) CopiesBackoff(local time.Time) (remaining time.Duration, failing bool) {
 	if s.Copies.Conn == nil {
 		return math.MaxInt64, true
 	}
-	p := &s.copiesPause
+	p := &s.copiesBackoff
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(0, p.until.Sub(local)), p.length > 0
 }
 
-// end ends the pause: a replica has answered. The next pause is short.
-func (p *copiesPause) end() {
+// end ends the backoff: a replica has answered. The next backoff is minCopiesBackoff again.
+func (p *copiesBackoff) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.length, p.until = 0, time.Time{}
 }
 
-// begin begins a pause, because a request that was sent at asked had no answer at now. If several requests of the same
-// time fail, only the first of them begins a pause. A lost connection does not make the pause longer: the replicas may
-// be well.
-func (p *copiesPause) begin(asked, now time.Time, connected bool) {
+// begin begins a backoff, because a request that was sent at asked had no answer at now. If several concurrent requests
+// fail, only the first failure begins a backoff. A lost connection does not make the backoff longer: the replicas may
+// be healthy.
+func (p *copiesBackoff) begin(asked, now time.Time, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if asked.Before(p.until) {
@@ -79,6 +84,46 @@ func (p *copiesPause) begin(asked, now time.Time, connected bool) {
 	if !connected {
 		p.length = 0
 	}
-	p.length = min(max(2*p.length, minCopiesPause), maxCopiesPause)
+	p.length = min(max(2*p.length, minCopiesBackoff), maxCopiesBackoff)
 	p.until = now.Add(p.length)
+}
+
+const (
+	// MaxCopies is the maximum number of timers in one request. CopiesBytes is the maximum total size of their bodies,
+	// unless there is only one body. While a replica answers such a request, it serves no other request of the stream.
+	MaxCopies   = jsapi.MaxDirect
+	CopiesBytes = 1 << 20
+	// headerRoom is the maximum size of the headers of one timer in an answer. The server bounds headers.
+	headerRoom = 64 << 10
+)
+
+// ReadCopies reads the last entries of some subjects from a replica. The result lacks entries that the replica does not
+// have, or that do not fit into one answer. After an error, the result may have some entries; they are valid.
+func (s *Stream) ReadCopies(ctx context.Context, subjects []string) (map[string]message.Incoming, error) {
+	copies := make(map[string]message.Incoming, len(subjects))
+	err := s.askReplica(ctx, func(ctx context.Context) error {
+		entries, err := s.Copies.LastOfEach(ctx, s.Name(), subjects, CopiesBytes+len(subjects)*headerRoom)
+		for _, in := range entries {
+			copies[in.Subject] = in
+		}
+		return err
+	})
+	return copies, err
+}
+
+// Copied records a replica's copy of the last entry of a marker's subject, and returns the next step. A replica may
+// lag, so Copied uses only two kinds of copies. The first is the generation's own entry: its body cannot change, and
+// the stream accepts the firing only if that entry is still the last one. The second is a cancel of the generation.
+// After any other copy, the next step is a read from the leader.
+func (s *Stream) Copied(a *Alarm, in message.Incoming) (entry.Entry, Step) {
+	a.Fresh = false
+	e := entry.Parse(s.Policy, in)
+	switch {
+	case in.Sequence == a.Generation && in.At.Equal(a.At) && e.Kind == entry.Set:
+		a.Stage, a.unread = Pending, false
+		return e, Step{Kind: Restart}
+	case in.Sequence > a.Generation && in.At.After(a.At) && e.Kind == entry.Cancel && e.Cancelled == a.Generation:
+		return e, Step{Kind: Drop}
+	}
+	return e, Step{Kind: Examine}
 }

@@ -18,7 +18,7 @@ import (
 // last round, which may be years away, or until a pause ends. If instances have different first keys, the entries get
 // the first key of the lane's owner.
 
-// seals has the results of a pass about the keys of entries.
+// seals holds the results of a pass about the keys of entries.
 type seals struct {
 	resealed int             // number of resealed entries
 	err      error           // the error that made the pass stop resealing; nil for none
@@ -32,17 +32,17 @@ func (p Pass) Unopened() (entries int, keys map[string]bool) { return p.seals.un
 // Resealed returns the number of entries that the pass has resealed, and the error that made it stop; nil for none.
 func (p Pass) Resealed() (entries int, err error) { return p.seals.resealed, p.seals.err }
 
-// Outlives reports whether an entry is pending and sealed with an earlier key, and so must be resealed.
-func (s *Stream) Outlives(e entry.Entry, in message.Incoming) bool {
+// MustReseal reports whether an entry is pending and sealed with an earlier key, and so must be resealed.
+func (s *Stream) MustReseal(e entry.Entry, in message.Incoming) bool {
 	return e.PendingOrPaused() && entry.ClaimsOurs(s.Policy, in) &&
 		s.Policy.Keys.UseOfMessage(in.Header) == message.LaterKey
 }
 
-// judge checks the key of an entry, and reseals the entry if necessary. Done reports whether the pass skips the entry:
-// it was resealed, and comes again under its new sequence; or its key is unknown. Again reports whether a later pass
-// must check the entry. An entry with an unknown key is not counted if it was stored later than the argument before:
-// the lane may not have handled the entry yet.
-func (p *seals) judge(
+// checkKey checks the key of an entry, and reseals the entry if necessary. Done reports whether the pass skips the
+// entry: either the pass will find the resealed entry under its new sequence, or the key is unknown. Again reports
+// whether a later pass must check the entry. An entry with an unknown key is not counted if it was stored later than
+// the argument before: the lane may not have handled the entry yet.
+func (p *seals) checkKey(
 	ctx context.Context, s *Stream, in message.Incoming, e entry.Entry, before time.Time,
 ) (done, again bool) {
 	if !entry.ClaimsOurs(s.Policy, in) {
@@ -61,7 +61,7 @@ func (p *seals) judge(
 		s.ReadKeys(time.Now())
 		return true, true
 	}
-	if !s.Outlives(e, in) {
+	if !s.MustReseal(e, in) {
 		return false, false
 	}
 	if p.err != nil { // an earlier reseal of this pass has failed
@@ -78,8 +78,8 @@ func (p *seals) judge(
 // maxUnknownKeys is the maximum number of key ids that a pass reports: any client may write some.
 const maxUnknownKeys = 8
 
-// reseal replaces an entry by one with the same content, sealed with the first key. Stored is false if the entry is not
-// the last one any more, or need not be resealed.
+// reseal replaces an entry by an entry with the same content, sealed with the first key. Stored is false if the given
+// entry is not the last one of its subject any more, or need not be resealed.
 func (s *Stream) reseal(ctx context.Context, subject string, sequence uint64) (stored bool, err error) {
 	last, err := s.API.Last(ctx, s.Name(), subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Sequence != sequence {
@@ -115,5 +115,5 @@ func (s *Stream) resealCursor(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	return s.KeepCursor(ctx, c)
+	return s.StoreCursor(ctx, c)
 }

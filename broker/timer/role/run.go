@@ -8,14 +8,14 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// run is the worker's knowledge of the run of a debounced set. A run is a sequence of sets of one timer, of which only
-// the last one fires: see package timer.
+// run describes the run of a debounced set, as far as the worker knows it. A run is a sequence of sets of one timer, of
+// which only the last one fires: see package timer.
 type run struct {
-	maxWait time.Duration // Delay-Max-Wait of the set; zero if it is not debounced
+	maxWait time.Duration // Delay-Max-Wait of the set; zero if the set is not debounced
 	due     time.Time     // the due time of the set by its own Delay-For
-	from    uint64        // the generation of the first set; zero if unknown
-	at      time.Time     // when the first set was stored
-	certain bool          // from and at were read from the leader (RunOf)
+	first   uint64        // the generation of the first set; zero if unknown
+	firstAt time.Time     // when the first set was stored
+	certain bool          // first and firstAt were read from the leader (RunOf)
 }
 
 // Debounced reports whether the set belongs to a run.
@@ -31,68 +31,68 @@ func (a *Alarm) takeRun(e entry.Entry) {
 	}
 }
 
-// Follow takes the start of the run from before, the alarm of the directly preceding set. Before is nil if that set is
-// not in memory. Follow returns the due time. A debounced set whose run is unknown is due immediately: then the worker
-// calls RunOf.
-func (a *Alarm) Follow(before *Alarm, e entry.Entry) (due time.Time) {
+// JoinRun takes the start of the run from the predecessor, the alarm of the directly preceding set. Predecessor is nil
+// if that set is not in memory. JoinRun returns the due time. A debounced set whose run is unknown is due immediately:
+// then the worker calls RunOf.
+func (a *Alarm) JoinRun(predecessor *Alarm, e entry.Entry) (due time.Time) {
 	switch {
 	case !e.Debounced():
-		a.closes = !e.First && (before == nil || before.Debounced())
+		a.endsRun = !e.First && (predecessor == nil || predecessor.Debounced())
 		return e.Due
-	case e.First, before != nil && !before.Debounced():
-		a.run.from, a.run.at = a.Generation, a.At
-	case before != nil && before.run.from != 0:
-		a.run.from, a.run.at = before.run.from, before.run.at
+	case e.First, predecessor != nil && !predecessor.Debounced():
+		a.run.first, a.run.firstAt = a.Generation, a.At
+	case predecessor != nil && predecessor.run.first != 0:
+		a.run.first, a.run.firstAt = predecessor.run.first, predecessor.run.firstAt
 	default:
 		return a.At
 	}
-	return a.run.ends()
+	return a.run.firesAt()
 }
 
 // RunRead records the first set of the run, and the time at which it was stored. It returns the due time of the timer.
-func (a *Alarm) RunRead(from uint64, at time.Time) (due time.Time) {
-	a.run.from, a.run.at, a.run.certain = from, at, true
-	return a.run.ends()
+func (a *Alarm) RunRead(first uint64, at time.Time) (due time.Time) {
+	a.run.first, a.run.firstAt, a.run.certain = first, at, true
+	return a.run.firesAt()
 }
 
-// ends returns the due time of the set if no other set replaces it.
-func (r run) ends() time.Time {
-	if last := r.at.Add(r.maxWait); last.Before(r.due) {
+// firesAt returns the due time of the set if no other set replaces it.
+func (r run) firesAt() time.Time {
+	if last := r.firstAt.Add(r.maxWait); last.Before(r.due) {
 		return last
 	}
 	return r.due
 }
 
-// bounded reports whether the worker must call RunOf: the timer is due before its own Delay-For has passed, and the
+// needsRun reports whether the worker must call RunOf: the timer is due before its own Delay-For has passed, and the
 // start of its run is not certain.
-func (a *Alarm) bounded(when leader.Time) bool {
-	return a.Debounced() && !a.run.certain && when.Before(leader.At(a.run.due))
+func (a *Alarm) needsRun(due leader.Time) bool {
+	return a.Debounced() && !a.run.certain && due.Before(leader.At(a.run.due))
 }
 
 // mayStartRun reports whether a set may be the first of its run.
 func (a *Alarm) mayStartRun() bool {
-	return a.Debounced() && (a.run.from == 0 || a.run.from == a.Generation)
+	return a.Debounced() && (a.run.first == 0 || a.run.first == a.Generation)
 }
 
-// keepsFrom returns the sequence of the oldest entry to keep once the timer's marker is stored: that of the set, or of
-// the first set of its run. It returns zero if the first set is unknown.
-func (a *Alarm) keepsFrom() uint64 {
+// oldestKept returns the sequence of the oldest entry to keep when the timer's marker is stored: the set or, for a
+// debounced set, the first set of its run. It returns zero if the first set is unknown.
+func (a *Alarm) oldestKept() uint64 {
 	if a.Debounced() {
-		return a.run.from
+		return a.run.first
 	}
 	return a.Generation
 }
 
 // RunOf reads the first set of the run of a debounced set, and the time at which the first set was stored.
 //
-// The worker may remove entries while RunOf reads them. It removes an entry that ended a run after all entries before
-// it. So if the first set is still stored after the reads, RunOf has missed no such entry. The last request checks
-// this.
+// The worker may remove entries while RunOf reads them. If an entry ended a run, the worker removes all entries before
+// that entry first. So if the first set is still stored after the reads, RunOf has missed no such entry. The last
+// request checks this.
 func (s *Stream) RunOf(
 	ctx context.Context, subject string, generation uint64,
-) (from uint64, at time.Time, err error) {
+) (first uint64, at time.Time, err error) {
 	for next := uint64(1); next <= generation; {
-		m, err := s.known(ctx, subject, next)
+		m, err := s.nextEntry(ctx, subject, next)
 		if err != nil {
 			return 0, at, err
 		}
@@ -100,18 +100,18 @@ func (s *Stream) RunOf(
 		case m.Sequence > generation:
 			return 0, at, errReplaced
 		case !e.Debounced():
-			from = 0
-		case from == 0:
-			from, at = m.Sequence, m.Time
+			first = 0
+		case first == 0:
+			first, at = m.Sequence, m.Time
 		}
 		next = m.Sequence + 1
 	}
-	if from == generation {
-		return from, at, nil
+	if first == generation {
+		return first, at, nil
 	}
-	m, err := s.known(ctx, subject, from)
-	if err == nil && m.Sequence != from {
+	m, err := s.nextEntry(ctx, subject, first)
+	if err == nil && m.Sequence != first {
 		err = errReplaced
 	}
-	return from, at, err
+	return first, at, err
 }

@@ -30,24 +30,24 @@ func TestRunOf(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, e *entries) {
 			e.write(words)
-			from, _, err := e.RunOf(t.Context(), subject, uint64(len(strings.Fields(words))))
-			if err != nil || from != want {
-				t.Errorf("%s: it begins with %d, %v; want %d", words, from, err, want)
+			first, _, err := e.RunOf(t.Context(), subject, uint64(len(strings.Fields(words))))
+			if err != nil || first != want {
+				t.Errorf("%s: the run begins with %d, %v; want %d", words, first, err, want)
 			}
 		})
 	}
 }
 
-// TestRunEndsWhileItIsRead: between two requests another instance removes the first set of a run, and then the cancel
+// TestRunEndsWhileItIsRead: between two requests, another instance removes the first set of a run, and then the cancel
 // that has ended the run.
 func TestRunEndsWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {
 		e.write("debounced cancel:1 debounced")
 		other := e.API
-		var questions atomic.Int64
-		natstest.Proxy(t, e.server, func(question string, _ *nats.Msg) bool {
-			if strings.HasPrefix(question, "STREAM.MSG.GET.") && questions.Add(1) == 2 {
+		var requests atomic.Int64
+		natstest.Proxy(t, e.server, func(request string, _ *nats.Msg) bool {
+			if strings.HasPrefix(request, "STREAM.MSG.GET.") && requests.Add(1) == 2 {
 				for _, sequence := range []uint64{1, 2} {
 					if err := other.Delete(t.Context(), e.Name(), sequence); err != nil {
 						t.Error(err)
@@ -57,12 +57,12 @@ func TestRunEndsWhileItIsRead(t *testing.T) {
 			return false
 		})
 		e.API.API = natstest.ProxyAPI
-		if from, _, err := e.RunOf(t.Context(), subject, 3); !errors.Is(err, errReplaced) {
-			t.Errorf("it begins with %d, %v; want it read again", from, err)
+		if first, _, err := e.RunOf(t.Context(), subject, 3); !errors.Is(err, errReplaced) {
+			t.Errorf("the run begins with %d, %v; want %v", first, err, errReplaced)
 		}
 		synctest.Wait()
-		if from, _, err := e.RunOf(t.Context(), subject, 3); from != 3 || err != nil {
-			t.Errorf("it begins with %d, %v; want 3", from, err)
+		if first, _, err := e.RunOf(t.Context(), subject, 3); first != 3 || err != nil {
+			t.Errorf("the run begins with %d, %v; want 3", first, err)
 		}
 	})
 }

@@ -8,12 +8,12 @@ const maxSettled = 200_000
 // settled holds the rounds whose earlier rounds this process has settled. For such a round, the process need not read
 // the earlier rounds from JetStream. The zero settled is ready to use, and safe for concurrent use.
 type settled struct {
-	mu sync.Mutex        // guards by
-	by map[uint64]before // by the generation of the round
+	mu     sync.Mutex                // guards rounds
+	rounds map[uint64]earlierEntries // by generation
 }
 
-// before describes the entries before the entry of a round.
-type before struct {
+// earlierEntries describes the entries before the entry of a round.
+type earlierEntries struct {
 	at    int64 // the stored time of the entry that the round's entry replaced; Unix time in nanoseconds
 	alone bool  // no entry is left before the round's entry
 }
@@ -21,34 +21,34 @@ type before struct {
 // Removed records that the entry of a round was removed. Alone reports whether no entry is left before the entry of the
 // next round. If maxSettled is reached, Removed forgets an arbitrary other round.
 func (s *settled) Removed(a *Alarm, alone bool) {
-	if a.next == 0 {
+	if a.nextEntry == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.by == nil {
-		s.by = make(map[uint64]before)
+	if s.rounds == nil {
+		s.rounds = make(map[uint64]earlierEntries)
 	}
-	delete(s.by, a.Generation)
-	if len(s.by) >= maxSettled {
-		for other := range s.by {
-			delete(s.by, other)
+	delete(s.rounds, a.Generation)
+	if len(s.rounds) >= maxSettled {
+		for other := range s.rounds {
+			delete(s.rounds, other)
 			break
 		}
 	}
-	s.by[a.next] = before{a.At.UnixNano(), alone}
+	s.rounds[a.nextEntry] = earlierEntries{a.At.UnixNano(), alone}
 }
 
-// KnowsBefore reports whether this process has settled the earlier rounds of a series. If it has settled them, the
-// alarm records this. If the stream was deleted or restored since, the same generation may belong to another entry.
-// Then the stored time of the replaced entry differs.
-func (s *settled) KnowsBefore(a *Alarm) bool {
+// KnowsEarlier reports whether this process has settled the earlier rounds of a series. If it has settled them, the
+// alarm records this. If the stream was deleted or restored in the meantime, the same generation may belong to another
+// entry. Then the stored time of the replaced entry differs.
+func (s *settled) KnowsEarlier(a *Alarm) bool {
 	s.mu.Lock()
-	known, ok := s.by[a.Generation]
+	known, ok := s.rounds[a.Generation]
 	s.mu.Unlock()
-	ok = ok && known.at == a.before.UnixNano()
+	ok = ok && known.at == a.replacedAt.UnixNano()
 	if ok && a.WaitsForEarlier {
-		a.BeforeSettled(known.alone)
+		a.SettleEarlier(known.alone)
 	}
 	return ok
 }

@@ -39,7 +39,7 @@ type Stream struct {
 	claims  // the firings of this process
 	settled // the rounds whose earlier rounds are settled
 
-	copiesPause copiesPause
+	copiesBackoff copiesBackoff
 }
 
 // NewStream returns a Stream. It sends no request.
@@ -104,7 +104,7 @@ func (s *Stream) OfEarlierFiring(e entry.Entry, in message.Incoming) *Alarm {
 	}
 }
 
-// history returns the time for which the outcome of a timer is kept on its subject.
+// history returns the time for which the last entry of a finished timer is kept on its subject.
 func (s *Stream) history(subject string) time.Duration {
 	if entry.IsExtra(s.Policy.Names, subject) {
 		return max(s.History, entry.ExtraTime)
@@ -112,9 +112,9 @@ func (s *Stream) history(subject string) time.Duration {
 	return s.History
 }
 
-// Ends returns a time: if an entry still exists sweepLate after that time, the sweep must handle the entry. The time is
-// zero for an entry that may stay.
-func (s *Stream) Ends(e entry.Entry, subject string, stored time.Time) time.Time {
+// Deadline returns the deadline of an entry. If the entry still exists sweepLate after the deadline, the sweep must
+// handle the entry. The deadline is zero for an entry that may stay.
+func (s *Stream) Deadline(e entry.Entry, subject string, stored time.Time) time.Time {
 	switch e.Kind {
 	case entry.Set:
 		return e.Request.Due
@@ -137,7 +137,7 @@ func (s *Stream) TooLargeToFire(a *Alarm, size int) *message.Problem {
 // the set of the next round; if the present round was missed, the entry is only the set of the next round. Firing
 // returns nil if the last round was missed: then the timer is settled.
 func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time) *nats.Msg {
-	a.ends = lastFiring
+	a.firing = lastFiring
 	t := a.pending(r)
 	if t.Recurs == nil {
 		return s.sealed(a.Subject, t.FiredHeader(a.Generation, s.Instance), body)
@@ -148,13 +148,13 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	next := entry.Next{
 		By: s.Instance, Round: d.Next, Wait: d.Wait, Table: t.Recurs.Table, First: series.First, Word: t.Word,
 	}
-	switch more := d.Next != (timetable.Round{}); {
-	case d.Fire && !more:
+	switch hasNext := d.Next != (timetable.Round{}); {
+	case d.Fire && !hasNext:
 		return s.sealed(a.Subject, t.FiredHeader(a.Generation, s.Instance), body)
 	case d.Fire:
-		a.ends = nextRound
-	case more:
-		a.ends, next.By = missedRound, ""
+		a.firing = nextRound
+	case hasNext:
+		a.firing, next.By = missedRound, ""
 	default:
 		a.missed(0)
 		return nil
@@ -162,15 +162,15 @@ func (s *Stream) Firing(a *Alarm, r message.Request, body []byte, now time.Time)
 	return s.sealed(a.Subject, t.RoundHeader(a.Generation, next), body)
 }
 
-// Found continues a firing that was found in the stream, perhaps of another instance. It returns the request of the
-// fired message.
-func (a *Alarm) Found(see timer.State) message.Request {
-	e := see.Entry
-	if a.ends = lastFiring; e.Kind != entry.Fired {
-		a.ends = nextRound
+// ContinueFiring continues a firing that this or another instance has stored. It returns the request of the fired
+// message.
+func (a *Alarm) ContinueFiring(state timer.State) message.Request {
+	e := state.Entry
+	if a.firing = lastFiring; e.Kind != entry.Fired {
+		a.firing = nextRound
 	}
-	a.word = e.Word
-	a.FiringStored(see.Sequence)
+	a.token = e.Word
+	a.FiringStored(state.Sequence)
 	return e.Fired()
 }
 
@@ -179,8 +179,8 @@ func (s *Stream) HasOutcome(a *Alarm) bool {
 	return s.history(a.Subject) > 0 && !a.OnlyEntry && a.Outcome != ""
 }
 
-// Over returns the entry that records the outcome of a timer.
-func (s *Stream) Over(a *Alarm, r message.Request) *nats.Msg {
+// OutcomeEntry returns the entry that records the outcome of a timer.
+func (s *Stream) OutcomeEntry(a *Alarm, r message.Request) *nats.Msg {
 	return s.sealed(a.Subject, a.pending(r).OverHeader(a.Generation, a.Entry, a.Outcome), nil)
 }
 

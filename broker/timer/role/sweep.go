@@ -14,8 +14,8 @@ import (
 const (
 	// sweepLate is the minimum lateness of the timers that a pass returns: their lanes have this time to fire them.
 	sweepLate = time.Minute
-	// The pause between two passes is sweepShare times the duration of the earlier one, so that passes take a hundredth
-	// of the time. It is bounded by minSweepPause and maxSweepPause.
+	// The pause between two passes is sweepShare times the duration of the earlier pass, so that passes take a hundredth
+	// of the time. The pause is at least minSweepPause and at most maxSweepPause.
 	sweepShare                   = 100
 	minSweepPause, maxSweepPause = time.Minute, time.Hour
 	sweepBatchSize               = 256
@@ -31,7 +31,7 @@ type Sweep struct {
 	earliest leader.Time
 }
 
-// NoteDue records the due time of a timer, or the result of Stream.Ends for an entry. It ignores the zero time.
+// NoteDue records the due time of a timer, or the deadline of an entry. It ignores the zero time.
 func (s *Sweep) NoteDue(due time.Time) {
 	if due.IsZero() {
 		return
@@ -75,43 +75,43 @@ func (s *Sweep) End(p Pass, local time.Time) {
 		s.next = local.Add(minSweepPause)
 		s.NoteDue(time.Time{}.Add(1))
 	}
-	s.NoteDue(p.left)
+	s.NoteDue(p.earliestDue)
 }
 
 // Pass is the result of a pass.
 type Pass struct {
-	Err  error
-	left time.Time     // the earliest due time of the timers that were not overdue; zero for none
-	took time.Duration // the duration of the pass, without its waits for batches and reseals
+	Err         error
+	earliestDue time.Time     // the earliest due time of the timers that were not overdue; zero for none
+	took        time.Duration // the duration of the pass, without its waits for batches and reseals
 
 	seals seals
 }
 
-// Batch holds the timers that a pass has found. The pass continues when all of them have ended.
+// Batch holds timers that a pass has found. The pass continues when the alarms of all of them have ended.
 type Batch struct {
-	Found []Overdue
-	left  atomic.Int64  // number of timers that have not ended
-	done  chan struct{} // closed when all have ended
+	Timers    []Overdue
+	remaining atomic.Int64  // number of alarms that have not ended
+	done      chan struct{} // closed when all alarms have ended
 }
 
 func newBatch() *Batch { return &Batch{done: make(chan struct{})} }
 
-func (b *Batch) ended() {
-	if b.left.Add(-1) == 0 {
+func (b *Batch) endOne() {
+	if b.remaining.Add(-1) == 0 {
 		close(b.done)
 	}
 }
 
-// Overdue is a timer that no lane has fired, or a cancel or an outcome whose time in the history has passed.
+// Overdue is a timer that no lane has fired, or a cancel or an outcome that was kept long enough: see Config.History.
 type Overdue struct {
 	Alarm   *Alarm
 	Request message.Request
 }
 
-// Pass scans the stream once. It calls pick with batches of the timers that were due at the given time or earlier.
+// Pass scans the stream once. It calls handle with batches of the timers that were due at the given time or earlier.
 // After each batch, Pass waits until all alarms of the batch have ended (Alarm.End), or until ctx ends.
-func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) (end Pass) {
-	start, waited := time.Now(), time.Duration(0) // waited is the time of waits, in which a pass costs nothing
+func (s *Stream) Pass(ctx context.Context, before time.Time, handle func(*Batch)) (end Pass) {
+	start, waited := time.Now(), time.Duration(0)
 	scan := s.Scan
 	scan.Stream, scan.Observer, scan.HeadersOnly = s.Name(), "sweep", true
 	scan.Filters = []string{s.Policy.Names.TimerFilter()}
@@ -126,10 +126,10 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 		e := entry.Parse(s.Policy, in)
 		found, since := s.overdue(e, m, b)
 		began := time.Now()
-		done, again := end.seals.judge(ctx, s, in, e, before)
+		done, again := end.seals.checkKey(ctx, s, in, e, before)
 		waited += time.Since(began)
 		if again {
-			end.leave(m.At)
+			end.postpone(m.At)
 		}
 		if done {
 			continue
@@ -137,13 +137,13 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 		switch {
 		case since.IsZero():
 		case !since.After(before):
-			b.Found = append(b.Found, found)
+			b.Timers = append(b.Timers, found)
 		default:
-			end.leave(since)
+			end.postpone(since)
 		}
-		if len(b.Found) == sweepBatchSize {
+		if len(b.Timers) == sweepBatchSize {
 			began := time.Now()
-			b.handOver(ctx, pick)
+			b.handOver(ctx, handle)
 			waited += time.Since(began)
 			b = newBatch()
 		}
@@ -152,31 +152,31 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, pick func(*Batch)) 
 	if end.Err == nil && end.seals.err == nil {
 		end.seals.err = s.resealCursor(ctx)
 	}
-	b.handOver(ctx, pick)
+	b.handOver(ctx, handle)
 	return end
 }
 
-// leave records the due time of a timer that is left to a later pass.
-func (p *Pass) leave(since time.Time) {
-	if p.left.IsZero() || since.Before(p.left) {
-		p.left = since
+// postpone records the due time of a timer that a later pass must handle.
+func (p *Pass) postpone(since time.Time) {
+	if p.earliestDue.IsZero() || since.Before(p.earliestDue) {
+		p.earliestDue = since
 	}
 }
 
-// handOver passes a batch to pick, and waits until its timers have ended.
-func (b *Batch) handOver(ctx context.Context, pick func(*Batch)) {
-	if len(b.Found) == 0 {
+// handOver passes a batch to handle, and waits until the batch's alarms have ended.
+func (b *Batch) handOver(ctx context.Context, handle func(*Batch)) {
+	if len(b.Timers) == 0 {
 		return
 	}
-	b.left.Store(int64(len(b.Found)))
-	pick(b)
+	b.remaining.Store(int64(len(b.Timers)))
+	handle(b)
 	select {
 	case <-b.done:
 	case <-ctx.Done():
 	}
 }
 
-// overdue returns the timer of an entry, whose header was parsed, and the result of Stream.Ends.
+// overdue returns the timer of an entry whose header was parsed, and the entry's deadline.
 func (s *Stream) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue, since time.Time) {
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {
@@ -191,5 +191,5 @@ func (s *Stream) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue
 		a.Generation, a.Stage, a.Entry = m.Sequence, Settled, m.Sequence
 		a.OnlyEntry = !entry.CanName(s.Policy, m.Subject)
 	}
-	return Overdue{Alarm: a, Request: e.Request}, s.Ends(e, m.Subject, m.At)
+	return Overdue{Alarm: a, Request: e.Request}, s.Deadline(e, m.Subject, m.At)
 }

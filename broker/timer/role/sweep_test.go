@@ -21,20 +21,20 @@ func TestSweepWaits(t *testing.T) {
 	}
 	now := leader.At(set)
 	if _, due := s.Wait(now, local, true); due {
-		t.Error("an empty stream is passed through")
+		t.Error("a pass of an empty stream is due")
 	}
 	want("at first", now, local, 0, true)
 	if before := s.Begin(now); !before.Equal(set.Add(-time.Minute)) {
-		t.Errorf("it picks up what was due before %s", before)
+		t.Errorf("the pass looks for timers that were due before %s", before)
 	}
 	want("during a pass", now, local, 0, false)
 	s.End(Pass{took: 2 * time.Second}, local)
-	want("when there is nothing", now, local, 0, false)
+	want("without a timer", now, local, 0, false)
 	s.NoteDue(set.Add(time.Hour))
 	s.NoteDue(time.Time{}) // the due time of a set that cannot be parsed
-	want("when something is due", now, local, time.Hour+time.Minute, true)
+	want("with a timer", now, local, time.Hour+time.Minute, true)
 	s.NoteDue(set)
-	want("when that is soon", now, local, 200*time.Second, true)
+	want("with an earlier timer", now, local, 200*time.Second, true)
 	s.Begin(now)
 	s.End(Pass{Err: errors.New("x")}, local)
 	want("after a failure", now, local, time.Minute, true)

@@ -16,8 +16,8 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestCopied: of a replica's copies, only the entry of the generation counts, and a cancel that replaced it. For every
-// other copy, such as an older or later entry, or one of another history of the stream, the leader is asked.
+// TestCopied: of a replica's copies, only the generation's own entry and a cancel of the generation count. After every
+// other copy, such as an older or later entry, or an entry of another history of the stream, the leader is asked.
 func TestCopied(t *testing.T) {
 	t.Parallel()
 	names, err := message.NewNames("delay")
@@ -34,22 +34,22 @@ func TestCopied(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		sequence uint64
-		after    time.Duration // the set
+		after    time.Duration // from the set until the copied entry was stored
 		header   message.Header
 		want     string
 	}{
-		"its own entry":              {7, 0, with("Delay-For", "1h", ""), "restart"},
-		"of another history":         {7, 1, with("Delay-For", "1h", ""), "examine"},
-		"an older one":               {6, -1, with("Delay-For", "1h", ""), "examine"},
-		"another set":                {8, 1, with("Delay-For", "1h", "7"), "examine"},
-		"its cancel":                 {8, 1, with("Delay-Cancel", "1", "7"), "let go"},
-		"a cancel of another":        {8, 1, with("Delay-Cancel", "1", "6"), "examine"},
-		"one that expected nothing":  {8, 1, with("Delay-Cancel", "1", ""), "examine"},
-		"one of another history":     {8, -1, with("Delay-Cancel", "1", "7"), "examine"},
-		"a cancel in place of it":    {7, 0, with("Delay-Cancel", "1", "3"), "examine"},
-		"it says that it has fired":  {8, 1, with("Delay-Fired", "7 me", "7"), "examine"},
-		"what says that it is over":  {9, 1, with("Delay-Over", "7 delivered", "8"), "examine"},
-		"a set that cannot be meant": {7, 0, message.Header{}, "restart"},
+		"own entry":                       {7, 0, with("Delay-For", "1h", ""), "restart"},
+		"set of another history":          {7, 1, with("Delay-For", "1h", ""), "examine"},
+		"older set":                       {6, -1, with("Delay-For", "1h", ""), "examine"},
+		"later set":                       {8, 1, with("Delay-For", "1h", "7"), "examine"},
+		"cancel":                          {8, 1, with("Delay-Cancel", "1", "7"), "drop"},
+		"cancel of another generation":    {8, 1, with("Delay-Cancel", "1", "6"), "examine"},
+		"cancel without an expectation":   {8, 1, with("Delay-Cancel", "1", ""), "examine"},
+		"cancel of another history":       {8, -1, with("Delay-Cancel", "1", "7"), "examine"},
+		"cancel with the set's sequence":  {7, 0, with("Delay-Cancel", "1", "3"), "examine"},
+		"firing without a seal":           {8, 1, with("Delay-Fired", "7 me", "7"), "examine"},
+		"outcome without a seal":          {9, 1, with("Delay-Over", "7 delivered", "8"), "examine"},
+		"own entry that cannot be parsed": {7, 0, message.Header{}, "restart"},
 	} {
 		a := &Alarm{Subject: subject, Generation: 7, At: set, Stage: Doubt, Fresh: true, unread: true}
 		_, step := s.Copied(a, message.Incoming{
@@ -59,16 +59,16 @@ func TestCopied(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 		if pending := a.Stage == Pending; a.Fresh || pending != (tt.want == "restart") {
-			t.Errorf("%s: it is %+v", name, a)
+			t.Errorf("%s: the alarm is %+v", name, a)
 		}
 	}
 }
 
 func at(d time.Duration) leader.Time { return leader.At(set.Add(d)) }
 
-// TestNextOfMarker: in the lane in which a marker stays until it is due, its body is read ahead of the due time,
-// together with the bodies of markers with similar due times. For a round, the entries of the earlier rounds are also
-// read, once.
+// TestNextOfMarker: in the lane in which a marker waits until it is due, the timer's body is read before the due time,
+// together with the bodies of timers with similar due times. For a round, the entries of the earlier rounds are also
+// read before the due time, once.
 func TestNextOfMarker(t *testing.T) {
 	const due = 10*time.Minute + 250*time.Millisecond
 	fresh := Alarm{Generation: 7, Stage: Doubt, Fresh: true}
@@ -82,25 +82,25 @@ func TestNextOfMarker(t *testing.T) {
 	}{
 		{"long before", fresh, 0, false, "hold until 9m57.5s"},
 		{"just before", fresh, due - readAhead - 250*time.Millisecond - 1, false, "hold until 9m57.5s"},
-		{"it is time", fresh, due - readAhead - 250*time.Millisecond, false, "examine"},
+		{"time to read", fresh, due - readAhead - 250*time.Millisecond, false, "examine"},
 		{"late", fresh, due + time.Second, false, "examine"},
-		{"it moves on", fresh, 0, true, "as any"},
-		{"a round, before", round, due - time.Second, false, "precede"},
-		{"a round, due", round, due, false, "precede"},
+		{"moves on", fresh, 0, true, "default"},
+		{"round, before", round, due - time.Second, false, "read earlier"},
+		{"round, due", round, due, false, "read earlier"},
 	} {
-		m := Moment{Now: at(tt.now), Proven: true, Last: !tt.moves}
-		if got := tt.alarm.Next(m, Message{Stored: at(0), When: at(due)}).String(); got != tt.want {
+		m := Moment{Now: at(tt.now), Proven: true, LastLane: !tt.moves}
+		if got := tt.alarm.Next(m, Message{Stored: at(0), Due: at(due)}).String(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
-	if round.Asked = true; round.Next(Moment{Now: at(0), Last: true}, Message{When: at(due)}).Kind != Default {
-		t.Error("it asks again before it is due")
+	if round.EarlierRead = true; round.Next(Moment{Now: at(0), LastLane: true}, Message{Due: at(due)}).Kind != Default {
+		t.Error("the earlier rounds are read a second time before the due time")
 	}
 }
 
-// TestCopiesPause: after a request without an answer, replicas get no further request for a pause. Each further request
-// without an answer doubles the pause. After an answer, the next pause is short again.
-func TestCopiesPause(t *testing.T) {
+// TestCopiesBackoff: after a request without an answer, replicas get no further request during a backoff. Each further
+// request without an answer doubles the backoff. After an answer, the next backoff is short again.
+func TestCopiesBackoff(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {
 		nc := e.server.Connect()
@@ -112,11 +112,11 @@ func TestCopiesPause(t *testing.T) {
 		e.write("set")
 		const answers, silent = "$JS.API", "silent"
 		for i, tt := range []struct {
-			api   string
-			pause time.Duration // after the request
+			api     string
+			backoff time.Duration // after the request
 		}{
-			{silent, minCopiesPause}, {silent, 2 * minCopiesPause}, {silent, 4 * minCopiesPause}, {answers, 0},
-			{silent, minCopiesPause}, {silent, 2 * minCopiesPause}, {answers, 0},
+			{silent, minCopiesBackoff}, {silent, 2 * minCopiesBackoff}, {silent, 4 * minCopiesBackoff}, {answers, 0},
+			{silent, minCopiesBackoff}, {silent, 2 * minCopiesBackoff}, {answers, 0},
 		} {
 			e.Copies = jsapi.Client{Conn: nc, API: tt.api}
 			found, err := e.ReadCopies(t.Context(), []string{subject})
@@ -124,54 +124,54 @@ func TestCopiesPause(t *testing.T) {
 			if answered != (tt.api == answers) || timedOut != (tt.api == silent) {
 				t.Errorf("request %d: %+v, %v", i, found, err)
 			}
-			if left, failing := e.CopiesPause(time.Now()); left != tt.pause || failing != (tt.api == silent) {
-				t.Errorf("after request %d, a pause of %s, failing %t, want %s", i, left, failing, tt.pause)
+			if got, failing := e.CopiesBackoff(time.Now()); got != tt.backoff || failing != (tt.api == silent) {
+				t.Errorf("after request %d: backoff %s, failing %t; want %s", i, got, failing, tt.backoff)
 			}
-			if tt.pause > 0 {
+			if tt.backoff > 0 {
 				if _, err := e.ReadCopies(t.Context(), []string{subject}); !errors.Is(err, ErrNoCopies) {
-					t.Errorf("in the pause after request %d: %v", i, err)
+					t.Errorf("during the backoff after request %d: %v", i, err)
 				}
 			}
-			time.Sleep(tt.pause)
+			time.Sleep(tt.backoff)
 		}
 		for range 10 {
 			e.Copies.API = silent
 			_, _ = e.ReadCopies(t.Context(), []string{subject})
-			left, _ := e.CopiesPause(time.Now())
-			time.Sleep(left)
+			backoff, _ := e.CopiesBackoff(time.Now())
+			time.Sleep(backoff)
 		}
-		if e.copiesPause.length != maxCopiesPause {
-			t.Errorf("after ten more, a pause of %s, want %s", e.copiesPause.length, maxCopiesPause)
+		if e.copiesBackoff.length != maxCopiesBackoff {
+			t.Errorf("after ten more failures: backoff %s, want %s", e.copiesBackoff.length, maxCopiesBackoff)
 		}
 		if got := asked.Load(); got != 15 {
-			t.Errorf("%d requests without an answer, want 15: none in a pause", got)
+			t.Errorf("%d requests without an answer, want 15: none during a backoff", got)
 		}
 	})
 }
 
-// TestCopiesPauseOfConcurrentRequests: of several requests that fail together, only the first one begins a pause. An
-// answer ends the pause, also if the answered request began before the pause.
-func TestCopiesPauseOfConcurrentRequests(t *testing.T) {
+// TestCopiesBackoffOfConcurrentRequests: of several requests that fail together, only the first one begins a backoff.
+// An answer ends the backoff, even if the answered request began before the backoff.
+func TestCopiesBackoffOfConcurrentRequests(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {
 		e.Copies = jsapi.Client{Conn: e.server.Connect(), API: "$JS.API"}
 		now := time.Now()
-		fail := func(asked, ended time.Duration) { e.copiesPause.begin(now.Add(asked), now.Add(ended), true) }
+		fail := func(asked, ended time.Duration) { e.copiesBackoff.begin(now.Add(asked), now.Add(ended), true) }
 		check := func(after, want time.Duration) {
 			t.Helper()
-			if left, failing := e.CopiesPause(now.Add(after)); left != want || failing != (want > 0) {
-				t.Errorf("after %s: a pause of %s, failing %t, want %s", after, left, failing, want)
+			if got, failing := e.CopiesBackoff(now.Add(after)); got != want || failing != (want > 0) {
+				t.Errorf("after %s: backoff %s, failing %t; want %s", after, got, failing, want)
 			}
 		}
 		fail(0, 2*time.Second)
-		check(2*time.Second, minCopiesPause)
+		check(2*time.Second, minCopiesBackoff)
 		fail(1900*time.Millisecond, 3900*time.Millisecond)
-		if left, failing := e.CopiesPause(now.Add(3900 * time.Millisecond)); left != 0 || !failing {
-			t.Errorf("the second request began a pause of %s, failing %t", left, failing)
+		if got, failing := e.CopiesBackoff(now.Add(3900 * time.Millisecond)); got != 0 || !failing {
+			t.Errorf("the second request began a backoff of %s, failing %t", got, failing)
 		}
 		fail(4*time.Second, 6*time.Second)
-		check(6*time.Second, 2*minCopiesPause)
-		e.copiesPause.end()
+		check(6*time.Second, 2*minCopiesBackoff)
+		e.copiesBackoff.end()
 		check(6*time.Second, 0)
 	})
 }
@@ -184,16 +184,16 @@ func TestRemoveKnownEntries(t *testing.T) {
 	for name, tt := range map[string]struct {
 		words      string
 		generation uint64
-		what       Removal
+		removal    Removal
 		left       string
 		reads      int64 // from the leader
 	}{
-		"outcome stored":            {"set fired:1 over:1", 1, Removal{Entry: 3, Keep: true, Fired: 2}, "over:1", 0},
-		"outcome stored, recovery":  {"set set fired:2 over:2", 2, Removal{Entry: 4, Keep: true, Fired: 3}, "set over:2", 0},
-		"no outcome":                {"set fired:1", 1, Removal{Entry: 2, Fired: 2}, "", 1},
-		"no outcome, recovery":      {"set set fired:2", 2, Removal{Entry: 3, Fired: 3}, "", 2},
-		"set again":                 {"set fired:1 set", 1, Removal{Entry: 2, Fired: 2}, "set", 1},
-		"an earlier firing":         {"set fired:1 set fired:3", 3, Removal{Entry: 4, Fired: 4}, "fired:1", 4},
+		"outcome stored":            {"set fired:1 over:1", 1, Removal{Entry: 3, Keep: true, Firing: 2}, "over:1", 0},
+		"outcome stored, recovery":  {"set set fired:2 over:2", 2, Removal{Entry: 4, Keep: true, Firing: 3}, "set over:2", 0},
+		"no outcome":                {"set fired:1", 1, Removal{Entry: 2, Firing: 2}, "", 1},
+		"no outcome, recovery":      {"set set fired:2", 2, Removal{Entry: 3, Firing: 3}, "", 2},
+		"set again":                 {"set fired:1 set", 1, Removal{Entry: 2, Firing: 2}, "set", 1},
+		"an earlier firing":         {"set fired:1 set fired:3", 3, Removal{Entry: 4, Firing: 4}, "fired:1", 4},
 		"the outcome itself":        {"set over:1", 2, Removal{Entry: 2}, "", 2},
 		"armed, first entry":        {"set", 1, Removal{Entry: 1, Keep: true, ProbablyOldest: true}, "set", 0},
 		"armed, not first entry":    {"set set", 2, Removal{Entry: 2, Keep: true, ProbablyOldest: true}, "set", 2},
@@ -225,14 +225,14 @@ func TestRemoveKnownEntries(t *testing.T) {
 				t.Fatal(err)
 			}
 			natstest.Flush(t, nc)
-			if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.what); err != nil {
+			if _, err := e.RemoveEntries(t.Context(), subject, tt.generation, tt.removal); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()
 			if got := reads.Load(); got != tt.reads {
 				t.Errorf("%d reads, want %d", got, tt.reads)
 			}
-			if got := e.left(); got != tt.left {
+			if got := e.remaining(); got != tt.left {
 				t.Errorf("%q is left, want %q", got, tt.left)
 			}
 		})
@@ -243,7 +243,7 @@ func TestRemoveKnownEntries(t *testing.T) {
 // history of the stream.
 func TestKnownRounds(t *testing.T) {
 	s := NewStream(Config{})
-	before := &Alarm{Generation: 7, At: set, next: 9}
+	before := &Alarm{Generation: 7, At: set, nextEntry: 9}
 	s.Removed(before, true)
 	s.Removed(&Alarm{Generation: 8, At: set}, true) // the last round
 	for name, tt := range map[string]struct {
@@ -251,10 +251,11 @@ func TestKnownRounds(t *testing.T) {
 		before     time.Time
 		want       bool
 	}{
-		"the next": {9, set, true}, "of another history": {9, set.Add(1), false}, "another": {8, set, false},
+		"next round": {9, set, true}, "next round of another history": {9, set.Add(1), false},
+		"other round": {8, set, false},
 	} {
-		a := &Alarm{Generation: tt.generation, WaitsForEarlier: true, Follows: 7, before: tt.before}
-		if got := s.KnowsBefore(a); got != tt.want || a.WaitsForEarlier == tt.want || a.alone != tt.want {
+		a := &Alarm{Generation: tt.generation, WaitsForEarlier: true, PreviousRound: 7, replacedAt: tt.before}
+		if got := s.KnowsEarlier(a); got != tt.want || a.WaitsForEarlier == tt.want || a.alone != tt.want {
 			t.Errorf("%s: known %t, want %t: %+v", name, got, tt.want, a)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// TestLook checks which entry decides about generation 1. An entry after its firing does not hide the firing, unless
-// the firing is settled.
-func TestLook(t *testing.T) {
+// TestReadState checks which entry is the state of generation 1. An entry after its firing does not hide the firing,
+// unless the firing is settled.
+func TestReadState(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]uint64{ // the sequence of the entry that decides
 		"set": 1, "set fired:1": 2, "set fired:1 over:1": 3, "set set": 2, "set cancel:1": 2, "gone": 0,
@@ -45,20 +45,21 @@ func TestLook(t *testing.T) {
 	} {
 		parallel(t, words, func(t *testing.T, e *entries) {
 			e.write(words)
-			see, err := e.Look(t.Context(), subject, 1)
-			if err != nil || see.Sequence != want || see.In.Sequence != want || see.None != (want == 0) {
-				t.Errorf("it sees %+v, %v; want entry %d", see, err, want)
+			state, err := e.ReadState(t.Context(), subject, 1)
+			if err != nil || state.Sequence != want || state.In.Sequence != want || state.None != (want == 0) {
+				t.Errorf("state %+v, %v; want entry %d", state, err, want)
 			}
-			if settled := strings.Contains(words, "gone:1"); see.Settled != settled {
-				t.Errorf("the round before is settled: %t, want %t", see.Settled, settled)
+			if settled := strings.Contains(words, "gone:1"); state.Settled != settled {
+				t.Errorf("round settled: %t, want %t", state.Settled, settled)
 			}
 		})
 	}
 }
 
-// TestLookAtRound: if the entry of a round is the first of its subject, one request suffices, with any later entries.
-// The request also proves that no entry is left before the round. For any other round, the result is that of Look.
-func TestLookAtRound(t *testing.T) {
+// TestReadRoundState: if the entry of a round is the first of its subject, one request suffices, with any later
+// entries. The request also proves that no entry is left before the round. For any other round, the result is that of
+// ReadState.
+func TestReadRoundState(t *testing.T) {
 	t.Parallel()
 	for words, alone := range map[string]bool{ // whether no entry is left before the own entry
 		"own": true, "every own:1": false, "every own:1 gone:1": true, "every gone own gone:1": true,
@@ -69,7 +70,7 @@ func TestLookAtRound(t *testing.T) {
 			before, _, _ := strings.Cut(words, "own")
 			generation := uint64(strings.Count(before, " ") + 1)
 			e.write(strings.Replace(strings.Replace(words, "own:", "round:", 1), "own", "every", 1))
-			want, err := e.Look(t.Context(), subject, generation)
+			want, err := e.ReadState(t.Context(), subject, generation)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,22 +80,22 @@ func TestLookAtRound(t *testing.T) {
 				t.Fatal(err)
 			}
 			natstest.Flush(t, nc)
-			see, err := e.LookAtRound(t.Context(), subject, generation)
-			if err != nil || see.Alone != alone {
-				t.Errorf("it sees %+v, %v; want that it is alone: %t", see, err, alone)
+			state, err := e.ReadRoundState(t.Context(), subject, generation)
+			if err != nil || state.Alone != alone {
+				t.Errorf("state %+v, %v; want alone: %t", state, err, alone)
 			}
 			synctest.Wait()
-			if n := asked.Load(); alone && (n != 1 || see.Sequence != generation || see.In.Sequence != generation) {
-				t.Errorf("after %d questions it sees %+v; want one, and its own entry", n, see)
-			} else if !alone && see.Sequence != want.Sequence {
-				t.Errorf("it sees %+v, want %+v", see, want)
+			if n := asked.Load(); alone && (n != 1 || state.Sequence != generation || state.In.Sequence != generation) {
+				t.Errorf("after %d requests: state %+v; want one request, and the own entry", n, state)
+			} else if !alone && state.Sequence != want.Sequence {
+				t.Errorf("state %+v, want %+v", state, want)
 			}
 		})
 	}
 }
 
-// TestBeforeSettled checks whether the earlier rounds of the series are settled, with other entries between them.
-func TestBeforeSettled(t *testing.T) {
+// TestReadEarlier checks whether the earlier rounds of the series are settled, with other entries between them.
+func TestReadEarlier(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]bool{ // for the last remaining entry
 		"every": true, "every moved:1": true, "every moved:1 moved:2": true,
@@ -110,19 +111,20 @@ func TestBeforeSettled(t *testing.T) {
 				t.Fatal(err)
 			}
 			series := entry.Parse(e.Policy, m.Incoming(e.Name())).Origin().Series
-			settled, alone, err := e.BeforeSettled(t.Context(), subject, series, m.Sequence)
+			settled, alone, err := e.ReadEarlier(t.Context(), subject, series, m.Sequence)
 			if err != nil || settled != want {
 				t.Errorf("settled %t, %v; want %t", settled, err, want)
 			}
-			if want := e.left() == words[strings.LastIndex(words, " ")+1:]; alone != want && !strings.Contains(words, "gone") {
-				t.Errorf("nothing is left before: %t, want %t", alone, want)
+			want := e.remaining() == words[strings.LastIndex(words, " ")+1:]
+			if alone != want && !strings.Contains(words, "gone") {
+				t.Errorf("no earlier entry is left: %t, want %t", alone, want)
 			}
 		})
 	}
 }
 
-// TestLookAtADeposedLeader: a leader that has no entry after a generation, although another one exists, proves nothing.
-func TestLookAtADeposedLeader(t *testing.T) {
+// TestReadStateFromADeposedLeader: a leader without an entry after a generation, although one exists, proves nothing.
+func TestReadStateFromADeposedLeader(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, e *entries) {
 		e.write("set fired:1 set")
@@ -139,8 +141,8 @@ func TestLookAtADeposedLeader(t *testing.T) {
 		}
 		natstest.Flush(t, nc)
 		e.API.API = "OLD"
-		if see, err := e.Look(t.Context(), subject, 1); !errors.Is(err, errDeposed) {
-			t.Errorf("it sees %+v, %v; want no answer", see, err)
+		if state, err := e.ReadState(t.Context(), subject, 1); !errors.Is(err, errDeposed) {
+			t.Errorf("state %+v, %v; want %v", state, err, errDeposed)
 		}
 	})
 }
