@@ -145,7 +145,7 @@ func (w *worker) awaitKey(f *flight, m moment) {
 //	a message that waited for the end of a pause       overdue from the resumption on
 //	a message that only a newer broker can read        overdue from the end of the lane's delay on
 func overdueSince(p plan, f *flight, s step) (since leader.Time, ok bool) {
-	if f.hasNewerFormat() { // its due time cannot be read
+	if f.hasNewerFormat() { // the due time cannot be read
 		return f.storedAt().Add(p.delay), true
 	}
 	since, retry := p.kind.deadline(p, f)

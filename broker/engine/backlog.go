@@ -44,7 +44,7 @@ type backlog struct {
 	wake      func() // wakes the loop; may be called from any goroutine
 
 	open          bool
-	member        *watermarkMember // of the order with other lanes; nil if the lane keeps only its own order
+	member        *watermarkMember // nil if the lane is in no order with other lanes
 	longOverdue   bool             // the backlog has contained a long overdue message
 	sendableSince time.Time        // local; since when messages can be sent; zero while they cannot be sent
 	sendableFrom  leader.Time      // the leader's time at sendableSince

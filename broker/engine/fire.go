@@ -25,7 +25,7 @@ type delivered struct {
 // fire delivers a message to its target.
 func (w *worker) fire(f *flight, m moment) {
 	if w.stopped.Load() {
-		return // the next owner fires it
+		return // the next owner delivers the message
 	}
 	w.flights.unanswered++
 	w.earlyCheck.Sent(w.clock.Base(), f.request.Due, m.local)

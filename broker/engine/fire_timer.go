@@ -70,7 +70,7 @@ func timerStep(m moment, f *flight, s role.Step) step {
 // claim stores the firing of a timer, if the timer is still the last entry of its subject.
 func (w *worker) claim(f *flight, m moment) {
 	if w.stopped.Load() {
-		return // the next owner fires it
+		return // the next owner stores the firing
 	}
 	if !w.claimInProcess(f, m) {
 		return
@@ -78,7 +78,7 @@ func (w *worker) claim(f *flight, m moment) {
 	firing := w.timers.stream.Firing(f.timer, f.request, f.Data, m.now.Stamp())
 	if firing == nil {
 		if !w.timers.stream.HasOutcome(f.timer) {
-			w.countMissed(f.timer) // if an outcome is to be stored, the missed occurrences count when it is stored
+			w.countMissed(f.timer) // otherwise, the missed occurrences count when the outcome is stored
 		}
 		w.remove(f)
 		return
@@ -129,12 +129,12 @@ func (w *worker) becomeMessage(f *flight, r message.Request) {
 
 // readState reads the state of a timer from the leader.
 func (w *worker) readState(f *flight) {
-	subject, generation, read := f.timer.Subject, f.timer.Generation, w.timers.stream.ReadState
+	subject, generation, readState := f.timer.Subject, f.timer.Generation, w.timers.stream.ReadState
 	if f.timer.FirstRead() {
-		read = w.timers.stream.ReadRoundState
+		readState = w.timers.stream.ReadRoundState
 	}
 	w.ask(func(ctx context.Context) event {
-		state, err := read(ctx, subject, generation)
+		state, err := readState(ctx, subject, generation)
 		return examined{f, state, err}
 	})
 }
@@ -183,7 +183,7 @@ func (e earlierRead) handle(w *worker, m moment) {
 	case e.err != nil:
 		w.retryRead(f, m, e.err)
 	case !e.settled && f.nextAttempt().After(m.now):
-		w.flights.hold(f, f.nextAttempt()) // when the timer is due, it is read again
+		w.flights.hold(f, f.nextAttempt()) // the entries are read again when the timer is due
 	case !e.settled:
 		w.apply(f, backOffStep(m, f), m)
 	default:

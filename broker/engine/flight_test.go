@@ -28,26 +28,26 @@ func TestFlightCost(t *testing.T) {
 		{33 << 10, 0, true},
 	} {
 		const count = 1000
-		all := newFlights(nil)
+		fs := newFlights(nil)
 		kept := make([]*flight, 0, count)
 		before := natstest.Heap()
 		for seq := range uint64(count) {
 			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
-			f := all.begin(s, lane.Mark{})
+			f := fs.begin(s, lane.Mark{})
 			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
 			f.Header = nil
-			all.hold(f, f.nextAttempt())
-			all.setOverdue(f, f.nextAttempt(), true)
+			fs.hold(f, f.nextAttempt())
+			fs.setOverdue(f, f.nextAttempt(), true)
 			f.sent = &publish{kind: hop, request: &f.request, subject: policy.Names.Hop("1m", f.request.Target)}
 			kept = append(kept, f)
 		}
 		took := natstest.Heap() - before + count*delivery
-		if took > all.bytes {
+		if took > fs.bytes {
 			t.Errorf("a body of %d with %d headers takes %d bytes, and is accounted with %d",
-				tt.body, tt.headers, took/count, all.bytes/count)
-		} else if all.bytes > 2*took {
+				tt.body, tt.headers, took/count, fs.bytes/count)
+		} else if fs.bytes > 2*took {
 			t.Errorf("a body of %d with %d headers takes %d bytes, and is accounted with %d: that is more than twice",
-				tt.body, tt.headers, took/count, all.bytes/count)
+				tt.body, tt.headers, took/count, fs.bytes/count)
 		}
 		runtime.KeepAlive(kept)
 	}

@@ -99,12 +99,12 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string
 		case pause.Resuming, pause.Closing:
 			ids = append(ids, p.ID)
 		case pause.Over:
-			every := sweepInterval
+			interval := sweepInterval
 			if local.Sub(p.Changed) < sweepInterval {
-				every = minSweepInterval
+				interval = minSweepInterval
 			}
-			wait = min(wait, every)
-			if local.Sub(l.checkedAt[p.ID]) < every {
+			wait = min(wait, interval)
+			if local.Sub(l.checkedAt[p.ID]) < interval {
 				continue
 			}
 			if _, err := l.Pauses.FirstPause(ctx, p.ID); err == nil {
@@ -127,7 +127,7 @@ func (l *pauseLanes) toDrain(ctx context.Context, local time.Time) (ids []string
 func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	began := time.Now()
+	start := time.Now()
 	kind := pausedLane{pause: id, filter: l.names.PauseFilter(id)}
 	w := l.newWorker(l.lane, kind, l.lease, l.lease.Cursor())
 	w.backlog.holdBack()
@@ -136,20 +136,20 @@ func (l *pauseLanes) drain(ctx context.Context, id string) error {
 	}
 	l.roster.add(w)
 	defer l.roster.remove(w)
-	ended := make(chan error, 1)
-	go func() { ended <- w.run(working) }()
+	result := make(chan error, 1)
+	go func() { result <- w.run(working) }()
 	poll := time.NewTicker(drainPoll)
 	defer poll.Stop()
 	var closing time.Time // when this instance moved the pause to closing; zero if another instance did
 	for {
 		select {
-		case err := <-ended:
+		case err := <-result:
 			return err
 		case local := <-poll.C:
 			if working.Err() != nil {
 				continue
 			}
-			if l.drained(ctx, id, &closing, local) || local.Sub(began) >= drainTurn && l.othersWait(ctx, id, local) {
+			if l.drained(ctx, id, &closing, local) || local.Sub(start) >= drainTurn && l.othersWait(ctx, id, local) {
 				stop()
 			}
 		}

@@ -29,10 +29,10 @@ func TestResumeTime(t *testing.T) {
 	if _, later := r.resumeTime(minHeld-1, minHeldBytes-1); later {
 		t.Error("few messages are in memory, and reading pauses")
 	}
-	for _, much := range [][2]int{{minHeld, 0}, {0, minHeldBytes}} {
-		at, later := r.resumeTime(much[0], much[1])
+	for _, held := range [][2]int{{minHeld, 0}, {0, minHeldBytes}} {
+		at, later := r.resumeTime(held[0], held[1])
 		if want := epoch.Add(time.Hour - readAhead); !later || at != want {
-			t.Errorf("with %v in memory it resumes at %s, %v; want %s", much, at.Sub(epoch), later, want.Sub(epoch))
+			t.Errorf("with %v in memory it resumes at %s, %v; want %s", held, at.Sub(epoch), later, want.Sub(epoch))
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 // countInterval is the interval at which the loop requests the number of a lane's messages while the lane is not being
 // read. Reading only pauses in a lane with at least minHeld messages or minHeldBytes bytes, so a small lane causes no
-// request. With an interval of a minute, an operator who has published 10,000 messages would for a minute see only the
-// 256 messages that the lane has read.
+// request. With an interval of a minute, an operator who has published 10,000 messages would see only the 256 messages
+// that the lane has read, for up to a minute.
 const countInterval = 5 * time.Second
 
 // report updates the lane's gauge. The loop calls report at the end of a pass.

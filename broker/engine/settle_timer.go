@@ -34,7 +34,7 @@ type settlement struct {
 	mark        lane.Mark    // of the message that the lane has read
 	settledAt   time.Time    // local
 	tries       int          // number of failed tries of the next step
-	retryHandle wheel.Handle // its place in settlements.retries
+	retryHandle wheel.Handle // the place in settlements.retries
 
 	id  string    // of the timer's request
 	due time.Time // of the timer's request

@@ -11,7 +11,7 @@ import (
 // This file decides when a lane's loop wakes up. A wake-up costs more than a message, so the loop collects work and
 // does it in one wake-up. An operator sets the slack (config.Config.Slack), the time for which due messages may wait.
 //
-//	what the loop handles         when
+//	event                         time of the wake-up
 //	a due message                 at the end of the slack
 //	a message that awaits a hop   at the end of the slack, but after at most batchWindow
 //	an answer                     immediately, or at the end of the cooldown after the last work

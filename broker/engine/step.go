@@ -17,7 +17,7 @@ import (
 // plan holds the settings that determine the steps of a lane's messages.
 type plan struct {
 	kind     laneKind
-	delay    time.Duration // the delay of the lane: every message waits for it
+	delay    time.Duration // of the lane
 	slack    time.Duration // see config.Config
 	ladder   levels.Ladder
 	retries  levels.Ladder // the delays of the retry lanes

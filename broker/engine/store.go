@@ -76,7 +76,7 @@ func (e stored) handle(w *worker, m moment) {
 		if sent.kind == hop {
 			f.refusedBy = sent.level.Name
 		}
-		if sent.kind == dead && sent.request.Attempts == f.request.Attempts { // its next step is a dead letter again
+		if sent.kind == dead && sent.request.Attempts == f.request.Attempts { // the next step is a dead letter again
 			f.problem = sent.problem
 		}
 		if !a.local {

@@ -143,9 +143,9 @@ func (l *timersLane) sweepIfDue(w *worker, m moment) time.Duration {
 	case wait > 0:
 		return wait
 	}
-	before := l.sweep.Begin(m.now)
+	cutoff := l.sweep.Begin(m.now)
 	w.wg.Go(func() {
-		end := l.stream.Pass(w.loopCtx, before, func(b *role.Batch) { w.mail.Put(overdueFound{b}) })
+		end := l.stream.Pass(w.loopCtx, cutoff, func(b *role.Batch) { w.mail.Put(overdueFound{b}) })
 		w.mail.Put(passEnded{l, end})
 	})
 	return forever

@@ -82,11 +82,11 @@ func TestFiredStaysFired(t *testing.T) {
 	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
 	claimAnswered{f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}.handle(w, w.moment(now))
 	if d := w.engine.Deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
-		t.Fatalf("it was not delivered: %+v", *d)
+		t.Fatalf("the message was not delivered: %+v", *d)
 	}
 	entryRead(w, 9, now, message.Header{"Delay-Cancel": {"1"}})
 	if f.timer.Stage != role.Fired || f.timer.Superseded || f.timer.Entry != 8 {
-		t.Errorf("after a cancel it is %+v", f.timer)
+		t.Errorf("after a cancel, the timer is %+v", f.timer)
 	}
 }
 
@@ -116,7 +116,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 }
 
 // TestEarlierFiringsByTheLeadersClock: the worker reads the state of a firing that was stored before this instance
-// owned the lane, by the leader's clock. A later firing is the business of the worker that stored it. Until the leader
+// owned the lane, by the leader's clock. A later firing is left to the worker that stored it. Until the leader
 // has reported its time, all firings count as earlier.
 func TestEarlierFiringsByTheLeadersClock(t *testing.T) {
 	now := time.Now()

@@ -26,27 +26,27 @@ func TestWaitingCost(t *testing.T) {
 	} {
 		count := min(10_000, 100<<20/(tt.body+500))
 		before := natstest.Heap()
-		all := newFlights(newBudget(config.DefaultHoldBytes, 1).Open(freeShare))
+		fs := newFlights(newBudget(config.DefaultHoldBytes, 1).Open(freeShare))
 		var cursor lane.Cursor
 		for seq := range uint64(count) {
 			s := storedMessage(t, policy, seq+1, tt.body, tt.headers, tt.hop)
-			f := all.begin(s, cursor.Begin(seq+1))
+			f := fs.begin(s, cursor.Begin(seq+1))
 			f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
-			all.packOrHold(f, f.nextAttempt().Add(time.Duration(seq)), leader.Time{})
+			fs.packOrHold(f, f.nextAttempt().Add(time.Duration(seq)), leader.Time{})
 		}
-		took, accounted := natstest.Heap()-before, all.bytes+spanCost*cursor.Span()
+		took, accounted := natstest.Heap()-before, fs.bytes+spanCost*cursor.Span()
 		t.Logf("a body of %d with %d headers takes %d bytes, and is accounted with %d", tt.body, tt.headers, took/count,
 			accounted/count)
-		if all.packed != count || all.waiting() != count {
-			t.Fatalf("%d of %d are packed, %d wait", all.packed, count, all.waiting())
+		if fs.packed != count || fs.waiting() != count {
+			t.Fatalf("%d of %d are packed, %d wait", fs.packed, count, fs.waiting())
 		}
 		if extra := took/count - tt.body - tt.body/4 - 40*tt.headers; extra > 600 {
 			t.Errorf("a waiting message takes %d bytes in addition to body and headers, want at most 600", extra)
 		}
 		if took > accounted || accounted > 2*took {
-			t.Errorf("it takes %d bytes, and is accounted with %d", took/count, accounted/count)
+			t.Errorf("a waiting message takes %d bytes, and is accounted with %d", took/count, accounted/count)
 		}
-		runtime.KeepAlive(all)
+		runtime.KeepAlive(fs)
 		runtime.KeepAlive(cursor)
 	}
 }
@@ -55,33 +55,33 @@ func TestWaitingCost(t *testing.T) {
 func TestUnpack(t *testing.T) {
 	policy := newPolicy(t)
 	for _, body := range []int{0, 256, maxPackedBody + 1} {
-		all := someFlights()
+		fs := someFlights()
 		s := storedMessage(t, policy, 7, body, 2, true)
 		s.At = time.Unix(1, 2).UTC()
 		for i := range s.Data {
 			s.Data[i] = byte(i)
 		}
-		f := all.begin(s, lane.Mark{})
+		f := fs.begin(s, lane.Mark{})
 		f.request, f.problem = policy.Parse(s.Incoming("DELAY_10s"))
-		all.setOverdue(f, epoch, true)
+		fs.setOverdue(f, epoch, true)
 		f.Header, f.Subject = nil, ""
-		want, bytes := *f, all.bytes
+		want, bytes := *f, fs.bytes
 		want.Data = append([]byte{}, s.Data...)
-		all.packOrHold(f, epoch, epoch.Add(-minPackedWait))
-		if all.packed != 1 || all.bytes >= bytes {
-			t.Fatalf("%d packed, of %d bytes", all.packed, all.bytes)
+		fs.packOrHold(f, epoch, epoch.Add(-minPackedWait))
+		if fs.packed != 1 || fs.bytes >= bytes {
+			t.Fatalf("%d packed, of %d bytes", fs.packed, fs.bytes)
 		}
-		for _, got := range all.takeDue(epoch) {
-			if want.growth = got.growth; got.growth == 0 || all.growth != got.growth || all.bytes != bytes {
-				t.Errorf("it grew by %d of %d to %d bytes, want %d", got.growth, all.growth, all.bytes, bytes)
+		for _, got := range fs.takeDue(epoch) {
+			if want.growth = got.growth; got.growth == 0 || fs.growth != got.growth || fs.bytes != bytes {
+				t.Errorf("the message grew by %d of %d to %d bytes, want %d", got.growth, fs.growth, fs.bytes, bytes)
 			}
 			if !reflect.DeepEqual(*got, want) {
-				t.Errorf("after its wait it is\n%+v, want\n%+v", *got, want)
+				t.Errorf("after its wait, the message is\n%+v, want\n%+v", *got, want)
 			}
-			all.end(got)
+			fs.end(got)
 		}
-		if all.count != 0 || all.bytes != 0 || all.growth != 0 || all.overdue.Len() != 0 {
-			t.Errorf("in the end there are %d messages of %d bytes, grown by %d", all.count, all.bytes, all.growth)
+		if fs.count != 0 || fs.bytes != 0 || fs.growth != 0 || fs.overdue.Len() != 0 {
+			t.Errorf("in the end there are %d messages of %d bytes, grown by %d", fs.count, fs.bytes, fs.growth)
 		}
 	}
 }
@@ -100,14 +100,14 @@ func TestUnpackWithinMemory(t *testing.T) {
 		charge()
 	}
 	if f.packed != int(read) || read < 3*uint64(account.Limit())/4/800 {
-		t.Fatalf("%d were read, %d are packed", read, f.packed)
+		t.Fatalf("%d messages were read, %d are packed", read, f.packed)
 	}
 	var out []*flight
 	take := func() {
 		for _, fl := range f.takeDue(epoch) {
 			charge()
 			if out = append(out, fl); fl.Sequence != uint64(len(out)) {
-				t.Fatalf("number %d comes at %d", fl.Sequence, len(out))
+				t.Fatalf("message %d is unpacked at place %d", fl.Sequence, len(out))
 			}
 			if account.Set(int64(f.bytes)); int64(f.bytes) > account.Limit()+int64(fl.size) {
 				t.Fatalf("%d bytes after %d were unpacked, of %d", f.bytes, len(out), account.Limit())
@@ -125,9 +125,9 @@ func TestUnpackWithinMemory(t *testing.T) {
 	if at, wakes := f.wakeTime(); !wakes || at != epoch {
 		t.Errorf("a message that is to be tried again wakes the loop at %s: %t", at, wakes)
 	}
-	for _, again := range f.takeDue(epoch) {
-		if again != last {
-			t.Fatalf("message %d is due, want the message that is to be tried again", again.Sequence)
+	for _, repeated := range f.takeDue(epoch) {
+		if repeated != last {
+			t.Fatalf("message %d is due, want the message that is to be tried again", repeated.Sequence)
 		}
 	}
 	for ended := 0; ended < int(read); take() {

@@ -11,7 +11,7 @@ func TestWatermark(t *testing.T) {
 	g, woken := new(watermark), 0
 	a, b := g.Join(func() {}), g.Join(func() { woken++ })
 	if got := b.Advance(epoch.Add(time.Hour)); !got.IsZero() {
-		t.Errorf("up to %s may be sent while another lane has read nothing", got.Sub(epoch))
+		t.Errorf("up to %s may be sent while another lane has read no message", got.Sub(epoch))
 	}
 	if got, want := a.Advance(epoch), epoch.Add(watermarkStep); got != want || woken != 1 {
 		t.Errorf("up to %s may be sent, and the other was woken %d times; want %s and once",
@@ -22,7 +22,7 @@ func TestWatermark(t *testing.T) {
 	}
 	a.Leave()
 	if got, want := b.Advance(epoch.Add(time.Hour)), epoch.Add(time.Hour+watermarkStep); got != want || woken != 2 {
-		t.Errorf("alone, up to %s may be sent, and it was woken %d times; want %s and twice",
+		t.Errorf("alone, up to %s may be sent, and the lane was woken %d times; want %s and twice",
 			got.Sub(epoch), woken, want.Sub(epoch))
 	}
 	g.Expect(1)

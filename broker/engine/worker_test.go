@@ -48,7 +48,7 @@ func TestLeaseIsAskedBeforeEach(t *testing.T) {
 			}
 		}
 		if untimed := len(w.flights.untimed); decided != 1 || name == "for the time" && untimed != 2 {
-			t.Errorf("%s: %d were decided about, and %d still wait for the time", name, decided, untimed)
+			t.Errorf("%s: %d messages were decided, and %d still wait for the time", name, decided, untimed)
 		}
 	}
 }

@@ -27,8 +27,8 @@ type Alarm struct {
 	At         time.Time // when the set was stored
 	Size       int       // of the body, in bytes
 	Stage      Stage
-	Superseded bool // the worker has read a later entry of its subject
-	First      bool // the set was the first entry of its subject
+	Superseded bool // the worker has read a later entry of the subject
+	First      bool // the set was the first entry of the subject
 	Loaded     bool // the worker has read the body for the marker, and has counted the body's memory
 
 	// Fresh means that the alarm belongs to a marker, and no entry of its subject was read yet. A replica's copy suffices.
@@ -51,7 +51,7 @@ type Alarm struct {
 	token  string     // the token of the request that set the timer: see entry.Pending
 
 	run     run  // the run of a debounced set
-	endsRun bool // the set may have ended a run, whose entries must be removed before its own
+	endsRun bool // the set may have ended a run; the run's entries must be removed before the set's own
 	Removal
 
 	arrived     bool      // the message has arrived, at another destination than a level

@@ -56,7 +56,7 @@ type Moment struct {
 	Now        leader.Time
 	Proven     bool // the leader's clock has certainly reached Now
 	Crowded    bool // memory is short
-	TimersLane bool // the lane is that of the timers' stream
+	TimersLane bool // the message was read from the timers' stream
 	LastLane   bool // the message waits in this lane until it is due
 }
 
@@ -176,7 +176,7 @@ func (a *Alarm) AfterOutcome(answer Answer) Step {
 	case answer.unclear():
 		return Step{Kind: Repeat, Err: answer.Err}
 	default:
-		a.Outcome = "" // the stream refuses the outcome; the settled entries must be removed without it
+		a.Outcome = "" // the stream refuses the outcome; the settled entries are removed without an outcome
 	}
 	return Step{Kind: Remove}
 }

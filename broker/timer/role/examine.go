@@ -22,22 +22,22 @@ func (s *Stream) ReadState(ctx context.Context, subject string, generation uint6
 	if err != nil || !mayHideFiring(last, generation) {
 		return last, err
 	}
-	behind, err := s.entryAfter(ctx, subject, generation, last)
-	switch e := behind.Entry; {
+	firing, err := s.entryAfter(ctx, subject, generation, last)
+	switch e := firing.Entry; {
 	case err != nil:
 		return timer.State{}, err
 	case e.Kind == entry.Unproven:
-		return behind, nil
+		return firing, nil
 	case !e.Fires(generation):
 		return last, nil
 	case e.Kind != entry.Fired:
-		return s.roundState(ctx, behind, subject, generation)
+		return s.roundState(ctx, firing, subject, generation)
 	}
-	next, err := s.entryAfter(ctx, subject, behind.Sequence, last)
+	next, err := s.entryAfter(ctx, subject, firing.Sequence, last)
 	if e := next.Entry; err == nil && e.Kind == entry.Over && e.Generation == generation {
 		return next, nil // the generation is settled, and a crash came before the removal of its firing
 	}
-	return behind, err
+	return firing, err
 }
 
 // ReadRoundState is like ReadState, for a round whose entries this process has not read yet. Usually the round's own
@@ -70,22 +70,22 @@ func (s *Stream) roundState(
 func (s *Stream) ReadEarlier(
 	ctx context.Context, subject string, series, generation uint64,
 ) (settled, alone bool, err error) {
-	for from, before := uint64(1), uint64(0); ; {
+	for from, previous := uint64(1), uint64(0); ; {
 		m, err := s.nextEntry(ctx, subject, from)
 		if err != nil {
 			return false, false, err
 		}
-		if before == 0 && m.Sequence == generation {
+		if previous == 0 && m.Sequence == generation {
 			return true, true, nil
 		}
 		e := entry.Parse(s.Policy, m.Incoming(s.Name()))
-		if before > 0 && (e.Kind == entry.Unproven || e.Fires(before) && e.Fired().Origin().Series == series) {
+		if previous > 0 && (e.Kind == entry.Unproven || e.Fires(previous) && e.Fired().Origin().Series == series) {
 			return false, false, nil
 		}
 		if m.Sequence >= generation {
 			return true, false, nil
 		}
-		from, before = m.Sequence+1, m.Sequence
+		from, previous = m.Sequence+1, m.Sequence
 	}
 }
 
@@ -180,8 +180,8 @@ func (a *Alarm) judge(found timer.State, by string, now time.Time, claimTimeout 
 	if id, err := message.ParseID(e.Fired().ID); err == nil && !id.At.Equal(a.At) {
 		return drop // the stream was deleted or restored since, and the generation is used again
 	}
-	if until := found.At.Add(claimTimeout); e.By != by && now.Before(until) {
-		return Step{Kind: Hold, At: leader.At(until)} // another instance has stored the firing, and may be delivering
+	if claimEnd := found.At.Add(claimTimeout); e.By != by && now.Before(claimEnd) {
+		return Step{Kind: Hold, At: leader.At(claimEnd)} // another instance has stored the firing, and may be delivering
 	}
 	return Step{Kind: Deliver}
 }

@@ -11,13 +11,13 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// RemoveEntries removes the entries of a subject up to r.Entry, the oldest first: see package timer for the order.
-// The firings of other generations stay, and so do a round that has fired and the next round's entry. If r.Entry
-// lies behind such a round, r.Entry stays as well, and RemoveEntries returns errUnsettled.
+// RemoveEntries removes the entries of a subject up to r.Entry, the oldest first: see package timer for the order. The
+// firings of other generations stay, and so do a round that has fired and the next round's entry. If r.Entry follows
+// such a round, r.Entry stays as well, and RemoveEntries returns errUnsettled.
 //
-// If r.Firing is set, the generation and its firing are removed without a read. If r.Cancelled is set and
-// r.Entry stays, a replica's copy of the cancelled entry replaces the reads from the leader. If the copy is a plain
-// set, that set is removed. Older entries that are still stored are removed with the cancel.
+// If r.Firing is set, the generation and its firing are removed without a read. If r.Cancelled is set and r.Entry
+// stays, a replica's copy of the cancelled entry replaces the reads from the leader. If the copy is a plain set, that
+// set is removed. Older entries that are still stored are removed with the cancel.
 //
 // Alone reports whether no entry of the subject is left before r.Entry.
 func (s *Stream) RemoveEntries(
@@ -44,7 +44,7 @@ func (s *Stream) RemoveEntries(
 		if err := s.removeEntry(ctx, generation); err != nil {
 			return false, err
 		}
-		if r.Entry > r.Firing { // an entry behind the firing stays
+		if r.Entry > r.Firing { // an entry after the firing stays
 			return true, s.removeEntry(ctx, r.Firing)
 		}
 	}
@@ -52,8 +52,8 @@ func (s *Stream) RemoveEntries(
 }
 
 // isFirst reports whether, according to a replica, no entry is left before a generation. A lagging replica may have
-// entries that are removed already, but lacks none before the generation. A replica without the generation confirms
-// nothing. An entry that a killed server recovers later is removed together with later entries.
+// entries that are removed already, but it has all entries before the generation. A replica without the generation
+// confirms nothing. An entry that a killed server recovers later is removed together with later entries.
 func (s *Stream) isFirst(ctx context.Context, subject string, generation uint64) bool {
 	in, err := s.copyFrom(ctx, subject, 1)
 	return err == nil && in.Sequence == generation
@@ -80,46 +80,46 @@ func (s *Stream) removeAll(
 	ctx context.Context, subject string, generation uint64, r Removal,
 ) (alone bool, err error) {
 	from := uint64(1)
-	var before uint64 // the sequence of the last entry that stays; zero for none
-	rounds := false   // one of the entries that stay is a round's
+	var kept uint64 // the sequence of the last entry that stays; zero for none
+	rounds := false // the entries that stay include a round's entry
 	for {
 		m, ok, err := s.Entries().Next(ctx, subject, from)
 		switch {
 		case err != nil:
 			return false, err
 		case !ok:
-			return false, nil // r.Entry is removed already; or a deposed leader lacks it, and the sweep will find it
+			return false, nil // r.Entry is removed already, or a deposed leader lacks it and the sweep will find r.Entry
 		case m.Sequence > r.Entry || m.Sequence == r.Entry && r.Keep:
-			return before == 0, nil
+			return kept == 0, nil
 		}
 		if m.Sequence < r.Entry {
-			stays, round, err := s.stays(ctx, m, generation, before)
+			stays, round, err := s.stays(ctx, m, generation, kept)
 			if err != nil {
 				return false, err
 			}
 			if stays {
-				from, before, rounds = m.Sequence+1, m.Sequence, rounds || round
+				from, kept, rounds = m.Sequence+1, m.Sequence, rounds || round
 				continue
 			}
 		} else if rounds {
 			return false, errUnsettled
 		}
 		if err := s.removeEntry(ctx, m.Sequence); err != nil || m.Sequence == r.Entry {
-			return err == nil && before == 0, err
+			return err == nil && kept == 0, err
 		}
 	}
 }
 
 // stays reports whether an entry must stay, and whether it is a round's entry. Four kinds stay: an unproven entry, the
 // firing of another generation that may not be settled, the entry of a round that has fired, and the entry that records
-// this firing. Before is the sequence of the last entry that stays; zero for none.
+// this firing. Kept is the sequence of the last entry that stays; zero for none.
 func (s *Stream) stays(
-	ctx context.Context, m jsapi.Message, generation, before uint64,
+	ctx context.Context, m jsapi.Message, generation, kept uint64,
 ) (stays, round bool, err error) {
 	e := entry.Parse(s.Policy, m.Incoming(s.Name()))
 	round = e.Recurs != nil
 	switch {
-	case e.Kind == entry.Unproven, before > 0 && e.Fires(before):
+	case e.Kind == entry.Unproven, kept > 0 && e.Fires(kept):
 		return true, round, nil
 	case e.Kind == entry.Fired && e.Generation == generation, e.Kind != entry.Fired && !round,
 		round && m.Sequence == generation:
@@ -129,11 +129,11 @@ func (s *Stream) stays(
 	if err != nil || !ok {
 		return !round, round, err
 	}
-	after := entry.Parse(s.Policy, next.Incoming(s.Name()))
+	nextEntry := entry.Parse(s.Policy, next.Incoming(s.Name()))
 	if round {
-		return after.Fires(m.Sequence), round, nil
+		return nextEntry.Fires(m.Sequence), round, nil
 	}
-	return after.Kind != entry.Over || after.Generation != e.Generation, round, nil
+	return nextEntry.Kind != entry.Over || nextEntry.Generation != e.Generation, round, nil
 }
 
 func (s *Stream) removeEntry(ctx context.Context, sequence uint64) error {

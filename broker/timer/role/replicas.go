@@ -37,8 +37,8 @@ type copiesBackoff struct {
 
 // askReplica sends a request to a replica, with copiesTimeout. During a backoff, it returns ErrNoCopies instead.
 func (s *Stream) askReplica(ctx context.Context, ask func(context.Context) error) error {
-	asked := time.Now()
-	if backoff, _ := s.CopiesBackoff(asked); backoff > 0 {
+	sent := time.Now()
+	if backoff, _ := s.CopiesBackoff(sent); backoff > 0 {
 		return ErrNoCopies
 	}
 	ctx, cancel := context.WithTimeout(ctx, copiesTimeout)
@@ -47,7 +47,7 @@ func (s *Stream) askReplica(ctx context.Context, ask func(context.Context) error
 	if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) {
 		s.copiesBackoff.end()
 	} else {
-		s.copiesBackoff.begin(asked, time.Now(), s.Copies.Conn.IsConnected())
+		s.copiesBackoff.begin(sent, time.Now(), s.Copies.Conn.IsConnected())
 	}
 	return err
 }
@@ -72,13 +72,13 @@ func (p *copiesBackoff) end() {
 	p.length, p.until = 0, time.Time{}
 }
 
-// begin begins a backoff, because a request that was sent at asked had no answer at now. If several concurrent requests
-// fail, only the first failure begins a backoff. A lost connection does not make the backoff longer: the replicas may
-// be healthy.
-func (p *copiesBackoff) begin(asked, now time.Time, connected bool) {
+// begin begins a backoff, because a request that began at the time sent had no answer at the time now. If several
+// concurrent requests fail, only the first failure begins a backoff. A lost connection does not make the backoff
+// longer: the replicas may be healthy.
+func (p *copiesBackoff) begin(sent, now time.Time, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if asked.Before(p.until) {
+	if sent.Before(p.until) {
 		return
 	}
 	if !connected {

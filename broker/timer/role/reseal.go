@@ -39,17 +39,17 @@ func (s *Stream) MustReseal(e entry.Entry, in message.Incoming) bool {
 }
 
 // checkKey checks the key of an entry, and reseals the entry if necessary. Done reports whether the pass skips the
-// entry: either the pass will find the resealed entry under its new sequence, or the key is unknown. Again reports
+// entry: either the pass will find the resealed entry under its new sequence, or the key is unknown. Revisit reports
 // whether a later pass must check the entry. An entry with an unknown key is not counted if it was stored later than
-// the argument before: the lane may not have handled the entry yet.
+// the cutoff: the lane may not have handled the entry yet.
 func (p *seals) checkKey(
-	ctx context.Context, s *Stream, in message.Incoming, e entry.Entry, before time.Time,
-) (done, again bool) {
+	ctx context.Context, s *Stream, in message.Incoming, e entry.Entry, cutoff time.Time,
+) (done, revisit bool) {
 	if !entry.ClaimsOurs(s.Policy, in) {
 		return false, false
 	}
 	if s.Policy.Keys.UseOfMessage(in.Header) == message.OtherKey {
-		if in.At.After(before) {
+		if in.At.After(cutoff) {
 			return true, true // if the entry is forged, the lane removes it
 		}
 		if p.unopened++; p.keys == nil {

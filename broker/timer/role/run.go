@@ -57,8 +57,8 @@ func (a *Alarm) RunRead(first uint64, at time.Time) (due time.Time) {
 
 // firesAt returns the due time of the set if no other set replaces it.
 func (r run) firesAt() time.Time {
-	if last := r.firstAt.Add(r.maxWait); last.Before(r.due) {
-		return last
+	if latest := r.firstAt.Add(r.maxWait); latest.Before(r.due) {
+		return latest
 	}
 	return r.due
 }

@@ -31,8 +31,8 @@ func (s *settled) Removed(a *Alarm, alone bool) {
 	}
 	delete(s.rounds, a.Generation)
 	if len(s.rounds) >= maxSettled {
-		for other := range s.rounds {
-			delete(s.rounds, other)
+		for generation := range s.rounds {
+			delete(s.rounds, generation)
 			break
 		}
 	}
@@ -44,11 +44,11 @@ func (s *settled) Removed(a *Alarm, alone bool) {
 // entry. Then the stored time of the replaced entry differs.
 func (s *settled) KnowsEarlier(a *Alarm) bool {
 	s.mu.Lock()
-	known, ok := s.rounds[a.Generation]
+	earlier, ok := s.rounds[a.Generation]
 	s.mu.Unlock()
-	ok = ok && known.at == a.replacedAt.UnixNano()
+	ok = ok && earlier.at == a.replacedAt.UnixNano()
 	if ok && a.WaitsForEarlier {
-		a.SettleEarlier(known.alone)
+		a.SettleEarlier(earlier.alone)
 	}
 	return ok
 }

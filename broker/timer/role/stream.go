@@ -29,7 +29,7 @@ type Config struct {
 	// Publish publishes a message into the stream, and returns the stream's answer. It ignores answers of other streams.
 	Publish      func(context.Context, *nats.Msg) jsapi.Reply
 	Scan         lane.Scan                           // the template of the sweep's scans, with their connection
-	ClaimTimeout func(instance string) time.Duration // the time for which a firing is left to the instance that stored it
+	ClaimTimeout func(instance string) time.Duration // the time for which only the instance handles its stored firing
 	ReadKeys     func(local time.Time)               // requests that the broker reads its secrets soon
 }
 

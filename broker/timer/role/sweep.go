@@ -23,11 +23,10 @@ const (
 
 // Sweep schedules the sweep passes, which are scans of the timers' stream. Only the loop of the timers' lane uses it.
 type Sweep struct {
-	next    time.Time // local; the earliest time of the next pass; zero before the first pass
+	nextAt  time.Time // local; the earliest time of the next pass; zero before the first pass
 	running bool
-	// earliest is the earliest due time among two groups: the timers that the last pass has left to a later pass, and
-	// the timers that the lane has read since. A pass before that time would find no timer. It is zero if there is no
-	// such timer.
+	// earliest is the earliest due time of the timers that the last pass has postponed, and of the timers that the lane
+	// has read since. A pass before that time would find no timer. Without such timers, earliest is zero.
 	earliest leader.Time
 }
 
@@ -42,37 +41,37 @@ func (s *Sweep) NoteDue(due time.Time) {
 }
 
 // Wait returns the time until the next pass. The first pass runs when this instance becomes the owner of the lane.
-// Empty reports whether the stream is empty. ok is false while no pass is scheduled: an entry must be read first, or
+// Empty reports whether the stream is empty. Ok is false while no pass is scheduled: an entry must be read first, or
 // the running pass must end.
 func (s *Sweep) Wait(now leader.Time, local time.Time, empty bool) (wait time.Duration, ok bool) {
 	switch {
 	case s.running:
 		return 0, false
-	case s.next.IsZero(): // the first pass
+	case s.nextAt.IsZero(): // the first pass
 		if empty {
 			return 0, false
 		}
 	case s.earliest.IsZero():
 		return 0, false // the last pass left no timer, and none was read since
 	}
-	wait = s.next.Sub(local)
-	if !s.earliest.IsZero() && !s.next.IsZero() {
+	wait = s.nextAt.Sub(local)
+	if !s.earliest.IsZero() && !s.nextAt.IsZero() {
 		wait = max(wait, s.earliest.Add(sweepLate).Sub(now))
 	}
 	return wait, true
 }
 
-// Begin records that a pass begins. The pass must look for timers that were due before the returned time.
-func (s *Sweep) Begin(now leader.Time) (before time.Time) {
+// Begin records that a pass begins. The pass must look for timers that were due at the cutoff or earlier.
+func (s *Sweep) Begin(now leader.Time) (cutoff time.Time) {
 	s.running, s.earliest = true, leader.Time{}
 	return now.Add(-sweepLate).Stamp()
 }
 
 // End records the end of a pass.
 func (s *Sweep) End(p Pass, local time.Time) {
-	s.running, s.next = false, local.Add(min(max(minSweepPause, sweepShare*p.took), maxSweepPause))
+	s.running, s.nextAt = false, local.Add(min(max(minSweepPause, sweepShare*p.took), maxSweepPause))
 	if p.Err != nil {
-		s.next = local.Add(minSweepPause)
+		s.nextAt = local.Add(minSweepPause)
 		s.NoteDue(time.Time{}.Add(1))
 	}
 	s.NoteDue(p.earliestDue)
@@ -108,9 +107,9 @@ type Overdue struct {
 	Request message.Request
 }
 
-// Pass scans the stream once. It calls handle with batches of the timers that were due at the given time or earlier.
+// Pass scans the stream once. It calls handle with batches of the timers that were due at the cutoff or earlier.
 // After each batch, Pass waits until all alarms of the batch have ended (Alarm.End), or until ctx ends.
-func (s *Stream) Pass(ctx context.Context, before time.Time, handle func(*Batch)) (end Pass) {
+func (s *Stream) Pass(ctx context.Context, cutoff time.Time, handle func(*Batch)) (end Pass) {
 	start, waited := time.Now(), time.Duration(0)
 	scan := s.Scan
 	scan.Stream, scan.Observer, scan.HeadersOnly = s.Name(), "sweep", true
@@ -124,22 +123,22 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, handle func(*Batch)
 		in := m.Incoming(s.Name())
 		in.HeadersOnly = true
 		e := entry.Parse(s.Policy, in)
-		found, since := s.overdue(e, m, b)
+		found, deadline := s.overdue(e, m, b)
 		began := time.Now()
-		done, again := end.seals.checkKey(ctx, s, in, e, before)
+		done, revisit := end.seals.checkKey(ctx, s, in, e, cutoff)
 		waited += time.Since(began)
-		if again {
+		if revisit {
 			end.postpone(m.At)
 		}
 		if done {
 			continue
 		}
 		switch {
-		case since.IsZero():
-		case !since.After(before):
+		case deadline.IsZero():
+		case !deadline.After(cutoff):
 			b.Timers = append(b.Timers, found)
 		default:
-			end.postpone(since)
+			end.postpone(deadline)
 		}
 		if len(b.Timers) == sweepBatchSize {
 			began := time.Now()
@@ -157,9 +156,9 @@ func (s *Stream) Pass(ctx context.Context, before time.Time, handle func(*Batch)
 }
 
 // postpone records the due time of a timer that a later pass must handle.
-func (p *Pass) postpone(since time.Time) {
-	if p.earliestDue.IsZero() || since.Before(p.earliestDue) {
-		p.earliestDue = since
+func (p *Pass) postpone(due time.Time) {
+	if p.earliestDue.IsZero() || due.Before(p.earliestDue) {
+		p.earliestDue = due
 	}
 }
 
@@ -177,7 +176,7 @@ func (b *Batch) handOver(ctx context.Context, handle func(*Batch)) {
 }
 
 // overdue returns the timer of an entry whose header was parsed, and the entry's deadline.
-func (s *Stream) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue, since time.Time) {
+func (s *Stream) overdue(e entry.Entry, m lane.Message, b *Batch) (found Overdue, deadline time.Time) {
 	a := &Alarm{Subject: m.Subject, Generation: e.Generation, At: m.At, Size: m.BodySize(), Stage: Doubt, batch: b}
 	switch {
 	case e.Problem != nil: // the timers' lane handles an invalid entry

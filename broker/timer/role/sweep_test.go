@@ -24,8 +24,8 @@ func TestSweepWaits(t *testing.T) {
 		t.Error("a pass of an empty stream is due")
 	}
 	want("at first", now, local, 0, true)
-	if before := s.Begin(now); !before.Equal(set.Add(-time.Minute)) {
-		t.Errorf("the pass looks for timers that were due before %s", before)
+	if cutoff := s.Begin(now); !cutoff.Equal(set.Add(-time.Minute)) {
+		t.Errorf("the pass looks for timers that were due before %s", cutoff)
 	}
 	want("during a pass", now, local, 0, false)
 	s.End(Pass{took: 2 * time.Second}, local)
