@@ -31,7 +31,6 @@ func (w *worker) setOverdue(f *flight, s step) {
 	}
 }
 
-// apply carries out a step.
 func (w *worker) apply(f *flight, s step, m moment) {
 	switch line := s.line; {
 	case line == nil:

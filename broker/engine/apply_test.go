@@ -17,7 +17,7 @@ import (
 
 // TestUnknownStep: a step that does not exist panics.
 func TestUnknownStep(t *testing.T) {
-	w := tenSeconds(t, time.Now())
+	w := tenSecondWorker(t, time.Now())
 	defer func() {
 		if got := fmt.Sprint(recover()); !strings.HasPrefix(got, "bug: ") {
 			t.Errorf("a step that does not exist: %s", got)
@@ -65,7 +65,7 @@ func TestArrivalEndsFlight(t *testing.T) {
 			checked{f, false, acks.ErrTimeout}.handle(w, m)
 		}, 0},
 	} {
-		w := tenSeconds(t, now)
+		w := tenSecondWorker(t, now)
 		f := inFlight(w, now)
 		tt.end(w, f, w.moment(now))
 		got, inMemory := w.reading.cursor.ArrivedThrough(), w.flights.count
@@ -82,7 +82,7 @@ func TestArrivalEndsFlight(t *testing.T) {
 // the next step again.
 func TestUnansweredPublishStays(t *testing.T) {
 	now := time.Now()
-	w := tenSeconds(t, now)
+	w := tenSecondWorker(t, now)
 	f := inFlight(w, now)
 	small, _ := w.plan.ladder.Lookup("1s")
 	sent := &publish{kind: hop, level: small}
@@ -104,7 +104,7 @@ func TestUnansweredPublishStays(t *testing.T) {
 // the pass began some time ago.
 func TestExpiresByLocalClock(t *testing.T) {
 	began := time.Now().Add(-time.Second)
-	w := tenSeconds(t, began)
+	w := tenSecondWorker(t, began)
 	f, m := inFlight(w, began), w.moment(began)
 	m.now = m.now.Add(time.Hour) // the leader's clock is an hour ahead
 	f.request.Expires = m.now.Stamp().Add(time.Minute)
@@ -114,15 +114,15 @@ func TestExpiresByLocalClock(t *testing.T) {
 	}
 }
 
-// TestRefusedHopIsDatedAgain: after a refused hop, a message that may wait in its lane until the due time is not
+// TestRefusedHopEndsOverdue: after a refused hop, a message that may wait in its lane until the due time is not
 // overdue any more.
-func TestRefusedHopIsDatedAgain(t *testing.T) {
+func TestRefusedHopEndsOverdue(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
 		remaining time.Duration
 		want      int // number of overdue messages
 	}{"due soon": {time.Second, 0}, "far from due": {time.Hour, 1}} {
-		w := tenSeconds(t, now)
+		w := tenSecondWorker(t, now)
 		f := inFlight(w, now)
 		f.request.Due = now.Add(tt.remaining)
 		level, _ := w.plan.ladder.Lookup("1s") // the shortest level
@@ -138,13 +138,13 @@ func TestRefusedHopIsDatedAgain(t *testing.T) {
 	}
 }
 
-// TestDeadLetterStaysOne: if a dead letter cannot be stored, the message's next step is a dead letter again, except
-// after a last attempt.
-func TestDeadLetterStaysOne(t *testing.T) {
+// TestRefusedDeadLetterIsRepeated: if a dead letter cannot be stored, the message's next step is a dead letter again,
+// except after a last attempt.
+func TestRefusedDeadLetterIsRepeated(t *testing.T) {
 	now := time.Now()
 	problem := message.Problemf(message.TooLarge, "x")
 	for attempts, want := range map[int]*message.Problem{0: problem, 1: nil} {
-		w := tenSeconds(t, now)
+		w := tenSecondWorker(t, now)
 		f := inFlight(w, now)
 		f.sent = &publish{kind: dead, problem: problem, request: &message.Request{Attempts: attempts}}
 		stored{f, storeAnswer{ack: jsapi.Ack{Code: 10077}}}.handle(w, w.moment(now))
@@ -157,7 +157,7 @@ func TestDeadLetterStaysOne(t *testing.T) {
 // TestSilencesAreCounted: consecutive silences are counted, and a refusal resets the count.
 func TestSilencesAreCounted(t *testing.T) {
 	now := time.Now()
-	w := tenSeconds(t, now)
+	w := tenSecondWorker(t, now)
 	f := inFlight(w, now)
 	silent := deliver.Result{Outcome: deliver.Unknown, Err: acks.ErrTimeout}
 	for want := 1; want < silentTries; want++ {
@@ -181,11 +181,11 @@ type answerer struct {
 
 func (a *answerer) Deliver(_ deliver.Message, done func(deliver.Result)) { a.done = done }
 
-// TestDeliveryIsDatedByItsProof: a weaker proof of the leader's time, which arrives between a delivery and its answer,
+// TestDeliveryTimeUsesItsProof: a weaker proof of the leader's time, which arrives between a delivery and its answer,
 // does not put the time of the delivery before the due time.
-func TestDeliveryIsDatedByItsProof(t *testing.T) {
+func TestDeliveryTimeUsesItsProof(t *testing.T) {
 	now := time.Now()
-	w, to := tenSeconds(t, now), new(answerer)
+	w, to := tenSecondWorker(t, now), new(answerer)
 	w.engine.Deliver = to
 	f := inFlight(w, now)
 	w.fire(f, w.moment(now))

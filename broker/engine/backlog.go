@@ -154,7 +154,6 @@ func (b *backlog) hasAnswers(f *flights, local time.Time) bool {
 // recordSend records that the worker has sent messages. The next wait for answers may take a whole answerWait again.
 func (b *backlog) recordSend() { b.fullSince = time.Time{} }
 
-// end closes the backlog.
 func (b *backlog) end() {
 	if b.ordered() {
 		b.member.Leave()

@@ -30,7 +30,7 @@ func TestBacklogOpens(t *testing.T) {
 // backlogWait.
 func TestBacklogOfALevel(t *testing.T) {
 	local, now := time.Now(), epoch.Add(2*time.Hour)
-	r, f := hourly(), someFlights()
+	r, f := hourlyReading(), newTestFlights()
 	b := newBacklog(new(watermark), func() {})
 	if until, wait := b.sendable(r, f, false, now, local); until != now || wait != forever {
 		t.Errorf("closed: sends up to %s and waits %s, want now and forever", until.Sub(now), wait)

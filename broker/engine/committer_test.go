@@ -16,7 +16,7 @@ import (
 
 // TestCommitsAreDue: commits run one at a time, at most every 100 ms, and at most a fiftieth of the time.
 func TestCommitsAreDue(t *testing.T) {
-	r, local := hourly(), time.Now()
+	r, local := hourlyReading(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	due := func(at time.Time, want time.Duration) {
 		t.Helper()
@@ -62,7 +62,7 @@ func arriveAt(r *reading, sequence uint64) {
 // TestStuckCursor: if a message stops the cursor, the messages behind it that have arrived are deleted one by one after
 // five seconds. If a delete fails, it is repeated later.
 func TestStuckCursor(t *testing.T) {
-	r, local := hourly(), time.Now()
+	r, local := hourlyReading(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	c.due(&r.cursor, local)
 	r.record(item(1, 1, after(0), 0)) // stops the cursor
@@ -91,7 +91,7 @@ func TestStuckCursor(t *testing.T) {
 // TestUrgentBehindStuckCursor: the next commit deletes messages that were moved to wait for their reserved send times,
 // even while the cursor moves. These messages do not delay the deletes of other messages that have arrived.
 func TestUrgentBehindStuckCursor(t *testing.T) {
-	r, local := hourly(), time.Now()
+	r, local := hourlyReading(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	c.due(&r.cursor, local)
 	arriveAt(r, 1)
@@ -119,7 +119,7 @@ func TestUrgentBehindStuckCursor(t *testing.T) {
 // TestCommitAge: a message that arrives during a commit is not part of that commit. It counts as waiting since the
 // commit began.
 func TestCommitAge(t *testing.T) {
-	r, local := hourly(), time.Now()
+	r, local := hourlyReading(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	arriveAt(r, 1)
 	todo := c.begin(r, local)
@@ -133,7 +133,7 @@ func TestCommitAge(t *testing.T) {
 
 // TestCommitOfAnotherEpoch: the answer of a commit of an earlier epoch does not change the present epoch.
 func TestCommitOfAnotherEpoch(t *testing.T) {
-	r, local := hourly(), time.Now()
+	r, local := hourlyReading(), time.Now()
 	c := newCommitter("DELAY_1h", plainLane{}, jsapi.Client{}, nil)
 	r.record(item(1, 1, after(0), 0))
 	arriveAt(r, 2)
@@ -167,7 +167,7 @@ func TestCommitRemovesFewAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := newCommitter("LANE", plainLane{}, jsapi.Client{Conn: nc, API: "api"}, nil)
-		r := hourly()
+		r := hourlyReading()
 		arriveAt(r, 1)
 		r.record(item(1, 2, after(0), 0)) // stops the cursor
 		for sequence := range uint64(2*maxCommitRemovals + 1) {

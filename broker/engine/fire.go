@@ -22,7 +22,6 @@ type delivered struct {
 	at     leader.Time // when the target had the message; valid only if the message was delivered
 }
 
-// fire delivers a message to its target.
 func (w *worker) fire(f *flight, m moment) {
 	if w.stopped.Load() {
 		return // the next owner delivers the message

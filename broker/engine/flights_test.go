@@ -10,13 +10,13 @@ import (
 	"delaybroker/broker/message"
 )
 
-func someFlights() *flights {
+func newTestFlights() *flights {
 	return newFlights(newBudget(config.DefaultHoldBytes, 1).Open(freeShare))
 }
 
 // TestFlightsAreCounted: a message and its bytes are counted until its flight ends, wherever the message waits.
 func TestFlightsAreCounted(t *testing.T) {
-	f := someFlights()
+	f := newTestFlights()
 	first := f.begin(lane.Message{Sequence: 1, Size: 1000}, lane.Mark{})
 	second := f.begin(lane.Message{Sequence: 2}, lane.Mark{})
 	if f.count != 2 || f.bytes != first.size+second.size || first.size <= second.size {
@@ -42,7 +42,7 @@ func TestFlightsAreCounted(t *testing.T) {
 // TestOldestOverdue checks the earliest overdue time, of messages without an answer and of messages on the wheel, which
 // count as overdue a lookahead after their time on the wheel.
 func TestOldestOverdue(t *testing.T) {
-	f := someFlights()
+	f := newTestFlights()
 	if _, any := f.oldestOverdue(); any {
 		t.Error("a message is overdue, although there is none")
 	}
@@ -65,7 +65,7 @@ func TestOldestOverdue(t *testing.T) {
 // TestRoomForKeyWaits: the number and bytes of messages that wait for the key of their seal are bounded, and each
 // message counts once.
 func TestRoomForKeyWaits(t *testing.T) {
-	f, local := someFlights(), time.Now()
+	f, local := newTestFlights(), time.Now()
 	var all []*flight
 	for range maxKeyWaits {
 		fl := &flight{size: 1, keyWait: &keyWait{incoming: message.Incoming{}}}

@@ -21,9 +21,9 @@ import (
 	"delaybroker/levels"
 )
 
-// atWork returns the worker of a lane as a broker creates it, but without connections. The test acts as the worker's
-// loop. At the time now, the lane's leader has reported the time now, and 300 as the stream's last sequence.
-func atWork(t *testing.T, l streams.Spec, now time.Time) *worker {
+// newTestWorker returns the worker of a lane as a broker creates it, but without connections. The test acts as the
+// worker's loop. At the time now, the lane's leader has reported the time now, and 300 as the stream's last sequence.
+func newTestWorker(t *testing.T, l streams.Spec, now time.Time) *worker {
 	t.Helper()
 	s, err := provision.StreamsOf(config.Config{})
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// TestMailboxRings: Signal has one value after any number of Puts, and none while the mailbox is empty.
-func TestMailboxRings(t *testing.T) {
+// TestMailboxSignal: Signal has one value after any number of Puts, and none while the mailbox is empty.
+func TestMailboxSignal(t *testing.T) {
 	m := newMailbox[int]()
 	if got := m.Take(); len(got) > 0 {
 		t.Errorf("an empty mailbox holds %v", got)
@@ -26,8 +26,8 @@ func TestMailboxRings(t *testing.T) {
 	}
 }
 
-// TestMailboxSlicesAreGoodUntilTheNextTake puts items while the loop still reads the items of the last Take.
-func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
+// TestTakenItemsAreValidUntilTheNextTake puts items while the loop still reads the items of the last Take.
+func TestTakenItemsAreValidUntilTheNextTake(t *testing.T) {
 	m := newMailbox[int]()
 	next := 0
 	for round := range 20 {
@@ -48,8 +48,8 @@ func TestMailboxSlicesAreGoodUntilTheNextTake(t *testing.T) {
 	}
 }
 
-// TestMailboxForgets: after the next Take, the mailbox keeps no reference to the items of the previous Take.
-func TestMailboxForgets(t *testing.T) {
+// TestMailboxKeepsNoReference: after the next Take, the mailbox keeps no reference to the items of the previous Take.
+func TestMailboxKeepsNoReference(t *testing.T) {
 	m := newMailbox[*int]()
 	for range 100 {
 		m.Put(new(int))

@@ -10,14 +10,14 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// TestStampsThatFallBack reads a level whose first message was stamped by a leader whose clock was five seconds ahead
-// of the next leader's clock. So the messages behind the first one are due before it. The worker reads and sends them
-// when they are due.
-func TestStampsThatFallBack(t *testing.T) {
+// TestTimestampsFallBack reads a level whose first message was stamped by a leader whose clock was five seconds ahead
+// of the next leader's clock. So the messages behind the first message are due before the first. The worker reads and
+// sends them when they are due.
+func TestTimestampsFallBack(t *testing.T) {
 	base := time.Now()
-	w := tenSeconds(t, base)
+	w := tenSecondWorker(t, base)
 	store := func(seq uint64, ago time.Duration) {
-		w.read(storedAgo(seq, 300, base, ago), base)
+		w.read(itemStoredAgo(seq, 300, base, ago), base)
 	}
 	store(1, 3*time.Second) // stamped by the first leader
 	for seq := range uint64(299) {
@@ -38,7 +38,7 @@ func TestStampsThatFallBack(t *testing.T) {
 		n++
 	}
 	if n != 299 {
-		t.Errorf("%d are due after 2s, want all 299 behind the first", n)
+		t.Errorf("%d messages are due after 2s, want all 299 behind the first", n)
 	}
 }
 
@@ -48,14 +48,14 @@ func TestDueBeforeLaterRead(t *testing.T) {
 	for name, busy := range map[string]time.Duration{"busy": leader.Trust / 2, "the time unknown": 2 * leader.Trust} {
 		t.Run(name, func(t *testing.T) {
 			base := time.Now()
-			w := tenSeconds(t, base)
+			w := tenSecondWorker(t, base)
 			const count = 300
 			for i := range count { // due every 10 µs from 10 ms after base on; the last third is read when all are due
 				at := base
 				if i >= 2*count/3 {
 					at = base.Add(busy)
 				}
-				w.read(storedAgo(uint64(i+1), count, base, 9990*time.Millisecond-time.Duration(i)*10*time.Microsecond), at)
+				w.read(itemStoredAgo(uint64(i+1), count, base, 9990*time.Millisecond-time.Duration(i)*10*time.Microsecond), at)
 			}
 			then := base.Add(busy)
 			w.clock.record(lane.Sample{ServerTime: then.Round(0), Received: then, LastSeq: count})
@@ -75,13 +75,13 @@ func TestDueBeforeLaterRead(t *testing.T) {
 	}
 }
 
-// TestOverdueGoesOutByDueTime: messages that awaited a hop when an outage began, and that are overdue after the outage,
+// TestOverdueIsSentByDueTime: messages that awaited a hop when an outage began, and that are overdue after the outage,
 // are sent in the order of their due times, and not in the order of their hops.
-func TestOverdueGoesOutByDueTime(t *testing.T) {
+func TestOverdueIsSentByDueTime(t *testing.T) {
 	base := time.Now()
-	w := tenSeconds(t, base)
+	w := tenSecondWorker(t, base)
 	for seq, wait := range []time.Duration{3 * time.Minute, time.Minute, 2 * time.Minute} {
-		f := w.flights.begin(storedAgo(uint64(seq+1), 3, base, 0).Message, lane.Mark{})
+		f := w.flights.begin(itemStoredAgo(uint64(seq+1), 3, base, 0).Message, lane.Mark{})
 		f.request.Due = base.Round(0).Add(wait)
 		w.proceed(f, w.moment(base))
 	}
@@ -101,13 +101,13 @@ func TestOverdueGoesOutByDueTime(t *testing.T) {
 // answered, or after answerWait. The lane waits only once for the answers of a silent target.
 func TestFullLaneWaitsForAnswers(t *testing.T) {
 	base := time.Now()
-	w := tenSeconds(t, base)
+	w := tenSecondWorker(t, base)
 	w.engine.Settings.HoldMessages = 16 // the lane holds at most twice as many
 	seq := uint64(0)
 	read := func(n int, at time.Time) { // all are due at the same time, so reading does not pause
 		for range n {
 			seq++
-			w.read(storedAgo(seq, 300, base, 15*time.Second), at)
+			w.read(itemStoredAgo(seq, 300, base, 15*time.Second), at)
 		}
 	}
 	answer := func(n int) { w.flights.unanswered, w.flights.count = w.flights.unanswered-n, w.flights.count-n }
@@ -139,32 +139,33 @@ func TestFullLaneWaitsForAnswers(t *testing.T) {
 	expect(then, 72)
 }
 
-// storedAgo returns a message of the level 10s that was stored a duration ago before base. Last is the last sequence of
-// the stream.
-func storedAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
+// itemStoredAgo returns a message of the level 10s that was stored a duration ago before base. Last is the last
+// sequence of the stream.
+func itemStoredAgo(seq, last uint64, base time.Time, ago time.Duration) lane.Item {
 	return lane.Item{Epoch: 1, Message: lane.Message{
 		Sequence: seq, At: base.Round(0).Add(-ago), Pending: last - seq,
 		Subject: "delay.10s.orders.x", Data: []byte(fmt.Sprint(seq)), Size: 64,
 	}}
 }
 
-// tenSeconds returns a worker of the level 10s.
-func tenSeconds(t *testing.T, now time.Time) *worker {
+// tenSecondWorker returns a worker of the level 10s.
+func tenSecondWorker(t *testing.T, now time.Time) *worker {
 	t.Helper()
-	return atWork(t, streams.Spec{Stream: "DELAY_10s", Kind: streams.Level, Name: "10s", Delay: 10 * time.Second}, now)
+	l := streams.Spec{Stream: "DELAY_10s", Kind: streams.Level, Name: "10s", Delay: 10 * time.Second}
+	return newTestWorker(t, l, now)
 }
 
 // TestReadMessagesArePacked: a message that is read long before it is due waits packed. A message that is due soon does
 // not.
 func TestReadMessagesArePacked(t *testing.T) {
 	base := time.Now()
-	w := tenSeconds(t, base)
-	w.read(storedAgo(1, 2, base, 10*time.Second-minPackedWait+1), base)
+	w := tenSecondWorker(t, base)
+	w.read(itemStoredAgo(1, 2, base, 10*time.Second-minPackedWait+1), base)
 	if w.flights.packed != 0 || w.flights.waiting() != 1 {
-		t.Errorf("after a message that is due soon, %d are packed, %d wait", w.flights.packed, w.flights.waiting())
+		t.Errorf("after a message that is due soon: %d packed, %d waiting", w.flights.packed, w.flights.waiting())
 	}
-	w.read(storedAgo(2, 2, base, time.Second), base)
+	w.read(itemStoredAgo(2, 2, base, time.Second), base)
 	if w.flights.packed != 1 || w.flights.waiting() != 2 {
-		t.Errorf("then %d are packed, %d wait, want one of two", w.flights.packed, w.flights.waiting())
+		t.Errorf("with a message due later: %d packed, %d waiting, want 1, 2", w.flights.packed, w.flights.waiting())
 	}
 }

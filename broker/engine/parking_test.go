@@ -34,16 +34,16 @@ func TestDecideAboutPaused(t *testing.T) {
 		{"paused twice", pause.Paused, pause.Paused, "", "", false, "park for first"},
 		{"resumed", pause.Resuming, pause.Over, "", "", false, "park for first"},
 		{"closing", pause.Closing, pause.Over, "", "", false, "halt"},
-		{"closing, and paused by another", pause.Closing, pause.Paused, "", "", false, "halt"},
-		{"no stream for it", pause.Paused, pause.Over, "", "", true, "retry in 30s at 30s after 2"},
-		{"out of the lane", pause.Resuming, pause.Over, "first", "", false, "fire"},
-		{"out of the lane at the end", pause.Closing, pause.Over, "first", "", false, "fire"},
-		{"out of the lane, and paused by another", pause.Resuming, pause.Paused, "first", "", false, "park for second"},
-		{"in the lane, and paused again", pause.Paused, pause.Over, "first", "", false, "hold until 1s"},
-		{"in the lane of a pause that nobody knows", pause.Over, pause.Over, "third", "", false, "fire"},
+		{"closing, and paused by another pause", pause.Closing, pause.Paused, "", "", false, "halt"},
+		{"parking impossible", pause.Paused, pause.Over, "", "", true, "retry in 30s at 30s after 2"},
+		{"in its lane", pause.Resuming, pause.Over, "first", "", false, "fire"},
+		{"in its lane, closing", pause.Closing, pause.Over, "first", "", false, "fire"},
+		{"in its lane, and paused by another pause", pause.Resuming, pause.Paused, "first", "", false, "park for second"},
+		{"in its lane, and paused again", pause.Paused, pause.Over, "first", "", false, "hold until 1s"},
+		{"in the lane of an unknown pause", pause.Over, pause.Over, "third", "", false, "fire"},
 		{"released", pause.Resuming, pause.Over, "", "first", false, "fire"},
 		{"released, and paused again", pause.Paused, pause.Over, "", "first", false, "park for first"},
-		{"released, and paused by another", pause.Over, pause.Paused, "", "first", false, "park for second"},
+		{"released, and paused by another pause", pause.Over, pause.Paused, "", "first", false, "park for second"},
 	} {
 		p := plan{kind: plainLane{}, ladder: ladder, retries: mustLadder(t, "1s 30s"), attempts: 9}
 		if tt.lane != "" {
@@ -89,7 +89,7 @@ func TestParkingGivesUp(t *testing.T) {
 	}
 	p.recordAnswer(storeAnswer{err: errors.New("timeout")}, start.Add(2*parkTimeout))
 	if p.accepts(start.Add(parkTimeout)) {
-		t.Error("another message is accepted, although nothing was answered")
+		t.Error("another message is accepted, although no message was answered")
 	}
 	p.recordAnswer(storeAnswer{ack: jsapi.Ack{Stream: "S", Sequence: 1}}, start.Add(time.Hour))
 	if !p.accepts(start.Add(time.Hour)) || p.accepts(start.Add(time.Hour+parkTimeout)) {

@@ -60,7 +60,6 @@ func (w *worker) load(f *flight, share int64) (room bool) {
 	return true
 }
 
-// unload drops the body of a timer.
 func (w *worker) unload(f *flight) {
 	if !f.timer.Loaded {
 		return

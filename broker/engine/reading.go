@@ -181,7 +181,6 @@ func (w *worker) readSome(item lane.Item) {
 	}
 }
 
-// read handles one item of the lane.
 func (w *worker) read(item lane.Item, local time.Time) {
 	mark, present := w.reading.record(item)
 	if present && w.plan.slack == 0 { // with a slack, the reader delays items, so their timestamps are old
@@ -224,7 +223,6 @@ func (w *worker) parse(f *flight, in message.Incoming) (needsStep bool) {
 	return true
 }
 
-// adopt handles the beginning of an epoch.
 func (w *worker) adopt(e lane.Epoch) {
 	if w.reading.adopt(e) {
 		w.commits.reset()

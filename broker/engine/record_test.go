@@ -7,9 +7,9 @@ import (
 	"delaybroker/broker/streams"
 )
 
-// TestUnwatchedEndingsCostNothing: without a journal and without traces, recording a delivery or a dead letter
+// TestUnrecordedEndsAllocateNothing: without a journal and without traces, recording a delivery or a dead letter
 // allocates nothing.
-func TestUnwatchedEndingsCostNothing(t *testing.T) {
+func TestUnrecordedEndsAllocateNothing(t *testing.T) {
 	w := &worker{engine: new(Engine), lane: streams.Spec{Stream: "DELAY_1s"}}
 	f := &flight{sent: &publish{}}
 	if n := testing.AllocsPerRun(1000, func() {

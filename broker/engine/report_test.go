@@ -14,7 +14,7 @@ import (
 // idleWorker returns a worker of a level with a delay of an hour, without messages.
 func idleWorker(t *testing.T, now time.Time) *worker {
 	t.Helper()
-	return atWork(t, streams.Spec{Kind: streams.Level, Delay: time.Hour}, now)
+	return newTestWorker(t, streams.Spec{Kind: streams.Level, Delay: time.Hour}, now)
 }
 
 func (w *worker) statusAt(local time.Time) stats.LaneStatus {

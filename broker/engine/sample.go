@@ -89,7 +89,6 @@ func (a sampleAnswer) handle(w *worker, m moment) {
 	w.recordSample(a.sample)
 }
 
-// recordSample records a sample of the stream.
 func (w *worker) recordSample(s lane.Sample) {
 	w.clock.record(s)
 	w.reading.recordSample(s)

@@ -33,7 +33,7 @@ func TestSettlementsWait(t *testing.T) {
 		"the lane ends":          {func(w *worker) { w.flights.unanswered = 1000; w.stopped.Store(true) }, 0, false},
 		"no room for other work": {func(w *worker) { w.flights.unanswered, w.flights.count = 1000, 1<<20 }, 0, false},
 	} {
-		w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+		w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		f := entryRead(w, 7, now, message.Header{"Delay-Cancel": {"1"}})
 		w.remove(f)
 		w.timers.queue[0].settledAt = now
@@ -44,11 +44,11 @@ func TestSettlementsWait(t *testing.T) {
 	}
 }
 
-// TestSettledLeavesMemory: of a settled timer, only a settlement is in memory. Its message is committed only when its
-// entries are removed.
-func TestSettledLeavesMemory(t *testing.T) {
+// TestSettledTimerLeavesMemory: of a settled timer, only a settlement is in memory. Its message is committed only when
+// its entries are removed.
+func TestSettledTimerLeavesMemory(t *testing.T) {
 	now := time.Now()
-	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now, message.Header{"Delay-Cancel": {"1"}})
 	f.timer.Size = 1 << 20
 	w.load(f, loadShare)

@@ -33,7 +33,6 @@ type plan struct {
 	resumed leader.Time // in the lane of a pause: when the pause was resumed; zero in other lanes
 }
 
-// planOf returns the plan of a lane.
 func planOf(cfg config.Config, kind laneKind, delay time.Duration) plan {
 	return plan{
 		limits: deliver.Limits{ByTarget: cfg.Rates, ByKey: cfg.RatesByKey}, homes: homesOf(cfg.Ladder),

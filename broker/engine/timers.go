@@ -61,7 +61,6 @@ func (w *worker) endAlarm(a *role.Alarm) {
 	a.End()
 }
 
-// release releases all claims of this lane.
 func (t *timers) release() {
 	for a := range t.claims {
 		t.stream.Release(a)

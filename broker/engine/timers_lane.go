@@ -17,8 +17,18 @@ import (
 	"delaybroker/broker/timer/role"
 )
 
-// timersCountInterval replaces countInterval in the timers' lane.
-const timersCountInterval = time.Minute
+const (
+	// timersCountInterval replaces countInterval in the timers' lane.
+	timersCountInterval = time.Minute
+
+	// The timers' lane yields while at least burstFirings firings are in progress in this process.
+	burstFirings = 4096
+	// maxYield is the maximum time for which the lane yields in one burst. A timer that a client sets during a burst may
+	// be late by up to maxYield, because its entry is read late.
+	maxYield = 500 * time.Millisecond
+	// yieldPoll is the interval at which a lane that yields checks whether the burst is over.
+	yieldPoll = 10 * time.Millisecond
+)
 
 // timersLane is the lane of named timers. Each message of the lane is an entry of a timer. The last entry of a subject
 // is the timer's state.
@@ -200,16 +210,6 @@ func (l *timersLane) logSeals(w *worker, end role.Pass) {
 			"add it to DELAY_SECRET, after the first one", "entries", unopened, "keys", slices.Sorted(maps.Keys(keys)))
 	}
 }
-
-const (
-	// The timers' lane yields while at least burstFirings firings are in progress in this process.
-	burstFirings = 4096
-	// maxYield is the maximum time for which the lane yields in one burst. A timer that a client sets during a burst may
-	// be late by up to maxYield, because its entry is read late.
-	maxYield = 500 * time.Millisecond
-	// yieldPoll is the interval at which a lane that yields checks whether the burst is over.
-	yieldPoll = 10 * time.Millisecond
-)
 
 // yield decides when the timers' lane reads nothing, so that other lanes can send. If thousands of timers are due at
 // the same time, the stream gets an entry for each firing. Reading such an entry costs as much as publishing it, and no

@@ -27,9 +27,9 @@ func firedHeader(f *flight, generation uint64, by string) message.Header {
 	return entry.Pending{Request: f.request}.FiredHeader(generation, by)
 }
 
-// TestPendingGivesWay: a pending set is dropped when another entry of its subject is read. A set that may have fired is
-// kept, and its state is read from the leader.
-func TestPendingGivesWay(t *testing.T) {
+// TestPendingSetIsReplaced: a pending set is dropped when another entry of its subject is read. A set that may have
+// fired is kept, and its state is read from the leader.
+func TestPendingSetIsReplaced(t *testing.T) {
 	now := time.Now()
 	for name, tt := range map[string]struct {
 		header func(f *flight) message.Header
@@ -42,10 +42,10 @@ func TestPendingGivesWay(t *testing.T) {
 			return h
 		}, true, message.NewKeys([]string{"a secret of sixteen"}, now)},
 		"its firing":       {func(f *flight) message.Header { return firedHeader(f, 7, "me") }, true, nil},
-		"another's firing": {func(f *flight) message.Header { return firedHeader(f, 6, "me") }, false, nil},
+		"a foreign firing": {func(f *flight) message.Header { return firedHeader(f, 6, "me") }, false, nil},
 		"another set":      {func(*flight) message.Header { return message.Header{"Delay-For": {"1h"}} }, false, nil},
 		"a cancel":         {func(*flight) message.Header { return message.Header{"Delay-Cancel": {"1"}} }, false, nil},
-		"noise":            {func(*flight) message.Header { return nil }, false, nil},
+		"no valid header":  {func(*flight) message.Header { return nil }, false, nil},
 		"an outcome": {func(f *flight) message.Header {
 			return entry.Pending{Request: f.request}.OverHeader(7, 8, entry.Delivered)
 		}, false, nil},
@@ -58,7 +58,7 @@ func TestPendingGivesWay(t *testing.T) {
 				claimAnswered{f, storeAnswer{err: acks.ErrTimeout}}.handle(w, w.moment(now))
 			},
 		} {
-			w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+			w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 			w.timers.stream.Policy.Keys = tt.keys
 			f := entryRead(w, 7, now, message.Header{"Delay-For": {"1s"}})
 			if doubt(w, f); f.timer.Stage != stage || w.flights.waiting() != 1 {
@@ -78,7 +78,7 @@ func TestPendingGivesWay(t *testing.T) {
 // read.
 func TestFiredStaysFired(t *testing.T) {
 	now := time.Now()
-	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	f := entryRead(w, 7, now.Add(-time.Second), message.Header{"Delay-For": {"1s"}})
 	claimAnswered{f, storeAnswer{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}}.handle(w, w.moment(now))
 	if d := w.engine.Deliver.(*recorder); len(*d) != 1 || (*d)[0].Target != "orders.x" {
@@ -101,7 +101,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 		"outcome already stored":  {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeWrongLast}}, 1},
 		"no room for the outcome": {storeAnswer{ack: jsapi.Ack{Code: jsapi.CodeTooLarge}}, 2},
 	} {
-		w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+		w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 		for i, answer := range []storeAnswer{{ack: jsapi.Ack{Stream: "DELAY_TIMERS", Sequence: 8}}, tt.second} {
 			f := entryRead(w, uint64(7+2*i), now, message.Header{"Delay-For": {"1h"}})
 			f.timer.Stage, f.timer.Entry, f.timer.Outcome, f.timer.Skipped = role.Settled, 7, entry.Missed, 1
@@ -110,7 +110,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 			outcomeStored{w.timers.queue[len(w.timers.queue)-1], answer}.handle(w, w.moment(now))
 		}
 		if got := w.engine.Tally.MissedRounds.Load(); got != tt.want {
-			t.Errorf("%s: %d are counted, want %d", name, got, tt.want)
+			t.Errorf("%s: %d rounds are counted, want %d", name, got, tt.want)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestMissedLastRoundIsCountedOnce(t *testing.T) {
 func TestEarlierFiringsByTheLeadersClock(t *testing.T) {
 	now := time.Now()
 	lane := streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}
-	set := entryRead(atWork(t, lane, now), 7, now, message.Header{"Delay-For": {"1s"}})
+	set := entryRead(newTestWorker(t, lane, now), 7, now, message.Header{"Delay-For": {"1s"}})
 	for _, ahead := range []time.Duration{0, time.Hour, -time.Hour} { // offset of the leader's clock
 		for _, tt := range []struct {
 			stored  time.Duration // after the lane became ours
@@ -133,7 +133,7 @@ func TestEarlierFiringsByTheLeadersClock(t *testing.T) {
 			{stored: time.Minute},
 			{stored: -time.Minute, read: true, unknown: true},
 		} {
-			w := atWork(t, lane, now)
+			w := newTestWorker(t, lane, now)
 			w.plan.kind.(*timersLane).ownedSince, w.clock = now, newLeaderClock(now)
 			if !tt.unknown {
 				w.clock.Record(leader.Answer{Time: now.Round(0).Add(ahead), Received: now, LastSeq: 300})
@@ -150,7 +150,7 @@ func TestEarlierFiringsByTheLeadersClock(t *testing.T) {
 // TestNextRead: a timer for whose body there is no memory does not block the timers whose bodies take that memory.
 func TestNextRead(t *testing.T) {
 	now := time.Now()
-	w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
+	w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: "DELAY_TIMERS"}, now)
 	inDoubt := func(sequence uint64, size int) *flight {
 		f := entryRead(w, sequence, now, message.Header{"Delay-Until": {"2030-01-01T00:00:00Z"}})
 		w.flights.removeFromWheel(f)

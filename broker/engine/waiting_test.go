@@ -55,7 +55,7 @@ func TestWaitingCost(t *testing.T) {
 func TestUnpack(t *testing.T) {
 	policy := newPolicy(t)
 	for _, body := range []int{0, 256, maxPackedBody + 1} {
-		fs := someFlights()
+		fs := newTestFlights()
 		s := storedMessage(t, policy, 7, body, 2, true)
 		s.At = time.Unix(1, 2).UTC()
 		for i := range s.Data {

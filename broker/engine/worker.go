@@ -210,7 +210,6 @@ func (w *worker) moment(local time.Time) moment {
 	}
 }
 
-// takeMail handles the events of the mailbox.
 func (w *worker) takeMail(local time.Time) {
 	m := w.moment(local)
 	for _, e := range w.mail.Take() {

@@ -23,15 +23,15 @@ func (l *lostAfter) Held() bool {
 
 func (l *lostAfter) Decline() {}
 
-// TestLeaseIsAskedBeforeEach: the worker checks the lease before each message. After the lease is lost, it sends no
-// message that waited for the leader's time or on the wheel.
-func TestLeaseIsAskedBeforeEach(t *testing.T) {
+// TestLeaseIsCheckedBeforeEachMessage: the worker checks the lease before each message. After the lease is lost, it
+// sends no message that waited for the leader's time or on the wheel.
+func TestLeaseIsCheckedBeforeEachMessage(t *testing.T) {
 	base := time.Now()
 	for name, wait := range map[string]func(*worker, *flight){
 		"for the time": func(w *worker, f *flight) { w.flights.untimed = append(w.flights.untimed, f) },
 		"on the wheel": func(w *worker, f *flight) { w.flights.hold(f, leader.At(base)) },
 	} {
-		w := tenSeconds(t, base)
+		w := tenSecondWorker(t, base)
 		w.lease = &lostAfter{held: 1}
 		for range 3 { // the next step of each is to wait for a minute
 			f := w.flights.begin(lane.Message{At: base}, lane.Mark{})

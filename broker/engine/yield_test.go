@@ -68,7 +68,7 @@ func TestTimersLaneReadsAfterABurst(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w := atWork(t, streams.Spec{Kind: streams.Timers, Stream: timers.Name}, time.Now())
+			w := newTestWorker(t, streams.Spec{Kind: streams.Timers, Stream: timers.Name}, time.Now())
 			w.reading.Reader = lane.NewReader(lane.ReaderConfig{
 				Conn: nc, JetStream: js, APIPrefix: "$JS.API", Inbox: "_INBOX", Stream: timers.Name, From: 1,
 				Log: slog.New(slog.DiscardHandler),

@@ -23,6 +23,13 @@ const (
 	// while thousands of timers fire, a server answers late, and reads from the leader are slower still.
 	minCopiesBackoff = time.Second
 	maxCopiesBackoff = time.Minute
+
+	// MaxCopies is the maximum number of timers in one request. CopiesBytes is the maximum total size of their bodies,
+	// unless there is only one body. While a replica answers such a request, it serves no other request of the stream.
+	MaxCopies   = jsapi.MaxDirect
+	CopiesBytes = 1 << 20
+	// headerRoom is the maximum size of the headers of one timer in an answer. The server bounds headers.
+	headerRoom = 64 << 10
 )
 
 // ErrNoCopies is returned by ReadCopies, without a request, if the replicas did not answer a recent request.
@@ -87,15 +94,6 @@ func (p *copiesBackoff) begin(sent, now time.Time, connected bool) {
 	p.length = min(max(2*p.length, minCopiesBackoff), maxCopiesBackoff)
 	p.until = now.Add(p.length)
 }
-
-const (
-	// MaxCopies is the maximum number of timers in one request. CopiesBytes is the maximum total size of their bodies,
-	// unless there is only one body. While a replica answers such a request, it serves no other request of the stream.
-	MaxCopies   = jsapi.MaxDirect
-	CopiesBytes = 1 << 20
-	// headerRoom is the maximum size of the headers of one timer in an answer. The server bounds headers.
-	headerRoom = 64 << 10
-)
 
 // ReadCopies reads the last entries of some subjects from a replica. The result lacks entries that the replica does not
 // have, or that do not fit into one answer. After an error, the result may have some entries; they are valid.
