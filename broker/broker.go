@@ -129,7 +129,7 @@ func (b *Broker) Run(ctx context.Context) error {
 	b.pauses.deliverer = deliverer
 	b.pauses.Load(ctx)
 
-	// The services that the workers use outlive the workers.
+	// The engine's workers use these services, so the services end after the workers.
 	defer b.keys.Wait()
 	base, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var services sync.WaitGroup
@@ -152,7 +152,7 @@ func (b *Broker) Run(ctx context.Context) error {
 		}
 	})
 	records, closeJournal := b.startJournal(base, write)
-	defer closeJournal() // after the workers end, and before the inbox ends
+	defer closeJournal() // after the workers end, and before write.Run ends
 	defer context.AfterFunc(ctx, func() {
 		b.draining.Store(true)
 		records.BeginStop()
@@ -171,8 +171,8 @@ func (b *Broker) Run(ctx context.Context) error {
 }
 
 // noteRefusals records, for operators, the permissions that the server denies to the connections. It does so until the
-// returned function is called. It ignores denied publishes to targets, because each refused message records that reason
-// itself.
+// returned function is called. It ignores denied publishes to targets, because the dead letter of each refused message
+// has that reason.
 func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.links.Each(func(name string, nc *nats.Conn) {

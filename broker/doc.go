@@ -2,6 +2,9 @@
 // ends, and Status and Answer report the state. Package engine has the loop that moves messages. No code of this
 // package runs for each message.
 //
+// A lane is a stream of the broker in which messages wait, such as a level, the intake or the stream of timers. The
+// other terms of the protocol are in PROTOCOL.md of package message.
+//
 //	broker.go     makes the parts, runs them, and stops them in order
 //	links.go      wakes the engine when a connection is back
 //	leaser.go     makes the leaser, which decides which instance owns a lane

@@ -9,8 +9,9 @@ const (
 	chunkLen  = 20             // items of a chunk, which then has 496 bytes
 )
 
-// rings hold the items that are due after the edge. An item is in ring r if digit r, counted from the lowest, is the
-// highest digit in which its due time differs from the edge. It is in slot i of that ring if the digit is i.
+// rings hold the items that are due after the edge. The highest digit in which an
+// item's due time differs from the edge selects the item's ring. Ring 0 is the ring of the lowest digit. The value of
+// that digit in the due time selects the slot.
 type rings struct {
 	usedRings  uint64            // bitmap of the rings with an item
 	usedSlots  [ringCount]uint64 // bitmaps of the slots with an item
@@ -31,7 +32,8 @@ type chunk struct {
 	next  *chunk
 }
 
-// put appends an item to its slot. The item's due time must not be before the edge.
+// put appends an item to its slot. The item's due time must not be before the edge. It is equal to the edge only while
+// a slot is distributed.
 func (rs *rings) put(it item, edge instant) {
 	r := (bits.Len64(uint64(it.due^edge)|1) - 1) / digitBits
 	i := it.due >> (r * digitBits) % slotCount

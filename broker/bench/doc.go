@@ -8,7 +8,7 @@
 // and prints the report.
 //
 //	delaybroker bench ── Run: run marker, turns, waits, ledgers, report
-//	     │ stdin: order, then EOF          ▲ stdout: ready, progress, result
+//	     │ stdin: task, then EOF           ▲ stdout: ready, progress, result
 //	     ├── bench-part server    a nats-server, unless NATS_URL names one
 //	     ├── bench-part broker    delaybroker serve          ┐ the sidecar: at most one of the two runs,
 //	     ├── bench-part pipeline  the bare pipeline          ┘ and neither for the scheduler

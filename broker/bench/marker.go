@@ -96,8 +96,8 @@ func (s site) sweep(ctx context.Context) (prefixes []string, err error) {
 	return prefixes, nil
 }
 
-// deadRun returns the names of a dead run if the stream is the marker of this run. The name of the stream and the
-// prefix in its metadata must have the form that only runs use.
+// deadRun reports whether the stream is the marker of a dead run, and returns the names of the streams of that run. The
+// name of the stream and the prefix in its metadata must have the form that only runs use.
 func deadRun(info *jetstream.StreamInfo) (Names, bool) {
 	prefix := info.Config.Metadata[metaBench]
 	names, err := NewNames(prefix)

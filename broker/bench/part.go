@@ -29,11 +29,11 @@ func (d Dialer) jetStream() (*nats.Conn, jetstream.JetStream, error) {
 	return nc, js, nil
 }
 
-// RunPart is the main function of the processes PartLoad and PartPipeline. It reads the order, a JSON object, from
+// RunPart is the main function of the processes PartLoad and PartPipeline. It reads its task, a JSON object, from
 // stdin, and writes each PartOutput to stdout. The load ends when all messages are accepted. Both parts end when stdin
 // is closed.
 func RunPart(ctx context.Context, part Part, dialer Dialer, stdin io.Reader, stdout io.Writer) error {
-	orders, out := json.NewDecoder(stdin), json.NewEncoder(stdout)
+	tasks, out := json.NewDecoder(stdin), json.NewEncoder(stdout)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cancelAtEOF := func() {
@@ -43,15 +43,15 @@ func RunPart(ctx context.Context, part Part, dialer Dialer, stdin io.Reader, std
 	switch part {
 	case PartLoad:
 		var load Load
-		if err := orders.Decode(&load); err != nil {
-			return fmt.Errorf("read the order of the load from stdin: %w", err)
+		if err := tasks.Decode(&load); err != nil {
+			return fmt.Errorf("read the task of the load from stdin: %w", err)
 		}
 		go cancelAtEOF() // the goroutine ends with the process
 		return runLoad(ctx, load, dialer, out)
 	case PartPipeline:
 		var p pipeline
-		if err := orders.Decode(&p); err != nil {
-			return fmt.Errorf("read the order of the pipeline from stdin: %w", err)
+		if err := tasks.Decode(&p); err != nil {
+			return fmt.Errorf("read the task of the pipeline from stdin: %w", err)
 		}
 		go cancelAtEOF()
 		return p.run(ctx, dialer, func() error { return out.Encode(PartOutput{Ready: true}) })

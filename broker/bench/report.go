@@ -66,8 +66,8 @@ type Result struct {
 	Idle   *IdleCost `json:"rest,omitempty"`
 }
 
-// A Cost is the cost of one message. The sidecar is the broker or the pipeline. The fields of a process are zero if the
-// run did not start the process.
+// A Cost is the CPU time for one message, and the peak memory of the sidecar. The sidecar is the broker or the
+// pipeline. The fields of a process are zero if the run did not start the process.
 type Cost struct {
 	Server  float64 `json:"server_us"`       // microseconds of CPU time
 	Sidecar float64 `json:"sidecar_us"`      // microseconds of CPU time
@@ -77,10 +77,10 @@ type Cost struct {
 // Phases has the measurements of the scenario timers. Cancelled, Requested and Moved are in timers per second.
 type Phases struct {
 	Cancelled float64 `json:"cancelled_per_s,omitempty"` // cancelled by published entries
-	Requested float64 `json:"requested_per_s,omitempty"` // cancelled by requests to the broker
+	Requested float64 `json:"requested_per_s,omitempty"` // cancelled, by requests to the broker
 	Moved     float64 `json:"moved_per_s,omitempty"`
-	EvenLate  *Spread `json:"late_even_ms,omitempty"`  // lateness of the timers of the even phase
-	PlainLate *Spread `json:"late_plain_ms,omitempty"` // lateness of the plain messages of the even phase
+	EvenLate  *Spread `json:"late_even_ms,omitempty"`  // of timers at a constant rate, after the common due time
+	PlainLate *Spread `json:"late_plain_ms,omitempty"` // of the plain messages beside these timers
 }
 
 // An IdleCost is the cost while no message is due. The scenario pending measures this cost with pending messages, and
@@ -88,7 +88,7 @@ type Phases struct {
 type IdleCost struct {
 	ServerBytes  float64 `json:"server_bytes"`  // growth of the resident memory, in bytes per message
 	SidecarBytes float64 `json:"sidecar_bytes"` // growth of the resident memory, in bytes per message
-	ReadyMS      float64 `json:"ready_ms"`      // from the start of a broker to its readiness, after the kill of another
+	ReadyMS      float64 `json:"ready_ms"`      // time until a new broker is ready, after the kill of the last one
 	ServerIdle   float64 `json:"server_idle"`   // CPU time, as a share of one core
 	SidecarIdle  float64 `json:"sidecar_idle"`  // CPU time, as a share of one core
 }

@@ -60,7 +60,7 @@ func (s Stamp) Payload(size int) []byte {
 	return data
 }
 
-// ReadStamp parses the stamp of a payload. Ok is false for a payload without a stamp.
+// ReadStamp parses the stamp of a payload. Ok is false for a payload that is too short for a stamp.
 func ReadStamp(data []byte) (s Stamp, ok bool) {
 	if len(data) < MinSize {
 		return Stamp{}, false
@@ -71,7 +71,7 @@ func ReadStamp(data []byte) (s Stamp, ok bool) {
 	}, true
 }
 
-// plainDurations returns the set of levels.PlainDurations.
+// plainDurations holds the durations that have a subject in every broker: see levels.PlainDurations.
 var plainDurations = sync.OnceValue(func() map[string]bool {
 	set := make(map[string]bool)
 	for _, name := range levels.PlainDurations() {
@@ -82,7 +82,7 @@ var plainDurations = sync.OnceValue(func() map[string]bool {
 
 // Message returns a message of the load. Its delay begins at now, a time by the server's clock.
 func (l Load) Message(n Names, number int, now time.Time) *nats.Msg {
-	if l.Verb != "" {
+	if l.Verb != "" { // the load changes timers
 		return l.change(n, number)
 	}
 	delay := l.Delays[number%len(l.Delays)].forMessage(number)

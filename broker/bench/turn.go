@@ -13,7 +13,7 @@ import (
 type turn struct {
 	*run
 	side    Side
-	target  Target       // nil if the scenario delivers no message
+	target  Target       // nil if no message is delivered, except for the scheduler, whose stream always exists
 	sidecar *Child       // the broker or the pipeline; nil if the turn needs neither
 	streams []string     // the streams of this turn, without the streams of the broker
 	core    *subscribers // the target of a plan with plain subscribers; otherwise nil
@@ -22,7 +22,7 @@ type turn struct {
 // prepare creates the streams and starts the sidecar.
 func (t *turn) prepare(ctx context.Context) error {
 	if t.side == Scheduler && t.plan.Core {
-		return fmt.Errorf("%w: its targets must be in its own stream", ErrUnsupported)
+		return fmt.Errorf("%w: a schedule of the server delivers only to its own stream", ErrUnsupported)
 	}
 	if t.plan.Core {
 		var err error

@@ -14,7 +14,7 @@ import (
 type Client struct {
 	store  Store
 	policy message.Policy
-	levels *ladder
+	levels *levelGuess
 
 	timeout time.Duration
 }
@@ -37,7 +37,7 @@ func NewOn(store Store, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		store: store, levels: newLadder(ladder), timeout: cfg.Timeout,
+		store: store, levels: newLevelGuess(ladder), timeout: cfg.Timeout,
 		policy: message.Policy{
 			Names: names, MaxDelay: cfg.MaxDelay, Targets: cfg.Targets,
 			Attempts: func(string) int { return cfg.Attempts },
@@ -84,7 +84,7 @@ func (c *Client) send(ctx context.Context, d *draft) (Receipt, error) {
 	defer cancel()
 	ack, err := c.store.PublishMsg(ctx, d.msg, d.retries()...)
 	if d.fallsBack(err) {
-		c.levels.recordMiss(d.token, c.store.Now())
+		c.levels.recordMiss(d.guessedLevel, c.store.Now())
 		ack, err = c.store.PublishMsg(ctx, d.fallback)
 	}
 	return c.receipt(d, ack, err)

@@ -19,12 +19,12 @@ type address struct {
 	target        string
 	subject       string
 	fallback      string // an equivalent subject of the intake, or empty
-	stableSubject string // the subject for a message with an ID, which depends only on the delay
-	token         string // the guessed level in subject; empty if the level was not guessed
-	delay         string // the delay as a header value; empty if due is set
+	stableSubject string // for a message with an ID: the subject depends only on the delay
+	guessedLevel  string // the level in subject; empty if the level was not guessed
+	delay         string // the delay as a header value; only set by in
 	due           time.Time
 	byLevel       bool // the caller named the level
-	schedule      bool // the timetable of a series determines the due time
+	schedule      bool // a series of the caller determines the due time
 	err           error
 }
 
@@ -41,8 +41,8 @@ func (c *Client) in(target string, delay time.Duration) address {
 	if token, ok := plainNames()[rounded]; ok {
 		a.stableSubject = names.Level(token, target)
 	}
-	if token, ok := c.levels.token(rounded, c.store.Now()); ok {
-		a.subject, a.fallback, a.token = names.Level(token, target), a.subject, token
+	if level, ok := c.levels.level(rounded, c.store.Now()); ok {
+		a.subject, a.fallback, a.guessedLevel = names.Level(level, target), a.subject, level
 	}
 	return a
 }
@@ -70,14 +70,14 @@ func (c *Client) level(target, level string) address {
 
 // A draft is a request that the client has checked with the broker's parser.
 type draft struct {
-	msg      *nats.Msg
-	fallback *nats.Msg // the request for the intake if no stream listens on the subject of msg, or nil
-	token    string    // see address
-	due      time.Time // estimated by the client's clock
+	msg          *nats.Msg
+	fallback     *nats.Msg // the request for the intake if no stream listens on the subject of msg, or nil
+	guessedLevel string    // see address
+	due          time.Time // estimated by the client's clock
 
 	timer    bool    // the request is for a named timer
-	key      string  // the timer's key; empty for a cancel
-	target   string  // the timer's target; empty for a cancel
+	key      string  // the timer's key; empty for a cancel and for MovePending
+	target   string  // the target; empty for a cancel and for MovePending
 	expected *uint64 // the required sequence of the subject's last entry; nil for an unconditional publish
 }
 
@@ -98,10 +98,12 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 		return nil, settings.err
 	}
 	if !settings.timer.isTimer && settings.brokerHeader.Get(nats.MsgIdHdr) != "" {
-		a.subject, a.fallback, a.token = a.stableSubject, "", ""
+		a.subject, a.fallback, a.guessedLevel = a.stableSubject, "", ""
 	}
 	timer := settings.timer
-	d := &draft{token: a.token, timer: timer.isTimer, key: timer.key, target: a.target, expected: timer.expected}
+	d := &draft{
+		guessedLevel: a.guessedLevel, timer: timer.isTimer, key: timer.key, target: a.target, expected: timer.expected,
+	}
 	d.msg = &nats.Msg{Subject: a.subject, Header: settings.header(), Data: body}
 	request, err := c.check(d.msg, a.target, settings)
 	if err != nil {
@@ -129,7 +131,8 @@ func (c *Client) draft(a address, body []byte, opts []Option) (*draft, error) {
 	return d, nil
 }
 
-// check parses a request as the broker does. It returns an error if the request would become a dead letter.
+// check parses a request as the broker does. It returns an error if the request would become a dead
+// letter, reach another target, or lose a header of the user.
 func (c *Client) check(m *nats.Msg, target string, o options) (entry.Pending, error) {
 	request, problem := entry.ParseAny(c.policy, message.Incoming{
 		Stream: c.policy.Names.IntakeStream(), Sequence: 1, At: c.store.Now(), Subject: m.Subject,
@@ -192,8 +195,9 @@ func (d *draft) fallsBack(err error) bool {
 	return d.fallback != nil && errors.Is(err, jetstream.ErrNoStreamResponse)
 }
 
-// answeredBy reports whether an acknowledgement can be the answer to this draft. A client with the name of the inbox
-// can forge answers. An entry has a higher sequence than the entry that it replaces.
+// answeredBy reports whether an acknowledgement can be the answer to this draft. A client that knows the
+// reply subject can forge an answer. An entry has a higher sequence than the entry that it replaces, and an answer to
+// an entry is never a duplicate.
 func (d *draft) answeredBy(ack *jetstream.PubAck) bool {
 	return !ack.Duplicate && (d.expected == nil || ack.Sequence > *d.expected)
 }

@@ -10,8 +10,8 @@ import (
 	"delaybroker/levels"
 )
 
-// skipTime is the time for which the client does not use a level's subject on which no stream listened. Messages with
-// the level's delay then go through the intake.
+// If no stream listens on a level's subject, the client does not use that subject for skipTime. It publishes the
+// messages of the level to the intake.
 const skipTime = time.Minute
 
 // plainNames returns the most likely level name of each common duration: the name in the default ladder, or else the
@@ -33,20 +33,20 @@ var plainNames = sync.OnceValue(func() map[time.Duration]string {
 	return names
 })
 
-// A ladder guesses the level name of a delay. A wrong guess costs only a hop or a second publish.
-type ladder struct {
+// A levelGuess guesses the name of the level that has a delay. A wrong guess costs only a hop or a second publish.
+type levelGuess struct {
 	mu        sync.Mutex               // guards the fields below
 	names     map[time.Duration]string // level names from Config.Levels or ReadLevels
 	skipUntil map[string]time.Time     // end of the skipTime of each name on which no stream listened
 }
 
-func newLadder(known levels.Ladder) *ladder {
-	l := &ladder{skipUntil: make(map[string]time.Time)}
+func newLevelGuess(known levels.Ladder) *levelGuess {
+	l := &levelGuess{skipUntil: make(map[string]time.Time)}
 	l.learn(known)
 	return l
 }
 
-func (l *ladder) learn(known levels.Ladder) {
+func (l *levelGuess) learn(known levels.Ladder) {
 	names := make(map[time.Duration]string)
 	for _, level := range known.Levels() {
 		names[level.Delay] = level.Name
@@ -57,8 +57,8 @@ func (l *ladder) learn(known levels.Ladder) {
 	clear(l.skipUntil)
 }
 
-// token returns the level name for a delay. Ok is false if the message must go through the intake.
-func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
+// level returns the level name for a delay. Ok is false if the message must go through the intake.
+func (l *levelGuess) level(d time.Duration, now time.Time) (name string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if name, ok = l.names[d]; !ok {
@@ -67,9 +67,9 @@ func (l *ladder) token(d time.Duration, now time.Time) (name string, ok bool) {
 	return name, ok && !now.Before(l.skipUntil[name])
 }
 
-// recordMiss records that no stream listened on a level's subject. Name is empty for a level that was not guessed. Then
-// recordMiss does nothing.
-func (l *ladder) recordMiss(name string, now time.Time) {
+// recordMiss records that no stream listened on a level's subject. If name is empty, the client did not guess a level,
+// and recordMiss does nothing.
+func (l *levelGuess) recordMiss(name string, now time.Time) {
 	if name == "" {
 		return
 	}
@@ -90,7 +90,7 @@ func (c *Client) ReadLevels(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the levels: %w", err)
 	}
-	var levelNames []string // levels that accept new messages; a retired level does not listen on the filter
+	var levelNames []string // of levels that accept messages; a retired level has no client subjects
 	for _, s := range streams {
 		if level, ok := strings.CutPrefix(s, names.LevelStream("")); ok && s != names.IntakeStream() {
 			levelNames = append(levelNames, level)
@@ -98,7 +98,7 @@ func (c *Client) ReadLevels(ctx context.Context) error {
 	}
 	ladder, err := levels.Parse(strings.Join(levelNames, " "))
 	if err != nil {
-		return fmt.Errorf("read the levels: %w: the streams %s", ErrNoBroker, strings.Join(streams, " "))
+		return fmt.Errorf("read the levels: %w: found the streams %q: %w", ErrNoBroker, streams, err)
 	}
 	c.levels.learn(ladder)
 	return nil

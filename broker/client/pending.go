@@ -28,10 +28,10 @@ func Cancelable() Option {
 	return func(o *options) { o.timer.cancelable = true }
 }
 
-// Cancel cancels a message with Cancelable or Key, and reports whether the cancel was in time. True means that the
-// message will never be delivered. False means that the timer has fired, was replaced, or was cancelled before. Cancel
-// needs no running broker. Without an answer, Cancel publishes again, until ctx ends. After ErrUnanswered the outcome
-// is unknown: call Cancel again.
+// Cancel cancels a message that was published with Cancelable or Key, and reports whether the cancel was in time. True
+// means that the message will never be delivered. False means that the timer has fired, was replaced, or was cancelled
+// before. Cancel needs no running broker. Without an answer, Cancel publishes again, until ctx ends. After
+// ErrUnanswered the outcome is unknown: call Cancel again.
 func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	if r.client == nil {
 		return false, fmt.Errorf("%w: no key: only a message with Cancelable or Key can be cancelled", ErrBadOption)
@@ -39,9 +39,9 @@ func (r Receipt) Cancel(ctx context.Context) (cancelled bool, err error) {
 	return r.client.tryUntilCertain(ctx, r.Key, r.target, r.Sequence, r.client.cancelEntry)
 }
 
-// CancelPending cancels the timer of the key and the target if it is pending or paused, with any generation. It reports
-// whether the cancel was in time. True means that the pending timer will never be delivered. False means that no timer
-// was pending: it has fired, was cancelled, or was never set.
+// CancelPending cancels the timer of the key and the target if it is pending or paused, also if it was set again. It
+// reports whether the cancel was in time. True means that the pending timer will never be delivered. False means that
+// no timer was pending: it has fired, was cancelled, or was never set.
 //
 // CancelPending needs no running broker, and the permission of [Client.Timer]. It reads and publishes again until the
 // outcome is certain or ctx ends. After ErrUnanswered the outcome is unknown: call CancelPending again.
@@ -51,7 +51,7 @@ func (c *Client) CancelPending(ctx context.Context, key, target string) (cancell
 
 // MovePending makes the pending timer of the key and the target due after a delay from now. It reports whether the move
 // was in time. The timer keeps its body and its options. MovePending needs no running broker. For its permissions and
-// errors see CancelPending. For a series it returns ErrBadOption: to move a round, use [Client.Postpone].
+// errors see CancelPending. For a series it returns ErrBadOption: to move its next round, use [Client.Postpone].
 func (c *Client) MovePending(ctx context.Context, key, target string, delay time.Duration) (moved bool, err error) {
 	value := levels.FormatDuration(delay)
 	return c.tryUntilCertain(ctx, key, target, 0, func(e lastEntry, token string) (*nats.Msg, error) {
@@ -82,12 +82,13 @@ func (c *Client) cancelEntry(e lastEntry, token string) (*nats.Msg, error) {
 }
 
 // tryUntilCertain publishes a change of a timer until its outcome is certain, and reports whether the change was made.
-// It changes only this generation or, if generation is zero, any pending generation. Each call puts a random token into
-// its entry. By the token it recognizes the entry after a lost answer, and after a deposed leader refused an entry that
-// the next leader has stored.
+// It changes only this generation or, if generation is zero, any pending generation. A generation is the
+// sequence of the entry that set the timer. Each call puts a random token into its entry. If the answer is lost, the
+// call finds its entry by the token. It does the same if the stream's old leader has refused an entry that the new
+// leader has stored.
 func (c *Client) tryUntilCertain(
 	ctx context.Context, key, target string, generation uint64,
-	entry func(e lastEntry, token string) (*nats.Msg, error),
+	change func(e lastEntry, token string) (*nats.Msg, error),
 ) (changed bool, err error) {
 	if err := c.checkName(key, target); err != nil {
 		return false, err
@@ -97,8 +98,8 @@ func (c *Client) tryUntilCertain(
 	token, subject := nuid.Next(), c.policy.Names.Timer(key, target)
 	readLast := lastEntry{in: message.Incoming{Subject: subject, Sequence: generation}}
 	var unansweredErr error // the error of a publish that may be stored
-	for known := generation > 0; ; known = false {
-		if !known {
+	for sequenceKnown := generation > 0; ; sequenceKnown = false {
+		if !sequenceKnown {
 			readLast, err = c.readLast(ctx, subject)
 			switch {
 			case err != nil:
@@ -109,7 +110,7 @@ func (c *Client) tryUntilCertain(
 				return false, unansweredErr
 			}
 		}
-		m, err := entry(readLast, token)
+		m, err := change(readLast, token)
 		if err != nil {
 			return false, errors.Join(unansweredErr, err)
 		}
@@ -124,7 +125,7 @@ func (c *Client) tryUntilCertain(
 			unansweredErr = err
 		case !errors.Is(err, ErrConflict):
 			return false, errors.Join(unansweredErr, err)
-		case generation > 0 && unansweredErr == nil: // no read: the user may lack the permission
+		case generation > 0 && unansweredErr == nil: // without a read, which the user may not be permitted
 			return false, nil
 		}
 		select {

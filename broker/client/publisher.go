@@ -103,7 +103,7 @@ func (p *Publisher) await(future jetstream.PubAckFuture, d *draft, pending *Pend
 	defer func() { <-p.slots }()
 	ack, err := answer(future)
 	if d.fallsBack(err) {
-		p.client.levels.recordMiss(d.token, p.client.store.Now())
+		p.client.levels.recordMiss(d.guessedLevel, p.client.store.Now())
 		if future, err = p.client.store.PublishMsgAsync(d.fallback); err == nil {
 			ack, err = answer(future)
 		}

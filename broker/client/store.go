@@ -35,8 +35,8 @@ type Store interface {
 	Now() time.Time
 }
 
-// jetStream is the Store on a server. It has its own JetStream context without a bound on asynchronous publishes: the
-// windows of the Publishers bound them.
+// jetStream is the Store on a server. Its own JetStream context does not limit asynchronous publishes. Each Publisher
+// has its own window instead.
 type jetStream struct {
 	jetstream.JetStream
 
@@ -91,19 +91,21 @@ func (s jetStream) Refusal(subject string) error {
 
 // Stored reads from the stream's leader: a lagging replica might not have the message yet.
 func (s jetStream) Stored(ctx context.Context, stream string, sequence uint64) (message.Incoming, error) {
-	m, err := s.leader().Message(ctx, stream, sequence)
+	m, err := s.leaderReads().Message(ctx, stream, sequence)
 	return read(stream, m, err)
 }
 
 func (s jetStream) Last(ctx context.Context, stream, subject string) (message.Incoming, error) {
-	m, err := s.leader().Last(ctx, stream, subject)
+	m, err := s.leaderReads().Last(ctx, stream, subject)
 	if err == nil && m.Subject != subject {
-		return message.Incoming{}, fmt.Errorf("%w: a message of %q", ErrForeign, m.Subject)
+		return message.Incoming{}, fmt.Errorf("%w: want the last message of %q, got a message of %q",
+			ErrForeign, subject, m.Subject)
 	}
 	return read(stream, m, err)
 }
 
-func (s jetStream) leader() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }
+// leaderReads returns the reads through the leaders of the streams.
+func (s jetStream) leaderReads() jsapi.Client { return jsapi.Client{Conn: s.Conn(), API: s.api} }
 
 // read converts the result of a read to the types of the interface Store.
 func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
@@ -116,6 +118,6 @@ func read(stream string, m jsapi.Message, err error) (message.Incoming, error) {
 		return message.Incoming{}, err
 	}
 	in := m.Incoming(stream)
-	in.KeysCurrent = true
+	in.KeysCurrent = true // a client has no keys, so no later parse could know more
 	return in, nil
 }

@@ -194,7 +194,7 @@ func judgeAck(ack jsapi.Ack) verdict {
 	case jsapi.LimitReached: // of the account or the server, and not of the target's stream
 		return decided(refusal(NoRoom, ack))
 	}
-	return decided(refusal(Refused, ack))
+	return decided(refusal(Refused, ack)) // also for StreamFull, a limit of the target's own stream
 }
 
 func refusal(o Outcome, ack jsapi.Ack) Result {

@@ -104,7 +104,8 @@
 //     The leader of the first stream stamped the due time. The clocks of leaders are assumed to agree, as NTP keeps
 //     them.
 //   - A commit removes only messages that have arrived, and only from the same incarnation of the stream that they were
-//     read from (its history). Before a purge (laneKind.commit), the lease must be held and the consumer alive
+//     read from (its history). Before a purge (plainLane.commit and pausedLane.commit, which only
+//     carryOut calls), the lease must be held and the consumer alive
 //     (safeToCommit), and the leader must have shown that history within confirmedFor (carryOut, lane.Judge). The
 //     reader must not have skipped a message (package lane). The lane of timers is not purged: its commit stores a
 //     cursor.
@@ -129,8 +130,9 @@
 //   - No loop waits for an answer, and the number of messages that a worker may hold bounds every queue. Only four
 //     things may block a loop: a publish into a connection that accepts no more bytes, for at most the write timeout of
 //     the connection (cmd/delaybroker/links); a log whose reader has stopped; config.Config.Ended, which must return
-//     immediately; and the short locks that lanes share. After the loop has ended, drain waits for answers, for at most
-//     the grace period.
+//     immediately; and the short locks that lanes share. Of these, the deliverer holds its lock for the longest time,
+//     while Halt scans the waiting deliveries. After the loop has ended, drain waits for answers, for at most the grace
+//     period.
 //
 // # Tried and rejected
 //

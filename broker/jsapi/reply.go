@@ -25,8 +25,8 @@ const (
 	Undecided
 	// Busy: this publish is not stored. An earlier copy with the same id may be stored.
 	Busy
-	// StreamFull: the message is not stored, because the stream has reached a limit of its own. CONTRIBUTING.md lists the
-	// reactions of the callers.
+	// StreamFull: the message is not stored, because the stream has, in practice, reached a limit of its own.
+	// CONTRIBUTING.md lists the reactions of the callers.
 	StreamFull
 	// LimitReached: the message is not stored, because the account or the server has reached a limit, and refuses all
 	// messages.

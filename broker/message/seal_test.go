@@ -132,8 +132,8 @@ func TestUnsealedBeforeStart(t *testing.T) {
 		}
 		if !tt.believed {
 			wantProblem(t, tt.what, problem, message.BadInternal, "0 seals", "that permission from all other users")
-			if !got.Due.Equal(r.Due) || got.Target != r.Target || got.ID == r.ID {
-				t.Errorf("%s: got %+v, want the claimed due time and target, and not the claimed id", tt.what, got)
+			if !got.Due.Equal(r.Due) || got.Target != r.Target || got.RateKey != r.RateKey || got.ID == r.ID {
+				t.Errorf("%s: got %+v, want the claimed due time, target and rate key, and not the claimed id", tt.what, got)
 			}
 		}
 	}

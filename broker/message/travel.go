@@ -139,7 +139,7 @@ func (p Policy) ReadState(r Request, b Block) (Request, Fields) {
 func (p Policy) claimed(r Request, b Block) Request {
 	if claim, f := p.ReadState(r, b); f.Problem == nil {
 		r.Due, r.Expires, r.Mode, r.TTL, r.MsgID = claim.Due, claim.Expires, claim.Mode, claim.TTL, claim.MsgID
-		r.MaxAttempts = claim.MaxAttempts
+		r.MaxAttempts, r.RateKey = claim.MaxAttempts, claim.RateKey
 	}
 	return r
 }

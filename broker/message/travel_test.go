@@ -23,7 +23,7 @@ func full(t testing.TB) message.Request {
 	t.Helper()
 	r := mustParse(t, "delay.1h.orders.expire", "traceparent: 00-abc-def-01", "X-Order: 42", "X-Order: 43", "x-order: 44",
 		"Nats-Msg-Id: order-42", "Delay-Until: 2026-11-20T12:00:00.123456789Z", "Delay-Expires: 10m",
-		"Delay-Deliver: stream", "Delay-TTL: 90s", "Delay-Max-Attempts: 7")
+		"Delay-Deliver: stream", "Delay-TTL: 90s", "Delay-Max-Attempts: 7", "Delay-Rate-Key: shop-1")
 	r = r.WithRefusal(at.Add(4*time.Hour), at.Add(5*time.Hour), "no stock")
 	return r.WithRefusal(at.Add(5*time.Hour), at.Add(6*time.Hour), "no stock")
 }

@@ -56,8 +56,9 @@
 // pause ends. A late read at the end of a pause may change the order of messages, and breaks no promise.
 //
 // In the code: inspect/pauses.go stores and announces the list, and broker/answer.go receives it (Keeper.Receive).
-// broker/pauses.go stops the deliverer (Halt). engine/parking.go decides for each due message, and engine/pauses.go
-// drains the lanes.
+// broker/pauses.go stops the deliverer (Halt). A worker takes
+// the list once a pass (worker.moment), and engine/parking.go decides for each due message. A message that Halt gives
+// back is due again, and is parked. engine/pauses.go drains the lanes.
 //
 // # Trust
 //

@@ -12,8 +12,8 @@
 //     moves from stream to stream, and never belongs to two.
 //   - Any other difference is reported and not changed (Drift), because an operator may have had a reason.
 //   - The stream of a level that is no longer in the ladder is found by its marks, and is served until it is empty.
-//   - The secret of the brokers' seals is kept in the metadata of every stream, so that it is lost only if all streams
-//     are lost (Secrets).
+//   - A seal is the signature by which brokers recognise their own messages. The secret of the seals is kept in the
+//     metadata of every stream, so that it is lost only if all streams are lost (Secrets).
 //
 // # Tried and rejected
 //

@@ -3,8 +3,8 @@ package streams
 import "errors"
 
 var (
-	// ErrMissingStreams is returned when streams do not exist and the provisioner may not create them. Create the streams,
-	// or set MayCreate.
+	// ErrMissingStreams is returned when streams do not exist and the provisioner may not create them. Create the
+	// streams, or set MayCreate.
 	ErrMissingStreams = errors.New("streams are missing")
 	// ErrForbidden is returned when the user may not create or change a stream. The error names the subject. Grant the
 	// permission, or have another user provision the streams and run without MayCreate.
@@ -16,5 +16,5 @@ var (
 	ErrServerTooOld = errors.New("nats-server is too old")
 	// ErrForeignStream is returned when a stream has the name of one of the broker's streams but not the broker's marks.
 	// Rename the stream, or choose another prefix.
-	ErrForeignStream = errors.New("a stream has a name of the broker's but not the broker's metadata")
+	ErrForeignStream = errors.New("a stream that is not the broker's has the name of a stream of the broker")
 )

@@ -41,7 +41,7 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 		created := initial.Config()
 		cfg, m.configs[s.Stream] = &created, &created
 	}
-	limited := applyLimits(cfg, s)
+	boundsChanged := applyLimits(cfg, s)
 	missing := Subtract(s.Subjects, cfg.Subjects)
 	for len(missing) > 0 {
 		giver := m.giver[missing[0]]
@@ -53,9 +53,9 @@ func (m *move) apply(ctx context.Context, s Spec) error {
 		if err := m.update(ctx, *cfg); err != nil {
 			return err
 		}
-		missing, limited = Subtract(missing, taken), false
+		missing, boundsChanged = Subtract(missing, taken), false
 	}
-	if limited {
+	if boundsChanged {
 		return m.update(ctx, *cfg)
 	}
 	return nil
@@ -77,7 +77,7 @@ func (m *move) release(ctx context.Context, giver string, subjects ...string) er
 		delete(m.giver, s)
 	}
 	cfg.Subjects = Subtract(cfg.Subjects, subjects)
-	if len(cfg.Subjects) == 0 { // a stream needs at least one subject
+	if len(cfg.Subjects) == 0 { // a stream needs at least one subject; the last one is the subject of hops, which stays
 		plannedSubjects := m.planned[giver].Subjects
 		cfg.Subjects = plannedSubjects[len(plannedSubjects)-1:]
 	}

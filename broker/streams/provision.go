@@ -29,8 +29,8 @@ type Provisioner struct {
 	Prefix     string
 	Roots      []string                                  // the first tokens of the broker's subjects
 	ParseDelay func(level string) (time.Duration, error) // parses the name of a level
-	// RetiredSubjects returns the subjects of a level that is no longer in the ladder: only the subject for hops between
-	// lanes.
+	// RetiredSubjects returns the subjects of a level that is no longer in the ladder: only the subject on which brokers,
+	// and no clients, publish.
 	RetiredSubjects func(level Spec) []string
 	// MayCreate allows the provisioner to create and change streams. If MayCreate is false, a missing stream is an error.
 	MayCreate bool
@@ -144,8 +144,8 @@ func Compare(want []Spec, infos map[string]*jetstream.StreamInfo) Comparison {
 	return c
 }
 
-// Find returns the streams with the broker's marks, sorted by name, including streams with broken marks, and the infos
-// of all streams. It changes nothing.
+// Find returns the streams whose marks name this prefix, sorted by name, even if their other marks are invalid. It also
+// returns the infos of all streams. It changes nothing.
 func (p Provisioner) Find(ctx context.Context) ([]Spec, map[string]*jetstream.StreamInfo, error) {
 	var found []Spec
 	infos := make(map[string]*jetstream.StreamInfo)
@@ -212,7 +212,7 @@ func (p Provisioner) reconcile(ctx context.Context, want []Spec, planned map[str
 			continue // the stream is not the broker's; Compare reports it
 		}
 		err := m.apply(ctx, want[i])
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // created meanwhile, with other marks of seals
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another instance created it with another secret
 			err = p.adopt(ctx, want[i:])
 		}
 		if err != nil {
@@ -266,7 +266,7 @@ func addRemedy(err error, kind Kind, bytes int64) error {
 	if !ok || refusal.ErrorCode != jsapi.CodeStorageFull || bytes <= 0 {
 		return err
 	}
-	setting, addition := "DELAY_MAX_PENDING_BYTES", ", and each level and the intake as much"
+	setting, addition := "DELAY_MAX_PENDING_BYTES", ", as does each other level's stream and the stream of the intake"
 	if kind == Journal {
 		setting, addition = "DELAY_JOURNAL_BYTES", ""
 	}

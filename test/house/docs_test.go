@@ -177,6 +177,34 @@ func TestDocumentedNamesExist(t *testing.T) {
 	}
 }
 
+// TestContributingNames: each Go name in CONTRIBUTING.md is declared. A word that is a folder is a package.
+func TestContributingNames(t *testing.T) {
+	t.Parallel()
+	const doc = "broker/CONTRIBUTING.md"
+	var source strings.Builder
+	packages := make(map[string]bool)
+	for path, text := range readTree(t, ".go") {
+		source.WriteString(text)
+		packages[filepath.Base(filepath.Dir(path))] = true
+	}
+	identifier := regexp.MustCompile(`^(?:[a-z]+\.)?([A-Za-z]+)$`)
+	checked := 0
+	for _, s := range span.FindAllStringSubmatch(fence.ReplaceAllString(documents(t)[doc], ""), -1) {
+		name := identifier.FindStringSubmatch(s[1])
+		if name == nil || packages[s[1]] {
+			continue
+		}
+		checked++
+		declared := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |var |const |\t)` + name[1] + `\b`)
+		if !declared.MatchString(source.String()) {
+			t.Errorf("%s names %s, and there is no such declaration", doc, s[1])
+		}
+	}
+	if checked < 40 {
+		t.Errorf("checked %d names, want all of %s", checked, doc)
+	}
+}
+
 // maxColumns is the maximum width of a line of Go. Each character counts as one column, also a tab.
 const maxColumns = 120
 

@@ -1,20 +1,19 @@
-// Package provision creates and checks the streams of a configuration. Streams lists the wanted streams, Builder
-// creates them when a broker starts, and Keyring holds the keys that are kept in the streams' metadata.
-//
-// Package streams creates and changes streams. This package decides which streams a configuration requires, and how a
-// broker starts when a stream cannot be created or used.
+// Package provision decides which streams a configuration needs, and how a broker starts when a stream cannot be
+// created or used. Package streams creates and changes the streams. Streams lists the wanted streams, Builder has them
+// created when a broker starts, and Keyring holds the keys of the seals. A key is derived from a secret in the streams'
+// metadata.
 //
 // # Invariants
 //
-//   - A broker that starts waits for JetStream without a time limit. After a permanent error, the broker ends
+//   - At its start, a broker waits for JetStream without a time limit. After a permanent error, the broker ends
 //     immediately.
 //   - An optional stream that cannot be created or used does not stop delivery. The broker then runs without the
 //     journal, without pauses, without named timers if they are optional, or without sharing the lanes with other
 //     instances, and logs the missing feature. It leaves out as few streams as possible.
 //   - A user without permission to create or change streams can run a broker on existing streams.
-//   - If new streams should have three copies by default, and the cluster has too few servers, they get one copy. A
-//     configured number of copies is never reduced.
-//   - If a message has the seal of an unknown key, the broker reads the keys from the streams again, at most once in
+//   - If the number of replicas is not configured, and the cluster has too few servers for three, new streams have one
+//     replica. A configured number of replicas is never reduced.
+//   - If a message has the seal of an unknown key, the broker reads the secrets from the streams again, at most once in
 //     ten seconds.
 //
 // # Tried and rejected

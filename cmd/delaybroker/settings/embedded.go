@@ -64,8 +64,8 @@ func (p *problems) embeddedFile(path string) embedded.File {
 	return f
 }
 
-// refuseExternal refuses settings of an external server. If a file defines the users of the embedded server, the
-// settings of a user are allowed, except a user and a password, which have their own settings.
+// refuseExternal refuses settings of an external server. With DELAY_EMBEDDED_CONFIG, the settings of a user and of TLS
+// are allowed, except NATS_USER and NATS_PASSWORD, which have their own settings. The contexts of links are refused.
 func (s settings) refuseExternal(p *problems) {
 	for _, name := range []string{
 		"NATS_CREDS", "NATS_NKEY", "NATS_TOKEN", "NATS_CERT", "NATS_KEY", "NATS_CA",
