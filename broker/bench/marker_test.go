@@ -141,7 +141,7 @@ func TestSweepKilledRun(t *testing.T) {
 	})
 }
 
-// removeBroker removes all streams of the broker, and no stream of the run.
+// TestRemoveBroker: removeBroker removes all streams of the broker, and no stream of the run.
 func TestRemoveBroker(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		run := newSite(t, s, "bench-aaaaaaaa")

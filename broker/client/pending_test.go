@@ -225,7 +225,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// lossy is a store that loses acknowledgements.
+// lossyStore is a store that loses acknowledgements.
 type lossyStore struct {
 	client.Store
 	lossCount atomic.Int32 // number of acknowledgements to lose

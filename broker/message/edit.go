@@ -13,7 +13,8 @@ type HeaderEdit struct {
 	Set  Header   `json:"set,omitempty"`  // headers to set; the values replace all earlier values of the header
 }
 
-// editable are the request headers that an operator may set on a dead letter. All but HeaderUntil may be dropped.
+// editableHeaders are the request headers that an operator may set on a dead letter. All but HeaderUntil may be
+// dropped.
 var editableHeaders = []string{HeaderUntil, HeaderExpires, HeaderDeliver, HeaderTTL, HeaderMaxAttempts}
 
 // optionCopiers copy the value of one editable header, except HeaderUntil, from one request to another.

@@ -126,7 +126,7 @@ var timerHeaders = []string{
 	HeaderEvery, HeaderCron, HeaderZone, HeaderJitter, HeaderRounds, HeaderMissed, HeaderLast, HeaderOwner,
 }
 
-// canonical maps the known Delay-* names, in our spelling and in lower case, to our spelling.
+// canonicalNames maps the known Delay-* names, in our spelling and in lower case, to our spelling.
 var canonicalNames = func() map[string]string {
 	m := make(map[string]string)
 	for _, name := range []string{

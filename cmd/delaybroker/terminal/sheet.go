@@ -88,7 +88,7 @@ func (s *Sheet) Print() {
 	s.printer.Printf("%s\n", t.Render())
 }
 
-// all returns the columns that are not hidden. Their widths are zero, which means no limit.
+// visible returns the columns that are not hidden. Their widths are zero, which means no limit.
 func (s *Sheet) visible() (keep, widths []int) {
 	for i, c := range s.columns {
 		if !c.Hidden {
