@@ -55,7 +55,7 @@ func (rules ScheduleRules) Check(roots []string) error {
 		}
 		for _, other := range rules[:i] {
 			if Overlap(r.Subjects, other.Subjects) {
-				return fmt.Errorf("subjects %q and %q overlap: list each subject once", other.Subjects, r.Subjects)
+				return fmt.Errorf("subjects %q and %q overlap: remove one of them, or make one narrower", other.Subjects, r.Subjects)
 			}
 		}
 		for _, target := range r.Targets {

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +53,7 @@ func TestJournalFindsDeliveries(t *testing.T) {
 		one = got[1]
 	}
 	if one.ID != id || one.Outcome != "delivered" || one.Target != "orders.a" || one.Attempts != 1 ||
-		!one.At.Equal(one.Due.Add(time.Duration(one.Late*float64(time.Second)))) || one.Instance == "" {
+		!one.At.Equal(one.Due.Add(time.Duration(math.Round(one.Late*1e9)))) || one.Instance == "" {
 		t.Errorf("got %+v, want the delivery of %s", one, id)
 	}
 	o.wantRecordFilters(id)

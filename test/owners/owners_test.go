@@ -223,7 +223,7 @@ func TestUncertainOwnerStops(t *testing.T) {
 		for round := range uint64(3) {
 			close(lease.Lost)
 			if cursor := <-lease.Released; cursor.Next != 4+round || cursor.Created.IsZero() {
-				t.Errorf("cursor off at %+v, want %d", cursor, 4+round)
+				t.Errorf("got the cursor %+v, want %d", cursor, 4+round)
 			}
 			lease = <-f.Leases
 			c.Publish("delayin.500ms.orders.x", fmt.Sprint("again ", round))

@@ -60,7 +60,7 @@ func TestForbiddenTargets(t *testing.T) {
 		on := c.Arrivals("ORDERS")
 		for _, a := range on {
 			if want := f.start.Add(time.Second); !a.At.Equal(want) || a.Subject != "orders.healthy" {
-				t.Errorf("%s arrived to %s at %s, want %s", a.Body, a.Subject, a.At, want)
+				t.Errorf("%s arrived on %s at %s, want %s", a.Body, a.Subject, a.At, want)
 			}
 		}
 		harness.CheckCount(t, on, healthy)

@@ -220,7 +220,7 @@ func TestUnknownSecretIsReported(t *testing.T) {
 		ctx := context.Background()
 		if did, err := letters.Work(ctx, ctx, work); err != nil || len(did) != 1 || did[0].Outcome != inspect.LetterLeft ||
 			!strings.Contains(did[0].Reason, "marker") {
-			t.Errorf("resending arrived to %+v, %v, want the marker left", did, err)
+			t.Errorf("resending: got %+v, %v, want the marker left", did, err)
 		}
 		b.Stop()
 		harness.StartBroker(t, s, withSecrets(cfg, secretB, secretA))

@@ -122,7 +122,7 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 				time.Sleep(time.Second)
 				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
 				if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
-					t.Fatalf("when a broker arrived, %+v arrived, want the old one as %s", got, want)
+					t.Fatalf("after the start of a broker, %+v arrived, want the old one as %s", got, want)
 				}
 				if tt.comes {
 					harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)

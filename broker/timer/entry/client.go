@@ -7,13 +7,13 @@ import (
 	"delaybroker/broker/message"
 )
 
-const headerExpectedOf = "Nats-Expected-Last-Subject-Sequence-Subject"
+const headerExpectedSubject = "Nats-Expected-Last-Subject-Sequence-Subject"
 
 // expected returns the generation that the server required as the last entry of the subject. It is zero if the entry
 // has no valid requirement.
 func expected(h message.Header) uint64 {
 	values := h[message.HeaderExpected]
-	if _, other := h[headerExpectedOf]; len(values) != 1 || other {
+	if _, other := h[headerExpectedSubject]; len(values) != 1 || other {
 		return 0
 	}
 	n, err := strconv.ParseUint(values[0], 10, 64)

@@ -44,7 +44,7 @@ func TestEntriesKeepToken(t *testing.T) {
 	for name, h := range map[string]message.Header{
 		"no expectation": {message.HeaderCancel: {"mine"}},
 		"another subject": {
-			message.HeaderCancel: {"mine"}, message.HeaderExpected: {"5"}, headerExpectedOf: {"delaytimer.other.x"},
+			message.HeaderCancel: {"mine"}, message.HeaderExpected: {"5"}, headerExpectedSubject: {"delaytimer.other.x"},
 		},
 		"lower case":     {message.HeaderCancel: {"mine"}, "nats-expected-last-subject-sequence": {"5"}},
 		"invalid number": {message.HeaderCancel: {"mine"}, message.HeaderExpected: {"five"}},
