@@ -55,7 +55,7 @@ func (rules ScheduleRules) Check(roots []string) error {
 		}
 		for _, other := range rules[:i] {
 			if Overlap(r.Subjects, other.Subjects) {
-				return fmt.Errorf("subjects %q and %q overlap: remove one of them, or make one narrower", other.Subjects, r.Subjects)
+				return fmt.Errorf("subjects %q and %q overlap: remove or narrow one of them", other.Subjects, r.Subjects)
 			}
 		}
 		for _, target := range r.Targets {
