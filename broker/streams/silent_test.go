@@ -14,7 +14,7 @@ import (
 )
 
 // TestSilentJetStream: each request without an answer, as in a cluster without a meta leader, ends after five seconds.
-// A caller can then repeat the request.
+// A caller can then repeat the request. A change ends after ChangeTimeout, if that is set.
 func TestSilentJetStream(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		nc := s.Connect()
@@ -27,22 +27,30 @@ func TestSilentJetStream(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := provisioner(js, true)
-		for what, ask := range map[string]func(context.Context) error{
-			"list":   func(ctx context.Context) error { _, _, err := p.Provision(ctx, wantedSpecs("1m")); return err },
-			"create": func(ctx context.Context) error { return p.create(ctx, wantedSpecs("1m")[0]) },
-			"update": func(ctx context.Context) error { return p.update(ctx, wantedSpecs("1m")[0].Config()) },
+		p, patient := provisioner(js, true), provisioner(js, true)
+		patient.ChangeTimeout = 30 * time.Second
+		spec := wantedSpecs("1m")[0]
+		for _, tt := range []struct {
+			name string
+			ask  func(context.Context) error
+			want time.Duration
+		}{
+			{"list", func(ctx context.Context) error { _, _, err := p.Find(ctx); return err }, 5 * time.Second},
+			{"create", func(ctx context.Context) error { return p.create(ctx, spec) }, 5 * time.Second},
+			{"update", func(ctx context.Context) error { return p.update(ctx, spec.Config()) }, 5 * time.Second},
+			{"patient create", func(ctx context.Context) error { return patient.create(ctx, spec) }, 30 * time.Second},
+			{"patient update", func(ctx context.Context) error { return patient.update(ctx, spec.Config()) }, 30 * time.Second},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			began := time.Now()
-			err := ask(ctx)
-			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 5*time.Second {
-				t.Errorf("%s: %v after %s, want a deadline exceeded after 5s", what, err, took)
+			start := time.Now()
+			err := tt.ask(ctx)
+			if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != tt.want {
+				t.Errorf("%s: %v after %s, want a deadline exceeded after %s", tt.name, err, took, tt.want)
 			}
 			cancel()
 		}
-		if got := asked.Load(); got != 3 {
-			t.Errorf("%d requests, want 3", got)
+		if got := asked.Load(); got != 5 {
+			t.Errorf("%d requests, want 5", got)
 		}
 	})
 }

@@ -195,7 +195,8 @@ func TestContributingNames(t *testing.T) {
 			continue
 		}
 		checked++
-		declared := regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |var |const |\t)` + name[1] + `\b`)
+		top := `(?m)^(?:func (?:\([^)]*\) )?|type |var |const )` + name[1] + `\b`
+		declared := regexp.MustCompile(top + `|^\t` + name[1] + `(?: +[^ :].*)?$`) // or in a group, or a field
 		if !declared.MatchString(source.String()) {
 			t.Errorf("%s names %s, and there is no such declaration", doc, s[1])
 		}
