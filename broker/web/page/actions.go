@@ -137,10 +137,8 @@ func (a action) bulk() (b store.Bulk, line shell, err error) {
 	}
 	b.Filter, line, err = timerFilter(url.Values{
 		"target": {a.Target}, "key": {a.Key}, "due_after": {a.DueAfter}, "due_before": {a.DueBefore},
+		"once": {strconv.FormatBool(a.Once)},
 	}, shell{"timers", a.Verb, "--all"})
-	if b.Filter.Once = a.Once; a.Once {
-		line = append(line, "--once")
-	}
 	return b, a.moveFlags(line), err
 }
 

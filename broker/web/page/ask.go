@@ -138,10 +138,3 @@ func parseTime(v url.Values, name string, now time.Time, ago bool) (time.Time, e
 	}
 	return b.Time(now), err
 }
-
-var (
-	// errRequest is returned for an invalid request. The error that wraps errRequest names the problem.
-	errRequest = errors.New("invalid request")
-	// errTicket is returned for the ticket of a plan that was made with another token, or has expired.
-	errTicket = errors.New("the plan is no longer valid: plan the action again")
-)

@@ -73,7 +73,7 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 	if err != nil {
 		return store.Filter{}, line, err
 	}
-	f := store.Filter{Key: v.Get("key")}
+	f := store.Filter{Key: v.Get("key"), Once: v.Get("once") == "true"}
 	if t != "" {
 		f.Targets = []string{t}
 	}
@@ -92,6 +92,9 @@ func timerFilter(v url.Values, line shell) (store.Filter, shell, error) {
 		if !due.at.IsZero() {
 			line = line.flag(due.flag, due.at.UTC().Format(time.RFC3339))
 		}
+	}
+	if f.Once {
+		line = append(line, "--once")
 	}
 	return f, line, nil
 }
