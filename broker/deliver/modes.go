@@ -52,5 +52,8 @@ func (m Modes) Validate() error {
 
 // mode returns the mode for one message. A mode that the message requests has precedence.
 func (m Modes) mode(requested message.Mode, target string) message.Mode {
-	return cmp.Or(requested, m.Rules.Lookup(target, cmp.Or(m.Default, message.ModeAuto)))
+	if requested != "" {
+		return requested
+	}
+	return m.Rules.Lookup(target, cmp.Or(m.Default, message.ModeAuto))
 }
