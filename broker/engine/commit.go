@@ -13,11 +13,6 @@ import (
 	"delaybroker/broker/lease"
 )
 
-// ErrGrace is returned by Run when the grace period ended before all publishes were acknowledged, or when a lane could
-// not be committed at the end. No message is lost. A message whose arrival is not committed may be delivered twice,
-// under one id.
-var ErrGrace = errors.New("stopped before everything was acknowledged")
-
 // commitIfDue begins a commit if a commit is due. It returns the time until the next commit may be due.
 func (w *worker) commitIfDue(local time.Time) time.Duration {
 	if !w.safeToCommit() {

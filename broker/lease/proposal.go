@@ -68,9 +68,12 @@ func (s *Shared) eligibleLanes() []string {
 
 // newerCanOwn reports whether an instance of a newer format can own a lane.
 func (s *Shared) newerCanOwn(lane string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(s.view.table.Instances)), func(i Instance) bool {
-		return i.Format > s.cfg.Format && slices.Contains(i.Lanes, lane)
-	})
+	for _, i := range s.view.table.Instances {
+		if i.Format > s.cfg.Format && slices.Contains(i.Lanes, lane) {
+			return true
+		}
+	}
+	return false
 }
 
 // createTable makes an empty table the current table, and reports success. It succeeds immediately if this instance's

@@ -143,10 +143,13 @@ func CanName(p message.Policy, subject string) bool {
 
 // parseOurs parses an entry that claims to be a broker's: a firing, with or without a next round, or an outcome.
 func parseOurs(p message.Policy, in message.Incoming, fired bool) Entry {
-	if relayed := message.Relayed(in.Header); relayed || !ours(p, in) {
-		if !relayed && mayBeOurs(p, in) {
-			return unproven()
-		}
+	switch {
+	case message.Relayed(in.Header):
+		return forged(p, in)
+	case ours(p, in):
+	case mayBeOurs(p, in):
+		return unproven()
+	default:
 		return forged(p, in)
 	}
 	e, name := Entry{Kind: Over}, message.HeaderOver

@@ -132,13 +132,16 @@ func compact(values uint64) string {
 		for last+1 < len(all) && all[last+1]-all[last] == all[1]-all[0] {
 			last++
 		}
-		text := strconv.Itoa(all[0])
-		if last < 2 { // no three in a row
+		switch {
+		case last < 2: // no three in a row
+			ranges = append(ranges, strconv.Itoa(all[0]))
 			last = 0
-		} else if text += "-" + strconv.Itoa(all[last]); all[1]-all[0] > 1 {
-			text += "/" + strconv.Itoa(all[1]-all[0])
+		case all[1]-all[0] == 1:
+			ranges = append(ranges, fmt.Sprintf("%d-%d", all[0], all[last]))
+		default:
+			ranges = append(ranges, fmt.Sprintf("%d-%d/%d", all[0], all[last], all[1]-all[0]))
 		}
-		ranges, all = append(ranges, text), all[last+1:]
+		all = all[last+1:]
 	}
 	return strings.Join(ranges, ",")
 }
