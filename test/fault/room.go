@@ -27,8 +27,11 @@ func fillStore(w *world) (func() (string, error), error) {
 func (w *world) fill() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	_, err := w.js.CreateOrUpdateStream(ctx,
-		jetstream.StreamConfig{Name: ballast, Subjects: []string{"ballast"}, Replicas: servers})
+	stream := jetstream.StreamConfig{Name: ballast, Subjects: []string{"ballast"}, Replicas: servers}
+	err := retry(ctx, func(ctx context.Context) error { // until the servers of an earlier fault are online again
+		_, err := w.js.CreateOrUpdateStream(ctx, stream)
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
