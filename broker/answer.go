@@ -20,7 +20,8 @@ const (
 	// answerInterval is the minimum time between two answers. It bounds the cost of an operator's program that sends
 	// queries in a loop.
 	answerInterval = 5 * time.Millisecond
-	// largeInterval replaces answerInterval after an answer with a history or with targets, which has about 30 KB.
+	// largeInterval replaces answerInterval after an answer with a history or with targets. Such an answer has about 30
+	// KB.
 	largeInterval = 200 * time.Millisecond
 )
 
@@ -28,8 +29,8 @@ const (
 type Answer = stats.Answer
 
 // Headers of a query. HeaderHistory also requests a history: HistoryHour or HistoryDay. HeaderTargets, with any value,
-// also requests the deliveries to each target. HeaderExcept names an instance that does not answer: that instance sends
-// the query for its page, and needs only the answers of the other instances.
+// also requests the deliveries to each target. HeaderExcept names the instance that sends the query for its page. That
+// instance does not answer its own query.
 const (
 	HeaderHistory = "Delay-History"
 	HistoryHour   = "1h"
@@ -42,7 +43,7 @@ const (
 type QueryOptions struct {
 	History string // HistoryHour or HistoryDay; empty for no history
 	Targets bool   // request the deliveries to each target, too
-	Except  string // the instance that does not answer; empty for none
+	Except  string // the instance that sends the query, if it is an instance
 }
 
 // Header returns the headers of a query.
@@ -80,8 +81,8 @@ func (b *Broker) AnswerOf(s Status) Answer {
 	}
 }
 
-// answer replies to the queries of operators on the control link, until ctx ends. If the instance lacks the permission
-// to subscribe or to reply, it does not answer, and continues.
+// answer replies to the queries of operators on the control link, until ctx ends. Without the permission to subscribe
+// or to reply, the instance runs on, and answers no queries.
 //
 // The operator chooses the subject of the reply. The broker's connection may publish on subjects that the operator may
 // not use, such as those of the JetStream API. The server would treat a reply there as a request, for example to purge

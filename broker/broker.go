@@ -31,7 +31,7 @@ import (
 // Broker moves delayed messages from lane to lane and to their targets. New creates a broker, and Run runs it.
 type Broker struct {
 	id            string   // unique among the running instances
-	users         []string // of the connections, if known
+	users         []string // user names of the connections; empty if unknown
 	cfg           Config
 	names         message.Names
 	keys          *provision.Keyring
@@ -170,9 +170,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	return err
 }
 
-// noteRefusals records, for operators, the permissions that the server denies to the connections. It does so until the
-// returned function is called. It ignores denied publishes to targets, because the dead letter of each refused message
-// has that reason.
+// noteRefusals records, for operators, the permissions that the server denies to the connections, until the returned
+// function is called. It ignores a denied publish to a target, because the dead letter of the message states the
+// denial.
 func (b *Broker) noteRefusals() (stop func()) {
 	var stops []func()
 	b.links.Each(func(name string, nc *nats.Conn) {

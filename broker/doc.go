@@ -1,15 +1,15 @@
 // Package broker is a delay broker that a program embeds. New checks a Config, Run moves messages until its context
-// ends, and Status and Answer report the state. Package engine has the loop that moves messages. No code of this
-// package runs for each message.
+// ends, and Status and Answer report the state. Package engine has the loop that moves messages. This package makes,
+// connects and stops the parts.
 //
 // A lane is a stream of the broker in which messages wait, such as a level, the intake or the stream of timers. The
 // other terms of the protocol are in PROTOCOL.md of package message.
 //
 //	broker.go     makes the parts, runs them, and stops them in order
-//	links.go      wakes the engine when a connection is back
+//	links.go      wakes the engine when a connection or JetStream is back
 //	leaser.go     makes the leaser, which decides which instance owns a lane
 //	pauses.go     stops deliveries to paused targets
 //	control.go    answers requests about timers and schedules
 //	answer.go     answers queries of operators, with status.go and history.go
-//	journal.go    stores the end of each message
+//	journal.go    starts the journal, which records the end of each message
 package broker

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// maxUnstored is the maximum size of the records that are not stored yet, in bytes. They also take at most
-	// Config.HoldBytes / journalShare.
+	// The records that are not stored yet take at most maxUnstored bytes, and at most Config.HoldBytes / journalShare.
 	maxUnstored  = 8 << 20
 	journalShare = 16
 )

@@ -22,9 +22,9 @@ func (b *Broker) watchLinks(ctx context.Context) {
 	})
 }
 
-// watchJetStream checks the leases and the consumers when JetStream answers again after a silence on a connection that
-// was not lost, until ctx ends. The server may have removed the consumers during the silence. watchJetStream checks the
-// consumers at most once in each probeInterval.
+// watchJetStream runs until ctx ends. JetStream may be silent although no connection is lost. When it answers again,
+// watchJetStream checks the leases. It also checks the consumers, which the server may have removed during the silence,
+// but at most once in each probeInterval.
 func (b *Broker) watchJetStream(ctx context.Context) {
 	var probe <-chan time.Time // nil unless a check of the consumers is pending
 	var probed time.Time

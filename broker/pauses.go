@@ -59,8 +59,8 @@ func (b *Broker) applyPauses(ctx context.Context, l *pause.List) {
 	}
 }
 
-// logPauses logs the changes of pauses. If a pause was already over when this instance first read it, logPauses does
-// not log its end.
+// logPauses logs the changes of pauses. It logs the end of a pause only if this instance has read the pause before its
+// end.
 func (b *Broker) logPauses(l *pause.List) {
 	for _, p := range l.Pauses {
 		lastState, known := b.pauses.loggedStates[p.ID]

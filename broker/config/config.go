@@ -118,7 +118,7 @@ type Config struct {
 	// Rates for messages with a key. Defaults to no bound.
 	RatesByKey deliver.Rates
 	// MaxPending and MaxPendingBytes bound the contents of each level and of the intake. A full stream refuses clients'
-	// messages. The broker then moves its messages to the level with the next shorter delay. Zero means no bound.
+	// messages. The broker moves a message to the next shorter level while its level is full. Zero means no bound.
 	MaxPending      int64
 	MaxPendingBytes int64
 
@@ -151,14 +151,15 @@ type Config struct {
 	// being published or waiting for their target, and messages that the server has sent to the lanes' consumers. Each
 	// lane has its own part. The lanes that need more share the remaining memory. A lane without room stops reading, and
 	// the intake moves messages that are not due soon to a level. A lane may exceed its part by one message. If the
-	// runtime has a memory limit (see debug.SetMemoryLimit), the process takes at most twice HoldBytes and some 48 MiB.
-	// Defaults to DefaultHoldBytes.
+	// runtime has a memory limit (see debug.SetMemoryLimit), the process takes at most 2 * HoldBytes + 48 MiB. Defaults to
+	// DefaultHoldBytes.
 	HoldBytes int
 	// HoldMessages bounds the number of messages in a lane's memory. At this number the intake begins to move messages
 	// that are not due soon to a level. At twice this number a lane stops reading. Defaults to DefaultHoldMessages.
 	HoldMessages int
 
-	// JSDomain and APIPrefix select a JetStream behind a leaf node or an import. At most one is set.
+	// JSDomain selects the JetStream of another domain, behind a leaf node. APIPrefix selects the JetStream of another
+	// account, through an import. Set at most one of the two.
 	JSDomain  string
 	APIPrefix string
 
@@ -171,9 +172,9 @@ type Config struct {
 	// crash, an instance with a name or a Place resumes its lanes immediately instead of after five seconds. It may be
 	// empty.
 	Instance string
-	// Place is where this instance runs, used when Instance is empty. It may be empty, too.
+	// Place is the location of this instance. The broker uses it if Instance is empty. It may be empty, too.
 	Place Place
-	// Leaser decides which lanes this instance owns, in place of MaxOwners. By default the instance owns all lanes.
+	// Leaser decides which lanes this instance owns. If Leaser is nil, MaxOwners decides.
 	Leaser lease.Leaser
 	// Version is the program's version, for operators. It may be empty.
 	Version string
@@ -186,10 +187,10 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Place is a location where at most one instance should run. An instance that starts there counts as a restart of the
-// previous instance.
+// Place is a location where at most one instance should run. The broker treats an instance that starts at a Place as a
+// restart of the previous instance at that Place.
 type Place struct {
-	Name   string // such as the host and an address it listens on
+	Name   string // such as the host name and the listen address
 	Locked bool   // a lock guarantees that no other instance runs there
 }
 

@@ -8,7 +8,7 @@
 //
 //   - The zero value of a field means its default, which Config.Complete fills in. The command repeats the defaults for
 //     its help, and a test compares these with the defaults here (TestDefaultsAreTheBrokers).
-//   - All problems are reported at once, as FieldErrors.
+//   - Complete returns all problems together, as FieldErrors.
 //   - A complete configuration is valid. The parts of the engine get a complete configuration, and do not check it
 //     again.
 //

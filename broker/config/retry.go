@@ -40,8 +40,8 @@ func ParseRetryLimits(s string) (rules RetryLimits, fallback string, err error) 
 	return rules, fallback, nil
 }
 
-// RetryWaits are the backoff ladders, by target pattern. A message waits for the shortest level after its first
-// refusal, for the next level after the second, and so on. After the longest level, it waits for that level each time.
+// RetryWaits are the backoff ladders, by target pattern. A message waits in the shortest level after its first refusal,
+// in the next level after the second, and so on. After each further refusal, it waits in the longest level.
 type RetryWaits = message.Rules[levels.Ladder]
 
 // RetryJitter has the maximum extensions of a target's waits in percent, by target pattern.

@@ -35,7 +35,7 @@ func TestParseLimits(t *testing.T) {
 }
 
 // format writes waits in the notation of ParseRetryWaits.
-func format(rules RetryWaits, otherwise levels.Ladder, jitter RetryJitter) string {
+func format(rules RetryWaits, fallback levels.Ladder, jitter RetryJitter) string {
 	var words []string
 	percent := func(at int) string {
 		if jitter == nil || jitter[at].Value == 0 {
@@ -46,7 +46,7 @@ func format(rules RetryWaits, otherwise levels.Ladder, jitter RetryJitter) strin
 	for at, r := range rules {
 		words = append(words, r.Pattern+"="+r.Value.String()+percent(at))
 	}
-	return strings.Join(append(words, otherwise.String()+percent(len(rules))), "; ")
+	return strings.Join(append(words, fallback.String()+percent(len(rules))), "; ")
 }
 
 // TestParseWaits parses a default, and rules with and without a default, and expands doublings.

@@ -39,7 +39,8 @@ type Source struct {
 	LinkErrors func() map[string]string // returns the reasons why links are not connected, by the name of the link
 	Storage    func() []stats.Check     // returns the checks of the embedded server's storage; nil without such a server
 	Stopping   <-chan struct{}          // closed when the broker begins to stop
-	// Durability describes the durability of an acknowledged message. The pointer contains nil until it is known.
+	// Durability describes the durability of an acknowledged message. The pointer contains nil until the durability is
+	// known.
 	Durability *atomic.Pointer[string]
 	// Traces returns the numbers of sent and dropped spans. It is nil without tracing.
 	Traces func() (sent, dropped uint64)
@@ -95,7 +96,7 @@ func (s Source) serveReady(w http.ResponseWriter, _ *http.Request) {
 // Checks returns the readiness checks. The check "durability" is only information: it never fails.
 func (s Source) Checks() []stats.Check {
 	status := s.Engine.Status()
-	var serving, started string // the problems of these checks
+	var serving, started string // the problems of the checks "serving" and "started"
 	if status.Draining || isClosed(s.Stopping) {
 		serving = "draining"
 	}

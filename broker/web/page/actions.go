@@ -85,7 +85,7 @@ func (a action) moveFlags(line shell) shell {
 	return line.flag("--in", a.In).flag("--at", a.At).flag("--by", a.By)
 }
 
-// planTimers plans an action on one timer, or on all timers that match.
+// planTimers plans an action on one timer, or on all timers that match the action's filter.
 func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	c, err := a.change()
 	if err != nil {
@@ -112,8 +112,8 @@ func planTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, err
 	return plan{Sentence: fmt.Sprintf("%s 1 timer: %s to %s, %s", a.Verb, a.Key, a.Target, due)}, nil
 }
 
-// timerLine returns the equivalent shell command. Unless the action is a move, the command for a recurring timer
-// contains no generation, because a generation is valid for only one round.
+// timerLine returns the equivalent shell command. For a recurring timer, only a move has a command with a generation,
+// because a generation is valid for only one round.
 func (a action) timerLine(got store.Answer) string {
 	verb := timer.Verb(a.Verb)
 	if got.Recurring == nil || verb == timer.Move {
@@ -127,7 +127,7 @@ func (a action) timerLine(got store.Answer) string {
 	return shell{"schedules", name}.flag("--target", a.Target).words(a.Key).String()
 }
 
-// bulk returns the change of all timers that match, and the equivalent shell command.
+// bulk returns the change of all timers that match the action's filter, and the equivalent shell command.
 func (a action) bulk() (b store.Bulk, line shell, err error) {
 	b = store.Bulk{Verb: timer.Verb(a.Verb), Page: store.Page{UpTo: a.UpTo, Limit: store.MaxLimit}}
 	if b.Verb == timer.Move {
@@ -151,7 +151,7 @@ func doTimer(ctx context.Context, i *inspect.Inspector, c store.Change) (store.A
 	return got, err
 }
 
-// planManyTimers plans an action on all timers that match.
+// planManyTimers plans an action on all timers that match the action's filter.
 func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan, error) {
 	switch {
 	case a.Verb == string(timer.Fire):
@@ -165,7 +165,7 @@ func planManyTimers(ctx context.Context, i *inspect.Inspector, a *action) (plan,
 	if err != nil {
 		return plan{}, err
 	}
-	// A relative bound, such as 5m, becomes a time now, so the action has the same bounds as the plan.
+	// The plan replaces a relative bound, such as 5m, with a time, so the action has the same bounds as the plan.
 	a.DueAfter, a.DueBefore = exactTime(b.Filter.DueFrom), exactTime(b.Filter.DueTo)
 	b.DryRun = true
 	total, err := bulkPages(ctx, i.Timers(), b)
@@ -206,7 +206,7 @@ func bulkPages(ctx context.Context, timers *store.Timers, b store.Bulk) (total s
 	}
 }
 
-// actTimers executes a plan for one timer, or for all timers that match.
+// actTimers executes a plan for one timer, or for all timers that match the action's filter.
 func actTimers(ctx context.Context, i *inspect.Inspector, a action) (result, error) {
 	if a.All {
 		b, _, err := a.bulk()

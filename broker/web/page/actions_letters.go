@@ -84,7 +84,7 @@ func planLetters(ctx context.Context, i *inspect.Inspector, a *action) (plan, er
 	return plan{Sentence: a.Verb + " " + counted(n, "dead letter"), Notes: notes}, nil
 }
 
-// countOutcomes returns the number of letters with the outcome did, and a note about each other outcome.
+// countOutcomes returns the number of letters with the outcome success, and a note about each other outcome.
 func countOutcomes(outcomes []inspect.LetterOutcome, success string) (n uint64, notes []string) {
 	for _, o := range outcomes {
 		switch {

@@ -75,7 +75,7 @@ func letterOf(l deadletter.Letter) Letter {
 	}
 }
 
-// letterFilter parses the filter of dead letters. A duration means the time before now, which is by the server's clock.
+// letterFilter parses the filter of dead letters. A duration counts back from the server's time.
 func letterFilter(v url.Values, now time.Time) (f deadletter.Filter, line shell, err error) {
 	if f.Target, err = parseTarget(v); err != nil {
 		return f, line, err
@@ -135,7 +135,8 @@ func (p *Page) letters(ctx context.Context, i *inspect.Inspector, v url.Values) 
 	return answer{line.String(), map[string]any{"letters": rows, "more": more}}, nil
 }
 
-// listLetters lists the letters that pass a filter and match a search text. More is true if there are more than limit.
+// listLetters lists the letters that pass a filter and match a search text. More is true if the filter and the text
+// match more than limit letters.
 func listLetters(
 	ctx context.Context, letters *inspect.Letters, f deadletter.Filter, searched string, limit int,
 ) (rows []Letter, more bool, err error) {
@@ -166,13 +167,13 @@ func (l Letter) matches(searched string) bool {
 // LetterDetails has the metadata of one dead letter. It has no values of headers.
 type LetterDetails struct {
 	Letter
-	Subject    string         `json:"subject,omitempty"` // the subject of the original publish
-	Accepted   time.Time      `json:"accepted,omitzero"`
-	Due        time.Time      `json:"due,omitzero"`
-	Expires    time.Time      `json:"expires,omitzero"`
-	Unreadable string         `json:"unreadable,omitempty"` // why the headers cannot be parsed
-	Unproven   string         `json:"unproven,omitempty"`   // why the seal is not valid
-	Headers    map[string]int `json:"headers"`              // size of each user header's values, in bytes
+	Subject       string         `json:"subject,omitempty"` // the subject of the original publish
+	Accepted      time.Time      `json:"accepted,omitzero"`
+	Due           time.Time      `json:"due,omitzero"`
+	Expires       time.Time      `json:"expires,omitzero"`
+	HeaderProblem string         `json:"unreadable,omitempty"` // why the headers cannot be parsed
+	SealProblem   string         `json:"unproven,omitempty"`   // why the seal is not valid
+	Headers       map[string]int `json:"headers"`              // size of each user header's values, in bytes
 }
 
 // letter returns the details of one dead letter, or nil if the letter no longer exists.
@@ -204,10 +205,10 @@ func detailsOf(l deadletter.Letter) LetterDetails {
 		d.Due = l.Due
 	}
 	if l.Problem != nil {
-		d.Unreadable = l.Problem.Sentence
+		d.HeaderProblem = l.Problem.Sentence
 	}
 	if l.Unproven != nil {
-		d.Unproven = l.Unproven.Sentence
+		d.SealProblem = l.Unproven.Sentence
 	}
 	for name, values := range l.User {
 		if len(d.Headers) < maxHeaders {

@@ -46,10 +46,10 @@
 //
 // # Plan, then act
 //
-// A viewer first plans an action. The plan counts the objects, and fixes their set: by the generation of a timer, by
-// the last sequence of a listing, or by the latest time of a dead letter. The plan is sealed with the viewer's token,
-// and the page executes only sealed plans. So the action changes only counted objects. An instance can execute the plan
-// of another instance.
+// A viewer first plans an action. The plan counts the objects, and bounds them: by the generation of a timer, by the
+// last sequence of a listing, or by the latest time of a dead letter. The plan is sealed with the viewer's token, and
+// the page executes only sealed plans. So the action changes only counted objects. An instance can execute the plan of
+// another instance.
 //
 // The command line has the same actions. Package store changes timers. Package inspect changes dead letters and pauses.
 //

@@ -52,7 +52,7 @@ func (p *Page) find(ctx context.Context, i *inspect.Inspector, v url.Values) (an
 	if ref, err := inspect.ParseMessageRef(query); err == nil {
 		part("the message", func(ctx context.Context) error {
 			w, err := i.Where(ctx, ref, maxRead, func(uint64, uint64) {})
-			// A key may have the form of a partial Delay-Id, so the result of a partial id counts only if there is a message.
+			// A key may have the form of a partial Delay-Id, so a partial id without a message is not a result.
 			if err == nil && (w.Found || !ref.Partial) {
 				f.Message, line = &w, shell{"where"}.words(query)
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// checkInterval is the pause between two checks. A check sends about a hundred requests.
+	// checkInterval is the time between the end of a check and the next check. A check sends about a hundred requests.
 	checkInterval = time.Minute
 	// checkTimeout is the timeout of one check. Within this time, other instances take over the lanes of a dead instance.
 	checkTimeout = 30 * time.Second

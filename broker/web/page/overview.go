@@ -90,7 +90,7 @@ type laneReport struct {
 	stats.LaneAnswer
 }
 
-// combine builds the overview from the reports of all instances. Previous has the totals of the last call: combine
+// combine builds the overview from the reports of all instances. Previous has the totals of the previous call. Combine
 // replaces them with the new totals.
 func combine(
 	status broker.Status, own broker.Answer, members []inspect.Member, previous lastTotals, now time.Time,
@@ -159,7 +159,7 @@ func (n *Numbers) addInstance(m inspect.Member, retries map[string]bool, previou
 	return i
 }
 
-// perSecond returns the rate at which a counter increased in the passed seconds.
+// perSecond returns the rate at which a counter increased in the elapsed seconds.
 func perSecond(now, previous uint64, elapsed float64) float64 {
 	return float64(increase(now, previous)) / elapsed
 }

@@ -101,7 +101,7 @@ func (p *Page) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.viewers.arrived:
+		case <-p.viewers.arrivals:
 			p.produce(ctx)
 		}
 	}

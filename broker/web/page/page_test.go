@@ -72,7 +72,7 @@ func TestAssets(t *testing.T) {
 			t.Errorf("%s contains a host name", name)
 		}
 	}
-	// doc.go has the versions of the vendored files. Whoever replaces a file also changes its version there.
+	// doc.go has the versions of the vendored files. The replacement of a file also needs the new version there.
 	for name, want := range map[string]string{
 		"uPlot.iife.min.js": "19c8d4c6ad88929a", "uPlot.min.css": "df630c6a8d6f8eea", "preact.mjs": "bdcbd9abdf2c77c5",
 	} {

@@ -28,7 +28,7 @@ const (
 // An action is a change that a viewer requests.
 type action struct {
 	Verb   string `json:"verb"`             // cancel, move, fire; resend, remove; pause, resume
-	Target string `json:"target,omitempty"` // the target of a timer; otherwise a pattern of targets
+	Target string `json:"target,omitempty"` // the target of a timer, or a pattern of targets
 	timerChoice
 	letterChoice
 	planData

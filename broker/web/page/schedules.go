@@ -42,7 +42,7 @@ func (p *Page) schedules(ctx context.Context, i *inspect.Inspector, v url.Values
 	l, err := i.Timers().List(ctx, f, page)
 	listed := struct {
 		Schedules []scheduleRow `json:"schedules"`
-		Next      uint64        `json:"next,omitempty"` // the parameter after of the next page; zero on the last page
+		Next      uint64        `json:"next,omitempty"` // value of the parameter "after" for the next page; zero on the last page
 		At        time.Time     `json:"at"`
 	}{[]scheduleRow{}, l.Next, l.At}
 	for _, row := range l.Timers {

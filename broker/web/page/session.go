@@ -29,7 +29,7 @@ func (s *session) connect(ctx context.Context) (*inspect.Inspector, error) {
 		return nil, err
 	}
 	s.inspector = i
-	_ = i.ReadKeys(ctx) // without the keys, the page shows the other instances as unproven
+	_ = i.ReadKeys(ctx) // without the keys, the page cannot authenticate the other instances' reports
 	return i, nil
 }
 

@@ -20,8 +20,8 @@ func (busyEngine) Targets() []stats.TargetAnswer {
 	}
 }
 
-// The sums have the authenticated reports. An instance counts as silent if its report is not authenticated, or if it is
-// older and reports no targets. This instance counts once, although its report is also among the members.
+// Only authenticated reports count in the sums. An instance counts as silent if its report is not authenticated, or if
+// it is older and reports no targets. This instance counts once, although its report is also among the members.
 func TestFlowsOfTheFleet(t *testing.T) {
 	p := newPage(Access{})
 	p.cfg.Engine, p.cfg.Rates = busyEngine{}, deliver.Rates{{Pattern: "shop.>", Value: 50}}

@@ -20,7 +20,7 @@ const (
 
 // viewers has all open event streams.
 type viewers struct {
-	arrived chan struct{} // capacity 1: signals a new viewer
+	arrivals chan struct{} // capacity 1: signals a new viewer
 
 	mu     sync.Mutex // guards the fields below
 	open   map[*viewer]bool
@@ -36,7 +36,7 @@ type viewer struct {
 }
 
 func newViewers() viewers {
-	return viewers{arrived: make(chan struct{}, 1), open: make(map[*viewer]bool), latest: make(map[string][]byte)}
+	return viewers{arrivals: make(chan struct{}, 1), open: make(map[*viewer]bool), latest: make(map[string][]byte)}
 }
 
 // add returns a new viewer, or nil if there are maxViewers already. The caller must remove the viewer.
@@ -49,7 +49,7 @@ func (v *viewers) add() *viewer {
 	client := &viewer{wake: make(chan struct{}, 1), frames: maps.Clone(v.latest)}
 	signal(client.wake)
 	v.open[client] = true
-	signal(v.arrived)
+	signal(v.arrivals)
 	return client
 }
 

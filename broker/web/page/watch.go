@@ -20,9 +20,10 @@ const (
 	// idleTimeout is the time after which a page without viewers closes its connections. It is longer than the time in
 	// which a browser reloads the page.
 	idleTimeout = 5 * time.Second
-	// A scan reads the streams. The pause after a scan is its duration times scanPauseFactor, but at least minScanPause.
-	scanPauseFactor = 100
-	minScanPause    = time.Minute
+	// A scan reads the streams. The time until the next scan is at least minScanIdle, and at least scanIdleFactor times
+	// the duration of the last scan.
+	scanIdleFactor = 100
+	minScanIdle    = time.Minute
 	// aheadRead is the maximum number of messages whose headers a forecast reads. If there are more messages, the
 	// forecast is an estimate from a sample: aheadSample messages of each large lane, each read by its own request.
 	aheadRead, aheadSample = 2000, 200
@@ -62,7 +63,7 @@ func (p *Page) produce(ctx context.Context) {
 		w.repeat(ctx, w.rescan, func(ctx context.Context, s *session) time.Duration {
 			began := time.Now()
 			w.scan(ctx, s)
-			return max(minScanPause, scanPauseFactor*time.Since(began))
+			return max(minScanIdle, scanIdleFactor*time.Since(began))
 		})
 	})
 	running.Go(func() {
@@ -161,9 +162,9 @@ func (p *Page) describeSelf(o *Overview, trouble string) {
 	}
 }
 
-// repeat calls f until ctx ends. After each call, it waits for the pause that f returned, or for a value in changed.
+// repeat calls f until ctx ends. After each call, it waits for the time that f returned, or for a value in changed.
 func (w *watch) repeat(
-	ctx context.Context, changed <-chan struct{}, f func(ctx context.Context, s *session) (pause time.Duration),
+	ctx context.Context, changed <-chan struct{}, f func(ctx context.Context, s *session) (interval time.Duration),
 ) {
 	s := session{open: w.cfg.Open}
 	defer s.close()
@@ -218,7 +219,7 @@ func (w *watch) scanFailed(s *session, err error) {
 	w.mu.Unlock()
 }
 
-// refresh requests a scan and a check without the usual pause, because an action may have changed the streams.
+// refresh requests a scan and a check immediately, because an action may have changed the streams.
 func (p *Page) refresh() {
 	w := p.watch.Load()
 	if w == nil {

@@ -23,8 +23,8 @@ let accessChanged = () => {}; // draws the page again
 export function onAccess(f) { accessChanged = f; }
 
 // Returns the buttons of actions { verb, noun, name, n, all, request }. The object of an action is one object with a
-// name, or n objects, or all objects that match. request has the fields of the request. If the viewer has no token, a
-// button asks for the token.
+// name, or n objects, or all objects that match the request. request has the fields of the request. If the viewer has
+// no token, a button asks for the token.
 export function buttons(actions, done) {
   if (!access.can_act) return null;
   return actions.map((a) => el("button", {

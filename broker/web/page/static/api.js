@@ -58,7 +58,7 @@ export async function useToken(text) {
   else sessionStorage.removeItem(storageKey);
 }
 
-// Uses the token that the browser has kept, or no token if that one is no longer valid.
+// Uses the token that the browser has kept, or no token if that token is no longer valid.
 export async function startSession() {
   try {
     await useToken(token);

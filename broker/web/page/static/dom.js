@@ -15,8 +15,8 @@ export function query(params) {
 
 export const link = (view, params = {}) => "#/" + view + query(params);
 
-// A name of tokens. A short name stays on one line. A long name may be broken after a dot, and elsewhere only if
-// necessary.
+// The elements for a name with dots, such as a target. A short name stays on one line. A long name may be broken after
+// a dot, and elsewhere only if necessary.
 export const tokens = (text = "–") => (text.length < 33 ? el("span", { class: "short" }, text)
   : text.split(/(?<=\.)/).flatMap((token) => [token, el("wbr")]));
 

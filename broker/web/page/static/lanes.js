@@ -13,7 +13,7 @@ const meanings = {
   full: "the owner's memory is full; the owner reads more messages after it has delivered some",
   "no owner": "no instance reads the lane, so its messages will be late",
   "not reading": "the owner cannot read the lane now",
-  "ownership uncertain": "no message is delivered until the owner is certain",
+  "ownership uncertain": "the owner delivers no message until it is certain that it owns the lane",
   "waits for a newer broker": "the lane contains messages of a newer broker, which the owner cannot read",
 };
 const bad = new Set(["no owner", "not reading", "ownership uncertain", "waits for a newer broker"]);

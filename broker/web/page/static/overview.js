@@ -131,24 +131,24 @@ function knownPart(p) {
   return { times: cut(p.delivered.map((_, i) => time(i))), cut, since };
 }
 
-let drawnPast = {}, drawnAhead = {}; // cached: a chart is drawn again if its data is a different object
+let drawnHistory = {}, drawnForecast = {}; // cached: a chart is drawn again if its data is a different object
 
 function charts(past, f, extra) {
-  if (drawnPast.of !== past) {
+  if (drawnHistory.source !== past) {
     const k = knownPart(past);
-    drawnPast = { of: past, since: k?.since ?? "", flow: k && [k.times, k.cut(past.delivered), k.cut(past.refused)],
+    drawnHistory = { source: past, since: k?.since ?? "", flow: k && [k.times, k.cut(past.delivered), k.cut(past.refused)],
       late: k && [k.times, ...[past.p50, past.p99].map((c) =>
         k.cut(c).map((v) => (v === null ? null : Math.max(v / 1000, 0.0001))))],
       held: k && [k.times, k.cut(past.pending)] };
   }
-  if (drawnAhead.of !== f) {
+  if (drawnForecast.source !== f) {
     // The first bucket begins now, within a minute or an hour. Its bar is drawn at the start of this minute or hour.
     const step = f?.step_seconds, from = (b) => Math.floor(new Date(b.from) / 1000 / step) * step;
-    drawnAhead = { of: f, due: f && [f.buckets.map(from), f.buckets.map((b) => b.messages || null)] };
+    drawnForecast = { source: f, due: f && [f.buckets.map(from), f.buckets.map((b) => b.messages || null)] };
   }
-  const d = drawnPast;
+  const d = drawnHistory;
   const open = (i) => {
-    const at = drawnAhead.due[0][i], iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000Z", "Z");
+    const at = drawnForecast.due[0][i], iso = (seconds) => new Date(seconds * 1000).toISOString().replace(".000Z", "Z");
     location.hash = `#/pending?due_after=${iso(at)}&due_before=${iso(at + f.step_seconds)}`;
   };
   return [
@@ -157,7 +157,7 @@ function charts(past, f, extra) {
     el(Chart, { title: "Lateness without retries", series: [["p50", "one", ""], ["p99", "two", ""]], data: d.late,
       value: duration, unit: duration, log: true, since: d.since }),
     el(Chart, { title: "Pending", series: [["messages", "three", ""]], data: d.held, value: count, since: d.since }),
-    el(Chart, { title: "Due ahead", series: [["messages", "three", ""]], data: drawnAhead.due, bars: true, value: count,
+    el(Chart, { title: "Due ahead", series: [["messages", "three", ""]], data: drawnForecast.due, bars: true, value: count,
       open, extra }),
   ];
 }

@@ -14,8 +14,8 @@ export const dueFields = [["due_after", "Due after", "10m, or a time"], ["due_be
 export const findField = ["find", "Id, key or Nats-Msg-Id", ""];
 export const limitField = ["limit", "Rows", "", ["50", "100", "200"]];
 
-// Returns a view. A field of its form is [name, label, hint, options]. draw gets the answer, the parameters of the
-// address, and a function that requests the rows again.
+// Returns a view. A field of the view's form is [name, label, hint, options]. draw gets the answer, the parameters of
+// the address, and a function that requests the rows again.
 export function rowsView({ title, about, path, fields = [], draw }) {
   return (params, { redraw, go }) => {
     const view = location.hash.slice(2).split("?")[0], stopped = new AbortController();
