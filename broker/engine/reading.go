@@ -45,13 +45,13 @@ func newReading(r *lane.Reader, delay time.Duration, cursorSubject string, start
 // record records a message that was read, and returns its mark. Present is false for a message of an earlier history:
 // the worker still delivers such a message, but its arrival commits nothing.
 func (r *reading) record(item lane.Item) (m lane.Mark, present bool) {
-	r.Took(item)
+	r.Release(item)
 	if item.Epoch < r.historyEpoch {
-		return r.cursor.Void(), false
+		return r.cursor.VoidMark(), false
 	}
 	r.last = lane.Message{Sequence: item.Sequence, At: item.At, Pending: item.Pending}
 	if r.cursorSubject != "" && item.Subject == r.cursorSubject {
-		return r.cursor.Void(), true
+		return r.cursor.VoidMark(), true
 	}
 	return r.cursor.Begin(item.Sequence), true
 }

@@ -184,7 +184,7 @@ func (e overdueFound) handle(w *worker, m moment) {
 			a.End()
 			continue
 		}
-		f := w.flights.begin(lane.Message{Sequence: a.Generation, At: a.At, Subject: a.Subject}, w.reading.cursor.Void())
+		f := w.flights.begin(lane.Message{Sequence: a.Generation, At: a.At, Subject: a.Subject}, w.reading.cursor.VoidMark())
 		f.request, f.timer = found.Request, a
 		if !m.proven || !w.lease.Held() {
 			w.flights.untimed = append(w.flights.untimed, f)

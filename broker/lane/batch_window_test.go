@@ -23,7 +23,7 @@ func TestBatchWindow(t *testing.T) {
 		nc := s.Connect()
 		rd := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), BatchWindow: window})
 		for range stored {
-			rd.Took(<-rd.Items())
+			rd.Release(<-rd.Items())
 		}
 		if took := time.Since(start); took > 0 {
 			t.Errorf("%d messages in the middle of the lane took %s, want 0s", stored, took)
@@ -44,7 +44,7 @@ func TestBatchWindow(t *testing.T) {
 		arrivals := make(map[time.Time]bool)
 		for want := uint64(stored + 1); want <= stored+count; want++ {
 			item := <-rd.Items()
-			rd.Took(item)
+			rd.Release(item)
 			if arrivals[time.Now()] = true; item.Sequence != want || time.Since(item.At) > window {
 				t.Errorf("number %d came after %s, want %d within %s", item.Sequence, time.Since(item.At), want, window)
 			}
@@ -70,7 +70,7 @@ func TestBatchWindowKeepsOneRequest(t *testing.T) {
 		rd := r.readerOf(ReaderConfig{Conn: nc, JetStream: s.JetStream(nc), BatchWindow: 20 * time.Millisecond})
 		for n := range 3 {
 			r.publish(n+1, n+1)
-			rd.Took(<-rd.Items())
+			rd.Release(<-rd.Items())
 			time.Sleep(time.Minute)
 		}
 		var requests atomic.Int64

@@ -11,12 +11,12 @@ import (
 // inbox can forge a control message. So a control message may end a consumer or a request, but never makes the reader
 // skip a message.
 type control struct {
-	kind        controlKind
-	bytesLeft   int    // requestFull: bytes that the request had left; zero if unknown
-	lastNumber  uint64 // heartbeat: the consumer's number of its last message
-	numberValid bool   // heartbeat: lastNumber is valid
-	position    uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if unknown
-	status      string // the status and its description, for an error
+	kind            controlKind
+	bytesLeft       int    // requestFull: unused bytes of the request; zero if unknown
+	lastConsumerSeq uint64 // heartbeat: the consumer sequence of the last message that the consumer sent
+	seqValid        bool   // heartbeat: lastConsumerSeq is valid
+	position        uint64 // heartbeat: the sequence up to which the consumer has read the stream; zero if unknown
+	status          string // the status and its description, for an error
 }
 
 type controlKind int
@@ -38,8 +38,8 @@ func parseControl(h nats.Header) control {
 		return c
 	case status == "100":
 		c.kind = heartbeat
-		number, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64)
-		c.lastNumber, c.numberValid = number, err == nil
+		seq, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64)
+		c.lastConsumerSeq, c.seqValid = seq, err == nil
 		c.position, _ = strconv.ParseUint(h.Get("Nats-Last-Stream"), 10, 64)
 		return c
 	case status == "409" && strings.HasPrefix(description, "Message Size Exceeds MaxBytes"):

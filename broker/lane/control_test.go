@@ -13,9 +13,9 @@ func TestParseControl(t *testing.T) {
 		want  control
 	}{
 		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 7\r\nNats-Last-Stream: 9\r\n\r\n",
-			control{kind: heartbeat, lastNumber: 7, numberValid: true, position: 9}},
+			control{kind: heartbeat, lastConsumerSeq: 7, seqValid: true, position: 9}},
 		{"NATS/1.0 100 Idle Heartbeat\r\nNats-Last-Consumer: 0\r\nNats-Last-Stream: 0\r\n\r\n",
-			control{kind: heartbeat, numberValid: true}},
+			control{kind: heartbeat, seqValid: true}},
 		{"NATS/1.0 100 FlowControl Request\r\n\r\n", control{kind: heartbeat}},
 		{"NATS/1.0 408 Request Timeout\r\nNats-Pending-Messages: 3\r\nNats-Pending-Bytes: 9\r\n\r\n",
 			control{kind: requestEnded}},
@@ -67,7 +67,7 @@ func FuzzControl(f *testing.F) {
 		if (c.kind == requestEnded || c.kind == requestFull) && status != "408" && status != "409" {
 			t.Errorf("status %q ends a request", status)
 		}
-		if c.bytesLeft < 0 || c.bytesLeft > 0 && c.kind != requestFull || c.lastNumber > 0 && c.kind != heartbeat {
+		if c.bytesLeft < 0 || c.bytesLeft > 0 && c.kind != requestFull || c.lastConsumerSeq > 0 && c.kind != heartbeat {
 			t.Errorf("%q: %+v", block, c)
 		}
 	})

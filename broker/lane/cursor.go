@@ -1,6 +1,6 @@
 package lane
 
-// Cursor records the messages that were read, in order, and which of them have arrived: see "Terms" in the package
+// Cursor records the sequence of each message read, and whether the message has arrived: see "Terms" in the package
 // documentation. It uses 16 bytes for each message from the oldest message that has not arrived to the last one read.
 //
 // It is not safe for concurrent use. The zero Cursor is ready to use.
@@ -11,7 +11,7 @@ type Cursor struct {
 	resets          uint32 // number of calls of Reset; a mark from before the last call is ignored
 	arrivedThrough  uint64 // all messages up to this sequence have arrived
 	outOfOrderCount int    // number of messages that arrived before an older message, and are still in the lane
-	urgentCount     int    // number of those messages that must be deleted soon
+	urgentCount     int    // number of those out-of-order messages that must be deleted soon
 }
 
 // slot is the record of one message.
@@ -35,7 +35,7 @@ type Mark struct {
 	resets uint32 // see Cursor
 }
 
-// Begin records that a message was read. Each sequence must be higher than the last one.
+// Begin records that a message was read. The sequence must be higher than that of the previous call.
 func (c *Cursor) Begin(seq uint64) Mark {
 	if c.next-c.first == uint64(len(c.slots)) {
 		c.grow()
@@ -54,13 +54,13 @@ func (c *Cursor) grow() {
 	c.slots = slots
 }
 
-// Void returns a mark that Done ignores, for a message from another history.
-func (c *Cursor) Void() Mark { return Mark{resets: c.resets - 1} }
+// VoidMark returns a mark that Done ignores, for a message that the cursor does not record.
+func (c *Cursor) VoidMark() Mark { return Mark{resets: c.resets - 1} }
 
 // Done records that a message has arrived. A mark from before a reset is ignored.
 func (c *Cursor) Done(m Mark) { c.end(m, stateArrived) }
 
-// DoneUrgent is like Done, for a message that must be deleted soon, because its repetition after a crash is costly.
+// DoneUrgent is like Done, for a message that must be deleted soon, because a duplicate after a crash would be costly.
 func (c *Cursor) DoneUrgent(m Mark) { c.end(m, stateUrgent) }
 
 // end records that a message has arrived, and sets its state to s.
@@ -79,7 +79,7 @@ func (c *Cursor) end(m Mark, s state) {
 	}
 }
 
-// count adds n to the counts of messages that arrived before an older message, for messages in state s.
+// count adds n to the counts that include messages in state s.
 func (c *Cursor) count(s state, n int) {
 	switch s {
 	case stateUrgent:
@@ -90,7 +90,8 @@ func (c *Cursor) count(s state, n int) {
 	}
 }
 
-// ArrivedThrough returns the sequence up to which all messages have arrived, or zero if there is none.
+// ArrivedThrough returns the sequence up to which all messages have arrived, or zero until the first recorded message
+// has arrived.
 func (c *Cursor) ArrivedThrough() uint64 { return c.arrivedThrough }
 
 // Span returns the number of messages from the oldest message that has not arrived to the last one read.
@@ -103,8 +104,8 @@ func (c *Cursor) OutOfOrder() int { return c.outOfOrderCount }
 // Urgent returns the number of messages, among those that OutOfOrder counts, that must be deleted soon.
 func (c *Cursor) Urgent() int { return c.urgentCount }
 
-// TakeOutOfOrder returns the sequences of at most limit messages that arrived before an older message. From then on,
-// these messages count as deleted from the lane, and are not returned again.
+// TakeOutOfOrder returns the sequences of at most limit messages that arrived before an older message. The cursor then
+// treats these messages as deleted from the lane, and does not return them again.
 func (c *Cursor) TakeOutOfOrder(limit int) []uint64 {
 	return c.take(min(limit, c.outOfOrderCount), stateArrived)
 }
@@ -143,7 +144,7 @@ func (c *Cursor) PutBack(sequences []uint64) {
 	}
 }
 
-// Reset removes all records. It is called when the stream has another history.
+// Reset removes all records. The owner calls Reset when the stream has a new history.
 func (c *Cursor) Reset() {
 	*c = Cursor{resets: c.resets + 1}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// cursorModel is a simple cursor without a bound of its memory.
+// cursorModel is a simple cursor whose memory grows without bound.
 type cursorModel struct {
 	seqs    []uint64
 	arrived map[uint64]bool
@@ -57,7 +57,7 @@ func TestCursorModel(t *testing.T) {
 			}
 			var open, stale []entry
 			seq := uint64(rng.IntN(3))
-			limit := 1 << rng.IntN(8) // of open messages: smaller than, equal to and larger than the ring
+			limit := 1 << rng.IntN(8) // maximum number of open messages: below, at and above the length of the ring
 			for range 1000 {
 				switch r := rng.IntN(100); {
 				case r < 50 && len(open) < limit:
@@ -177,7 +177,7 @@ func TestCursorTakeOutOfOrder(t *testing.T) {
 	c.Done(open)
 	c.check(t, 7, 0, 0)
 	c.Done(Mark{})
-	c.Done(c.Void())
+	c.Done(c.VoidMark())
 	c.check(t, 7, 0, 0)
 }
 

@@ -19,8 +19,8 @@ import (
 )
 
 // TestDisorderSkipsNothing publishes, commits, deletes in the middle, loses messages and heartbeats on the wire,
-// deletes or recreates the consumer, and restarts the server, in random order. The owner must read every message that
-// was not deleted once, in order. LANE_SEEDS is the number of random orders; the default is 10.
+// deletes or recreates the consumer, and restarts the server, in random order. The owner must read, once and in order,
+// every message that was not deleted. LANE_SEEDS is the number of random orders; the default is 10.
 func TestDisorderSkipsNothing(t *testing.T) {
 	natstest.Long(t)
 	seeds, err := strconv.ParseUint(cmp.Or(os.Getenv("LANE_SEEDS"), "10"), 10, 64)
@@ -35,7 +35,7 @@ func TestDisorderSkipsNothing(t *testing.T) {
 					d.step()
 					time.Sleep(time.Duration(d.rnd.IntN(3000)) * time.Millisecond)
 				}
-				d.share.Store(0)
+				d.lossPercent.Store(0)
 				d.burst(1)
 				time.Sleep(2 * time.Hour)
 				d.check()
@@ -53,11 +53,11 @@ type disorder struct {
 	last    int             // the last message published
 	removed map[string]bool // messages that were deleted in the middle
 
-	// Only the goroutine of the wire uses the fields below, except for share and hide.
-	loss    *rand.Rand
-	highest map[string]int // the highest number that each consumer has shown
-	share   atomic.Int64   // the percentage of messages from the server that get lost
-	hide    atomic.Bool    // messages of a recreated consumer get lost until their numbers continue the old count
+	// Only the goroutine of the wire uses the fields below, except for lossPercent and hide.
+	loss        *rand.Rand
+	highest     map[string]int // the highest consumer sequence that each consumer has shown
+	lossPercent atomic.Int64   // percentage of messages from the server that get lost
+	hide        atomic.Bool    // messages of a recreated consumer get lost until the old count continues
 }
 
 func newDisorder(t *testing.T, s *natstest.Server, seed uint64) *disorder {
@@ -73,7 +73,7 @@ func newDisorder(t *testing.T, s *natstest.Server, seed uint64) *disorder {
 
 func (d *disorder) lose(head, body string) bool {
 	if !isStored(head) {
-		return strings.Contains(body, "Idle Heartbeat") && d.loss.Int64N(100) < d.share.Load()
+		return strings.Contains(body, "Idle Heartbeat") && d.loss.Int64N(100) < d.lossPercent.Load()
 	}
 	reply := strings.Split(head[strings.Index(head, "$JS.ACK."):], ".")
 	consumer, number := reply[3], atoi(reply[6])
@@ -81,7 +81,7 @@ func (d *disorder) lose(head, body string) bool {
 		return true
 	}
 	d.highest[consumer] = number
-	return d.loss.Int64N(100) < d.share.Load()
+	return d.loss.Int64N(100) < d.lossPercent.Load()
 }
 
 // step is one random event.
@@ -108,9 +108,9 @@ func (d *disorder) step() {
 	case 5:
 		d.deleteConsumers()
 	case 6:
-		d.share.Store(d.rnd.Int64N(30))
+		d.lossPercent.Store(d.rnd.Int64N(30))
 	case 7:
-		d.share.Store(0)
+		d.lossPercent.Store(0)
 		if d.rnd.IntN(4) == 0 {
 			d.server.Restart(time.Duration(d.rnd.IntN(10_000)) * time.Millisecond)
 			time.Sleep(3 * time.Second)

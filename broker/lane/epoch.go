@@ -6,19 +6,20 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Epoch is the life of one consumer. The owner receives the epoch before the first item of the epoch. Items of the
-// previous epoch may still be in the channel at that time.
+// Epoch is the life of one consumer. The owner receives the epoch before the first item of the epoch. When the owner
+// receives the epoch, the channel of items may still hold items of the previous epoch.
 type Epoch struct {
 	Number uint64
 	// NewHistory means that the stream has another history than in the previous epoch: the stream was deleted and created
 	// again, restored, or truncated by a crash of its server. A sequence may now belong to another message, so the owner's
-	// cursor is invalid.
+	// cursor is invalid. NewHistory is also true in the reader's first epoch.
 	NewHistory bool
 	Info       Sample // taken after the consumer was created
 }
 
-// begin starts an epoch. It takes a sample of the stream, creates a consumer at the last message read, and takes
-// another sample. If the stream was replaced between the samples, the consumer would never deliver its messages.
+// begin starts an epoch. It takes a sample of the stream, creates a consumer that starts at the last message read, and
+// takes another sample. If the stream was replaced between the samples, begin returns ErrHistory, because the consumer
+// might never deliver the messages of the new stream.
 func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	stream, sample, err := r.requestState(ctx)
 	if err != nil {
@@ -28,7 +29,7 @@ func (r *Reader) begin(ctx context.Context) (*pull, error) {
 	if err := r.recognize(ctx, sample); err != nil {
 		return nil, err
 	}
-	// The messages below the first sequence were removed by an owner, after they had arrived, or by an operator.
+	// Messages below the first sequence had arrived and were then purged by an owner, or were purged by an operator.
 	k := &r.knowledge
 	k.next = max(k.next, info.State.FirstSeq, k.first, 1)
 	if !r.cfg.Sparse {
@@ -75,7 +76,7 @@ func (r *Reader) recognize(ctx context.Context, sample Sample) error {
 	}
 	k.newHistory = true // stays set until the owner has received an epoch
 	if !k.created.IsZero() {
-		r.cfg.Log.Warn("the stream has another history: starting at its first message", "stream", r.cfg.Stream,
+		r.cfg.Log.Warn("the stream has another history: the reader starts at its first message", "stream", r.cfg.Stream,
 			"created", sample.Created, "last", sample.LastSeq, "read", k.lastRead.Sequence)
 		k.first = 0
 	}

@@ -7,8 +7,8 @@ import "errors"
 var (
 	// ErrHistory is returned when the stream has another history: its sequences belong to other messages.
 	ErrHistory = errors.New("the stream has another history")
-	// ErrUnsure is returned when the stream appears older or shorter than when it was read. Either it was replaced, or a
-	// deposed leader answered. Take another sample later.
+	// ErrUnsure is returned when the stream appears older or shorter than when it was read. Either the stream was
+	// replaced, or a deposed leader answered. The caller takes another sample later.
 	ErrUnsure = errors.New("the stream appears older than when it was read: truncated, or a deposed leader answered")
 )
 

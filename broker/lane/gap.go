@@ -57,7 +57,7 @@ func runsOf(sequences []uint64) (rs runs) {
 	return rs
 }
 
-// skip returns seq, or the first sequence after the run that contains seq.
+// skip returns the first sequence, from seq on, that is in no run.
 func (rs runs) skip(seq uint64) uint64 {
 	i, _ := slices.BinarySearchFunc(rs, seq, func(r run, seq uint64) int { return cmp.Compare(r.last, seq) })
 	if i < len(rs) && rs[i].first <= seq {

@@ -91,7 +91,7 @@ func TestRecreatedConsumerOfIdleLane(t *testing.T) {
 }
 
 // TestRecreatedConsumerWithSameCount: the consumer was recreated, and so many of its messages were lost on the wire
-// that its count equals the reader's. No later message shows a gap, but the consumer's position in the stream shows it.
+// that its count equals the reader's. No later message shows the loss, but the consumer's position in the stream does.
 func TestRecreatedConsumerWithSameCount(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r, w, o := tenCommitted(t, s)

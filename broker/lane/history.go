@@ -33,9 +33,9 @@ const (
 )
 
 // Judge distinguishes histories. A stream that was created again has a later creation time. A stream that was restored
-// from a backup, or truncated by a loss of power, may have the same creation time, and new messages may have the
-// sequences of lost messages. Then the message at the sequence read last has another timestamp. If that message was
-// deleted or purged, Judge takes the histories for the same.
+// from a backup, or truncated by a loss of power, may have the same creation time, and its new messages may have the
+// sequences of lost messages. So Judge also compares the timestamp of the last message read. If that message was
+// deleted or purged, Judge returns SameHistory.
 //
 // A deposed leader may describe the stream as older or shorter than it is, until the leader notices that it was
 // deposed. So if a stream appears older or shorter, Judge returns OtherHistory only after quorumTimeout, and only if

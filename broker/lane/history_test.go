@@ -60,7 +60,8 @@ func TestResumesAfterPurge(t *testing.T) {
 	})
 }
 
-// TestConsumerDeleted: the consumer is deleted. The reader creates another at its position.
+// TestConsumerDeleted: the consumer is deleted. The reader creates another consumer, which starts at the last message
+// read.
 func TestConsumerDeleted(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)
@@ -107,8 +108,8 @@ func numbers(first, last int) (bodies []string) {
 }
 
 // TestTruncatedHistory: the stream is truncated, as after a loss of power: the test restores an earlier copy. The
-// message with the sequence read last has another timestamp, or is missing. The reader notices the truncation, and
-// reads the new messages.
+// message at the last sequence read has another timestamp, or is missing. The reader notices the truncation, and reads
+// the new messages.
 func TestTruncatedHistory(t *testing.T) {
 	for _, rewritten := range []int{0, 5, 10, 20} {
 		t.Run(fmt.Sprint(rewritten), func(t *testing.T) {
@@ -182,7 +183,7 @@ func TestAnotherHistoryIsNotForgotten(t *testing.T) {
 // failingConsumers is a JetStream that fails to create consumers.
 type failingConsumers struct {
 	jetstream.JetStream
-	times int // number of the next requests to fail
+	times int // number of requests that still fail
 }
 
 func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string,
@@ -194,8 +195,8 @@ func (f *failingConsumers) CreateConsumer(ctx context.Context, stream string,
 	return f.JetStream.CreateConsumer(ctx, stream, cfg)
 }
 
-// TestBlockedReaderSeesLoss: the connection is lost while the owner takes nothing. The owner must not commit its
-// messages any more, because the server may come back with another history.
+// TestBlockedReaderSeesLoss: the connection is lost while the owner takes nothing. The owner must not commit any more,
+// because the server may come back with another history.
 func TestBlockedReaderSeesLoss(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		r := newRig(t, s)

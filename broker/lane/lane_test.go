@@ -192,7 +192,7 @@ func (o *owner) take(n int) {
 		if !ok {
 			return
 		}
-		o.Took(it)
+		o.Release(it)
 		o.mu.Lock()
 		o.got = append(o.got, string(it.Data))
 		o.stored = append(o.stored, it.Message)

@@ -24,9 +24,9 @@ type Message struct {
 	Undecodable bool // the message has headers that cannot be decoded
 	Data        []byte
 	Size        int    // bytes on the wire: subject, headers and body
-	Pending     uint64 // number of messages after this one in the stream when the server sent it
+	Pending     uint64 // number of messages of the lane after this one in the stream when the server sent it
 
-	number uint64 // the consumer's number of the message, counted from one
+	consumerSeq uint64 // see "The reader skips no message" in the package documentation
 }
 
 // Incoming returns the message in the form that package message parses. A caller that read only the headers must set
@@ -52,8 +52,8 @@ func (m Message) BodySize() int {
 	return int(n)
 }
 
-// parseStored parses a message that arrived at the reader's inbox as a stored message. Ok is false if the message is
-// not a stored message of the consumer. A stored message meets two conditions:
+// parseStored parses a message from the reader's inbox. Ok is false if the message is not a stored message that the
+// consumer delivered. A stored message meets two conditions:
 //
 //   - Its subject is not below the inbox. Clients can publish to an inbox, but only the server delivers messages with
 //     another subject to the inbox.
@@ -105,5 +105,5 @@ func parseReply(reply string) (source, Message, bool) {
 		}
 		n[i], reply = v, rest
 	}
-	return from, Message{Sequence: n[0], number: n[1], At: time.Unix(0, int64(n[2])).UTC(), Pending: n[3]}, true
+	return from, Message{Sequence: n[0], consumerSeq: n[1], At: time.Unix(0, int64(n[2])).UTC(), Pending: n[3]}, true
 }

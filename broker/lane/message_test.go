@@ -11,7 +11,7 @@ import (
 // TestParseReply parses the reply subjects of all server versions, and subjects that are not reply subjects.
 func TestParseReply(t *testing.T) {
 	const nanos = 1732060800123456789
-	want := Message{Sequence: 42, number: 7, At: time.Unix(0, nanos).UTC(), Pending: 3}
+	want := Message{Sequence: 42, consumerSeq: 7, At: time.Unix(0, nanos).UTC(), Pending: 3}
 	for _, tt := range []struct {
 		name  string
 		reply string
@@ -38,7 +38,7 @@ func TestParseReply(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, ok, tt.ok)
 			continue
 		}
-		if ok && (got.Sequence != want.Sequence || got.number != want.number || !got.At.Equal(want.At) ||
+		if ok && (got.Sequence != want.Sequence || got.consumerSeq != want.consumerSeq || !got.At.Equal(want.At) ||
 			got.Pending != want.Pending) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, want)
 		}
@@ -60,16 +60,16 @@ func FuzzReply(f *testing.F) {
 		if !ok {
 			return
 		}
-		if s.At.UnixNano() < 0 || s.Sequence > 1<<63-1 || s.number > 1<<63-1 {
+		if s.At.UnixNano() < 0 || s.Sequence > 1<<63-1 || s.consumerSeq > 1<<63-1 {
 			t.Fatalf("%q gives %+v", reply, s)
 		}
 		for _, rewritten := range []string{
-			fmt.Sprintf("S.c.1.%d.%d.%d.%d", s.Sequence, s.number, s.At.UnixNano(), s.Pending),
-			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d", s.Sequence, s.number, s.At.UnixNano(), s.Pending),
-			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d.rnd", s.Sequence, s.number, s.At.UnixNano(), s.Pending),
+			fmt.Sprintf("S.c.1.%d.%d.%d.%d", s.Sequence, s.consumerSeq, s.At.UnixNano(), s.Pending),
+			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d", s.Sequence, s.consumerSeq, s.At.UnixNano(), s.Pending),
+			fmt.Sprintf("_.H.S.c.1.%d.%d.%d.%d.rnd", s.Sequence, s.consumerSeq, s.At.UnixNano(), s.Pending),
 		} {
 			_, again, ok := parseReply(rewritten)
-			if !ok || again.Sequence != s.Sequence || again.number != s.number || !again.At.Equal(s.At) ||
+			if !ok || again.Sequence != s.Sequence || again.consumerSeq != s.consumerSeq || !again.At.Equal(s.At) ||
 				again.Pending != s.Pending {
 				t.Fatalf("%q is parsed to %+v, but %q to %+v, %v", reply, s, rewritten, again, ok)
 			}

@@ -24,7 +24,7 @@ const (
 	ConsumerPrefix = "delaybroker-"
 )
 
-// pull is the life of one consumer.
+// pull holds the consumer of one epoch and the requests to that consumer.
 type pull struct {
 	r         *Reader
 	name      string // of the consumer
@@ -35,14 +35,14 @@ type pull struct {
 
 	maxMessageBytes int // bytes of a request that has room for any message of the stream
 
-	lastNumber    uint64    // the consumer's number of its last message
-	nextIsLarge   bool      // the next message does not fit into the reader's buffer
-	tail          bool      // no message follows the last one in the stream
-	pending       uint64    // number of messages that follow the last one in the stream
-	inBatchWindow bool      // messages collect at the tail: the reader sends no request until the window ends
-	hasAnswered   bool      // the consumer has answered, so that a request with a slow heartbeat may follow
-	comparedAt    time.Time // when the reader last asked the leader for messages that the consumer lacks
-	lackingSince  time.Time // the time since which the consumer has lacked a message; zero if it lacks none
+	lastConsumerSeq uint64    // consumer sequence of the last message read
+	nextIsLarge     bool      // the next message does not fit into the reader's buffer
+	tail            bool      // no message of the lane follows the last message read
+	pending         uint64    // number of messages of the lane that follow the last message read
+	inBatchWindow   bool      // messages collect at the tail: the reader sends no request until the window ends
+	hasAnswered     bool      // the consumer has answered, so that a request with a slow heartbeat may follow
+	comparedAt      time.Time // when the reader last asked the leader for messages that the consumer lacks
+	lackingSince    time.Time // the time since which the consumer has lacked a message; zero if it lacks none
 }
 
 func newPull(r *Reader, info *jetstream.StreamInfo, start uint64) *pull {
@@ -110,7 +110,7 @@ func (p *pull) run(ctx context.Context) error {
 		return err
 	}
 	receivedAt := time.Now()
-	timeout := p.silenceTimeout() // of the timer
+	timeout := p.silenceTimeout() // the timeout with which silence runs
 	silence := time.NewTimer(timeout)
 	defer silence.Stop()
 	windowEnd := time.NewTimer(0)
@@ -167,18 +167,18 @@ func (p *pull) run(ctx context.Context) error {
 // the position in the stream and not on the last request: if several requests are open, a request with a quick
 // heartbeat may end before a request with a slow heartbeat.
 func (p *pull) silenceTimeout() time.Duration {
-	heartbeat, _ := p.watch()
+	heartbeat, _ := p.requestTimes()
 	return heartbeat * 5 / 2
 }
 
-// watch returns the heartbeat and the lifetime of the next request. The server does not answer a request without
-// permission, and the reader notices the missing answer only when the request's lifetime ends. So requests are short
-// until a message or a heartbeat has arrived from the consumer.
-func (p *pull) watch() (heartbeat, expires time.Duration) {
+// requestTimes returns the heartbeat and the lifetime of the next request. If the user has no permission to pull, the
+// server does not answer, and the reader notices that only when the request's lifetime ends. So the lifetime is short
+// until a message or a heartbeat has come from the consumer.
+func (p *pull) requestTimes() (heartbeat, expires time.Duration) {
 	if !p.hasAnswered {
 		return quickHeartbeat, 2 * time.Second
 	}
-	return Watch(p.r.cfg.Delay, p.tail, p.clustered)
+	return requestTimes(p.r.cfg.Delay, p.tail, p.clustered)
 }
 
 // ask sends a request for another batch, if a request is needed. Near the tail of a lane with a batch window, only one
@@ -189,7 +189,7 @@ func (p *pull) ask() error {
 	if !ok || p.inBatchWindow || p.requests.covers(p.pending) || noWait && p.requests.anyOpen() {
 		return nil
 	}
-	heartbeat, expires := p.watch()
+	heartbeat, expires := p.requestTimes()
 	return p.requests.send(p.r.cfg.Conn, p.r.api.API+".CONSUMER.MSG.NEXT."+p.r.cfg.Stream+"."+p.name, place,
 		body{Batch: pullBatch, MaxBytes: p.bytes(), NoWait: noWait, Expires: expires, Heartbeat: heartbeat})
 }
@@ -210,10 +210,10 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	if !ok {
 		return p.control(ctx, q, m)
 	}
-	if s.number != p.lastNumber+1 {
+	if s.consumerSeq != p.lastConsumerSeq+1 {
 		return errLost
 	}
-	p.lastNumber = s.number
+	p.lastConsumerSeq = s.consumerSeq
 	p.hasAnswered = true
 	p.nextIsLarge = p.nextIsLarge && s.Size > p.r.cfg.Buffer/2
 	p.lackingSince = time.Time{}
@@ -226,7 +226,7 @@ func (p *pull) receive(ctx context.Context, m *nats.Msg) error {
 	return p.r.accept(ctx, s)
 }
 
-// control handles a control message for a request, which may be forged. It ignores a message for an earlier request in
+// control handles m, a control message for q that may be forged. It ignores a control message for an earlier request in
 // the same place.
 func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	if m.Subject != q.reply {
@@ -236,7 +236,7 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	switch {
 	case c.kind == noControl:
 		return nil
-	case c.kind == heartbeat && c.numberValid && c.lastNumber != p.lastNumber:
+	case c.kind == heartbeat && c.seqValid && c.lastConsumerSeq != p.lastConsumerSeq:
 		return errLost
 	case c.kind == heartbeat:
 		p.hasAnswered = true
@@ -244,7 +244,7 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 	case c.kind == requestFull && (c.bytesLeft == 0 || c.bytesLeft >= p.maxMessageBytes):
 		return errTooSmall // the next epoch reads the stream's limit again
 	case c.kind == requestFull:
-		// If fewer bytes were left, another request may have room.
+		// If less than a whole buffer was unused, the next request may have room for the message.
 		p.nextIsLarge = p.nextIsLarge || c.bytesLeft >= p.r.cfg.Buffer
 	case c.kind == consumerEnded:
 		return fmt.Errorf("the server ended the consumer: %s", c.status)
@@ -257,9 +257,10 @@ func (p *pull) control(ctx context.Context, q *request, m *nats.Msg) error {
 // mustCompare reports whether the reader must ask the leader, after a heartbeat, whether the consumer lacks a message.
 //
 // It must ask if the consumer has skipped sequences: its position is after sequences that the reader has not read.
-// Either those messages were deleted, or the server created the consumer again, the first messages were lost on the
-// wire, and the count matches by chance. In a cluster, the reader must also ask if the consumer is idle although
-// messages follow the last one. At the tail of a cluster's lane, it must ask every compareInterval.
+// Usually the messages with these sequences were deleted. But the server may also have created the consumer again: if
+// its first messages were lost on the wire, its consumer sequence may be the expected one by chance. In a cluster, the
+// reader must also ask if the consumer is idle although messages follow the last message read. At the tail of a
+// cluster's lane, it must ask every compareInterval.
 func (p *pull) mustCompare(skipped bool, now time.Time) bool {
 	return skipped || p.clustered && (!p.tail || !p.lackingSince.IsZero() || now.Sub(p.comparedAt) >= compareInterval)
 }

@@ -64,7 +64,7 @@ type knowledge struct {
 
 // ReaderConfig is the configuration of a reader.
 type ReaderConfig struct {
-	Conn      *nats.Conn // used only for reading: a large pull would delay other answers
+	Conn      *nats.Conn // a separate connection, because a large pull would delay the answers to other requests
 	JetStream jetstream.JetStream
 	APIPrefix string // prefix of JetStream's API: "$JS.API", or that of a domain or an account's import
 	Inbox     string // prefix of reply subjects, such as "_INBOX"
@@ -106,11 +106,11 @@ func NewReader(cfg ReaderConfig) *Reader {
 // items. It must not commit before it has received the current epoch. The channel is never closed.
 func (r *Reader) Epochs() <-chan Epoch { return r.epochs }
 
-// Items delivers the messages in order. The owner must call Took for each of them. The channel is never closed.
+// Items delivers the messages in order. The owner must call Release for each of them. The channel is never closed.
 func (r *Reader) Items() <-chan Item { return r.items }
 
-// Took frees the bytes of an item. The owner calls Took after it has received the item.
-func (r *Reader) Took(it Item) {
+// Release frees the bytes of an item. The owner calls Release after it has received the item.
+func (r *Reader) Release(it Item) {
 	r.itemBytes.Add(-int64(it.Size))
 	select {
 	case r.takenSignal <- struct{}{}:
@@ -198,7 +198,7 @@ func (r *Reader) report(ctx context.Context, o *outage, err error) {
 	}
 }
 
-// wait waits for the backoff, or until the connection is re-established.
+// wait waits until the backoff has passed and there is a connection, or until a lost connection is back.
 func (r *Reader) wait(ctx context.Context, backoff time.Duration) {
 	timer := time.NewTimer(backoff)
 	defer timer.Stop()

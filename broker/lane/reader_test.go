@@ -62,8 +62,8 @@ func TestOneConsumerIsEnough(t *testing.T) {
 	}
 }
 
-// TestFrom: the reader starts at the first message of the stream, for any cursor of the previous owner, because the
-// leader has purged the committed messages. A cursor above the leader's last sequence is of another history.
+// TestFrom: the reader starts at the first message of the stream, for any cursor of the previous owner. A cursor above
+// the first sequence belongs to another history: the leader does not have that commit.
 func TestFrom(t *testing.T) {
 	for _, from := range []uint64{0, 1, 4, 5, 10, 11, 12, 1000} {
 		t.Run(fmt.Sprint(from), func(t *testing.T) {

@@ -23,28 +23,30 @@ const (
 // The reader receives messages only while a request is open. The server reports the end of a request, except in one
 // case: if messages use up the bytes of a request exactly, the request ends without a report, even if more messages
 // were requested (nats-server, consumer.nextWaiting). A reader that relied on the server's reports would then wait for
-// messages that never come. At the tail of a lane, the reader would miss heartbeats only after 25 minutes.
+// messages that never come. At the tail of a lane, the reader would notice the missing heartbeats only after 25
+// minutes.
 //
-// The server distributes the messages over its open requests in turn. So each request has its own subscription, which
-// identifies the request of a message. The reader counts the messages and bytes of each request as the server does.
+// The server distributes the messages over a consumer's open requests in turn. So each request has its own
+// subscription, which identifies the request of a message. The reader counts the messages and bytes of each request as
+// the server does.
 type requests struct {
 	inbox      string // with the final dot; each request appends its place and its number
 	places     [maxRequests]request
 	lastNumber int // of the last request
 }
 
-// request is a place for one request at a time.
+// request is a place of requests. It holds at most one request at a time.
 type request struct {
 	sub            *nats.Subscription
 	reply          string // subject of the control messages for the request
-	messagesLeft   int    // messages that may still arrive
+	messagesLeft   int    // number of messages that the server may still send
 	bytesRequested int
-	bytesLeft      int  // bytes that may still arrive
+	bytesLeft      int  // number of bytes that the server may still send
 	quick          bool // the request has quickHeartbeat
 	noWait         bool // see body
 }
 
-// open reports whether another message may arrive for the request.
+// open reports whether the server may still send a message for the request.
 func (q *request) open() bool { return q.messagesLeft > 0 && q.bytesLeft > 0 }
 
 // halfUsed reports whether at least half of the request is used. If large is true, the request has room for only one
@@ -95,7 +97,7 @@ func (rs *requests) endAll() {
 // should send a request in three cases: no request is open, the only open request is half used or, before the tail, no
 // open request has a quick heartbeat.
 func (rs *requests) nextPlace(tail, large bool) (place int, ok bool) {
-	open, fresh, quick := 0, false, tail // fresh: an open request is not half used
+	open, fresh, quick := 0, false, tail // fresh: an open request is less than half used
 	place = -1
 	for i := range rs.places {
 		switch q := &rs.places[i]; {

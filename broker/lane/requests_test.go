@@ -122,7 +122,7 @@ func TestScanUsedUpExactly(t *testing.T) {
 				store(900_000)
 			}
 			store(last)
-			store(0) // after the batch
+			store(0) // the first message after the batch
 		}
 		fill(500_000)
 		free := scanBytes - r.sizeOf(5)

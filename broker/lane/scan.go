@@ -19,7 +19,7 @@ import (
 
 const (
 	scanBatch = 1000
-	scanBytes = 4 << 20 // bytes of one batch, unless one message may be larger
+	scanBytes = 4 << 20 // bytes of one batch; if messages may be larger, a batch has room for one message
 	// scanTimeout is the timeout of the next message, or of the report that there is none.
 	scanTimeout = 5 * time.Second
 	// createTimeout is the timeout of one request to create a consumer. The request is repeated once, because a leader
@@ -30,7 +30,7 @@ const (
 
 // Scan reads the messages of a stream once, for an observer such as an operator. No stored message can end a scan,
 // because a stored message is recognized by its reply subject, which the server sets. If a message is lost on the wire,
-// the scan ends with an error, unlike a [Reader]. The caller may scan again.
+// the scan ends with an error, and the caller may scan again; a [Reader] continues.
 type Scan struct {
 	Conn      *nats.Conn
 	JetStream jetstream.JetStream
@@ -40,7 +40,7 @@ type Scan struct {
 
 	Filters     []string  // subjects, which must not overlap; empty for all
 	From        uint64    // the first sequence; zero for the beginning
-	Since       time.Time // if From is zero: messages stored earlier are left out; zero for the beginning
+	Since       time.Time // if From is zero: the scan leaves out messages stored before Since; zero for the beginning
 	To          uint64    // the last sequence; zero for the end
 	HeadersOnly bool      // without bodies: see Message.BodySize
 	Batch       int       // messages in one batch, at most scanBatch; zero means scanBatch
@@ -139,12 +139,12 @@ func (s Scan) create(ctx context.Context, name string) (*jetstream.ConsumerInfo,
 // batches sends the requests of a scan, one after the other.
 type batches struct {
 	Scan
-	name       string             // of the consumer
-	take       func(Message) bool // reports whether the caller wants more messages
-	subject    string             // of the requests
-	inbox      string             // with the final dot; each batch appends its own token
-	msgs       chan *nats.Msg
-	lastNumber uint64 // the consumer's number of its last message
+	name            string             // of the consumer
+	take            func(Message) bool // reports whether the caller wants more messages
+	subject         string             // of the requests
+	inbox           string             // with the final dot; each batch appends its own token
+	msgs            chan *nats.Msg
+	lastConsumerSeq uint64 // consumer sequence of the last message read
 }
 
 func (s Scan) batch() int { return min(cmp.Or(s.Batch, scanBatch), scanBatch) }
@@ -160,7 +160,7 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 	defer silence.Stop()
 	var retry <-chan time.Time // set while the last request has reached no server
 	timeoutErr := errUnanswered
-	for got := 0; got < b.batch() && bytesLeft > 0; { // the server does not report an end by zero bytes
+	for got := 0; got < b.batch() && bytesLeft > 0; { // the server sends no report when the bytes are used up
 		select {
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
@@ -186,10 +186,10 @@ func (b *batches) next(ctx context.Context, token string) (more bool, err error)
 			if !ok {
 				continue
 			}
-			if s.number != b.lastNumber+1 {
+			if s.consumerSeq != b.lastConsumerSeq+1 {
 				return false, errLost
 			}
-			b.lastNumber = s.number
+			b.lastConsumerSeq = s.consumerSeq
 			got++
 			bytesLeft -= m.Size()
 			if b.To > 0 && s.Sequence > b.To || !b.take(s) || b.To > 0 && s.Sequence == b.To {

@@ -7,7 +7,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-func TestWatch(t *testing.T) {
+func TestRequestTimes(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, tt := range []struct {
 		name               string
@@ -27,7 +27,7 @@ func TestWatch(t *testing.T) {
 		{"just at a minute", 4 * time.Minute, true, true, time.Minute, 4 * time.Minute},
 		{"never over a minute", 30 * day, true, true, time.Minute, 4 * time.Minute},
 	} {
-		heartbeat, expires := Watch(tt.delay, tt.tail, tt.clustered)
+		heartbeat, expires := requestTimes(tt.delay, tt.tail, tt.clustered)
 		if heartbeat != tt.heartbeat || expires != tt.expires {
 			t.Errorf("%s: %s, %s; want %s, %s", tt.name, heartbeat, expires, tt.heartbeat, tt.expires)
 		}

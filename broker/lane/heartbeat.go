@@ -5,8 +5,8 @@ import "time"
 // quickHeartbeat is the heartbeat of a consumer before the tail of a lane.
 const quickHeartbeat = time.Second
 
-// Watch returns the heartbeat that a reader requests from its consumer, and the lifetime of the request. The reader
-// notices a consumer that disappears silently after two and a half heartbeats.
+// requestTimes returns the heartbeat that a reader requests from its consumer, and the lifetime of the request. If a
+// consumer disappears silently, the reader notices that after two and a half heartbeats.
 //
 // Before the tail of a lane, the next message may be due at any moment. At the tail, no message can be due before the
 // lane's delay has passed, so the heartbeat may be a fraction of the delay. A heartbeat every second on each of forty
@@ -21,7 +21,7 @@ const quickHeartbeat = time.Second
 //
 // In a cluster, two and a half heartbeats are shorter than the delay of any lane of at least 3 s, so the loss of a
 // consumer makes no message of such a lane late. In a shorter lane, the loss makes a message late by at most 2.5 s.
-func Watch(delay time.Duration, tail, clustered bool) (heartbeat, expires time.Duration) {
+func requestTimes(delay time.Duration, tail, clustered bool) (heartbeat, expires time.Duration) {
 	if !tail {
 		return quickHeartbeat, 30 * time.Second
 	}
