@@ -76,8 +76,8 @@ var mutants = []mutant{
 		edits: map[string][]string{
 			"broker/lane/gap.go": {"case stored.Sequence < seq:\n\t\treturn false, errLost\n",
 				"case stored.Sequence < seq:\n\t\treturn true, nil\n"},
-			"broker/lane/pull.go": {"if s.number != p.lastNumber+1 {",
-				"if s.number <= p.lastNumber {\n\t\treturn nil\n\t}\n\tif s.number != p.lastNumber+1 {"},
+			"broker/lane/pull.go": {"if s.consumerSeq != p.lastConsumerSeq+1 {",
+				"if s.number <= p.lastNumber {\n\t\treturn nil\n\t}\n\tif s.consumerSeq != p.lastConsumerSeq+1 {"},
 		},
 		scenario: createdAgain, want: history.Lost,
 	},
