@@ -24,7 +24,7 @@ func (l leaderless) Ask(ctx context.Context, subject string, request, answer any
 	if _, single := request.(map[string]string); single {
 		return l.Asker.Ask(ctx, subject, request, answer)
 	}
-	pages := &natstest.Pages{All: []string{`{"total":1,"missing":["` + l.stream + `"]}`}}
+	pages := &natstest.Pages{Answers: []string{`{"total":1,"missing":["` + l.stream + `"]}`}}
 	return pages.Ask(ctx, subject, map[string]int{"offset": 0}, answer)
 }
 

@@ -159,7 +159,7 @@ func TestManyStreams(t *testing.T) {
 // TestStreamsAway: a stream without a leader is listed by name only. The lookup then uses the stream's last known
 // subjects. If they were never known, the stream may listen on any subject.
 func TestStreamsAway(t *testing.T) {
-	p := &natstest.Pages{All: []string{
+	p := &natstest.Pages{Answers: []string{
 		`{"total":2,"streams":[{"config":{"name":"A","subjects":["a"]}},{"config":{"name":"B","subjects":["b"]}}]}`,
 		`{"total":3,"streams":[{"config":{"name":"A","subjects":["a"]}}],"missing":["A"]}`,
 		`{"total":3,"missing":["B"]}`,

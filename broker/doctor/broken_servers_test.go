@@ -89,7 +89,7 @@ var brokenServers = []diagnosis{
 
 // TestDoctorOnServers: doctor reports that JetStream does not answer, or has no room.
 func TestDoctorOnServers(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	for _, d := range brokenServers {
 		d.play(t, d.judge)
 	}
@@ -98,7 +98,7 @@ func TestDoctorOnServers(t *testing.T) {
 // TestDoctorOnRights: the finding names the missing permission of the broker's user, with its subject. Doctor waits for
 // no timeout.
 func TestDoctorOnRights(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	const grantAdvice = "grant the broker's user these subjects"
 	publish := func(p server.SubjectPermission) server.Permissions { return server.Permissions{Publish: &p} }
 	for _, d := range []diagnosis{
@@ -108,25 +108,26 @@ func TestDoctorOnRights(t *testing.T) {
 		{situation{name: "no request for its own user", rights: publish(server.SubjectPermission{
 			Allow: []string{"orders.>"},
 		})}, "rights", Critical, "Publish to $JS.API.STREAM.LIST", grantAdvice},
-		{situation{name: "no purge of one stream", rights: natstest.Denied("$JS.API.STREAM.PURGE.DELAY_5s")},
+		{situation{name: "no purge of one stream", rights: natstest.DenyPublish("$JS.API.STREAM.PURGE.DELAY_5s")},
 			"rights", Critical, "refused: Publish to $JS.API.STREAM.PURGE.DELAY_5s", grantAdvice},
 		{situation{name: "no request about one stream",
-			rights: natstest.Denied("$JS.API.*.*.DELAY_5s", "$JS.API.STREAM.INFO.DELAY_5s")},
+			rights: natstest.DenyPublish("$JS.API.*.*.DELAY_5s", "$JS.API.STREAM.INFO.DELAY_5s")},
 			"rights", Critical, "Publish to $JS.API.STREAM.INFO.DELAY_5s", grantAdvice},
-		{situation{name: "no hops", rights: natstest.Denied("delaysys.>")},
+		{situation{name: "no hops", rights: natstest.DenyPublish("delaysys.>")},
 			"rights", Critical, "refused: Publish to delaysys.", grantAdvice},
 		{situation{name: "no answers", rights: server.Permissions{
 			Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}},
 		}}, "rights", Critical, "Subscription to _INBOX.", grantAdvice},
-		{situation{name: "no request that only doctor sends", rights: natstest.Denied("$JS.API.INFO")},
+		{situation{name: "no request that only doctor sends", rights: natstest.DenyPublish("$JS.API.INFO")},
 			"rights", Skipped, "doctor may not request $JS.API.INFO", operatorAdvice},
-		{situation{name: "no reading of timers ahead", rights: natstest.Denied("$JS.API.DIRECT.GET.>"), set: func(sc *scene) {
-			sc.cfg.Timers = true
-		}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
+		{situation{name: "no reading of timers ahead", rights: natstest.DenyPublish("$JS.API.DIRECT.GET.>"),
+			set: func(sc *scene) {
+				sc.cfg.Timers = true
+			}}, "rights", Warn, "Publish to $JS.API.DIRECT.GET.DELAY_TIMERS",
 			"grant the broker's user this subject, so that many due timers cost less"},
 	} {
 		configure := d.set
-		d.user, d.set = natstest.Tried, func(sc *scene) {
+		d.user, d.set = natstest.LimitedUser, func(sc *scene) {
 			if configure != nil {
 				configure(sc)
 			}
@@ -139,8 +140,8 @@ func TestDoctorOnRights(t *testing.T) {
 // TestDoctorAsAnother: if doctor and the broker have different users, the user of doctor does not need the broker's
 // permissions.
 func TestDoctorAsAnother(t *testing.T) {
-	commandsDenied := natstest.Denied("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
-	infoDenied := natstest.Denied("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
+	commandsDenied := natstest.DenyPublish("$JS.API.STREAM.PURGE.*", "delaysys.owners.>", "delaysys.pauses")
+	infoDenied := natstest.DenyPublish("$JS.API.STREAM.PURGE.*", "$JS.API.INFO")
 	for _, tt := range []struct {
 		name           string
 		rights         server.Permissions
@@ -149,13 +150,14 @@ func TestDoctorAsAnother(t *testing.T) {
 		detail, advice string
 	}{
 		{"another user", commandsDenied, "all", Fine,
-			"tried differs from the running brokers' user (all), and may not use pause and resume", ""},
+			"limited differs from the running brokers' user (all), and may not use pause and resume", ""},
 		{"another user, who may not send all requests", infoDenied, "all", Skipped, "doctor may not request $JS.API.INFO",
 			operatorAdvice},
-		{"the broker's user", natstest.Denied("$JS.API.STREAM.PURGE.*"), natstest.Tried, Critical, "$JS.API.STREAM.PURGE.*",
+		{"the broker's user", natstest.DenyPublish("$JS.API.STREAM.PURGE.*"), natstest.LimitedUser, Critical,
+			"$JS.API.STREAM.PURGE.*",
 			"grant the broker's user these subjects"},
 	} {
-		situation{name: tt.name, rights: tt.rights, user: natstest.Tried, set: func(sc *scene) {
+		situation{name: tt.name, rights: tt.rights, user: natstest.LimitedUser, set: func(sc *scene) {
 			sc.serve(nats.UserInfo(tt.brokerUser, tt.brokerUser))
 		}}.play(t, func(t *testing.T, findings []Finding) {
 			found := false

@@ -151,7 +151,7 @@ var brokenStreams = []diagnosis{
 
 // TestDoctorOnStreams: doctor reports that streams are missing or changed, or belong to another broker.
 func TestDoctorOnStreams(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	for _, d := range brokenStreams {
 		d.play(t, d.judge)
 	}

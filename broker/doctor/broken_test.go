@@ -39,7 +39,7 @@ func (d diagnosis) judge(t *testing.T, found []Finding) {
 // TestDoctorOnBrokers: doctor reports that no broker delivers, two brokers deliver from one lane, or a broker cannot
 // deliver.
 func TestDoctorOnBrokers(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	for _, d := range []diagnosis{
 		{situation{name: "no broker runs", set: func(sc *scene) {
 			sc.provision()
@@ -72,14 +72,14 @@ func TestDoctorOnBrokers(t *testing.T) {
 			sc.serve()
 		}}, "lanes", Critical, "every message is delivered twice",
 			"set the same DELAY_SECRET for both: each rejects the other's seals"},
-		{situation{name: "a broker that may not read", rights: natstest.Denied("$JS.API.CONSUMER.CREATE.DELAY_5s.>"),
+		{situation{name: "a broker that may not read", rights: natstest.DenyPublish("$JS.API.CONSUMER.CREATE.DELAY_5s.>"),
 			set: func(sc *scene) {
-				sc.launch(nats.UserInfo(natstest.Tried, natstest.Tried))
+				sc.launch(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
 				time.Sleep(time.Minute)
 			}}, "rights", Critical, " was refused on its connection to read: Publish to $JS.API.CONSUMER.CREATE.DELAY_5s.*",
 			"grant these subjects to the user of that connection"},
-		{situation{name: "a broker that may not write", rights: natstest.Denied("delaysys.hop.>"), set: func(sc *scene) {
-			sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
+		{situation{name: "a broker that may not write", rights: natstest.DenyPublish("delaysys.hop.>"), set: func(sc *scene) {
+			sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
 			sc.publish(3, "delayin.10m.orders.x")
 			time.Sleep(time.Minute)
 		}}, "rights", Critical, " was refused on its connection to write: Publish to delaysys.hop.5m.orders.x",
@@ -96,7 +96,7 @@ func TestDoctorOnBrokers(t *testing.T) {
 
 // TestDoctorOnTargets: doctor reports that messages do not arrive for a reason outside the broker.
 func TestDoctorOnTargets(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	for _, d := range []diagnosis{
 		{situation{name: "a target without a subscriber", set: func(sc *scene) {
 			sc.serve()
@@ -110,11 +110,12 @@ func TestDoctorOnTargets(t *testing.T) {
 			sc.publish(5, "delay.1s.shop.mail", "Delay-Deliver", "stream")
 			time.Sleep(4 * time.Minute)
 		}}, "targets", Warn, "no stream acknowledged in time", "create a stream for shop.mail"},
-		{situation{name: "the broker may not publish to the target", rights: natstest.Denied("shop.>"), set: func(sc *scene) {
-			sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
-			sc.publish(3, "delay.1s.shop.mail")
-			time.Sleep(2 * time.Minute)
-		}}, "targets", Warn, "shop.mail has been failing for ", "grant the broker's user permission to publish to shop.mail"},
+		{situation{name: "the broker may not publish to the target", rights: natstest.DenyPublish("shop.>"),
+			set: func(sc *scene) {
+				sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
+				sc.publish(3, "delay.1s.shop.mail")
+				time.Sleep(2 * time.Minute)
+			}}, "targets", Warn, "shop.mail has been failing for ", "grant the broker's user permission to publish to shop.mail"},
 		{situation{name: "a storm of dead letters", set: func(sc *scene) {
 			sc.serve()
 			sc.publish(400, "delayin.500d.orders.x")

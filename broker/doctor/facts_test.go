@@ -36,7 +36,7 @@ func TestGatherChangesNothing(t *testing.T) {
 		i := harness.InspectAs(t, s, cfg, "")
 		began := time.Now()
 		f := Gather(t.Context(), i, Host{Memory: config.Memory{Runtime: config.NoLimit}}, nil)
-		natstest.WantTook(t, began, time.Second)
+		natstest.CheckElapsed(t, began, time.Second)
 		f.finds(t, "streams", Fine, "all 8 exist")
 		f.finds(t, "storage", Fine, "the server accepted a trial message")
 		f.finds(t, "lanes", Critical, "no broker reads any of the 6 lanes")
@@ -55,11 +55,11 @@ func TestGatherChangesNothing(t *testing.T) {
 
 // TestGatherGoesOn: after a refused request, Gather sends the other requests.
 func TestGatherGoesOn(t *testing.T) {
-	denied := natstest.Denied("$JS.API.INFO", "delayctl.status")
+	denied := natstest.DenyPublish("$JS.API.INFO", "delayctl.status")
 	withStreams(t, denied, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		began := time.Now()
-		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, nil)
-		natstest.WantTook(t, began, 0)
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.LimitedUser), Host{}, nil)
+		natstest.CheckElapsed(t, began, 0)
 		f.finds(t, "rights", Skipped, "doctor may not request $JS.API.INFO, delayctl.status; the broker works without it")
 		f.finds(t, "streams", Fine, "all 8 exist")
 	})
@@ -68,7 +68,7 @@ func TestGatherGoesOn(t *testing.T) {
 // TestLanesAreCountedUnasked: a broker's user with minimal permissions may neither send requests to the instances nor
 // list consumers. For such a user, the finding has the number of lanes, and says that their readers are unknown.
 func TestLanesAreCountedUnasked(t *testing.T) {
-	denied := natstest.Denied("delayctl.status", "$JS.API.CONSUMER.LIST.>")
+	denied := natstest.DenyPublish("delayctl.status", "$JS.API.CONSUMER.LIST.>")
 	withStreams(t, denied, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		js, err := jetstream.New(s.Connect())
 		if err != nil {
@@ -80,7 +80,7 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, nil)
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.LimitedUser), Host{}, nil)
 		f.finds(t, "lanes", Fine, "6 lanes, 0 messages pending; the reader of 6 of them ")
 		f.finds(t, "lanes", Fine, "is unknown: this user may not send the request: nats: permissions violation")
 	})
@@ -88,14 +88,14 @@ func TestLanesAreCountedUnasked(t *testing.T) {
 
 // TestLinkThatWritesIsNotTriedByAnother: if the write link has its own user, doctor sends no trial.
 func TestLinkThatWritesIsNotTriedByAnother(t *testing.T) {
-	withStreams(t, natstest.Denied("delaysys.>"), func(t *testing.T, s *natstest.Server, cfg broker.Config) {
+	withStreams(t, natstest.DenyPublish("delaysys.>"), func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		connect := func() (*nats.Conn, error) { return s.Connect(), nil }
 		fail := func() (*nats.Conn, error) { return nil, errors.New("no such file") }
 		links := []Link{
 			{Name: "write", Setting: "SOME_VARIABLE", Connect: connect},
 			{Name: "read", Setting: "OTHER_VARIABLE", Connect: fail},
 		}
-		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, links)
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.LimitedUser), Host{}, links)
 		f.finds(t, "storage", Fine, "was not tested")
 		f.finds(t, "rights", Fine, "all permissions that the broker needs")
 		f.finds(t, "connection", Fine, "to write")
@@ -133,8 +133,8 @@ func TestDeafSession(t *testing.T) {
 	denied := server.Permissions{Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_other.>"}}}
 	withStreams(t, denied, func(t *testing.T, s *natstest.Server, cfg broker.Config) {
 		began := time.Now()
-		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.Tried), Host{}, nil)
-		natstest.WantTook(t, began, 0)
+		f := Gather(t.Context(), harness.InspectAs(t, s, cfg, natstest.LimitedUser), Host{}, nil)
+		natstest.CheckElapsed(t, began, 0)
 		for _, err := range []error{f.accountErr, f.findErr} {
 			if !errors.Is(err, nats.ErrPermissionViolation) {
 				t.Errorf("got %v, want the refusal of the subscription", err)
@@ -152,7 +152,7 @@ func TestDeafSession(t *testing.T) {
 func TestForgedAnswerIsNotBelieved(t *testing.T) {
 	situation{name: "a forged answer", set: func(sc *scene) {
 		sc.serve()
-		const lie = `{"instance": "liar", "version": "v0", "format": 1, "users": ["tried"], "lanes": [],` +
+		const lie = `{"instance": "liar", "version": "v0", "format": 1, "users": ["limited"], "lanes": [],` +
 			` "refused": [{"link": "control", "right": "Publish to orders.lie"}]}`
 		if _, err := sc.client.Subscribe("delayctl.status", func(m *nats.Msg) { _ = m.Respond([]byte(lie)) }); err != nil {
 			sc.t.Fatal(err)

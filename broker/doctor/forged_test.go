@@ -47,8 +47,8 @@ func TestForgedAnswerHidesNothing(t *testing.T) {
 // TestForgedUserIsNotBelieved: a client that may subscribe to the server's subject cannot make doctor check the
 // permissions of another user.
 func TestForgedUserIsNotBelieved(t *testing.T) {
-	situation{name: "a forged answer about the user", user: natstest.Tried, set: func(sc *scene) {
-		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
+	situation{name: "a forged answer about the user", user: natstest.LimitedUser, set: func(sc *scene) {
+		sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
 		const lie = `{"data": {"user": "liar", "account": "x", "permissions": {}}}`
 		if _, err := sc.client.Subscribe("$SYS.REQ.USER.INFO", func(m *nats.Msg) { _ = m.Respond([]byte(lie)) }); err != nil {
 			sc.t.Fatal(err)

@@ -67,7 +67,7 @@ var healthy = []situation{
 	}},
 	{name: "an upgrade in progress", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.Ladder, sc.cfg.HoldMessages = harness.Ladder(sc.t, "1s 5m 6m 7m 8m 9m"), 16
-		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried)) // an old broker, which answers no requests
+		sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser)) // an old broker, which answers no requests
 		for _, level := range []string{"5m", "6m", "7m", "8m", "9m"} {
 			sc.publish(500, "delay."+level+".orders.x") // its memory is full, so it does not read these lanes
 		}
@@ -76,13 +76,13 @@ var healthy = []situation{
 	}},
 	{name: "a broker that may not answer, with a full memory", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.HoldMessages = 16
-		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
+		sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
 		sc.publish(500, "delay.5m.orders.x")
 		time.Sleep(time.Minute)
 	}},
 	{name: "the only instance, which may not answer, with a full memory", rights: withoutStatus(), set: func(sc *scene) {
 		sc.cfg.HoldMessages, sc.cfg.MaxOwners = 16, 0
-		sc.serve(nats.UserInfo(natstest.Tried, natstest.Tried))
+		sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
 		sc.publish(500, "delay.5m.orders.x")
 		time.Sleep(time.Minute)
 	}},
@@ -195,7 +195,7 @@ var healthy = []situation{
 
 // TestDoctorIsQuiet: doctor has no finding in the situations of a normal installation.
 func TestDoctorIsQuiet(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	for _, s := range healthy {
 		s.play(t, func(t *testing.T, found []Finding) {
 			if problems := notFine(found); problems != "" {

@@ -34,7 +34,7 @@ type scene struct {
 type situation struct {
 	name    string
 	options server.Options
-	rights  server.Permissions // of natstest.Tried
+	rights  server.Permissions // of natstest.LimitedUser
 	user    string             // doctor's user; empty for the user with all permissions
 	set     func(sc *scene)
 }

@@ -15,7 +15,7 @@ import (
 // TestWaitingCost: a packed message takes at most 600 bytes in addition to its body and the client's headers, and at
 // most the bytes that are accounted for it.
 func TestWaitingCost(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	policy := newPolicy(t)
 	for _, tt := range []struct {
 		body, headers int

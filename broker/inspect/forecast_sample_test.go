@@ -57,7 +57,7 @@ func storeHours(t *testing.T, i *Inspector) (hopsDue map[string]map[int]uint64) 
 // TestForecastOfMany: for a hundred thousand messages in a level, the forecast has the exact number for each hour
 // without reading the messages. For hops it uses a sample, and the error is within its bound.
 func TestForecastOfMany(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "", "1s 1h 1d")
 		provision(t, s, cfg)

@@ -137,11 +137,11 @@ func TestForecastNeedsItsRights(t *testing.T) {
 	for refused, maxRead := range map[string]uint64{
 		"$JS.API.CONSUMER.CREATE.>": 0, "$JS.API.CONSUMER.MSG.NEXT.>": 100, "$JS.API.STREAM.MSG.GET.>": 0,
 	} {
-		natstest.BubbleAs(t, natstest.Denied(refused), func(t *testing.T, s *natstest.Server) {
+		natstest.BubbleAs(t, natstest.DenyPublish(refused), func(t *testing.T, s *natstest.Server) {
 			cfg := configOf(t, "", "1s 1h")
 			provision(t, s, cfg)
 			publish(t, open(t, s, cfg, ""), "delay.1h.shop.a")
-			i := open(t, s, cfg, natstest.Tried)
+			i := open(t, s, cfg, natstest.LimitedUser)
 			began := time.Now()
 			_, err := i.Forecast(t.Context(), ForecastQuery{Length: time.Hour, Step: time.Hour, MaxRead: maxRead})
 			_, listErr := i.Pending(t.Context(), PendingQuery{Limit: 10, MaxRead: 100})

@@ -126,10 +126,10 @@ func TestJournalOfInstancesThatRun(t *testing.T) {
 // TestJournalOfWhoMayNotAsk: if a user may read the journal, but not send requests to the instances, the last minute of
 // the report is a hole.
 func TestJournalOfWhoMayNotAsk(t *testing.T) {
-	natstest.BubbleAs(t, natstest.Denied("delayctl.status"), func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleAs(t, natstest.DenyPublish("delayctl.status"), func(t *testing.T, s *natstest.Server) {
 		cfg := journaling(t)
 		provision(t, s, cfg)
-		i := open(t, s, cfg, natstest.Tried)
+		i := open(t, s, cfg, natstest.LimitedUser)
 		writeRecords(t, s, i)
 		ignore := func(journal.Entry) error { return nil }
 		j, err := i.Journal(t.Context(), journal.Query{}, ignore)

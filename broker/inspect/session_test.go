@@ -18,14 +18,14 @@ import (
 
 // TestRefusalEndsTheWaiting: the server does not answer a refused request, and Lanes does not wait for the answer.
 func TestRefusalEndsTheWaiting(t *testing.T) {
-	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
-		i := open(t, s, configOf(t, "delay", "1s 5s"), natstest.Tried)
+	natstest.BubbleAs(t, natstest.DenyPublish("$JS.API.STREAM.LIST"), func(t *testing.T, s *natstest.Server) {
+		i := open(t, s, configOf(t, "delay", "1s 5s"), natstest.LimitedUser)
 		began := time.Now()
 		_, err := i.Lanes(t.Context(), MaxHandover)
 		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), "$JS.API.STREAM.LIST") {
 			t.Errorf("got %v, want the refused subject", err)
 		}
-		natstest.WantTook(t, began, 0)
+		natstest.CheckElapsed(t, began, 0)
 		if got, want := i.Refusals(), []string{"Publish to $JS.API.STREAM.LIST"}; !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
@@ -34,11 +34,11 @@ func TestRefusalEndsTheWaiting(t *testing.T) {
 
 // TestLanesAreComplete: if the request for one lane is refused, Lanes fails. An incomplete table would mislead.
 func TestLanesAreComplete(t *testing.T) {
-	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleAs(t, natstest.DenyPublish("$JS.API.STREAM.MSG.GET.DELAY_5s"), func(t *testing.T, s *natstest.Server) {
 		cfg := configOf(t, "delay", "1s 5s")
 		provision(t, s, cfg)
 		publish(t, open(t, s, cfg, ""), "delay.5s.x")
-		_, err := open(t, s, cfg, natstest.Tried).Lanes(t.Context(), 0)
+		_, err := open(t, s, cfg, natstest.LimitedUser).Lanes(t.Context(), 0)
 		if err == nil || !strings.Contains(err.Error(), "$JS.API.STREAM.MSG.GET.DELAY_5s") {
 			t.Errorf("got %v, want the refused subject", err)
 		}
@@ -47,8 +47,8 @@ func TestLanesAreComplete(t *testing.T) {
 
 // TestRefusalEndsInnermostRequest: a refusal ends the outer request only if the inner request has already ended.
 func TestRefusalEndsInnermostRequest(t *testing.T) {
-	natstest.BubbleAs(t, natstest.Denied("not.ours"), func(t *testing.T, s *natstest.Server) {
-		i := open(t, s, configOf(t, "delay", "1s 5s"), natstest.Tried)
+	natstest.BubbleAs(t, natstest.DenyPublish("not.ours"), func(t *testing.T, s *natstest.Server) {
+		i := open(t, s, configOf(t, "delay", "1s 5s"), natstest.LimitedUser)
 		outer, cancelOuter := i.WithRefusal(t.Context())
 		defer cancelOuter()
 		inner, cancelInner := i.WithRefusal(outer)
@@ -87,7 +87,7 @@ func TestRequestTimeout(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the deadline", err)
 		}
-		natstest.WantTook(t, began, jsapi.Timeout)
+		natstest.CheckElapsed(t, began, jsapi.Timeout)
 	})
 }
 

@@ -46,7 +46,7 @@ func TestList(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := &natstest.Pages{All: tt.pages}
+			p := &natstest.Pages{Answers: tt.pages}
 			got, leaderless, err := List(t.Context(), p, func(s named) string { return s.Name })
 			var all []string
 			for _, s := range got {

@@ -22,7 +22,7 @@ import (
 // deletes or recreates the consumer, and restarts the server, in random order. The owner must read, once and in order,
 // every message that was not deleted. LANE_SEEDS is the number of random orders; the default is 10.
 func TestDisorderSkipsNothing(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	seeds, err := strconv.ParseUint(cmp.Or(os.Getenv("LANE_SEEDS"), "10"), 10, 64)
 	if err != nil {
 		t.Fatal(err)

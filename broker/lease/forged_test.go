@@ -47,7 +47,7 @@ func tableSubject() string { return testSubjects.Table }
 // TestForgedTable: a client stores messages on the table's subject. No lane moves, and instances can still join, leave,
 // and take over from a dead instance.
 func TestForgedTable(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	for _, interval := range []time.Duration{time.Second, 10 * time.Millisecond} {
 		t.Run(interval.String(), func(t *testing.T) {
 			withStream(t, func(t *testing.T, s *natstest.Server, _ jetstream.JetStream) {

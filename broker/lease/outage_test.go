@@ -55,7 +55,7 @@ func inOutage(t *testing.T, f func(t *testing.T, start func(n int) *peer, begin,
 
 // TestAloneInOutage: an instance that is alone keeps all its leases during an outage.
 func TestAloneInOutage(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a := start(4)
 		time.Sleep(10 * time.Second)
@@ -70,7 +70,7 @@ func TestAloneInOutage(t *testing.T) {
 
 // TestSeveralInOutage: every instance keeps its leases during an outage, and after it.
 func TestSeveralInOutage(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b := start(6), start(6)
 		time.Sleep(10 * time.Second)
@@ -86,7 +86,7 @@ func TestSeveralInOutage(t *testing.T) {
 // TestCrashInOutage: if an instance dies after the first 15 s of an outage, its lanes have another owner within
 // seconds. After the outage no lane has two owners, and the shares are soon even.
 func TestCrashInOutage(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	inOutage(t, func(t *testing.T, start func(n int) *peer, begin, end func()) {
 		a, b, c := start(6), start(6), start(6)
 		time.Sleep(20 * time.Second)
@@ -176,7 +176,7 @@ func TestPurged(t *testing.T) {
 // TestStreamDeleted: if the instances may create the stream, they create it again, and every instance keeps its lanes.
 // Otherwise, every instance keeps its lanes until and after an operator creates the stream.
 func TestStreamDeleted(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	for _, allowed := range []bool{true, false} {
 		withStream(t, func(t *testing.T, s *natstest.Server, js jetstream.JetStream) {
 			var options []option

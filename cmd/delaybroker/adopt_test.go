@@ -12,7 +12,7 @@ import (
 
 // A command without the broker's settings shows the streams that the broker created, and no other levels.
 func TestCommandsReadLevelsFromStreams(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}
@@ -48,7 +48,7 @@ func TestCommandsReadLevelsFromStreams(t *testing.T) {
 
 // If all streams have one prefix, a command reads it from the streams.
 func TestCommandsReadPrefixFromStreams(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -29,7 +29,7 @@ func benchEnv(t *testing.T, more ...string) (environ []string, dir string) {
 // TestBenchRunsEachScenario runs each scenario for the named sides. It checks the counts, and that no file is left. It
 // does not check the speed, because the scenarios run in parallel.
 func TestBenchRunsEachScenario(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	tests := []struct {
 		args    string
@@ -134,7 +134,7 @@ func benchStreams(t *testing.T, js jetstream.JetStream) []string {
 // On a shared server, a run removes its streams and changes no others. Its table compares the sides, and compares the
 // run with an earlier one.
 func TestBenchRemovesItsStreams(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	s, js := startBenchServer(t)
 	environ, _ := benchEnv(t, "NATS_URL="+s.ClientURL(), "DELAY_TARGETS=elsewhere.>")

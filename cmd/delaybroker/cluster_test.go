@@ -24,7 +24,7 @@ import (
 // TestReadsOnCluster runs every reading command, and reads the page, on each server of a healthy cluster in turn, while
 // leaders change. No read may fail. READS is the number of reads, 100 by default.
 func TestReadsOnCluster(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -124,7 +124,7 @@ func TestDeadListForeign(t *testing.T) {
 
 // The command counts 50,000 letters of five kinds within seconds.
 func TestDeadCount(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

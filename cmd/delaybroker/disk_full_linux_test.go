@@ -17,7 +17,7 @@ import (
 // broker reports the full disk and ends. When the disk has room, it delivers the accepted messages. The test needs the
 // permission to mount a disk.
 func TestDiskFullAtStart(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 // is a full disk, and the limit needs no permission. The broker names the remedy, and is not ready. When the limit is
 // removed, the broker continues by itself, with every accepted message.
 func TestDiskFull(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -162,7 +162,7 @@ func TestDoctorConfiguration(t *testing.T) {
 // Doctor asks a broker on this host again before it reports the answer, since a start is no finding. It checks
 // separately whether the broker's loops run, because a restart repairs them.
 func TestDoctorAsksTheBrokerOnThisHost(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

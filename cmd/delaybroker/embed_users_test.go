@@ -41,7 +41,7 @@ func wantRefused(t *testing.T, url string, options ...nats.Option) {
 // The embedded server accepts only its user: for the broker, for commands with the same settings, and for clients with
 // the password. No output has the password.
 func TestEmbeddedUser(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}
@@ -86,7 +86,7 @@ func TestEmbeddedUser(t *testing.T) {
 // Accounts, TLS and limits come from the file. The broker, and commands with its settings, use the user of the
 // settings. They trust the certificate itself, so they need no authority and no host name for it.
 func TestEmbeddedConfigFile(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}
@@ -170,7 +170,7 @@ func TestEmbeddedConfigOtherLogins(t *testing.T) {
 
 // Serve and doctor warn if other hosts can reach an embedded server that requires no user.
 func TestEmbeddedExposed(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -26,7 +26,7 @@ func (o *testServer) records(args ...string) ([]recordView, completenessView) {
 // TestJournalFindsDeliveries: the commands journal and where find deliveries in a broker's journal, even after a
 // restart and after the journal was disabled.
 func TestJournalFindsDeliveries(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -20,7 +20,7 @@ func coreServer(t *testing.T) *server.Server {
 
 // Without JetStream, every command reports that, and nothing misleading.
 func TestWithoutJetStream(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}
@@ -54,7 +54,7 @@ func TestWithoutJetStream(t *testing.T) {
 
 // Serve waits for JetStream. It logs that once, and again every ten seconds.
 func TestServeWithoutJetStream(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -20,7 +20,7 @@ const pageToken = "0123456789abcdef0123"
 
 // The program serves the page next to its probes: text for curl, and actions with the token.
 func TestServePage(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

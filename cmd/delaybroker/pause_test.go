@@ -14,7 +14,7 @@ import (
 
 // TestPauseCommands pauses a target, checks the output of every command, and resumes the target.
 func TestPauseCommands(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

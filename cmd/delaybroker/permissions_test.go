@@ -27,7 +27,7 @@ func newServerWithUsers(t *testing.T, without ...natstest.Grant) *testServer {
 	opts.Port = server.RANDOM_PORT
 	s := startServer(t, opts)
 	externalEnv(t, s.ClientURL())
-	nc, err := nats.Connect(s.ClientURL(), natstest.Everything())
+	nc, err := nats.Connect(s.ClientURL(), natstest.AdminLogin())
 	natstest.NoError(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
@@ -56,7 +56,7 @@ func (o *testServer) context(variable, role string) {
 // The four links have four users, each with only the permissions of the documentation. The program becomes ready and
 // delivers. Doctor has no finding, except about requests that its user may not send.
 func TestServeAsFourUsers(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}
@@ -163,7 +163,7 @@ func TestDoctorOfOperatorWithoutBroker(t *testing.T) {
 
 // The permissions of a link with its own user are checked for the purpose of the link.
 func TestDoctorRightsOfLinks(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

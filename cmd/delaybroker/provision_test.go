@@ -99,7 +99,7 @@ func TestProvisionFailsPartly(t *testing.T) {
 // A user without the permission to create streams can serve existing ones. If one is missing, serve, provision and
 // doctor name the permission.
 func TestProvisionWithoutPermission(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

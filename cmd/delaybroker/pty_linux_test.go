@@ -88,7 +88,7 @@ func wantFit(t *testing.T, width int, text string) {
 
 // Every table fits the terminal, at all widths.
 func TestTablesFitTheTerminal(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

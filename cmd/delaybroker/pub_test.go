@@ -17,7 +17,7 @@ import (
 )
 
 func TestPub(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 // TestSchedulesShowRuns: show lists the last runs of one schedule, the newest first, including runs that became dead
 // letters. It lists no runs of other schedules.
 func TestSchedulesShowRuns(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

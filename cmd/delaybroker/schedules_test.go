@@ -162,7 +162,7 @@ func TestSchedulesUsage(t *testing.T) {
 // TestSchedulesWithABroker: with a running broker, a schedule fires at its times, fires once more on request, and is
 // paused and resumed.
 func TestSchedulesWithABroker(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}
@@ -220,7 +220,7 @@ func TestSchedulesWithABroker(t *testing.T) {
 // TestSchedulesAddTimeout: add finds another entry, and then JetStream does not answer. The command has the timeout
 // of the others.
 func TestSchedulesAddTimeout(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	nc, err := nats.Connect(coreServer(t).ClientURL())
 	natstest.NoError(t, err)

@@ -72,7 +72,7 @@ func TestServeEndsWithRejectedCredentials(t *testing.T) {
 // A password is rotated on the server first. The broker reports the rejection, and continues with the new password in
 // its context.
 func TestServeOutlivesRotatedPassword(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

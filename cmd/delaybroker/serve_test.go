@@ -22,7 +22,7 @@ import (
 // TestServeEmbedded covers the whole program: a delayed message, a stop, and a second start that delivers the remaining
 // message.
 func TestServeEmbedded(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}
@@ -160,7 +160,7 @@ func TestServeStopsWithoutNATS(t *testing.T) {
 }
 
 func TestServeHTTPPortInUse(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

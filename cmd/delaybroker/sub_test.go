@@ -93,7 +93,7 @@ func TestSub(t *testing.T) {
 }
 
 func TestSubJSON(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}
@@ -169,7 +169,7 @@ func startSub(t *testing.T, stderr io.Writer) (cancel context.CancelFunc, ended 
 
 // The command tells the user when the connection is lost, and when it is back.
 func TestSubReportsDisconnect(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 
 // where follows a message through a hop and a refusal to the dead letters.
 func TestWhereFollowsMessage(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if inOwnProcess(t) {
 		return
 	}

@@ -28,7 +28,7 @@ import (
 
 // TestJavaScript runs the demonstration, which checks its own results and prints the lateness of each message.
 func TestJavaScript(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	dir := installJavaScript(t)
 	url := startBroker(t)
@@ -42,7 +42,7 @@ func TestJavaScript(t *testing.T) {
 
 // TestSnippets runs the programs that the README shows. The same three messages must arrive from each language.
 func TestSnippets(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	eachLanguage(t, []snippet{
 		{"go", goProgram(snippets.Publish)},
@@ -117,7 +117,7 @@ func shell(program string) prepare {
 // TestTimerSnippets runs the programs that set, move and cancel named timers. Of two timers, the one that was moved
 // arrives, and the one that was cancelled does not.
 func TestTimerSnippets(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	eachLanguage(t, []snippet{
 		{"go", goProgram(snippets.Timer)},
@@ -130,7 +130,7 @@ func TestTimerSnippets(t *testing.T) {
 // TestScheduleSnippets runs the programs that request schedules in nats-server's format, with the API of their NATS
 // clients. Of two schedules, the one that was cancelled does not arrive.
 func TestScheduleSnippets(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	eachLanguage(t, []snippet{
 		{"go", goProgram(snippets.Schedule)},

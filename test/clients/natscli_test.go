@@ -101,7 +101,7 @@ func plain(answer string) string {
 // also on condition that there is none, move it, cancel it, send requests to a broker, and show its service with "nats
 // micro".
 func TestNATSCLI(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	buildCLI(t)
 	url := startBroker(t)

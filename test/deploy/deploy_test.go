@@ -29,7 +29,7 @@ const (
 
 // TestSettingsExist checks that each variable in a file, comments included, is a setting of the program.
 func TestSettingsExist(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	known := settings(t)
 	name := regexp.MustCompile(`\b(?:DELAY|NATS)_[A-Z_]+\b`)
@@ -65,7 +65,7 @@ func TestNoInjectedNames(t *testing.T) {
 // TestSettingsAccepted starts the program with the settings of each file, and with one invalid setting. The program
 // reports all invalid settings and exits before it does anything. It must report this setting and no other.
 func TestSettingsAccepted(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for name, env := range environments(t) {
 		t.Run(name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func brokerWorkload(t *testing.T, dir string) workload {
 // TestMisspeltKeysAreRefused: render refuses objects with misspelt keys, values of another type, and unknown kinds. The
 // other tests of this package rely on that.
 func TestMisspeltKeysAreRefused(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	renderedObjects(t, "cluster") // builds the program
 	for name, object := range map[string]string{

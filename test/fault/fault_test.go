@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 // TestFaults injects faults under load. No accepted message is lost or early, and on every server the target's stream
 // holds one copy of each message. A clean stop does not even send a second copy.
 func TestFaults(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	sum := new(totals)
 	t.Cleanup(func() { t.Log(sum) })
 	switch {

@@ -23,7 +23,7 @@ import (
 // server leads neither a lane nor the cluster, and the broker is not connected to it. A message that is published then
 // is at most 2.5 s late. The test allows 10 s, for a busy machine. With heartbeats every 5 s, it could be 12 s late.
 func TestIdleLaneAfterDeathOfConsumerServer(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	const maxLate = 10 * time.Second
 	levels := []string{"1s", "2s", "3s", "4s", "5s"}
@@ -144,7 +144,7 @@ func onItsOwn(t *testing.T, ctx context.Context, js jetstream.JetStream, c clust
 // not due yet. A replica that has not applied the removals still shows these messages to the next broker, which sends
 // none of them again.
 func TestCleanStopBehindALaggingReplica(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	rounds, count := 1, 1000 // beside other tests, a busy machine cannot remove many more before the broker has to end
 	if *long {

@@ -111,7 +111,7 @@ const calmFor = 20 * time.Second
 // requests and deliveries must explain every answer: no timer is delivered after an acknowledged cancel, and a cancel
 // is refused only if the timer is delivered. TestScenarios has a short run.
 func TestTimerRacesWithFaults(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	var sum totals
 	t.Cleanup(func() { t.Log(&sum) })
 	for n := uint64(0); sum.Timers.Keys < *raced; n++ {
@@ -127,7 +127,7 @@ func TestTimerRacesWithFaults(t *testing.T) {
 // TestScenarios: no message is lost, early or stored twice in situations that random runs meet rarely. Without
 // -fault.long, only the short scenarios run.
 func TestScenarios(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if !*long {
 		t.Parallel()
 	}

@@ -18,9 +18,9 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Arrival is a message in a target stream.
+// Arrival is a message in a stream, or one that a core subscriber received.
 type Arrival struct {
-	At      time.Time // when the target's server stored it
+	At      time.Time // the time when the stream stored the message, or when the subscriber received it
 	Due     time.Time
 	ID      string
 	Body    string
@@ -49,14 +49,14 @@ func (c *Client) Arrivals(stream string) []Arrival {
 	return all
 }
 
-// Dead returns the dead letters by code.
-func (c *Client) Dead() map[string][]Arrival {
+// DeadLetters returns the dead letters by code.
+func (c *Client) DeadLetters() map[string][]Arrival {
 	c.T.Helper()
-	return c.letters("DELAY_DEAD")
+	return c.deadLetters("DELAY_DEAD")
 }
 
-// letters returns the dead letters in a stream by code.
-func (c *Client) letters(stream string) map[string][]Arrival {
+// deadLetters returns the dead letters in a stream by code.
+func (c *Client) deadLetters(stream string) map[string][]Arrival {
 	c.T.Helper()
 	byCode := make(map[string][]Arrival)
 	for _, a := range c.Arrivals(stream) {
@@ -74,12 +74,12 @@ func (c *Client) CheckNoDead() {
 
 func (c *Client) checkNoDead(stream string) {
 	c.T.Helper()
-	for code, letters := range c.letters(stream) {
+	for code, letters := range c.deadLetters(stream) {
 		c.T.Errorf("%d dead letters %s, the first: %s", len(letters), code, letters[0].Header.Get(message.HeaderError))
 	}
 }
 
-// CheckEmpty fails the test for every stream of the broker that still holds messages, and so for every dead letter.
+// CheckEmpty fails the test for every dead letter, and for every other stream of the broker with messages.
 func (c *Client) CheckEmpty() {
 	c.T.Helper()
 	c.CheckEmptyBut()
@@ -103,22 +103,23 @@ func (c *Client) CheckEmptyBut(streams ...string) {
 	}
 }
 
-// Waiting returns the number of messages that wait in a stream. In the stream of paused messages, it counts only the
-// messages that a broker stored.
+// Waiting returns the number of messages that wait in a stream. In the stream of paused messages, it counts neither the
+// list of pauses nor messages without a seal.
 func (c *Client) Waiting(info *jetstream.StreamInfo) (n uint64) {
 	c.T.Helper()
 	if info.Config.Metadata["delaybroker.kind"] != "paused" {
 		return info.State.Msgs
 	}
 	for _, a := range c.Arrivals(info.Config.Name) {
-		if a.Header.Get(message.HeaderSeal) != "" && !strings.HasSuffix(a.Subject, "sys.pauses") { // the list of pauses
+		if a.Header.Get(message.HeaderSeal) != "" && !strings.HasSuffix(a.Subject, "sys.pauses") {
 			n++
 		}
 	}
 	return n
 }
 
-// Bodies returns the sorted bodies of messages, separated by spaces. A body that came more than once has its count.
+// Bodies returns the sorted bodies of messages, separated by spaces. A body that arrived more than once is followed by
+// its count.
 func Bodies(all []Arrival) string {
 	count := make(map[string]int)
 	for _, a := range all {
@@ -134,7 +135,7 @@ func Bodies(all []Arrival) string {
 	return strings.Join(words, " ")
 }
 
-// CheckBodies compares the bodies of messages, as Bodies returns them.
+// CheckBodies compares the result of Bodies.
 func CheckBodies(t testing.TB, all []Arrival, want string) {
 	t.Helper()
 	if got := Bodies(all); got != want {
@@ -142,7 +143,7 @@ func CheckBodies(t testing.TB, all []Arrival, want string) {
 	}
 }
 
-// CheckCount ends the test unless a list has this length.
+// CheckCount fails the test unless the slice has this length.
 func CheckCount[T any](t testing.TB, all []T, want int) {
 	t.Helper()
 	if len(all) != want {
@@ -150,7 +151,7 @@ func CheckCount[T any](t testing.TB, all []T, want int) {
 	}
 }
 
-// CheckOnTime expects this many messages, each at the nanosecond at which it was due.
+// CheckOnTime expects this number of messages, each at exactly its due time.
 func CheckOnTime(t testing.TB, all []Arrival, count int) {
 	t.Helper()
 	CheckCount(t, all, count)
@@ -161,7 +162,7 @@ func CheckOnTime(t testing.TB, all []Arrival, count int) {
 	}
 }
 
-// CheckSpread expects an interval between each message and the message that arrived a number of places before it.
+// CheckSpread expects at least minInterval between message i and message i+places, for each i.
 func CheckSpread(t testing.TB, all []Arrival, places int, minInterval time.Duration) {
 	t.Helper()
 	for i := places; i < len(all); i++ {
@@ -171,7 +172,7 @@ func CheckSpread(t testing.TB, all []Arrival, places int, minInterval time.Durat
 	}
 }
 
-// CheckInOrder expects a number of arrivals, whose bodies are the numbers from zero, in order.
+// CheckInOrder expects this number of messages in order. The bodies are the numbers from zero, with six digits.
 func CheckInOrder(t *testing.T, got []Arrival, count int) {
 	t.Helper()
 	CheckCount(t, got, count)
@@ -182,8 +183,8 @@ func CheckInOrder(t *testing.T, got []Arrival, count int) {
 	}
 }
 
-// CheckArrive waits until the time given, and expects exactly these bodies in the stream.
-func (c *Client) CheckArrive(stream string, at time.Time, want ...string) {
+// CheckArrivals waits until a time, and expects exactly these bodies in the stream.
+func (c *Client) CheckArrivals(stream string, at time.Time, want ...string) {
 	c.T.Helper()
 	time.Sleep(time.Until(at))
 	synctest.Wait()
@@ -210,36 +211,36 @@ func (c *Client) Subscribe(subject string) *Inbox {
 	return in
 }
 
-// All returns the messages received so far.
-func (in *Inbox) All() []Arrival {
+// Arrivals returns the messages received so far.
+func (in *Inbox) Arrivals() []Arrival {
 	in.Mu.Lock()
 	defer in.Mu.Unlock()
 	return slices.Clone(in.Msgs)
 }
 
-// Await waits until this many messages have arrived, for at most natstest.Timeout.
+// Await waits until this number of messages has arrived, for at most natstest.Timeout.
 func (in *Inbox) Await(count int) {
-	for end := time.Now().Add(natstest.Timeout); len(in.All()) < count && time.Now().Before(end); {
+	for end := time.Now().Add(natstest.Timeout); len(in.Arrivals()) < count && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
 	}
 }
 
-// CheckExactly expects count messages one nanosecond before due, and one more when it is due.
+// CheckExactly expects count messages one nanosecond before due, and one more message at due.
 func CheckExactly(t *testing.T, in *Inbox, due time.Time, count int) {
 	t.Helper()
 	time.Sleep(time.Until(due) - 1)
 	synctest.Wait()
-	if got := len(in.All()); got != count {
+	if got := len(in.Arrivals()); got != count {
 		t.Fatalf("1ns before due: %d messages, want %d", got, count)
 	}
 	time.Sleep(time.Nanosecond)
 	synctest.Wait()
-	got := in.All()
+	got := in.Arrivals()
 	if len(got) != count+1 {
 		t.Fatalf("when due: %d messages, want %d", len(got), count+1)
 	}
 	if last := got[count]; !last.At.Equal(due) || !last.Due.Equal(due) {
-		t.Errorf("arrived at %s saying it was due %s, want %s", last.At, last.Due, due)
+		t.Errorf("arrived at %s with due time %s, want %s for both", last.At, last.Due, due)
 	}
 }
 
@@ -250,7 +251,7 @@ type Tally struct {
 	seen map[string]int
 }
 
-// Tally subscribes to a subject, and counts.
+// Tally subscribes to a subject, and counts the deliveries.
 func (c *Client) Tally(subject string) *Tally {
 	c.T.Helper()
 	l := &Tally{t: c.T, seen: make(map[string]int)}
@@ -264,7 +265,7 @@ func (c *Client) Tally(subject string) *Tally {
 	return l
 }
 
-// Count returns the number of messages, and of their deliveries.
+// Count returns the number of messages, and the number of all their deliveries.
 func (l *Tally) Count() (messages, deliveries int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -274,7 +275,7 @@ func (l *Tally) Count() (messages, deliveries int) {
 	return len(l.seen), deliveries
 }
 
-// Await waits until this many messages have arrived, and fails the test after the timeout.
+// Await waits until this number of messages has arrived. It fails the test after the timeout.
 func (l *Tally) Await(count int, timeout time.Duration) {
 	l.t.Helper()
 	for end := time.Now().Add(timeout); ; time.Sleep(100 * time.Millisecond) {

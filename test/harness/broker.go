@@ -15,12 +15,12 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Levels are the levels of a broker whose test names none. The default ladder has 32 levels. Their idle lanes would
-// take most of the processor time of the tests, under fake time too.
+// Levels are the levels of a broker without levels in its configuration. The default ladder has 32 levels, whose idle
+// lanes would take most of the processor time of the tests.
 const Levels = "1s 5s 10s 1m 10m 1h"
 
 // intakeDurations are the plain durations that tests publish on: the small numbers of each unit, and some larger ones.
-// All 1,300 durations would take a fifth of the processor time of the tests. See config.Config.
+// All 1,300 durations would take a fifth of the processor time of the tests.
 var intakeDurations = slices.DeleteFunc(levels.PlainDurations(), func(duration string) bool {
 	switch n := strings.TrimRight(duration, "mshdw"); n {
 	case "15", "17", "20", "30", "45", "90":
@@ -79,7 +79,7 @@ func Start(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Opt
 	return i, i.NewClient()
 }
 
-// StartBrokers starts this many instances, one after the other.
+// StartBrokers starts this number of instances, one after the other.
 func StartBrokers(t testing.TB, s *natstest.Server, count int, cfg broker.Config) (all []*Instance) {
 	t.Helper()
 	for range count {
@@ -95,7 +95,7 @@ func LaunchBroker(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...n
 	return LaunchVerifying(t, s, cfg, opts...)
 }
 
-// LaunchVerifying runs a broker that creates streams only if its configuration says so.
+// LaunchVerifying is like LaunchBroker, but the broker creates no streams unless Provision is set.
 func LaunchVerifying(t testing.TB, s *natstest.Server, cfg broker.Config, opts ...nats.Option) *Instance {
 	t.Helper()
 	if cfg.Log == nil {
@@ -153,8 +153,8 @@ func (i *Instance) Stop() {
 	i.Close()
 }
 
-// Crash closes all connections together, so that the broker can no longer acknowledge, commit or deliver, and then ends
-// it.
+// Crash closes all connections, so that the broker can no longer acknowledge, commit or deliver. Then it ends the
+// broker.
 func (i *Instance) Crash() {
 	i.t.Helper()
 	i.Ended = true
@@ -180,7 +180,7 @@ func Ladder(t testing.TB, spec string) levels.Ladder {
 	return l
 }
 
-// StaticLeaser returns the leaser of an instance that owns these lanes and no others.
+// StaticLeaser returns the leaser of an instance that owns exactly these lanes.
 func StaticLeaser(lanes ...string) lease.Leaser { return lease.Static{Lanes: lanes} }
 
 // OwnedLanes returns the names of the lanes that an instance owns, separated by spaces.

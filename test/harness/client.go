@@ -18,7 +18,7 @@ import (
 )
 
 // CallService sends a request to the control service, and decodes the answer. It returns the error code of a refusal,
-// which is empty if the service did not refuse.
+// or an empty string if the service did not refuse.
 func (c *Client) CallService(into any, subject, body string, headers ...string) (refused string) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -47,13 +47,13 @@ type Client struct {
 	JS jetstream.JetStream
 }
 
-// NewClient returns a client on a new connection.
+// NewClient returns a client with a new connection.
 func NewClient(t testing.TB, s *natstest.Server) *Client {
 	nc := s.Connect(nats.Name("client"))
 	return &Client{T: t, NC: nc, JS: s.JetStream(nc)}
 }
 
-// WrapConn returns a client on an existing connection.
+// WrapConn returns a client with an existing connection.
 func WrapConn(t testing.TB, nc *nats.Conn) *Client {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -120,8 +120,8 @@ func (c *Client) TryPublish(subject, body string) error {
 	return err
 }
 
-// Accepts reports whether a stream stores a publish. A publish without the right gets no answer, since the server
-// reports the refusal asynchronously.
+// Accepts reports whether a stream stores a publish. Without permission to publish, it returns false after a second,
+// since the server does not answer.
 func Accepts(js jetstream.JetStream, subject, body string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -129,7 +129,7 @@ func Accepts(js jetstream.JetStream, subject, body string) bool {
 	return err == nil
 }
 
-// Policy returns the policy of a broker with a prefix and no other settings. It reads the keys from the metadata of the
+// Policy returns the policy of a broker with a prefix and no other settings, with the keys in the metadata of the
 // streams.
 func (c *Client) Policy(prefix string) message.Policy {
 	c.T.Helper()
@@ -149,7 +149,7 @@ func (c *Client) Keys(prefix string) *message.Keys {
 	return c.Policy(prefix).Keys
 }
 
-// PublishSealed stores a message with a seal made by these keys.
+// PublishSealed stores a message with a seal of these keys.
 func (c *Client) PublishSealed(k *message.Keys, subject, body string, headers ...string) {
 	c.T.Helper()
 	m := NewMsg(subject, body, headers...)

@@ -14,22 +14,22 @@ import (
 )
 
 // manyLevels is the ladder of the tests with several instances. MemberLanes is the number of lanes with this ladder,
-// including the intake, the retry lanes and the lane of paused messages.
+// including the intake, the retry lanes and the lane of a pause.
 const (
 	manyLevels  = "1s 5s 10s 1m 10m"
 	MemberLanes = 10
 )
 
-// Member is the configuration of one of several instances.
-func Member(t testing.TB, maxOwners int) broker.Config {
+// MemberConfig returns the configuration of one of several instances.
+func MemberConfig(t testing.TB, maxOwners int) broker.Config {
 	return broker.Config{Ladder: Ladder(t, manyLevels), MaxOwners: maxOwners}
 }
 
-// CheckOwned compares the numbers of lanes that the instances own, in ascending order. It fails for a lane with two
+// CheckOwned compares the number of lanes of each instance, sorted in ascending order. It fails for a lane with two
 // owners or none.
 func CheckOwned(t *testing.T, want []int, all ...*Instance) {
 	t.Helper()
-	time.Sleep(50 * time.Millisecond) // until lanes that were released have new owners
+	time.Sleep(50 * time.Millisecond) // released lanes have new owners then
 	synctest.Wait()
 	owner := make(map[string]int)
 	var counts []int
@@ -58,17 +58,18 @@ type UncertainLeaser struct {
 	lease.Static
 	lane   string
 	Valid  atomic.Bool          // false: the lease of that lane is in doubt
-	Leases chan *UncertainLease // each acquired lease of that lane
+	Leases chan *UncertainLease // receives each acquired lease of that lane
 }
 
-// NewUncertainLeaser returns a leaser whose lease of a lane is valid at first.
+// NewUncertainLeaser returns a leaser for doubts about this lane. Valid is true at the beginning.
 func NewUncertainLeaser(lane string) *UncertainLeaser {
 	f := &UncertainLeaser{lane: lane, Leases: make(chan *UncertainLease, 10)}
 	f.Valid.Store(true)
 	return f
 }
 
-// UncertainLease is the lease of that lane. The test sends its ticks, ends it, and receives the cursor of its release.
+// UncertainLease is the lease of the lane of an UncertainLeaser. The test sends on Tick, closes Lost to end the lease,
+// and receives the cursor of the release from Released.
 type UncertainLease struct {
 	leaser   *UncertainLeaser
 	Tick     chan struct{}
@@ -102,7 +103,7 @@ func (l *UncertainLease) Release(_ context.Context, at lease.Cursor) error {
 	return nil
 }
 
-// ProbeCounter is a leaser that counts the requests of the broker to check the ownership of lanes.
+// ProbeCounter is a leaser that counts the calls of Probe, with which the broker requests a check of the ownership.
 type ProbeCounter struct {
 	lease.Static
 	Probes atomic.Int64

@@ -15,16 +15,16 @@ import (
 type Load struct {
 	t        testing.TB
 	js       jetstream.JetStream
-	subjects []string // used in turn
+	subjects []string
 	stop     chan struct{}
 	done     chan struct{}
 
-	mu       sync.Mutex
-	accepted map[string]bool // bodies of the messages that a stream acknowledged
-	tried    map[string]bool // bodies of all messages
+	mu        sync.Mutex
+	accepted  map[string]bool // bodies of acknowledged messages
+	published map[string]bool // bodies of all messages, also of refused ones
 }
 
-// StartLoad publishes a number of messages a second, to the subjects in turn.
+// StartLoad publishes rate messages a second, to the subjects in turn.
 func StartLoad(t testing.TB, nc *nats.Conn, rate int, subjects ...string) *Load {
 	t.Helper()
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(5*time.Second))
@@ -32,7 +32,7 @@ func StartLoad(t testing.TB, nc *nats.Conn, rate int, subjects ...string) *Load 
 		t.Fatal(err)
 	}
 	l := &Load{t: t, js: js, subjects: subjects, stop: make(chan struct{}), done: make(chan struct{}),
-		accepted: make(map[string]bool), tried: make(map[string]bool)}
+		accepted: make(map[string]bool), published: make(map[string]bool)}
 	go l.run(rate)
 	return l
 }
@@ -55,7 +55,7 @@ func (l *Load) run(rate int) {
 			subject := l.subjects[n%len(l.subjects)]
 			n++
 			l.mu.Lock()
-			l.tried[body] = true
+			l.published[body] = true
 			l.mu.Unlock()
 			f, err := l.js.PublishAsync(subject, []byte(body), jetstream.WithRetryAttempts(0))
 			if err != nil {
@@ -67,26 +67,26 @@ func (l *Load) run(rate int) {
 					l.mu.Lock()
 					l.accepted[body] = true
 					l.mu.Unlock()
-				case <-f.Err(): // may be stored nevertheless
+				case <-f.Err(): // unknown: the stream may have stored the message
 				}
 			})
 		}
 	}
 }
 
-// End stops publishing and returns the number of messages that were accepted. It fails the test if these are fewer than
-// a minimum, since the run then proves little.
+// End stops the load and returns the number of accepted messages. It fails the test if this is less than minAccepted.
 func (l *Load) End(minAccepted int) (accepted int) {
 	l.t.Helper()
 	close(l.stop)
 	<-l.done
 	if accepted = len(l.accepted); accepted < minAccepted {
-		l.t.Errorf("only %d were accepted, want at least %d for the run to mean something", accepted, minAccepted)
+		l.t.Errorf("the streams accepted only %d messages, want at least %d: fewer prove little", accepted, minAccepted)
 	}
 	return accepted
 }
 
-// AwaitCount waits until a stream holds this many messages, for at most the timeout. It returns the number of messages.
+// AwaitCount waits until a stream holds at least want messages, for at most the timeout. It returns the last number of
+// messages.
 func (c *Client) AwaitCount(stream string, want int, timeout time.Duration) int {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -101,8 +101,8 @@ func (c *Client) AwaitCount(stream string, want int, timeout time.Duration) int 
 	return got
 }
 
-// CheckHistory compares the messages that arrived with those that were accepted. None may be lost, early or unknown,
-// and none may come twice.
+// CheckHistory compares the delivered messages with the accepted messages. It fails the test for a lost, early or
+// unknown message, and for a duplicate.
 func (l *Load) CheckHistory(got []Arrival) {
 	l.t.Helper()
 	count := make(map[string]int)
@@ -111,8 +111,8 @@ func (l *Load) CheckHistory(got []Arrival) {
 		if a.At.Before(a.Due) {
 			l.t.Errorf("%s arrived %s early", a.Body, a.Due.Sub(a.At))
 		}
-		if !l.tried[a.Body] {
-			l.t.Errorf("%q arrived and nobody sent it", a.Body)
+		if !l.published[a.Body] {
+			l.t.Errorf("%q arrived, and the load did not publish it", a.Body)
 		}
 	}
 	lost, twice := 0, 0
@@ -137,5 +137,6 @@ func (l *Load) CheckHistory(got []Arrival) {
 var MixedDelays = []string{"delayin.50ms.orders.a", "delay.1s.orders.b", "delayin.1500ms.orders.c", "delay.3s.orders.d",
 	"delayin.4s.orders.e", "delayin.700ms.orders.f"}
 
-// LoadRate is how many messages are published a second: some hundred are on their way at each kill.
+// LoadRate is the rate of a Load, in messages a second. At this rate, some hundred messages are in the broker at each
+// kill.
 const LoadRate = 500

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// CountingLog counts log lines by message.
+// CountingLog is a slog.Handler that counts log lines by message.
 type CountingLog struct {
 	mu    sync.Mutex
 	Count map[string]int
@@ -33,8 +33,8 @@ func (l *CountingLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Of returns the number of log lines with a prefix.
-func (l *CountingLog) Of(prefix string) int {
+// CountPrefix returns the number of log lines whose message begins with a prefix.
+func (l *CountingLog) CountPrefix(prefix string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
@@ -46,7 +46,7 @@ func (l *CountingLog) Of(prefix string) int {
 	return n
 }
 
-// LineLog keeps the lines of a log that contain a text, each with the time since the start of the log.
+// LineLog keeps the log lines that contain a text. The time of a line is the duration since Start.
 type LineLog struct {
 	part  string
 	Start time.Time
@@ -58,7 +58,7 @@ type LineLog struct {
 // NewLineLog returns a LineLog for the lines that contain a text.
 func NewLineLog(part string) *LineLog { return &LineLog{part: part, Start: time.Now()} }
 
-// Logger returns a logger that writes to the log, without levels.
+// Logger returns a logger that writes lines without a level to the log.
 func (l *LineLog) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		switch a.Key {
@@ -80,15 +80,14 @@ func (l *LineLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// All returns the lines so far.
-func (l *LineLog) All() []string {
+// Lines returns the lines so far.
+func (l *LineLog) Lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
 }
 
-// String returns the lines so far.
-func (l *LineLog) String() string { return strings.Join(l.All(), "\n") }
+func (l *LineLog) String() string { return strings.Join(l.Lines(), "\n") }
 
 // Check compares the lines so far.
 func (l *LineLog) Check(t *testing.T, want ...string) {
@@ -98,5 +97,5 @@ func (l *LineLog) Check(t *testing.T, want ...string) {
 	}
 }
 
-// NoLog discards the log of a broker that can store nothing for hours. TestDeadLettersFull checks such a log.
+// NoLog discards log lines. It is for a broker that can store nothing for hours, whose log TestDeadLettersFull checks.
 var NoLog = slog.New(slog.DiscardHandler)

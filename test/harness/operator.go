@@ -10,7 +10,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// Inspect returns an inspector of brokers with a configuration, with their secrets.
+// Inspect returns an inspector of brokers with this configuration. It knows the secrets of the brokers.
 func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspector {
 	t.Helper()
 	i := InspectAs(t, s, cfg, "")
@@ -18,7 +18,8 @@ func Inspect(t *testing.T, s *natstest.Server, cfg broker.Config) *inspect.Inspe
 	return i
 }
 
-// InspectAs returns an inspector that connects as a user, without the brokers' secrets: see natstest.ConnectAs.
+// InspectAs is like Inspect, but the inspector connects as a user and does not know the secrets: see
+// natstest.ConnectAs.
 func InspectAs(t testing.TB, s *natstest.Server, cfg broker.Config, user string) *inspect.Inspector {
 	t.Helper()
 	i, err := inspect.Open(s.ConnectAs(user), cfg)
@@ -29,7 +30,7 @@ func InspectAs(t testing.TB, s *natstest.Server, cfg broker.Config, user string)
 // PausedStream is the stream of paused messages.
 const PausedStream = "DELAY_PAUSED"
 
-// Operator returns an inspector with the settings of an operator.
+// Operator returns an inspector of several instances with default settings, without their secrets.
 func Operator(t testing.TB, s *natstest.Server) *inspect.Inspector {
 	t.Helper()
 	return InspectAs(t, s, broker.Config{MaxOwners: 3}, "")
@@ -51,7 +52,7 @@ func MustResume(t testing.TB, i *inspect.Inspector, pattern string) {
 	}
 }
 
-// MustMessageRef parses an id, or fails the test.
+// MustMessageRef parses a Delay-Id, or fails the test.
 func MustMessageRef(t *testing.T, id string) inspect.MessageRef {
 	t.Helper()
 	w, err := inspect.ParseMessageRef(id)
@@ -59,7 +60,7 @@ func MustMessageRef(t *testing.T, id string) inspect.MessageRef {
 	return w
 }
 
-// LetterStore returns the store of dead letters, on the connection of the client.
+// LetterStore returns the store of dead letters, with the connection of the client.
 func (c *Client) LetterStore() *deadletter.Store {
 	c.T.Helper()
 	return deadletter.New(deadletter.Config{Conn: c.NC, JetStream: c.JS, APIPrefix: "$JS.API",

@@ -16,18 +16,18 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// RawConn speaks the NATS protocol directly, to publish messages that a client library would refuse.
+// RawConn is a connection without a client library, for messages that a client library would refuse.
 type RawConn struct {
 	t    testing.TB
 	conn net.Conn
 
 	mu      sync.Mutex // guards answers
-	answers []string   // by number of the publish; empty while there is none
+	answers []string   // indexed by the number of the publish; empty until the answer arrives
 }
 
 const rawInbox = "_INBOX.raw."
 
-// DialRaw connects, and answers pings until the test ends.
+// DialRaw returns a connection, which answers pings until the test ends.
 func DialRaw(t testing.TB, s *natstest.Server) *RawConn {
 	t.Helper()
 	conn, err := s.Dial("", "")
@@ -66,11 +66,11 @@ func (c *RawConn) listen() {
 		case line == "PING":
 			c.write("PONG\r\n")
 		case strings.HasPrefix(line, "-ERR"):
-			c.t.Errorf("the server says on the raw connection: %s", line)
+			c.t.Errorf("the raw connection got an error from the server: %s", line)
 		case strings.HasPrefix(line, "MSG "), strings.HasPrefix(line, "HMSG "):
 			n, _, _ := strings.Cut(line[strings.Index(line, rawInbox)+len(rawInbox):], " ")
 			if to, err = strconv.Atoi(n); err != nil {
-				c.t.Errorf("an answer to nothing: %s", line)
+				c.t.Errorf("answer to an unknown publish: %s", line)
 			}
 		case strings.HasPrefix(line, "{"), strings.HasPrefix(line, "NATS/1.0 503"):
 			c.mu.Lock()
@@ -80,7 +80,7 @@ func (c *RawConn) listen() {
 	}
 }
 
-// Publish sends a message with this header block, or without one if it is empty, and returns the number of the publish.
+// Publish sends a message, with a header block unless block is empty. It returns the number of the publish.
 func (c *RawConn) Publish(subject, block, body string) int {
 	c.mu.Lock()
 	n := len(c.answers)
@@ -97,9 +97,9 @@ func (c *RawConn) Publish(subject, block, body string) int {
 	return n
 }
 
-// Accepted waits for the answers to all publishes, and returns for each publish whether a stream stored it. No answer
-// takes more than a second of fake time.
-func (c *RawConn) Accepted() []bool {
+// AwaitAcks waits for the answers to all publishes, and returns for each publish whether a stream acknowledged it. It
+// waits for a second of fake time, which every answer takes less than.
+func (c *RawConn) AwaitAcks() []bool {
 	c.t.Helper()
 	time.Sleep(time.Second)
 	synctest.Wait()

@@ -21,8 +21,8 @@ func Pending(c *Client, stream string) uint64 {
 	return c.Stream(stream).CachedInfo().State.Msgs
 }
 
-// DeleteConsumers deletes the consumer of a stream, and fails the test unless the stream has exactly one.
-func (c *Client) DeleteConsumers(stream string) {
+// DeleteConsumer deletes the consumer of a stream. It fails the test unless the stream has exactly one consumer.
+func (c *Client) DeleteConsumer(stream string) {
 	c.T.Helper()
 	ctx := context.Background()
 	s := c.Stream(stream)
@@ -32,11 +32,11 @@ func (c *Client) DeleteConsumers(stream string) {
 		n++
 	}
 	if n != 1 {
-		c.T.Fatalf("%s has %d consumers, want the broker's alone", stream, n)
+		c.T.Fatalf("%s has %d consumers, want only that of the broker", stream, n)
 	}
 }
 
-// Stream returns an existing stream, with its present state.
+// Stream returns an existing stream, with its current state.
 func (c *Client) Stream(name string) jetstream.Stream {
 	c.T.Helper()
 	s, err := c.JS.Stream(context.Background(), name)
@@ -80,19 +80,20 @@ func (c *Client) Remove(name string) jetstream.StreamConfig {
 	return cfg
 }
 
-// Storage is a limit that a test can reach and lift.
-type Storage struct {
-	Fill, Lift func()
-	Code       jetstream.ErrorCode // the error code of the refusals
+// Limit is a limit of JetStream. Reach makes the server refuse publishes, and Lift ends the refusals.
+type Limit struct {
+	Reach, Lift func()
+	Code        jetstream.ErrorCode // of the refusals
 }
 
-// AccountStorage is the limit of the account for file storage.
-func AccountStorage(c *Client, s *natstest.Server) Storage {
+// StorageLimit returns the account's limit of file storage.
+func StorageLimit(c *Client, s *natstest.Server) Limit {
 	return AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxStore = 0 })
 }
 
-// AccountLimit is a limit of the account, which a function reaches.
-func AccountLimit(c *Client, s *natstest.Server, reach func(*server.JetStreamAccountLimits)) Storage {
+// AccountLimit returns a limit of the account. The function reach changes the limits so that the account is at the
+// limit.
+func AccountLimit(c *Client, s *natstest.Server, reach func(*server.JetStreamAccountLimits)) Limit {
 	limit := func(change func(*server.JetStreamAccountLimits)) {
 		c.T.Helper()
 		limits := server.JetStreamAccountLimits{MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: -1,
@@ -103,6 +104,6 @@ func AccountLimit(c *Client, s *natstest.Server, reach func(*server.JetStreamAcc
 			c.T.Fatalf("change the account's limits: %v", err)
 		}
 	}
-	return Storage{Code: 10002, Fill: func() { limit(reach) },
+	return Limit{Code: 10002, Reach: func() { limit(reach) },
 		Lift: func() { limit(func(*server.JetStreamAccountLimits) {}) }}
 }

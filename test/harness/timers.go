@@ -20,12 +20,12 @@ import (
 	"delaybroker/broker/timer/entry"
 )
 
-// CheckRounds checks that the rounds of a series have arrived at these durations after a time: each once, in order,
-// with its number and its series.
+// CheckRounds expects one message for each round of a series, in order, with the headers of the round. Round i+1 must
+// arrive want[i] after since.
 func (in *Inbox) CheckRounds(t *testing.T, series uint64, since time.Time, want ...time.Duration) {
 	t.Helper()
 	synctest.Wait()
-	got := in.All()
+	got := in.Arrivals()
 	if len(got) != len(want) {
 		for _, a := range got {
 			t.Logf("after %s round %s, due %s: %s", a.At.Sub(since), a.Header.Get("Delay-Round"), a.Due.Sub(since), a.ID)
@@ -36,25 +36,25 @@ func (in *Inbox) CheckRounds(t *testing.T, series uint64, since time.Time, want 
 	for i, a := range got {
 		if a.At.Sub(since) != want[i] || a.Header.Get("Delay-Round") != strconv.Itoa(i+1) ||
 			a.Header.Get("Delay-Series") != fmt.Sprint(series) {
-			t.Errorf("after %s arrived round %s of series %s, due after %s; want round %d after %s", a.At.Sub(since),
-				a.Header.Get("Delay-Round"), a.Header.Get("Delay-Series"), a.Due.Sub(since), i+1, want[i])
+			t.Errorf("round %[2]s of series %[3]s, due after %[4]s, arrived after %[1]s; want round %[5]d after %[6]s",
+				a.At.Sub(since), a.Header.Get("Delay-Round"), a.Header.Get("Delay-Series"), a.Due.Sub(since), i+1, want[i])
 		}
 		if ids[a.ID] {
-			t.Errorf("round %d has the id of another: %s", i+1, a.ID)
+			t.Errorf("round %d has the id of an earlier round: %s", i+1, a.ID)
 		}
 		ids[a.ID] = true
 	}
 }
 
-// Times returns n durations: the first one, and the next ones at a constant interval.
-func Times(first, every time.Duration, n int) (all []time.Duration) {
+// RoundTimes returns n durations: first, first+every, first+2*every, and so on.
+func RoundTimes(first, every time.Duration, n int) (all []time.Duration) {
 	for i := range n {
 		all = append(all, first+time.Duration(i)*every)
 	}
 	return all
 }
 
-// Fire stores the firing of the timer that is the last entry of a subject, as an instance does before it delivers.
+// Fire stores the firing of the timer whose set is the last entry of a subject, as an instance does before it delivers.
 func (c *Client) Fire(subject, instance string) {
 	c.T.Helper()
 	c.ReplaceEntry(subject, func(r entry.Pending, generation uint64) message.Header {
@@ -62,8 +62,8 @@ func (c *Client) Fire(subject, instance string) {
 	})
 }
 
-// ReplaceEntry replaces the last entry of a timer's subject, as an instance does. The function returns the header of
-// the new entry.
+// ReplaceEntry stores an entry after the last entry of a timer's subject, with the seal of a broker. The new entry has
+// the body of the last entry, and the header that the function returns.
 func (c *Client) ReplaceEntry(subject string, header func(r entry.Pending, generation uint64) message.Header) {
 	c.T.Helper()
 	policy, m := c.Policy("delay"), c.LastEntry(subject)
@@ -79,7 +79,7 @@ func (c *Client) ReplaceEntry(subject string, header func(r entry.Pending, gener
 	c.Store(&nats.Msg{Subject: subject, Header: nats.Header(h), Data: m.Data})
 }
 
-// WrittenHeaders returns the headers of an entry, except for the headers of the server.
+// WrittenHeaders returns the headers of an entry without the headers of the server.
 func WrittenHeaders(h nats.Header) nats.Header {
 	written := make(nats.Header, len(h))
 	for name, values := range h {
@@ -90,13 +90,13 @@ func WrittenHeaders(h nats.Header) nats.Header {
 	return written
 }
 
-// TimerConfig returns the configuration of a broker with named timers, which keeps no outcome of a timer.
+// TimerConfig returns the configuration of a broker with named timers. The broker stores no outcomes of timers.
 func TimerConfig(t testing.TB) broker.Config {
 	return broker.Config{Ladder: Ladder(t, "1s 5s 10s 1m 10m 1h"), Timers: true, TimerHistory: -1}
 }
 
-// PublishIf publishes on a timer's subject, on condition that a generation is the last entry. It returns the sequence
-// of the new entry, or zero if another entry is the last one.
+// PublishIf publishes on a timer's subject if the last entry has this generation. It returns the sequence of the new
+// entry, or zero if the last entry has another sequence.
 func (c *Client) PublishIf(generation uint64, subject, body string, headers ...string) uint64 {
 	c.T.Helper()
 	m := NewMsg(subject, body, headers...)
@@ -104,7 +104,8 @@ func (c *Client) PublishIf(generation uint64, subject, body string, headers ...s
 	return c.StoreIf(m)
 }
 
-// StoreIf stores a message that may have a condition. It returns the sequence, or zero if the condition does not hold.
+// StoreIf stores a message, which may expect a last sequence of its subject. It returns the sequence of the message, or
+// zero if the subject has another last sequence.
 func (c *Client) StoreIf(m *nats.Msg) uint64 {
 	c.T.Helper()
 	ack, err := c.JS.PublishMsg(context.Background(), m, jetstream.WithRetryAttempts(0))
@@ -131,7 +132,7 @@ func (c *Client) LastEntry(subject string) *jetstream.RawStreamMsg {
 	return m
 }
 
-// CheckNoTimers expects the stream of timers to hold its cursor and nothing else, and all other streams to be empty.
+// CheckNoTimers expects only the cursor in the stream of timers, and no message in the other streams of the broker.
 func (c *Client) CheckNoTimers() {
 	c.T.Helper()
 	c.CheckNoTimersBut("")
@@ -142,13 +143,13 @@ func (c *Client) CheckNoTimersBut(streams ...string) {
 	c.T.Helper()
 	for _, a := range c.Arrivals("DELAY_TIMERS") {
 		if a.Subject != "delaysys.armed" {
-			c.T.Errorf("on %s there still is %q %v", a.Subject, a.Body, a.Header)
+			c.T.Errorf("%s still has an entry: %q %v", a.Subject, a.Body, a.Header)
 		}
 	}
 	c.CheckEmptyBut(append(streams, "DELAY_TIMERS")...)
 }
 
-// ScheduleConfig returns the configuration of a broker that serves schedules for orders and mail.
+// ScheduleConfig returns the configuration of a broker that serves schedules with targets below orders and mail.
 func ScheduleConfig(t testing.TB) broker.Config {
 	cfg := TimerConfig(t)
 	cfg.Schedules = message.ParseScheduleRules("schedules.orders.>=orders.>,schedules.mail.>=mail.>", nil)
@@ -165,7 +166,7 @@ func (c *Client) Schedule(
 	return c.TrySchedule(m)
 }
 
-// TrySchedule is like Schedule, but takes a message.
+// TrySchedule is like Schedule, but takes the message of the request.
 func (c *Client) TrySchedule(m *nats.Msg) (seq uint64, code jetstream.ErrorCode) {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -185,5 +186,5 @@ func (c *Client) TrySchedule(m *nats.Msg) (seq uint64, code jetstream.ErrorCode)
 	return ack.Sequence, 0
 }
 
-// At returns the header value of a schedule that is due at a time.
-func At(due time.Time) string { return "@at " + due.Format(time.RFC3339Nano) }
+// AtExpression returns the value of Nats-Schedule for a schedule that is due once, at a time.
+func AtExpression(due time.Time) string { return "@at " + due.Format(time.RFC3339Nano) }

@@ -28,7 +28,7 @@ func (l Listener) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// SlowService answers a number of requests a second, in order, however many wait.
+// SlowService answers perSecond requests a second, in order. Its queue has no bound.
 func (c *Client) SlowService(subject string, perSecond int) {
 	c.T.Helper()
 	const turn = 10 * time.Millisecond
@@ -66,14 +66,15 @@ func (c *Client) SilentTarget(subject string) {
 	natstest.Handle(c.T, c.NC, subject, func(*nats.Msg) {})
 }
 
-// Mute leaves requests of brokers with this configuration unanswered while the result is true: the requests that begin
-// with a text. It fails the test if there is no such request.
+// Mute changes a configuration so that a test can leave requests of the broker to the JetStream API unanswered. While
+// the returned value is true, the requests whose API subject begins with a text get no answer. Mute fails the test if
+// there was no such request.
 func Mute(t *testing.T, s *natstest.Server, cfg *broker.Config, begins string) *atomic.Bool {
 	t.Helper()
 	return Intercept(t, s, cfg, begins, func(*nats.Msg) {})
 }
 
-// Intercept is like Mute, but answers these requests.
+// Intercept is like Mute, but calls a function for each of these requests.
 func Intercept(
 	t *testing.T, s *natstest.Server, cfg *broker.Config, begins string, answer func(m *nats.Msg),
 ) *atomic.Bool {
@@ -89,15 +90,16 @@ func Intercept(
 	})
 	t.Cleanup(func() {
 		if met.Load() == 0 {
-			t.Errorf("there was no request that begins with %s", begins)
+			t.Errorf("there was no request whose API subject begins with %s", begins)
 		}
 	})
 	cfg.APIPrefix = natstest.ProxyAPI
 	return on
 }
 
-// WithoutLeader returns the server's list of streams, in which one stream has only its name, as without a leader.
-func WithoutLeader(t *testing.T, nc *nats.Conn, request []byte, stream string) []byte {
+// LeaderlessList returns the server's answer to a request for a list of streams, changed as if one stream had no
+// leader: the list has only the name of this stream.
+func LeaderlessList(t *testing.T, nc *nats.Conn, request []byte, stream string) []byte {
 	answer, err := natstest.Request(nc, &nats.Msg{Subject: "$JS.API.STREAM.LIST", Data: request}, time.Second)
 	if err != nil {
 		t.Errorf("list the streams: %v", err)

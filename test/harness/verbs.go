@@ -19,7 +19,7 @@ import (
 	"delaybroker/test/natstest"
 )
 
-// ServeSchedules serves requests for schedules, with the timers and the clock of c, until the test ends.
+// ServeSchedules serves requests for schedules below orders until the test ends. It stores them with c.Timers.
 func (c *TimerClient) ServeSchedules(t *testing.T) {
 	service := schedules.NewService(schedules.Config{
 		Conn: c.NC, Rules: message.ParseScheduleRules("schedules.orders.>=orders.>", nil),
@@ -56,7 +56,7 @@ func NewTimerClient(c *Client) *TimerClient {
 	}}
 }
 
-// Do carries out a change within five seconds.
+// Do carries out a change, with a timeout of five seconds.
 func (c *TimerClient) Do(w store.Change) store.Answer {
 	c.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -68,12 +68,14 @@ func (c *TimerClient) Do(w store.Change) store.Answer {
 	return a
 }
 
-// NewChange returns a change of a generation of a timer to orders.x. A generation of zero stands for any.
+// NewChange returns a change of one generation of the timer with this key and the target orders.x. A generation of zero
+// means any generation.
 func NewChange(verb timer.Verb, key string, generation uint64) store.Change {
 	return store.Change{Request: timer.Request{Verb: verb, Generation: generation}, Key: key, Target: "orders.x"}
 }
 
-// Check carries out a change. It compares the outcome, and the generation unless the wanted one is zero.
+// Check carries out a change and compares the outcome. It also compares the generation, unless the wanted generation is
+// zero.
 func (c *TimerClient) Check(w store.Change, want timer.Outcome, generation uint64) store.Answer {
 	c.T.Helper()
 	a := c.Do(w)
@@ -84,12 +86,12 @@ func (c *TimerClient) Check(w store.Change, want timer.Outcome, generation uint6
 	return a
 }
 
-// CopyTimers returns timers with the same configuration, and a new clock.
+// CopyTimers returns a copy of the configuration of t, with a new clock.
 func CopyTimers(t *store.Timers) *store.Timers {
 	return &store.Timers{Policy: t.Policy, API: t.API, Publish: t.Publish, Scan: t.Scan}
 }
 
-// SetSecrets sets the secrets for a client's requests about series.
+// SetSecrets gives the client these secrets, with which it seals the rounds of series.
 func (c *TimerClient) SetSecrets(secrets ...string) {
 	c.T.Helper()
 	streams, err := broker.StreamsOf(broker.Config{Prefix: "delay", Secrets: secrets})
@@ -100,7 +102,7 @@ func (c *TimerClient) SetSecrets(secrets ...string) {
 	c.Timers.Policy = streams.Policy()
 }
 
-// NewSeriesClient returns a client that has the secrets, and may write rounds.
+// NewSeriesClient returns a client that knows the keys, so that it can seal the rounds of series.
 func NewSeriesClient(c *Client) *TimerClient {
 	all := NewTimerClient(c)
 	all.Timers.Policy = c.Policy("delay")

@@ -142,7 +142,7 @@ func TestReadmeHasEachTest(t *testing.T) {
 
 // TestReadmeProgram runs the README's program against a broker, and compares the output with the README.
 func TestReadmeProgram(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	text := document(t, "README.md")
 	program := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(text)

@@ -21,7 +21,8 @@ import (
 // restoreChunk is the maximum number of bytes of a backup in one message.
 const restoreChunk = 64 << 10
 
-// Backup is a backup of a stream, as of "nats stream backup". That command speaks the same protocol; nats.go does not.
+// Backup is a backup of a stream, made with the protocol of "nats stream backup". The package nats.go does not have
+// this protocol.
 type Backup struct {
 	Config server.StreamConfig
 	State  server.StreamState
@@ -35,13 +36,13 @@ func SaveStream(t testing.TB, nc *nats.Conn, stream string) Backup {
 	chunks := make(chan *nats.Msg, 1024)
 	sub, err := nc.ChanSubscribe(inbox, chunks)
 	NoError(t, err)
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
+	defer func() { _ = sub.Unsubscribe() }() // ignored: it fails only on a closed connection
 	var answer server.JSApiStreamSnapshotResponse
 	call(t, nc, "$JS.API.STREAM.SNAPSHOT."+stream,
 		server.JSApiStreamSnapshotRequest{DeliverSubject: inbox, NoConsumers: true}, &answer)
 	b := Backup{Config: *answer.Config, State: *answer.State}
 	for m := range chunks {
-		if len(m.Data) == 0 { // the end, with a status after an error
+		if len(m.Data) == 0 { // the last message; after an error, it has a status
 			if status := m.Header.Get("Status"); status != "" && status != "204" {
 				t.Fatalf("back up %s: %s %s", stream, status, m.Header.Get("Description"))
 			}
@@ -55,8 +56,8 @@ func SaveStream(t testing.TB, nc *nats.Conn, stream string) Backup {
 	return b
 }
 
-// SaveFiles returns a backup of a stream in the format of servers before 2.15, which later servers still read: an
-// archive of the files. Unlike the later format, it keeps the creation time of the stream.
+// SaveFiles returns a backup of a stream in the format of servers before 2.15: an archive of the stream's files. Later
+// servers also restore this format. Only this format keeps the creation time of the stream.
 func (s *Server) SaveFiles(nc *nats.Conn, stream string) Backup {
 	s.t.Helper()
 	var answer server.JSApiStreamInfoResponse
@@ -95,7 +96,7 @@ func Restore(t testing.TB, nc *nats.Conn, b Backup) {
 	send(t, nc, answer.DeliverSubject, nil)
 }
 
-// send sends a chunk, and waits until the server has confirmed it.
+// send sends a chunk of a backup, and waits for the answer of the server.
 func send(t testing.TB, nc *nats.Conn, subject string, chunk []byte) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

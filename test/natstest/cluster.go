@@ -13,14 +13,14 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Cluster is a cluster of three servers in this process, in real time.
+// Cluster is three servers in this process, in real time.
 type Cluster struct {
 	Servers []*server.Server
-	URL     string // of all servers
+	URL     string // the addresses of all servers
 }
 
-// RunCluster starts three servers, each with its own options, and returns when they have a leader. They stop when the
-// test ends.
+// RunCluster starts three servers, and waits until they have a leader. It calls options once for each server. The
+// servers stop when the test ends.
 func RunCluster(t testing.TB, options func() server.Options) Cluster {
 	t.Helper()
 	var routes, all []string
@@ -58,13 +58,13 @@ func RunCluster(t testing.TB, options func() server.Options) Cluster {
 	return Cluster{servers, strings.Join(all, ",")}
 }
 
-// given holds the ports that were handed out. A process may not listen on them yet.
-var given struct {
+// reserved has the ports that FreeAddressesOn has returned. Such a port looks free until its process listens.
+var reserved struct {
 	sync.Mutex
 	ports map[int]bool
 }
 
-// FreeAddress returns one address of FreeAddresses. A broker can listen on it again after a restart.
+// FreeAddress is like FreeAddresses, for one address.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	addresses, err := FreeAddresses(1)
@@ -72,22 +72,22 @@ func FreeAddress(t testing.TB) string {
 	return addresses[0]
 }
 
-// FreeAddresses returns addresses whose ports are free. They lie below the range from which Linux takes the ports of
-// outgoing connections. So no connection gets such a port while the process that listens on it is down.
+// FreeAddresses returns n addresses with free ports, below the range from which Linux takes the ports of outgoing
+// connections. So no connection takes the port during a restart of the process that listens.
 func FreeAddresses(n int) ([]string, error) { return FreeAddressesOn("127.0.0.1", n) }
 
-// FreeAddressesOn is like FreeAddresses, for another host address. A process that restarts servers needs a host address
-// of its own, since the port of a server that is down looks free to other processes.
+// FreeAddressesOn is like FreeAddresses, for another host address. A test process that restarts servers needs its own
+// host address, since the port of a stopped server looks free to other test processes.
 func FreeAddressesOn(host string, n int) ([]string, error) {
-	given.Lock()
-	defer given.Unlock()
-	if given.ports == nil {
-		given.ports = make(map[int]bool)
+	reserved.Lock()
+	defer reserved.Unlock()
+	if reserved.ports == nil {
+		reserved.ports = make(map[int]bool)
 	}
 	var found []string
 	for tries := 0; len(found) < n && tries < 1000; tries++ {
 		port := 10_000 + rand.Intn(20_000)
-		if given.ports[port] {
+		if reserved.ports[port] {
 			continue
 		}
 		l, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, port))
@@ -95,7 +95,7 @@ func FreeAddressesOn(host string, n int) ([]string, error) {
 			continue
 		}
 		l.Close()
-		given.ports[port] = true
+		reserved.ports[port] = true
 		found = append(found, l.Addr().String())
 	}
 	if len(found) < n {

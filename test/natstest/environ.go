@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ClearEnv clears the environment variables with settings of the broker, until the test ends.
+// ClearEnv unsets the environment variables with settings of the broker, until the test ends.
 func ClearEnv(t *testing.T) {
 	t.Helper()
 	for _, variable := range os.Environ() {
@@ -19,25 +19,27 @@ func ClearEnv(t *testing.T) {
 	}
 }
 
-// Long skips the test when go test runs with -short. Tests that take more than some seconds of processor time call it.
-func Long(t testing.TB) {
+// SkipShort skips the test when go test runs with -short. Tests that take more than some seconds of processor time call
+// SkipShort.
+func SkipShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("NOT RUN: -short leaves out tests that take long")
 	}
 }
 
-// memory is the folder of a file system in memory with room for the data of all servers, or empty. The server of each
-// test creates many small files: on a disk, these are a fifth of the processor time of all tests.
-var memory string
+// memoryDir is the directory of a file system in memory, or empty if there is none with room for the data of all
+// servers. The server of each test creates many small files: on a disk, they take a fifth of the processor time of all
+// tests.
+var memoryDir string
 
 // Dir returns a directory for a server's data, which is removed when the test ends.
 func Dir(t testing.TB) string {
 	t.Helper()
-	if memory == "" {
+	if memoryDir == "" {
 		return t.TempDir()
 	}
-	dir, err := os.MkdirTemp(memory, "natstest")
+	dir, err := os.MkdirTemp(memoryDir, "natstest")
 	NoError(t, err)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A Grant is one subject in the permissions or the denials of a user.
+// A Grant is one subject in the permissions of a user: an allowed or a denied subject.
 type Grant struct {
 	User    string
-	List    string // as in the configuration: "publish", "deny publish", "subscribe", "deny subscribe"
+	List    string // "publish", "deny publish", "subscribe" or "deny subscribe"
 	Subject string
 }
 
@@ -35,8 +35,7 @@ func Grants(t testing.TB, file, user string) []Grant {
 	return all
 }
 
-// Options reads a server's configuration file, removes the given grants, and adds a user with all rights: see
-// [Everything].
+// Options reads a server's configuration file, removes these grants, and adds a user with all rights: see [AdminLogin].
 func Options(t testing.TB, file string, without ...Grant) server.Options {
 	t.Helper()
 	opts := optionsIn(t, file)
@@ -51,14 +50,14 @@ func Options(t testing.TB, file string, without ...Grant) server.Options {
 			*list = []string{"nothing"} // an empty list would allow everything
 		}
 	}
-	opts.Users = append(opts.Users, &server.User{Username: allUser, Password: allUser})
+	opts.Users = append(opts.Users, &server.User{Username: adminUser, Password: adminUser})
 	return *opts
 }
 
-const allUser = "everything"
+const adminUser = "admin"
 
-// Everything connects as the user that Options adds.
-func Everything() nats.Option { return nats.UserInfo(allUser, allUser) }
+// AdminLogin returns the connection option with the name and the password of the user that Options adds.
+func AdminLogin() nats.Option { return nats.UserInfo(adminUser, adminUser) }
 
 func optionsIn(t testing.TB, file string) *server.Options {
 	t.Helper()

@@ -3,13 +3,14 @@
 //
 // Fake time requires:
 //
-//  1. ats.Register before any bubble. Otherwise the file store starts a goroutine on a package-level channel inside the
-//     bubble, which never counts as blocked, and time stops.
-//  2. No listener: connections are net.Pipes, which block durably; sockets do not.
-//  3. The data directory is made outside the bubble.
-//  4. Everything is closed inside the bubble, which waits for every goroutine: a leak is a failure.
-//  5. No mutex is held while waiting for a channel, a timer or I/O.
-//  6. No timer of an earlier bubble is left in nats.go's pool: see [DropTimers].
+//  1. The package calls ats.Register before the first bubble. Otherwise the file store starts a goroutine inside the
+//     bubble that waits on a channel from outside. Such a goroutine never counts as blocked, so fake time stops.
+//  2. The server has no listener. Connections are net.Pipes: a goroutine that reads from a pipe is durably blocked, one
+//     that reads from a socket is not.
+//  3. The package creates the data directory outside of the bubble.
+//  4. The test ends every goroutine inside the bubble. The bubble waits for all goroutines, so a leak fails the test.
+//  5. No goroutine holds a mutex while the goroutine waits for a channel, a timer or I/O.
+//  6. The pool of timers in nats.go has no timer of an earlier bubble: see [DropTimers].
 package natstest
 
 import (
@@ -29,16 +30,17 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Timeout is the maximum time for which a test of real processes waits for an event. The event should happen
-// immediately, but the machine may be busy.
+// Timeout is the maximum time for which a test in real time waits for an event that should happen immediately. It is
+// long because the machine may be busy.
 const Timeout = time.Minute
 
-// Await waits in real time until a condition holds. It ends the test after Timeout.
+// Await waits in real time until holds returns true. It fails the test after Timeout. The condition is a clause for the
+// error.
 func Await(t testing.TB, condition string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Timeout); !holds(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("after %s it is not true that %s", Timeout, condition)
+			t.Fatalf("not true after %s: %s", Timeout, condition)
 		}
 	}
 }
@@ -54,18 +56,19 @@ func NoError(t testing.TB, err error) {
 func init() {
 	ats.Register() // rule 1
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400) // a server for each test makes much garbage that is not worth collecting: a tenth of the CPU
+		debug.SetGCPercent(400) // saves a tenth of the processor time, since each test starts a server
 	}
 }
 
-// Bubble runs f under fake time with a server of its own, which it stops afterwards.
+// Bubble runs f under fake time with a new server, and stops the server afterwards.
 func Bubble(t *testing.T, f func(t *testing.T, s *Server)) {
 	t.Helper()
 	BubbleWith(t, server.Options{}, f)
 }
 
 // BubbleWith is like Bubble, with options for the server. Without a directory in the options, the server gets a new
-// one. When f returns, its handlers end before the connections are closed, so none fails on a closed connection.
+// one. When f returns, BubbleWith waits for the message handlers of f before the connections are closed, so no handler
+// fails on a closed connection.
 func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Server)) {
 	t.Helper()
 	opts.DontListen, opts.JetStream = true, true // rule 2
@@ -73,8 +76,8 @@ func BubbleWith(t *testing.T, opts server.Options, f func(t *testing.T, s *Serve
 		opts.StoreDir = Dir(t) // rule 3
 	}
 	DropTimers()
-	useProcessors(1)
-	defer useProcessors(-1)
+	addBubbles(1)
+	defer addBubbles(-1)
 	synctest.Test(t, func(t *testing.T) {
 		s := RunWith(t, opts)
 		defer synctest.Wait()
@@ -97,9 +100,8 @@ func SubtestWith(t *testing.T, name string, opts server.Options, f func(t *testi
 	})
 }
 
-// DropTimers empties nats.go's pool of timers. Each reconnect takes a timer out of the pool and puts it back, and a
-// bubble that gets the timer of another bubble panics. DropTimers helps bubbles that run one after the other, and not
-// bubbles that run at the same time.
+// DropTimers empties nats.go's pool of timers. A reconnect takes a timer out of the pool and puts the timer back, and a
+// bubble that gets the timer of an earlier bubble panics. DropTimers does not help if bubbles run in parallel.
 func DropTimers() {
 	runtime.GC() // the contents of a sync.Pool survive one collection
 	runtime.GC()
@@ -112,8 +114,8 @@ func Handle(t testing.TB, nc *nats.Conn, subject string, handler nats.MsgHandler
 	NoError(t, err)
 }
 
-// Flush waits until the server has received everything that was sent on a connection. Unlike nc.Flush, it takes no
-// timer out of the pool of DropTimers. With nc.Flush, the program sometimes panics where bubbles run at the same time.
+// Flush waits until the server has received all earlier messages of a connection. Unlike nc.Flush, it takes no timer
+// out of the pool of nats.go: with nc.Flush, parallel bubbles sometimes panic (see DropTimers).
 func Flush(t testing.TB, nc *nats.Conn) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -123,21 +125,21 @@ func Flush(t testing.TB, nc *nats.Conn) {
 	}
 }
 
-// Request is like nc.RequestMsg, without a timer of that pool.
+// Request is like nc.RequestMsg, but takes no timer out of the pool of nats.go.
 func Request(nc *nats.Conn, m *nats.Msg, within time.Duration) (*nats.Msg, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	return nc.RequestMsgWithContext(ctx, m)
 }
 
-// Server is a server in this process that can be stopped and started again on its data.
+// Server is a server in this process. A test can stop the server and start it again with the same data.
 type Server struct {
 	t       testing.TB
 	opts    server.Options
 	current atomic.Pointer[server.Server]
 }
 
-// Run starts a server without a listener on the data in dir, and stops it when the test ends.
+// Run starts a server without a listener, with the data in dir. The server stops when the test ends.
 func Run(t testing.TB, dir string) *Server {
 	t.Helper()
 	return RunWith(t, server.Options{DontListen: true, JetStream: true, StoreDir: dir})
@@ -149,13 +151,13 @@ func RunListening(t testing.TB) *Server {
 	return RunWith(t, server.Options{Host: "127.0.0.1", Port: -1, JetStream: true})
 }
 
-// RunWith starts a server, and stops it when the test ends. It adds the options that all tests need. Without a
-// directory in the options, the server gets a new one.
+// RunWith starts a server with these options and the options that all tests need. The server stops when the test ends.
+// Without a directory in the options, the server gets a new one.
 func RunWith(t testing.TB, opts server.Options) *Server {
 	t.Helper()
 	opts.NoSigs, opts.NoLog = true, true
-	// Without these options, most of the cost of a month of fake time would be the server's periodic work: the
-	// synchronisation of each stream to the disk, and statistics.
+	// Without the system account and the default SyncInterval, the server has less periodic work: statistics, and the
+	// synchronisation of each stream to the disk. This work would take most of the processor time of a month of fake time.
 	opts.NoSystemAccount = true
 	if opts.StoreDir == "" {
 		opts.StoreDir = Dir(t)
@@ -169,7 +171,7 @@ func RunWith(t testing.TB, opts server.Options) *Server {
 	return s
 }
 
-// Start starts a stopped server on its data.
+// Start starts a stopped server with its data.
 func (s *Server) Start() {
 	s.t.Helper()
 	opts := s.opts
@@ -226,7 +228,8 @@ func (s *Server) Dial(string, string) (net.Conn, error) {
 	return net.Dial("tcp", ns.Addr().String())
 }
 
-// Connect returns a connection that reconnects after restarts, and closes it when the test ends.
+// Connect returns a connection that reconnects after a restart of the server. The connection is closed when the test
+// ends.
 func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	opts = append([]nats.Option{
@@ -234,7 +237,7 @@ func (s *Server) Connect(opts ...nats.Option) *nats.Conn {
 		nats.ReconnectJitter(0, 0),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	}, opts...)
-	nc, err := nats.Connect("nats://127.0.0.1:4222", opts...) // an IP address, since a host name would need a real lookup
+	nc, err := nats.Connect("nats://127.0.0.1:4222", opts...) // an IP address needs no DNS lookup
 	if err != nil {
 		s.t.Fatalf("connect: %v", err)
 	}

@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// built is the directory of the command that buildBroker built. RemoveBroker removes it.
-var built string
+// buildDir is the directory of the command that buildBroker has built, or empty. RemoveBroker removes it.
+var buildDir string
 
-// buildBroker returns the path of the command, which it builds once. DELAYBROKER_BINARY names another one, such as an
-// older version to compare with.
+// buildBroker builds the command once, and returns the path. If DELAYBROKER_BINARY has the path of another command,
+// such as an older version, buildBroker returns that path.
 var buildBroker = sync.OnceValues(func() (string, error) {
 	if other := os.Getenv("DELAYBROKER_BINARY"); other != "" {
 		return other, nil
 	}
 	var err error
-	if built, err = os.MkdirTemp("", "delaybroker"); err != nil {
+	if buildDir, err = os.MkdirTemp("", "delaybroker"); err != nil {
 		return "", err
 	}
-	binary := filepath.Join(built, "delaybroker")
+	binary := filepath.Join(buildDir, "delaybroker")
 	return binary, Build(binary, "delaybroker/cmd/delaybroker")
 })
 
@@ -44,26 +44,27 @@ func Build(binary, pkg string) error {
 
 // RemoveBroker removes the command that StartBroker built. TestMain calls it at the end.
 func RemoveBroker() {
-	if built != "" {
-		_ = os.RemoveAll(built) // a temporary directory
+	if buildDir != "" {
+		_ = os.RemoveAll(buildDir) // ignored: the directory is temporary
 	}
 }
 
-// Process is a broker in a process of its own. It ends when the test ends, at the latest.
+// Process is a broker in its own process, which ends at the latest when the test ends.
 type Process struct {
 	*os.Process
-	URL string // of the server that the broker uses
+	URL string // the address of the server that the broker uses
 
 	t     testing.TB
 	ready chan struct{} // closed when the broker logs that it is ready
 	done  chan struct{} // closed when the process has ended
-	err   error         // the result of Wait; read after done
+	err   error         // the result of Wait; valid when done is closed
 }
 
-// StartBroker runs the command with these settings, and waits until the broker is ready. See [Long].
+// StartBroker runs the command with these settings, and waits until the broker is ready. With -short, it skips the
+// test.
 func StartBroker(t testing.TB, env ...string) *Process {
 	t.Helper()
-	Long(t)
+	SkipShort(t)
 	binary, err := buildBroker()
 	if err != nil {
 		t.Fatalf("build the broker: %v", err)
@@ -71,10 +72,11 @@ func StartBroker(t testing.TB, env ...string) *Process {
 	return startProcess(t, binary, env...)
 }
 
-// StartOlderBroker is like StartBroker, but runs the command that DELAYBROKER_OLDER names, such as the last release.
+// StartOlderBroker is like StartBroker, but runs the command at the path in DELAYBROKER_OLDER, such as the last
+// release. Without this variable, it runs the same command.
 func StartOlderBroker(t testing.TB, env ...string) *Process {
 	t.Helper()
-	Long(t)
+	SkipShort(t)
 	if older := os.Getenv("DELAYBROKER_OLDER"); older != "" {
 		return startProcess(t, older, env...)
 	}
@@ -123,7 +125,7 @@ func startProcess(t testing.TB, binary string, env ...string) *Process {
 	return p
 }
 
-// listen reads the broker's log. It prints errors, and notes when the broker is ready.
+// listen reads the broker's log. It prints errors, and closes p.ready when the broker is ready.
 func (p *Process) listen(stderr io.Reader) {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {

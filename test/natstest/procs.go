@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// processors is the usual number of processors.
+// processors is the number of processors without a running bubble.
 var processors = runtime.GOMAXPROCS(0)
 
 var running struct {
@@ -15,10 +15,10 @@ var running struct {
 	bubbles int
 }
 
-// useProcessors notes that a number of bubbles has begun, or has ended if it is negative. The process uses at most one
-// processor for each running bubble: the goroutines of one bubble mostly hand over to each other, which costs twice as
-// much between two processors. With the race detector, all processors are used.
-func useProcessors(bubbles int) {
+// addBubbles changes the number of running bubbles: 1 for a start, -1 for an end. The process uses at most one
+// processor for each running bubble, since the goroutines of one bubble mostly run in turn, and a switch between two
+// processors costs twice as much. With the race detector, the process uses all processors.
+func addBubbles(bubbles int) {
 	running.Lock()
 	defer running.Unlock()
 	running.bubbles += bubbles

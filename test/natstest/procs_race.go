@@ -2,4 +2,4 @@
 
 package natstest
 
-func useProcessors(int) {}
+func addBubbles(int) {}

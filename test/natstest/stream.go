@@ -24,11 +24,11 @@ func Reconfigure(t testing.TB, js jetstream.JetStream, stream string, change fun
 	}
 }
 
-// Tried is the user of BubbleAs with limited permissions.
-const Tried = "tried"
+// LimitedUser is the name of the user with limited permissions: see BubbleAs.
+const LimitedUser = "limited"
 
-// BubbleAs is Bubble with a server that has two users: the default user may do everything, and Tried has the given
-// permissions.
+// BubbleAs is like Bubble, with a server that has two users: the default user has all rights, and LimitedUser has these
+// rights.
 func BubbleAs(t *testing.T, rights server.Permissions, f func(t *testing.T, s *Server)) {
 	t.Helper()
 	opts := server.Options{}
@@ -36,15 +36,15 @@ func BubbleAs(t *testing.T, rights server.Permissions, f func(t *testing.T, s *S
 	BubbleWith(t, opts, f)
 }
 
-// SetUsers sets the users of BubbleAs. A user's password is its name.
+// SetUsers sets the two users of BubbleAs. The password of each user is the name of the user.
 func SetUsers(opts *server.Options, rights server.Permissions) {
 	opts.NoAuthUser = "all"
 	opts.Users = []*server.User{
-		{Username: "all", Password: "all"}, {Username: Tried, Password: Tried, Permissions: &rights},
+		{Username: "all", Password: "all"}, {Username: LimitedUser, Password: LimitedUser, Permissions: &rights},
 	}
 }
 
-// ConnectAs is like Connect, as a user of SetUsers. The empty name is the default user.
+// ConnectAs is like Connect, as a user whose password is the name of the user. The empty name is the default user.
 func (s *Server) ConnectAs(user string) *nats.Conn {
 	s.t.Helper()
 	if user == "" {
@@ -53,15 +53,15 @@ func (s *Server) ConnectAs(user string) *nats.Conn {
 	return s.Connect(nats.UserInfo(user, user))
 }
 
-// WantTook fails unless exactly this time has passed, under fake time.
-func WantTook(t *testing.T, began time.Time, want time.Duration) {
+// CheckElapsed fails the test unless exactly this duration has passed since began. It is for fake time.
+func CheckElapsed(t *testing.T, began time.Time, want time.Duration) {
 	t.Helper()
 	if took := time.Since(began); took != want {
 		t.Errorf("took %s, want %s", took, want)
 	}
 }
 
-// Denied returns the rights to everything but some subjects to publish on.
-func Denied(subjects ...string) server.Permissions {
+// DenyPublish returns all rights except the right to publish on these subjects.
+func DenyPublish(subjects ...string) server.Permissions {
 	return server.Permissions{Publish: &server.SubjectPermission{Deny: subjects}}
 }

@@ -18,7 +18,7 @@ import (
 // same time, and then as many again at full speed. Each message arrives once. The test runs in real time, since late
 // answers of the server might cause duplicates.
 func TestCoreSubscribersOfManySubjects(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	s := natstest.RunListening(t)
 	b, c := harness.Start(t, s, broker.Config{})
 	seen := c.Tally("ui.>")

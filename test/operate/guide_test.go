@@ -26,7 +26,7 @@ var (
 // numbers and columns. Between the lines of the guide, there may be more lines. The programs listen on a loopback
 // address of their own.
 func TestGuide(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	guide, err := os.ReadFile("../../cmd/delaybroker/GUIDE.md")
 	natstest.NoError(t, err)

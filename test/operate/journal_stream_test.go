@@ -43,7 +43,7 @@ func TestJournalRetention(t *testing.T) {
 			t.Errorf("the stream was changed to %+v", cfg)
 		}
 		i := start(2*time.Hour, 1<<20)
-		if got := log.Of("the configuration of a stream differs"); got != 0 {
+		if got := log.CountPrefix("the configuration of a stream differs"); got != 0 {
 			t.Errorf("%d drifts were logged, want none", got)
 		}
 		c.Publish("delay.1s.orders.a", "x")
@@ -53,7 +53,7 @@ func TestJournalRetention(t *testing.T) {
 		if cfg := journalConfig(c); cfg.MaxAge != 2*time.Hour {
 			t.Errorf("without a journal, the stream was changed to %+v", cfg)
 		}
-		if got := log.Of("the configuration of a stream differs"); got != 1 {
+		if got := log.CountPrefix("the configuration of a stream differs"); got != 1 {
 			t.Errorf("the remaining journal was logged %d times, want once", got)
 		}
 		c.Publish("delay.1s.orders.b", "x")
@@ -85,7 +85,7 @@ func TestWithoutAJournal(t *testing.T) {
 			log := harness.NewCountingLog()
 			harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 5s"), Journal: time.Hour, MaxOwners: 2,
 				Log: slog.New(log)})
-			if got := log.Of("the journal's stream cannot be created or used"); got != 1 {
+			if got := log.CountPrefix("the journal's stream cannot be created or used"); got != 1 {
 				t.Errorf("the missing journal was logged %d times, want once", got)
 			}
 			in := c.Subscribe("orders.>")
@@ -115,7 +115,7 @@ func TestJournalDelaysNoStart(t *testing.T) {
 					if request != "STREAM.LIST" || !hidden {
 						return request == tt.silent
 					}
-					go func() { _ = m.Respond(harness.WithoutLeader(t, api, m.Data, journalStream)) }()
+					go func() { _ = m.Respond(harness.LeaderlessList(t, api, m.Data, journalStream)) }()
 					return true
 				})
 				cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s"), APIPrefix: natstest.ProxyAPI}

@@ -90,7 +90,7 @@ func (f journalFault) check(t *testing.T, s *natstest.Server) {
 	if found, _ = journaled(c, journal.Query{Target: "orders.b"}); len(found) != 1 {
 		t.Errorf("after the fault: found %+v, want one record", found)
 	}
-	if got := log.Of("cannot store the journal"); got < 5 || got > 10 {
+	if got := log.CountPrefix("cannot store the journal"); got < 5 || got > 10 {
 		t.Errorf("the fault was logged %d times in seven minutes, want about once a minute", got)
 	}
 }

@@ -60,7 +60,7 @@ func listening(t *testing.T, o server.Options) string {
 // broker with an embedded server. The commands never report a working broker as broken, and they report a mistake
 // before they change anything.
 func TestCommandsAtTheTerminal(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	address, probes, dir := natstest.FreeAddress(t), natstest.FreeAddress(t), t.TempDir()
 	env := []string{"DELAY_EMBEDDED_LISTEN=" + address, "DELAY_EMBEDDED_DIR=" + dir, "DELAY_HTTP_ADDR=" + probes,
@@ -81,7 +81,7 @@ func TestCommandsAtTheTerminal(t *testing.T) {
 		c.Publish(subject, "")
 	}
 	natstest.Await(t, "there are four dead letters", func() bool { return len(c.Arrivals("DELAY_DEAD")) == 4 })
-	tooFar := c.Dead()["too_far"][0]
+	tooFar := c.DeadLetters()["too_far"][0]
 	toMail := func(a harness.Arrival) bool { return a.Subject == "delaysys.retry.5s.shop.mail" }
 	c.Publish("delay.1s.shop.mail", "", "Delay-Deliver", "core") // the target has no subscriber
 	natstest.Await(t, "a message waits for its third attempt", func() bool {
@@ -182,7 +182,7 @@ func statusOf(t *testing.T, address string) []statusLane {
 
 // TestCommandsWithoutJetStream runs these commands against a server without JetStream.
 func TestCommandsWithoutJetStream(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	env := []string{"NATS_URL=" + listening(t, server.Options{}), "DELAY_HTTP_ADDR=off"}
 	for _, args := range []string{"provision", "provision --json", "levels", "pub orders.x y --in 5s", "dead ls"} {
@@ -195,7 +195,7 @@ func TestCommandsWithoutJetStream(t *testing.T) {
 // TestCommandsWithAnotherPrefix runs these commands for a broker with another prefix, without that setting in the
 // environment.
 func TestCommandsWithAnotherPrefix(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	url := listening(t, server.Options{JetStream: true})
 	env := []string{"NATS_URL=" + url, "DELAY_HTTP_ADDR=off", "DELAY_PREFIX=later", "DELAY_LEVELS=1s,5s,7s"}

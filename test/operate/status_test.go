@@ -50,8 +50,8 @@ func TestInstancesReportTheirLanes(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
-		harness.StartBroker(t, s, harness.Member(t, 3))
-		harness.StartBroker(t, s, harness.Member(t, 3))
+		harness.StartBroker(t, s, harness.MemberConfig(t, 3))
+		harness.StartBroker(t, s, harness.MemberConfig(t, 3))
 		time.Sleep(10 * time.Second)
 		var first time.Time
 		for n := range 1000 {
@@ -97,7 +97,7 @@ func TestInstancesAnswerOnlyAllowedSubjects(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
-		harness.StartBroker(t, s, harness.Member(t, 3))
+		harness.StartBroker(t, s, harness.MemberConfig(t, 3))
 		c.Publish("delay.10m.x", "kept")
 		for _, reply := range []string{"delaysys.hop.1s.x", "delaydead.expired.x", "elsewhere", "delayctl.owners",
 			"delayctl.status", "_INBOX.x", "$JS.API.STREAM.PURGE.DELAY_10m"} {
@@ -115,7 +115,7 @@ func TestPendingOfIdleLane(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
-		b := harness.StartBroker(t, s, harness.Member(t, 3))
+		b := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
 		for n := range 2000 {
 			c.Publish("delay.10m.x", "x")
 			if n == 1000 {
@@ -136,7 +136,7 @@ func TestStatusInSeconds(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.NewClient(t, s)
-		b := harness.StartBroker(t, s, harness.Member(t, 3))
+		b := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
 		natstest.Handle(t, c.NC, "x", func(*nats.Msg) {})
 		c.Publish("delay.1s.x", "x")
 		time.Sleep(2 * time.Second)
@@ -177,7 +177,7 @@ func TestStatusInSeconds(t *testing.T) {
 // TestLostConnectionIsLoggedOnce: a lost connection is logged by the program, and not once more for each lane.
 func TestLostConnectionIsLoggedOnce(t *testing.T) { // not in parallel: see natstest.DropTimers
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		cfg := harness.Member(t, 3)
+		cfg := harness.MemberConfig(t, 3)
 		var interrupted atomic.Int64
 		listener := harness.Listener{
 			Phrase: "reading the lane was interrupted", Notify: func() { interrupted.Add(1) },

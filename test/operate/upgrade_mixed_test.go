@@ -21,7 +21,7 @@ import (
 
 // older returns the configuration of an instance that cannot read the newest format.
 func older(t testing.TB) broker.Config {
-	cfg := harness.Member(t, 3)
+	cfg := harness.MemberConfig(t, 3)
 	cfg.Format, cfg.Version = message.Format-1, "v1"
 	return cfg
 }
@@ -54,7 +54,7 @@ func TestLaneGoesToNewerInstance(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		a := harness.StartBroker(t, s, older(t))
-		b, c := harness.Start(t, s, harness.Member(t, 3))
+		b, c := harness.Start(t, s, harness.MemberConfig(t, 3))
 		c.Target("ORDERS", "orders.>")
 		time.Sleep(20 * time.Second)
 		start, lanes := time.Now(), []string{"5s", "10s", "1m", "10m"}
@@ -77,7 +77,7 @@ func TestLaneGoesToNewerInstance(t *testing.T) {
 		if got := c.Arrivals("ORDERS"); len(got) != 0 {
 			t.Errorf("%d arrived early", len(got))
 		}
-		c.CheckArrive("ORDERS", start.Add(10*time.Minute), "newer in 10m", "newer in 10s", "newer in 1m", "newer in 5s")
+		c.CheckArrivals("ORDERS", start.Add(10*time.Minute), "newer in 10m", "newer in 10s", "newer in 1m", "newer in 5s")
 		if ownerOf("DELAY_INTAKE", a, b) == nil || len(a.Broker.Answer().Lanes) == 0 {
 			t.Error("no instance owns the intake, or the older instance owns no lane")
 		}
@@ -126,7 +126,7 @@ func TestNewerMessageIsReported(t *testing.T) {
 			!strings.HasSuffix(w.Answer, want) {
 			t.Errorf("where: got %q, %v; want %q", w.Answer, err, want)
 		}
-		harness.StartBroker(t, s, harness.Member(t, 3)) // will take over the lane
+		harness.StartBroker(t, s, harness.MemberConfig(t, 3)) // will take over the lane
 		for check, want := range map[string]string{
 			"lanes":    "their owner cannot read messages of a newer broker: DELAY_5s of " + name,
 			"versions": "instances of different formats: ",

@@ -48,7 +48,7 @@ func TestUpgradeAndBack(t *testing.T) {
 	}
 	in.Await(l.End(2 * harness.LoadRate))
 	time.Sleep(time.Second) // for duplicates
-	l.CheckHistory(in.All())
+	l.CheckHistory(in.Arrivals())
 	c.CheckNoDead()
 }
 
@@ -92,8 +92,8 @@ func checkLeftAlone(t *testing.T, warning string, marks map[string]string) {
 		harness.StartBroker(t, s, broker.Config{Log: slog.New(log)})
 		start := time.Now()
 		c.Publish("delay.1m.orders.ours", "ours")
-		c.CheckArrive("ORDERS", start.Add(time.Minute), "ours")
-		if got := log.Of(warning); got != 1 {
+		c.CheckArrivals("ORDERS", start.Add(time.Minute), "ours")
+		if got := log.CountPrefix(warning); got != 1 {
 			t.Errorf("the log has the warning %q %d times, want once", warning, got)
 		}
 		harness.CheckBodies(t, c.Arrivals("DELAY_13s"), "theirs")
@@ -115,11 +115,11 @@ func TestNewerMessage(t *testing.T) {
 				message.HeaderFormat, strconv.Itoa(message.Format+1), "Delay-New", "whatever this is")
 		}
 		c.Publish("delay.5s.orders.ours", "ours")
-		c.CheckArrive("ORDERS", start.Add(5*time.Second-1))
-		c.CheckArrive("ORDERS", start.Add(5*time.Second), "ours")
+		c.CheckArrivals("ORDERS", start.Add(5*time.Second-1))
+		c.CheckArrivals("ORDERS", start.Add(5*time.Second), "ours")
 		time.Sleep(time.Hour)
 		harness.CheckBodies(t, c.Arrivals("DELAY_5s"), "theirs×3")
-		if got := log.Of("a message waits for a newer broker"); got < 50 || got > 70 {
+		if got := log.CountPrefix("a message waits for a newer broker"); got < 50 || got > 70 {
 			t.Errorf("the waiting messages were logged %d times in an hour, want about 60", got)
 		}
 		c.CheckNoDead()
@@ -142,9 +142,9 @@ func TestNewerStateHeader(t *testing.T) {
 				message.HeaderFirstFailure, stamp, message.HeaderLastFailure, stamp, message.HeaderRetryAt, again,
 				"Delay-New", "whatever this is", "X-Order", "42")
 		}
-		c.CheckArrive("ORDERS", start.Add(5*time.Second), "orders.x")
+		c.CheckArrivals("ORDERS", start.Add(5*time.Second), "orders.x")
 		time.Sleep(time.Minute)
-		arrived, letters := c.Arrivals("ORDERS"), c.Dead()[string(message.Undelivered)]
+		arrived, letters := c.Arrivals("ORDERS"), c.DeadLetters()[string(message.Undelivered)]
 		if len(arrived) != 1 || len(letters) != 1 {
 			t.Fatalf("%d arrived, and %d became dead letters, want one each", len(arrived), len(letters))
 		}

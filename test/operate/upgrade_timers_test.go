@@ -172,10 +172,10 @@ func TestUpgradeAndBackWithTimers(t *testing.T) {
 				t.Errorf("schedule %s is refused: %d", name, code)
 			}
 		}
-		schedule("scheduled", harness.At(began.Add(5*time.Second)))
+		schedule("scheduled", harness.AtExpression(began.Add(5*time.Second)))
 		arrives("scheduled")
 		schedule("rescheduled", "@every 1h")
-		schedule("rescheduled", harness.At(began.Add(6*time.Second)))
+		schedule("rescheduled", harness.AtExpression(began.Add(6*time.Second)))
 		arrives("rescheduled")
 		change(c, "pause", target("paused"), "{}")
 		change(c, "move", target("shifted"), fmt.Sprintf(`{"generation":%d,"for":"5s"}`, moved))

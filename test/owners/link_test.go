@@ -101,7 +101,7 @@ func newHub(t *testing.T) *natstest.Server {
 // connection stays up, so it does not notice. The new instance delivers meanwhile. When the link is back, the two agree
 // on the lanes, and every message comes once. The test runs in real time.
 func TestTwoOwnersEnd(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	hub := newHub(t)
 	leaf, link := leafOf(t, hub, "")
@@ -120,7 +120,7 @@ func TestTwoOwnersEnd(t *testing.T) {
 		c.Publish("delay.1s.mail.x", "")
 	}
 	in.Await(5)
-	harness.CheckCount(t, in.All(), 5)
+	harness.CheckCount(t, in.Arrivals(), 5)
 	link.set(false)
 	natstest.Await(t, "a owns lanes, and b none of these", func() bool {
 		own, other := strings.Fields(harness.OwnedLanes(a)), strings.Fields(harness.OwnedLanes(b))
@@ -139,7 +139,7 @@ func checkEachOnce(c *harness.Client, count int, interval time.Duration) {
 	}
 	in.Await(count)
 	time.Sleep(time.Second) // for duplicates
-	harness.CheckCount(c.T, in.All(), count)
+	harness.CheckCount(c.T, in.Arrivals(), count)
 }
 
 // TestReplicasBehindLeaf: a broker connects to a cluster without JetStream, a leaf node of a single JetStream server.
@@ -166,7 +166,7 @@ const soon = 4 * time.Second
 // TestEmbeddedShares: a second broker uses the server that the first one embeds. They share the lanes, and each message
 // comes once.
 func TestEmbeddedShares(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	address := natstest.FreeAddress(t)
 	natstest.StartBroker(t, "DELAY_EMBEDDED_DIR="+natstest.Dir(t), "DELAY_EMBEDDED_LISTEN="+address, "NATS_URL=")
@@ -180,7 +180,7 @@ func TestEmbeddedShares(t *testing.T) {
 // recognised there without any setting, and owns its lanes sooner than missing heartbeats would show that the old
 // process is dead.
 func TestKilledBrokerResumes(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	s := natstest.RunListening(t)
 	for name, env := range map[string][]string{

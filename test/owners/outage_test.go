@@ -29,7 +29,7 @@ func TestFullAccountDrains(t *testing.T) {
 				c := harness.NewClient(t, s)
 				in := c.Subscribe("ui.>")
 				room := harness.AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxStore = 300 << 10 })
-				room.Fill()
+				room.Reach()
 				sent := 0
 				for size := 1000; size > 0; size /= 2 {
 					for c.TryPublish("delay.1m.ui.x", string(make([]byte, size))) == nil {
@@ -42,14 +42,14 @@ func TestFullAccountDrains(t *testing.T) {
 				}
 				time.Sleep(2 * time.Minute)
 				seen := make(map[string]bool)
-				for _, a := range in.All() {
+				for _, a := range in.Arrivals() {
 					seen[a.ID] = true
 				}
 				if len(seen) != sent || sent < 100 {
 					t.Errorf("%d of %d messages were delivered a minute after they were due", len(seen), sent)
 				}
-				if !restart && len(in.All()) != sent {
-					t.Errorf("%d were delivered %d times", sent, len(in.All()))
+				if !restart && len(in.Arrivals()) != sent {
+					t.Errorf("%d were delivered %d times", sent, len(in.Arrivals()))
 				}
 				room.Lift()
 				time.Sleep(30 * time.Second)
@@ -63,7 +63,7 @@ func TestFullAccountDrains(t *testing.T) {
 func TestOwnersPurgedThenCrash(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		started := harness.StartBrokers(t, s, 3, harness.Member(t, 3))
+		started := harness.StartBrokers(t, s, 3, harness.MemberConfig(t, 3))
 		a, b, d := started[0], started[1], started[2]
 		time.Sleep(12 * time.Second)
 		harness.CheckOwned(t, []int{3, 3, 4}, a, b, d)
@@ -89,12 +89,12 @@ func TestOwnersPurgedThenCrash(t *testing.T) {
 // TestOwnersGone: DELAY_OWNERS is deleted and may not be created again. Everything is delivered on time and once, also
 // by a broker that starts then.
 func TestOwnersGone(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, harness.Member(t, 3)).Stop() // makes the streams
+		harness.StartBroker(t, s, harness.MemberConfig(t, 3)).Stop() // makes the streams
 		verify := func() *harness.Instance {
-			cfg := harness.Member(t, 3)
+			cfg := harness.MemberConfig(t, 3)
 			cfg.Log = harness.NoLog
 			return harness.LaunchVerifying(t, s, cfg)
 		}
@@ -109,12 +109,12 @@ func TestOwnersGone(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(2 * time.Second)
-		harness.CheckOnTime(t, in.All(), 600)
+		harness.CheckOnTime(t, in.Arrivals(), 600)
 		a.Crash()
 		b.Crash()
 		verify()
 		c.Publish("delay.1s.ui.x", "to one that starts without")
 		time.Sleep(30 * time.Second)
-		harness.CheckCount(t, in.All(), 601)
+		harness.CheckCount(t, in.Arrivals(), 601)
 	})
 }

@@ -22,18 +22,18 @@ func TestInstancesShare(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		start := time.Now()
-		a := harness.StartBroker(t, s, harness.Member(t, 3))
+		a := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("the first was ready after %s, want immediately", took)
 		}
 		harness.CheckOwned(t, []int{harness.MemberLanes}, a)
-		b := harness.StartBroker(t, s, harness.Member(t, 3))
+		b := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
 		time.Sleep(3 * time.Second)
 		harness.CheckOwned(t, []int{0, harness.MemberLanes}, a, b)
 		time.Sleep(2 * time.Second)
 		harness.CheckOwned(t, []int{5, 5}, a, b)
-		c := harness.StartBroker(t, s, harness.Member(t, 3))
-		d := harness.StartBroker(t, s, harness.Member(t, 3))
+		c := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
+		d := harness.StartBroker(t, s, harness.MemberConfig(t, 3))
 		time.Sleep(7 * time.Second)
 		harness.CheckOwned(t, []int{0, 3, 3, 4}, a, b, c, d)
 		c.Stop()
@@ -76,10 +76,10 @@ func TestOwnersShareLanes(t *testing.T) {
 		b.Stop()
 		c.Publish("delay.1s.orders.x", "orphan")
 		time.Sleep(time.Hour)
-		harness.CheckBodies(t, in.All(), "chained second")
+		harness.CheckBodies(t, in.Arrivals(), "chained second")
 		harness.StartBroker(t, s, broker.Config{Ladder: l, Leaser: harness.StaticLeaser("DELAY_1s")})
 		synctest.Wait()
-		harness.CheckBodies(t, in.All(), "chained orphan second")
+		harness.CheckBodies(t, in.Arrivals(), "chained orphan second")
 	})
 }
 
@@ -109,11 +109,11 @@ func checkPrompt(t *testing.T, got []harness.Arrival, count int, maxLate time.Du
 // TestTakeOverAfterCrash: one of three instances crashes under load. Six seconds later everything that was due has been
 // delivered. No message is lost or early, and each is stored once.
 func TestTakeOverAfterCrash(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for seed := range 3 { // each of the instances once
 		natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-			instances := harness.StartBrokers(t, s, 3, harness.Member(t, 3))
+			instances := harness.StartBrokers(t, s, 3, harness.MemberConfig(t, 3))
 			time.Sleep(10 * time.Second)
 			harness.CheckOwned(t, []int{3, 3, 4}, instances...)
 			c := harness.NewClient(t, s)
@@ -153,7 +153,7 @@ func TestTakeOverAfterCrash(t *testing.T) {
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
-		instances := harness.StartBrokers(t, s, 3, harness.Member(t, 3))
+		instances := harness.StartBrokers(t, s, 3, harness.MemberConfig(t, 3))
 		time.Sleep(10 * time.Second)
 		c := harness.NewClient(t, s)
 		in := c.Subscribe("orders.>")
@@ -173,12 +173,12 @@ func TestRollingRestart(t *testing.T) {
 			instances[n].Stop()
 			harness.CheckOwned(t, []int{5, 5}, slices.Delete(slices.Clone(instances), n, n+1)...)
 			time.Sleep(time.Second)
-			instances[n] = harness.StartBroker(t, s, harness.Member(t, 3))
+			instances[n] = harness.StartBroker(t, s, harness.MemberConfig(t, 3))
 		}
 		<-stopped
 		time.Sleep(time.Minute)
 		harness.CheckOwned(t, []int{3, 3, 4}, instances...)
-		checkPrompt(t, in.All(), sent, 200*time.Millisecond)
+		checkPrompt(t, in.Arrivals(), sent, 200*time.Millisecond)
 		c.CheckEmpty()
 	})
 }
@@ -204,11 +204,11 @@ func TestUncertainOwnerStops(t *testing.T) {
 			t.Errorf("%d messages hopped out of a lane that was not held", n)
 		}
 		time.Sleep(time.Minute)
-		harness.CheckBodies(t, in.All(), "")
+		harness.CheckBodies(t, in.Arrivals(), "")
 		f.Valid.Store(true)
 		lease.Tick <- struct{}{}
 		synctest.Wait()
-		harness.CheckBodies(t, in.All(), "far held in memory unread")
+		harness.CheckBodies(t, in.Arrivals(), "far held in memory unread")
 		f.Valid.Store(false) // before the commit
 		time.Sleep(time.Minute)
 		if n := harness.Pending(c, "DELAY_INTAKE"); n != 3 {
@@ -229,7 +229,7 @@ func TestUncertainOwnerStops(t *testing.T) {
 			c.Publish("delayin.500ms.orders.x", fmt.Sprint("again ", round))
 			time.Sleep(time.Second)
 		}
-		harness.CheckBodies(t, in.All(), "again 0 again 1 again 2 far held in memory unread")
+		harness.CheckBodies(t, in.Arrivals(), "again 0 again 1 again 2 far held in memory unread")
 	})
 }
 
@@ -241,7 +241,7 @@ func TestRollingRestartLogsLittle(t *testing.T) {
 		logs := []*infoLog{{harness.NewCountingLog()}, {harness.NewCountingLog()}}
 		configs := make([]broker.Config, len(logs))
 		for i := range logs {
-			configs[i] = harness.Member(t, 3)
+			configs[i] = harness.MemberConfig(t, 3)
 			configs[i].Log = slog.New(logs[i])
 		}
 		harness.StartBroker(t, s, configs[0])
@@ -262,7 +262,7 @@ func TestRollingRestartLogsLittle(t *testing.T) {
 			{0, "a pause has ended: the messages that waited for it have left its lane", 1},
 			{1, "a pause has ended: the messages that waited for it have left its lane", 0},
 		} {
-			if got := logs[want.instance].Of(want.line); got != want.count {
+			if got := logs[want.instance].CountPrefix(want.line); got != want.count {
 				t.Errorf("instance %d logs %q %d times, want %d", want.instance, want.line, got, want.count)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 // TestPage runs all cases with the same two brokers and the same browser. Each case has its own tab.
 func TestPage(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	browser := startChromium(t)
 	c := startScene(t, web.Access{

@@ -22,7 +22,7 @@ func slowAnswers(t *testing.T, s *natstest.Server, cfg *broker.Config, begins st
 		if !strings.HasPrefix(question, begins) {
 			return false
 		}
-		time.AfterFunc(by, func() { natstest.PassOn(late, question, m) })
+		time.AfterFunc(by, func() { natstest.Forward(late, question, m) })
 		return true
 	})
 }
@@ -44,7 +44,7 @@ func pausedSlowly(t *testing.T, s *natstest.Server, patterns ...string) (*harnes
 // the lane of the first is too long for one pass. Messages that move from this lane into the lane of the second pause
 // stay before messages that are due later.
 func TestOverlappingPausesKeepTheOrder(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, o := pausedSlowly(t, s, "shop.>", "shop.mail", "other.>", "first.>")
@@ -71,7 +71,7 @@ func TestOverlappingPausesKeepTheOrder(t *testing.T) {
 // TestResumedBesideLongLane: a target is resumed while the long lane of another pause drains. The target gets
 // its messages after one pass of that lane.
 func TestResumedBesideLongLane(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, o := pausedSlowly(t, s, "shop.>", "other.>", "mail.>")

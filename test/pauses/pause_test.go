@@ -20,7 +20,7 @@ import (
 // of their due times. Messages that become due meanwhile come after them, and later ones on time. The other target gets
 // all messages when they are due. The waiting messages take little memory.
 func TestPausedWaitsAndGoesOutInOrder(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		a := harness.StartBroker(t, s, broker.Config{})
@@ -84,9 +84,9 @@ func TestNothingSentAfterPause(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond) // it takes 600 more within the time that pause waits for answers
 		harness.MustPause(t, o, "svc.>")
 		synctest.Wait()
-		before := len(in.All())
+		before := len(in.Arrivals())
 		time.Sleep(time.Minute)
-		if after := len(in.All()); after != before || before == 0 || before == 3000 {
+		if after := len(in.Arrivals()); after != before || before == 0 || before == 3000 {
 			t.Errorf("%d had been sent when pause returned, %d a minute later", before, after)
 		}
 		c.CheckNoDead()
@@ -96,7 +96,7 @@ func TestNothingSentAfterPause(t *testing.T) {
 // TestPausedByAllInstances: two instances share the lanes, and the due messages of both wait. An instance that crashes
 // and starts again reads the list of pauses before its first message.
 func TestPausedByAllInstances(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := broker.Config{Ladder: harness.Ladder(t, "1s 5s 10s"), MaxOwners: 3}
@@ -181,7 +181,7 @@ func TestPausedExpires(t *testing.T) {
 		harness.MustResume(t, o, "orders.>")
 		time.Sleep(time.Minute)
 		harness.CheckBodies(t, c.Arrivals("ORDERS"), "long")
-		harness.CheckBodies(t, c.Dead()["expired"], "short")
+		harness.CheckBodies(t, c.DeadLetters()["expired"], "short")
 	})
 }
 

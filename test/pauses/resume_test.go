@@ -71,7 +71,7 @@ func TestOverlappingPauses(t *testing.T) {
 // TestResumedAtItsRate: waiting messages come at the target's rate. They reserved send times before the pause, and
 // reserve new ones.
 func TestResumedAtItsRate(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "orders.>", Value: 10}}}
 	bubble(t, cfg, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
@@ -96,7 +96,7 @@ func TestResumedAtItsRate(t *testing.T) {
 // TestPausedAgainWhileResumed: a pattern is paused again at every moment of its resumption. The remaining messages keep
 // waiting, and all messages come in order.
 func TestPausedAgainWhileResumed(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	bubble(t, broker.Config{}, func(t *testing.T, c *harness.Client, o *inspect.Inspector) {
 		ctx, cancel := context.WithCancel(context.Background())

@@ -41,7 +41,7 @@ func silence(c *harness.Client) (end func()) {
 // due for a paused target. No message is delivered or lost, other targets get theirs on time, and no lane keeps the
 // messages in memory.
 func TestPausedStreamTroubles(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for name, begin := range map[string]func(c *harness.Client) (end func()){
 		"full":   func(c *harness.Client) func() { limit(c, 1); return func() { limit(c, -1) } },
@@ -121,8 +121,8 @@ func TestResumedInFullAccount(t *testing.T) {
 		harness.MustPause(t, o, "ui.>")
 		c.PublishMany("delay.1s.ui.x", 100)
 		time.Sleep(time.Minute)
-		account := harness.AccountStorage(c, s)
-		account.Fill()
+		account := harness.StorageLimit(c, s)
+		account.Reach()
 		if _, err := o.Pause(context.Background(), "mail.>"); err == nil || !strings.Contains(err.Error(), "did not store") {
 			t.Errorf("pause: %v, want that nothing can be stored", err)
 		}
@@ -131,7 +131,7 @@ func TestResumedInFullAccount(t *testing.T) {
 			t.Errorf("resume: %+v, %v, want a confirmation, and the reason why the resumption is not stored", change, err)
 		}
 		time.Sleep(time.Minute)
-		harness.CheckCount(t, in.All(), 100)
+		harness.CheckCount(t, in.Arrivals(), 100)
 		account.Lift()
 		time.Sleep(10 * time.Minute)
 		if left, err := o.Pauses(context.Background()); err != nil || len(left) > 0 {

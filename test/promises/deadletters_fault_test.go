@@ -24,7 +24,7 @@ const busy = `{"type":"io.nats.jetstream.api.v1.%s_response","error":{"code":503
 // TestResendInTrouble: JetStream leaves one kind of an operator's requests unanswered, carried out or not, or refuses
 // them. When JetStream answers again, the operator resends the remaining letters. Each message arrives once.
 func TestResendInTrouble(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for _, request := range []string{"STREAM.INFO.DELAY_DEAD", "CONSUMER.MSG.NEXT.DELAY_DEAD",
 		"STREAM.MSG.GET.DELAY_DEAD", "STREAM.MSG.DELETE.DELAY_DEAD"} {
@@ -52,7 +52,7 @@ func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 		question := strings.TrimPrefix(m.Subject, natstest.ProxyAPI+".")
 		switch how {
 		case "done":
-			natstest.PassOn(pass, question, &nats.Msg{Data: m.Data, Header: m.Header})
+			natstest.Forward(pass, question, &nats.Msg{Data: m.Data, Header: m.Header})
 		case "refused":
 			kind := strings.ToLower(strings.ReplaceAll(question[:strings.LastIndexByte(question, '.')], ".", "_"))
 			_ = m.Respond(fmt.Appendf(nil, busy, kind))
@@ -70,7 +70,7 @@ func resendInTrouble(t *testing.T, s *natstest.Server, request, how string) {
 		t.Errorf("again: %+v, %v", outcomes, err)
 	}
 	time.Sleep(time.Minute)
-	harness.CheckBodies(t, in.All(), "0 1 2 3 4")
+	harness.CheckBodies(t, in.Arrivals(), "0 1 2 3 4")
 	c.CheckEmpty()
 }
 

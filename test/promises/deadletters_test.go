@@ -100,7 +100,7 @@ func TestResentHasAllItsRetries(t *testing.T) {
 // again. The message arrives once, although the target's duplicate window is over.
 func TestResentOnce(t *testing.T) {
 	t.Parallel()
-	natstest.BubbleAs(t, natstest.Denied("$JS.API.STREAM.MSG.DELETE.>"), func(t *testing.T, s *natstest.Server) {
+	natstest.BubbleAs(t, natstest.DenyPublish("$JS.API.STREAM.MSG.DELETE.>"), func(t *testing.T, s *natstest.Server) {
 		c := harness.StartBroker(t, s, impatient(t)).NewClient()
 		c.Publish("delayin.0s.orders.expire", "body")
 		time.Sleep(time.Minute)
@@ -108,19 +108,19 @@ func TestResentOnce(t *testing.T) {
 		c.Create(jetstream.StreamConfig{
 			Name: "ORDERS", Subjects: []string{"orders.>"}, Duplicates: 100 * time.Millisecond, // less than between the resends
 		})
-		cut := harness.WrapConn(t, s.Connect(nats.UserInfo(natstest.Tried, natstest.Tried)))
+		cut := harness.WrapConn(t, s.Connect(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser)))
 		l := letter(c, c.LetterStore())
 		if err := cut.LetterStore().Resend(context.Background(), l, deadletter.Change{}, time.Now()); err == nil ||
 			errors.Is(err, deadletter.ErrNotResendable) {
 			t.Fatalf("cut off: got %v", err)
 		}
 		synctest.Wait()
-		harness.CheckCount(t, in.All(), 1)
+		harness.CheckCount(t, in.Arrivals(), 1)
 		time.Sleep(10 * time.Second)
 		box := c.LetterStore()
 		natstest.NoError(t, box.Resend(context.Background(), letter(c, box), deadletter.Change{}, time.Now()))
 		time.Sleep(time.Hour)
-		harness.CheckCount(t, in.All(), 1)
+		harness.CheckCount(t, in.Arrivals(), 1)
 		c.CheckEmpty()
 	})
 }
@@ -166,14 +166,14 @@ func TestTenantReadsItsDeadLetters(t *testing.T) {
 			checkOwnLetters(c, name, live[name])
 		}
 		for _, other := range others {
-			if got := other.All(); len(got) > 0 {
+			if got := other.Arrivals(); len(got) > 0 {
 				t.Errorf("orders sees %q, which is not its own", described(got))
 			}
 		}
 
 		tryOthersLetters(t, tenants["orders"])
 		time.Sleep(time.Minute)
-		for _, m := range captured.All() {
+		for _, m := range captured.Arrivals() {
 			if strings.Contains(m.Body, "of orders") {
 				t.Errorf("orders reached payments with %q, on %s", m.Body, m.Subject)
 			}
@@ -201,7 +201,7 @@ func checkOwnLetters(c *harness.Client, name string, live *harness.Inbox) {
 		"delaydead.bad_time." + name + ".expire: unreadable of " + name,
 		"delaydead.undelivered." + name + ".expire: refused of " + name,
 	}
-	if got := described(live.All()); !slices.Equal(got, want) {
+	if got := described(live.Arrivals()); !slices.Equal(got, want) {
 		c.T.Errorf("%s sees %q, want %q", name, got, want)
 	}
 	if got := described(pushed(c, "_INBOX_"+name+".dead")); !slices.Equal(got, want) {
@@ -250,7 +250,7 @@ func pushed(c *harness.Client, subject string) []harness.Arrival {
 	natstest.NoError(c.T, err)
 	time.Sleep(time.Minute) // more than the time after which it would be sent again
 	natstest.NoError(c.T, sub.Unsubscribe())
-	return in.All()
+	return in.Arrivals()
 }
 
 // described returns the subjects and bodies of arrivals, sorted.

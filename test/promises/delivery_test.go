@@ -71,7 +71,7 @@ func TestRetries(t *testing.T) {
 		start := time.Now()
 		c.Publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
 		time.Sleep(time.Hour)
-		got := in.All()
+		got := in.Arrivals()
 		checkAttempts(t, got, start, "5s/ 7s/1 17s/2 1m17s/3 2m17s/4 3m17s/5")
 		for _, a := range got {
 			if a.ID != got[0].ID || a.Header.Get("Nats-Msg-Id") != a.ID || a.Body != "x" {
@@ -92,15 +92,15 @@ func TestLastAttempt(t *testing.T) {
 		start := time.Now()
 		c.Publish("delay.5s.svc.a", "payload", "X-Order", "42", "Nats-Msg-Id", "order-42")
 		time.Sleep(time.Hour)
-		checkAttempts(t, in.All(), start, "5s/ 6s/1 11s/2")
-		letters := c.Dead()[string(message.Undelivered)]
+		checkAttempts(t, in.Arrivals(), start, "5s/ 6s/1 11s/2")
+		letters := c.DeadLetters()[string(message.Undelivered)]
 		harness.CheckCount(t, letters, 1)
 		stamp := func(d time.Duration) string { return start.Add(d).UTC().Format(time.RFC3339Nano) }
 		l := letters[0]
 		for name, want := range map[string]string{
 			message.HeaderAttempts: "3", message.HeaderFirstFailure: stamp(5 * time.Second),
 			message.HeaderLastFailure: stamp(11 * time.Second),
-			message.HeaderSubject:     "delay.5s.svc.a", message.HeaderID: in.All()[0].ID,
+			message.HeaderSubject:     "delay.5s.svc.a", message.HeaderID: in.Arrivals()[0].ID,
 			message.HeaderMsgID: "order-42",
 			"X-Order":           "42",
 			message.HeaderError: "the target refused all of 3 attempts; last error: the service says 500 no stock",
@@ -125,8 +125,8 @@ func TestSilentService(t *testing.T) {
 		start := time.Now()
 		c.Publish("delay.5s.svc", "x", message.HeaderDeliver, "request")
 		time.Sleep(time.Hour)
-		checkAttempts(t, in.All(), start, "5s/ 9s/1") // 3s of silence, 1s of waiting
-		if letters := c.Dead()[string(message.Undelivered)]; len(letters) != 1 ||
+		checkAttempts(t, in.Arrivals(), start, "5s/ 9s/1") // 3s of silence, 1s of waiting
+		if letters := c.DeadLetters()[string(message.Undelivered)]; len(letters) != 1 ||
 			!strings.Contains(letters[0].Header.Get(message.HeaderError), "no reply within 3s") {
 			t.Errorf("dead letters %v, want one that says so", letters)
 		}
@@ -151,7 +151,7 @@ func TestServiceRepliesWithJSON(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		for name, in := range services {
-			if got := len(in.All()); got != 1 {
+			if got := len(in.Arrivals()); got != 1 {
 				t.Errorf("the service %s was called %d times, want once", name, got)
 			}
 		}
@@ -177,9 +177,9 @@ func TestExpires(t *testing.T) { // not in parallel: the server is restarted
 		time.Sleep(time.Until(start.Add(time.Hour)))
 		b.Replace()
 		time.Sleep(time.Hour)
-		harness.CheckBodies(t, in.All(), "in time still good to the nanosecond")
-		checkAttempts(t, refused.All(), start, "5s/ 6s/1") // the next would be at 11s
-		letters := c.Dead()[string(message.Expired)]
+		harness.CheckBodies(t, in.Arrivals(), "in time still good to the nanosecond")
+		checkAttempts(t, refused.Arrivals(), start, "5s/ 6s/1") // the next would be at 11s
+		letters := c.DeadLetters()[string(message.Expired)]
 		if got, want := harness.Bodies(letters), "no time to retry too late"; got != want {
 			t.Fatalf("expired: %q, want %q", got, want)
 		}

@@ -75,7 +75,7 @@ var troubles = map[string]trouble{
 // does not, and needs as long again to catch up. All floods together also fill the memory that the lanes share. They
 // fill it again when the returned messages come again.
 func TestFloodSlowsNobody(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(troubles))
 	tests := make(map[string]flood)
@@ -142,7 +142,7 @@ func (f flood) checkHealthy(t *testing.T, s *natstest.Server) {
 // TestSlowTargetIsBusy: messages that were taken back from a slow target are sent again when the target has room. So
 // the target is always busy, and gets each message once.
 func TestSlowTargetIsBusy(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	const count, rate = 10_000, 1000
 	harness.Bubble(t, broker.Config{HoldMessages: 4 << 10}, func(t *testing.T, c *harness.Client) {
@@ -155,11 +155,11 @@ func TestSlowTargetIsBusy(t *testing.T) {
 		time.Sleep(time.Minute)
 		var last time.Duration
 		ids := make(map[string]bool)
-		for _, a := range in.All() {
+		for _, a := range in.Arrivals() {
 			ids[a.ID] = true
 			last = max(last, a.At.Sub(due))
 		}
-		if got := len(in.All()); got != count || len(ids) != count {
+		if got := len(in.Arrivals()); got != count || len(ids) != count {
 			t.Errorf("%d requests for %d of %d messages", got, len(ids), count)
 		}
 		if maxLate := 3 * count / rate * time.Second / 2; last > maxLate {

@@ -24,7 +24,7 @@ var httpHeaders = []string{"Accept-Encoding", "Content-Encoding"}
 // poison.Headers, and the broker may pass none of them on. A new header in a new version of NATS fails this test; when
 // it is added to poison.Headers, the tests of reserved headers cover it.
 func TestCanaryHeaders(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	listed := make(map[string]bool)
 	for _, line := range poison.Headers {

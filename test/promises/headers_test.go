@@ -29,7 +29,7 @@ var userLines = []string{
 // Parsed as the server does and as nats.go does, they have no reserved headers except the broker's own, and all user
 // headers.
 func TestReservedHeaders(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		harness.StartBroker(t, s, broker.Config{
@@ -52,7 +52,7 @@ func TestReservedHeaders(t *testing.T) {
 		v.check("DELAY_DEAD", "retry ", time.Second,
 			slices.Concat(hop, failed, []string{"delay-error-code", "delay-error"}), "/1/dead")
 		c.CheckEmptyBut("DELAY_DEAD")
-		if letters := c.Dead(); len(letters) != 1 || len(letters[string(message.Undelivered)]) == 0 {
+		if letters := c.DeadLetters(); len(letters) != 1 || len(letters[string(message.Undelivered)]) == 0 {
 			t.Errorf("there are dead letters of %d codes, want undelivered alone", len(letters))
 		}
 	})
@@ -80,7 +80,7 @@ func (v vectors) publish(raw *harness.RawConn) {
 			}
 		}
 	}
-	stored, all := raw.Accepted(), 0
+	stored, all := raw.AwaitAcks(), 0
 	for body, n := range numbers {
 		if v.accepted[body] = stored[n]; stored[n] {
 			all++

@@ -36,15 +36,15 @@ func TestConsumerDeleted(t *testing.T) {
 		c.Publish("delayin.1h.orders.b", "b")
 		time.Sleep(time.Second)
 		for _, name := range []string{"DELAY_10s", "DELAY_INTAKE", "DELAY_45s"} {
-			c.DeleteConsumers(name)
+			c.DeleteConsumer(name)
 		}
 		time.Sleep(time.Second)
 		c.Publish("delayin.5s.orders.c", "c")
 		c.Publish("delay.45s.orders.d", "d")
-		c.CheckArrive("ORDERS", start.Add(7*time.Second), "c")
-		c.CheckArrive("ORDERS", start.Add(10*time.Second), "a", "c")
-		c.CheckArrive("ORDERS", start.Add(47*time.Second), "a", "c", "d")
-		c.CheckArrive("ORDERS", start.Add(time.Hour), "a", "b", "c", "d")
+		c.CheckArrivals("ORDERS", start.Add(7*time.Second), "c")
+		c.CheckArrivals("ORDERS", start.Add(10*time.Second), "a", "c")
+		c.CheckArrivals("ORDERS", start.Add(47*time.Second), "a", "c", "d")
+		c.CheckArrivals("ORDERS", start.Add(time.Hour), "a", "b", "c", "d")
 		c.CheckEmpty()
 	})
 }
@@ -190,7 +190,7 @@ func TestAckLost(t *testing.T) {
 		b.Replace()
 		time.Sleep(time.Minute)
 		harness.CheckBodies(t, c.Arrivals("ORDERS"), "first second")
-		seen := in.All()
+		seen := in.Arrivals()
 		harness.CheckBodies(t, seen, "first second×2")
 		for _, a := range seen[1:] {
 			if a.Body == "second" && (a.ID != seen[0].ID || a.Header.Get("Nats-Msg-Id") != a.ID) {
@@ -209,7 +209,7 @@ func TestUnacknowledgedStays(t *testing.T) {
 		c.Publish("delay.1s.orders.x", "x", message.HeaderDeliver, "stream")
 		c.Publish("delayin.900ms.orders.x", "y", message.HeaderDeliver, "stream")
 		time.Sleep(4 * time.Second)
-		harness.CheckBodies(t, in.All(), "x y")
+		harness.CheckBodies(t, in.Arrivals(), "x y")
 		b.Crash()
 		c.Target("ORDERS", "orders.>")
 		b.Replace()
@@ -229,7 +229,7 @@ func TestCleanStopNoDuplicates(t *testing.T) {
 		b.Stop()
 		b.Replace()
 		time.Sleep(time.Minute)
-		harness.CheckBodies(t, in.All(), "first second third")
+		harness.CheckBodies(t, in.Arrivals(), "first second third")
 		c.CheckEmpty()
 	})
 }
@@ -272,7 +272,7 @@ func TestDeposedLeaderRepeatsNothing(t *testing.T) {
 				stale, until = before.Data, time.Now().Add(staleTime)
 				mu.Unlock()
 				time.Sleep(time.Minute)
-				harness.CheckCount(t, in.All(), 300)
+				harness.CheckCount(t, in.Arrivals(), 300)
 				mu.Lock()
 				defer mu.Unlock()
 				if answers == 0 && staleTime > 0 {
@@ -333,7 +333,7 @@ func TestPurgeOfReplacedStream(t *testing.T) {
 			t.Fatal("the broker did not check the stream before the purge")
 		}
 		count := make(map[string]int)
-		for _, m := range in.All() {
+		for _, m := range in.Arrivals() {
 			count[m.Subject]++
 		}
 		if count["orders.old"] != 50 || count["orders.new"] != 60 {

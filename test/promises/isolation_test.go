@@ -19,7 +19,7 @@ import (
 // TestSilentTargetSlowsNobody publishes more messages for a target that never acknowledges than the lane may hold. A
 // message for a healthy target in the same lane is still on time.
 func TestSilentTargetSlowsNobody(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, broker.Config{HoldMessages: 2 << 10}, func(t *testing.T, c *harness.Client) {
 		c.SilentTarget("silent.x")
@@ -42,7 +42,7 @@ func TestSilentTargetSlowsNobody(t *testing.T) {
 // never acknowledges, and a service that never replies. The healthy target gets everything at the instant it is due. No
 // message for the others is lost: each becomes one dead letter, or was stored before the stream was full.
 func TestTroubleBesideHealthy(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	const attempts, count, room = 3, 500, 20
 	cfg := broker.Config{Attempts: attempts, Log: slog.New(slog.DiscardHandler)}
@@ -68,7 +68,7 @@ func TestTroubleBesideHealthy(t *testing.T) {
 		for _, a := range append(healthy, c.Arrivals("FULL")...) {
 			ids[a.ID] = true
 		}
-		for code, letters := range c.Dead() {
+		for code, letters := range c.DeadLetters() {
 			for _, a := range letters {
 				ids[a.ID] = true
 				ends[a.Subject]++
@@ -108,10 +108,10 @@ func TestCrashRepeatsLittle(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 			b.Crash()
-			before := len(in.All())
+			before := len(in.Arrivals())
 			harness.StartBroker(t, s, broker.Config{})
 			time.Sleep(time.Second)
-			if again := len(in.All()) - before; before != rate*seconds || again > maxDuplicates {
+			if again := len(in.Arrivals()) - before; before != rate*seconds || again > maxDuplicates {
 				t.Errorf("of %d messages, %d were delivered again after the crash; want at most %d", before, again, maxDuplicates)
 			}
 		})
@@ -138,7 +138,7 @@ func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstes
 		b.Stop()
 		harness.StartBroker(t, s, broker.Config{})
 		time.Sleep(time.Hour)
-		harness.CheckCount(t, in.All(), 1000)
+		harness.CheckCount(t, in.Arrivals(), 1000)
 		c.CheckEmpty()
 	})
 }
@@ -146,7 +146,7 @@ func TestCleanStopAfterReconnect(t *testing.T) { // not in parallel: see natstes
 // TestLateAcknowledgement: a level stores messages but does not acknowledge. The broker repeats the hop into the same
 // level, which recognises the duplicate. Another level could not.
 func TestLateAcknowledgement(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, broker.Config{Ladder: harness.Ladder(t, "1s 20s 30s")}, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
@@ -158,7 +158,7 @@ func TestLateAcknowledgement(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour)
-		harness.CheckCount(t, in.All(), 1)
+		harness.CheckCount(t, in.Arrivals(), 1)
 		c.CheckNoDead()
 	})
 }
@@ -166,7 +166,7 @@ func TestLateAcknowledgement(t *testing.T) {
 // TestDeadLettersFull: the stream of dead letters is full. The log stays short, nothing is lost, and the letters are
 // stored when there is room.
 func TestDeadLettersFull(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		log := harness.NewCountingLog()
@@ -178,12 +178,12 @@ func TestDeadLettersFull(t *testing.T) {
 		const bad = 500
 		c.PublishMany("delayin.soon.orders.x", bad)
 		time.Sleep(time.Minute)
-		if got := log.Of(""); got > 100 {
+		if got := log.CountPrefix(""); got > 100 {
 			t.Errorf("%d lines in a minute, want few", got)
 		}
 		hold(-1)
 		time.Sleep(time.Minute)
-		harness.CheckCount(t, c.Dead()[string(message.BadTime)], bad)
+		harness.CheckCount(t, c.DeadLetters()[string(message.BadTime)], bad)
 	})
 }
 

@@ -21,7 +21,7 @@ import (
 // arrive at exactly that rate, also across a restart of the broker. Two hundred messages for other targets, due
 // meanwhile, are all on time.
 func TestFloodOfOneTarget(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	const flood, rate, others = 3000, 50, 100
 	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}, HoldMessages: 256}
@@ -35,13 +35,13 @@ func TestFloodOfOneTarget(t *testing.T) {
 		}
 		time.Sleep(time.Until(due.Add(29*time.Second + 999*time.Millisecond)))
 		synctest.Wait()
-		harness.CheckCount(t, slow.All(), 30*rate)
+		harness.CheckCount(t, slow.Arrivals(), 30*rate)
 		stopped := time.Now()
 		b.Stop()
 		b.Replace()
 		restarted := time.Now()
 		time.Sleep(time.Hour)
-		got := slow.All()
+		got := slow.Arrivals()
 		harness.CheckCount(t, got, flood)
 		for i, a := range got {
 			want := due.Add(time.Duration(i) * time.Second / rate)
@@ -52,7 +52,7 @@ func TestFloodOfOneTarget(t *testing.T) {
 				t.Fatalf("message %d of the flood arrived %s after it was due, want %s", i, a.At.Sub(due), want.Sub(due))
 			}
 		}
-		harness.CheckOnTime(t, fast.All(), 2*others)
+		harness.CheckOnTime(t, fast.Arrivals(), 2*others)
 		c.CheckEmpty()
 	})
 }
@@ -81,8 +81,8 @@ func TestPendingLimits(t *testing.T) {
 			t.Errorf("the level holds %d and may hold %d, want 100 and 10", info.State.Msgs, info.Config.MaxMsgs)
 		}
 		harness.CheckExactly(t, in, start.Add(21*time.Minute), 99)
-		harness.CheckBodies(t, in.All(), "chained x×99")
-		harness.CheckOnTime(t, in.All(), 100)
+		harness.CheckBodies(t, in.Arrivals(), "chained x×99")
+		harness.CheckOnTime(t, in.Arrivals(), 100)
 		c.CheckNoDead()
 	})
 }
@@ -96,15 +96,15 @@ func TestTooLargeToRetry(t *testing.T) {
 		c.Publish("delay.1s.svc", strings.Repeat("x", int(c.NC.MaxPayload())-4096-200), message.HeaderDeliver,
 			"request")
 		time.Sleep(10 * time.Minute)
-		harness.CheckCount(t, in.All(), 1)
-		harness.CheckCount(t, c.Dead()[string(message.TooLarge)], 1)
+		harness.CheckCount(t, in.Arrivals(), 1)
+		harness.CheckCount(t, c.DeadLetters()[string(message.TooLarge)], 1)
 	})
 }
 
 // TestRateAfterOutage: messages were put off while their target's stream had no room. Afterwards they are delivered
 // within the rate, together with those that become due.
 func TestRateAfterOutage(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	const rate, outage, flood = 2, 3 * time.Minute, 800
 	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: rate}}}
@@ -134,7 +134,7 @@ func TestRateAfterOutage(t *testing.T) {
 // TestRateOfTheLargest: messages of the largest size that a level accepts leave no room for the headers of a retry
 // lane. If only the target's rate delays them, they need no retry lane: they wait in their level.
 func TestRateOfTheLargest(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	cfg := broker.Config{Rates: deliver.Rates{{Pattern: "slow.>", Value: 1}},
 		Ladder: harness.Ladder(t, "1s 5s 10s")}
@@ -147,7 +147,7 @@ func TestRateOfTheLargest(t *testing.T) {
 			c.Publish("delay.5s.slow.x", body)
 		}
 		time.Sleep(time.Hour)
-		got := slow.All()
+		got := slow.Arrivals()
 		for i, a := range got {
 			if want := due.Add(time.Duration(i) * time.Second); !a.At.Equal(want) || a.Body != body {
 				t.Errorf("number %d, of %d bytes, arrived at %s, want %s", i, len(a.Body), a.At, want)

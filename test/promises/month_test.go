@@ -36,7 +36,7 @@ var monthSecrets = [2]string{"the first secret of the shop", "the second secret 
 //	go test ./test/promises -run TestAMonth -month.days 32 -timeout 1h
 //	go test ./test/promises -run TestAMonth -month.days 32 -month.brokers 2 -timeout 4h
 func TestAMonth(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	if *monthDays%4 != 0 || *monthDays < 4 || *monthBrokers < 1 || *monthBrokers > 2 {
 		t.Fatal("-month.days: write a multiple of four; -month.brokers: write 1 or 2")
 	}

@@ -41,7 +41,7 @@ func TestOldestDueFirstWithinASecond(t *testing.T) {
 // and the intake, all to one target. Within a lane, the order of due times is strict. Across lanes, no message comes
 // after one that was due more than a tenth of a second later.
 func TestOldestDueFirstInEveryLane(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		levels := strings.Fields("1s 3s 5s 7s 10s 20s 30s 45s")
@@ -101,7 +101,7 @@ func TestOldestDueFirstInEveryLane(t *testing.T) {
 // TestOldestDueFirstBeyondMemory: a level has many times more overdue messages than fit into memory. Some of them came
 // by a hop, and are due later than their neighbours. All are sent in the order of their due times.
 func TestOldestDueFirstBeyondMemory(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		a, c := harness.Start(t, s, broker.Config{Ladder: harness.Ladder(t, "10s 1m")})
@@ -135,7 +135,7 @@ func TestOldestDueFirstBeyondMemory(t *testing.T) {
 // TestSpillMakesNothingLate: the intake holds as many messages as it may. It stores messages that are due much later in
 // levels. No level is longer than the remaining time, so no message waits there behind messages that are due later.
 func TestSpillMakesNothingLate(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	cfg := broker.Config{Ladder: harness.Ladder(t, "1m 10m 1h"), HoldMessages: 512}
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
@@ -160,7 +160,7 @@ func TestPrefixChanged(t *testing.T) {
 		start := func(prefix string) (*harness.Instance, int) {
 			log := harness.NewCountingLog()
 			i := harness.StartBroker(t, s, broker.Config{Prefix: prefix, Log: slog.New(log)})
-			return i, log.Of(words)
+			return i, log.CountPrefix(words)
 		}
 		a, said := start("delay")
 		c := harness.NewClient(t, s)
@@ -177,10 +177,10 @@ func TestPrefixChanged(t *testing.T) {
 			t.Errorf("after the change of the prefix, the log reports the messages %d times, want once", said)
 		}
 		time.Sleep(time.Hour)
-		harness.CheckCount(t, in.All(), 0)
+		harness.CheckCount(t, in.Arrivals(), 0)
 		b.Stop()
 		start("delay")
 		time.Sleep(time.Minute)
-		harness.CheckCount(t, in.All(), 1)
+		harness.CheckCount(t, in.Arrivals(), 1)
 	})
 }

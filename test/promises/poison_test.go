@@ -37,14 +37,14 @@ func TestPoison(t *testing.T) {
 		for i := range healthy {
 			p.Publish("delay.1s.orders.healthy", fmt.Sprint("healthy", i))
 		}
-		for i, ok := range p.raw.Accepted() {
+		for i, ok := range p.raw.AwaitAcks() {
 			if !ok {
 				t.Errorf("raw message %d was not stored", i)
 			}
 		}
 		time.Sleep(time.Minute)
 		p.wantDelivered(healthy)
-		harness.CheckBodies(t, named.All(), "clean")
+		harness.CheckBodies(t, named.Arrivals(), "clean")
 		p.wantDeadLetters()
 		p.CheckEmptyBut("DELAY_DEAD")
 	})
@@ -155,7 +155,7 @@ func (p *poisoner) wantDelivered(healthy int) {
 
 // wantDeadLetters wants the expected number of letters of each code, each with the details that an operator needs.
 func (p *poisoner) wantDeadLetters() {
-	t, letters := p.T, p.Client.Dead()
+	t, letters := p.T, p.Client.DeadLetters()
 	for code, want := range p.dead {
 		if got := len(letters[code]); got != want {
 			t.Errorf("%d dead letters %s, want %d", got, code, want)

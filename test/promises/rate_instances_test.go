@@ -60,7 +60,7 @@ func TestRateWithInstances(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "one lane" {
-				natstest.Long(t)
+				natstest.SkipShort(t)
 			}
 			t.Parallel()
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -81,7 +81,7 @@ func TestRateWithInstances(t *testing.T) {
 				}
 				time.Sleep(2 * time.Minute) // the last message of three lanes is due at its rate after a minute
 				for target, in := range in {
-					checkRate(t, target, in.All(), flood*len(lanes), rate)
+					checkRate(t, target, in.Arrivals(), flood*len(lanes), rate)
 				}
 				c.CheckEmptyBut("DELAY_TIMERS")
 			})
@@ -92,7 +92,7 @@ func TestRateWithInstances(t *testing.T) {
 // TestRateByKey: the messages of a tenant come at the tenant's rate, whatever their targets. They do not wait for
 // another tenant's messages.
 func TestRateByKey(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const flood, rate = 300, 10
@@ -107,7 +107,7 @@ func TestRateByKey(t *testing.T) {
 		c.PublishMany("delay.10s.keyed.c", flood) // without a key, and so without a rate
 		time.Sleep(2 * time.Minute)
 		by := make(map[string][]harness.Arrival)
-		for _, a := range in.All() {
+		for _, a := range in.Arrivals() {
 			if a.Header.Get("Delay-Rate-Key") != "" {
 				t.Errorf("%s arrives with the key of its rate", a.Subject)
 			}
@@ -127,14 +127,14 @@ func TestRateByKey(t *testing.T) {
 			c.Publish("delay.1s.keyed.a", "bad", "Delay-Rate-Key", key)
 		}
 		time.Sleep(5 * time.Second)
-		harness.CheckCount(t, c.Dead()[string(message.BadOption)], 4)
+		harness.CheckCount(t, c.DeadLetters()[string(message.BadOption)], 4)
 	})
 }
 
 // TestRateWhileInstancesChange: one of three instances stops, another one crashes, and a third joins, while messages
 // wait for their send times. A target gets at most a quarter more than its rate.
 func TestRateWhileInstancesChange(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const flood, rate = 1500, 20
@@ -150,7 +150,7 @@ func TestRateWhileInstancesChange(t *testing.T) {
 		time.Sleep(13 * time.Second)
 		rated(t, s, 1, rate)
 		time.Sleep(2 * time.Minute)
-		got := in.All()
+		got := in.Arrivals()
 		ids := make(map[string]bool)
 		for _, a := range got {
 			ids[a.ID] = true
@@ -186,7 +186,7 @@ func TestRateWithUnequalInstances(t *testing.T) {
 			c.Publish(fmt.Sprintf("delay.10s.slow.t%d", i), "", "Delay-Rate-Key", fmt.Sprint("k", i))
 		}
 		time.Sleep(15 * time.Second)
-		harness.CheckCount(t, in.All(), targets)
+		harness.CheckCount(t, in.Arrivals(), targets)
 		var stored uint64
 		for info := range c.JS.ListStreams(context.Background()).Info() {
 			stored += info.State.LastSeq

@@ -44,7 +44,7 @@ func TestSilenceOfRatedTargetCounts(t *testing.T) {
 		c.SilentTarget("slow.>")
 		c.PublishMany("delay.1s.slow.x", flood, message.HeaderDeliver, "stream")
 		time.Sleep(time.Minute)
-		harness.CheckCount(t, c.Dead()[string(message.Undelivered)], flood)
+		harness.CheckCount(t, c.DeadLetters()[string(message.Undelivered)], flood)
 	})
 }
 
@@ -52,7 +52,7 @@ func TestSilenceOfRatedTargetCounts(t *testing.T) {
 // it moved just before its death are moved again, and the duplicates take send times. They are few, so the rate is soon
 // used in full after each kill, and the last message comes almost as early as it can.
 func TestRateAfterKills(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const rate, flood, kills, away = 20, 1200, 8, 300 * time.Millisecond
@@ -81,7 +81,7 @@ func TestRateAfterKills(t *testing.T) {
 		if took := got[flood-1].At.Sub(got[0].At); took > turns+kills*(away+time.Second) {
 			t.Errorf("it took %s, want the %s of the turns, and little more than a second for each kill", took, turns)
 		}
-		all := sent.All()
+		all := sent.Arrivals()
 		if duplicates := len(all) - flood; duplicates > kills*rate {
 			t.Errorf("%d duplicates were sent, want at most those of a second for each of %d kills", duplicates, kills)
 		}
@@ -95,7 +95,7 @@ func TestRateAfterKills(t *testing.T) {
 // one interval of the rate after the previous one except for the pauses, whichever lanes they come from. Messages that
 // are published meanwhile come after them.
 func TestPausedAgainAtItsRate(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	const rate, flood = 20, 400
 	for name, subjects := range map[string][]string{

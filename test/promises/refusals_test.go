@@ -54,9 +54,9 @@ func TestRefusalsOfManyTargets(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		const maxLines = 65 // in a minute
-		harness.CheckCount(t, log.All(), maxLines)
+		harness.CheckCount(t, log.Lines(), maxLines)
 		time.Sleep(time.Minute)
-		more := log.All()[maxLines:]
+		more := log.Lines()[maxLines:]
 		if got := len(more); got > maxLines {
 			t.Errorf("%d lines in another minute, want %d at most", got, maxLines)
 		}
@@ -75,7 +75,7 @@ func TestDeadLettersAreLogged(t *testing.T) {
 		log.Start = time.Now()
 		c.Publish("delay.5s.shop.mail", "x", message.HeaderDeliver, "core")
 		time.Sleep(time.Minute)
-		l := c.Dead()["undelivered"][0]
+		l := c.DeadLetters()["undelivered"][0]
 		log.Check(t, `time=5s msg="dead letter" stream=DELAY_5s code=undelivered target=shop.mail id=`+l.ID+
 			` reason="the target refused all of 1 attempts; last error: nobody listens on the subject (503)"`)
 	})
@@ -108,8 +108,8 @@ func TestLastReasonTravels(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		harness.CheckCount(t, in.All(), 3)
-		for _, a := range in.All() {
+		harness.CheckCount(t, in.Arrivals(), 3)
+		for _, a := range in.Arrivals() {
 			for _, name := range []string{message.HeaderLastError, message.HeaderDeferred, message.HeaderAllowed} {
 				if a.Header.Get(name) != "" {
 					t.Errorf("at its target it has %s", name)
@@ -136,7 +136,7 @@ func TestRetriesWithJitter(t *testing.T) {
 			c.Publish(fmt.Sprintf("delayat.%d.svc", due.UnixMilli()), strconv.Itoa(i), message.HeaderDeliver, "request")
 		}
 		time.Sleep(10 * time.Minute)
-		all := in.All()
+		all := in.Arrivals()
 		harness.CheckCount(t, all, 2*count)
 		times := make(map[time.Duration]int)
 		for _, a := range all[count:] {
@@ -176,9 +176,9 @@ func TestRetriesByTarget(t *testing.T) {
 			c.Publish("delay.5s."+target, target, message.HeaderDeliver, "request")
 		}
 		time.Sleep(time.Hour)
-		checkAttempts(t, mail.All(), start, "5s/ 7s/1 10m7s/2")
-		checkAttempts(t, other.All(), start, "5s/ 6s/1 11s/2 16s/3")
-		harness.CheckBodies(t, c.Dead()[string(message.Undelivered)], "shop.mail shop.sms")
+		checkAttempts(t, mail.Arrivals(), start, "5s/ 7s/1 10m7s/2")
+		checkAttempts(t, other.Arrivals(), start, "5s/ 6s/1 11s/2 16s/3")
+		harness.CheckBodies(t, c.DeadLetters()[string(message.Undelivered)], "shop.mail shop.sms")
 		c.CheckEmptyBut("DELAY_DEAD")
 	})
 }
@@ -198,13 +198,13 @@ func TestMaxAttempts(t *testing.T) {
 		publish("delay.5s.shop.mail", "4")
 		publish("delay.5s.shop.sms", "few")
 		time.Sleep(time.Hour)
-		checkAttempts(t, in.All(), start, "1m30s/ 1m31s/1")
-		for _, a := range in.All() {
+		checkAttempts(t, in.Arrivals(), start, "1m30s/ 1m31s/1")
+		for _, a := range in.Arrivals() {
 			if a.Header.Get(message.HeaderMaxAttempts) != "" {
 				t.Error("at its target it has Delay-Max-Attempts")
 			}
 		}
-		letters := c.Dead()
+		letters := c.DeadLetters()
 		refused := letters[string(message.Undelivered)]
 		if len(refused) != 1 || refused[0].Header.Get(message.HeaderMaxAttempts) != "2" ||
 			!strings.HasPrefix(refused[0].Header.Get(message.HeaderError), "the target refused all of 2 attempts") {
@@ -236,7 +236,7 @@ func TestRetryLaneRetires(t *testing.T) {
 		first.Stop()
 		harness.StartBroker(t, s, broker.Config{})
 		time.Sleep(time.Hour)
-		checkAttempts(t, in.All(), start, "5s/ 7s/1 10m7s/2")
+		checkAttempts(t, in.Arrivals(), start, "5s/ 7s/1 10m7s/2")
 		c.CheckEmpty()
 	})
 }

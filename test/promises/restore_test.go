@@ -71,7 +71,7 @@ func forEachBackup(t *testing.T, f func(t *testing.T, s *natstest.Server, c *har
 // TestRestoredElsewhere restores the streams on another server. Pending messages arrive there when they are due, under
 // the same ids.
 func TestRestoredElsewhere(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for name, backUp := range backupKinds {
 		t.Run(name, func(t *testing.T) {

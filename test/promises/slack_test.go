@@ -34,7 +34,7 @@ func TestSlack(t *testing.T) {
 				time.Sleep(time.Duration(random.IntN(10_000_000)))
 			}
 			time.Sleep(4 * time.Minute)
-			all := in.All()
+			all := in.Arrivals()
 			harness.CheckCount(t, all, count)
 			batches := make(map[time.Time]bool)
 			for _, m := range all {
@@ -59,7 +59,7 @@ func TestSlack(t *testing.T) {
 // TestSlackBesideRatesPausesAndTimers: with a slack, messages with a rate, paused messages and named timers are never
 // early. A thousand messages come in one pass for each slack. Rates and pauses hold.
 func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		const slack, count, rate = 20 * time.Millisecond, 1000, 100
@@ -81,13 +81,13 @@ func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(10 * time.Second)
-		harness.CheckCount(t, paused.All(), 0)
+		harness.CheckCount(t, paused.Arrivals(), 0)
 		resumed := time.Now()
 		harness.MustResume(t, o, "paused.>")
 		time.Sleep(time.Minute)
 		late := func(in *harness.Inbox, want int, since time.Time, maxLate time.Duration) (batches int) {
 			t.Helper()
-			all := in.All()
+			all := in.Arrivals()
 			harness.CheckCount(t, all, want)
 			at := make(map[time.Time]bool)
 			for _, m := range all {
@@ -107,7 +107,7 @@ func TestSlackBesideRatesPausesAndTimers(t *testing.T) {
 		}
 		late(timers, count/10, time.Time{}, slack)
 		late(paused, count/10, resumed, time.Second) // a lane of a pause is opened first
-		turns := slow.All()
+		turns := slow.Arrivals()
 		harness.CheckCount(t, turns, count/10)
 		for _, m := range turns {
 			if m.At.Before(m.Due) {

@@ -24,14 +24,14 @@ const (
 	maxBackoff = 3200 * time.Millisecond
 )
 
-func accountMemory(c *harness.Client, s *natstest.Server) harness.Storage {
+func accountMemory(c *harness.Client, s *natstest.Server) harness.Limit {
 	return harness.AccountLimit(c, s, func(l *server.JetStreamAccountLimits) { l.MaxMemory = 0 })
 }
 
 // serverStorage is the storage limit of the server, which must be small: another stream fills it.
-func serverStorage(c *harness.Client) harness.Storage {
+func serverStorage(c *harness.Client) harness.Limit {
 	c.Target("OTHER", "other")
-	return harness.Storage{Code: 10023, Fill: func() {
+	return harness.Limit{Code: 10023, Reach: func() {
 		for c.TryPublish("other", string(make([]byte, 64<<10))) == nil {
 		}
 	}, Lift: func() {
@@ -41,7 +41,7 @@ func serverStorage(c *harness.Client) harness.Storage {
 }
 
 // checkFull fails unless the server refuses to store a message.
-func checkFull(c *harness.Client, st harness.Storage) {
+func checkFull(c *harness.Client, st harness.Limit) {
 	c.T.Helper()
 	err := c.TryPublish("orders.full", "x")
 	var refusal *jetstream.APIError
@@ -69,7 +69,7 @@ func checkStored(c *harness.Client, want int) {
 // was due is delivered immediately, without a restart and without dead letters: there was no room for the messages, but
 // no target has refused them.
 func TestStorageFullAtDue(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	const count = 20
 	tests := map[string]struct {
 		subject string        // of the requests
@@ -88,11 +88,11 @@ func TestStorageFullAtDue(t *testing.T) {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
 			c := harness.StartBroker(t, s, broker.Config{Log: harness.NoLog}).NewClient()
 			c.Target("ORDERS", "orders.>")
-			account := harness.AccountStorage(c, s)
+			account := harness.StorageLimit(c, s)
 			start := time.Now()
 			c.PublishMany(tt.subject, count)
 			time.Sleep(time.Until(start.Add(tt.full)))
-			account.Fill()
+			account.Reach()
 			checkFull(c, account)
 			time.Sleep(time.Until(start.Add(tt.lifted)))
 			checkStored(c, count)
@@ -111,19 +111,19 @@ func TestStorageFullAtDue(t *testing.T) {
 // TestStorageFullUntilDue: the limit is lifted just before the first of many messages is due. All messages wait for
 // their hop, which is retried at intervals. None is late, at whichever time in such an interval the limit is lifted.
 func TestStorageFullUntilDue(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.StartBroker(t, s, broker.Config{Log: harness.NoLog}).NewClient()
 		c.Target("ORDERS", "orders.>")
-		account := harness.AccountStorage(c, s)
+		account := harness.StorageLimit(c, s)
 		const first, step, count = 150 * time.Second, 20 * time.Millisecond, 200
 		start := time.Now()
 		for n := range count {
 			c.Publish(fmt.Sprintf("delayin.%dms.orders.x", (first+time.Duration(n)*step).Milliseconds()), fmt.Sprint(n))
 		}
 		time.Sleep(time.Minute)
-		account.Fill()
+		account.Reach()
 		time.Sleep(time.Until(start.Add(first - time.Millisecond)))
 		account.Lift()
 		time.Sleep(time.Minute)
@@ -151,7 +151,7 @@ func checkWithin(c *harness.Client, stream string, count int, latest time.Time) 
 // TestStorageOfServerFull is TestStorageFullAtDue with the server's limit, and with a broker that is replaced
 // meanwhile.
 func TestStorageOfServerFull(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.BubbleWith(t, server.Options{JetStreamMaxStore: 1 << 20}, func(t *testing.T, s *natstest.Server) {
 		first, c := harness.Start(t, s, broker.Config{Log: harness.NoLog})
@@ -161,7 +161,7 @@ func TestStorageOfServerFull(t *testing.T) {
 		c.PublishMany("delay.10s.orders.x", count/2)
 		c.PublishMany("delayin.2m30s.orders.x", count/2)
 		time.Sleep(5 * time.Second)
-		disk.Fill()
+		disk.Reach()
 		checkFull(c, disk)
 		time.Sleep(outage)
 		first.Stop()
@@ -179,12 +179,12 @@ func TestStorageOfServerFull(t *testing.T) {
 // TestStorageFullForDeadLetters: the limit is reached before dead letters and retries have to be stored. They are
 // stored once when there is room, and a target that exists by then gets its message.
 func TestStorageFullForDeadLetters(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		first, c := harness.Start(t, s, broker.Config{Attempts: 3, Log: harness.NoLog})
 		c.Target("ORDERS", "orders.>")
-		account := harness.AccountStorage(c, s)
+		account := harness.StorageLimit(c, s)
 		c.Publish("delay.10s.orders.x", "late", message.HeaderExpires, "1m")
 		c.Publish("delay.10s.nobody.x", "refused")
 		c.Publish("delay.7s.later.x", "retried")
@@ -192,7 +192,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 		c.Target("LATER", "later.>")
 		first.Stop()
 		c.Publish("delayin.soon.orders.x", "bad")
-		account.Fill()
+		account.Reach()
 		harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.NoLog})
 		time.Sleep(outage)
 		checkStored(c, 4)
@@ -200,7 +200,7 @@ func TestStorageFullForDeadLetters(t *testing.T) {
 		time.Sleep(time.Minute)
 		for code, want := range map[message.Code]string{message.Expired: "late", message.Undelivered: "refused",
 			message.BadTime: "bad"} {
-			harness.CheckBodies(t, c.Dead()[string(code)], want)
+			harness.CheckBodies(t, c.DeadLetters()[string(code)], want)
 		}
 		harness.CheckBodies(t, c.Arrivals("LATER"), "retried")
 		harness.CheckCount(t, c.Arrivals("ORDERS"), 0)
@@ -219,7 +219,7 @@ func TestTargetHasNoRoom(t *testing.T) {
 		memory := accountMemory(c, s)
 		const count = 20
 		c.PublishMany("delay.10s.orders.x", count)
-		memory.Fill()
+		memory.Reach()
 		checkFull(c, memory)
 		time.Sleep(outage)
 		for _, m := range c.Arrivals("DELAY_RETRY_30s") {
@@ -240,14 +240,14 @@ func TestTargetHasNoRoom(t *testing.T) {
 // have no room. An attempt does not count unless the retry is stored. When the target exists it gets the messages,
 // although the lanes still have no room.
 func TestRetriesHaveNoRoom(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.StartBroker(t, s, broker.Config{Attempts: 3, Log: harness.NoLog}).NewClient()
-		account := harness.AccountStorage(c, s)
+		account := harness.StorageLimit(c, s)
 		const count = 20
 		c.PublishMany("delay.10s.orders.x", count)
-		account.Fill()
+		account.Reach()
 		time.Sleep(outage)
 		memoryTarget(c, "ORDERS", "orders.>")
 		there := time.Now()
@@ -285,12 +285,12 @@ func TestSchedulerStuckWhenFull(t *testing.T) { // not in parallel: see natstest
 			}
 			return harness.Bodies(there)
 		}
-		account := harness.AccountStorage(c, s)
+		account := harness.StorageLimit(c, s)
 		for n := range 3 {
 			schedule(n, 10*time.Second)
 		}
 		time.Sleep(5 * time.Second)
-		account.Fill()
+		account.Reach()
 		checkFull(c, account)
 		time.Sleep(10 * time.Second)
 		account.Lift()

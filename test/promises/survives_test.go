@@ -20,7 +20,7 @@ import (
 // TestSurvives stops or crashes the broker while a message waits. The message arrives when it is due, or immediately
 // when the broker starts again later.
 func TestSurvives(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	clean := func(i *harness.Instance) { i.Stop() }
 	crash := func(i *harness.Instance) { i.Crash() }
@@ -79,8 +79,8 @@ func TestSurvivesServerRestart(t *testing.T) { // not in parallel: see natstest.
 		c.Publish("delayin.2s.orders.c", "c")
 		time.Sleep(time.Second)
 		s.Restart(20 * time.Second)
-		c.CheckArrive("ORDERS", start.Add(22*time.Second), "b", "c") // once the broker has noticed
-		c.CheckArrive("ORDERS", start.Add(time.Minute), "a", "b", "c")
+		c.CheckArrivals("ORDERS", start.Add(22*time.Second), "b", "c") // once the broker has noticed
+		c.CheckArrivals("ORDERS", start.Add(time.Minute), "a", "b", "c")
 		for _, a := range c.Arrivals("ORDERS") {
 			if a.Body == "a" && !a.At.Equal(start.Add(time.Minute)) {
 				t.Errorf("a arrived at %s, want %s", a.At, start.Add(time.Minute))
@@ -109,16 +109,16 @@ func TestLadderChange(t *testing.T) {
 		if got := c.Publish("delay.7m.orders.b", "b").Stream; got != "DELAY_INTAKE" {
 			t.Errorf("without the level, stored in %s, want DELAY_INTAKE", got)
 		}
-		c.CheckArrive("ORDERS", start.Add(7*time.Minute-1))
-		c.CheckArrive("ORDERS", start.Add(7*time.Minute), "a")
-		c.CheckArrive("ORDERS", start.Add(8*time.Minute), "a", "b")
+		c.CheckArrivals("ORDERS", start.Add(7*time.Minute-1))
+		c.CheckArrivals("ORDERS", start.Add(7*time.Minute), "a")
+		c.CheckArrivals("ORDERS", start.Add(8*time.Minute), "a", "b")
 		second.Stop()
 
 		harness.StartBroker(t, s, with)
 		if got := c.Publish("delay.7m.orders.c", "c").Stream; got != "DELAY_7m" {
 			t.Errorf("with the level again, stored in %s, want DELAY_7m", got)
 		}
-		c.CheckArrive("ORDERS", start.Add(15*time.Minute), "a", "b", "c")
+		c.CheckArrivals("ORDERS", start.Add(15*time.Minute), "a", "b", "c")
 		c.CheckEmpty()
 	})
 }
@@ -126,7 +126,7 @@ func TestLadderChange(t *testing.T) {
 // TestNoHeadOfLineBlocking publishes 20,000 messages of a longer delay in front of one with a short delay, and allows
 // 1,000 of them in memory.
 func TestNoHeadOfLineBlocking(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	const count = 20_000
 	harness.Bubble(t, broker.Config{HoldMessages: 1000}, func(t *testing.T, c *harness.Client) {
@@ -159,7 +159,7 @@ func TestNoHeadOfLineBlocking(t *testing.T) {
 // TestOldestDueFirst: many messages in the intake became due while the broker was away, stored in a random order. They
 // are all delivered immediately when it starts, oldest due first.
 func TestOldestDueFirst(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.BubbleWithBroker(t, broker.Config{}, func(t *testing.T, c *harness.Client, first *harness.Instance) {
 		c.Target("ORDERS", "orders.>")
@@ -207,19 +207,19 @@ func TestJetStreamAway(t *testing.T) { // not in parallel: see natstest.DropTime
 		time.Sleep(9 * time.Second) // a is on the wheel
 		natstest.NoError(t, s.Server().DisableJetStream())
 		time.Sleep(10 * time.Minute)
-		if got := log.Of(""); got > 150 {
+		if got := log.CountPrefix(""); got > 150 {
 			t.Errorf("%d lines in ten minutes, want few: %v", got, log.Count)
 		}
-		if log.Of("the stream's leader does not report its time") == 0 {
+		if log.CountPrefix("the stream's leader does not report its time") == 0 {
 			t.Error("the log does not say that the stream's leader is missing")
 		}
 		natstest.NoError(t, s.Server().EnableJetStream(&server.JetStreamConfig{StoreDir: dir + "/jetstream"}))
-		c.CheckArrive("ORDERS", time.Now().Add(15*time.Second), "a", "b", "c", "d")
+		c.CheckArrivals("ORDERS", time.Now().Add(15*time.Second), "a", "b", "c", "d")
 		if owners.Probes.Load() == 0 {
 			t.Error("the broker did not check meanwhile whether other instances own its lanes")
 		}
-		c.CheckArrive("ORDERS", start.Add(15*time.Minute-1), "a", "b", "c", "d")
-		c.CheckArrive("ORDERS", start.Add(15*time.Minute), "a", "b", "c", "d", "e")
+		c.CheckArrivals("ORDERS", start.Add(15*time.Minute-1), "a", "b", "c", "d")
+		c.CheckArrivals("ORDERS", start.Add(15*time.Minute), "a", "b", "c", "d", "e")
 		time.Sleep(time.Minute)
 		c.CheckEmpty()
 	})
@@ -243,7 +243,7 @@ func TestStartWithoutALeader(t *testing.T) {
 					if question != "STREAM.LIST" || !hidden || time.Since(start) >= tt.away {
 						return false
 					}
-					go func() { _ = m.Respond(harness.WithoutLeader(t, api, m.Data, "DELAY_10s")) }()
+					go func() { _ = m.Respond(harness.LeaderlessList(t, api, m.Data, "DELAY_10s")) }()
 					return true
 				})
 				harness.StartBroker(t, s, cfg).Stop()
@@ -267,7 +267,7 @@ func TestStartWithoutALeader(t *testing.T) {
 				c.Publish("delay.1s.orders.x", "")
 				c.Publish("delay.10s.orders.y", "")
 				time.Sleep(time.Minute)
-				got := in.All()
+				got := in.Arrivals()
 				harness.CheckCount(t, got, 2)
 				if !got[1].At.Equal(due) {
 					t.Errorf("the second arrived %s after it was due", got[1].At.Sub(due))

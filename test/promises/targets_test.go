@@ -22,7 +22,7 @@ import (
 // state on the internal subjects, and outside DELAY_TARGETS. None is delivered, each request becomes a dead letter with
 // a reason, and healthy messages are on time.
 func TestForbiddenTargets(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	// The server accepts subjects of 5,000 bytes. With its defaults it would close the connection of the publisher.
 	natstest.BubbleWith(t, server.Options{MaxControlLine: 16 << 10}, func(t *testing.T, s *natstest.Server) {
@@ -46,11 +46,11 @@ func TestForbiddenTargets(t *testing.T) {
 		for i := range healthy / 2 {
 			c.Publish("delay.1s.orders.healthy", fmt.Sprint("behind ", i))
 		}
-		accepted := f.raw.Accepted()
+		accepted := f.raw.AwaitAcks()
 		time.Sleep(time.Minute)
 
 		f.wantRefused(f.wantDeadLetters(), accepted)
-		for _, a := range in.All() {
+		for _, a := range in.Arrivals() {
 			// Only a delivery has an id and none of the internal headers.
 			if a.ID != "" && a.Header.Get(message.HeaderHop) == "" && a.Header.Get(message.HeaderErrorCode) == "" &&
 				a.Subject != "orders.healthy" {
@@ -220,9 +220,9 @@ func TestForbiddenToTheBroker(t *testing.T) {
 		c.Publish(`delay.1s.secret."quoted\"`, "quoted")
 		c.Publish("delay.1s.open.x", "open")
 		time.Sleep(time.Hour)
-		harness.CheckCount(t, secret.All(), 0)
-		harness.CheckBodies(t, open.All(), "open")
-		letters := c.Dead()[string(message.Undelivered)]
+		harness.CheckCount(t, secret.Arrivals(), 0)
+		harness.CheckBodies(t, open.Arrivals(), "open")
+		letters := c.DeadLetters()[string(message.Undelivered)]
 		harness.CheckCount(t, letters, 2*len(modes)+1)
 		for _, l := range letters {
 			if why := l.Header.Get(message.HeaderError); !strings.Contains(why, "grant") ||
@@ -249,6 +249,6 @@ func TestForbiddenWithSlowHandler(t *testing.T) {
 			c.Publish("delay.1s.secret."+strconv.Itoa(i), mode, message.HeaderDeliver, mode)
 		}
 		time.Sleep(time.Hour)
-		harness.CheckCount(t, c.Dead()[string(message.Undelivered)], many)
+		harness.CheckCount(t, c.DeadLetters()[string(message.Undelivered)], many)
 	})
 }

@@ -21,7 +21,7 @@ func TestScheduleOfOtherSubjects(t *testing.T) {
 	cfg.Targets = []string{"orders.open.>", "mail.>"}
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe(">")
-		soon := harness.At(time.Now().Add(time.Minute))
+		soon := harness.AtExpression(time.Now().Add(time.Minute))
 		for _, target := range []string{
 			"mail.x", "orders", "orders.closed", "delay.1s.orders.x", "delaysys.hop.1s.timer", "delaydead.x.y", "$JS.API.INFO",
 			"$SYS.REQ.USER.INFO", "_INBOX.x.y", "delayctl.timers", "schedules.orders.y", "schedules.mail.y", "orders.open.*",
@@ -54,7 +54,7 @@ func TestScheduleOfOtherSubjects(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		var wrong []string
-		for _, a := range in.All() {
+		for _, a := range in.Arrivals() {
 			if a.Body == "bad" && !strings.HasPrefix(a.Subject, "schedules.") {
 				wrong = append(wrong, a.Subject)
 			}
@@ -73,7 +73,7 @@ func TestForgedSchedules(t *testing.T) {
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("*.x")
 		soon := time.Now().Add(time.Minute)
-		c.Schedule("schedules.orders.a", "orders.x", harness.At(soon), "good")
+		c.Schedule("schedules.orders.a", "orders.x", harness.AtExpression(soon), "good")
 		entry := c.LastEntry("delaytimer._schedule.schedules.orders.a")
 		const root = "delaytimer._schedule.schedules.orders."
 		c.Publish(root+"b", "bad", "Delay-Target", "mail.x", "Delay-Until", soon.Format(time.RFC3339Nano))
@@ -90,18 +90,18 @@ func TestForgedSchedules(t *testing.T) {
 		}
 		c.Publish(root+"f", "", "Delay-Cancel", "by a client")
 		time.Sleep(10 * time.Minute)
-		harness.CheckBodies(t, in.All(), "")
-		dead := c.Dead()
+		harness.CheckBodies(t, in.Arrivals(), "")
+		dead := c.DeadLetters()
 		if got := len(dead["bad_timer"]); got != 6 || len(dead) != 1 {
 			t.Errorf("%d dead letters bad_timer, codes %v; want 6, and no others", got, dead)
 		}
 		// The broker's entry was replaced, and the client can request the schedule again.
-		again := harness.At(time.Now().Add(time.Minute))
+		again := harness.AtExpression(time.Now().Add(time.Minute))
 		if _, code := c.Schedule("schedules.orders.a", "orders.x", again, "again"); code != 0 {
 			t.Errorf("the answer is %d", code)
 		}
 		time.Sleep(2 * time.Minute)
-		harness.CheckBodies(t, in.All(), "again")
+		harness.CheckBodies(t, in.Arrivals(), "again")
 	})
 }
 
@@ -114,8 +114,9 @@ func TestRelayedScheduleRequests(t *testing.T) {
 		in, requests := c.Subscribe("orders.>"), c.Subscribe("delay.>")
 		c.Create(jetstream.StreamConfig{Name: "EVIL", Subjects: []string{"evil.>"}, AllowDirect: true,
 			AllowMsgSchedules: true})
-		soon := harness.At(time.Now().Add(time.Minute))
-		c.Publish("evil.a", "evil", "Nats-Schedule", harness.At(time.Now().Add(time.Hour)), "Nats-Schedule-Target", "evil.x",
+		soon := harness.AtExpression(time.Now().Add(time.Minute))
+		c.Publish("evil.a", "evil", "Nats-Schedule", harness.AtExpression(time.Now().Add(time.Hour)),
+			"Nats-Schedule-Target", "evil.x",
 			"X", "1") // with these headers, a message on our subjects is a request
 		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "$JS.API.DIRECT.GET.EVIL", Reply: "schedules.orders.a",
 			Data: []byte(`{"last_by_subj":"evil.a"}`)}))
@@ -135,7 +136,7 @@ func TestRelayedScheduleRequests(t *testing.T) {
 			}
 		}
 		time.Sleep(10 * time.Minute)
-		if a, b := harness.Bodies(in.All()), harness.Bodies(requests.All()); a != "" || b != "" {
+		if a, b := harness.Bodies(in.Arrivals()), harness.Bodies(requests.Arrivals()); a != "" || b != "" {
 			t.Errorf("%q arrived at the target, and %q as requests to the broker", a, b)
 		}
 		for _, name := range []string{"a", "b", "c", "d"} {

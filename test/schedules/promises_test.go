@@ -37,7 +37,7 @@ func TestScheduleByNATSClient(t *testing.T) {
 			}
 		}
 		exact := due.Add(123456789 * time.Nanosecond)
-		c.Schedule("schedules.orders.y", "orders.y", harness.At(exact), "to the nanosecond")
+		c.Schedule("schedules.orders.y", "orders.y", harness.AtExpression(exact), "to the nanosecond")
 		harness.CheckExactly(t, in, due, 0)
 		harness.CheckExactly(t, in, exact, 1)
 		all := c.Arrivals("MAIL")
@@ -89,8 +89,9 @@ func TestScheduleIsRetried(t *testing.T) {
 	cfg.Attempts = 3
 	harness.Bubble(t, cfg, func(t *testing.T, c *harness.Client) {
 		start := time.Now()
-		c.Schedule("schedules.mail.x", "mail.x", harness.At(start.Add(time.Minute)), "late", "Nats-Schedule-Rollup", "sub")
-		c.Schedule("schedules.orders.x", "orders.x", harness.At(start.Add(time.Minute)), "never")
+		c.Schedule("schedules.mail.x", "mail.x", harness.AtExpression(start.Add(time.Minute)), "late",
+			"Nats-Schedule-Rollup", "sub")
+		c.Schedule("schedules.orders.x", "orders.x", harness.AtExpression(start.Add(time.Minute)), "never")
 		time.Sleep(61 * time.Second)
 		c.Create(jetstream.StreamConfig{Name: "MAIL", Subjects: []string{"mail.>"}, AllowRollup: true})
 		time.Sleep(time.Minute)
@@ -99,7 +100,7 @@ func TestScheduleIsRetried(t *testing.T) {
 			all[0].Header.Get("Delay-Scheduler") != "schedules.mail.x" {
 			t.Errorf("after refusals arrived %+v", all)
 		}
-		letters := c.Dead()["undelivered"]
+		letters := c.DeadLetters()["undelivered"]
 		if len(letters) != 1 || letters[0].Subject != "delaydead.undelivered.orders.x" ||
 			letters[0].Header.Get("Delay-Subject") != "delaytimer._schedule.schedules.orders.x" {
 			t.Errorf("the dead letters are %+v", letters)
@@ -116,14 +117,14 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 	harness.BubbleWithBroker(t, cfg, func(t *testing.T, c *harness.Client, first *harness.Instance) {
 		in := c.Subscribe("orders.>")
 		due := time.Now().Add(time.Hour)
-		c.Schedule("schedules.orders.x", "orders.x", harness.At(due), "hi", "Order", "42")
+		c.Schedule("schedules.orders.x", "orders.x", harness.AtExpression(due), "hi", "Order", "42")
 		time.Sleep(time.Minute)
 		first.Stop()
 		time.Sleep(time.Until(due))
 		c.Fire("delaytimer._schedule.schedules.orders.x", "ghost")
 		first.Replace()
 		time.Sleep(time.Minute)
-		got := in.All()
+		got := in.Arrivals()
 		if len(got) != 1 || got[0].Body != "hi" || got[0].Subject != "orders.x" || !got[0].Due.Equal(due) ||
 			got[0].Header.Get("Order") != "42" || got[0].Header.Get("Delay-Scheduler") != "schedules.orders.x" {
 			t.Errorf("%+v arrived, want it once, with its headers", got)
@@ -136,7 +137,7 @@ func TestScheduleOfADeadInstance(t *testing.T) {
 // The same request again within two minutes makes no second schedule, however many occurrences have fired. A client
 // that has only the sequence of its acknowledgement can still replace the schedule.
 func TestScheduleThatRepeats(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.ScheduleConfig(t)
@@ -212,12 +213,12 @@ func TestScheduleAnsweredOnce(t *testing.T) {
 		in, answers := c.Subscribe("orders.>"), c.Subscribe("_INBOX.me.>")
 		for i := range 20 {
 			m := harness.NewMsg(fmt.Sprintf("schedules.orders.%d", i), fmt.Sprint(i),
-				"Nats-Schedule", harness.At(time.Now().Add(time.Minute)), "Nats-Schedule-Target", "orders.x")
+				"Nats-Schedule", harness.AtExpression(time.Now().Add(time.Minute)), "Nats-Schedule-Target", "orders.x")
 			m.Reply = fmt.Sprintf("_INBOX.me.%d", i)
 			natstest.NoError(t, c.NC.PublishMsg(m))
 		}
 		time.Sleep(2 * time.Minute)
-		if a, n := len(answers.All()), len(in.All()); a != 20 || n != 20 {
+		if a, n := len(answers.Arrivals()), len(in.Arrivals()); a != 20 || n != 20 {
 			t.Errorf("%d answers and %d messages to 20 requests", a, n)
 		}
 	})
@@ -229,9 +230,9 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
-		soon := harness.At(time.Now().Add(time.Minute))
+		soon := harness.AtExpression(time.Now().Add(time.Minute))
 		change := func(edit func(*jetstream.StreamConfig)) { c.Reconfigure("DELAY_TIMERS", edit) }
-		c.Schedule("schedules.orders.z", "orders.x", harness.At(time.Now().Add(time.Hour)), "another")
+		c.Schedule("schedules.orders.z", "orders.x", harness.AtExpression(time.Now().Add(time.Hour)), "another")
 		change(func(cfg *jetstream.StreamConfig) { cfg.NoAck = true })
 		seq, code := c.Schedule("schedules.orders.a", "orders.x", soon, "found")
 		if last := c.LastEntry("delaytimer._schedule.schedules.orders.a"); last == nil || last.Sequence != seq {
@@ -255,7 +256,7 @@ func TestScheduleStoredBeforeItsAnswer(t *testing.T) {
 		}
 		change(func(cfg *jetstream.StreamConfig) { cfg.MaxMsgs = -1 })
 		time.Sleep(2 * time.Minute)
-		harness.CheckBodies(t, in.All(), "found once")
+		harness.CheckBodies(t, in.Arrivals(), "found once")
 	})
 }
 
@@ -264,7 +265,7 @@ func TestSchedulesFlood(t *testing.T) {
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		answers := c.Subscribe("_INBOX.me")
-		due := harness.At(time.Now().Add(time.Hour))
+		due := harness.AtExpression(time.Now().Add(time.Hour))
 		const n = 400
 		for i := range n { // all on one subject, so that one worker has them
 			m := harness.NewMsg("schedules.orders.a", fmt.Sprint(i), "Nats-Schedule", due, "Nats-Schedule-Target", "orders.x")
@@ -275,7 +276,7 @@ func TestSchedulesFlood(t *testing.T) {
 		synctest.Wait()
 		stored := make(map[uint64]bool)
 		refused := 0
-		for _, a := range answers.All() {
+		for _, a := range answers.Arrivals() {
 			var said struct {
 				Seq   uint64
 				Error *jetstream.APIError

@@ -29,7 +29,7 @@ type result struct {
 // TestSchedulesAsTheServer: the broker's answers and deliveries are those of the server, or are listed as a deviation
 // with its reason. README.md shows both.
 func TestSchedulesAsTheServer(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	all := slices.Concat(
 		side(t, rules(), 0, time.Time{}), side(t, restarts(), 20*time.Second, time.Time{}),
 		side(t, clocks("Clocks that go forward"), 0, time.Date(2000, time.March, 25, 23, 30, 0, 0, time.UTC)),

@@ -54,7 +54,7 @@ func (h handover) killed(k kill) bool {
 	sub, err := pass.Subscribe(api+".>", func(m *nats.Msg) {
 		question := strings.TrimPrefix(m.Subject, api+".")
 		if !strings.HasPrefix(question, "STREAM.MSG.DELETE.") || step() {
-			natstest.PassOn(pass, question, m)
+			natstest.Forward(pass, question, m)
 		}
 	})
 	natstest.NoError(h.t, err)
@@ -69,7 +69,7 @@ func (h handover) killed(k kill) bool {
 // TestImportKilled kills an import at each of its steps, with the step carried out and not. After the import is
 // repeated, each occurrence comes once, at its time.
 func TestImportKilled(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for at := 1; at <= 6; at++ {
 		for _, done := range []bool{false, true} {
@@ -87,7 +87,7 @@ func TestImportKilled(t *testing.T) {
 // TestImportKilledWithTheServer is TestImportKilled with a server that is killed at the same time. Its bubbles run one
 // after the other: see natstest.DropTimers.
 func TestImportKilledWithTheServer(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	for _, k := range []kill{{1, true}, {2, false}, {2, true}} {
 		t.Run(fmt.Sprintf("step %d, done %t", k.at, k.done), func(t *testing.T) {
 			natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
@@ -139,7 +139,7 @@ func (h handover) checkOnce(until time.Duration) {
 // TestImportKilledAndFired: a schedule in both places fires in both until the import is repeated. Then only the
 // broker's fires, and a schedule that fires once does not fire again.
 func TestImportKilledAndFired(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		h := newHandover(t, s, func(sc *scene) {

@@ -27,14 +27,14 @@ func planned(t *testing.T, s *natstest.Server) (c *harness.TimerClient) {
 	c.Publish("delaytimer.k.mail.x", "m", "Delay-For", "1h")
 	start := time.Now()
 	for subject, when := range map[string]string{
-		"schedules.orders.a": harness.At(start.Add(time.Hour)), "schedules.orders.b": "@every 1h",
+		"schedules.orders.a": harness.AtExpression(start.Add(time.Hour)), "schedules.orders.b": "@every 1h",
 		"schedules.orders.c": "@hourly",
 	} {
 		if seq, code := c.Schedule(subject, "orders.expire", when, "s"); seq == 0 {
 			t.Fatalf("%s is answered %d", subject, code)
 		}
 	}
-	if seq, code := c.Schedule("orders.plan.x", "mail.x", harness.At(start.Add(time.Hour)), "p"); seq == 0 {
+	if seq, code := c.Schedule("orders.plan.x", "mail.x", harness.AtExpression(start.Add(time.Hour)), "p"); seq == 0 {
 		t.Fatalf("the schedule to mail is answered %d", code)
 	}
 	return c
@@ -123,7 +123,7 @@ func TestForecastOfFewSchedules(t *testing.T) {
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c := harness.StartBroker(t, s, harness.ScheduleConfig(t)).NewClient()
 		for n := range 400 {
-			c.Schedule(fmt.Sprintf("schedules.orders.%d", n), "orders.x", harness.At(time.Now().Add(time.Hour)), "s")
+			c.Schedule(fmt.Sprintf("schedules.orders.%d", n), "orders.x", harness.AtExpression(time.Now().Add(time.Hour)), "s")
 		}
 		i := harness.Inspect(t, s, harness.ScheduleConfig(t))
 		look := inspect.ForecastQuery{Length: 24 * time.Hour, Step: time.Hour, Target: "other.>", Sample: 20}
@@ -176,7 +176,7 @@ func TestBulkOnSchedules(t *testing.T) {
 		}
 		bulk(move, "3 map[moved:3] 0")
 		time.Sleep(time.Until(start.Add(89 * time.Minute)))
-		if got := harness.Bodies(in[0].All()) + harness.Bodies(in[1].All()); got != "m p" {
+		if got := harness.Bodies(in[0].Arrivals()) + harness.Bodies(in[1].Arrivals()); got != "m p" {
 			t.Errorf("before they are due %q arrived", got)
 		}
 		cancel := store.Bulk{Verb: timer.Cancel, Filter: far.Filter, DryRun: true}
@@ -184,7 +184,7 @@ func TestBulkOnSchedules(t *testing.T) {
 		cancel.DryRun = false
 		bulk(cancel, "4 map[cancelled:4] 0")
 		time.Sleep(3 * time.Hour)
-		if got := harness.Bodies(in[0].All()); got != "" {
+		if got := harness.Bodies(in[0].Arrivals()); got != "" {
 			t.Errorf("%q arrived although it was cancelled", got)
 		}
 		c.CheckNoTimersBut("DELAY_DEAD")

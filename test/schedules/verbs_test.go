@@ -48,7 +48,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		ask := func(name string, wait time.Duration, headers ...string) (uint64, jetstream.ErrorCode) {
-			return c.Schedule("schedules.orders."+name, "orders."+name, harness.At(start.Add(wait)), name, headers...)
+			return c.Schedule("schedules.orders."+name, "orders."+name, harness.AtExpression(start.Add(wait)), name, headers...)
 		}
 		moved, _ := ask("moved", time.Hour, "Order", "42", "Nats-Schedule-TTL", "1h", "Nats-Msg-Id", "1")
 		ask("fired", time.Hour)
@@ -78,9 +78,9 @@ func TestVerbsOnSchedules(t *testing.T) {
 			t.Errorf("a request that expects no schedule, after the cancel, is answered %d, %d", seq, code)
 		}
 		synctest.Wait()
-		harness.CheckBodies(t, in.All(), "fired")
+		harness.CheckBodies(t, in.Arrivals(), "fired")
 		harness.CheckExactly(t, in, start.Add(10*time.Minute), 1)
-		got := in.All()[1]
+		got := in.Arrivals()[1]
 		for name, want := range map[string]string{
 			"Order": "42", "Nats-TTL": "3600", "Delay-Scheduler": "schedules.orders.moved", "Delay-Schedule-Next": "purge",
 			"Delay-Msg-Id": "1",
@@ -91,7 +91,7 @@ func TestVerbsOnSchedules(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, start.Add(20*time.Minute), 2)
 		time.Sleep(3 * time.Hour)
-		harness.CheckBodies(t, in.All(), "fired gone moved")
+		harness.CheckBodies(t, in.Arrivals(), "fired gone moved")
 		c.CheckNoDead()
 		c.CheckNoTimers()
 	})
@@ -105,7 +105,8 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 		in := c.Subscribe("orders.>")
 		start := time.Now()
 		ask := func(wait time.Duration, body string) uint64 {
-			seq, _ := c.Schedule("schedules.orders.x", "orders.x", harness.At(start.Add(wait)), body, "Nats-Msg-Id", "1")
+			seq, _ := c.Schedule("schedules.orders.x", "orders.x", harness.AtExpression(start.Add(wait)), body, "Nats-Msg-Id",
+				"1")
 			return seq
 		}
 		ask(2*time.Hour, "first")
@@ -116,7 +117,7 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 			t.Errorf("the answer is %d, want a sequence above %d", seq, a.Generation)
 		}
 		time.Sleep(4 * time.Hour)
-		harness.CheckBodies(t, in.All(), "second")
+		harness.CheckBodies(t, in.Arrivals(), "second")
 	})
 }
 
@@ -124,7 +125,7 @@ func TestMovedScheduleIsNotItsID(t *testing.T) {
 // request, by its name. The extra message is like those of its occurrences. A client that has only the sequence of its
 // acknowledgement can still replace the schedule, paused or not.
 func TestVerbsOnRepeatingSchedules(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.ScheduleConfig(t), func(t *testing.T, c *harness.Client) {
 		c.Create(jetstream.StreamConfig{Name: "MAIL", Subjects: []string{"mail.>"}, AllowRollup: true})
@@ -137,8 +138,8 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 		}
 		checkVerb(c, timer.Fired, "mail.a", "fire", name, "")
 		synctest.Wait()
-		harness.CheckBodies(t, in.All(), "a")
-		first := in.All()[0].Header
+		harness.CheckBodies(t, in.Arrivals(), "a")
+		first := in.Arrivals()[0].Header
 		for header, want := range map[string]string{
 			"Nats-Rollup": "sub", "Delay-Scheduler": name,
 			"Delay-Schedule-Next": start.Add(time.Hour).UTC().Format(time.RFC3339Nano),
@@ -167,7 +168,7 @@ func TestVerbsOnRepeatingSchedules(t *testing.T) {
 		harness.CheckExactly(t, in, start.Add(7*time.Hour), 5)
 		checkVerb(c, timer.Cancelled, "mail.b", "cancel", name, "")
 		time.Sleep(5 * time.Hour)
-		harness.CheckBodies(t, in.All(), "a×5 b")
+		harness.CheckBodies(t, in.Arrivals(), "a×5 b")
 		c.CheckNoDead()
 		c.CheckNoTimers()
 	})
@@ -202,7 +203,7 @@ func TestForgedDelivery(t *testing.T) {
 		c.Publish("delaytimer.fire-1.orders.x", "x", "Delay-For", "1s", "Delay-Scheduler", "schedules.orders.x",
 			"Delay-Rollup", "sub")
 		time.Sleep(2 * time.Second)
-		got := in.All()
+		got := in.Arrivals()
 		if len(got) != 1 || got[0].Header.Get("Delay-Scheduler") != "" || got[0].Header.Get("Nats-Rollup") != "" {
 			t.Errorf("%+v arrived, want it without the headers of the broker", got)
 		}
@@ -230,7 +231,7 @@ func TestScheduleThatItsTargetRefuses(t *testing.T) {
 			{"orders.full.x", "Nats-Schedule-Rollup", "sub", 0},
 			{"orders.nobody", "Nats-Schedule-TTL", "1h", 0},
 		} {
-			seq, code := c.Schedule("schedules.orders.x", tt.target, harness.At(time.Now().Add(time.Hour)), "x",
+			seq, code := c.Schedule("schedules.orders.x", tt.target, harness.AtExpression(time.Now().Add(time.Hour)), "x",
 				tt.header, tt.value)
 			if code != tt.want || seq == 0 && tt.want == 0 {
 				t.Errorf("%s: %s to %s is answered %d, want %d", tt.header, tt.value, tt.target, code, tt.want)

@@ -28,7 +28,7 @@ const accountsConf = "../permissions/accounts.conf"
 // exports of permissions/accounts.conf. Messages reach streams and core subscribers, and refusals reach the broker, in
 // both settings of DELAY_DELIVER.
 func TestTenantsShareBrokerAcrossAccounts(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for _, modes := range []string{"auto", "*.stored.>=stream,*.core.>=core,auto"} {
 		if err := onAccounts(t, accountsConf, modes, accountsWork); err != nil {
@@ -53,7 +53,7 @@ func TestAnswersBetweenAccounts(t *testing.T) {
 // TestEveryImportIsNeeded removes each import, export and response threshold from permissions/accounts.conf in turn:
 // without it, the scene fails.
 func TestEveryImportIsNeeded(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	conf, err := os.ReadFile(accountsConf)
 	natstest.NoError(t, err)

@@ -79,7 +79,7 @@ func checkApart(t *testing.T, orders, payments *tenant) {
 	}
 	time.Sleep(time.Hour)
 	for _, x := range []*tenant{orders, payments} {
-		all := x.got.All()
+		all := x.got.Arrivals()
 		if len(all) != 1 || all[0].Subject != x.name+".expire" || all[0].Body != x.name {
 			t.Errorf("%s got %d messages, %s; want its own", x.name, len(all), harness.Bodies(all))
 		}
@@ -142,7 +142,7 @@ func TestRefusedPublishTimesOut(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
 	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")}, natstest.Everything())
+		harness.StartBroker(t, s, broker.Config{Ladder: harness.Ladder(t, "1s 1m")}, natstest.AdminLogin())
 		reported := make(chan error, 1)
 		orders := connect(t, s, "orders",
 			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { reported <- err }))
@@ -181,7 +181,7 @@ func TestAnswersGoAnywhere(t *testing.T) {
 	} {
 		opts := natstest.Options(t, file)
 		natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
-			brokers := [][]nats.Option{{natstest.Everything()}}
+			brokers := [][]nats.Option{{natstest.AdminLogin()}}
 			if file != tenantsConf {
 				brokers = [][]nats.Option{{nats.UserInfo("orders-broker", "ob")},
 					{nats.UserInfo("payments-broker", "pb")}}
@@ -201,7 +201,7 @@ func TestAnswersGoAnywhere(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 			var all []string
-			for _, a := range got.All() {
+			for _, a := range got.Arrivals() {
 				if strings.HasPrefix(a.Body, `{"stream":"DELAY_1s","seq":`) {
 					a.Body = "ack"
 				}

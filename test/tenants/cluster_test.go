@@ -20,7 +20,7 @@ import (
 // the leader whether the replica with its consumer has all messages; without an answer it creates another consumer.
 // The test needs real servers and real time.
 func TestReadUserOnCluster(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	url := natstest.RunCluster(t, func() server.Options {
 		opts := natstest.Options(t, tenantsConf)

@@ -57,12 +57,12 @@ func TestRightsToCreateAreNotNeeded(t *testing.T) {
 			if took := time.Since(began); took > time.Second {
 				t.Errorf("ready after %s, want immediately", took)
 			}
-			if got := log.Of("the streams should change, but the broker's user may not"); got != tt.refused {
+			if got := log.CountPrefix("the streams should change, but the broker's user may not"); got != tt.refused {
 				t.Errorf("logged %d times that a right is missing, want %d", got, tt.refused)
 			}
 			c.Publish("delay.5s.orders.x", "")
 			time.Sleep(10 * time.Second)
-			if got := in.All(); len(got) != 1 || !got[0].At.Equal(got[0].Due) {
+			if got := in.Arrivals(); len(got) != 1 || !got[0].At.Equal(got[0].Due) {
 				t.Errorf("got %+v, want one message at its due time", got)
 			}
 		})
@@ -87,7 +87,7 @@ func TestRightsToCreateAreNamed(t *testing.T) {
 				nats.UserInfo("broker", "b"))
 			if !tt.fails {
 				<-b.Broker.Ready()
-				if log.Of("the stream with which instances share the lanes is") != 1 {
+				if log.CountPrefix("the stream with which instances share the lanes is") != 1 {
 					t.Error("the log does not say that a stream is missing")
 				}
 				b.Crash() // a clean stop would wait for the stream

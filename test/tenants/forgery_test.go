@@ -38,8 +38,8 @@ func asTenants(
 	}
 	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
 		cfg.Ladder, cfg.Attempts = harness.Ladder(t, "1s 3s 5s 1m"), 3
-		harness.StartBroker(t, s, cfg, natstest.Everything())
-		f(t, harness.WrapConn(t, s.Connect(natstest.Everything())), connect(t, s, "orders"), connect(t, s, "payments"))
+		harness.StartBroker(t, s, cfg, natstest.AdminLogin())
+		f(t, harness.WrapConn(t, s.Connect(natstest.AdminLogin())), connect(t, s, "orders"), connect(t, s, "payments"))
 	})
 }
 
@@ -65,7 +65,7 @@ func TestForgedAckLosesNothing(t *testing.T) {
 			natstest.NoError(t, orders.NC.PublishRequest("delay.1m.orders.x", reply[:i+1]+token, []byte("x")))
 		}
 		time.Sleep(10 * time.Minute)
-		letters := admin.Dead()[string(message.Undelivered)]
+		letters := admin.DeadLetters()[string(message.Undelivered)]
 		if n := len(slices.DeleteFunc(letters, func(a harness.Arrival) bool { return a.Body != "victim" })); n != 1 {
 			t.Errorf("the message is neither delivered nor a dead letter: %d letters, want 1", n)
 		}
@@ -103,7 +103,7 @@ func TestOwnStreamAcknowledgesNoDelivery(t *testing.T) {
 		})
 		orders.Publish("delay.5s.orders.x", "held", message.HeaderDeliver, "stream")
 		time.Sleep(10 * time.Minute)
-		letters := slices.DeleteFunc(admin.Dead()[string(message.Undelivered)],
+		letters := slices.DeleteFunc(admin.DeadLetters()[string(message.Undelivered)],
 			func(a harness.Arrival) bool { return a.Body != "held" })
 		harness.CheckCount(t, letters, 1)
 	})
@@ -145,10 +145,10 @@ func TestRelayedMessagesAreUnproven(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour)
-		if all := got.All(); len(all) > 0 {
+		if all := got.Arrivals(); len(all) > 0 {
 			t.Errorf("%q arrived on %s", all[0].Body, all[0].Subject)
 		}
-		letters := admin.Dead()
+		letters := admin.DeadLetters()
 		if n := len(letters[string(message.BadInternal)]); n < 2*len(hops) {
 			t.Errorf("%d dead letters bad_internal, want at least %d", n, 2*len(hops))
 		}
@@ -159,7 +159,7 @@ func TestRelayedMessagesAreUnproven(t *testing.T) {
 		if n := checkUnproven(admin); n < 8 {
 			t.Errorf("%d letters, want at least 8", n)
 		}
-		if time.Sleep(time.Minute); len(got.All()) > 0 {
+		if time.Sleep(time.Minute); len(got.Arrivals()) > 0 {
 			t.Error("a forged letter was delivered")
 		}
 	})
@@ -250,8 +250,8 @@ func TestForgedDuplicateOfHop(t *testing.T) {
 			Data: []byte("forged")})
 		harness.StartBroker(t, s, cfg)
 		time.Sleep(time.Hour)
-		harness.CheckBodies(t, in.All(), "victim")
-		harness.CheckBodies(t, c.Dead()[string(message.BadInternal)], "forged")
+		harness.CheckBodies(t, in.Arrivals(), "victim")
+		harness.CheckBodies(t, c.DeadLetters()[string(message.BadInternal)], "forged")
 	})
 }
 
@@ -291,12 +291,12 @@ func TestForgedPauses(t *testing.T) {
 		if all, err := o.Pauses(context.Background()); err != nil || len(all) != 2 {
 			t.Errorf("paused: %v, %v, want both patterns", all, err)
 		}
-		harness.CheckCount(t, in.All(), 0)
+		harness.CheckCount(t, in.Arrivals(), 0)
 		harness.MustResume(t, o, "payments.>")
 		harness.MustResume(t, o, "orders.>")
 		time.Sleep(10 * time.Minute)
-		harness.CheckBodies(t, in.All(), "real")
-		if letters := admin.Dead()[string(message.BadInternal)]; len(letters) != 400 {
+		harness.CheckBodies(t, in.Arrivals(), "real")
+		if letters := admin.DeadLetters()[string(message.BadInternal)]; len(letters) != 400 {
 			t.Errorf("%d dead letters bad_internal, want 400", len(letters))
 		}
 	})

@@ -45,7 +45,7 @@ var pageCannot = []string{
 // TestPageNamesTheMissingRight: with the rights of page.conf, all views and actions of the page work. Without one of
 // them, some answers fail, and each of these names the right. Without the rights to act, all views work.
 func TestPageNamesTheMissingRight(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	works := role{"page", "g", pageWorks, pageCannot}
 	if err := works.try(t); err != nil {
@@ -285,7 +285,7 @@ func TestTicketActsOnce(t *testing.T) {
 				natstest.NoError(t, v.carryOut(ticket))
 				time.Sleep(50 * time.Second)
 			}
-			harness.CheckCount(t, in.All(), plans)
+			harness.CheckCount(t, in.Arrivals(), plans)
 		}
 	})
 }

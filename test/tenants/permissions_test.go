@@ -69,7 +69,7 @@ const answerElsewhere = "_R_.>"
 // TestEveryGrantIsNeeded removes each line from the permissions in turn. Without it, either the scene of the role
 // fails, or the role can do something that it must not. The test of the operator is in cmd/delaybroker.
 func TestEveryGrantIsNeeded(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for _, r := range roles {
 		t.Run(r.user, func(t *testing.T) {
@@ -96,7 +96,7 @@ func (r role) try(t *testing.T, without ...natstest.Grant) (err error) {
 	opts := natstest.Options(t, tenantsConf, without...)
 	natstest.BubbleWith(t, opts, func(t *testing.T, on *natstest.Server) {
 		s := &stage{Server: on, role: r, maxOwners: 2}
-		s.all = s.Connect(natstest.Everything())
+		s.all = s.Connect(natstest.AdminLogin())
 		s.js = s.JetStream(s.all)
 		if err = s.prepare(); err != nil {
 			t.Fatal(err)

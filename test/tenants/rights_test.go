@@ -20,7 +20,7 @@ import (
 // five minutes later. Messages become due meanwhile. No message is lost, the log names the problem and stays short, and
 // the broker continues without help when it has the right again.
 func TestRightsRevoked(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for _, r := range []revocation{
 		{"create consumers", []string{"$JS.API.CONSUMER.CREATE.>"}, true, "the lane cannot be read", 20 * time.Second},
@@ -77,12 +77,12 @@ func (r revocation) try(t *testing.T) {
 		s.Reload(func(o *server.Options) { o.Users = users(r.deny...) })
 		if r.anew {
 			for _, level := range []string{"INTAKE", "1s", "5s", "10s", "1m", "5m"} {
-				c.DeleteConsumers("DELAY_" + level)
+				c.DeleteConsumer("DELAY_" + level)
 			}
 		}
 		ask("meanwhile")
 		time.Sleep(5 * time.Minute)
-		lines := log.Of("")
+		lines := log.CountPrefix("")
 		s.Reload(func(o *server.Options) { o.Users = users() })
 		back := time.Now()
 		ask("after")
@@ -93,7 +93,7 @@ func (r revocation) try(t *testing.T) {
 			t.Errorf("arrived %s, want each once: %s", got, want)
 		}
 		r.wantInTime(t, got, back)
-		if r.says != "" && log.Of(r.says) == 0 {
+		if r.says != "" && log.CountPrefix(r.says) == 0 {
 			t.Errorf("the log does not say %q", r.says)
 		}
 		if maxLines := 110; lines > maxLines {
@@ -124,8 +124,8 @@ func TestOnlyGrantedTargets(t *testing.T) {
 	t.Parallel()
 	opts := natstest.Options(t, tenantsConf)
 	natstest.BubbleWith(t, opts, func(t *testing.T, s *natstest.Server) {
-		harness.StartBroker(t, s, broker.Config{HeaderTargets: []string{"public.>"}}, natstest.Everything())
-		admin := harness.WrapConn(t, s.Connect(natstest.Everything()))
+		harness.StartBroker(t, s, broker.Config{HeaderTargets: []string{"public.>"}}, natstest.AdminLogin())
+		admin := harness.WrapConn(t, s.Connect(natstest.AdminLogin()))
 		all := admin.Subscribe(">")
 
 		tenants := map[string]string{"orders": "payments", "payments": "orders"}
@@ -150,7 +150,7 @@ func TestOnlyGrantedTargets(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		got := make(map[string]int)
-		for _, m := range all.All() {
+		for _, m := range all.Arrivals() {
 			for tenant := range tenants {
 				if !strings.HasPrefix(m.Subject, tenant+".") {
 					continue

@@ -113,7 +113,7 @@ func (s *stage) askFor(ctx context.Context) (early *jetstream.PubAck, err error)
 	if _, err := s.js.Publish(ctx, "delaytimer.bad.payments.timer", nil); err != nil {
 		return nil, err
 	}
-	tenant := s.JetStream(s.Connect(natstest.Everything(), nats.CustomInboxPrefix("_INBOX_orders")))
+	tenant := s.JetStream(s.Connect(natstest.AdminLogin(), nats.CustomInboxPrefix("_INBOX_orders")))
 	return early, s.schedule(ctx, tenant, "orders.stored.plan")
 }
 
@@ -135,7 +135,7 @@ func (s *stage) pauseAndResume(ctx context.Context, heard func() map[string]int)
 	if err != nil {
 		return err
 	}
-	o, err := inspect.Open(s.Connect(natstest.Everything()), cfg)
+	o, err := inspect.Open(s.Connect(natstest.AdminLogin()), cfg)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func sealFindings(t testing.TB, i *inspect.Inspector) string {
 // including those that are sealed for longer than the change takes. A client whose request has the generation of a
 // series from before the change gets the answer that another entry is the last one.
 func TestSecretIsChanged(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.ScheduleConfig(t)
@@ -80,7 +80,7 @@ func TestSecretIsChanged(t *testing.T) {
 			a := c.Do(w)
 			return timer.Answer{Outcome: a.Outcome, Generation: a.Generation, Due: a.Due}
 		}
-		c.Schedule("schedules.orders.once", "orders.once", harness.At(start.Add(40*time.Hour)), "once")
+		c.Schedule("schedules.orders.once", "orders.once", harness.AtExpression(start.Add(40*time.Hour)), "once")
 		c.Schedule("schedules.orders.rare", "orders.rare", "@every 72h", "rare")
 		c.Publish("delayin.20h.orders.plain", "plain")
 		time.Sleep(time.Second)
@@ -136,7 +136,7 @@ func TestSecretIsChanged(t *testing.T) {
 		operator = operatorWith(t, s, secretB)
 		c.Publish("delay.1s.news.x", "news")
 		time.Sleep(time.Minute)
-		harness.CheckBodies(t, news.All(), "")
+		harness.CheckBodies(t, news.Arrivals(), "")
 		harness.MustResume(t, operator, "news.>")
 		resumed := of(timer.Resume, "paused")
 		if resumed.Outcome != timer.Pending {
@@ -144,17 +144,18 @@ func TestSecretIsChanged(t *testing.T) {
 		}
 		time.Sleep(time.Until(start.Add(100 * time.Hour)))
 		synctest.Wait()
-		if got := harness.Bodies(parked.All()) + " " + harness.Bodies(news.All()); got != "parked news" {
+		if got := harness.Bodies(parked.Arrivals()) + " " + harness.Bodies(news.Arrivals()); got != "parked news" {
 			t.Errorf("of the paused targets arrived %q", got)
 		}
 		const day = 24 * time.Hour
-		in["daily"].CheckRounds(t, series["daily"], start, harness.Times(day, day, 4)...)
-		rounds := append([]time.Duration{moved.Due.Sub(start)}, harness.Times(2*day, day, 3)...)
+		in["daily"].CheckRounds(t, series["daily"], start, harness.RoundTimes(day, day, 4)...)
+		rounds := append([]time.Duration{moved.Due.Sub(start)}, harness.RoundTimes(2*day, day, 3)...)
 		in["moved"].CheckRounds(t, series["moved"], start, rounds...)
-		in["paused"].CheckRounds(t, series["paused"], start, harness.Times(2*day, day, 3)...)
+		in["paused"].CheckRounds(t, series["paused"], start, harness.RoundTimes(2*day, day, 3)...)
 		for name, after := range map[string]time.Duration{"once": 40 * time.Hour, "rare": 72 * time.Hour,
 			"plain": 20 * time.Hour} {
-			if all := in[name].All(); len(all) != 1 || all[0].Body != name || all[0].At.Sub(start).Round(time.Second) != after {
+			if all := in[name].Arrivals(); len(all) != 1 || all[0].Body != name ||
+				all[0].At.Sub(start).Round(time.Second) != after {
 				t.Errorf("%s arrived as %+v, want once after %s", name, all, after)
 			}
 		}
@@ -189,11 +190,11 @@ func TestUnknownSecretIsReported(t *testing.T) {
 			natstest.NoError(t, c.Stream(level).Purge(context.Background()))
 		}
 		time.Sleep(58 * time.Minute)
-		harness.CheckCount(t, held.All(), 0)
-		harness.CheckBodies(t, in.All(), "body found")
+		harness.CheckCount(t, held.Arrivals(), 0)
+		harness.CheckBodies(t, in.Arrivals(), "body found")
 		for _, what := range []string{"timers do not fire, since they are sealed with a secret that is not set here",
 			"the list of paused targets is sealed with a secret that DELAY_SECRET does not name"} {
-			if log.Of(what) == 0 {
+			if log.CountPrefix(what) == 0 {
 				t.Errorf("the log does not say that %s", what)
 			}
 		}
@@ -228,10 +229,10 @@ func TestUnknownSecretIsReported(t *testing.T) {
 		synctest.Wait()
 		harness.MustResume(t, operatorWith(t, s, secretB, secretA), "mail.>")
 		time.Sleep(time.Minute)
-		if got := harness.Bodies(held.All()); got != "held" || len(junk.All()) > 0 {
-			t.Errorf("%q arrived after the resumption, and %d on the subject timer", got, len(junk.All()))
+		if got := harness.Bodies(held.Arrivals()); got != "held" || len(junk.Arrivals()) > 0 {
+			t.Errorf("%q arrived after the resumption, and %d on the subject timer", got, len(junk.Arrivals()))
 		}
-		last := in.All()[len(in.All())-1]
+		last := in.Arrivals()[len(in.Arrivals())-1]
 		if last.Header.Get("Delay-Series") != fmt.Sprint(g) || last.At.Sub(start) != 4*time.Hour {
 			t.Errorf("the last arrival is %+v, want a round after 4 hours", last)
 		}

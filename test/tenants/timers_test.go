@@ -81,7 +81,7 @@ func evil(c *harness.Client) {
 // TestTenantsTimersApart: two tenants in accounts of their own, with a broker each or with one for both. Neither sees
 // the other's timers, nor cancels, moves, fires or forges them, by any subject or reply subject.
 func TestTenantsTimersApart(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for file, name := range map[string]string{"../permissions/isolated-accounts.conf": "orders.", accountsConf: ""} {
 		natstest.SubtestWith(t, file, natstest.Options(t, file), func(t *testing.T, s *natstest.Server) {
@@ -115,8 +115,8 @@ func TestTenantsTimersApart(t *testing.T) {
 			}
 			harness.CheckExactly(t, in, start.Add(time.Hour), 0)
 			time.Sleep(time.Hour)
-			harness.CheckBodies(t, in.All(), "secret")
-			for _, a := range spied.All() {
+			harness.CheckBodies(t, in.Arrivals(), "secret")
+			for _, a := range spied.Arrivals() {
 				if a.Body == "secret" {
 					t.Errorf("payments received on %s %q", a.Subject, a.Body)
 				}
@@ -189,15 +189,15 @@ func TestNeighboursTimers(t *testing.T) {
 				if tt.lost {
 					want, dead = "", 1
 				}
-				if got := harness.Bodies(in.All()); got != want || len(letters.All()) != dead {
-					t.Errorf("%q and %d letters arrived, want %q and %d", got, len(letters.All()), want, dead)
+				if got := harness.Bodies(in.Arrivals()); got != want || len(letters.Arrivals()) != dead {
+					t.Errorf("%q and %d letters arrived, want %q and %d", got, len(letters.Arrivals()), want, dead)
 				}
-				for _, a := range letters.All() {
+				for _, a := range letters.Arrivals() {
 					if !strings.Contains(a.Header.Get("Delay-Error"), "the entry before it is replaced") {
 						t.Errorf("the letter says %q", a.Header.Get("Delay-Error"))
 					}
 				}
-				for _, a := range spied.All() {
+				for _, a := range spied.Arrivals() {
 					if strings.Contains(a.Body, "secret") {
 						t.Errorf("payments received on %s %q", a.Subject, a.Body)
 					}

@@ -141,7 +141,8 @@ func TestSchedulesByTheServersClock(t *testing.T) {
 		}
 		now = now.Add(2 * time.Minute)
 		for ttl, want := range map[string]bool{"13s": true, "11s": false} {
-			_, code := c.Schedule("schedules.orders.b", "orders.x", harness.At(now.Add(12*time.Second)), "hi", "Nats-TTL", ttl)
+			_, code := c.Schedule("schedules.orders.b", "orders.x", harness.AtExpression(now.Add(12*time.Second)), "hi",
+				"Nats-TTL", ttl)
 			if code == 0 != want || !want && code != 10165 {
 				t.Errorf("due in 12 s, with a lifetime of %s: code %d", ttl, code)
 			}

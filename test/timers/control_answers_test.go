@@ -48,7 +48,7 @@ func TestLostAcknowledgements(t *testing.T) {
 			for verb, want := range map[timer.Verb]timer.Outcome{
 				timer.Cancel: timer.Cancelled, timer.Move: timer.Moved, timer.Fire: timer.Fired,
 			} {
-				before := len(in.All())
+				before := len(in.Arrivals())
 				g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
 				w := harness.NewChange(verb, "k", g)
 				if !generation {
@@ -63,7 +63,7 @@ func TestLostAcknowledgements(t *testing.T) {
 					t.Errorf("%s returns generation %d, and the timer had %d", verb, a.Generation, g)
 				}
 				time.Sleep(time.Second)
-				if n := len(in.All()) - before; n != map[timer.Verb]int{timer.Move: 1, timer.Fire: 1}[verb] {
+				if n := len(in.Arrivals()) - before; n != map[timer.Verb]int{timer.Move: 1, timer.Fire: 1}[verb] {
 					t.Errorf("after %s, %d arrived", verb, n)
 				}
 				time.Sleep(2 * time.Minute)
@@ -108,7 +108,7 @@ func TestExtraDeliveryBecomesMove(t *testing.T) {
 		changed := &harness.TimerClient{Client: c, Timers: timers}
 		changed.Check(harness.NewChange(timer.Fire, "k", 0), timer.Fired, 0)
 		time.Sleep(time.Second)
-		harness.CheckBodies(t, in.All(), "third")
+		harness.CheckBodies(t, in.Arrivals(), "third")
 	})
 }
 
@@ -128,7 +128,7 @@ func TestLostAcknowledgementOfExtraDelivery(t *testing.T) {
 		lose.Store(1)
 		c.Check(harness.NewChange(timer.Fire, "k", 0), timer.Fired, 1)
 		time.Sleep(time.Minute)
-		harness.CheckBodies(t, in.All(), "k×2")
+		harness.CheckBodies(t, in.Arrivals(), "k×2")
 	})
 }
 

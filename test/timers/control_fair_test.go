@@ -37,7 +37,7 @@ func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() m
 	return func() map[string]int {
 		synctest.Wait()
 		all := make(map[string]int)
-		for _, a := range in.All() {
+		for _, a := range in.Arrivals() {
 			var said store.Answer
 			_ = json.Unmarshal([]byte(a.Body), &said)
 			what := a.Header.Get(micro.ErrorCodeHeader) + string(said.Outcome)
@@ -53,7 +53,7 @@ func askAtOnce(c *harness.Client, n int, subject, body string) (answers func() m
 // TestFutureGenerationIsUnknown: a generation beyond the end of the stream is unknown immediately. However often
 // clients request it, that takes only a few requests to JetStream.
 func TestFutureGenerationIsUnknown(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
@@ -131,7 +131,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 // TestManyConcurrentCancels: hundreds of clients cancel timers together. Each gets the outcome. Requests beyond the
 // length of the queue get the answer that the service is busy, and change nothing.
 func TestManyConcurrentCancels(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
@@ -149,7 +149,7 @@ func TestManyConcurrentCancels(t *testing.T) {
 		natstest.Flush(t, c.NC)
 		synctest.Wait()
 		cancelled := 0
-		for _, a := range answers.All() {
+		for _, a := range answers.Arrivals() {
 			if strings.Contains(a.Body, `"cancelled"`) {
 				cancelled++
 			}
@@ -179,7 +179,7 @@ func TestManyConcurrentCancels(t *testing.T) {
 // TestOneFilterForEachScan: no list creates a consumer for which the server counts the pending messages filter by
 // filter. The timers below a target come in the order in which they were set, on pages of any length.
 func TestOneFilterForEachScan(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		var mu sync.Mutex

@@ -26,7 +26,7 @@ import (
 // TestHugeAndManyRequests: requests that are too large are refused. If too many requests arrive, each is answered with
 // its outcome, or refused as busy. A generation that no stream has is unknown.
 func TestHugeAndManyRequests(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		g := c.Publish("delaytimer.k.orders.x", "k", "Delay-For", "10m").Sequence
@@ -75,7 +75,7 @@ func TestHugeAndManyRequests(t *testing.T) {
 
 // TestControlMany: list, cancel and shift apply to the timers below the target of the subject, and to no others.
 func TestControlMany(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		var in []*harness.Inbox
@@ -128,7 +128,7 @@ func TestControlMany(t *testing.T) {
 		synctest.Wait()
 		orders := func() (got []harness.Arrival) {
 			for _, targets := range in {
-				got = append(got, targets.All()...)
+				got = append(got, targets.Arrivals()...)
 			}
 			return got
 		}
@@ -247,7 +247,7 @@ func TestFullStreamOfTimers(t *testing.T) {
 			if err := asks.Pause(t.Context(), "k", "orders.x"); !errors.Is(err, asking.ErrFull) {
 				t.Errorf("the client says %v", err)
 			}
-			soon := harness.At(time.Now().Add(time.Hour))
+			soon := harness.AtExpression(time.Now().Add(time.Hour))
 			if _, code := c.Schedule("schedules.orders.a", "orders.x", soon, "hi"); code != 10077 {
 				t.Errorf("a schedule is answered %d, want 10077", code)
 			}

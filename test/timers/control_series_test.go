@@ -18,7 +18,7 @@ import (
 // TestControlServiceOfSeries: the requests about a series, and the deliveries. The rounds stay in step with the table,
 // whatever happens to one round.
 func TestControlServiceOfSeries(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = time.Hour
@@ -61,7 +61,7 @@ func TestControlServiceOfSeries(t *testing.T) {
 		time.Sleep(5 * time.Hour)
 		synctest.Wait()
 		var came []int
-		for _, a := range in.All() {
+		for _, a := range in.Arrivals() {
 			if a.Body == "body" {
 				came = append(came, int(a.At.Sub(start)/time.Minute))
 			}
@@ -94,7 +94,7 @@ func checkListsSeries(t *testing.T, c *harness.Client) {
 // TestRecursDuringFirings: a list takes longer than the interval of the rounds, and still contains each
 // series once.
 func TestRecursDuringFirings(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, plain *harness.Client) {
 		c := harness.NewTimerClient(plain)

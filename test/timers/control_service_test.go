@@ -36,7 +36,7 @@ func checkLast(c *harness.Client, subject string, generation uint64) {
 
 // TestControlService: each verb of the service, its outcomes, and what is delivered.
 func TestControlService(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = time.Hour
@@ -82,7 +82,7 @@ func TestControlService(t *testing.T) {
 			t.Errorf("the cancel of a fired timer returns %+v", got)
 		}
 		time.Sleep(2 * time.Hour)
-		harness.CheckBodies(t, in.All(), "b c d")
+		harness.CheckBodies(t, in.Arrivals(), "b c d")
 		c.CheckNoDead()
 	})
 }
@@ -175,7 +175,7 @@ func TestServiceAnswersInboxesOnly(t *testing.T) {
 		if n := harness.Pending(c, "DELAY_10m"); n == 0 {
 			t.Error("the level has been purged")
 		}
-		if len(log.All()) == 0 {
+		if len(log.Lines()) == 0 {
 			t.Error("the log does not say why")
 		}
 		own := s.Connect(nats.CustomInboxPrefix("_INBOX_orders"))
@@ -190,7 +190,7 @@ func TestServiceAnswersInboxesOnly(t *testing.T) {
 // TestControlWithInstances: any instance answers a request, and each request is answered once. "nats micro" sees all
 // instances. An instance that stops answers the requests that it has received, and the others go on.
 func TestControlWithInstances(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
@@ -213,17 +213,17 @@ func TestControlWithInstances(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		got := make(map[string]int)
-		for _, a := range answers.All() {
+		for _, a := range answers.Arrivals() {
 			if !strings.Contains(a.Body, `"outcome":"cancelled"`) {
 				t.Errorf("it says %s", a.Body)
 			}
 			got[a.Subject]++
 		}
-		if len(got) != n || len(answers.All()) != n {
-			t.Errorf("%d requests have %d answers", n, len(answers.All()))
+		if len(got) != n || len(answers.Arrivals()) != n {
+			t.Errorf("%d requests have %d answers", n, len(answers.Arrivals()))
 		}
 		time.Sleep(time.Hour)
-		if came := in.All(); len(came) > 0 {
+		if came := in.Arrivals(); len(came) > 0 {
 			t.Errorf("%d arrived that were cancelled", len(came))
 		}
 
@@ -232,7 +232,7 @@ func TestControlWithInstances(t *testing.T) {
 			seen := c.Subscribe("_INBOX.all." + verb)
 			natstest.NoError(t, c.NC.PublishRequest("$SRV."+verb, "_INBOX.all."+verb, nil))
 			time.Sleep(time.Second)
-			all := seen.All()
+			all := seen.Arrivals()
 			if len(all) != 2 {
 				t.Fatalf("%s is answered by %d, want 2", verb, len(all))
 			}

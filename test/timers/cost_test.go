@@ -38,19 +38,20 @@ func countOperations(c *harness.Client) operations {
 // String returns the counts. Reads of the cursor, and the removals for a cursor, do not count.
 func (o operations) String() string {
 	reads := 0
-	for _, a := range o.reads.All() {
+	for _, a := range o.reads.Arrivals() {
 		if strings.Contains(a.Body, "delaytimer.") {
 			reads++
 		}
 	}
 	requests, subjects := 0, 0
-	for _, a := range o.copies.All() {
+	for _, a := range o.copies.Arrivals() {
 		requests++
 		subjects += strings.Count(a.Body, "delaytimer.")
 	}
 	return fmt.Sprintf("%d reads, %d copies in %d requests, %d deletes, %d entries, %d markers, %d deliveries",
-		reads, subjects, requests, len(o.deletes.All())-len(o.cursors.All()), len(o.entries.All()), len(o.markers.All()),
-		len(o.arrivals.All()))
+		reads, subjects, requests, len(o.deletes.Arrivals())-len(o.cursors.Arrivals()), len(o.entries.Arrivals()),
+		len(o.markers.Arrivals()),
+		len(o.arrivals.Arrivals()))
 }
 
 // check waits until no request is on its way, and expects these counts.
@@ -91,7 +92,7 @@ func TestOperationsOfTimers(t *testing.T) {
 // TestOperationsOfRounds: a round costs three publishes (its claim, which is the next round, the delivery, and the
 // marker of the next round) and one delete. One read serves many rounds.
 func TestOperationsOfRounds(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, oneHop(t), func(t *testing.T, c *harness.Client) {
 		c.Target("ORDERS", "orders.>")
@@ -183,7 +184,7 @@ func TestTimerChangedAfterItWasRead(t *testing.T) {
 		harness.CheckExactly(t, in, again.Add(5*time.Minute), 0)
 		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
 		time.Sleep(5 * time.Minute)
-		harness.CheckBodies(t, in.All(), "new newer")
+		harness.CheckBodies(t, in.Arrivals(), "new newer")
 		c.CheckNoTimers()
 	})
 }
@@ -211,11 +212,11 @@ func TestDueTimersAskNothing(t *testing.T) {
 		}
 		time.Sleep(59 * time.Second)
 		silent.Store(true)
-		before := len(in.All())
+		before := len(in.Arrivals())
 		time.Sleep(time.Second)
 		synctest.Wait()
 		silent.Store(false)
-		if got := len(in.All()) - before; got != 21 {
+		if got := len(in.Arrivals()) - before; got != 21 {
 			t.Errorf("%d arrived when they were due, want 21", got)
 		}
 	})
@@ -245,7 +246,7 @@ func TestReplicasAnswerAgain(t *testing.T) {
 		direct(true)
 		time.Sleep(time.Until(start.Add(67 * time.Second)))
 		synctest.Wait()
-		all := in.All()[1:]
+		all := in.Arrivals()[1:]
 		harness.CheckCount(t, all, 2*timers)
 		for i, a := range all {
 			want := start.Add(time.Minute)

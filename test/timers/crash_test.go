@@ -194,7 +194,7 @@ func (w way) actOut(t *testing.T, s *natstest.Server) {
 	at(5 * time.Hour)
 	synctest.Wait()
 	var sent []time.Duration
-	for _, a := range in.All() {
+	for _, a := range in.Arrivals() {
 		sent = append(sent, a.At.Sub(start))
 		id := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: start}.String()
 		if a.ID != id || a.Body != "body" || a.Header.Get("X-Mine") != "yes" || !a.Due.Equal(start.Add(w.wait)) {

@@ -13,7 +13,7 @@ import (
 
 // TestTimerStatus: the status has the number of pending timers, wherever their markers are, and their lateness.
 func TestTimerStatus(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		c.Target("ORDERS", "orders.>")
@@ -53,11 +53,11 @@ func TestTimerStatus(t *testing.T) {
 // TestTimersWithInstances: three instances share the lanes, and one crashes under load. The target's stream stores each
 // timer once. None is early, and none is later than a takeover takes.
 func TestTimersWithInstances(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for seed := range 3 { // each of the instances once
 		natstest.Subtest(t, fmt.Sprint(seed), func(t *testing.T, s *natstest.Server) {
-			cfg := harness.Member(t, 3)
+			cfg := harness.MemberConfig(t, 3)
 			cfg.Timers, cfg.TimerHistory = true, -1
 			all := harness.StartBrokers(t, s, 3, cfg)
 			time.Sleep(10 * time.Second)

@@ -33,10 +33,10 @@ func checkExactlyLate(t *testing.T, in *harness.Inbox, due time.Time, late time.
 	t.Helper()
 	time.Sleep(time.Until(due.Add(late)) - 1)
 	synctest.Wait()
-	harness.CheckCount(t, in.All(), before)
+	harness.CheckCount(t, in.Arrivals(), before)
 	time.Sleep(time.Nanosecond)
 	synctest.Wait()
-	if got := len(in.All()); got != before+1 {
+	if got := len(in.Arrivals()); got != before+1 {
 		t.Fatalf("%s after it was due: %d messages, want %d", late, got, before+1)
 	}
 }
@@ -69,7 +69,7 @@ func TestCrashAfterOutcome(t *testing.T) {
 		}
 		harness.CheckExactly(t, in, again.Add(10*time.Minute), 1)
 		time.Sleep(5 * time.Minute)
-		harness.CheckBodies(t, in.All(), "new old")
+		harness.CheckBodies(t, in.Arrivals(), "new old")
 		c.CheckNoTimers()
 	})
 }
@@ -78,7 +78,7 @@ func TestCrashAfterOutcome(t *testing.T) {
 // the broker crashes before the delivery. The firing is delivered once, wherever its marker is, and the new set fires
 // when it is due.
 func TestTimerReplacedWhileFiring(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		wait  string
@@ -121,7 +121,7 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 				harness.StartBroker(t, s, cfg)
 				time.Sleep(time.Second)
 				want := message.ID{Stream: "DELAY_TIMERS", Sequence: g, At: set}.String()
-				if got := in.All(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
+				if got := in.Arrivals(); len(got) != 1 || got[0].Body != "old" || got[0].ID != want {
 					t.Fatalf("after the start of a broker, %+v arrived, want the old one as %s", got, want)
 				}
 				if tt.comes {
@@ -129,7 +129,7 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				want = map[bool]string{false: "old", true: "new old"}[tt.comes]
-				harness.CheckBodies(t, in.All(), want)
+				harness.CheckBodies(t, in.Arrivals(), want)
 				c.CheckNoTimersBut("DELAY_DEAD")
 			})
 		}
@@ -139,7 +139,7 @@ func TestTimerReplacedWhileFiring(t *testing.T) {
 // TestTimerFiringIsSwept: the marker is lost, and a client has replaced a firing that no instance delivers. The sweep
 // finds the firing.
 func TestTimerFiringIsSwept(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
@@ -158,7 +158,7 @@ func TestTimerFiringIsSwept(t *testing.T) {
 			c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "1h")
 			time.Sleep(500 * time.Millisecond)
 		}
-		harness.CheckBodies(t, in.All(), "old")
+		harness.CheckBodies(t, in.Arrivals(), "old")
 		harness.CheckExactly(t, in, again.Add(time.Hour), 1)
 		time.Sleep(10 * time.Minute)
 		c.CheckNoTimers()
@@ -168,7 +168,7 @@ func TestTimerFiringIsSwept(t *testing.T) {
 // TestFiringKeptUntilSettled: while an instance may deliver a firing, later entries of clients come and go, and
 // the firing is kept.
 func TestFiringKeptUntilSettled(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for _, wait := range []time.Duration{3 * time.Second, 10 * time.Minute} {
 		for over, header := range map[string][]string{
@@ -187,9 +187,9 @@ func TestFiringKeptUntilSettled(t *testing.T) {
 						fired := time.Now()
 						c.Publish("delaytimer.k.orders.x", over[:3], header...)
 						checkExactlyLate(t, in, fired, 6*time.Second, strings.Count(over, " "))
-						harness.CheckBodies(t, in.All(), over)
+						harness.CheckBodies(t, in.Arrivals(), over)
 						time.Sleep(10 * time.Minute)
-						harness.CheckBodies(t, in.All(), over)
+						harness.CheckBodies(t, in.Arrivals(), over)
 						c.CheckNoTimers()
 					})
 				})
@@ -214,19 +214,19 @@ func TestFiringAfterLostLease(t *testing.T) {
 		time.Sleep(1600 * time.Millisecond)
 		c.Publish("delaytimer.k.orders.x", "new", "Delay-For", "10m")
 		time.Sleep(1200 * time.Millisecond)
-		harness.CheckBodies(t, in.All(), "old")
+		harness.CheckBodies(t, in.Arrivals(), "old")
 		close(lease.Lost)
 		<-lease.Released
 		<-f.Leases
 		time.Sleep(100 * time.Millisecond)
-		harness.CheckBodies(t, in.All(), "old×2")
+		harness.CheckBodies(t, in.Arrivals(), "old×2")
 	})
 }
 
 // TestTimerWithTwoOwners: for a moment two instances own all lanes, and both hold the timer when it is due. The timer
 // is delivered once: one instance is refused, leaves the firing to the other, and later finds no entry.
 func TestTimerWithTwoOwners(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.TimerConfig(t)
@@ -241,8 +241,8 @@ func TestTimerWithTwoOwners(t *testing.T) {
 			harness.CheckExactly(t, in, start.Add(d), i)
 		}
 		time.Sleep(time.Minute)
-		if got := len(in.All()); got != 4 {
-			t.Errorf("%d arrived, want 4: %s", got, harness.Bodies(in.All()))
+		if got := len(in.Arrivals()); got != 4 {
+			t.Errorf("%d arrived, want 4: %s", got, harness.Bodies(in.Arrivals()))
 		}
 		c.CheckNoTimers()
 	})
@@ -261,7 +261,7 @@ func TestTimerWithoutRoom(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		bound(c, "DELAY_TIMERS", 100)
 		time.Sleep(time.Minute)
-		if got := len(in.All()); got != 0 {
+		if got := len(in.Arrivals()); got != 0 {
 			t.Errorf("%d arrived although the stream stores nothing", got)
 		}
 		bound(c, "DELAY_TIMERS", -1)
@@ -269,7 +269,7 @@ func TestTimerWithoutRoom(t *testing.T) {
 			t.Log("timer b fired before its cancel")
 		}
 		time.Sleep(10 * time.Second)
-		got := in.All()
+		got := in.Arrivals()
 		if len(got) == 0 || got[0].Body != "a" || !got[0].Due.Equal(start.Add(time.Minute)) {
 			t.Errorf("%+v arrived, want a", got)
 		}

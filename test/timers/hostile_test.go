@@ -44,12 +44,12 @@ func TestBadTimerBecomesLetter(t *testing.T) {
 			want[string(tt.code)] = append(want[string(tt.code)], fmt.Sprint("generation ", g, ";"))
 		}
 		time.Sleep(10 * time.Minute)
-		for _, a := range in.All() {
+		for _, a := range in.Arrivals() {
 			if strings.HasPrefix(a.Subject, "orders.") {
 				t.Errorf("%[2]q arrived on %[1]s", a.Subject, a.Body)
 			}
 		}
-		dead := c.Dead()
+		dead := c.DeadLetters()
 		for code, generations := range want {
 			var said []string
 			for _, a := range dead[code] {
@@ -99,7 +99,7 @@ func TestHostileTimerSubjects(t *testing.T) {
 		harness.CheckExactly(t, in, start.Add(10*time.Minute), 0)
 		time.Sleep(time.Hour)
 		n := 0
-		for code, dead := range c.Dead() {
+		for code, dead := range c.DeadLetters() {
 			n += len(dead)
 			for _, l := range dead {
 				if l.Body != "evil" {
@@ -135,7 +135,7 @@ func TestReservedHeadersOfTimers(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		came := c.Arrivals("ORDERS")
-		if dead := len(c.Dead()["bad_option"]); len(came) != 11 || dead != 2 {
+		if dead := len(c.DeadLetters()["bad_option"]); len(came) != 11 || dead != 2 {
 			t.Errorf("%d arrived, and %d are dead letters; want 11 and 2", len(came), dead)
 		}
 		for _, a := range came {
@@ -155,7 +155,7 @@ func TestReservedHeadersOfTimers(t *testing.T) {
 // TestRelayedTimers: NATS checks no permission for reply subjects. Messages that another tenant redirects to a timer's
 // subject, in place of a marker or of the cursor, are not believed.
 func TestRelayedTimers(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
@@ -181,8 +181,8 @@ func TestRelayedTimers(t *testing.T) {
 		// An acknowledgement on the subject of another tenant's timer.
 		natstest.NoError(t, c.NC.PublishMsg(&nats.Msg{Subject: "evil.x", Reply: "delaytimer.other.orders.x"}))
 		time.Sleep(time.Until(start.Add(11 * time.Minute)))
-		harness.CheckBodies(t, in.All(), "mine")
-		dead := c.Dead()
+		harness.CheckBodies(t, in.Arrivals(), "mine")
+		dead := c.DeadLetters()
 		// victim, new x, new y and the marker; the acknowledgement is noise.
 		if got, noise := len(dead["bad_internal"]), len(dead["bad_timer"]); got != 4 || noise != 1 || len(dead) != 2 {
 			t.Errorf("dead letters %d bad_internal, %d bad_timer, codes %d; want 4, 1 and 2", got, noise, len(dead))
@@ -206,7 +206,7 @@ func TestForgedTimers(t *testing.T) {
 		c.PublishSealed(message.NewKeys([]string{"another secret of somebody"}, start), "delaytimer.theirs.orders.x", "fired",
 			append(state, "Delay-Fired", fmt.Sprint(g, " me"))...)
 		time.Sleep(time.Minute)
-		harness.CheckBodies(t, in.All(), "")
+		harness.CheckBodies(t, in.Arrivals(), "")
 		// A real seal does not come from a tenant. Even so, a timer fires when its set says, and not when its marker does.
 		c.PublishSealed(k, "delaysys.hop.1s.timer", "",
 			append(state, "Delay-Timer", "mine", "Delay-Target", "orders.x", "Delay-Subject", "x")...)
@@ -218,13 +218,13 @@ func TestForgedTimers(t *testing.T) {
 		harness.CheckExactly(t, in, start.Add(20*time.Minute), 0)
 		time.Sleep(time.Minute)
 		c.CheckNoTimersBut("DELAY_DEAD")
-		harness.CheckCount(t, c.Dead()["bad_internal"], 3)
+		harness.CheckCount(t, c.DeadLetters()["bad_internal"], 3)
 	})
 }
 
 // TestLargeTimer: a set whose firing would be too large becomes a dead letter with the number of bytes.
 func TestLargeTimer(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
@@ -232,12 +232,12 @@ func TestLargeTimer(t *testing.T) {
 		c.Publish("delaytimer.fits.orders.x", fits, "Delay-For", "1m")
 		c.Publish("delaytimer.large.orders.x", strings.Repeat("x", 1<<20-4<<10-100), "Delay-For", "1h")
 		time.Sleep(time.Second)
-		letters := c.Dead()["too_large"]
+		letters := c.DeadLetters()["too_large"]
 		if len(letters) != 1 || !strings.Contains(letters[0].Header.Get(message.HeaderError), "4096") {
 			t.Errorf("a second later, there are %d letters: %v", len(letters), letters)
 		}
 		time.Sleep(2 * time.Hour)
-		if got := in.All(); len(got) != 1 || got[0].Body != fits {
+		if got := in.Arrivals(); len(got) != 1 || got[0].Body != fits {
 			t.Errorf("%d arrived, want the one that fits", len(got))
 		}
 		c.CheckNoTimersBut("DELAY_DEAD")

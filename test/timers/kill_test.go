@@ -22,7 +22,7 @@ import (
 // TestTimersOnKill kills the broker together with its server, during sets, cancels and moves. A timer is not delivered
 // if its cancel or move was acknowledged, and it is delivered if its last set was acknowledged.
 func TestTimersOnKill(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	address := natstest.FreeAddress(t)
 	env := []string{"DELAY_EMBEDDED_DIR=" + natstest.Dir(t), "DELAY_EMBEDDED_LISTEN=" + address, "NATS_URL=",
@@ -209,7 +209,7 @@ func TestCleanStopSettlesTimers(t *testing.T) {
 			harness.StartBroker(t, s, cfg)
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			harness.CheckCount(t, in.All(), 1)
+			harness.CheckCount(t, in.Arrivals(), 1)
 		})
 	}
 }

@@ -21,7 +21,7 @@ import (
 // or set it on condition that there is no entry. All answers agree with one order of events: no delivery follows an
 // acknowledged cancel, and each refused cancel has a delivery.
 func TestTimerRaces(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for name, history := range map[string]time.Duration{"without history": -1, "with history": 30 * time.Second} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
@@ -81,7 +81,7 @@ func race(t *testing.T, s *natstest.Server, n int) {
 	}
 	natstest.Flush(t, ear.NC)
 	time.Sleep(100 * time.Millisecond) // for the handler
-	for _, a := range in.All() {
+	for _, a := range in.Arrivals() {
 		id, err := message.ParseID(a.ID)
 		var i int
 		if _, bad := fmt.Sscanf(a.Subject, "orders.%d", &i); err != nil || bad != nil || a.At.Before(a.Due) {

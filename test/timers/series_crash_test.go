@@ -37,7 +37,7 @@ const recurring = "delaytimer.k.orders.x"
 // round, which it finds in memory, in a level or, if the marker is lost, by the sweep, even if a client has replaced
 // the entry. The next round comes when it is due.
 func TestRoundFiredAndNotDelivered(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		every  time.Duration
@@ -85,7 +85,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 				time.Sleep(time.Until(start.Add(tt.every + 2*time.Minute)))
 				synctest.Wait()
 			}
-			got := in.All()
+			got := in.Arrivals()
 			if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" {
 				t.Fatalf("%+v arrived, want the round, once", got)
 			}
@@ -97,7 +97,7 @@ func TestRoundFiredAndNotDelivered(t *testing.T) {
 			}
 			time.Sleep(time.Until(start.Add(2*tt.every + time.Second)))
 			synctest.Wait()
-			if got := in.All(); tt.over == nil && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
+			if got := in.Arrivals(); tt.over == nil && (len(got) != 2 || got[1].Header.Get("Delay-Round") != "2" ||
 				got[1].At.Sub(start) != 2*tt.every) || tt.over != nil && len(got) != 1 {
 				t.Errorf("afterwards %+v arrived", got[1:])
 			}
@@ -148,12 +148,12 @@ func TestRoundFoundBySweep(t *testing.T) {
 		b.Replace()
 		time.Sleep(time.Until(start.Add(time.Hour)) - 1)
 		synctest.Wait()
-		harness.CheckCount(t, in.All(), 1)
+		harness.CheckCount(t, in.Arrivals(), 1)
 		time.Sleep(2 * time.Minute)
-		harness.CheckCount(t, in.All(), 2)
+		harness.CheckCount(t, in.Arrivals(), 2)
 		time.Sleep(time.Until(start.Add(90*time.Minute + time.Second)))
 		synctest.Wait()
-		if got := in.All(); len(got) != 3 || got[2].At.Sub(start) != 90*time.Minute {
+		if got := in.Arrivals(); len(got) != 3 || got[2].At.Sub(start) != 90*time.Minute {
 			t.Errorf("%+v arrived", got)
 		}
 	})
@@ -170,7 +170,7 @@ func TestRoundWaitsForPrevious(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		first := make(map[string]time.Duration)
-		for _, a := range in.All() {
+		for _, a := range in.Arrivals() {
 			if round := a.Header.Get("Delay-Round"); first[round] == 0 {
 				first[round] = a.At.Sub(start)
 			}
@@ -194,7 +194,7 @@ func TestRoundIsCancelledWhileItWaits(t *testing.T) {
 		time.Sleep(8500 * time.Millisecond)
 		c.Publish(recurring, "", "Delay-Cancel", "x")
 		time.Sleep(10 * time.Minute)
-		for _, a := range in.All() {
+		for _, a := range in.Arrivals() {
 			if a.Header.Get("Delay-Round") != "1" {
 				t.Errorf("after %s arrived round %s", a.At.Sub(start), a.Header.Get("Delay-Round"))
 			}
@@ -226,12 +226,12 @@ func TestForgedRounds(t *testing.T) {
 			m := c.LastEntry(recurring)
 			c.Store(&nats.Msg{Subject: recurring, Header: forge(harness.WrittenHeaders(m.Header)), Data: m.Data})
 			time.Sleep(time.Hour)
-			if got := in.All(); len(got) != 1 {
+			if got := in.Arrivals(); len(got) != 1 {
 				t.Errorf("%+v arrived", got[1:])
 			}
-			if dead := c.Dead()[string(message.BadInternal)]; len(dead) != 1 ||
+			if dead := c.DeadLetters()[string(message.BadInternal)]; len(dead) != 1 ||
 				!strings.Contains(dead[0].Header.Get(message.HeaderError), "the entry before it is replaced") {
-				t.Errorf("the dead letters are %+v", c.Dead())
+				t.Errorf("the dead letters are %+v", c.DeadLetters())
 			}
 		})
 	}
@@ -252,8 +252,8 @@ func TestRoundWithTwoOwners(t *testing.T) {
 		short := c.Publish("delaytimer.k.short.x", "body", "Delay-Every", "3s", "Delay-Rounds", "5").Sequence
 		others := c.Subscribe("short.>")
 		time.Sleep(35 * time.Minute)
-		in.CheckRounds(t, g, start, harness.Times(10*time.Minute, 10*time.Minute, 3)...)
-		others.CheckRounds(t, short, start, harness.Times(3*time.Second, 3*time.Second, 5)...)
+		in.CheckRounds(t, g, start, harness.RoundTimes(10*time.Minute, 10*time.Minute, 3)...)
+		others.CheckRounds(t, short, start, harness.RoundTimes(3*time.Second, 3*time.Second, 5)...)
 	})
 }
 
@@ -273,7 +273,7 @@ func TestLargeSeries(t *testing.T) {
 		body := strings.Repeat("x", 64<<10-8<<10-size-64)
 		c.Publish(recurring, body, headers...)
 		time.Sleep(time.Until(start.Add(time.Hour)))
-		if got := in.All(); len(got) != 4 || got[3].Body != body {
+		if got := in.Arrivals(); len(got) != 4 || got[3].Body != body {
 			t.Errorf("%d rounds have arrived", len(got))
 		}
 		c.CheckNoDead()

@@ -21,7 +21,7 @@ import (
 func firstSent(in *harness.Inbox, since time.Time) map[string]time.Duration {
 	synctest.Wait()
 	first := make(map[string]time.Duration)
-	for _, a := range in.All() {
+	for _, a := range in.Arrivals() {
 		if round := a.Header.Get("Delay-Round"); first[round] == 0 {
 			first[round] = a.At.Sub(since)
 		}
@@ -109,7 +109,7 @@ func TestRoundFromMarkerWaitsForPrevious(t *testing.T) {
 // It does not bound the times of a cron expression, or times that the broker computes from the table. So every accepted
 // series can be paused and resumed.
 func TestBoundOfSeries(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		cfg := harness.ScheduleConfig(t)
@@ -137,7 +137,7 @@ func TestBoundOfSeries(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
-		harness.CheckCount(t, c.Dead()["too_far"], len(bad))
+		harness.CheckCount(t, c.DeadLetters()["too_far"], len(bad))
 		ask("get", "k", "", timer.Pending, monday)
 		ask("pause", "k", "", timer.Paused, time.Time{})
 		ask("resume", "k", "", timer.Pending, monday)
@@ -162,14 +162,14 @@ func TestBoundOfSeries(t *testing.T) {
 		c.TrySchedule(harness.NewMsg("schedules.orders.a", ""))
 		time.Sleep(36 * time.Hour)
 		ask("retime", "day", `{"cron":"0 0 29 2 *"}`, timer.Moved, time.Date(2000, 2, 29, 0, 0, 0, 0, time.UTC))
-		harness.CheckBodies(t, in.All(), "cron day")
+		harness.CheckBodies(t, in.Arrivals(), "cron day")
 	})
 }
 
 // TestFireIsRepeated: repeated requests for an extra delivery with the same word cause one delivery, for five minutes,
 // with any history. Later no entry of the extra delivery is left.
 func TestFireIsRepeated(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for name, history := range map[string]time.Duration{"none": -1, "1m": time.Minute, "10m": 10 * time.Minute} {
 		natstest.Subtest(t, name, func(t *testing.T, s *natstest.Server) {
@@ -188,7 +188,7 @@ func TestFireIsRepeated(t *testing.T) {
 					t.Errorf("after %s the request returns %q %+v", at, code, got)
 				}
 				time.Sleep(time.Second)
-				if n := len(in.All()); n != want {
+				if n := len(in.Arrivals()); n != want {
 					t.Errorf("after %s %d arrived, want %d", at, n, want)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 // TestSeriesFires: each round arrives when it is due, with body and headers, from memory or from the levels. After the
 // last round, no entry is left.
 func TestSeriesFires(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		headers      []string
@@ -42,8 +42,8 @@ func TestSeriesFires(t *testing.T) {
 			headers := append(tt.headers, "X-Mine", "yes", "Delay-Expires", "5m")
 			g := c.Publish("delaytimer.k.orders.x", "body", headers...).Sequence
 			time.Sleep(tt.first + time.Duration(tt.rounds-1)*tt.every + 30*time.Minute)
-			in.CheckRounds(t, g, start, harness.Times(tt.first, tt.every, tt.rounds)...)
-			for _, a := range in.All() {
+			in.CheckRounds(t, g, start, harness.RoundTimes(tt.first, tt.every, tt.rounds)...)
+			for _, a := range in.Arrivals() {
 				if a.Body != "body" || a.Header.Get("X-Mine") != "yes" || !a.Due.Equal(a.At) ||
 					a.Header.Get("Delay-Every") != "" || a.Header.Get("Delay-First") != "" {
 					t.Errorf("%q %v arrived", a.Body, a.Header)
@@ -58,7 +58,7 @@ func TestSeriesFires(t *testing.T) {
 // TestSeriesIsStopped: an unconditional cancel ends a series, and so does a cancel of the pending round. A cancel of a
 // round that has fired is refused.
 func TestSeriesIsStopped(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")

@@ -30,7 +30,7 @@ func everyHour(t *testing.T, s *natstest.Server, headers ...string) (
 
 // TestSeriesIsMoved: a move moves one round. The following rounds are due by the table.
 func TestSeriesIsMoved(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := everyHour(t, s, "X-Mine", "yes")
@@ -47,7 +47,7 @@ func TestSeriesIsMoved(t *testing.T) {
 		c.Check(w, timer.TooLate, g) // its round has fired, wherever the next was moved to
 		time.Sleep(3 * time.Hour)
 		in.CheckRounds(t, g, start, time.Hour, 100*time.Minute, 3*time.Hour, 4*time.Hour)
-		for _, m := range in.All() {
+		for _, m := range in.Arrivals() {
 			if m.Body != "body" || m.Header.Get("X-Mine") != "yes" {
 				t.Errorf("%q %v arrived", m.Body, m.Header)
 			}
@@ -73,7 +73,7 @@ func TestSeriesIsCancelled(t *testing.T) {
 		this.Series = g
 		c.Check(this, timer.Cancelled, c.LastEntry("delaytimer.k.orders.x").Sequence)
 		time.Sleep(time.Minute)
-		in.CheckRounds(t, g, start, harness.Times(time.Second, time.Second, 5)...)
+		in.CheckRounds(t, g, start, harness.RoundTimes(time.Second, time.Second, 5)...)
 		c.CheckNoTimers()
 	})
 }
@@ -118,7 +118,7 @@ func TestSeriesIsPaused(t *testing.T) {
 
 // TestSeriesGetsAnotherTable: the series keeps its body and the number of its next round.
 func TestSeriesGetsAnotherTable(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := everyHour(t, s)
@@ -138,7 +138,7 @@ func TestSeriesGetsAnotherTable(t *testing.T) {
 // TestSeriesFiresExtra: a series that is fired by request makes one extra delivery under its own id, and otherwise
 // goes on unchanged.
 func TestSeriesFiresExtra(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
 	cfg.TimerHistory = 0
@@ -156,14 +156,14 @@ func TestSeriesFiresExtra(t *testing.T) {
 		c.Check(w, timer.Fired, g) // repeated after a lost answer
 		time.Sleep(time.Second)
 		synctest.Wait()
-		got := in.All()
+		got := in.Arrivals()
 		if len(got) != 1 || got[0].Body != "body" || got[0].Header.Get("X-Mine") != "yes" ||
 			got[0].Header.Get("Delay-Round") != "" || got[0].Header.Get("Nats-TTL") != "600" {
 			t.Fatalf("%+v arrived", got)
 		}
 		time.Sleep(time.Until(start.Add(150 * time.Minute)))
 		var rounds string
-		for _, m := range in.All() {
+		for _, m := range in.Arrivals() {
 			rounds += fmt.Sprint(m.Header.Get("Delay-Round"), "@", m.At.Sub(start), " ")
 		}
 		if want := "@30m0s 1@1h0m0s 2@2h0m0s "; rounds != want {
@@ -196,7 +196,7 @@ func TestOnlySeriesArePaused(t *testing.T) {
 // TestPausedSeriesIsNotMoved: a paused series has no pending round, so no round can be moved. A move would make it
 // fire.
 func TestPausedSeriesIsNotMoved(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		c, in, start, g := everyHour(t, s)
@@ -217,7 +217,7 @@ func TestPausedSeriesIsNotMoved(t *testing.T) {
 			time.Sleep(15 * time.Minute)
 			c.Check(harness.NewChange(timer.Get, "k", 0), timer.Paused, paused.Generation)
 		}
-		if got := in.All(); len(got) != 0 {
+		if got := in.Arrivals(); len(got) != 0 {
 			t.Errorf("while it was paused, %+v arrived", got)
 		}
 		time.Sleep(time.Until(start.Add(90 * time.Minute)))

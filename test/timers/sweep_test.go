@@ -21,7 +21,7 @@ import (
 
 // TestTimerWhoseLevelIsPurged: markers are lost. Their timers fire at most two minutes late.
 func TestTimerWhoseLevelIsPurged(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.BubbleWithBroker(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client, b *harness.Instance) {
 		in := c.Subscribe("orders.>")
@@ -35,12 +35,12 @@ func TestTimerWhoseLevelIsPurged(t *testing.T) {
 		b = b.Replace()
 		time.Sleep(time.Until(start.Add(30*time.Minute)) - 1)
 		synctest.Wait()
-		harness.CheckCount(t, in.All(), 0)
+		harness.CheckCount(t, in.Arrivals(), 0)
 		time.Sleep(2 * time.Minute)
-		harness.CheckCount(t, in.All(), 600)
+		harness.CheckCount(t, in.Arrivals(), 600)
 		time.Sleep(time.Minute)
 		c.CheckNoTimers()
-		if got := harness.Bodies(in.All()); len(in.All()) != 600 {
+		if got := harness.Bodies(in.Arrivals()); len(in.Arrivals()) != 600 {
 			t.Errorf("in the end %s arrived", got)
 		}
 		if got := b.Broker.Status().SweptTimers; got != 600 {
@@ -73,7 +73,7 @@ func TestSweepAfterTrouble(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			trouble.Store(false)
 			time.Sleep(time.Until(start.Add(33*time.Minute + 30*time.Second)))
-			harness.CheckBodies(t, in.All(), "a b")
+			harness.CheckBodies(t, in.Arrivals(), "a b")
 		})
 	}
 }
@@ -95,9 +95,9 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 		time.Sleep(time.Hour)
 		b.Replace()
 		time.Sleep(time.Second)
-		harness.CheckBodies(t, in.All(), "a b")
+		harness.CheckBodies(t, in.Arrivals(), "a b")
 		time.Sleep(3 * time.Hour)
-		harness.CheckBodies(t, in.All(), "a b c")
+		harness.CheckBodies(t, in.Arrivals(), "a b c")
 		c.CheckNoTimers()
 	})
 }
@@ -105,7 +105,7 @@ func TestTimerFoundAtTakeOver(t *testing.T) {
 // TestTimerCursor: after a restart, only the entries after the cursor are read. Without a cursor, or with a forged one,
 // all entries are read.
 func TestTimerCursor(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		spoil   func(c *harness.Client)
@@ -150,11 +150,11 @@ func TestTimerCursor(t *testing.T) {
 				t.Errorf("there are %d markers, want %d", got, tt.markers)
 			}
 			want := map[string]int{"forged": 2}[name] // also the unread timer
-			if got := len(in.All()); got != max(want, 1) {
+			if got := len(in.Arrivals()); got != max(want, 1) {
 				t.Errorf("%d arrived, want %d", got, max(want, 1))
 			}
 			time.Sleep(time.Until(start.Add(11 * time.Minute)))
-			if got := len(in.All()); got != 20+max(want, 1) {
+			if got := len(in.Arrivals()); got != 20+max(want, 1) {
 				t.Errorf("%d arrived, want %d", got, 20+max(want, 1))
 			}
 			c.CheckNoTimers()
@@ -165,7 +165,7 @@ func TestTimerCursor(t *testing.T) {
 // TestTimerResetByHeartbeats: a timer of half a minute is reset every two seconds for an hour. It gets a marker only
 // after the last reset, and the stream keeps one entry of it.
 func TestTimerResetByHeartbeats(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in, markers := c.Subscribe("orders.>"), c.Subscribe("delaysys.hop.>")
@@ -175,14 +175,14 @@ func TestTimerResetByHeartbeats(t *testing.T) {
 			c.Publish("delaytimer.session.orders.x", fmt.Sprint(i), "Delay-For", "30s")
 			time.Sleep(2 * time.Second)
 		}
-		if got := len(markers.All()); got > 0 {
+		if got := len(markers.Arrivals()); got > 0 {
 			t.Errorf("%d markers were sent", got)
 		}
 		if got := harness.Pending(c, "DELAY_TIMERS"); got != 2 {
 			t.Errorf("%d entries are stored, want the last set and the cursor", got)
 		}
 		harness.CheckExactly(t, in, last.Add(30*time.Second), 0)
-		if got := in.All()[0].Body; got != "1799" {
+		if got := in.Arrivals()[0].Body; got != "1799" {
 			t.Errorf("set %s fired, want the last", got)
 		}
 	})
@@ -192,7 +192,7 @@ func TestTimerResetByHeartbeats(t *testing.T) {
 // stream grows by less than a megabyte. TIMER_RESETS is the number of sets, by default 3,000. test/README.md has the
 // command for an hour.
 func TestTimerSetAgainAndAgain(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	natstest.Bubble(t, func(t *testing.T, s *natstest.Server) {
 		resets, _ := strconv.Atoi(os.Getenv("TIMER_RESETS"))
@@ -224,7 +224,7 @@ func TestTimerSetAgainAndAgain(t *testing.T) {
 			t.Errorf("%d entries were written for %d sets", got, resets)
 		}
 		harness.CheckExactly(t, in, last.Add(5*time.Minute), 0)
-		if got := in.All()[0].Body; got != fmt.Sprint(resets-1) {
+		if got := in.Arrivals()[0].Body; got != fmt.Sprint(resets-1) {
 			t.Errorf("%q arrived, want the last", got)
 		}
 	})
@@ -251,14 +251,14 @@ func TestTimersStreamRecreated(t *testing.T) {
 			c.Publish(fmt.Sprintf("delaytimer.%d.orders.x", i), fmt.Sprint(i), "Delay-For", "15m")
 		}
 		time.Sleep(time.Hour)
-		harness.CheckBodies(t, in.All(), "0 1 2 3 4 5 6 7 8 9")
+		harness.CheckBodies(t, in.Arrivals(), "0 1 2 3 4 5 6 7 8 9")
 		c.CheckNoTimers()
 	})
 }
 
 // TestNoSweepWithoutOverdue: while no timer can be overdue, no sweep pass runs.
 func TestNoSweepWithoutOverdue(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in, passes := c.Subscribe("orders.>"), c.Subscribe("$JS.API.CONSUMER.CREATE.DELAY_TIMERS.*")
@@ -267,7 +267,7 @@ func TestNoSweepWithoutOverdue(t *testing.T) {
 		harness.CheckExactly(t, in, start.Add(5*time.Hour), 0)
 		time.Sleep(5 * time.Hour)
 		count := 0
-		for _, a := range passes.All() {
+		for _, a := range passes.Arrivals() {
 			if strings.HasPrefix(a.Subject, "$JS.API.CONSUMER.CREATE.DELAY_TIMERS.sweep-") {
 				count++
 			}

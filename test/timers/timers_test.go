@@ -28,7 +28,7 @@ func TestTimerFires(t *testing.T) {
 				harness.CheckExactly(t, in, start.Add(wait), n)
 			}
 			synctest.Wait()
-			got := in.All()[n]
+			got := in.Arrivals()[n]
 			want := message.ID{Stream: "DELAY_TIMERS", Sequence: ack.Sequence, At: start}
 			if got.ID != want.String() || got.Body != fmt.Sprint(n) || got.Header.Get("X-Mine") != "yes" {
 				t.Errorf("after %s arrived %q %v, want %s", wait, got.Body, got.Header, want)
@@ -58,7 +58,7 @@ func TestTimerIsReplaced(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 		c.Publish("delaytimer.a.orders.x", "a", "Delay-For", "5s")
 		time.Sleep(10 * time.Second)
-		harness.CheckBodies(t, in.All(), "a")
+		harness.CheckBodies(t, in.Arrivals(), "a")
 		c.Publish("delaytimer.b.orders.x", "b", "Delay-For", "5m")
 		if c.PublishIf(g+1000, "delaytimer.c.orders.x", "wrong", "Delay-For", "1s") != 0 {
 			t.Error("a set that expects another generation is stored")
@@ -70,8 +70,8 @@ func TestTimerIsReplaced(t *testing.T) {
 			t.Error("a set that expects the generation is not stored")
 		}
 		time.Sleep(time.Until(start.Add(time.Hour)))
-		harness.CheckBodies(t, in.All(), "a b c")
-		harness.CheckOnTime(t, in.All(), 3)
+		harness.CheckBodies(t, in.Arrivals(), "a b c")
+		harness.CheckOnTime(t, in.Arrivals(), 3)
 		c.CheckNoTimers()
 		c.CheckNoDead()
 	})
@@ -79,7 +79,7 @@ func TestTimerIsReplaced(t *testing.T) {
 
 // TestTimerIsCancelled: after the acknowledgement of a cancel that expects the generation, nothing is delivered.
 func TestTimerIsCancelled(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	harness.Bubble(t, harness.TimerConfig(t), func(t *testing.T, c *harness.Client) {
 		in := c.Subscribe("orders.>")
@@ -96,15 +96,15 @@ func TestTimerIsCancelled(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 		}
-		if got := in.All(); len(got) != 0 {
+		if got := in.Arrivals(); len(got) != 0 {
 			t.Errorf("%d cancelled timers arrived", len(got))
 		}
 		c.CheckNoTimers()
 		c.CheckNoDead()
 		g := c.Publish("delaytimer.k.orders.x", "yes", "Delay-For", "1s").Sequence
 		time.Sleep(2 * time.Second)
-		if c.PublishIf(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") != 0 || harness.Bodies(in.All()) != "yes" {
-			t.Errorf("the timer was cancelled after its firing; %q arrived", harness.Bodies(in.All()))
+		if c.PublishIf(g, "delaytimer.k.orders.x", "", "Delay-Cancel", "1") != 0 || harness.Bodies(in.Arrivals()) != "yes" {
+			t.Errorf("the timer was cancelled after its firing; %q arrived", harness.Bodies(in.Arrivals()))
 		}
 	})
 }
@@ -165,7 +165,7 @@ func TestTimerHistory(t *testing.T) {
 // TestTimerBodiesAreBounded: if many large timers are due at the same time, the broker reads their bodies as memory
 // becomes free, and not all together.
 func TestTimerBodiesAreBounded(t *testing.T) {
-	natstest.Long(t)
+	natstest.SkipShort(t)
 	t.Parallel()
 	cfg := harness.TimerConfig(t)
 	cfg.HoldBytes = 8 << 20
@@ -186,7 +186,7 @@ func TestTimerBodiesAreBounded(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(time.Minute)
-		harness.CheckCount(t, in.All(), many)
+		harness.CheckCount(t, in.Arrivals(), many)
 		if most > 4<<20 || most < size {
 			t.Errorf("a lane held %d bytes at once, want some bodies and not all", most)
 		}
