@@ -115,7 +115,8 @@ func TestDoctorOnTargets(t *testing.T) {
 				sc.serve(nats.UserInfo(natstest.LimitedUser, natstest.LimitedUser))
 				sc.publish(3, "delay.1s.shop.mail")
 				time.Sleep(2 * time.Minute)
-			}}, "targets", Warn, "shop.mail has been failing for ", "grant the broker's user permission to publish to shop.mail"},
+			}}, "targets", Warn, "shop.mail has been failing for ",
+			"grant the broker's user permission to publish to shop.mail"},
 		{situation{name: "a storm of dead letters", set: func(sc *scene) {
 			sc.serve()
 			sc.publish(400, "delayin.500d.orders.x")
